@@ -11,10 +11,13 @@ The functions here are the commands without a command line. They take paths and 
 
 from collections.abc import Iterable
 from os import PathLike
-from pathlib import Path
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = (
+    False  # `typing` and `pathlib` take longer to load than all that the program needs until it takes an interrupt
+)
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from kforensics.commands.diff import DiffResult
     from kforensics.commands.dump import DumpContent
     from kforensics.commands.explanation import Explanation
@@ -266,18 +269,20 @@ def check_seal(manifest: AnyPath, *paths: AnyPaths, jobs: int | None = None) -> 
     """
     from kforensics.commands.seal import SealCheckRequest, check  # noqa: PLC0415 - `import kforensics` loads no command
 
-    return check(SealCheckRequest(manifest=Path(manifest), paths=tuple(_paths(paths)), jobs=jobs))
+    return check(SealCheckRequest(manifest=_paths((manifest,))[0], paths=tuple(_paths(paths)), jobs=jobs))
 
 
-def _given(paths: Iterable[AnyPaths]) -> tuple[Path, ...]:
+def _given(paths: Iterable[AnyPaths]) -> "tuple[Path, ...]":
     found = _paths(paths)
     if not found:
         raise ValueError("no path is given")
     return tuple(found)
 
 
-def _paths(paths: Iterable[AnyPaths]) -> list[Path]:
+def _paths(paths: Iterable[AnyPaths]) -> "list[Path]":
     """Paths one by one, whether each was given by itself or in a list."""
+    from pathlib import Path  # noqa: PLC0415 - as above, with `typing`
+
     found: list[Path] = []
     for given in paths:
         several = (given,) if isinstance(given, (str, PathLike)) or not isinstance(given, Iterable) else given

@@ -3,14 +3,18 @@
 import atexit
 import gc
 import os
+import signal
 import sys
-from contextlib import suppress
 
 
 def main() -> None:
     """Run the command line as a process of its own, and exit."""
     exit_codes: list[int] = []
     atexit.register(_leave, exit_codes)  # what is registered first is called last
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(
+            signal.SIGINT, signal.SIG_DFL
+        )  # until all is loaded an interrupt ends the process without a traceback
     gc.disable()  # nothing that is loaded is garbage: a search for some takes 7 ms
     from kforensics.cli.app import main as run  # noqa: PLC0415 - loaded while no garbage is looked for
 
@@ -25,6 +29,8 @@ def main() -> None:
 
 def _leave(exit_codes: list[int]) -> None:
     """End the process without freeing its objects one by one, which takes 8 ms; by then all threads and exit functions have ended."""
+    from contextlib import suppress  # noqa: PLC0415 - little is loaded before an interrupt is taken
+
     for code in exit_codes:
         with suppress(OSError):
             sys.stderr.flush()  # standard output was flushed where a failure could still be reported

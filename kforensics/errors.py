@@ -10,6 +10,7 @@
     │   ├── UnexpectedEnd          … they end too early
     │   ├── BadChecksum            … their checksum does not hold
     │   └── UnsupportedFormat      … a version or codec that kforensics does not read
+    │       └── NewerThanKnown     … a version above the newest that it knows
     ├── UsageError                 options that exclude each other
     ├── Stopped                    work that was asked to stop; says what it left behind
     └── MissingExtra               an optional package is not installed
@@ -118,6 +119,49 @@ class BadChecksum(FormatError):
 
 class UnsupportedFormat(FormatError):
     """A version, codec or kind that kforensics does not read."""
+
+
+class NewerThanKnown(UnsupportedFormat):
+    """A version above the newest one that kforensics knows: whether the bytes are sound can't be told."""
+
+    def __init__(self, span: Span, what: str, *, found: int, newest: int) -> None:
+        self.problem = newer_than_known(what, found, newest)
+        super().__init__(span, expected=f"{what} {newest} at most", found=f"{what} {found}")
+
+    def __str__(self) -> str:
+        return self.problem
+
+
+def newer_than_known(what: str, found: int, newest: int) -> str:
+    """Return the statement that something is newer than kforensics knows: neither damage nor of any release that is known.
+
+    Args:
+        what: that has versions, such as `record type`.
+        found: the number on disk.
+        newest: the highest number that is known.
+    """
+    return f"{what} {found} is newer than {newest}, which kforensics knows"
+
+
+def require_known(span: Span, what: str, *, found: int, newest: int, oldest: int = 0) -> None:
+    """Refuse a version that is not known.
+
+    Args:
+        span: of the version.
+        what: it is the version of.
+        found: the number on disk.
+        newest: the highest number that is known.
+        oldest: the lowest.
+
+    Raises:
+        NewerThanKnown: it is above the newest.
+        UnsupportedFormat: it is below the oldest.
+    """
+    if found > newest:
+        raise NewerThanKnown(span, what, found=found, newest=newest)
+    if found < oldest:
+        known = f"{newest}" if oldest == newest else f"{oldest} to {newest}"
+        raise UnsupportedFormat(span, expected=f"{what} {known}", found=f"{what} {found}")
 
 
 class UsageError(KforensicsError):

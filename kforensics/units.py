@@ -68,6 +68,9 @@ TRANSACTIONS_TOPIC = "__transaction_state"
 SHARE_TOPIC = "__share_group_state"
 """The topic of the share coordinators (KIP-932)."""
 
+REMOTE_LOG_TOPIC = "__remote_log_metadata"
+"""The topic in which tiered storage says which segments it has copied (KIP-405)."""
+
 METADATA_TOPIC = "__cluster_metadata"
 
 METADATA_TOPICS = frozenset({METADATA_TOPIC, "@metadata"})

@@ -1,6 +1,10 @@
-"""Numbers and lists as people read them, the same in a headline, on a screen and on a page."""
+"""Numbers, times and lists as people read them, the same in a headline, on a screen and on a page."""
 
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+
+_START = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Prohibition(str):
@@ -78,6 +82,61 @@ def duration(length_ms: int) -> str:
         if length_ms and length_ms % unit_ms == 0:
             return counted(length_ms // unit_ms, unit)
     return f"{length_ms:,} ms"
+
+
+@lru_cache(maxsize=1024)
+def utc_second(seconds: int) -> str | None:
+    """Return a second as `2026-11-21T06:26:13`, none outside of the years 1 to 9999; it is cached, since consecutive records share their second.
+
+    Args:
+        seconds: since 1970; a claim from disk may be any number.
+    """
+    try:
+        moment = _START + timedelta(seconds=seconds)
+    except OverflowError:
+        return None
+    return moment.strftime("%Y-%m-%dT%H:%M:%S").rjust(19, "0")
+
+
+def utc_text(time_ms: int) -> str:
+    """Return a time as `2026-11-21T06:26:13.332Z`, or as the number that it is where no calendar holds it.
+
+    Args:
+        time_ms: since 1970; a claim from disk may be any number.
+    """
+    text = utc_second(time_ms // 1000)
+    return f"{time_ms} ms" if text is None else f"{text}.{time_ms % 1000:03d}Z"
+
+
+def utc_words(time_ms: int) -> str:
+    """Return a time for a sentence, `2026-11-21 06:26:13 UTC`, or the number that it is where no calendar holds it.
+
+    Args:
+        time_ms: since 1970; a claim from disk may be any number.
+    """
+    text = utc_second(time_ms // 1000)
+    return f"{time_ms} ms" if text is None else f"{text.replace('T', ' ')} UTC"
+
+
+def time_of_day(time_ms: int) -> str:
+    """Return the time of a day, `06:26:13.332`, or the number that it is where no calendar holds it.
+
+    Args:
+        time_ms: since 1970; a claim from disk may be any number.
+    """
+    text = utc_second(time_ms // 1000)
+    return f"{time_ms} ms" if text is None else f"{text[11:]}.{time_ms % 1000:03d}"
+
+
+def shift_text(shift_ms: int) -> str:
+    """Return what was added to a time to make it UTC: `-2:00:00`, `+0:00:01.500`.
+
+    Args:
+        shift_ms: negative for a clock ahead of UTC.
+    """
+    seconds, millis = divmod(abs(shift_ms), 1000)
+    text = f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}" + (f".{millis:03}" if millis else "")
+    return f"{'-' if shift_ms < 0 else '+'}{text}"
 
 
 def name_text(name: str | bytes) -> str:

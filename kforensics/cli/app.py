@@ -11,6 +11,7 @@ from contextlib import suppress
 from importlib import import_module
 from itertools import pairwise, takewhile
 from pathlib import Path
+from types import FrameType
 from typing import Annotated
 
 import typer
@@ -33,6 +34,9 @@ from kforensics.errors import (
 from kforensics.exits import SHORT_MEANINGS, ExitCode
 
 PROGRAM = "kforensics"
+
+_COMPLETION = f"_{PROGRAM.upper()}_COMPLETE"
+"""The variable by which a shell asks what a line could go on with."""
 
 GARBAGE_THRESHOLD = 400_000
 """Objects made between two searches for garbage: more than a small comparison makes and more than the tables of a piece of a segment, since
@@ -133,7 +137,9 @@ def main() -> None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115, PTH123 - until the end
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    _exchange_handler(signal.SIG_DFL, signal.default_int_handler)
     code = run(sys.argv[1:])
+    _exchange_handler(signal.default_int_handler, signal.SIG_DFL)
     gc.freeze()  # or the interpreter would search all that was imported for garbage before it ends: 20 ms
     try:
         sys.stdout.flush()
@@ -148,6 +154,12 @@ def main() -> None:
     sys.exit(code)
 
 
+def _exchange_handler(old: object, new: Callable[[int, FrameType | None], object] | signal.Handlers) -> None:
+    """Let an interrupt be an exception while a command runs, and the end of the process before and after; where a parent ignores it, it stays ignored."""
+    if signal.getsignal(signal.SIGINT) is old:
+        signal.signal(signal.SIGINT, new)
+
+
 def run(arguments: Sequence[str]) -> int:
     """Run one command and return its exit code; every error ends here as words on standard error.
 
@@ -156,8 +168,12 @@ def run(arguments: Sequence[str]) -> int:
     """
     forget_output()
     try:
+        if os.environ.get(_COMPLETION):
+            get_command(application()).main([], PROGRAM)  # it answers the shell, and exits
         with get_command(application(_reachable(arguments))).make_context(PROGRAM, list(arguments)) as context:
             context.command.invoke(context)
+    except SystemExit as finished:
+        return int(finished.code or 0)
     except typer.Exit as finished:
         return finished.exit_code
     except typer.TyperException as error:  # wrong options and arguments, found while they were parsed

@@ -239,6 +239,7 @@ def _format_option(offered: Sequence[OutputFormat]) -> Any:
         metavar="|".join(offered),  # what the command has, not all that there are
         help=f"How the result is written: {', '.join(f'{one} {MEANINGS[one]}' for one in offered)}.",
         case_sensitive=False,
+        autocompletion=lambda: [one.value for one in offered],
     )
     return Annotated[OutputFormat, option]
 

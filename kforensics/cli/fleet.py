@@ -242,6 +242,7 @@ def audit(
         most=most,
         keep_going=keep_going,
         take_over=take_over,
+        metrics=metrics,
         gate=_gate(fail_on, accept),
         depth=depth or Depth.CONTENT,
     )

@@ -166,7 +166,7 @@ SealOption = Annotated[
 
 _SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?) ?([KMGT]?)(I?)B?", re.ASCII | re.IGNORECASE)
 _POWERS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
-_MILLISECONDS = re.compile(r"-?[0-9]{1,15}", re.ASCII)
+_MILLISECONDS = re.compile(r"-?[0-9]{1,18}", re.ASCII)
 
 
 def parse_size(text: str, option: str) -> int:

@@ -30,7 +30,7 @@ def predict(
         option(
             "--kafka",
             metavar="VERSION",
-            help="The version that will be started, 0.10 to 4.3. Where it is not given, the one that a server log among the inputs or the node's registration names; else the start is computed for each version that the files allow, and compared.",
+            help="The version that will be started, 0.10 to 4.4. Where it is not given, the one that a server log among the inputs or the node's registration names; else the start is computed for each version that the files allow, and compared.",
         ),
     ] = None,
     now: Annotated[

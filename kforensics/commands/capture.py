@@ -155,6 +155,10 @@ def _redaction(request: CaptureRequest, plan: CapturePlan) -> "CaptureRedaction 
         with_topics=request.with_topics,
         histories=plan.histories,
         places=tuple(plan.places()),
+        paths=(
+            *(path for one in plan.roots for path in (one.name, str(one.real), *(each.inner for each in one.log_dirs))),
+            *(one.path for one in plan.inputs),
+        ),
         is_asked_to_stop=request.is_stopped,
     )
 

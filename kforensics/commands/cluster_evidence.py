@@ -1,11 +1,12 @@
 """Facts about the cluster beside the replicas: metadata log, consumer groups and broker logs among the inputs, read once."""
 
 import datetime as dt
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from kforensics.commands.newer_features import newer_features
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import Inputs, empty_beside
 from kforensics.evidence.discovery.log_dirs import FoundLogDir
@@ -13,7 +14,7 @@ from kforensics.evidence.discovery.log_places import LogPlace, find_logs
 from kforensics.evidence.discovery.partition_dirs import LostDirectory, PartitionPlace, Places
 from kforensics.evidence.discovery.server_settings import ServerSettings
 from kforensics.evidence.metadata.files import find_metadata_logs
-from kforensics.evidence.metadata.quorum import majority, newest_log
+from kforensics.evidence.metadata.quorum import QuorumSetBack, majority, newest_log, quorum_set_back
 from kforensics.evidence.model import CheckpointValue, Problem
 from kforensics.protocol.outcome import ProtocolName
 from kforensics.protocol.versions import KafkaVersion, least_version_of_level
@@ -55,6 +56,8 @@ class ClusterEvidence:
     problems: tuple[Problem, ...]
     logs_not_read: "Mapping[LogPlace, LogSpan]" = field(default_factory=dict)
     """Log files that are outside of the time asked about."""
+    quorum: QuorumSetBack | None = None
+    """The voters that can go on without metadata that was committed."""
 
 
 Found = TypeVar("Found")
@@ -136,8 +139,9 @@ def gather_cluster_evidence(
         versions=BrokerVersions(by_broker=versions, at_least=_least_version(newest)),
         possible_protocols=possible_protocols(inputs),
         given=given_brokers(inputs, places.lost),
-        problems=tuple(logged.problems) if logged else (),
+        problems=(*(logged.problems if logged else ()), *(_newer_metadata(newest) if newest else ())),
         logs_not_read=not_read,
+        quorum=quorum_set_back(histories, inputs, earlier),
     )
 
 
@@ -157,6 +161,14 @@ def _read_metadata_logs(inputs: Inputs) -> "tuple[MetadataHistory, ...]":
     from kforensics.evidence.metadata.log import read_metadata_log  # noqa: PLC0415 - the records of the metadata log
 
     return tuple(map(read_metadata_log, found))
+
+
+def _newer_metadata(newest: "MetadataHistory") -> Iterator[Problem]:
+    """Yield what of the metadata is not understood, or newer than known."""
+    yield from newest.unread_problems
+    for change, words in newer_features(newest):
+        message = f"offset {change.when.offset}: {words}"
+        yield Problem(input=newest.input, path=change.when.citation.path, message=message)
 
 
 def _facts(

@@ -263,9 +263,10 @@ class CoordinatorEvidence:
         lacking = self.without_candidate(partition, leader)
         if lacking is not None:
             return lacking
-        if end is not None and end < promised_end:
-            return "its log here ends below a high watermark or recovery point that was written of it"
-        return "its log here can't be read as a whole" if is_damaged else None
+        if is_damaged:
+            return "its log here can't be read as a whole"
+        is_short = end is not None and end < promised_end
+        return "its log here ends below a high watermark or recovery point that was written of it" if is_short else None
 
     def leadership(self, partition: TopicPartition, *, newest_epoch: int) -> LeadershipAccount:
         """Return who led a partition, with what is unknown of it.

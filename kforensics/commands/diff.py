@@ -253,6 +253,7 @@ def compare(
             findings=findings,
             problems=inputs.below_named(problems),
             refused=refused,
+            quorum=gathered.quorum,
             not_given=absent if newest is not None and shared.options.given else (),
         ),
         partitions=tuple(results),

@@ -7,11 +7,18 @@ from pathlib import Path
 from kforensics.commands.processes import default_jobs
 from kforensics.commands.record_lines import LineMaker, line_windows, write_lines
 from kforensics.commands.redaction.pseudonyms import Pseudonyms
-from kforensics.commands.redaction.records import redact_item
+from kforensics.commands.redaction.records import redact_item, without_quoted
 from kforensics.commands.result import Conclusion, Result
-from kforensics.damage import Damage, Gravity
+from kforensics.damage import Damage, DamageKind, Gravity
 from kforensics.errors import EvidenceError
-from kforensics.evidence.content.items import DumpItem, Selection, decoder_of_file, recognised_name, walk_items
+from kforensics.evidence.content.items import (
+    DumpItem,
+    RecordItem,
+    Selection,
+    decoder_of_file,
+    recognised_name,
+    walk_items,
+)
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT, FoundInput, Inputs, find_inputs
 from kforensics.evidence.model import Problem
 from kforensics.findings.answers.dump import dump_answer
@@ -19,6 +26,8 @@ from kforensics.source.mapped import open_evidence
 from kforensics.source.naming import FileKind, FileName, parse_file_name
 from kforensics.source.walk import FoundDirectory, FoundFile, Obstacle
 
+MOST_UNREAD = 10
+"""Records of a file that are newer than known and are named one by one."""
 UNOPENED = frozenset({FileKind.SYMBOLIC_LINK, FileKind.SPECIAL})
 
 NOT_DUMPED = {
@@ -81,12 +90,22 @@ class DumpFile:
                 if name.kind in NOT_DUMPED and self.relative == WHOLE_INPUT:
                     content.complain(self, NOT_DUMPED[name.kind])
                     return
+                unread = 0
                 for item in walk_items(file, self.path, name, records=request.records, selection=request.selection):
-                    if isinstance(item, Damage) and item.gravity is Gravity.DAMAGE:
+                    if isinstance(item, RecordItem) and item.meaning and (reason := item.meaning.newer):
+                        unread += 1
+                        if unread <= MOST_UNREAD:
+                            content.complain(self, f"offset {item.record.offset}: {reason}")
+                    if isinstance(item, Damage) and item.kind is DamageKind.UNSUPPORTED:
+                        content.complain(self, f"at byte {item.span.position}: {item.found}")
+                    elif isinstance(item, Damage) and item.gravity is Gravity.DAMAGE:
                         content.damaged.add(self.shown)
                     yield redact_item(item, request.pseudonyms) if request.pseudonyms else item
+                if unread > MOST_UNREAD:
+                    content.complain(self, f"{unread - MOST_UNREAD:,} more records are newer than kforensics knows")
         except EvidenceError as error:
-            content.complain(self, error.problem)
+            words = error.problem
+            content.complain(self, without_quoted(words, request.pseudonyms) if request.pseudonyms else words)
 
     @property
     def is_plain(self) -> bool:

@@ -1,6 +1,5 @@
 """The explanation of an incident: inputs as they are now, earlier snapshots and broker logs in; timeline, truncations and losses out."""
 
-import datetime as dt
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -48,7 +47,7 @@ from kforensics.reconcile.timeline.logged_operations import logged_operations
 from kforensics.reconcile.timeline.metadata_events import cluster_entries
 from kforensics.source.walk import join
 from kforensics.units import METADATA_TOPICS, TRANSACTIONS_TOPIC, Depth, TopicPartition
-from kforensics.words import counted, form
+from kforensics.words import counted, form, utc_words
 
 MOST_STATES = 50_000
 """States of partitions without a directory among the inputs that are all shown in the timeline; of more only the unclean elections are."""
@@ -229,6 +228,7 @@ def explain(
             problems=problems,
             below=inputs.below_named(problems),
             later=evidence.later,
+            quorum=gathered.quorum,
         ),
     )
     if not any(incident.copies and incident.partition.topic not in METADATA_TOPICS for incident in incidents):
@@ -282,9 +282,9 @@ def _since(gathered: ClusterEvidence, incidents: Sequence[PartitionIncident], op
     if options.until_ms is not None and any(
         span.first_ms > options.until_ms for span in gathered.logs_not_read.values()
     ):
-        until = f" and before {_utc(options.until_ms)}"
+        until = f" and before {utc_words(options.until_ms)}"
     if options.since_ms is not None:
-        return f" since {_utc(options.since_ms)}{until}"
+        return f" since {utc_words(options.since_ms)}{until}"
     times = [item.time_ms for item in gathered.events[:1] if isinstance(item.time_ms, int)]
     times += [
         state.time_ms
@@ -292,7 +292,9 @@ def _since(gathered: ClusterEvidence, incidents: Sequence[PartitionIncident], op
         for state in one.leaderships[:1]
         if isinstance(state.time_ms, int) and state.time_ms > 0
     ]
-    return f" since {_utc(min(times))}{until}" if times else until.removeprefix(" and") or " in what the inputs show"
+    return (
+        f" since {utc_words(min(times))}{until}" if times else until.removeprefix(" and") or " in what the inputs show"
+    )
 
 
 def _up_to(gathered: ClusterEvidence, incidents: Sequence[PartitionIncident]) -> str:
@@ -315,7 +317,7 @@ def _up_to(gathered: ClusterEvidence, incidents: Sequence[PartitionIncident]) ->
     last = max(ends, key=ends.__getitem__, default="")
     if records and (not last or max(records) <= ends[last]):
         last, ends = "the newest record", {"the newest record": max(records)}
-    return f", by evidence up to {_utc(ends[last])} ({last})" if last else ""
+    return f", by evidence up to {utc_words(ends[last])} ({last})" if last else ""
 
 
 def _logs_not_read(inputs: Inputs, gathered: ClusterEvidence, until_ms: int | None) -> Iterator[str]:
@@ -331,10 +333,6 @@ def _logs_not_read(inputs: Inputs, gathered: ClusterEvidence, until_ms: int | No
         which = names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"
         number_of = counted(len(names), "log file")
         yield f"{number_of} in {where} {form(len(names), 'was', 'were')} not read, because of {option}: {which}."
-
-
-def _utc(time_ms: int) -> str:
-    return dt.datetime.fromtimestamp(time_ms / 1000, dt.UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def _hanging(

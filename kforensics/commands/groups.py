@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from kforensics.commands.coordinator_evidence import CoordinatorEvidence, gather_coordinator_evidence
 from kforensics.commands.filters import not_there
-from kforensics.commands.offsets_log import OffsetsLog, offsets_logs
+from kforensics.commands.offsets_log import OffsetsLog, lost_with_log, offsets_logs
 from kforensics.commands.partition_account import ExplainOptions, explain_all, open_account, with_returned_doubts
 from kforensics.commands.processes import default_jobs
 from kforensics.commands.redaction.coordinators import GROUP, CoordinatorRedaction, renaming
@@ -20,7 +20,7 @@ from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
 from kforensics.evidence.coordinators.group_log import CommitKey, Name
 from kforensics.evidence.coordinators.replica_log import list_log
-from kforensics.evidence.discovery.partition_dirs import PartitionPlace
+from kforensics.evidence.discovery.partition_dirs import PartitionPlace, checkpoint_value
 from kforensics.evidence.model import Problem
 from kforensics.evidence.replica.log_tail import read_log_tail
 from kforensics.findings.answers.groups import JudgedGroups
@@ -111,14 +111,16 @@ def run(request: GroupsRequest) -> Result[Groups]:
     )
     logs = offsets_logs(given, until_ms=request.at_ms)
     played = _play(request, logs)
+    gone, elsewhere = _only_earlier(given)
+    of_gone = [one for one in gone if request.wants(one.key)]
     shares = SharePositions(given, until_ms=request.at_ms)
     shared = shares.by_group()
     of_shares = [one for one in shares.setbacks() if request.wants(one.key)]
-    topic = _topic(given, logs, played.names)
+    topic = _topic(given, logs, played.names, elsewhere)
     _check_names(request, logs.values(), topic, shared)
     ends = _LogEnds(given, request.at_ms)
     groups = _views(request, played.states, played.positions, ends, shared)
-    setbacks = [*played.setbacks, *of_shares]
+    setbacks = [*played.setbacks, *of_shares, *of_gone]
     redaction = None if request.pseudonyms is None else CoordinatorRedaction(request.pseudonyms, given)
     shown: Callable[[Change], Change] = _same if redaction is None else redaction.change
     if redaction is not None:
@@ -140,10 +142,18 @@ def run(request: GroupsRequest) -> Result[Groups]:
         setbacks=tuple(_largest(setbacks)),
         complete_since_ms=_complete_since(logs, topic, request),
         skipped_records=skipped + shares.skipped,
-        changes=lambda: map(shown, _changes(request, logs, of_shares)),
+        changes=lambda: map(shown, _changes(request, logs, (*of_shares, *of_gone))),
     )
-    count = played.setback_count + len(of_shares)
-    judged = _judged(body, shares, redaction, setback_count=count, skipped=skipped, unread=len(problems))
+    count = played.setback_count + len(of_shares) + len(of_gone)
+    judged = _judged(
+        body,
+        shares,
+        redaction,
+        setback_count=count,
+        skipped=skipped,
+        why_skipped=next((log.why_skipped for log in logs.values() if log.skipped), ""),
+        unread=len(problems),
+    )
     result = Result(
         command="groups",
         inputs=given.inputs.described,
@@ -194,8 +204,41 @@ def _play(request: GroupsRequest, logs: Mapping[int, OffsetsLog]) -> _Played:
     return _Played(positions, states, names, setbacks, count)
 
 
+def _only_earlier(given: CoordinatorEvidence) -> tuple[list[Change], dict[int, str]]:
+    """Return the positions of partitions that earlier copies alone hold: lost where the brokers of these copies are given as they are now.
+
+    Returns:
+        The losses; and the other such partitions, each with a clause that says why what it says of groups is unknown.
+    """
+    now = given.live(OFFSETS_TOPIC)
+    nodes = given.evidence.nodes_by_rank().get(given.evidence.final_rank, frozenset())
+    lost: list[Change] = []
+    elsewhere: dict[int, str] = {}
+    for tp, group in given.places.by_partition.items():
+        earlier = [one for one in group if not given.is_now(one) and one.directory_state == "live"]
+        if tp.topic != OFFSETS_TOPIC or tp in now:
+            continue
+        if not earlier:
+            if any(one.directory_state == "stray" for one in group):
+                elsewhere[tp.partition] = "a stray directory alone is here, which no broker serves"
+            continue
+        known = given.leaderships(tp)
+        assigned = known[-1].replicas if known else Absent.UNKNOWN
+        holders = {one.state.broker_id for one in earlier} | (set() if isinstance(assigned, Absent) else set(assigned))
+        if not holders <= nodes:
+            elsewhere[tp.partition] = "it is in an earlier copy only"
+            continue
+        newest = max(given.evidence.ranks[one.state.input] for one in earlier)
+        places = [one for one in earlier if given.evidence.ranks[one.state.input] == newest]
+        lost += lost_with_log(given, tp, places)
+    return lost, elsewhere
+
+
 def _topic(
-    given: CoordinatorEvidence, logs: Mapping[int, OffsetsLog], names: Sequence[tuple[Name, int]]
+    given: CoordinatorEvidence,
+    logs: Mapping[int, OffsetsLog],
+    names: Sequence[tuple[Name, int]],
+    elsewhere: Mapping[int, str],
 ) -> CoordinatorTopic:
     return coordinator_topic(
         OFFSETS_TOPIC,
@@ -204,7 +247,7 @@ def _topic(
         is_history_newest=given.is_history_newest,
         settings=given.settings("offsets.topic.num.partitions"),
         names=names,
-        unread=_unread(given, logs),
+        unread={**_unread(given, logs), **elsewhere},
     )
 
 
@@ -247,6 +290,7 @@ def _judged(
     *,
     setback_count: int,
     skipped: int,
+    why_skipped: str,
     unread: int,
 ) -> JudgedGroups:
     return JudgedGroups(
@@ -257,10 +301,12 @@ def _judged(
         asked={str(renaming(redaction, GROUP)(one)) for one in body.request.groups},
         unread=unread,
         skipped=skipped,
+        why_skipped=why_skipped,
         complete_since_ms=body.complete_since_ms,
         at_ms=body.request.at_ms,
         share_topic=shares.topic,
         skipped_of_shares=shares.skipped,
+        why_skipped_of_shares=shares.why_skipped,
     )
 
 
@@ -353,6 +399,8 @@ def _views(
                         position=position,
                         share=share,
                         log_end_offset=ends.of(key.topic, key.partition),
+                        log_start_offset=ends.starts.get((key.topic, key.partition), Absent.UNKNOWN),
+                        markers_from=ends.markers.get((key.topic, key.partition), Absent.UNKNOWN),
                         may_have_more=(key.topic, key.partition) in ends.guessed,
                         absent_leader=ends.absent_leaders.get((key.topic, key.partition)),
                     )
@@ -375,6 +423,10 @@ class _LogEnds:
         """The brokers whose logs would show where partitions end."""
         self.guessed: set[tuple[Name, int]] = set()
         """Partitions of which no replica here is shown to lead, or to be one that is elected next."""
+        self.starts: dict[tuple[Name, int], int] = {}
+        """Where the logs of partitions start; the lowest start where it is not known who leads."""
+        self.markers: dict[tuple[Name, int], int | Absent] = {}
+        """The offsets from which on the logs hold markers of transactions alone."""
 
     def of(self, topic: Name, partition: int) -> int | Absent:
         """Return the log end offset of a partition; unknown where its leader's log is not here to its end."""
@@ -398,33 +450,44 @@ class _LogEnds:
             # What that leader had beyond the copies that are here, and a truncation took, no later log has.
             self.absent_leaders[partition.topic, partition.partition] = absent
             return Absent.UNKNOWN
+        key = (partition.topic, partition.partition)
         tails = [(place, self._tail(place)) for place in self._live.get(partition, ())]
         if not tails:
             return Absent.UNKNOWN
         leader = self._given.leader(partition, newest_epoch=max(tail[0] for _, tail in tails))
         absent = self._given.absent_leader(partition, leader)
         if absent is not None:
-            self.absent_leaders[partition.topic, partition.partition] = absent
+            self.absent_leaders[key] = absent
             return Absent.UNKNOWN
         if self._given.without_candidate(partition, leader) is not None:
-            self.guessed.add((partition.topic, partition.partition))
-        end = max(tails, key=lambda one: (one[0].state.broker_id == leader, one[1]))[1][1]
+            self.guessed.add(key)
+        place, (_, end, self.markers[key]) = max(tails, key=lambda one: (one[0].state.broker_id == leader, one[1][:2]))
+        known = [place] if place.state.broker_id == leader else [one for one, _ in tails]
+        self.starts[key] = min(map(_log_start, known))
         # What a checkpoint names was there: then the end that is here is none of the log's.
         epochs = {place.state.broker_id: tail[0] for place, tail in tails}
         return end if end >= self._given.promised_end_of_leader(partition, leader, epochs) else Absent.UNKNOWN
 
-    def _tail(self, place: PartitionPlace) -> tuple[int, int]:
-        """Return the last leader epoch and the log end offset of a replica."""
+    def _tail(self, place: PartitionPlace) -> tuple[int, int, int | Absent]:
+        """Return the last leader epoch and the log end offset of a replica, and from which offset on it holds markers alone."""
         log = list_log(place)
         found = self._given.inputs.found[place.state.input]
         try:
             tail = read_log_tail(found, log.segments, dict(log.indexes))
         except EvidenceError as error:
             self.problems.append(Problem(input=place.state.input, path=place.path, message=error.problem))
-            return -1, 0
+            return -1, 0, Absent.UNKNOWN
         if isinstance(tail, Absent):
-            return -1, 0
-        return (-1 if isinstance(tail.leader_epoch, Absent) else tail.leader_epoch), tail.log_end_offset
+            return -1, 0, Absent.UNKNOWN
+        epoch = -1 if isinstance(tail.leader_epoch, Absent) else tail.leader_epoch
+        return epoch, tail.log_end_offset, tail.markers_from
+
+
+def _log_start(place: PartitionPlace) -> int:
+    """Return the log start offset by its checkpoint, else by the first segment, as its broker takes it."""
+    recorded = checkpoint_value(place.state, "log_start", place.topic_partition)
+    first = list_log(place).first_base
+    return first if isinstance(recorded, Absent) else recorded.value
 
 
 def _end_at(place: PartitionPlace, at_ms: int) -> tuple[int, int, bool]:

@@ -103,7 +103,8 @@ def _with_starts(inventory: Inventory) -> Inventory:
                 is_twice=one.state == "live" and live[one.input, one.topic, one.partition] > 1,
             ).value,
         )
-        if (one.input, one.log_dir) in clean and one.path != "."
+        # Of a directory whose segments are not here a start makes an empty log, which says nothing of the one that was copied.
+        if (one.input, one.log_dir) in clean and one.path != "." and (one.segments or one.state != "live")
         else one
         for one in inventory.partitions
     )

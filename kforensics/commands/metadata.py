@@ -15,6 +15,7 @@ from kforensics.evidence.metadata.events import EventSelection, MetadataEvent, c
 from kforensics.evidence.metadata.files import is_metadata_directory
 from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.log import read_metadata_logs
+from kforensics.evidence.metadata.quorum import quorum_set_back
 from kforensics.evidence.metadata.state import MetadataState
 from kforensics.evidence.model import Problem
 from kforensics.evidence.replica.unaccounted import lost_metadata
@@ -129,7 +130,12 @@ def run(request: MetadataRequest) -> Result[MetadataView]:
             state=newest.at(request.at) if request.at is not None else newest.latest(),
         ),
         concluded=Conclusion(
-            answer=metadata_answer(comparison, problems, lost_end=lost_metadata(newest.end_offset, epochs)),
+            answer=metadata_answer(
+                comparison,
+                problems,
+                lost_end=lost_metadata(newest.end_offset, epochs),
+                quorum=quorum_set_back(histories, inputs),
+            ),
             problems=problems,
         ),
     )

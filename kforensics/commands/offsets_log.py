@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
+from typing import cast
 
 from kforensics.commands.coordinator_evidence import CoordinatorEvidence, UncleanElection, weight_of
 from kforensics.damage import Absent
@@ -12,17 +13,25 @@ from kforensics.evidence.coordinators.divergence import batch_outline, first_dif
 from kforensics.evidence.coordinators.group_log import CommitKey, GroupEvent, GroupLogReader, Name, outline
 from kforensics.evidence.coordinators.replica_log import list_log
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace, checkpoint_value
-from kforensics.evidence.model import Problem
+from kforensics.evidence.model import Citation, Problem
 from kforensics.evidence.replica.loader_reader import read_needed
-from kforensics.evidence.replica.loader_values import Content, Need
+from kforensics.evidence.replica.loader_values import Content, LoadFailure, Need
+from kforensics.formats.log.batch_table import BatchTable
+from kforensics.formats.log_lines.event import LogEventKind
+from kforensics.protocol.epochs import Epochs
 from kforensics.protocol.loading.names import EPOCH_FILE
 from kforensics.reconcile.groups.replay import MINUTE_MS, Change, Detour, Position, Replay, Retention
 from kforensics.reconcile.observed.facts import GroupCommit
 from kforensics.reconcile.observed.leadership import LeadershipAccount
+from kforensics.reconcile.observed.logged_events import LoggedEvent
 from kforensics.units import OFFSETS_TOPIC, TopicPartition
 
 TOPIC_REMOVAL_MS = 5 * 60 * 1000
 """How long after the deletion of a topic a coordinator may remove the offsets committed in it."""
+
+
+LOGGED_WITHIN_MS = 2_000
+"""A coordinator logs the removal of expired offsets so long after their tombstones at most."""
 
 
 class OffsetsLog:
@@ -59,7 +68,7 @@ class OffsetsLog:
         )
         self._alike = tuple(place for place, found in outlines if found.end == self.outline.end)
         """The replicas whose logs end as that one does."""
-        self.skipped = 0
+        self.skipped, self.why_skipped = 0, ""
         self.groups: set[Name] = set()
         self.keys: set[CommitKey] = set()
         self.inferred_ms: int | None = None
@@ -153,6 +162,7 @@ class OffsetsLog:
                 retention_ms=self._retention_ms,
                 inferred_ms=self.inferred_ms,
                 removed_topics=self._is_removed,
+                expired_by_line=self._line_of_expiry,
             ),
             until_ms=self._until_ms,
         )
@@ -165,7 +175,7 @@ class OffsetsLog:
         """
         reader = GroupLogReader(self.outline.log)
         yield from replay.play(reader.events(), self._detours, self._read)
-        self.skipped = reader.skipped
+        self.skipped, self.why_skipped = reader.skipped, reader.why_skipped
 
     def settle(self, replay: Replay) -> Iterator[Change]:
         """Yield the changes that set a position back, of a replay of the log for the positions at its end.
@@ -175,7 +185,8 @@ class OffsetsLog:
         """
         reader = GroupLogReader(self.outline.log)
         yield from replay.settle(reader.parts(until_ms=self._until_ms), self._detours, self._read)
-        self.skipped, (self.groups, self.keys) = reader.skipped, reader.names()
+        self.skipped, self.why_skipped = reader.skipped, reader.why_skipped
+        self.groups, self.keys = reader.names()
 
     def _read(self, detour: Detour) -> Iterator[GroupEvent]:
         reader = GroupLogReader(list_log(detour.place), deleted=detour.is_deleted)
@@ -189,6 +200,24 @@ class OffsetsLog:
             not isinstance(one.removed, Absent) and 0 <= time_ms - one.removed.timestamp_ms <= TOPIC_REMOVAL_MS
             for one in history.topics_named(topic)
         )
+
+    def _line_of_expiry(self, time_ms: int) -> Citation | None:
+        """Return the line with which a broker of the partition said, when it had appended the tombstones, that it removed expired offsets."""
+        brokers = {place.state.broker_id for place in self._places}
+        return next(
+            (
+                item.citation
+                for item in self._expiries
+                if (item.node_id in brokers or isinstance(item.node_id, Absent))
+                and isinstance(item.time_ms, int)
+                and 0 <= item.time_ms - time_ms <= LOGGED_WITHIN_MS
+            ),
+            None,
+        )
+
+    @cached_property
+    def _expiries(self) -> Sequence[LoggedEvent]:
+        return [one for one in self._given.cluster.events if one.event.kind is LogEventKind.OFFSETS_EXPIRED]
 
     def _is_elected_without(self, leader_epoch: int) -> bool:
         """Whether the log that speaks for the partition is that of an unclean election after an epoch: what it lacks of that epoch is discarded."""
@@ -226,10 +255,12 @@ class OffsetsLog:
             replaced = own[own["base_offset"] >= differs]
             # What this log does not have yet was not truncated: only later leader epochs at those offsets show that it was, or the election of its broker.
             first_epoch = int(lost["partition_leader_epoch"][0])
-            if len(replaced):
-                if int(replaced["partition_leader_epoch"].min()) <= first_epoch:
-                    continue
-            elif not self._is_elected_without(epoch):
+            is_by_epoch = (
+                int(replaced["partition_leader_epoch"].min()) > first_epoch
+                if len(replaced)
+                else self._is_elected_without(epoch)
+            )
+            if not is_by_epoch and (self._given.is_now(place) or not _began_anew(own, theirs, self.outline.end)):
                 continue
             detour = Detour(
                 from_offset=differs,
@@ -237,8 +268,9 @@ class OffsetsLog:
                 is_deleted=deleted,
                 leader_epoch=epoch,
                 discarded_ms=int(replaced["max_timestamp"][0]) if len(replaced) else -1,
+                is_unexplained=not is_by_epoch,
             )
-            if not len(replaced) and self._unclean is not None:
+            if is_by_epoch and not len(replaced) and self._unclean is not None:
                 detour = replace(detour, elected_in=self._unclean.leader_epoch, discarded_ms=self._unclean.time_ms)
             known = found.get((differs, epoch))
             if known is None or len(lost) > len(
@@ -246,6 +278,15 @@ class OffsetsLog:
             ):
                 found[differs, epoch] = detour
         return tuple(found[key] for key in sorted(found))
+
+
+def _began_anew(own: BatchTable, earlier: BatchTable, end: int) -> bool:
+    """Whether a log is shown not to go on from an earlier copy of it: it ends before that, or all it has at those offsets is younger than the copy. A cleaner leaves the times of what it keeps."""
+    last = int(earlier["last_offset"].max())
+    if end <= last:
+        return True
+    there = own[own["base_offset"] <= last]
+    return bool(len(there)) and int(there["max_timestamp"].min()) > int(earlier["max_timestamp"].max())
 
 
 def _cleaner_point(place: PartitionPlace) -> int:
@@ -259,7 +300,9 @@ def _last_epoch(place: PartitionPlace) -> int:
         found = read_needed(place.state.listings.root / place.path, Need(EPOCH_FILE, Content.EPOCHS))
     except EvidenceError:
         return -1
-    return max((one.leader_epoch for one in found), default=-1) if isinstance(found, tuple) else -1
+    return (
+        -1 if isinstance(found, LoadFailure) else max((one.leader_epoch for one in cast("Epochs", found)), default=-1)
+    )
 
 
 def offsets_logs(
@@ -278,6 +321,35 @@ def offsets_logs(
         tp.partition: OffsetsLog(given, tp, places, retention_ms=retention_ms, until_ms=until_ms, with_lost=with_lost)
         for tp, places in given.live(OFFSETS_TOPIC).items()
     }
+
+
+def lost_with_log(
+    given: CoordinatorEvidence, partition: TopicPartition, places: Sequence[PartitionPlace]
+) -> Iterator[Change]:
+    """Yield the positions of a partition of which earlier copies alone are left, as lost.
+
+    Args:
+        given: the inputs.
+        partition: of `__consumer_offsets`.
+        places: its copies of the newest moment that has any.
+    """
+    log = OffsetsLog(given, partition, places, retention_ms=None, until_ms=None, with_lost=False)
+    replay = log.replay()
+    for _ in log.settle(replay):
+        pass
+    for key, position in replay.positions.items():
+        yield Change(
+            key=key,
+            offset=None,
+            previous=position.offset,
+            time_ms=position.committed_ms,
+            by="unknown",
+            confidence="possible",
+            reason=f"an earlier copy of {partition} holds the commit, and its brokers have no log of it now",
+            citations=(position.at.cite(position.place),),
+            had_members=False,
+            is_lost=True,
+        )
 
 
 def positions_now(given: CoordinatorEvidence) -> dict[CommitKey, Position]:

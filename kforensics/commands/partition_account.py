@@ -21,10 +21,12 @@ from kforensics.evidence.discovery.server_settings import ServerSettings
 from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.quorum import newest_log
 from kforensics.evidence.model import Problem
+from kforensics.evidence.remote_copies import remote_copies
 from kforensics.evidence.replica.batch_reader import FileBatchReader
 from kforensics.evidence.replica.collect import CollectedReplica, collect_replica
 from kforensics.evidence.replica.read_ahead import ends_at_hand
 from kforensics.findings.answers.explain import incident_state
+from kforensics.formats.checkpoint.meta_properties import MetaProperties
 from kforensics.formats.log_lines.event import LogEventKind
 from kforensics.reconcile.bugs.log_signs import Sign, broker_signs, partition_signs
 from kforensics.reconcile.history.deleted_records import DeletionRequest, deletion_requests
@@ -37,7 +39,7 @@ from kforensics.reconcile.incident.partition import explain_partition
 from kforensics.reconcile.logs.divergence import EndsDoNotDecideError
 from kforensics.reconcile.observed.logged_events import LoggedEvent
 from kforensics.reconcile.observed.logged_truncations import LoggedTruncation, logged_truncations
-from kforensics.units import OFFSETS_TOPIC, Depth, TopicPartition
+from kforensics.units import OFFSETS_TOPIC, REMOTE_LOG_TOPIC, Depth, TopicPartition
 
 CHUNK_LENGTH = 64 << 20
 CHUNK_PARTITIONS = 32
@@ -85,6 +87,7 @@ class Account:
     moments: Moments
     whole_returns: Mapping[TopicPartition, Sequence[WholeReturn]]
     deletions: Mapping[TopicPartition, Sequence[DeletionRequest]]
+    has_zookeeper: bool = False
     leader: int | None = None
     depth: Depth = Depth.CONTENT
 
@@ -121,12 +124,20 @@ def open_account(evidence: Evidence, places: Places, gathered: ClusterEvidence, 
             _moments(evidence, gathered.histories, settings),
             since_ms=options.since_ms,
             is_stopped=options.is_stopped,
+            remote_copies=remote_copies(
+                place for group in coordinators.live(REMOTE_LOG_TOPIC).values() for place in group
+            ),
             without_directory=places.brokers_without_directory(
                 frozenset(range(len(evidence.inputs.found))) - evidence.ranks.keys()
             ),
         ),
         whole_returns=_whole_returns(events),
         deletions=deletion_requests(events),
+        has_zookeeper=any(
+            isinstance(log_dir.meta, MetaProperties) and log_dir.meta.version == 0
+            for one in evidence.inputs.found
+            for log_dir in one.log_dirs
+        ),
         leader=options.leader,
         depth=options.depth,
     )
@@ -326,6 +337,7 @@ def explain_replicas(
                 moments=shared.moments,
                 whole_returns=shared.whole_returns.get(partition, ()),
                 is_deletion_logged=shared.facts.facts.is_deletion_logged(partition.topic),
+                has_zookeeper=shared.has_zookeeper,
                 deletions=shared.deletions.get(partition, ()),
                 wanted_leader=shared.leader,
                 is_order_in_doubt=bool(shared.evidence.later),

@@ -336,7 +336,10 @@ def result_of(
     judged = judged_partition(report, problems)
     findings = weighed(findings, judged.state)
     grave = any(item.severity.rank >= Severity.WARNING.rank for item in findings)
-    keep = shared.keep_quiet or grave or judged.state not in QUIET_STATES or report.verdict not in QUIET_VERDICTS
+    # Where a copy left out every log there is nothing to show of a partition.
+    is_bare = bool(report.replicas) and all(one.view.replica.is_left_out for one in report.replicas)
+    keep = grave or judged.state not in QUIET_STATES or (report.verdict not in QUIET_VERDICTS and not is_bare)
+    keep = keep or shared.keep_quiet
     return PartitionResult(
         partition=report.partition,
         verdict=report.verdict,

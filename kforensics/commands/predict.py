@@ -16,7 +16,7 @@ from kforensics.commands.predicting.reassignments import leaving_replicas, unser
 from kforensics.commands.predicting.settings import parse_settings
 from kforensics.commands.predicting.start_inputs import configured_nodes, find_start_inputs
 from kforensics.commands.predicting.surroundings import Surroundings, look_around
-from kforensics.commands.predicting.version import RANK, NodeVersion, given_version, version_of_node
+from kforensics.commands.predicting.version import RANK, NodeVersion, check_version, given_version, version_of_node
 from kforensics.commands.predicting.ways_out import WaysOut
 from kforensics.commands.processes import default_jobs
 from kforensics.commands.result import Conclusion, Result
@@ -111,7 +111,8 @@ def run(request: PredictRequest) -> Result[Prediction]:
         raise UsageError(message)
     _check_filters(request, inputs)
     parse_settings(request.settings)
-    given = None if request.kafka is None else given_version(request.kafka)
+    if request.kafka is not None:
+        check_version(request.kafka)
     problems = [
         *inputs.problems,
         *(
@@ -123,6 +124,7 @@ def run(request: PredictRequest) -> Result[Prediction]:
     log_files = _log_files(inputs, problems)
     ids = [node.node_id for node in nodes if not isinstance(node.node_id, Absent)]
     surroundings = look_around(inputs, log_files, problems, is_of_one_moment=len(ids) == len(set(ids)))
+    given = None if request.kafka is None else given_version(request.kafka, surroundings.history)
     starting = _Nodes(request, inputs, surroundings, nodes, given)
     started = [starting.start(node) for node in nodes]
     problems += [problem for one in started for problem in one.problems]
@@ -130,12 +132,11 @@ def run(request: PredictRequest) -> Result[Prediction]:
     starts = tuple(start for one in started for start in one.starts)
     metadata_logs = _metadata_logs(inputs, started, problems)
     versions = starting.others(started)
-    known = [starting.versions[node.first] for node in nodes]
     # A controller alone registers no version before 3.7: what is said of logs is said of the nodes that have some.
-    loading = [starting.versions[one.node.first] for one in started if one.logs] or known
+    loading = [one for one in started if one.logs] or started
     body = Prediction(
-        kafka=str(max(one.version for one in loading)),
-        kafka_source=max((one.source for one in loading), key=RANK.__getitem__),
+        kafka=max(loading, key=lambda one: (one.version, one.is_later)).kafka,
+        kafka_source=max((starting.versions[one.node.first].source for one in loading), key=RANK.__getitem__),
         starts=starts,
         logs=logs,
         metadata_logs=metadata_logs,
@@ -237,8 +238,11 @@ class _Nodes:
 
     def conditions(self, node: Node) -> Conditions:
         """Return the conditions under which a node is started, as the request says."""
+        version = self.versions[node.first]
         return Conditions(
-            version=self.versions[node.first].version,
+            version=version.version,
+            is_inferred=version.source != "given",
+            newer=version.newer,
             now_ms=self._request.now_ms,
             topics=self._request.topics,
             partitions=self._request.partitions,
@@ -272,6 +276,8 @@ class _Nodes:
             problems: takes what could not be read.
         """
         node = started.node
+        if started.newer:
+            return ()
         return WaysOut(
             node=node,
             inputs=self._inputs,
@@ -285,7 +291,7 @@ class _Nodes:
         """Return the results by other versions that the evidence allows, where they differ."""
         out = []
         for one in started:
-            for version in self.versions[one.node.first].others:
+            for version in self.versions[one.node.first].others if not one.newer else ():
                 other = self.start(one.node, replace(self.conditions(one.node), version=version))
                 if _compared(other) != _compared(one):
                     last = other.starts[-1]
@@ -348,6 +354,7 @@ class _Nodes:
                 keep_going=self._request.keep_going,
                 jobs=self._jobs,
             ),
+            quorum=self._around.quorum,
             lost=lost,
             allows_older=any(one.allows_older for one in self.versions.values()),
             assumed_nodes={

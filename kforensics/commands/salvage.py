@@ -140,7 +140,7 @@ def run(request: SalvageRequest) -> Result[SalvageReport]:
     form = FormName(request.form)
     require_form(form)
     _check_options(request, form)
-    check_folder(request.out, (*request.paths, *request.before))
+    check_folder(request.out, (*request.paths, *request.before, *request.images))
     if request.images and request.what is None:
         return _run_carving(request)
     what = What(request.what or What.LOST)

@@ -5,7 +5,6 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,7 +31,8 @@ from kforensics.evidence.seal.state import Change, Difference
 from kforensics.findings.answers.seal import check_answer, manifest_answer
 from kforensics.findings.seal import seal_findings
 from kforensics.source.capture import is_capture
-from kforensics.source.mapped import open_evidence
+from kforensics.source.mapped import open_evidence, open_named
+from kforensics.words import utc_text
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -187,7 +187,7 @@ def check(request: SealCheckRequest) -> Result[CheckedManifest]:
                 raise UsageError("a capture is checked by its own manifest: name it alone")
             found = check_capture(request.manifest)
         else:
-            file = stack.enter_context(open_evidence(request.manifest))
+            file = stack.enter_context(open_named(request.manifest))
             found = check_seal(file, request.paths, jobs=request.jobs or default_jobs())
         is_open = stack.pop_all()
 
@@ -253,10 +253,9 @@ def _check_signature(request: SealCheckRequest, sha256: str) -> CheckedSignature
 
 def _envelope(case_id: str | None, operator: str | None) -> Envelope:
     sealed_ms = now_ms()
-    moment = datetime.fromtimestamp(sealed_ms // 1000, UTC)
     return Envelope(
         sealed_ms=sealed_ms,
-        sealed_utc=f"{moment:%Y-%m-%dT%H:%M:%S}.{sealed_ms % 1000:03d}Z",
+        sealed_utc=utc_text(sealed_ms),
         case_id=Absent.NOT_APPLICABLE if case_id is None else case_id,
         operator=Absent.NOT_APPLICABLE if operator is None else operator,
     )

@@ -24,6 +24,7 @@ class SharePositions:
     def __init__(self, given: CoordinatorEvidence, *, until_ms: int | None) -> None:
         self.problems: list[Problem] = []
         self.skipped = 0
+        self.why_skipped = ""
         self._logs: dict[int, tuple[PartitionPlace, Played]] = {}
         unread: dict[int, str] = {}
         for partition, places in given.live(SHARE_TOPIC).items():
@@ -34,6 +35,7 @@ class SharePositions:
             self._logs[partition.partition] = chosen.place, states[id(chosen)]
             self.problems += chosen.problems
             self.skipped += chosen.skipped
+            self.why_skipped = self.why_skipped or chosen.why_skipped
             epochs = {log.place.state.broker_id: log.last_epoch for log in logs}
             why = given.unread(
                 partition,

@@ -28,6 +28,7 @@ class StateLogs:
         self.problems: list[Problem] = []
         self._leaders: dict[int, int | Absent] = {}
         self.skipped = 0
+        self.why_skipped = ""
         unread: dict[int, str] = {}
         for partition, places in given.live(TRANSACTIONS_TOPIC).items():
             logs = [read_transaction_log(place, until_ms=self.until_ms) for place in places]
@@ -36,6 +37,7 @@ class StateLogs:
             chosen = max(logs, key=lambda log: weight_of(leader, log.place, log.last_epoch, log.end))
             self._chosen[partition.partition] = chosen
             self.skipped += chosen.skipped
+            self.why_skipped = self.why_skipped or chosen.why_skipped
             self.problems += chosen.problems
             end = chosen.end if self.until_ms is None and not chosen.problems else None
             is_damaged = bool(chosen.problems or chosen.skipped)

@@ -195,6 +195,7 @@ def run(request: TransactionsRequest) -> Result[Transactions]:
         has_transactions=any(scan.has_transactions for scan in scans),
         unread=len(problems),
         skipped=states.skipped,
+        why_skipped=states.why_skipped,
         lacking=lacking,
         asked=(*sorted(request.transactional_ids), *(f"producer {one}" for one in sorted(request.producer_ids))),
     ).answer()
@@ -254,9 +255,13 @@ def _lacking(
     for one in scans if request.at_ms is None else ():
         ends[one.place.topic_partition] = max(one.log_end_offset, ends.get(one.place.topic_partition, 0))
     ends |= states.ends()
+    unread = {one.place.topic_partition for one in scans if one.problems}
     return LackingLogs(
         absent=tuple(one for one in given.without_log() if one.topic != TRANSACTIONS_TOPIC and is_wanted(one, request)),
-        cut_short=tuple(sorted(one for one, end in ends.items() if end < given.promised_end(one))),
+        # Of what could not be read the problems tell.
+        cut_short=tuple(
+            sorted(one for one, end in ends.items() if end < given.promised_end(one) and one not in unread)
+        ),
     )
 
 

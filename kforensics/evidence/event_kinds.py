@@ -30,6 +30,7 @@ class EventKind(StrEnum):
     BROKER_LOG_DIRS = "broker-log-dirs"
     CONTROLLER_CHANGE = "controller-change"
     CONTROLLER_REGISTERED = "controller-registered"
+    CONTROLLER_UNREGISTERED = "controller-unregistered"
     CONFIG_CHANGE = "config-change"
     FEATURE_CHANGE = "feature-change"
     SNAPSHOT = "snapshot"
@@ -152,6 +153,12 @@ LOGGED_EVENTS: dict[Kind, LoggedEventRow] = {
     ),
     Kind.BROKER_FENCED: LoggedEventRow(event=EventKind.BROKER_FENCED, fields=("broker", "broker_epoch", "reason")),
     Kind.BROKER_UNFENCED: LoggedEventRow(event=EventKind.BROKER_UNFENCED, fields=("broker",), is_quiet=True),
+    Kind.CONTROLLER_UNREGISTERED: LoggedEventRow(
+        event=EventKind.CONTROLLER_UNREGISTERED,
+        fields=("broker",),
+        is_quiet=True,
+        words="{broker} is unregistered as a controller",
+    ),
     Kind.CONTROLLER_ELECTED: LoggedEventRow(event=EventKind.CONTROLLER_CHANGE, fields=("controller_epoch", "offset")),
     Kind.LOG_CREATED: LoggedEventRow(event=EventKind.LOG_CREATED, fields=("directory",), is_quiet=True),
     Kind.LOG_DISCARDED: LoggedEventRow(event=EventKind.LOG_DISCARDED, fields=("path",), is_quiet=True),

@@ -11,10 +11,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kforensics.damage import Absent, Damage, DamageKind, Gravity, Span
-from kforensics.errors import BadChecksum, FormatError, UnexpectedEnd, UnsupportedFormat
+from kforensics.errors import (
+    BadChecksum,
+    EvidenceUnreadable,
+    FormatError,
+    NewerThanKnown,
+    UnexpectedEnd,
+    UnsupportedFormat,
+)
 from kforensics.formats.checkpoint.clean_shutdown import parse_clean_shutdown
 from kforensics.formats.checkpoint.leader_epoch import parse_leader_epoch_checkpoint
-from kforensics.formats.checkpoint.meta_properties import parse_meta_properties
+from kforensics.formats.checkpoint.meta_properties import parse_known_meta_properties
 from kforensics.formats.checkpoint.offset import check_checkpoint, parse_checkpoint
 from kforensics.formats.checkpoint.partition_metadata import parse_partition_metadata
 from kforensics.formats.checkpoint.quorum_state import parse_quorum_state
@@ -85,13 +92,16 @@ def read_and_understand(kind: FileKind, file: EvidenceFile) -> tuple[Any | None,
         file: open.
 
     Raises:
-        EvidenceError: it can't be read, or is larger than its row allows.
+        EvidenceError: it can't be read, is larger than its row allows, or of a version that is newer than known.
     """
     row = FILE_KINDS[kind]
-    if not row.is_preallocated:
-        return understand(kind, file.read_all(row.limit))
-    file.require_at_most(row.limit)
-    return understand(kind, without_zero_tail(file), file.size)
+    try:
+        if not row.is_preallocated:
+            return understand(kind, file.read_all(row.limit))
+        file.require_at_most(row.limit)
+        return understand(kind, without_zero_tail(file), file.size)
+    except NewerThanKnown as error:
+        raise EvidenceUnreadable(str(file.path), error.problem) from error
 
 
 def understand(kind: FileKind, data: bytes, length: int | None = None) -> tuple[Any | None, tuple[Damage, ...]]:
@@ -104,6 +114,9 @@ def understand(kind: FileKind, data: bytes, length: int | None = None) -> tuple[
 
     Returns:
         Its value, nothing where it can't be understood at all, and its damage.
+
+    Raises:
+        NewerThanKnown: it is of a version that is newer than known.
     """
     if kind is FileKind.PRODUCER_SNAPSHOT and not data:
         return None, (empty_file_damage(),)
@@ -111,6 +124,8 @@ def understand(kind: FileKind, data: bytes, length: int | None = None) -> tuple[
     assert parse is not None
     try:
         value = parse(data) if length is None else parse(data, length)
+    except NewerThanKnown:
+        raise
     except FormatError as error:
         return None, (damage_of(error),)
     return value, value.damage
@@ -128,7 +143,7 @@ def file_entries(file: EvidenceFile, path: Path, name: FileName) -> Iterator[Fil
         Entries, and damage in its place; one entry with the length alone where the kind has no entries.
 
     Raises:
-        EvidenceError: the file can't be read.
+        EvidenceError: the file can't be read, or is of a version that is newer than known.
     """
     entries = FILE_KINDS[name.kind].entries
     if entries is None:
@@ -137,6 +152,8 @@ def file_entries(file: EvidenceFile, path: Path, name: FileName) -> Iterator[Fil
     data = file.read_all(ENTRIES_LIMIT)
     try:
         yield from entries(data, path.name, name)
+    except NewerThanKnown as error:
+        raise EvidenceUnreadable(str(path), error.problem) from error
     except FormatError as error:
         yield Damage(span=error.span, kind=DamageKind.TEXT, expected=error.expected, found=error.found)
 
@@ -249,7 +266,7 @@ def _leader_epochs(data: bytes, _file: str, _name: FileName) -> Iterator[FileEnt
 
 
 def _meta_properties(data: bytes, _file: str, _name: FileName) -> Iterator[FileEntry | Damage]:
-    properties = parse_meta_properties(data)
+    properties = parse_known_meta_properties(data)
     shown = _fields(properties)
     shown["properties"] = {entry.key: entry.value for entry in shown.pop("entries")}
     yield FileEntry("meta-properties", shown)
@@ -331,7 +348,7 @@ FILE_KINDS: Mapping[FileKind, FileKindRow] = {
     ),
     FileKind.META_PROPERTIES: FileKindRow(
         meaning="which node and cluster a log directory belongs to",
-        parse=parse_meta_properties,
+        parse=parse_known_meta_properties,
         entries=_meta_properties,
         limit=_TEXT_LIMIT,
         damage_code="KF108",

@@ -305,7 +305,8 @@ class _Lister:
         directory = seen.directory
         name = directory.name if isinstance(directory.name, PartitionDirectoryName) else None
         state = states.get(directory.log_dir)
-        tail = self._tail(index, one, seen)
+        is_listed = not any(met.input == index and met.path == (directory.path or ".") for met in self.problems)
+        tail = self._tail(index, one, seen) if is_listed else Absent.UNREADABLE
         claimed_start = _claim(state, "log_start", name)
         self.partitions.append(
             ListedPartition(
@@ -383,8 +384,8 @@ class _Lister:
                     longest_batch=longest,
                 )
             )
-            # Without the marker of a clean stop numbers above the log end are ordinary, but of an empty log.
-            if found.sign is not Sign.ABOVE_END or is_clean or not seen.log_bytes
+            # Without the marker of a clean stop numbers above the log end are ordinary.
+            if found.sign is not Sign.ABOVE_END or is_clean
         ]
 
     def _lost_start(

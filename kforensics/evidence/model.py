@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from kforensics.damage import Absent, Damage, Span
 from kforensics.formats.log.batch_table import BatchTable
 from kforensics.formats.log.records import Record
-from kforensics.units import EpochEntry, TopicPartition
+from kforensics.units import METADATA_TOPICS, EpochEntry, TopicPartition
+from kforensics.words import listed
 
 BUCKET_OFFSETS = 65_536
 """Offsets in one digest bucket; bucket n covers n * 65,536 and up."""
@@ -160,8 +161,12 @@ class Replica:
     """The log dir holds `.kafka_cleanshutdown`."""
     producer_snapshots: tuple[int, ...] = ()
     """Offsets that name the `.snapshot` files."""
+    is_left_out: bool = False
+    """No segment of any partition of its input is here: the copy left them all out."""
     is_read_whole: bool = True
     """Its directory could be listed and all of its segments read: else what is not here need not be missing."""
+    unread_files: tuple[str, ...] = ()
+    """Segments in use, `leader-epoch-checkpoint`, or the directory itself, that could not be read: what the log holds and where it ends is unknown."""
     orphan_indexes: tuple[tuple[int, str], ...] = ()
     """Base offset and path of indexes whose segment is not there, and of `leader-epoch-checkpoint` where it begins below every segment."""
     deleted_segments: tuple[Segment, ...] = ()
@@ -172,6 +177,39 @@ class Replica:
     """Its batches can be read; else only digests of them are here."""
     has_records: bool = True
     """Whether its records, or digests that show which are equal, can be read."""
+
+    @property
+    def is_unnamed(self) -> bool:
+        """Whether no `meta.properties` says of which broker it is."""
+        return isinstance(self.broker_id, Absent)
+
+    @property
+    def has_no_log(self) -> bool:
+        """Whether no segment is here, with the first of which a broker makes the directory: they were removed, or left out of the copy."""
+        is_formatted = self.topic_partition.topic in METADATA_TOPICS and not self.checkpoint_epochs
+        is_served = self.state in {"live", "future"}
+        return is_served and not self.segments and not self.unread_files and not is_formatted
+
+    @property
+    def lacks_end(self) -> bool:
+        """Whether its last segment is not here, by the index that is: it was removed, or left out of the copy."""
+        end = self.lineage.log_end_offset
+        return bool(self.segments) and any(base >= end for base, _ in self.orphan_indexes)
+
+    @property
+    def is_log_known(self) -> bool:
+        """Whether its log is here up to its end, and could be read: else what it holds, and where it ends, is unknown."""
+        return not self.unread_files and not self.has_no_log and not self.lacks_end
+
+    @property
+    def lack(self) -> str:
+        """Why its log is not known, as the predicate of a sentence about it."""
+        if not self.unread_files:
+            return f"is not here{'' if self.has_no_log else ' to its end'}: removed, or left out of the copy"
+        if self.unread_files == (self.path,):
+            return "could not be read"
+        names = dict.fromkeys(path.rpartition("/")[2] for path in self.unread_files)
+        return f"could not be read whole ({listed(list(names), most=3)})"
 
     @property
     def batches_from(self) -> int:

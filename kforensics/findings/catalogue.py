@@ -126,9 +126,9 @@ CATALOGUE: dict[str, FindingKind] = {
     ),
     "KF116": FindingKind(
         title="a missing segment",
-        meaning="Its index, a checkpoint or the segments around it show that it was there: a broker deletes them together, so it was taken away or lost. "
-        "A start does not bring it back: the broker begins an empty log, or serves the log with a hole.",
-        advice="Look for the file in lost+found, in other copies of the directory and on the other replicas before this broker starts.",
+        meaning="Its index, a checkpoint or the segments around it show that it was there: a broker deletes them together, so it was removed, or the copy left it out. "
+        "A start without it does not bring it back: the broker begins an empty log, or serves the log with a hole.",
+        advice="Look for the file on the broker's disk, in lost+found, in other copies of the directory and on the other replicas before this broker starts.",
         told_apart_by=ToldApartBy.FILE,
     ),
     "KF117": FindingKind(
@@ -238,6 +238,11 @@ CATALOGUE: dict[str, FindingKind] = {
         meaning="A start recovers nothing beside the marker of a clean stop. Zeros are read as a batch of size 0: the broker stops with a CorruptRecordException. "
         "Other bytes stay, and new records are appended behind them.",
         advice="Copy the directory before the broker starts; `kforensics predict` shows what its start does, and `kforensics verify` where the bytes are.",
+    ),
+    "KF218": FindingKind(
+        title="the broker of a replica halts rather than truncate it",
+        meaning="Up to 1.0 a broker with unclean.leader.election.enable=false halts when it fetches above the end of its leader's log, and so at each start.",
+        advice="Keep its directory: it may alone hold the records. Let it lead again, or accept their loss and set unclean.leader.election.enable=true for the topic.",
     ),
     "KF219": FindingKind(
         title="a broker that does not start as it is",
@@ -454,6 +459,12 @@ CATALOGUE: dict[str, FindingKind] = {
         title="a consumer group that was set back",
         meaning="The records between the two positions are read again.",
         advice="Find out who set it back, and whether its consumers tolerate records that are read twice.",
+        told_apart_by=ToldApartBy.PLACE,
+    ),
+    "KF613": FindingKind(
+        title="a consumer group below a log start",
+        meaning="The records between its position and the log start were deleted before it read them.",
+        advice="auto.offset.reset decides what it reads next; find out what deleted the records, and whether another copy holds them.",
         told_apart_by=ToldApartBy.PLACE,
     ),
 }

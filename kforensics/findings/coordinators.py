@@ -11,7 +11,7 @@ from kforensics.reconcile.groups.views import GroupView
 from kforensics.reconcile.transactions.partition import JudgedTransaction, PartitionTransactions, TornTransaction
 from kforensics.reconcile.transactions.verdicts import TransactionVerdict
 from kforensics.units import OffsetRange, TopicPartition
-from kforensics.words import counted, name_text
+from kforensics.words import counted, form, name_text
 
 MOST_FINDINGS = 1_000
 """Findings of one run; the document has every transaction and position."""
@@ -82,7 +82,7 @@ def _torn(partition: PartitionTransactions, one: TornTransaction) -> Finding:
 
 
 def group_findings(groups: Sequence[GroupView], setbacks: Sequence[Change]) -> tuple[Finding, ...]:
-    """Return a finding for each position past the end of a log, and for each set-back.
+    """Return a finding for each position past the end of a log or below its start, and for each set-back.
 
     Args:
         groups: with their positions.
@@ -102,12 +102,26 @@ def _of_groups(groups: Sequence[GroupView], setbacks: Sequence[Change]) -> Itera
                     topic_partition=TopicPartition(name_text(one.topic), one.partition),
                     citations=(one.position.at.cite(one.position.place),),
                 )
+            if one.deleted_unread:
+                yield finding(
+                    "KF613",
+                    severity=Severity.WARNING,
+                    statement=f"{name_text(group.name)} committed {one.position.offset:,} in {name_text(one.topic)}-{one.partition}, and the log starts at {one.log_start_offset:,}: {counted(one.deleted_unread, 'offset')} {form(one.deleted_unread, 'was', 'were')} deleted before it read them",
+                    topic_partition=TopicPartition(name_text(one.topic), one.partition),
+                    citations=(one.position.at.cite(one.position.place),),
+                )
     for change in setbacks:
         key = change.key
+        where = f"{name_text(key.topic)}-{key.partition}"
+        moved = (
+            f"lost its position {change.previous:,} in {where}"
+            if change.offset is None
+            else f"was set back in {where} from {change.previous:,} to {change.offset:,}"
+        )
         yield finding(
             "KF612",
             severity=Severity.WARNING,
-            statement=f"{name_text(key.group)} was set back in {name_text(key.topic)}-{key.partition} from {change.previous:,} to {change.offset:,}: {change.reason}",
+            statement=f"{name_text(key.group)} {moved}: {change.reason}",
             topic_partition=TopicPartition(name_text(key.topic), key.partition),
             citations=change.citations,
         )

@@ -87,7 +87,7 @@ def partition_findings(report: PartitionReport) -> Iterator[Finding]:
         )
     aside = set() if report.replicas else {directory.broker_id for directory in report.set_aside}
     missing = [str(broker) for broker in report.missing_replicas if broker not in aside]
-    if missing:
+    if missing and not any(one.view.replica.is_unnamed for one in report.replicas):
         yield finding(
             "KF213",
             severity=Severity.NOTE,
@@ -174,6 +174,16 @@ def _replica_findings(report: PartitionReport, replica: ReplicaReport) -> Iterat
             severity=Severity.ERROR,
             confidence=Confidence.LIKELY,
             statement=f"{report.partition}: {report.owner_of(replica.view)} never finishes its truncation against this leader",
+            topic_partition=report.partition,
+            broker_id=replica.view.replica.broker_id,
+        )
+    if replica.outcome is not None and replica.outcome.halts:
+        end = replica.outcome.after.log_end_offset
+        yield finding(
+            "KF218",
+            severity=Severity.ERROR,
+            confidence=Confidence.LIKELY,
+            statement=f"{report.partition}: {report.owner_of(replica.view)} halts when it fetches at {end}, above the end of the log of this leader",
             topic_partition=report.partition,
             broker_id=replica.view.replica.broker_id,
         )
@@ -394,7 +404,11 @@ def _own_log(report: PartitionReport, replica: ReplicaReport) -> Iterator[Findin
             broker_id=broker,
             citations=(view.replica.cite("leader-epoch-checkpoint"),),
         )
-    if isinstance(view.replica.topic_id, Absent) and not isinstance(report.topic_id, Absent):
+    if (
+        isinstance(view.replica.topic_id, Absent)
+        and view.replica.is_log_known
+        and not isinstance(report.topic_id, Absent)
+    ):
         yield finding(
             "KF215",
             severity=Severity.NOTE,

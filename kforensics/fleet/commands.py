@@ -1,5 +1,6 @@
 """The commands for fleets: what each takes and gives back, as those of `kforensics.commands` do for one machine."""
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -78,6 +79,8 @@ class AuditRequest:
     """Take the lock of an audit that ended without releasing it."""
     storage: Mapping[str, str] = field(default_factory=dict)
     """Options of storage that is not of this machine."""
+    metrics: Path | None = None
+    """A file that is written beside the tables, outside of the sources, too."""
     gate: "GateRequest | None" = None
     depth: Depth = Depth.CONTENT
     """How much of the logs is read."""
@@ -169,7 +172,9 @@ def run_audit(request: AuditRequest, progress: "Callable[[Stage], None] | None" 
     found = read_sources(list(request.sources), request.storage)
     rules = _gate_rules(request.gate)
     target = parse_location(request.tables, request.storage)
-    check_output(target, found)
+    for out in (target, request.metrics, Path(os.environ.get("TMPDIR", "/tmp"))):  # noqa: S108 - where Spark writes
+        if out is not None:
+            check_output(out, found)
     options = DiffOptions(
         leader=request.leader,
         protocol=ProtocolName(request.protocol) if request.protocol else None,

@@ -395,14 +395,15 @@ def _judged_row(row: Row, replica: Replica, report: ReplicaReport | None) -> Row
     divergence = report.divergence if report else None
     protocol = report.protocol if report else Absent.NOT_APPLICABLE
     every = (*replica.segments, *replica.deleted_segments)
+    log = report.view if report else replica.lineage
     return {
         **replica_row(replica, row["source"], row["sequence"], row["content"], segment_files=row.get("segment_files")),
         "segments": len(every),
         "bytes": sum(one.length for one in every),
         "damaged_places": damaged_places(replica),
         "verdict": report.verdict.value if report else None,
-        "log_start_offset": report.view.log_start_offset if report else replica.lineage.log_start_offset,
-        "log_end_offset": report.view.log_end_offset if report else replica.lineage.log_end_offset,
+        "log_start_offset": known(log.log_start_offset),
+        "log_end_offset": known(log.log_end_offset) if replica.is_log_known else None,
         "protocol": None if isinstance(protocol, Absent) else protocol.name.value,
         "truncate_to": expected.offset if expected else None,
         "records_cut": expected.counts.records if expected else None,

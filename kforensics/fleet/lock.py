@@ -21,7 +21,7 @@ from typing import Any
 
 from kforensics.errors import UsageError
 from kforensics.fleet.tables import Tables
-from kforensics.render.times import utc_text
+from kforensics.words import utc_text
 
 LOCK = "_lock"
 """The folder of the lock; readers of Parquet skip names that begin with an underscore."""

@@ -1,6 +1,7 @@
 """The nodes of an audit: found in data directories, or in what `fleet scan` extracted from them."""
 
 import hashlib
+import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -25,6 +26,7 @@ from kforensics.fleet.sources import Source
 from kforensics.fleet.tables import SCAN_MANIFEST, Tables
 from kforensics.formats.checkpoint.meta_properties import MetaProperties
 from kforensics.source.discover import Shape
+from kforensics.source.foreign import ForeignPath
 from kforensics.source.packed_names import PackedNames
 from kforensics.source.walk import Listings
 
@@ -263,7 +265,8 @@ def _below_copies(location: Path, name: str) -> Path:
     first, *rest = name.split("/")
     if first != COPIES or ".." in rest:
         raise ValueError(f"copies in {name}")
-    return location / name
+    real = location if isinstance(location, ForeignPath) else Path(os.path.realpath(location))
+    return real / name
 
 
 _IDENTITY = ("version", "node_id", "cluster_id", "directory_id")

@@ -98,6 +98,7 @@ def replica_of(row: Mapping[str, Any], segments: Sequence[Segment], deleted: Seq
     damage: dict[str, tuple[Damage, ...]] = {}
     for one in row["damage"] or ():
         damage[one["path"]] = (*damage.get(one["path"], ()), *damage_of([one]))
+    is_read_whole = row.get("segment_files") == len(segments) + len(deleted)
     return stitch_replica(
         Replica(
             input=row["input"],
@@ -118,7 +119,8 @@ def replica_of(row: Mapping[str, Any], segments: Sequence[Segment], deleted: Seq
             cleaner_point=checkpoint("cleaner_point"),
             clean_shutdown=row["clean_shutdown"],
             producer_snapshots=tuple(row["producer_snapshots"] or ()),
-            is_read_whole=row.get("segment_files") == len(segments) + len(deleted),
+            is_read_whole=is_read_whole,
+            unread_files=() if is_read_whole else (row["path"],),
             orphan_indexes=tuple((one["base_offset"], one["path"]) for one in row.get("orphan_indexes") or ()),
             damage=damage,
             is_at_hand=row["content"] in _WITH_BATCHES,

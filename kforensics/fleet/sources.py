@@ -13,7 +13,7 @@ from kforensics.damage import Span
 from kforensics.errors import EvidenceError, EvidenceNotFound, EvidenceUnreadable, FormatError
 from kforensics.fleet.secrets import redacted
 from kforensics.fleet.storage import Options, StoragePath, expand_glob, parse_location
-from kforensics.source.mapped import open_evidence
+from kforensics.source.mapped import open_named
 
 INVENTORY_SUFFIXES = frozenset({".yaml", ".yml", ".csv", ".parquet"})
 INVENTORY_LIMIT = 64 << 20
@@ -76,7 +76,7 @@ def _is_evidence(location: Path) -> bool:
 
 def _read_inventory(location: Path, storage: Options = MappingProxyType({})) -> tuple[Source, ...]:
     """Return the nodes of an inventory: rows of `location`, and where known `node` and `rack`."""
-    with open_evidence(location) as file:
+    with open_named(location) as file:
         data = file.read_all(INVENTORY_LIMIT)
     try:
         rows = list(_rows(location.suffix.lower(), data))

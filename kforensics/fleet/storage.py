@@ -191,16 +191,7 @@ class StorageFile(EvidenceFile):
         self.mtime_ns = info.mtime_ns or 0
         self._file = filesystem.open_input_file(name)
 
-    def read_into(self, position: int, buffer: memoryview) -> int:
-        """Fill the buffer and return the number of bytes read, fewer than fit only at the end of the file.
-
-        Args:
-            position: in bytes from the start of the file.
-            buffer: where the bytes are written.
-
-        Raises:
-            EvidenceUnreadable: the storage refuses.
-        """
+    def _fill(self, position: int, buffer: memoryview) -> int:
         try:
             with _as_os_error():
                 self._file.seek(min(position, self.size))

@@ -77,11 +77,11 @@ def assign(epochs: Epochs, leader_epoch: int, start_offset: int, rules: EpochRul
         start_offset: the base offset of the batch; a cache that has the epoch already keeps its own.
         rules: what the version does with an entry that contradicts others.
 
-    Raises:
-        ValueError: a negative epoch or offset, which Kafka refuses too.
+    Returns:
+        The same cache where the epoch or the offset is negative: Kafka refuses such an entry, and a damaged batch can claim any.
     """
     if leader_epoch < 0 or start_offset < 0:
-        raise ValueError(f"an epoch entry can't be negative: epoch {leader_epoch}, start offset {start_offset}")
+        return epochs
     entry = EpochEntry(leader_epoch, start_offset)
     if not epochs:
         return (entry,)

@@ -4,6 +4,9 @@ from dataclasses import dataclass
 
 from kforensics.protocol.versions import KafkaVersion, parse_version
 
+NOT_FIXED = KafkaVersion(9_999, 0)
+"""Above every release: no fix is known, so what comes next has the bug, too."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownBug:
@@ -12,7 +15,7 @@ class KnownBug:
     jira: str
     """Its JIRA issue, or a name of its own where none is known."""
     affected: tuple[tuple[KafkaVersion, KafkaVersion], ...]
-    """Runs of versions, each from the first affected up to, and without, the first that is fixed."""
+    """Runs of versions, each from the first affected up to, and without, the first that is fixed; an open bug ends at `NOT_FIXED`."""
     effect: str
 
 
@@ -20,7 +23,7 @@ def _bug(jira: str, affected: str, effect: str) -> KnownBug:
     ranges = (run.split("..") for run in affected.split())
     return KnownBug(
         jira=jira,
-        affected=tuple((parse_version(first), parse_version(fixed)) for first, fixed in ranges),
+        affected=tuple((parse_version(first), parse_version(fixed) if fixed else NOT_FIXED) for first, fixed in ranges),
         effect=effect,
     )
 
@@ -169,10 +172,10 @@ KNOWN_BUGS = (
         "0.11.0.0..3.0.2 3.1.0..3.1.2 3.2.0..3.2.1",
         "the log cleaner drops transaction markers too early",
     ),
-    # LogLoader.recoverLog of 4.0.0, 4.1.0 and 4.3.1 catches IOException beside InvalidOffsetException; 3.9 does not. No fix is known.
+    # LogLoader.recoverLog of 4.0.0, 4.1.0, 4.3.1 and 4.4.0 catches IOException beside InvalidOffsetException; 3.9 does not. No fix is known.
     _bug(
         RECOVERY_IO_ERROR,
-        "4.0.0..4.3.2",
+        "4.0.0..",
         "an I/O error while a segment is recovered, a full disk too, empties the segment and deletes all behind it, however sound they are",
     ),
 )

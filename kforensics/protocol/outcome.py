@@ -35,6 +35,8 @@ class TruncationRule(StrEnum):
     """The follower's log ended above the leader's and was truncated to the leader's end without comparing epochs."""
     OUT_OF_RANGE_BELOW = "out-of-range-below"
     """The leader's log starts above the follower's end: the follower discards everything and starts there."""
+    HALTED = "halted"
+    """The follower's log ended above the leader's, and its broker halts rather than truncate it: `unclean.leader.election.enable` is false (up to 1.0)."""
     ENDLESS = "endless"
     """The follower asks the same question for ever (KAFKA-10706, or a leader that knows less than it)."""
 
@@ -60,6 +62,8 @@ class TruncationStep:
     """The end of the leader's epoch; in an out-of-range step, the leader's log end offset."""
     answer_start: int | Absent = Absent.NOT_APPLICABLE
     """The leader's log start offset, in an out-of-range step."""
+    halts: bool | Absent = False
+    """Whether the broker halts instead; unknown where neither version nor `unclean.leader.election.enable` is."""
     own_epoch: int | Absent = Absent.NOT_APPLICABLE
     own_offset: int | Absent = Absent.NOT_APPLICABLE
     log_end_offset: int
@@ -78,6 +82,10 @@ class TruncationStep:
                 )
             case StepKind.OUT_OF_RANGE:
                 held = f"the leader's log is {self.answer_start} to {self.answer_offset}"
+                if self.halts is True:
+                    truncation = "truncates nothing, and its broker halts (unclean.leader.election.enable=false)"
+                elif isinstance(self.halts, Absent):
+                    truncation += ", or its broker halts (unclean.leader.election.enable=false, up to 1.0)"
                 return f"its fetch at {self.fetch_offset} is out of range, {held}: it {truncation}"
             case StepKind.EPOCH_REQUEST:
                 return (
@@ -144,6 +152,8 @@ class TruncationOutcome(NamedTuple):
     """Whether the whole log was discarded and starts again, empty, at `after.log_start_offset`."""
     endless: bool = False
     """Whether the follower never finishes, so that it stays out of the ISR."""
+    halts: bool = False
+    """Whether its broker halts, with the log as it is after the steps."""
     below_high_watermark: bool = False
     """Whether it truncates below the follower's own high watermark, which never happens with clean elections and fencing."""
 

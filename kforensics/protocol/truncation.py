@@ -82,6 +82,7 @@ def follower_truncation(
     protocol: ProtocolName,
     rules: EpochRules = CURRENT_RULES,
     leader_rules: EpochRules | None = None,
+    halts_out_of_range: bool | Absent = False,
 ) -> TruncationOutcome:
     """Compute what a follower of `protocol` truncates against `leader`, until it can fetch records.
 
@@ -91,8 +92,10 @@ def follower_truncation(
         protocol: the rule in force.
         rules: the epoch cache of the follower's version.
         leader_rules: the epoch cache of the leader's version; the follower's if it is not given.
+        halts_out_of_range: whether a broker whose log ends above the leader's halts: up to 1.0 with `unclean.leader.election.enable=false`, where no leader
+            epochs were compared before; unknown where it is not known of version or setting.
     """
-    walk = _Walk(follower, leader, rules, leader_rules or rules)
+    walk = _Walk(follower, leader, rules, leader_rules or rules, halts_out_of_range)
     match protocol:
         case ProtocolName.HW:
             walk.truncate_to_high_watermark(TruncationRule.HIGH_WATERMARK)
@@ -113,14 +116,22 @@ def follower_truncation(
 class _Walk:
     """The state of one follower on its way to the first record it can fetch."""
 
-    def __init__(self, follower: LogState, leader: LogState, rules: EpochRules, leader_rules: EpochRules) -> None:
+    def __init__(
+        self,
+        follower: LogState,
+        leader: LogState,
+        rules: EpochRules,
+        leader_rules: EpochRules,
+        halts: bool | Absent,
+    ) -> None:
         self.start = self.log = follower
         self.leader = leader
         self.rules = rules
         self.leader_rules = leader_rules
         self.fall_back = follower.loaded_high_watermark
         self.steps: list[TruncationStep] = []
-        self.full_restart = self.endless = False
+        self.halts = halts
+        self.full_restart = self.endless = self.halted = False
 
     def outcome(self, protocol: ProtocolName) -> TruncationOutcome:
         truncation = self.full_restart or self.log.log_end_offset < self.start.log_end_offset
@@ -129,11 +140,16 @@ class _Walk:
         return TruncationOutcome(
             protocol=protocol,
             offset=self.log.log_end_offset if truncation else Absent.NOT_APPLICABLE,
-            rule=TruncationRule.ENDLESS if self.endless else rule,
+            rule=TruncationRule.ENDLESS
+            if self.endless
+            else TruncationRule.HALTED
+            if self.halted and not truncation
+            else rule,
             steps=tuple(self.steps),
             after=self.log,
             full_restart=self.full_restart,
             endless=self.endless,
+            halts=self.halted,
             below_high_watermark=truncation
             and not isinstance(self.start.high_watermark, Absent)
             and self.log.log_end_offset < min(self.start.high_watermark, self.start.log_end_offset),
@@ -254,10 +270,12 @@ class _Walk:
                     )
                 return
             self.out_of_range()
-            self.endless = self.log == before
+            self.endless = self.log == before and not self.halted
+            if self.halted:
+                return
 
     def out_of_range(self) -> None:
-        """Handle an offset out of range (`fetchOffsetAndTruncate`): truncate to the leader's end without comparing epochs, or everything, or nothing."""
+        """Handle an offset out of range (`fetchOffsetAndTruncate`, up to 1.0 `handleOffsetOutOfRange`): truncate to the leader's end without comparing epochs, or everything, or nothing."""
         leader, log_end_offset = self.leader, self.log.log_end_offset
         step = TruncationStep(
             kind=StepKind.OUT_OF_RANGE,
@@ -266,7 +284,11 @@ class _Walk:
             answer_offset=leader.log_end_offset,
             log_end_offset=log_end_offset,
         )
-        if leader.log_end_offset < log_end_offset:
+        if leader.log_end_offset < log_end_offset and self.halts is True:
+            self.halted = True
+            self.steps.append(replace(step, rule=TruncationRule.HALTED, halts=True))
+        elif leader.log_end_offset < log_end_offset:
+            step = replace(step, halts=self.halts)
             self.truncation(leader.log_end_offset, replace(step, rule=TruncationRule.OUT_OF_RANGE_ABOVE))
         elif leader.log_start_offset > log_end_offset:
             self.log, self.full_restart = restart_log_at(leader.log_start_offset), True

@@ -36,11 +36,13 @@ class InterBrokerVersion(NamedTuple):
     internal: int
 
 
+NEWEST_KNOWN = KafkaVersion(4, 4)
+"""The newest release whose files, records and rules are known here."""
 _HIGHEST_INTERNAL = 99
 _VERSION = re.compile(r"(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?(?:\.(\d{1,4}))?")
 _LEVEL = re.compile(r"(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?(?:\.\d{1,4})?(?:-IV(\d{1,3}))?")
 
-# metadata.version levels (MetadataVersion.java, 4.3): the first level of each release and their number.
+# metadata.version levels (MetadataVersion.java, 4.4): the first level of each release and their number.
 _LEVELS_BY_RELEASE = (
     ((3, 0), 1, 1),
     ((3, 1), 0, 1),
@@ -56,6 +58,8 @@ _LEVELS_BY_RELEASE = (
     ((4, 1), 0, 2),
     ((4, 2), 0, 2),
     ((4, 3), 0, 1),
+    ((4, 4), 0, 3),
+    ((4, 5), 0, 1),
 )
 METADATA_VERSION_LEVELS: dict[int, str] = dict(
     enumerate(
@@ -68,20 +72,45 @@ METADATA_VERSION_LEVELS: dict[int, str] = dict(
     )
 )
 """Feature level of metadata.version to its name; 1 is 3.0-IV1."""
+NEWEST_LEVEL = max(METADATA_VERSION_LEVELS)
+
+NEWEST_FEATURE_LEVELS = {
+    "metadata.version": NEWEST_LEVEL,
+    "eligible.leader.replicas.version": 1,
+    "group.version": 1,
+    "kraft.version": 1,
+    "share.version": 2,
+    "streams.version": 1,
+    "transaction.version": 2,
+}
+"""The newest level of each feature that is known (4.4)."""
 
 
 def least_version_of_level(level: int) -> KafkaVersion | None:
-    """Return the release that brought a metadata.version, which no broker of the cluster is older than (`MetadataVersion`, 4.3).
+    """Return the release that brought a metadata.version, which no broker of the cluster is older than (`MetadataVersion`, 4.4).
 
     Args:
-        level: the feature level of metadata.version. One above those known here demands at least the newest release known.
+        level: the feature level of metadata.version. One that `NEWEST_KNOWN` knows before its release, and one above all that are known
+            here, demand at least `NEWEST_KNOWN`.
 
     Returns:
         The release; none below level 1.
     """
     if level < 1:
         return None
-    return parse_version(METADATA_VERSION_LEVELS[min(level, max(METADATA_VERSION_LEVELS))])
+    return min(parse_version(METADATA_VERSION_LEVELS[min(level, NEWEST_LEVEL)]), NEWEST_KNOWN)
+
+
+def level_name(level: int) -> str:
+    """Return the name of a level of metadata.version in words, such as "4.4-IV2".
+
+    Args:
+        level: the feature level of metadata.version.
+    """
+    name = METADATA_VERSION_LEVELS.get(level)
+    if name is not None:
+        return name
+    return f"newer than {METADATA_VERSION_LEVELS[NEWEST_LEVEL]}" if level > NEWEST_LEVEL else "unknown"
 
 
 def parse_version(text: str) -> KafkaVersion:

@@ -52,7 +52,7 @@ class CoordinatorTopic:
         Args:
             name: of the group or transactional id, or its pseudonym.
         """
-        if self.count == 0:
+        if self.count == 0 and not self.unread:
             return False
         partition = self.partition_of(name)
         return isinstance(partition, Absent) or partition not in self.present or partition in self.unread

@@ -4,8 +4,7 @@ from kforensics.damage import Absent
 from kforensics.reconcile.history.causes import CauseName
 from kforensics.reconcile.incident.conclusion import CAUSE_WORDS
 from kforensics.reconcile.incident.root_cause import RootCause
-from kforensics.render.times import utc_text
-from kforensics.words import counted, form, listed
+from kforensics.words import counted, form, listed, utc_text
 
 MOST_NAMED = 4
 
@@ -43,7 +42,7 @@ def _happened(cause: RootCause) -> str:
         case CauseName.UNCOMMITTED_TAIL:
             return f"{who} became {leader} of {of} cleanly{when}, before the end of the log had reached {'them' if many else 'it'}"
         case CauseName.DISK_REPLACED:
-            return f"{who} became {leader} of {of} again{when}, with another disk than before"
+            return f"{who} became {leader} of {of} again{when}, with another disk than before, or an emptied one"
         case CauseName.DISK_RESTORED:
             return f"{who} became {leader} of {of} again{when}, with {its} {form(len(cause.brokers), 'disk')} put back to an earlier state"
         case CauseName.LAST_REPLICA_STANDING:

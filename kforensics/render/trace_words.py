@@ -2,7 +2,7 @@
 
 from kforensics.damage import Absent
 from kforensics.reconcile.trace.model import Until
-from kforensics.render.times import utc_text
+from kforensics.words import utc_text
 
 
 def until_words(until: Until) -> str:

@@ -399,16 +399,7 @@ class CapturedFile(_Inside):
         self._parts = parts
         self._start = start
 
-    def read_into(self, position: int, buffer: memoryview) -> int:
-        """Fill the buffer and return the number of bytes read, fewer than fit only at the end of the file.
-
-        Args:
-            position: in bytes from the start of the file.
-            buffer: where the bytes are written.
-
-        Raises:
-            EvidenceUnreadable: a part is not as the manifest says.
-        """
+    def _fill(self, position: int, buffer: memoryview) -> int:
         filled = 0
         while filled < len(buffer) and position + filled < self.size:
             at = self._start + position + filled

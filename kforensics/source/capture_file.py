@@ -48,6 +48,8 @@ CHUNK_LENGTH = 4 << 20
 _KEPT_BYTES = 64 << 20
 _KEPT_BLOCKS = 8
 _LARGEST = 2**63 - 1
+_LATEST_NS = 1 << 96
+"""File systems have times of 64 bits of seconds."""
 
 LOCAL_HEADER = b"PK\x03\x04"
 """What an archive begins with."""
@@ -542,7 +544,7 @@ def _folders(found: Mapping[str, Sequence[Mapping[str, Any]]], block: int) -> di
     names, modes, lengths, times = zip(*entries, strict=True) if entries else ((), (), (), ())
     if not {*map(type, names)} <= {str} or not are_names(set(names)):
         raise ValueError("a name leads out of the tree")
-    if not are_whole(times, -_LARGEST, _LARGEST):
+    if not are_whole(times, -_LATEST_NS, _LATEST_NS):
         raise ValueError("a time is not a number of nanoseconds")
     if not are_whole(modes, 0, 0xFFFF) or not all(map(stat.S_IFMT, kinds := set(modes))):
         raise ValueError("a mode is not that of a file")

@@ -1,15 +1,16 @@
 """Open evidence; no other module of the package does.
 
-Files are opened read-only, never locked, never through a symbolic link, and read with pread in windows: a file that
-shrinks under the reader gives short reads, where a memory map would kill the process.
+Files are opened read-only, never locked, and read with pread in windows: a file that shrinks under the reader gives
+short reads, where a memory map would kill the process. No part of a path may be a symbolic link, so that a directory that
+is exchanged for one after it was listed leads nowhere; the path of an input is resolved once, when it is named.
 """
 
 import errno
 import os
 import stat
-from collections.abc import Iterator
-from contextlib import suppress
-from functools import cached_property
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import cached_property, lru_cache
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -17,8 +18,11 @@ from typing import Self
 from kforensics.errors import EvidenceNotFound, EvidenceUnreadable
 from kforensics.source.foreign import ForeignPath
 from kforensics.source.pace import Pace
+from kforensics.source.stand_ins import stand_in
 
 OPEN_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+LISTING_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC
+PASSING_FLAGS = getattr(os, "O_PATH", os.O_RDONLY) | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC
 NO_ACCESS_TIME = getattr(os, "O_NOATIME", 0)  # Linux only, and only for the owner of the file
 
 READ_NO_WAIT = getattr(os, "RWF_NOWAIT", 0)  # Linux only
@@ -148,8 +152,21 @@ class EvidenceFile:
             buffer: where the bytes are written; bytes that are held are taken from there.
 
         Raises:
-            EvidenceUnreadable: the operating system refuses, as at a bad sector; the message names the byte.
+            EvidenceUnreadable: the operating system refuses, as at a bad sector, and the message names the byte; or the file only stands in for the one of its name.
         """
+        filled = self._fill(position, buffer)
+        if position == 0 and filled and buffer[0]:
+            problem = stand_in(self.path, self.size, bytes(buffer[: min(filled, 8)]), self._bytes_of)
+            if problem is not None:
+                raise EvidenceUnreadable(str(self.path), problem)
+        return filled
+
+    def _bytes_of(self, position: int, length: int) -> bytes:
+        buffer = bytearray(length)
+        return bytes(buffer[: self._fill(position, memoryview(buffer))])
+
+    def _fill(self, position: int, buffer: memoryview) -> int:
+        """Fill the buffer with the bytes of the file, whatever they are."""
         filled = 0
         if held_ranges:
             length = max(min(len(buffer), self.size - position), 0)
@@ -272,7 +289,7 @@ class EvidenceFile:
         digest = hashlib.sha256()
         buffer = memoryview(bytearray(min(WINDOW_LENGTH, self.size + 1)))  # most files are small
         position = 0
-        while count := self.read_into(position, buffer):
+        while count := self._fill(position, buffer):
             digest.update(buffer[:count])
             position += count
         return digest.hexdigest()
@@ -322,7 +339,7 @@ def open_evidence(path: Path | str) -> EvidenceFile:
     """Open a regular file for reading.
 
     Args:
-        path: of the file, which must not be a symbolic link.
+        path: of the file, of which no part may be a symbolic link.
 
     Raises:
         EvidenceError: it is no regular file, or can't be opened.
@@ -346,7 +363,7 @@ def read_evidence(path: Path | str, limit: int) -> bytes:
     """Return the bytes of a small regular file.
 
     Args:
-        path: of the file, which must not be a symbolic link.
+        path: of the file, of which no part may be a symbolic link.
         limit: the most bytes that are taken for such a file.
 
     Raises:
@@ -362,7 +379,7 @@ def read_evidence(path: Path | str, limit: int) -> bytes:
 def _read_in_one_piece(path: Path | str, limit: int) -> bytes | None:
     """Return the bytes of a file of the operating system; None where anything is unusual, which whoever opens it says."""
     try:
-        descriptor = os.open(path, OPEN_FLAGS | NO_ACCESS_TIME)
+        descriptor = _open(path)
     except (OSError, ValueError):
         return None
     try:
@@ -376,7 +393,25 @@ def _read_in_one_piece(path: Path | str, limit: int) -> bytes | None:
     finally:
         os.close(descriptor)
     read_counts.add(count)
-    return bytes(data) if count == len(data) else None
+    is_whole = count == len(data)
+    whole = bytes(data)
+    if not is_whole or (whole[:1] > b"\0" and stand_in(path, count, whole, lambda at, length: whole[at : at + length])):
+        return None
+    return whole
+
+
+def open_named(path: Path) -> EvidenceFile:
+    """Open a regular file that a person named for itself: the way to it may lead through symbolic links.
+
+    Args:
+        path: of the file, which must not be a symbolic link itself.
+
+    Raises:
+        EvidenceError: it is no regular file, or can't be opened.
+    """
+    if isinstance(path, ForeignPath):
+        return path.open_as_evidence()
+    return open_evidence(Path(os.path.realpath(path.parent), path.name))
 
 
 def open_below(root: Path, relative: str) -> EvidenceFile:
@@ -463,13 +498,103 @@ def kind_of_mode(mode: int) -> str:
     return next((words for test, words in kinds if test(mode)), "a regular file")
 
 
-def _open(path: Path | str) -> int:
+class _BehindALinkError(OSError):
+    """A directory on the way is a symbolic link."""
+
+
+class _Directory:
+    """A directory that was reached through no link, closed when nothing holds it any more."""
+
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor = descriptor
+
+    def __del__(self, close: Callable[[int], None] = os.close) -> None:
+        close(self.descriptor)
+
+
+def _directory(path: str) -> _Directory:
+    status = os.stat(path)  # noqa: PTH116 - of each file that is opened
+    return _reached(path, status.st_dev, status.st_ino)
+
+
+@lru_cache(maxsize=64)
+def _reached(path: str, device: int, inode: int) -> _Directory:
+    """Return the directory that was at a path when it was looked at: as long as the same is there, it is walked to once."""
+    parent, _, name = path.rpartition("/")
+    if not name:
+        return _Directory(os.open("/", PASSING_FLAGS))
+    above = _directory(parent or "/")
+    try:
+        found = _Directory(os.open(name, PASSING_FLAGS, dir_fd=above.descriptor))
+    except NotADirectoryError:
+        if stat.S_ISLNK(os.stat(name, dir_fd=above.descriptor, follow_symlinks=False).st_mode):
+            raise _BehindALinkError(errno.ELOOP, path) from None
+        raise
+    status = os.fstat(found.descriptor)
+    if (status.st_dev, status.st_ino) != (device, inode):
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+    return found
+
+
+def _place_of(path: Path | str) -> tuple[_Directory, str]:
+    """Return the directory that a path is in, reached through no link, and the name in it."""
+    whole = os.fspath(path)
+    folder, _, name = (whole if whole.startswith("/") else os.path.abspath(whole)).rpartition("/")  # noqa: PTH100 - text
+    return _directory(folder or "/"), name or "."
+
+
+def _open(path: Path | str, flags: int = OPEN_FLAGS) -> int:
+    directory, name = _place_of(path)
     if NO_ACCESS_TIME:
         try:
-            return os.open(path, OPEN_FLAGS | NO_ACCESS_TIME)
+            return os.open(name, flags | NO_ACCESS_TIME, dir_fd=directory.descriptor)
         except PermissionError:
             pass  # of another owner: reading it will leave an access time behind, as the operating system insists
-    return os.open(path, OPEN_FLAGS)
+    return os.open(name, flags, dir_fd=directory.descriptor)
+
+
+@contextmanager
+def scan_directory(path: Path | str) -> Iterator[Iterator["os.DirEntry[str]"]]:
+    """Give the entries of a directory, as `os.scandir` does.
+
+    Args:
+        path: of the directory, of which no part may be a symbolic link.
+
+    Raises:
+        OSError: it can't be listed.
+    """
+    descriptor = _open(path, LISTING_FLAGS)
+    try:
+        with os.scandir(descriptor) as scan:
+            yield scan
+    finally:
+        os.close(descriptor)
+
+
+def status_of(path: Path | str) -> os.stat_result:
+    """Return what the file system says of a file or a link itself.
+
+    Args:
+        path: of which no part but the last may be a symbolic link.
+
+    Raises:
+        OSError: it can't be looked at.
+    """
+    directory, name = _place_of(path)
+    return os.stat(name, dir_fd=directory.descriptor, follow_symlinks=False)
+
+
+def link_target(path: Path) -> str:
+    """Return the target of a symbolic link as it is written.
+
+    Args:
+        path: of the link, of which no other part may be one.
+
+    Raises:
+        OSError: it is no link, or can't be read.
+    """
+    directory, name = _place_of(path)
+    return os.readlink(name, dir_fd=directory.descriptor)
 
 
 def unreadable(path: Path | str, error: OSError | ValueError, where: str = "") -> EvidenceNotFound | EvidenceUnreadable:
@@ -484,6 +609,8 @@ def unreadable(path: Path | str, error: OSError | ValueError, where: str = "") -
         The error to be raised, `EvidenceNotFound` where nothing is at the path.
     """
     path = Path(path) if isinstance(path, str) else path
+    if isinstance(error, _BehindALinkError):
+        return EvidenceUnreadable(str(path), f"behind a symbolic link, {error.strerror}, which is not followed")
     number = error.errno if isinstance(error, OSError) else None
     match number:
         case errno.ENOENT | errno.ENOTDIR:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from kforensics.source.mapped import scan_directory, status_of
 from kforensics.source.walk import Obstacle, join, may_vanish
 
 ITSELF = "."
@@ -33,7 +34,7 @@ def walk_tree(root: Path) -> Iterator[TreeEntry | Obstacle]:
         of course may vanish unmentioned.
     """
     try:
-        status = root.lstat()
+        status = status_of(root)
     except OSError as error:
         yield Obstacle(ITSELF, f"it can't be looked at: {error.strerror}")
         return
@@ -45,7 +46,7 @@ def walk_tree(root: Path) -> Iterator[TreeEntry | Obstacle]:
 
     def enter(folder: str) -> Iterator[Obstacle]:
         try:
-            with os.scandir(root / folder) as scan:
+            with scan_directory(root / folder) as scan:
                 listed = sorted(item.name for item in scan)
         except OSError as error:
             yield Obstacle(folder or ITSELF, f"the directory can't be listed: {error.strerror}")
@@ -62,7 +63,7 @@ def walk_tree(root: Path) -> Iterator[TreeEntry | Obstacle]:
             continue
         path = join(folders[-1], name)
         try:
-            status = (root / path).lstat()
+            status = status_of(root / path)
         except FileNotFoundError:
             if not may_vanish(name):
                 yield Obstacle(path, "it vanished while its directory was read")
@@ -73,15 +74,3 @@ def walk_tree(root: Path) -> Iterator[TreeEntry | Obstacle]:
         yield TreeEntry(path, status)
         if stat.S_ISDIR(status.st_mode):
             yield from enter(path)
-
-
-def link_target(path: Path) -> str:
-    """Return the target of a symbolic link as it is written.
-
-    Args:
-        path: of the link.
-
-    Raises:
-        OSError: it is no link, or can't be read.
-    """
-    return str(path.readlink())

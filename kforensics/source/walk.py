@@ -9,7 +9,8 @@ import re
 import stat
 import time
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, MutableSequence, Sequence
+from contextlib import suppress
 from enum import StrEnum
 from operator import itemgetter
 from pathlib import Path
@@ -17,6 +18,7 @@ from typing import NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.source.foreign import Entry, ForeignPath
+from kforensics.source.mapped import scan_directory
 from kforensics.source.naming import (
     LOST_AND_FOUND,
     FileKind,
@@ -191,7 +193,7 @@ class Listings:
 
 class _Packed(NamedTuple):
     names: str
-    numbers: "array[int]"
+    numbers: Sequence[int]
     """The mode, length and mtime of each name, one behind the other."""
     obstacles: tuple[tuple[str, str], ...]
     """The names with obstacles, and the obstacles; the empty name is the directory itself."""
@@ -201,9 +203,11 @@ class _Packed(NamedTuple):
     @classmethod
     def of(cls, listing: Listing, relative: str, changed_ns: int | None) -> "_Packed":
         # From a list: an array that grows has room to spare.
-        numbers = array(
-            "q", [value for entry in listing.entries for value in (entry.mode, entry.length, entry.mtime_ns)]
-        )
+        numbers: MutableSequence[int] = [
+            value for entry in listing.entries for value in (entry.mode, entry.length, entry.mtime_ns)
+        ]
+        with suppress(OverflowError):  # a time of change after the year 2262 has more than 64 bits of nanoseconds
+            numbers = array("q", numbers)
         own = relative or "."
         obstacles = tuple(
             ("" if one.path == own else one.path.rpartition("/")[2], one.message) for one in listing.obstacles
@@ -250,7 +254,7 @@ def list_directory(root: Path, relative: str) -> Listing:
     entries = []
     obstacles = []
     try:
-        with os.scandir(f"{root}/{relative}" if relative else root) as scan:
+        with scan_directory(f"{root}/{relative}" if relative else root) as scan:
             for item in scan:
                 try:
                     status = item.stat(follow_symlinks=False)
@@ -289,7 +293,7 @@ def directory_names(root: Path, relative: str) -> tuple[str, ...]:
     folder = root / relative
     if isinstance(folder, ForeignPath):
         return tuple(entry.name for entry in folder.entries())
-    with os.scandir(folder) as scan:
+    with scan_directory(folder) as scan:
         return tuple(item.name for item in scan)
 
 

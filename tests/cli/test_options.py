@@ -65,13 +65,15 @@ def test_every_command_takes_the_same_rates(command, fixtures, tmp_path, capsys)
         ("1970-01-02", 86_400_000),
         ("-5", -5),
         ("1763706373332", 1_763_706_373_332),
+        ("1700000000000000", 1_700_000_000_000_000),
+        ("0001-01-01T00:00:00+14:00", -62_135_647_200_000),
     ],
 )
 def test_times(text, milliseconds):
     assert milliseconds == parse_time(text, "--since")
 
 
-@pytest.mark.parametrize("text", ["", "soon", "20261121", "9" * 16, "2026-13-01", "١٢٣"])
+@pytest.mark.parametrize("text", ["", "soon", "20261121", "9" * 19, "2026-13-01", "١٢٣"])
 def test_no_times(text):
     with pytest.raises(UsageError, match="--since"):
         parse_time(text, "--since")

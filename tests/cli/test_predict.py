@@ -143,8 +143,8 @@ def test_the_version_is_compared_where_it_is_not_given(cluster, capsys):
     shutil.rmtree(cluster / "broker-1" / "__cluster_metadata-0")
     assert run(["predict", str(cluster / "broker-1"), "--format", "json"]) == 0
     document = json.loads(capsys.readouterr().out)
-    assert (document["kafka"], document["kafka_source"], document["versions"]) == ("4.1.0", "assumed", [])
-    assert any("Kafka 4.1.0 is assumed" in line for line in document["answer"]["unknown"])
+    assert (document["kafka"], document["kafka_source"], document["versions"]) == ("4.4.0", "assumed", [])
+    assert any("Kafka 4.4.0 is assumed" in line for line in document["answer"]["unknown"])
 
     topic_id = cluster / "broker-1" / "orders-1" / "partition.metadata"
     topic_id.write_text(topic_id.read_text().replace("version: 0", "version: 1"))

@@ -1,12 +1,12 @@
 """Named inputs that can't be used, or do not belong together, stop every command before anything is said."""
 
 import json
-import os
 import shutil
 
 import pytest
 
 from kforensics.cli.app import run
+from kforensics.source.mapped import scan_directory
 from tests.builders.directories import copied
 
 COMMANDS = {
@@ -103,14 +103,14 @@ SAID = {
 @pytest.mark.parametrize("bad", SAID)
 def test_a_path_that_can_be_no_evidence_stops_every_command(name, bad, broker, tmp_path, capsys, monkeypatch):
     path = bad_inputs(tmp_path)[bad]
-    real = os.scandir
+    real = scan_directory
 
     def deny(folder):
         if str(folder).rstrip("/") == str(tmp_path / "deaf"):
             raise PermissionError(13, "Permission denied")
         return real(folder)
 
-    monkeypatch.setattr("kforensics.source.walk.os.scandir", deny)
+    monkeypatch.setattr("kforensics.source.walk.scan_directory", deny)
 
     document, words = refused(capsys, arguments(name, broker, path, tmp_path))
 

@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import re
+import runpy
 import shutil
 import signal
 import stat
@@ -24,6 +25,7 @@ from kforensics.evidence import parallel
 from kforensics.source.mapped import EvidenceFile
 from tests import salvaged
 from tests.builders.directories import copied
+from tests.trust.hostile import sound_batch, write_partition
 
 pytestmark = pytest.mark.usefixtures("read_once")
 
@@ -800,10 +802,10 @@ def test_what_an_election_would_discard_is_at_risk_though_two_replicas_hold_it(c
 
 
 def test_what_is_saved_is_not_called_all_where_more_may_be_lost_of_the_same_partition(capsys, unclean, tmp_path):
-    # The leaders' logs are gone, others hold them; of what the unclean elections took no copy is among the inputs.
+    # The leaders' logs are empty, others hold them; of what the unclean elections took no copy is among the inputs.
     copied(unclean / "99-final", tmp_path / "evidence", symlinks=True)
     for path in (tmp_path / "evidence" / "broker-3").rglob("orders-*/0*"):
-        path.unlink()
+        os.truncate(path, 0)
 
     code, document = salvage(capsys, tmp_path / "evidence", "--topic", "orders", "-o", tmp_path / "out")
 
@@ -838,3 +840,46 @@ def test_replicas_that_are_not_given_are_named_where_everything_is_saved(fixture
 
     assert lacking in alone["answer"]["unknown"]
     assert lacking not in whole["answer"]["unknown"]
+
+
+@pytest.mark.parametrize("form", ["jsonl", "parquet", "segments"])
+@pytest.mark.parametrize("topic", ["a" * 249, "b." * 120 + "payments", f"x.{'c' * 240}"])
+def test_topics_with_the_longest_names_come_out_beside_the_others(topic, form, tmp_path, capsys):
+    for name in (f"{topic}-0", f"{topic[:-1]}-0", "orders-1"):
+        write_partition(tmp_path / "evidence", name, b"".join(sound_batch(offset) for offset in range(5)))
+
+    code, document = salvage(capsys, tmp_path / "evidence", "--what", "all", "--form", form, "-o", tmp_path / "out")
+
+    assert code == 0, document
+    assert "can't be written" not in json.dumps(document)
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_bytes())
+    paths = {}
+    for one in manifest["partitions"]:
+        assert one["records"] == 5
+        paths[one["topic"]] = [file["path"] for file in one["files"]]
+    assert set(paths) == {topic, topic[:-1], "orders"}, "the manifest has whole names"
+    named = [path for some in paths.values() for path in some]
+    assert len(set(named)) == len(named)
+    for path in named:
+        assert (tmp_path / "out" / path).is_file()
+        assert max(map(len, path.split("/"))) <= 255
+    if form == "segments":
+        assert all(path.startswith(f"{topic}-0/") for path in paths[topic]), "a broker loads it by its name"
+    if form == "jsonl":
+        files = runpy.run_path(str(tmp_path / "out" / "put_back.py"))["files_of"](manifest, with_alternates=False)
+        assert {(topic, 0), ("orders", 1)} < {(one, partition) for one, partition, _, _ in files}
+
+
+def test_records_of_an_earlier_topic_whose_deletion_nobody_recorded_are_saved(incident, tmp_path, capsys):
+    """The directories of brokers alone: other topic ids, and no metadata log that says why."""
+    snapshots = incident("recreated-topic-4.x") / "snapshots"
+    left_out = shutil.ignore_patterns("__cluster_metadata-*", "controller-*")
+    now, before = (copied(snapshots / one, tmp_path / one, ignore=left_out) for one in ("99-final", "01-before-live"))
+    code, document = salvage(capsys, now, "--before", before, "--what", "lost", "-o", tmp_path / "out")
+
+    assert 3 == code
+    assert document["answer"]["headline"].startswith("165 of 165 records of inventory-0, inventory-1 and inventory-2")
+    run(["explain", str(now), "--before", str(before), "--format", "json"])
+    explained = json.loads(capsys.readouterr().out)
+    assert "maybe-lost" == explained["answer"]["state"]
+    assert not [one for one in explained["operations"] if one["kind"] == "recreated-topic"]

@@ -11,6 +11,7 @@ from kforensics.cli.app import run
 from kforensics.errors import FormatError
 from kforensics.evidence.seal.manifest import ManifestReader
 from tests.builders.directories import copied
+from tests.opened import opened_path
 
 RECORDING = "power-cut-2.8"
 
@@ -166,7 +167,7 @@ def test_unreadable_files_make_the_seal_incomplete(tmp_path, capsys, monkeypatch
     real = os.open
 
     def refuse(path, *arguments, **options):
-        if str(path).endswith("/a"):
+        if opened_path(path, options.get("dir_fd")).endswith("/a"):
             raise PermissionError(13, "Permission denied")
         return real(path, *arguments, **options)
 

@@ -11,6 +11,7 @@ from tests import salvaged, traced
 from tests.builders.coordinators import batch
 from tests.builders.directories import copied, log_dir
 from tests.captures import take
+from tests.trust.hostile import sound_batch, write_partition
 
 FINAL = "snapshots/99-final"
 KILLED = "snapshots/02-old-leader-killed"
@@ -506,3 +507,24 @@ def test_what_a_capture_left_on_the_broker_is_not_said_to_be_gone(incident, tmp_
         assert screen.startswith(
             "NOT FOUND, AND THAT IS NO PROOF: 0 records of orders-0 read, none matches; orders-0 0..84: their bytes stayed on broker 2"
         )
+
+
+def test_how_many_partitions_there_are_is_not_guessed(capsys, tmp_path):
+    for number in (2, 12):
+        write_partition(tmp_path, f"clicks-{number}", b"".join(sound_batch(offset, key=b"k7") for offset in range(3)))
+
+    _, document = trace(capsys, tmp_path, "-t", "clicks", "--key", "k7")
+    assert len(document["records"]) == 6
+    assert [one["code"] for one in document["findings"] if one["code"] == "KF310"] == []
+    run(["trace", str(tmp_path), "-t", "clicks", "--key", "k7"])
+    assert "murmur2" not in capsys.readouterr().out
+
+
+def test_only_offsets_that_are_missing_are_gaps(capsys, tmp_path):
+    write_partition(tmp_path / "whole", "clicks-0", b"".join(sound_batch(offset) for offset in range(9)))
+    write_partition(tmp_path / "holed", "clicks-0", b"".join(sound_batch(offset) for offset in (0, 1, 5, 6)))
+
+    run(["trace", str(tmp_path / "whole"), "-t", "clicks", "--offset", "4"])
+    assert "0 gaps" in capsys.readouterr().out
+    run(["trace", str(tmp_path / "holed"), "-t", "clicks", "--offset", "5"])
+    assert "1 gap" in capsys.readouterr().out

@@ -1,11 +1,11 @@
 """What each command says where a directory below a named path can't be listed."""
 
 import json
-import os
 
 import pytest
 
 from kforensics.cli.app import run
+from kforensics.source.mapped import scan_directory
 from tests.builders.directories import copied
 
 REFUSED = "the directory can't be listed: Permission denied"
@@ -21,7 +21,7 @@ def cluster(incident, tmp_path):
 @pytest.fixture
 def deny(monkeypatch):
     """Refuse the listing of directories, as a system does to a user without permission."""
-    real = os.scandir
+    real = scan_directory
     denied: list[str] = []
 
     def refuse(path):
@@ -29,7 +29,7 @@ def deny(monkeypatch):
             raise PermissionError(13, "Permission denied")
         return real(path)
 
-    monkeypatch.setattr("kforensics.source.walk.os.scandir", refuse)
+    monkeypatch.setattr("kforensics.source.walk.scan_directory", refuse)
     return lambda *paths: denied.extend(map(str, paths))
 
 

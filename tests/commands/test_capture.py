@@ -607,7 +607,7 @@ def test_damage_and_segments_about_to_be_removed_travel_with_it(tmp_path):
     data[-10:] = b"\xff" * 10
     _write_log_dir(node, 1, bytes(data) + bytes(9 << 20), 200_000)
     removed = node / "orders-0" / f"{500_000:020}.log.deleted"
-    removed.write_bytes(b"what is left")
+    removed.write_bytes(b"what is left\0")
     directory = node / "gone-0.0123456789abcdef0123456789abcdef-delete"
     directory.mkdir()
     (directory / f"{0:020}.log").write_bytes(_long_log())

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from kforensics.cli.app import run
+from kforensics.commands.capturing.model import CannotRedact
+from kforensics.commands.capturing.redacting import CaptureRedaction
 from kforensics.commands.redaction.names import Names
 from kforensics.commands.redaction.pseudonyms import Pseudonyms
 from kforensics.errors import InputsRefused, Stopped, UsageError
@@ -26,6 +28,7 @@ from kforensics.formats.primitives.word_buffer import MemoryBytes
 from kforensics.formats.segment.walk import Level, walk_segment
 from kforensics.source.capture import CapturePath, open_capture
 from kforensics.source.mapped import open_evidence
+from kforensics.source.naming import FileKind, parse_file_name
 from tests.builders.directories import copied
 from tests.builders.messages import encode_coordinator_record
 from tests.captures import document, nodes_of, take
@@ -194,6 +197,11 @@ def test_records_that_are_not_known_and_damaged_bytes_are_blanked_and_counted(tm
     assert {"a record that is not known": 1, "bytes of a metadata log that are no sound batch": 1} == blanked
     with open_evidence(CapturePath(taken) / "broker-1" / "__cluster_metadata-0" / log.name) as file:
         assert file.read_all(1 << 20).endswith(b"\xff" * 39)
+    # Its type stays: what it changed is not known in the capture, either.
+    (files, *_) = find_metadata_logs(find_inputs([taken]))
+    assert ["record type 127 is newer than 29"] == [
+        one.words.partition(": ")[2].partition(",")[0] for one in read_metadata_log(files).unread
+    ]
 
 
 @pytest.mark.parametrize("with_topics", [False, True])
@@ -296,3 +304,134 @@ def test_nothing_but_the_name_changes_in_a_line(line):
     names = Names(pseudonyms=Pseudonyms(key=KEY), with_topics=True, topics=frozenset({"orders"}))
 
     assert line == names.line(line).replace(Pseudonyms(key=KEY).name("topic", "orders"), "orders")
+
+
+SECRET = b"secret-host.corp.example payments customer-4711\n"
+NAMES_OF_KINDS = {
+    FileKind.SEGMENT: f"{0:020d}.log",
+    FileKind.OFFSET_INDEX: f"{0:020d}.index",
+    FileKind.TIME_INDEX: f"{0:020d}.timeindex",
+    FileKind.TXN_INDEX: f"{0:020d}.txnindex",
+    FileKind.PRODUCER_SNAPSHOT: f"{5:020d}.snapshot",
+    FileKind.LEADER_EPOCH_CHECKPOINT: "leader-epoch-checkpoint",
+    FileKind.OFFSET_CHECKPOINT: "replication-offset-checkpoint",
+    FileKind.META_PROPERTIES: "meta.properties",
+    FileKind.PARTITION_METADATA: "partition.metadata",
+    FileKind.QUORUM_STATE: "quorum-state",
+    FileKind.METADATA_SNAPSHOT: "bootstrap.checkpoint",
+    FileKind.CLEAN_SHUTDOWN: ".kafka_cleanshutdown",
+    FileKind.LOCK: ".lock",
+    FileKind.REMOTE_LOG_STATE: "remote_log_snapshot",
+    FileKind.LOG_FILE: "server.log",
+    FileKind.SERVER_PROPERTIES: "server.properties",
+    FileKind.SYMBOLIC_LINK: "customer-4711-link",
+    FileKind.SPECIAL: "customer-4711-pipe",
+    FileKind.UNKNOWN: "customer-4711.txt",
+}
+SOUND_BEGINNINGS = {
+    FileKind.LEADER_EPOCH_CHECKPOINT: b"0\n1\n0 0\n",
+    FileKind.OFFSET_CHECKPOINT: b"0\n1\norders 0 5\n",
+    FileKind.META_PROPERTIES: b"#Sat Nov 21 06:26:13 UTC 2026\nnode.id=1\nversion=1\ncluster.id=AAAAAAAAQUKAAAAAAAAAAA\n",
+    FileKind.PARTITION_METADATA: b"version: 0\ntopic_id: AAAAAAAAQUKAAAAAAAAAAA\n",
+    FileKind.LOG_FILE: b"[2026-11-21 06:39:47,880] INFO [Log partition=orders-0, dir=/data] Truncating to 5 (kafka.log.Log)\n",
+    FileKind.SERVER_PROPERTIES: b"node.id=1\n",
+    FileKind.CLEAN_SHUTDOWN: b'{"version":0,"brokerEpoch":5}',
+    FileKind.QUORUM_STATE: b'{"leaderId":1,"leaderEpoch":2,"votedId":-1,"votedDirectoryId":"AAAAAAAAAAAAAAAAAAAAAA","data_version":1}',
+}
+
+
+def _redaction():
+    pseudonyms = Pseudonyms(key=KEY)
+    names = Names(pseudonyms=pseudonyms, with_topics=True, topics=frozenset({"payments"}))
+    return CaptureRedaction(pseudonyms=pseudonyms, names=names)
+
+
+def _redacted(path, *, is_metadata):
+    with open_evidence(path) as file:
+        try:
+            return b"".join(_redaction().pieces(file, path.name, is_metadata=is_metadata))
+        except CannotRedact:
+            return None
+
+
+@pytest.mark.parametrize("is_metadata", [False, True])
+@pytest.mark.parametrize("kind", list(FileKind))
+def test_of_no_kind_of_file_is_text_taken_along_that_is_not_understood(kind, is_metadata, tmp_path):
+    name = NAMES_OF_KINDS[kind]
+    for data in (SECRET, SOUND_BEGINNINGS.get(kind, b"") + SECRET, SECRET[:1] + b"\0\xff" + SECRET[3:], b"a=" + SECRET):
+        (tmp_path / name).write_bytes(data)
+
+        taken = _redacted(tmp_path / name, is_metadata=is_metadata)
+
+        for word in (b"secret-host", b"ret-host", b"payments", b"customer-4711", b"customer"):
+            assert word not in (taken or b"")
+    assert "customer" not in _redaction().entry(name, is_directory=False, is_taken=False)
+
+
+@pytest.mark.parametrize("kind", sorted(SOUND_BEGINNINGS))
+def test_what_is_understood_is_taken_along(kind, tmp_path):
+    path = tmp_path / NAMES_OF_KINDS[kind]
+    path.write_bytes(SOUND_BEGINNINGS[kind])
+
+    taken = _redacted(path, is_metadata=False)
+
+    assert taken == SOUND_BEGINNINGS[kind].replace(b"orders", Pseudonyms(key=KEY).name("topic", "orders").encode()) or (
+        kind is FileKind.LOG_FILE and b"Truncating to 5 (kafka.log.Log)" in taken
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("broker-customer.log", FileKind.LOG_FILE),
+        ("kafka-customer.log.2026-01-01.gz", FileKind.LOG_FILE),
+        ("server-customer.properties", FileKind.SERVER_PROPERTIES),
+    ],
+)
+def test_names_of_files_with_a_word_of_their_own_are_replaced_and_keep_their_kind(name, kind):
+    shown = _redaction().entry(name, is_directory=False, is_taken=True)
+
+    assert "customer" not in shown
+    assert parse_file_name(shown).kind is kind
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["customers-4", "customer-stuff", f"{'customer.' * 26}{'a' * 32}-delete", "topic-customer-0", "__customer_data-3"],
+)
+def test_names_of_directories_below_a_log_directory_are_replaced(name):
+    assert "customer" not in _redaction().path(f"{name}/{0:020d}.log")
+    assert _redaction().entry(name, is_directory=True, is_taken=False) == _redaction().path(name)
+
+
+def test_a_lone_line_between_those_of_a_log_is_blanked(tmp_path):
+    log = SOUND_BEGINNINGS[FileKind.LOG_FILE]
+    stack = b"java.io.IOException: No room for customer\n\tat java.nio.Files.copy(Files.java:1)\n"
+    (tmp_path / "server.log").write_bytes(log + stack + b"ours: customer\n" + log)
+
+    taken = _redacted(tmp_path / "server.log", is_metadata=False)
+
+    assert b"\n\tat java.nio.Files.copy(Files.java:1)\nxxxxxxxxxxxxxx\n[2026" in taken
+    assert b"customer" not in taken
+
+
+def test_nothing_of_damaged_files_is_anywhere_in_it(tmp_path, small_cluster):
+    data = copied(small_cluster / "broker-1", tmp_path / "data")
+    damaged = [
+        *(data / "orders-0" / NAMES_OF_KINDS[kind] for kind in FileKind if kind is not FileKind.SYMBOLIC_LINK),
+        *(data / "__cluster_metadata-0" / name for name in (f"{0:020d}.log", f"{0:020d}.index", "quorum-state")),
+        *(data / f"{name}-checkpoint" for name in ("replication-offset", "recovery-point-offset", "log-start-offset")),
+        data / "meta.properties",
+        data / ".kafka_cleanshutdown",
+        data / "customer-4711-0" / "customer-4711",
+        data / "customer-4711-3.0123456789abcdef0123456789abcdef-delete" / "leader-epoch-checkpoint",
+    ]
+    for path in damaged:
+        path.parent.mkdir(exist_ok=True)
+        with path.open("ab") as file:
+            file.write(SECRET)
+
+    taken = _take([data], tmp_path / "redacted.kfc", with_topics=True)
+
+    words = (b"secret-host", b"customer", b"corp.example")
+    assert [] == [(part, word) for part, content in _everything(taken) for word in words if word in content]

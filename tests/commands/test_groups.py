@@ -1,5 +1,6 @@
 """`groups` on recorded brokers: equal to kafka-consumer-groups at the same moments, each act named, and what was not found."""
 
+import datetime as dt
 import json
 import re
 import shutil
@@ -10,6 +11,7 @@ from kforensics.cli.app import run as run_line
 from kforensics.commands.groups import GroupsRequest, run
 from kforensics.damage import Absent
 from kforensics.errors import InputsRefused, UsageError
+from tests.builders.coordinators import NOW, batch, commit, group_metadata, marker, write_log
 from tests.builders.directories import copied
 
 RECORDINGS = ("groups-1.1", "groups-2.8", "groups-4.1")
@@ -128,7 +130,7 @@ def test_the_first_line_says_the_finding(coordinators):
     result = groups(*paths, before=before)
 
     assert result.answer.headline == (
-        "BILLING WAS SET BACK: orders-0 from 91 to 0 at 2026-11-22 11:01:40, while the group was empty: a reset, not a member. 3 more."
+        "BILLING WAS SET BACK: orders-0 from 91 to 0 at 2026-11-22 11:01:40 UTC, while the group was empty: a reset, not a member. 3 more."
     )
     assert (result.answer.state, result.exit_code) == ("set-back", 1)
     assert result.answer.unknown == ()
@@ -406,7 +408,7 @@ def test_calm_about_a_time_ends_at_it_and_says_nothing_of_one_before_the_history
     assert (early.answer.state, early.exit_code) == ("unknown", 3)
     assert any("the history is complete since" in words for words in early.answer.unknown)
     assert later.answer.state == "no-setback"
-    assert re.search(r"none was set back since [-0-9]+ [:0-9]+ until ", later.answer.headline)
+    assert re.search(r"none was set back since [-0-9]+ [:0-9]+ UTC until ", later.answer.headline)
 
 
 def test_an_unclean_election_on_record_leaves_it_unknown_where_the_log_of_the_leader_before_it_is_not_here(
@@ -522,3 +524,146 @@ def test_a_broker_s_own_metadata_log_does_not_show_that_no_group_committed_after
 
     assert (alone.answer.state, alone.exit_code) == ("unknown", 3)
     assert [one.answer.headline for one in (controller, brokers)] == ["No group has committed anything."] * 2
+
+
+@pytest.mark.parametrize("lines", ["0\n1\n-5 0\n", "0\n1\n2147483648 0\n", "9\n", "0\n1\n0 9223372036854775808\n"])
+def test_an_epoch_file_that_a_broker_would_refuse_names_no_epoch(coordinators, tmp_path, lines):
+    paths, before = everything(coordinators("groups-1.1"))
+    final = copied(paths[0], tmp_path / "final")
+    for path in final.rglob("__consumer_offsets-*/leader-epoch-checkpoint"):
+        path.write_text(lines)
+
+    found = groups(final, *paths[1:], before=before)
+
+    assert positions(found) == positions(groups(*paths, before=before))
+
+
+def log_directory(root, *logs, node=1, checkpoints=None):
+    """A log directory of a broker with ZooKeeper, of partitions by name with their content."""
+    root.mkdir(parents=True)
+    (root / "meta.properties").write_text(f"version=0\nbroker.id={node}\n")
+    for name, content in logs:
+        write_log(root, name, (0, content))
+    for name, lines in (checkpoints or {"replication-offset-checkpoint": []}).items():
+        (root / name).write_text(f"0\n{len(lines)}\n" + "".join(f"{line}\n" for line in lines))
+    return root
+
+
+def commits_of(*offsets, time_ms=NOW, topic="orders"):
+    records = [commit(group, topic, 0, offset, time_ms=time_ms) for group, offset in offsets]
+    return b"".join(batch(at, [one], time_ms=time_ms) for at, one in enumerate(records))
+
+
+EARLIER = (("payer", 90), ("mailer", 70))
+
+
+@pytest.mark.parametrize(
+    ("later", "lost", "headline"),
+    [
+        # Its disk was emptied: one group began again, the other one did not.
+        (commits_of(("mailer", 10), time_ms=NOW + 3_600_000), {("payer", None), ("mailer", 10)}, "LOST ITS POSITION"),
+        # An older copy was put back.
+        (commits_of(EARLIER[0]), {("mailer", None)}, "MAILER HAS LOST ITS POSITION in orders-0: 70"),
+        # There is no log of it any more.
+        (None, {("payer", None), ("mailer", None)}, "PAYER HAS LOST ITS POSITION in orders-0: 90"),
+        # It went on.
+        (commits_of(*EARLIER, ("payer", 95)), set(), None),
+        (commits_of(*EARLIER, ("payer", None)), set(), None),
+    ],
+)
+def test_positions_of_an_earlier_copy_that_nothing_removed_are_lost(tmp_path, later, lost, headline):
+    before = log_directory(tmp_path / "before", ("__consumer_offsets-0", commits_of(*EARLIER)))
+    now = log_directory(tmp_path / "now", *([] if later is None else [("__consumer_offsets-0", later)]), ("x-0", b""))
+    result = groups(now, before=(before,))
+
+    assert lost == {(one.key.group, one.offset) for one in result.body.setbacks}
+    assert bool(lost) is (result.answer.state == "set-back")
+    assert all(one.citations for one in result.body.setbacks)
+    if headline:
+        assert headline in result.answer.headline
+        assert len(lost) == len(result.findings)
+
+
+def test_a_partition_of_which_earlier_copies_alone_are_here_may_be_on_a_broker_that_is_not(tmp_path):
+    before = log_directory(tmp_path / "before", ("__consumer_offsets-0", commits_of(*EARLIER)))
+    now = log_directory(tmp_path / "now", ("x-0", b""), node=2)
+    result = groups(now, before=(before,))
+
+    assert "unknown" == result.answer.state
+    assert () == result.body.setbacks
+    assert "__consumer_offsets-0" in " ".join(result.answer.unknown)
+
+
+@pytest.mark.parametrize(("start", "missed"), [(8, 3), (5, 0), (4, 0)])
+def test_a_position_below_the_log_start_is_a_headline_of_its_own(tmp_path, start, missed):
+    records = batch(0, [(b"k", b"v")] * 10)
+    now = log_directory(
+        tmp_path / "now",
+        ("__consumer_offsets-0", commits_of(("payer", 5))),
+        ("orders-0", records),
+        checkpoints={"log-start-offset-checkpoint": [f"orders 0 {start}"]},
+    )
+    result = groups(now)
+    (position,) = result.body.groups[0].positions
+
+    assert missed == position.deleted_unread
+    assert bool(missed) is (result.answer.state == "below-the-start")
+    assert bool(missed) is ("PAYER IS BELOW THE LOG START of orders-0" in result.answer.headline)
+    assert (["KF613"] if missed else []) == [one.code for one in result.findings]
+
+
+@pytest.mark.parametrize(("committed", "is_unread"), [(5, False), (6, False), (4, True), (7, False)])
+def test_markers_behind_a_position_are_no_unread_records(tmp_path, capsys, committed, is_unread):
+    records = batch(0, [(b"k", b"v")] * 5, producer=7, transactional=True)
+    records += marker(5, 7, commits=True) + marker(6, 8, commits=False)
+    now = log_directory(
+        tmp_path / "now", ("__consumer_offsets-0", commits_of(("payer", committed))), ("orders-0", records)
+    )
+    run_line(["groups", str(now)])
+
+    assert (not is_unread and committed < 7) is ("no record is unread: markers" in capsys.readouterr().out)
+
+
+def test_a_group_whose_log_is_here_is_not_looked_for_elsewhere(tmp_path):
+    now = log_directory(tmp_path / "now", ("__consumer_offsets-17", commits_of(("payer", 5))))
+    said = " ".join(groups(now, groups=frozenset({"payer"})).answer.unknown)
+
+    assert "What __consumer_offsets-17 says of payer: no input says who leads it" in said
+    assert "is not among the inputs." not in said.partition("Whether positions")[0]
+
+
+def test_commits_in_stray_directories_are_not_told_as_none(tmp_path):
+    """The controllers came back empty, and brokers set everything aside."""
+    name = f"__consumer_offsets-0.{'0a' * 16}-stray"
+    now = log_directory(tmp_path / "now", ("x-0", b""))
+    (now / name).mkdir()
+    (now / name / f"{0:020d}.log").write_bytes(commits_of(("payer", 5)))
+    result = groups(now)
+
+    assert "unknown" == result.answer.state
+    assert "a stray directory alone is here" in " ".join(result.answer.unknown)
+
+
+@pytest.mark.parametrize(
+    ("line", "by"),
+    [
+        ("[GroupMetadataManager brokerId=1] Removed 3 expired offsets in 4 milliseconds.", "expiry"),
+        ("Generated 3 tombstone records while cleaning up group metadata in 4 milliseconds.", "expiry"),
+        ("[GroupMetadataManager brokerId=1] Removed 0 expired offsets in 4 milliseconds.", "deletion"),
+        (None, "deletion"),
+    ],
+)
+@pytest.mark.parametrize("delay_s", [1, 90])
+def test_a_removal_that_a_line_of_the_coordinator_calls_expiry_is_one(tmp_path, line, by, delay_s):
+    at_ms = NOW - NOW % 1_000
+    removed = batch(2, [commit("payer", "orders", 0, None)], time_ms=at_ms + 3_600_000)
+    content = batch(0, [group_metadata("payer", 1)]) + batch(1, [commit("payer", "orders", 0, 90)]) + removed
+    root = tmp_path / "node"
+    log_directory(root / "data", ("__consumer_offsets-0", content))
+    at = dt.datetime.fromtimestamp(at_ms / 1000 + 3_600 + delay_s, dt.UTC)
+    written = f"[{at:%Y-%m-%d %H:%M:%S},000] INFO {line} (kafka.coordinator.group.GroupMetadataManager)\n"
+    (root / "server.log").write_text("" if line is None else written)
+    last = list(groups(root, history=True).body.changes())[-1]
+
+    assert (by if delay_s == 1 else "deletion") == last.by
+    assert (last.by == "expiry") is any(one.path.endswith("server.log") for one in last.citations)

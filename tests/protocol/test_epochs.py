@@ -68,9 +68,8 @@ def test_assign_ignored_what_contradicts_before_kafka_7415():
 
 
 @pytest.mark.parametrize(("leader_epoch", "start_offset"), [(-1, 0), (0, -1)])
-def test_assign_refuses_negative_numbers(leader_epoch, start_offset):
-    with pytest.raises(ValueError, match="can't be negative"):
-        assign((), leader_epoch, start_offset)
+def test_assign_leaves_out_negative_numbers(leader_epoch, start_offset):
+    assert assign(TWO_TERMS, leader_epoch, start_offset) == TWO_TERMS
 
 
 def test_truncate_from_end():

@@ -218,3 +218,36 @@ def test_an_old_leader_enters_its_epoch_with_its_first_append():
     leader = state((1, 0), end=9)
     assert leader_after_election(leader, 4, rules=RULES_BEFORE_2_0_1) == leader
     assert leader_after_election(leader, 4).epochs == (EpochEntry(1, 0), EpochEntry(4, 9))
+
+
+OLD_FOLLOWER, SHORT_LEADER = state(end=60, high_watermark=58), state(end=45)
+
+
+@pytest.mark.parametrize(
+    ("halts", "offset", "rule", "last"),
+    [
+        (False, 45, TruncationRule.OUT_OF_RANGE_ABOVE, "it truncates to 45"),
+        # To its high watermark it truncates in any case, as it becomes a follower.
+        (True, 58, TruncationRule.HIGH_WATERMARK, "its broker halts (unclean.leader.election.enable=false)"),
+        (
+            Absent.UNKNOWN,
+            45,
+            TruncationRule.OUT_OF_RANGE_ABOVE,
+            "or its broker halts (unclean.leader.election.enable=false, up to 1.0)",
+        ),
+    ],
+)
+def test_a_follower_above_its_leaders_end_truncates_again_or_its_broker_halts(halts, offset, rule, last):
+    outcome = follower_truncation(OLD_FOLLOWER, SHORT_LEADER, protocol=ProtocolName.HW, halts_out_of_range=halts)
+
+    assert (offset, rule, halts is True) == (outcome.offset, outcome.rule, outcome.halts)
+    assert outcome.steps[-1].sentence().endswith(last)
+    assert not outcome.endless
+
+
+def test_a_broker_that_halts_at_once_truncates_nothing():
+    follower = OLD_FOLLOWER._replace(high_watermark=60)
+    outcome = follower_truncation(follower, SHORT_LEADER, protocol=ProtocolName.HW, halts_out_of_range=True)
+
+    assert (NOTHING, TruncationRule.HALTED, True) == (outcome.offset, outcome.rule, outcome.halts)
+    assert 60 == outcome.after.log_end_offset

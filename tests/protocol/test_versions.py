@@ -82,6 +82,7 @@ def test_known_bugs_end_with_the_version_that_fixes_them():
     assert [bug.jira for bug in KNOWN_BUGS if is_affected(parse_version("4.1.0"), bug.jira)] == ["RECOVERY-IO-ERROR"]
     assert not is_affected(parse_version("3.9.1"), "RECOVERY-IO-ERROR")
     assert is_affected(parse_version("4.3.1"), "RECOVERY-IO-ERROR")
+    assert is_affected(parse_version("7.0.0"), "RECOVERY-IO-ERROR"), "no fix is known"
     assert is_affected(parse_version("0.10.2.2"), "KAFKA-1211")
     assert is_affected(parse_version("0.10.2.2"), "KAFKA-3968")
 
@@ -103,14 +104,16 @@ def test_metadata_version_levels():
 
 
 def test_no_broker_is_older_than_its_metadata_version():
-    assert [str(least_version_of_level(level)) for level in (1, 7, 27, 28, 30, 31, 4_000)] == [
+    assert [str(least_version_of_level(level)) for level in (1, 7, 27, 28, 30, 31, 33, 34, 4_000)] == [
         "3.0.0",
         "3.3.0",
         "4.1.0",
         "4.2.0",
         "4.3.0",
-        "4.3.0",
-        "4.3.0",
+        "4.4.0",
+        "4.4.0",
+        "4.4.0",
+        "4.4.0",
     ]
     assert least_version_of_level(0) is None
 

@@ -113,7 +113,7 @@ def test_what_is_not_there_or_can_not_be_read(tmp_path, monkeypatch):
     def refuse(_):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("kforensics.source.walk.os.scandir", refuse)
+    monkeypatch.setattr("kforensics.source.walk.scan_directory", refuse)
     with pytest.raises(EvidenceUnreadable, match="can't be listed: Permission denied"):
         discover(tmp_path)
 

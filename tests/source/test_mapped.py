@@ -6,7 +6,8 @@ import pytest
 
 from kforensics.errors import EvidenceNotFound, EvidenceUnreadable
 from kforensics.source import mapped
-from kforensics.source.mapped import open_evidence
+from kforensics.source.mapped import link_target, open_below, open_evidence, open_named, read_evidence, status_of
+from kforensics.source.walk import list_directory
 
 
 @pytest.fixture
@@ -100,10 +101,10 @@ def test_reading_leaves_the_access_time_where_the_system_lets_it(file):
 def test_another_owner_costs_the_access_time_only(file, monkeypatch):
     real = os.open
 
-    def refuse(path, flags, *rest):
+    def refuse(path, flags, **options):
         if flags & mapped.NO_ACCESS_TIME:
             raise PermissionError(1, "Operation not permitted")
-        return real(path, flags, *rest)
+        return real(path, flags, **options)
 
     monkeypatch.setattr("kforensics.source.mapped.os.open", refuse)
 
@@ -136,7 +137,7 @@ def test_closing_twice_is_harmless(file):
 
 @pytest.mark.parametrize("error", [PermissionError(13, "Permission denied"), OSError(40, "Too many levels")])
 def test_a_file_that_can_not_be_opened_says_why(file, monkeypatch, error):
-    def refuse(*_):
+    def refuse(*_, **_options):
         raise error
 
     monkeypatch.setattr("kforensics.source.mapped.os.open", refuse)
@@ -145,3 +146,64 @@ def test_a_file_that_can_not_be_opened_says_why(file, monkeypatch, error):
         open_evidence(file)
 
     assert caught.value.causes
+
+
+@pytest.fixture
+def exchanged(tmp_path):
+    """A directory of an input that is open once, then exchanged for a link to a directory outside."""
+    folder = tmp_path / "input" / "orders-0"
+    outside = tmp_path / "outside"
+    for place, word in ((folder, "inside"), (outside, "secret")):
+        place.mkdir(parents=True)
+        (place / "file").write_text(word)
+    with open_evidence(folder / "file") as file:
+        assert file.read_all(100) == b"inside"
+    folder.rename(tmp_path / "away")
+    folder.symlink_to(outside)
+    return folder
+
+
+@pytest.mark.parametrize(
+    "reading",
+    [open_evidence, lambda path: read_evidence(path, 100), lambda path: open_below(path.parents[1], "orders-0/file")],
+    ids=["open", "read", "below"],
+)
+def test_a_directory_that_is_exchanged_for_a_link_is_not_followed(exchanged, reading):
+    with pytest.raises(EvidenceUnreadable, match=f"behind a symbolic link, {exchanged}, which is not followed"):
+        reading(exchanged / "file")
+
+
+def test_a_link_higher_up_is_not_followed_either(exchanged):
+    (exchanged.parent.parent / "outside" / "below").mkdir()
+    (exchanged.parent.parent / "outside" / "below" / "file").write_text("secret")
+
+    with pytest.raises(EvidenceUnreadable, match="behind a symbolic link"):
+        open_evidence(exchanged / "below" / "file")
+
+
+def test_an_exchanged_directory_is_neither_listed_nor_looked_into(exchanged):
+    listing = list_directory(exchanged.parent, "orders-0")
+
+    assert listing.entries == ()
+    assert [one.path for one in listing.obstacles] == ["orders-0"]
+    for looked in (status_of, link_target):
+        with pytest.raises(OSError):
+            looked(exchanged / "file")
+
+
+def test_a_directory_in_the_place_of_another_is_the_one_that_is_read(exchanged, tmp_path):
+    exchanged.unlink()
+    exchanged.mkdir()
+    (exchanged / "file").write_text("new")
+
+    assert read_evidence(exchanged / "file", 100) == b"new"
+    (tmp_path / "away").rename(tmp_path / "input" / "orders-1")
+    assert read_evidence(tmp_path / "input" / "orders-1" / "file", 100) == b"inside"
+
+
+def test_a_link_on_the_way_to_a_file_that_was_named_is_followed(exchanged):
+    with open_named(exchanged / "file") as file:
+        assert file.read_all(100) == b"secret"
+    (exchanged / "link").symlink_to("file")
+    with pytest.raises(EvidenceUnreadable, match="a symbolic link, which is not followed"):
+        open_named(exchanged / "link")

@@ -4,6 +4,7 @@ import pytest
 
 from kforensics.damage import Absent
 from kforensics.source import walk
+from kforensics.source.mapped import scan_directory
 from kforensics.source.naming import FileKind
 from kforensics.source.walk import (
     DirectoryKind,
@@ -120,14 +121,14 @@ def test_directories_of_the_file_system_and_of_tiered_storage(log_dir):
 
 
 def test_a_directory_that_can_not_be_listed_is_an_obstacle(log_dir, monkeypatch):
-    real = os.scandir
+    real = scan_directory
 
     def refuse(path):
         if str(path).endswith("orders-0"):
             raise PermissionError(13, "Permission denied")
         return real(path)
 
-    monkeypatch.setattr("kforensics.source.walk.os.scandir", refuse)
+    monkeypatch.setattr("kforensics.source.walk.scan_directory", refuse)
 
     found = list(walk_log_dir(Listings(log_dir)))
 
@@ -162,7 +163,7 @@ def test_what_vanishes_is_an_obstacle_unless_brokers_take_it_away_by_themselves(
             pass
 
     with monkeypatch.context() as patch:
-        patch.setattr("kforensics.source.walk.os.scandir", lambda _: Scan())
+        patch.setattr("kforensics.source.walk.scan_directory", lambda _: Scan())
         listing = list_directory(tmp_path, "data")
 
     assert [one.path for one in listing.obstacles] == [

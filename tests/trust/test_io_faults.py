@@ -9,6 +9,7 @@ import pytest
 
 from kforensics.source.mapped import open_evidence
 from tests.fuzz.commands import available, invoke, small_tree
+from tests.opened import opened_path
 from tests.trust.hostile import sound_batch, write_partition
 
 JSON = {
@@ -20,6 +21,7 @@ JSON = {
     "metadata": ["metadata", "--format", "json"],
     "seal": ["seal", "--jobs", "1"],
 }
+REAL_OPEN = os.open
 COMMANDS = [name for name in available() if name in JSON]
 FAULTS = {
     "EIO": errno.EIO,
@@ -52,10 +54,12 @@ class Faults:
         monkeypatch.setattr(os, call, self._call)
 
     def _call(self, target, *arguments, **options):
+        if self._real is REAL_OPEN and arguments[0] & os.O_DIRECTORY:  # of directories `scandir` is made to fail
+            return self._real(target, *arguments, **options)
         self.count += 1
         if self.count != self._at:
             return self._real(target, *arguments, **options)
-        self.hit = str(Path(f"/proc/self/fd/{target}").readlink()) if isinstance(target, int) else str(target)
+        self.hit = opened_path(target, options.get("dir_fd"))
         return self._action(self._real, target, *arguments, **options)
 
 
@@ -145,7 +149,7 @@ def test_files_that_vanish_or_shrink_while_they_are_read(name, moment, tmp_path,
         opened += 1
         descriptor = real(path, *arguments, **options)
         if opened >= moment and str(path).endswith(".log"):
-            segment = Path(path)
+            segment = Path(opened_path(path, options.get("dir_fd")))
             os.truncate(segment, segment.stat().st_size * 2 // 3)
             for neighbour in segment.parent.iterdir():
                 if neighbour.suffix in {".index", ".timeindex", ".snapshot"}:
@@ -198,7 +202,7 @@ def test_a_directory_that_can_not_be_listed_is_named(cluster, monkeypatch):
     real = os.scandir
 
     def refuse(path="."):
-        if str(path).endswith("broker-2/orders-0"):
+        if opened_path(path).endswith("broker-2/orders-0"):
             raise OSError(errno.EIO, os.strerror(errno.EIO))
         return real(path)
 
@@ -220,7 +224,7 @@ def test_a_log_that_moves_on_while_other_replicas_are_read(what, tmp_path, monke
     real = os.open
 
     def moving(path, *arguments, **options):
-        if str(path) == str(segments[1]):  # the first replica has been read by now
+        if opened_path(path, options.get("dir_fd")) == str(segments[1]):  # the first replica has been read by now
             match what:
                 case "grown":
                     segments[0].write_bytes(sound_batch(0) + sound_batch(1))

@@ -30,6 +30,8 @@ SMALL_LENGTH = 256 << 10
 ENCODE = json.JSONEncoder(separators=(",", ":")).encode
 _USTAR_NAME = 100
 """Bytes of a name in the oldest kind of head of a tar file."""
+_USTAR_LAST_SECOND = 8**11 - 1
+"""Of the year 2242; the entry in the tree has the time as it is."""
 
 
 class Block(NamedTuple):
@@ -93,7 +95,7 @@ class Gatherer:
             mtime_ns: when it was last changed, in ns since 1970.
         """
         info = tarfile.TarInfo(path)
-        info.size, info.mtime = len(data), max(mtime_ns // 1_000_000_000, 0)
+        info.size, info.mtime = len(data), min(max(mtime_ns // 1_000_000_000, 0), _USTAR_LAST_SECOND)
         is_plain = (
             len(path) <= _USTAR_NAME and path.isascii()
         )  # a head of another kind takes five times as long to make

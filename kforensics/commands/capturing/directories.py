@@ -312,6 +312,8 @@ class Directories:
             found = Problem(input=self._input_of(folder), path=met.path, message=met.message)
             if found not in self.plan.problems:  # it was met first when the names were looked at
                 self.taken.problems.append(found)
+        if not folder.may_vanish and any(met.path == folder.relative for met in folder.obstacles):
+            return  # a directory without entries would be an empty one
         indexes = {
             f"{name.removesuffix('.log')}{ending}": content
             for name, scan in scans.items()
@@ -416,13 +418,13 @@ class Directories:
             length = file.size
             if self.redaction is not None:
                 pieces = self.redaction.pieces(file, path.name, is_metadata=folder.is_metadata)
-                if pieces is not None:
+                if length <= SMALL_LENGTH:
+                    data = b"".join(pieces)
+                    content, length = self._small(inner, data, file.mtime_ns), len(data)
+                else:
                     content, length = self._archive.add_pieces(inner, pieces, file.mtime_ns)
                     self.taken.files += 1
-                    self.taken.read_bytes += file.size
-                    self.report(file.size)
-                    return {"length": length, "mtime_ns": file.mtime_ns, "content": content}
-            if length <= SMALL_LENGTH:
+            elif length <= SMALL_LENGTH:
                 data = file.read(0, length)
                 if parse_file_name(path.name).kind is FileKind.SERVER_PROPERTIES:
                     data = without_secrets(data)
@@ -430,8 +432,8 @@ class Directories:
             else:
                 content, length = self._archive.add_large(file, length)
                 self.taken.files += 1
-            self.taken.read_bytes += length
-            self.report(length)
+            self.taken.read_bytes += file.size
+            self.report(file.size)
             return {"length": length, "mtime_ns": file.mtime_ns, "content": content}
 
     def _small(self, inner: str, data: bytes, mtime_ns: int) -> dict[str, Any]:

@@ -3,34 +3,45 @@
 import binascii
 import contextlib
 import hmac
+import re
 import struct
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kforensics.commands.capturing.model import CannotRedact
+from kforensics.commands.capturing.rewriting import NO_RULE, REWRITTEN, blanked
 from kforensics.commands.redaction.names import Names
 from kforensics.commands.redaction.pseudonyms import Pseudonyms
-from kforensics.commands.redaction.records import redact_message
+from kforensics.commands.redaction.records import redact_message, without_quoted
+from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, FormatError
-from kforensics.evidence.discovery.log_heads import GZIP_MAGIC, GZIP_WINDOW
+from kforensics.evidence.discovery.log_heads import GZIP_MAGIC, GZIP_WINDOW, is_log_file
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.metadata.history import MetadataHistory, listening_hosts
 from kforensics.evidence.replica.collect import segment_paths
 from kforensics.formats.log.batch_table import CONTROL_BIT
 from kforensics.formats.log.record_batch import RecordBatch, encode_record_batch, parse_record_batch
 from kforensics.formats.log.records import BodyRecord, Record
+from kforensics.formats.log_lines.prefix import line_moment
 from kforensics.formats.messages.control import ControlType, encode_control_record, parse_control_record
+from kforensics.formats.messages.frame import bare_frame
 from kforensics.formats.messages.group import parse_group_record
-from kforensics.formats.messages.metadata import NO_OP, encode_metadata_record, parse_metadata_record
+from kforensics.formats.messages.metadata import encode_metadata_record, parse_metadata_record
 from kforensics.formats.messages.schema import Decoded
 from kforensics.formats.messages.share import parse_share_record
 from kforensics.formats.messages.txn import parse_txn_record
 from kforensics.formats.segment.walk import Level, iter_records, walk_segment
 from kforensics.source.mapped import WINDOW_LENGTH, EvidenceFile, open_evidence
-from kforensics.source.naming import FileKind, parse_file_name
+from kforensics.source.naming import (
+    LOST_AND_FOUND,
+    REMOTE_INDEX_CACHE,
+    FileKind,
+    parse_file_name,
+    parse_partition_directory,
+)
 from kforensics.units import OFFSETS_TOPIC, SHARE_TOPIC, TRANSACTIONS_TOPIC
 
 LINE_LIMIT = 1 << 20
@@ -48,6 +59,28 @@ _PARSERS = {
 }
 _KINDS_OF_NAMES = {"group": "group", "group_id": "group", "transactional_id": "transactional-id"}
 _BAD_ENCODING = (ValueError, TypeError, KeyError, AttributeError, struct.error, binascii.Error, OverflowError)
+LARGEST_REWRITTEN = 256 << 20
+"""Bytes of a small file that is written again; Kafka's own are far smaller."""
+
+_OWN_DIRECTORIES = frozenset({"", ".", "..", "~", REMOTE_INDEX_CACHE, LOST_AND_FOUND})
+_SHORTENED = re.compile(r"(?P<topic>.+)(?P<rest>\.[0-9a-f]{32}-(?:delete|stray))")
+_PLAIN_LOG = re.compile(
+    r"(?:server|state-change|controller|log-cleaner|broker(?:-?\d+)?|kafkaServer|kafka-(?:authorizer|request|gc))\.(?:log|out)(?:[.-]\d[\d-]*)*(?:\.gz)?",
+    re.ASCII,
+)
+_PLAIN_SETTINGS = re.compile(r"(?:server|broker|controller|kraft|kafka|log4j2?)(?:-?\d+)?\.properties", re.ASCII)
+_COUNT = re.compile(rb"\d{1,19}")
+_CHECKPOINT_LINE = re.compile(rb"(?P<topic>[A-Za-z0-9._-]{1,249}|@metadata)(?P<rest> \d{1,10} -?\d{1,19})")
+_SETTING = re.compile(
+    rb"(?:listeners|port|(?:advertised|allow|alter|authorizer|auto|background|broker|client|cluster|compression|config|connections?|control|controlled|controller|create|default|delegation"
+    rb"|delete|early|eligible|enable|fetch|follower|group|heartbeat|host|initial|inter|internal|kafka|leader|listener|log|log4j|max|message|metadata|metrics?|min|node|num|offsets?"
+    rb"|password|principal|process|producer|queued|quota|quorum|remote|replica|replication|request|reserved|rlmm|rootLogger|sasl|security|server|share|socket|ssl|streams|super|telemetry"
+    rb"|transaction|transactional|transaction|unclean|unstable|zookeeper)(?:\.[a-z0-9_-]+)+)",
+)
+_CONTINUATION = re.compile(
+    rb"\s+at [\w.$<>/]+\(|\s*\.\.\. \d+ more$|(?:Caused by: |\s*Suppressed: )?[\w$]+(?:\.[\w$]+)+(?:Exception|Error|Throwable)\b|\t[a-z][\w-]*(?:\.[\w-]+)* = |\s*$"
+)
+"""A line without a time that belongs to the one before: of a stack trace, or a value of the settings."""
 _UNREADABLE = b"\xff"
 """In the place of bytes that are no sound batch, so that they are no batch in the capture, either."""
 
@@ -62,6 +95,8 @@ class CaptureRedaction:
     """Records that could not be written again without a name in it, by the reason."""
     left_out: list[str] = field(default_factory=list)
     """Files that can't be redacted."""
+    directories: frozenset[str] = frozenset()
+    """Parts of the paths that were named and of log directories, which stay but for the hosts in them."""
 
     @property
     def digest_key(self) -> bytes:
@@ -86,7 +121,35 @@ class CaptureRedaction:
         Args:
             path: on the broker.
         """
-        return self.names.path(path)
+        return "/".join(self._part(part) for part in path.split("/"))
+
+    def _part(self, part: str) -> str:
+        if part in self.directories or part in _OWN_DIRECTORIES:
+            return self.names.part(part)
+        if parse_partition_directory(part) is not None:
+            return self.names.directory(part)
+        shortened = _SHORTENED.fullmatch(part)
+        if shortened is not None:  # of a topic whose whole name is longer
+            return f"{self.names.topic(shortened['topic'])}{shortened['rest']}"
+        return self._file_name(part)
+
+    def _file_name(self, name: str) -> str:
+        match parse_file_name(name).kind:
+            case FileKind.LOG_FILE if not _PLAIN_LOG.fullmatch(name):
+                return self.log_name(name)
+            case FileKind.SERVER_PROPERTIES if not _PLAIN_SETTINGS.fullmatch(name):
+                return f"{self.pseudonyms.name('server', name)}.properties"
+            case FileKind.UNKNOWN | FileKind.SYMBOLIC_LINK | FileKind.SPECIAL:
+                return self.pseudonyms.name("file", name)
+        return name
+
+    def log_name(self, name: str) -> str:
+        """Return a name for a file that is a log by its content, under which it is taken for one.
+
+        Args:
+            name: on the broker.
+        """
+        return f"{self.pseudonyms.name('kafka', name)}.log{'.gz' if name.endswith('.gz') else ''}"
 
     def entry(self, name: str, *, is_directory: bool, is_taken: bool) -> str:
         """Return the name of an entry of a directory.
@@ -97,11 +160,17 @@ class CaptureRedaction:
             is_taken: whether the content of the file is in the capture.
         """
         if is_directory:
-            return self.names.path(name)
-        kind = parse_file_name(name).kind
-        if kind is FileKind.LOG_FILE or (kind is FileKind.UNKNOWN and is_taken):
-            return self.names.line(name)
-        return self.pseudonyms.name("file", name) if kind is FileKind.UNKNOWN else name
+            return self._part(name)
+        is_log = is_taken and parse_file_name(name).kind is FileKind.UNKNOWN
+        return self.log_name(name) if is_log else self._file_name(name)
+
+    def message(self, words: str) -> str:
+        """Return the words of a problem, without what they quote of a file.
+
+        Args:
+            words: as they are shown on the broker.
+        """
+        return self.names.line(without_quoted(words, self.pseudonyms))
 
     def commits(self, rows: Sequence[Sequence[Any]]) -> list[list[Any]]:
         """Return the commits of a segment, as a capture has them.
@@ -116,8 +185,8 @@ class CaptureRedaction:
 
     # ------------------------------------------------------------ files
 
-    def pieces(self, file: EvidenceFile, name: str, *, is_metadata: bool) -> Iterator[bytes] | None:
-        """Return the content of a file with names replaced, piece by piece; none where it has no names.
+    def pieces(self, file: EvidenceFile, name: str, *, is_metadata: bool) -> Iterator[bytes]:
+        """Return the content of a file with names replaced, piece by piece.
 
         Args:
             file: to be taken along.
@@ -127,20 +196,23 @@ class CaptureRedaction:
         Raises:
             CannotRedact: the file has to be left out.
         """
-        match parse_file_name(name).kind:
+        kind = parse_file_name(name).kind
+        match kind:
             case FileKind.METADATA_SNAPSHOT:
                 return self._metadata(file)
             case FileKind.SEGMENT if is_metadata:
                 return self._metadata(file)
-            case FileKind.OFFSET_CHECKPOINT:
-                return iter([self.checkpoint(file.read(0, file.size))])
             case FileKind.SERVER_PROPERTIES:
                 return self._settings(file)
-            case FileKind.LOG_FILE | FileKind.UNKNOWN:
+            case FileKind.LOG_FILE:
                 return self._log(file)
-            case FileKind.REMOTE_LOG_STATE:
-                raise CannotRedact("it is left out: no names in it can be told from the rest")
-        return None
+            case FileKind.UNKNOWN if is_log_file(file):
+                return self._log(file)
+        rewrite = self.checkpoint if kind is FileKind.OFFSET_CHECKPOINT else REWRITTEN.get(kind)
+        if rewrite is None or file.size > LARGEST_REWRITTEN:
+            raise CannotRedact(NO_RULE)
+        data = file.read(0, file.size)
+        return iter([rewrite(data) if data else data])
 
     def checkpoint(self, data: bytes) -> bytes:
         """Return a checkpoint of offsets by partition; a line that is none becomes one of the letter x.
@@ -148,19 +220,16 @@ class CaptureRedaction:
         Args:
             data: the whole file; lengths of lines may change.
         """
-        if not self.names.with_topics:
-            return data
         return b"".join(map(self._checkpoint_line, data.splitlines(keepends=True)))
 
     def _checkpoint_line(self, line: bytes) -> bytes:
         text = line.rstrip(b"\r\n")
-        if text.isdigit() or not text:
+        if not text or _COUNT.fullmatch(text):
             return line
-        parts = text.rsplit(b" ", 2)
-        if len(parts) != 3 or not all(part.removeprefix(b"-").isdigit() for part in parts[1:]):
-            return b"x" * len(text) + line[len(text) :]
-        topic = self.names.topic(parts[0].decode("utf-8", errors="surrogateescape"))
-        return b" ".join([topic.encode("utf-8", errors="surrogateescape"), *parts[1:]]) + line[len(text) :]
+        found = _CHECKPOINT_LINE.fullmatch(text)
+        if found is None:
+            return blanked(line)
+        return self.names.topic(found["topic"].decode()).encode() + found["rest"] + line[len(text) :]
 
     def _settings(self, file: EvidenceFile) -> Iterator[bytes]:
         for line in _lines(_windows(file)):
@@ -171,8 +240,8 @@ class CaptureRedaction:
                 yield b"#" + end
                 continue
             name, sign, value = plain.partition(b"=")
-            if not sign:
-                yield (b"x" * len(plain) if plain else b"") + end
+            if not sign or not _SETTING.fullmatch(name.strip()):
+                yield blanked(line)
                 continue
             shown = self.names.setting(_text(name).strip(), _text(value).strip())
             yield name + sign + shown.encode("utf-8", errors="surrogateescape") + end
@@ -192,6 +261,8 @@ class CaptureRedaction:
         if len(text) > LINE_LIMIT:
             self.blanked["a line of a log of more than 1 MiB"] += 1
             return line[len(text) :]
+        if isinstance(line_moment(text).time_ms, Absent) and not _CONTINUATION.match(text):
+            return blanked(line)
         return self.names.line(_text(text)).encode("utf-8", errors="surrogateescape") + line[len(text) :]
 
     # ------------------------------------------------------------ the metadata log
@@ -238,7 +309,7 @@ class CaptureRedaction:
         return record._replace(key=None if record.key is None else b"", value=value, headers=())
 
     def _message(self, value: bytes) -> bytes:
-        """Return a record of the metadata log written again; what is not written as it was read becomes one that says nothing."""
+        """Return a record of the metadata log written again; of one that is not written as it was read its type is left, so that it is not understood."""
         decoded = parse_metadata_record(value)
         reason = "a record that is not known"
         if isinstance(decoded, Decoded) and decoded.api_key is not None:
@@ -247,8 +318,7 @@ class CaptureRedaction:
                 if _encoded(decoded, value[0]) == value:
                     return _encoded(self._redacted(decoded), value[0])
         self.blanked[reason] += 1
-        assert NO_OP.api_key is not None
-        return encode_metadata_record(NO_OP.api_key, 0, {})
+        return bare_frame(value)
 
     def _redacted(self, decoded: Decoded) -> Decoded:
         message = redact_message(decoded, self.pseudonyms)
@@ -292,6 +362,7 @@ def redaction_of(
     with_topics: bool,
     histories: Sequence[MetadataHistory],
     places: Sequence[PartitionPlace],
+    paths: Iterable[str],
     is_asked_to_stop: Callable[[], bool],
 ) -> CaptureRedaction:
     """Return the redaction of a capture, with all names that the evidence shows to be hosts, topics, groups or transactional ids.
@@ -301,6 +372,7 @@ def redaction_of(
         with_topics: names of topics are replaced, too.
         histories: of the metadata logs of the node.
         places: its partition directories.
+        paths: that were named, and of log directories.
         is_asked_to_stop: asked between files.
     """
     topics = {place.topic_partition.topic for place in places}
@@ -313,7 +385,8 @@ def redaction_of(
         hosts=listening_hosts(histories), topics=() if with_topics else (*topics, *(_dotted_directories(places)))
     )
     names = Names(pseudonyms=known_pseudonyms, with_topics=with_topics, topics=frozenset(topics), known=known)
-    return CaptureRedaction(pseudonyms=known_pseudonyms, names=names)
+    directories = frozenset(part for path in paths for part in path.split("/"))
+    return CaptureRedaction(pseudonyms=known_pseudonyms, names=names, directories=directories)
 
 
 def _dotted_directories(places: Sequence[PartitionPlace]) -> Iterator[str]:

@@ -15,7 +15,7 @@ from kforensics.evidence.model import BUCKET_OFFSETS
 from kforensics.evidence.replica.collect import collect_directory
 from kforensics.protocol.recovery import first_scanned
 from kforensics.source.naming import DirectoryState, FileSuffix
-from kforensics.units import OFFSETS_TOPIC, SHARE_TOPIC, TRANSACTIONS_TOPIC
+from kforensics.units import OFFSETS_TOPIC, REMOTE_LOG_TOPIC, SHARE_TOPIC, TRANSACTIONS_TOPIC
 
 if TYPE_CHECKING:
     from kforensics.evidence.metadata.history import MetadataHistory
@@ -26,8 +26,8 @@ MARGIN_OFFSETS = BUCKET_OFFSETS
 ALWAYS_BY_RECORD = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC})
 """Brokers compact these whatever their settings."""
 
-WITH_CONTENT = ALWAYS_BY_RECORD | {SHARE_TOPIC}
-"""The logs of the coordinators: their records are the brokers' own, so that they are taken along."""
+WITH_CONTENT = ALWAYS_BY_RECORD | {SHARE_TOPIC, REMOTE_LOG_TOPIC}
+"""The logs of the coordinators and of the copies in remote storage: their records are the brokers' own, so that they are taken along."""
 
 LARGEST_COORDINATOR_LOG = 256 << 20
 """Bytes of a log of the coordinators up to which its records are taken along."""

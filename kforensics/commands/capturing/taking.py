@@ -99,6 +99,9 @@ class Taking:
         """What could not be read."""
         return self._taken.problems
 
+    def _message(self, words: str) -> str:
+        return words if self.redaction is None else self.redaction.message(words)
+
     def begin(self, started: dt.datetime) -> None:
         """Say first of which node and roots the capture is, so that what is in it is of use if the process is killed.
 
@@ -331,7 +334,7 @@ class Taking:
             "running": self.plan.scope.is_running,
             "changed": [self._named(path) for path in self._taken.changed],
             "problems": [
-                {"path": self._named(one.path), "message": self._named(one.message)} for one in self._taken.problems
+                {"path": self._named(one.path), "message": self._message(one.message)} for one in self._taken.problems
             ],
         }
 

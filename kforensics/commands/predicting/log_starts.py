@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
 
+from kforensics.commands.loading import DirectoryOnDisk
 from kforensics.commands.lost_records import lost_pieces
 from kforensics.commands.predicting.directories import (
     ENDINGS,
@@ -23,6 +24,7 @@ from kforensics.commands.predicting.nodes import Node
 from kforensics.commands.predicting.retention import find_due_segments
 from kforensics.commands.predicting.settings import Policy, Settings
 from kforensics.damage import Absent
+from kforensics.evidence.replica.loader_values import LoadFailure
 from kforensics.protocol.loading.names import INDEX, INDEXES, LOG
 from kforensics.protocol.loading.node import Fate
 from kforensics.protocol.loading.starts import LogLoad
@@ -38,6 +40,7 @@ from kforensics.reconcile.logs.predicted_load import (
     PredictedLog,
 )
 from kforensics.units import TopicPartition
+from kforensics.words import listed
 
 NOTHING_LOST = LostRecords()
 RETENTION_DELAY_MS = 30_000
@@ -54,6 +57,10 @@ class Conditions:
 
     version: KafkaVersion
     now_ms: int
+    is_inferred: bool = False
+    """The version is that of the evidence: where that is newer than known, so is the version."""
+    newer: str = ""
+    """What is newer than known, so that nothing can be said of the start; empty where nothing is."""
     topics: frozenset[str] = frozenset()
     partitions: frozenset[int] = frozenset()
     settings: Mapping[str, str] = field(default_factory=dict)
@@ -112,8 +119,14 @@ class LogStarts:
                 settings=settings,
                 rules=self._rules,
             )
+            if self._conditions.is_inferred and (newer := newer_file(disk)):
+                outcome = Unpredictable(newer)
             if self._outcomes is not None and key is not None and not disk.unreadable:
                 self._outcomes[key] = outcome
+        if disk.unreadable and isinstance(outcome, LoadOutcome) and not isinstance(outcome.failure, Absent):
+            # It fails as where the broker can't read them either; they are read here without its rights, or on a copy.
+            names = listed(sorted(disk.unreadable), most=3)
+            return LogLoad(key_of(*directory.place), directory.name, Unpredictable(f"{names} can't be read here"))
         return LogLoad(key_of(*directory.place), directory.name, outcome)
 
     def _settings_of(self, partition: TopicPartition | None) -> LoadSettings:
@@ -159,12 +172,13 @@ class LogStarts:
             directory: as it was found.
         """
         found = directory.within.logs
-        return directory.disk.load_after_clean_shutdown(
+        outcome = directory.disk.load_after_clean_shutdown(
             recovery_point=offset_or_zero(found.recovery_points, directory.partition),
             log_start_offset=offset_or_zero(found.log_starts, directory.partition),
             settings=self._settings_of(directory.partition),
             rules=self._rules,
         )
+        return None if self._conditions.is_inferred and newer_file(directory.disk) else outcome
 
     def describe(
         self,
@@ -195,7 +209,6 @@ class LogStarts:
             partition=partition.partition if partition else Absent.NOT_APPLICABLE,
             fate=fate,
             is_reached=is_reached,
-            is_unreadable=bool(directory.disk.unreadable),
             before=before,
         )
         if isinstance(outcome, Unpredictable):
@@ -273,6 +286,18 @@ def _lost_by(directory: StartedDirectory, outcome: LoadOutcome, before: LogAtSta
         outcome, directory.disk, log_start_offset=before.log_start_offset, log_end_offset=before.log_end_offset
     )
     return LostRecords(pieces=pieces) if pieces else NOTHING_LOST
+
+
+def newer_file(disk: DirectoryOnDisk) -> str:
+    """Return which file that a load has read is of a version newer than known, in words; empty where none is.
+
+    Args:
+        disk: the directory that was loaded.
+    """
+    return next(
+        (f"{need.file}: {one.newer}" for need, one in disk.read.items() if isinstance(one, LoadFailure) and one.newer),
+        "",
+    )
 
 
 def expected_scans(directory: StartedDirectory, *, clean: bool) -> list[tuple[str, int]]:

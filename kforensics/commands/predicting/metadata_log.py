@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from kforensics.commands.loading import DirectoryOnDisk
 from kforensics.commands.lost_records import lost_pieces
+from kforensics.commands.predicting.log_starts import newer_file
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, FormatError
 from kforensics.evidence.discovery.inputs import FoundInput
@@ -18,7 +19,7 @@ from kforensics.evidence.replica.loader_scan import ScansAhead
 from kforensics.evidence.replica.loader_values import Need
 from kforensics.evidence.replica.unaccounted import lost_metadata, lost_metadata_log, orphan_indexes
 from kforensics.formats.checkpoint.quorum_state import QuorumState, parse_quorum_state
-from kforensics.protocol.loading.node import FIRST_OF_QUORUM_STATE_1, Refusal
+from kforensics.protocol.loading.node import FIRST_OF_QUORUM_STATE_1, Refusal, refuse_voters
 from kforensics.protocol.loading.values import LoadOutcome, LoadSettings, Unpredictable
 from kforensics.protocol.loading.versions import loading_rules
 from kforensics.protocol.versions import KafkaVersion
@@ -45,6 +46,9 @@ def start_metadata_log(
     version: KafkaVersion,
     reads: dict[Path, dict[Need, object]],
     scans: ScansAhead,
+    *,
+    is_inferred: bool = False,
+    configured_voters: str | None,
 ) -> MetadataStart | None:
     """Open the metadata log of an input.
 
@@ -56,6 +60,8 @@ def start_metadata_log(
         version: of the binary.
         reads: what has been read; more is added.
         scans: its segments may be scanned by several processes.
+        is_inferred: the version is that of the evidence: where a file is newer than known, nothing is said of the log.
+        configured_voters: `controller.quorum.voters` of the node; none where its settings are not known.
 
     Returns:
         What comes of it; nothing where the input has none.
@@ -86,9 +92,17 @@ def start_metadata_log(
         snapshot_end=Absent.NOT_APPLICABLE,
         lost=LostRecords(),
     )
-    refusal = _quorum_refusal(one, join(path, "quorum-state"), content, version)
+    if is_inferred and (newer := newer_file(disk)):
+        outcome = Unpredictable(newer)
+    try:
+        refusal = _quorum_refusal(one, join(path, "quorum-state"), content, version, configured_voters)
+    except EvidenceError as error:
+        return MetadataStart(replace(load, unknown=f"quorum-state: {error.problem}"), None)
     if isinstance(outcome, Unpredictable):
         return MetadataStart(replace(load, unknown=outcome.reason), refusal)
+    if disk.unreadable and not isinstance(outcome.failure, Absent):
+        name, why = min(disk.unreadable.items())
+        return MetadataStart(replace(load, unknown=f"{name}: {why}"), refusal)
     if not isinstance(outcome.failure, Absent):
         failure = outcome.failure
         return MetadataStart(load, refusal or Refusal(failure.exception, f"{path}: {failure.message}"))
@@ -143,18 +157,18 @@ def _snapshots(content: DirectoryContent) -> list[tuple[int, int]]:
     ]
 
 
-def _quorum_refusal(one: FoundInput, path: str, content: DirectoryContent, version: KafkaVersion) -> Refusal | None:
-    """Why `quorum-state` ends the start."""
+def _quorum_refusal(
+    one: FoundInput, path: str, content: DirectoryContent, version: KafkaVersion, configured_voters: str | None
+) -> Refusal | None:
+    """Why `quorum-state` ends the start; raise `EvidenceError` where it can't be read here."""
     if "quorum-state" not in content.files:
         return None
     try:
         state: QuorumState = parse_quorum_state(one.read_small(path))
-    except EvidenceError as error:
-        return Refusal("UncheckedIOException", f"{path}: {error.problem}")
     except FormatError as error:
         return Refusal("UncheckedIOException", f"{path}: {error}")
     if state.data_version and version < FIRST_OF_QUORUM_STATE_1:
         return Refusal(
             "IllegalStateException", f"{path}: data_version {state.data_version} is newer than Kafka {version} reads"
         )
-    return None
+    return refuse_voters(state.current_voters, configured_voters, version)

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 
 from kforensics.commands.loading import bytes_scanned
@@ -21,6 +21,7 @@ from kforensics.commands.predicting.nodes import Node
 from kforensics.commands.predicting.settings import Settings
 from kforensics.commands.predicting.surroundings import Surroundings
 from kforensics.damage import Absent
+from kforensics.evidence.discovery.partition_dirs import LOGS_LEFT_OUT
 from kforensics.evidence.model import Problem
 from kforensics.evidence.replica.loader_dirs import FoundLogs, find_logs
 from kforensics.evidence.replica.loader_scan import ScansAhead
@@ -42,7 +43,7 @@ from kforensics.protocol.loading.starts import LoadedLogDir, LogLoad, Start, Sta
 from kforensics.protocol.loading.values import LoadOutcome, Unpredictable
 from kforensics.protocol.loading.versions import LoadingRules, loading_rules
 from kforensics.protocol.versions import KafkaVersion
-from kforensics.reconcile.logs.predicted_load import PredictedLog, PredictedStart
+from kforensics.reconcile.logs.predicted_load import FurtherEnd, PredictedLog, PredictedStart
 from kforensics.source.walk import Obstacle, join
 
 MOST_STARTS = 4
@@ -76,6 +77,25 @@ class NodeStarts:
     """Ids of its log directories that it did not register."""
     unclean_reason: str
     """Why the controller takes it out of every ISR and ELR when it registers; empty where it does not."""
+    newer: str = ""
+    """What is newer than known, so that nothing is said of its start; empty where nothing is."""
+    is_later: bool = False
+    """It needs a version later than `version`, the newest that is modelled."""
+
+    @property
+    def kafka(self) -> str:
+        """The version in words."""
+        return kafka_words(self.version, is_later=self.is_later)
+
+
+def kafka_words(version: KafkaVersion, *, is_later: bool) -> str:
+    """Return a version in words.
+
+    Args:
+        version: of Kafka.
+        is_later: it is only the newest that is modelled, and a later one is needed.
+    """
+    return f"{version.major}.{version.minor} or later" if is_later else str(version)
 
 
 def start_node(
@@ -122,6 +142,7 @@ class _NodeStarter:
         jobs: int,
     ) -> None:
         self._scans = ScansAhead(jobs=jobs)
+        self._newer = ""
         self._node, self._conditions, self._around = node, conditions, surroundings
         self._node_count = node_count
         self._rules = loading_rules(conditions.version)
@@ -152,7 +173,15 @@ class _NodeStarter:
                     self._directories.append(StartedDirectory(within, found))
             if node.is_kraft and self._metadata is None and conditions.version >= FIRST_KRAFT:
                 self._metadata = start_metadata_log(
-                    node.first, number, one, self._log_dirs, conditions.version, reads, self._scans
+                    node.first,
+                    number,
+                    one,
+                    self._log_dirs,
+                    conditions.version,
+                    reads,
+                    self._scans,
+                    is_inferred=conditions.is_inferred,
+                    configured_voters=self._known.in_file.get("controller.quorum.voters"),
                 )
 
     def _is_asked_for(self, name: str) -> bool:
@@ -173,7 +202,11 @@ class _NodeStarter:
             for number, log_dir in self._log_dirs
         }
         refusal = self._refusal()
-        unregistered = self._registration_refusal() if refusal is None else None
+        self._newer = self._newer_than_known() if self._conditions.is_inferred or refusal is None else ""
+        if self._newer:
+            refusal = None
+        is_reached = refusal is None and not self._newer
+        unregistered = self._registration_refusal() if is_reached else None
         with_logs = {directory.place for directory in self._directories} or markers.keys()
         for number in range(1, MOST_STARTS + 1):
             log_dirs = [
@@ -193,7 +226,7 @@ class _NodeStarter:
                     self._logs,
                     self._scans,
                     self._likely_fate,
-                    is_reached=refusal is None,
+                    is_reached=is_reached,
                 )
             becoming = self._fates(ahead)
             loads: list[LogLoad] = []
@@ -206,25 +239,35 @@ class _NodeStarter:
                     directory.forget()
                 else:
                     load = self._logs.load(directory, clean=markers[directory.place])
-                    logs.append(self._logs.describe(number, directory, load.outcome, fate, is_reached=refusal is None))
+                    logs.append(self._logs.describe(number, directory, load.outcome, fate, is_reached=is_reached))
                     needed = needed_load(load)
                     directory.release()
                 if needed is not None:
                     loads.append(needed)
-            end = start_of(
-                log_dirs,
-                loads,
-                (
-                    (key_of(*directory.place), directory.name)
-                    for directory, fate in zip(self._directories, becoming, strict=True)
-                    if self._is_live(fate)
-                ),
-                self._rules,
+            own = logs[len(logs) - len(self._directories) :]
+            is_left_out = _are_left_out(own)
+            if is_left_out:
+                logs[len(logs) - len(own) :] = map(_unknown, own)
+            end: Start | Unpredictable = (
+                Unpredictable(LOGS_LEFT_OUT)
+                if is_left_out
+                else start_of(
+                    log_dirs,
+                    loads,
+                    (
+                        (key_of(*directory.place), directory.name)
+                        for directory, fate in zip(self._directories, becoming, strict=True)
+                        if self._is_live(fate)
+                    ),
+                    self._rules,
+                )
             )
             if Fate.EXITS in becoming and isinstance(end, Start) and not _exits(end):
                 name = self._directories[becoming.index(Fate.EXITS)].name
                 end = Start(StartResult.EXITS, "RuntimeException", f"{name}: no topic id in a directory (KAFKA-16814)")
-            if refusal is not None:
+            if self._newer:
+                end = Unpredictable(self._newer)
+            elif refusal is not None:
                 end = Start(StartResult.EXITS, refusal.exception, refusal.reason)
             elif unregistered is not None and not _exits(end):
                 end = Start(StartResult.EXITS, unregistered.exception, unregistered.reason)
@@ -232,7 +275,7 @@ class _NodeStarter:
                 end = Unpredictable("its log directories are of a broker with ZooKeeper, and it is started without")
             starts.append(
                 self._predicted_start(
-                    number, end, loads, clean=all(markers[place] for place in with_logs), is_reached=refusal is None
+                    number, end, loads, clean=all(markers[place] for place in with_logs), is_reached=is_reached
                 )
             )
             if not _exits(end) or not self._node.is_kraft or (refusal or unregistered) is not None:
@@ -253,6 +296,8 @@ class _NodeStarter:
             empty_folders=() if self._knows_registration() else self._node.empty_folders(),
             node=self._node,
             version=self._conditions.version,
+            newer=self._newer,
+            is_later=self._is_later,
             starts=tuple(starts),
             logs=tuple(logs),
             metadata_log=self._metadata,
@@ -262,6 +307,17 @@ class _NodeStarter:
             and bool(self._directories)
             and (self._around.assigned is None or self._is_preview),
         )
+
+    def _newer_than_known(self) -> str:
+        """Return what is newer than known, so that nothing can be said of the start."""
+        if self._conditions.newer or not self._conditions.is_inferred:
+            return self._conditions.newer
+        checkpoints = (read for _, one in self._log_dirs for read in (one.recovery_points, one.log_starts))
+        return next((one.newer for one in checkpoints if isinstance(one, LoadFailure) and one.newer), "")
+
+    @property
+    def _is_later(self) -> bool:
+        return bool(self._newer) and self._conditions.is_inferred
 
     def _is_live(self, fate: Fate) -> bool:
         """Whether a directory counts when duplicates are looked for."""
@@ -395,7 +451,7 @@ class _NodeStarter:
         return PredictedStart(
             number=number,
             input=self._node.first,
-            kafka=str(self._conditions.version),
+            kafka=kafka_words(self._conditions.version, is_later=self._is_later),
             result=end.result if isinstance(end, Start) else Absent.UNKNOWN,
             exception=end.exception if isinstance(end, Start) else Absent.UNKNOWN,
             reason=end.reason,
@@ -417,6 +473,27 @@ class _NodeStarter:
                 self._problems.append(
                     Problem(input=directory.within.input, path=join(directory.found.path, name), message=words)
                 )
+
+
+def _are_left_out(logs: Sequence[PredictedLog]) -> bool:
+    """Whether no segment of any log is here, and files speak of records in one of them."""
+    return not any(log.before.segments for log in logs) and any(
+        isinstance(log.further_end, FurtherEnd) or log.has_only_indexes for log in logs
+    )
+
+
+def _unknown(log: PredictedLog) -> PredictedLog:
+    return replace(
+        log,
+        outcome="unknown",
+        exception=Absent.UNKNOWN,
+        message="no .log file of it is here",
+        after=Absent.UNKNOWN,
+        files=(),
+        due=Absent.NOT_APPLICABLE,
+        further_end=Absent.NOT_APPLICABLE,
+        has_only_indexes=False,
+    )
 
 
 def _exits(end: Start | Unpredictable) -> bool:

@@ -1,6 +1,7 @@
 """What retention takes from the logs that have loaded, some 30 seconds after."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import cast
 
 from kforensics.commands.loading import DirectoryOnDisk
@@ -10,12 +11,17 @@ from kforensics.errors import EvidenceError
 from kforensics.evidence.replica.loader_reader import read_needed
 from kforensics.evidence.replica.loader_values import Batches, Content, Need
 from kforensics.formats.log.batch_table import NO_TIMESTAMP
+from kforensics.formats.segment.walk import Level, walk_segment
 from kforensics.protocol.loading.names import LOG, TIME_INDEX, padded
-from kforensics.protocol.loading.retention import AgedSegment, due_segments
+from kforensics.protocol.loading.retention import AgedSegment, RetentionRule, due_segments
 from kforensics.protocol.loading.values import LoadOutcome
 from kforensics.protocol.loading.versions import loading_rules
 from kforensics.protocol.versions import KafkaVersion
 from kforensics.reconcile.logs.predicted_load import DueSegments
+from kforensics.source.mapped import open_evidence
+
+_BEGINNING = 1 << 16
+"""Bytes of a segment whose batches are held against its time index."""
 
 
 def find_due_segments(
@@ -73,13 +79,34 @@ def find_due_segments(
     if not due:
         return Absent.NOT_APPLICABLE
     lengths = {one.base_offset: one.length for one in aged}
+    misdated = tuple(
+        one.base_offset
+        for one in aged
+        if (one.base_offset, RetentionRule.TIME) in due
+        and one.timestamp_ms == _indexed_timestamp(disk, outcome, one.base_offset)
+        and one.timestamp_ms < (recorded := _first_timestamps(disk, outcome, one.base_offset))
+        and now_ms - recorded <= rules.retention_ms
+    )
     return DueSegments(
         base_offsets=tuple(base for base, _ in due),
         bytes=sum(lengths[base] for base, _ in due),
         rule=due[-1][1],
         is_setting_known=policy.is_known,
         is_whole_log=len(due) == len(bases),
+        misdated=misdated,
     )
+
+
+def _first_timestamps(disk: DirectoryOnDisk, outcome: LoadOutcome, base: int) -> int:
+    """Return the largest timestamp of the batches at the beginning of a segment, -1 where none can be read."""
+    name = f"{padded(base)}{LOG}"
+    before = outcome.origins.get(name, name)
+    with suppress(EvidenceError), open_evidence(disk.folder / disk.origins.get(before, before)) as file:
+        for window in walk_segment(file, level=Level.CRC, end=min(file.size, _BEGINNING)):
+            sound = window.batches[window.batches["crc_valid"]]
+            if len(sound):
+                return int(sound["max_timestamp"].max())
+    return NO_TIMESTAMP
 
 
 def _timestamp(disk: DirectoryOnDisk, outcome: LoadOutcome, base: int, *, now_ms: int, version: KafkaVersion) -> int:
@@ -99,10 +126,16 @@ def _timestamp(disk: DirectoryOnDisk, outcome: LoadOutcome, base: int, *, now_ms
             default=NO_TIMESTAMP,
         )
     else:
-        index = outcome.origins.get(f"{padded(base)}{TIME_INDEX}")
-        if index is not None and disk.files.get(index):
-            largest = cast("int", _read(disk, Need(disk.origins.get(index, index), Content.LAST_TIMESTAMP)))
+        largest = _indexed_timestamp(disk, outcome, base)
     return largest if largest >= 0 else cast("int", _read(disk, Need(origin, Content.CHANGED)))
+
+
+def _indexed_timestamp(disk: DirectoryOnDisk, outcome: LoadOutcome, base: int) -> int:
+    """Return the last timestamp of the time index of a segment, -1 where it has none."""
+    index = outcome.origins.get(f"{padded(base)}{TIME_INDEX}")
+    if index is None or not disk.files.get(index):
+        return NO_TIMESTAMP
+    return cast("int", _read(disk, Need(disk.origins.get(index, index), Content.LAST_TIMESTAMP)))
 
 
 def _read(disk: DirectoryOnDisk, need: Need) -> object:

@@ -11,7 +11,7 @@ from kforensics.evidence.discovery.inputs import Inputs
 from kforensics.evidence.discovery.server_settings import read_server_properties
 from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.log import read_metadata_logs
-from kforensics.evidence.metadata.quorum import newest_log
+from kforensics.evidence.metadata.quorum import QuorumSetBack, newest_log, quorum_set_back
 from kforensics.evidence.metadata.state import MetadataState
 from kforensics.evidence.model import Problem
 from kforensics.protocol.loading.node import Assignment
@@ -30,6 +30,8 @@ class Surroundings:
     properties: Sequence[Mapping[str, str]]
     is_of_one_moment: bool = True
     """No node is among the inputs twice: metadata of one moment say nothing of a node at another."""
+    quorum: QuorumSetBack | None = None
+    """The voters that can go on without metadata that was committed."""
 
     @cached_property
     def state(self) -> MetadataState | None:
@@ -81,8 +83,14 @@ def look_around(
         problems: what can't be read is added here.
         is_of_one_moment: no node is among the inputs twice.
     """
-    history = newest_log(read_metadata_logs(inputs))
-    return Surroundings(history, tuple(log_files), server_properties(inputs, problems), is_of_one_moment)
+    histories = read_metadata_logs(inputs)
+    return Surroundings(
+        newest_log(histories),
+        tuple(log_files),
+        server_properties(inputs, problems),
+        is_of_one_moment,
+        quorum_set_back(histories, inputs) if is_of_one_moment else None,
+    )
 
 
 def server_properties(inputs: Inputs, problems: list[Problem]) -> tuple[Mapping[str, str], ...]:

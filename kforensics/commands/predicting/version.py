@@ -1,19 +1,37 @@
 """Which version of Kafka is started: as given, else as the node's log says, else as it registered itself, else any that the files allow."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
+from kforensics.commands.newer_features import newer_features
 from kforensics.damage import Absent
-from kforensics.errors import UsageError
+from kforensics.errors import EvidenceError, FormatError, NewerThanKnown, UsageError, newer_than_known
 from kforensics.evidence.broker_logs import LogFile
 from kforensics.evidence.discovery.inputs import FoundInput
 from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.state import METADATA_VERSION
+from kforensics.formats.checkpoint.meta_properties import NEWEST_VERSION as NEWEST_META_PROPERTIES
+from kforensics.formats.checkpoint.meta_properties import WHAT as META_PROPERTIES
 from kforensics.formats.checkpoint.meta_properties import MetaProperties
+from kforensics.formats.checkpoint.quorum_state import parse_quorum_state
 from kforensics.formats.log_lines.event import LogEventKind
 from kforensics.protocol.loading.node import FIRST_WITHOUT_ZOOKEEPER
-from kforensics.protocol.loading.versions import FIRST_NOT_MODELLED, OLDEST_MODELLED, distinct_rules, loading_rules
-from kforensics.protocol.versions import KafkaVersion, least_version_of_level, parse_version
+from kforensics.protocol.loading.versions import (
+    FIRST_NOT_MODELLED,
+    NEWEST_MODELLED,
+    OLDEST_MODELLED,
+    distinct_rules,
+    loading_rules,
+)
+from kforensics.protocol.versions import (
+    NEWEST_KNOWN,
+    NEWEST_LEVEL,
+    KafkaVersion,
+    least_version_of_level,
+    parse_version,
+)
+from kforensics.source.walk import join
+from kforensics.units import METADATA_TOPIC
 
 FIRST_QUORUM, PREVIEW = KafkaVersion(3, 0), KafkaVersion(2, 8)
 """The first version that runs without ZooKeeper and that others can be started after, and the preview before it."""
@@ -33,9 +51,11 @@ class NodeVersion:
     """Other versions that the evidence allows, one for each set of rules."""
     allows_older: bool = False
     """The evidence allows versions too that are not modelled."""
+    newer: str = ""
+    """What is newer than known, in words, so that nothing can be said of the start: of a version by the evidence, that one is later than `version`, too."""
 
 
-def given_version(text: str) -> NodeVersion:
+def check_version(text: str) -> KafkaVersion:
     """Return the version of `--kafka`.
 
     Args:
@@ -49,7 +69,22 @@ def given_version(text: str) -> NodeVersion:
         loading_rules(version)
     except ValueError as error:
         raise UsageError(f"--kafka {text}: {error}") from error
-    return NodeVersion(version, "given")
+    return version
+
+
+def given_version(text: str, history: MetadataHistory | None) -> NodeVersion:
+    """Return the version of `--kafka`, with what of the metadata it can't be said to read.
+
+    Args:
+        text: as it was given.
+        history: the newest metadata log among the inputs.
+
+    Raises:
+        UsageError: no version, or one that is not modelled.
+    """
+    version = check_version(text)
+    # Whether it reads a newer metadata.version or file is known; what it does with the rest is not.
+    return NodeVersion(version, "given", newer=next(_newer_metadata(history, without={METADATA_VERSION}), ""))
 
 
 def version_of_node(
@@ -74,12 +109,15 @@ def version_of_node(
         is_alone: no other node is among the inputs: a log whose lines name no node is its own.
 
     Raises:
-        UsageError: the evidence names a version that is not modelled.
+        UsageError: the evidence names a version that is older than those that are modelled.
     """
     logged = _logged(log_files, node_id, is_alone=is_alone)
+    newer = next(_newer(members, history, node_id, logged), "")
     if logged is not None:
         _check(logged, f"the log of node {node_id} names it")
-        return NodeVersion(logged, "server-log")
+        return NodeVersion(min(logged, NEWEST_MODELLED) if newer else logged, "server-log", newer=newer)
+    if newer:
+        return NodeVersion(NEWEST_MODELLED, "metadata-log" if history is not None else "assumed", newer=newer)
     registered = _registered(history, node_id)
     if registered is not None and OLDEST_MODELLED <= registered < FIRST_NOT_MODELLED:
         release = {registered, *(one for one in distinct_rules() if one[:2] == registered[:2])}
@@ -91,8 +129,6 @@ def version_of_node(
     if is_kraft and floor < FIRST_QUORUM:
         # The preview of 2.8 can't be upgraded: no other version starts on its directories.
         return NodeVersion(PREVIEW, "assumed")
-    if floor >= FIRST_NOT_MODELLED:
-        _check(floor, "the metadata.version of the cluster demands it")
     ceiling = FIRST_NOT_MODELLED if is_kraft else FIRST_WITHOUT_ZOOKEEPER
     possible = [one for one in distinct_rules() if one < ceiling]
     # The rules of a release hold until the next that differs: the last one at or below the floor is possible, too.
@@ -100,15 +136,50 @@ def version_of_node(
     allowed = possible[first:]
     newest = max(allowed)
     shown = newest if is_kraft else NEWEST_WITH_ZOOKEEPER
-    others = tuple(one for one in allowed if one != newest)
+    others = tuple(max(one, floor) for one in allowed if one != newest)
     return NodeVersion(shown, "assumed", others, allows_older=floor < OLDEST_MODELLED)
 
 
 def _check(version: KafkaVersion, why: str) -> None:
+    if version >= FIRST_NOT_MODELLED:
+        return
     try:
         loading_rules(version)
     except ValueError as error:
         raise UsageError(f"Kafka {version} ({why}): {error}; --kafka names another version") from error
+
+
+def _newer(
+    members: Sequence[FoundInput], history: MetadataHistory | None, node_id: int | Absent, logged: KafkaVersion | None
+) -> Iterator[str]:
+    """Yield what only a version later than those that are modelled wrote, in words."""
+    if logged is not None and logged >= FIRST_NOT_MODELLED:
+        yield f"its log names Kafka {logged}, which is newer than {NEWEST_KNOWN.major}.{NEWEST_KNOWN.minor}, which kforensics knows"
+    yield from _newer_metadata(history)
+    supported = _supported(history, node_id)
+    if supported > NEWEST_LEVEL:
+        yield f"the metadata.version up to which it registered: {newer_than_known('level', supported, NEWEST_LEVEL)}"
+    for one in members:
+        for log_dir in one.log_dirs:
+            if isinstance(log_dir.meta, MetaProperties) and log_dir.meta.version > NEWEST_META_PROPERTIES:
+                yield newer_than_known(META_PROPERTIES, log_dir.meta.version, NEWEST_META_PROPERTIES)
+            if log_dir.quorum is Absent.UNREADABLE:
+                try:
+                    parse_quorum_state(one.read_small(join(join(log_dir.path, f"{METADATA_TOPIC}-0"), "quorum-state")))
+                except NewerThanKnown as error:
+                    yield error.problem
+                except (EvidenceError, FormatError):
+                    continue
+
+
+def _newer_metadata(history: MetadataHistory | None, without: Collection[str] = ()) -> Iterator[str]:
+    """Yield features and records of the metadata log that are newer than known, in words."""
+    if history is None:
+        return
+    yield from (one.words for one in newer_features(history) if one.change.name not in without)
+    for one in history.unread:
+        if one.is_newer:
+            yield f"offset {one.offset} of the metadata log: {one.words}"
 
 
 def _logged(log_files: Sequence[LogFile], node_id: int | Absent, *, is_alone: bool) -> KafkaVersion | None:
@@ -127,12 +198,16 @@ def _logged(log_files: Sequence[LogFile], node_id: int | Absent, *, is_alone: bo
 
 def _registered(history: MetadataHistory | None, node_id: int | Absent) -> KafkaVersion | None:
     """Return the release whose newest metadata.version the node's last registration says it supports."""
+    return least_version_of_level(_supported(history, node_id))
+
+
+def _supported(history: MetadataHistory | None, node_id: int | Absent) -> int:
+    """Return the newest metadata.version that the node's last registration says it supports; 0 where none does."""
     if history is None or isinstance(node_id, Absent):
-        return None
+        return 0
     said = [one.newest_metadata_version for one in history.brokers.get(node_id, ())[-1:]]
     said += [one.newest_metadata_version for one in history.controllers.get(node_id, ())[-1:]]
-    levels = [level for level in said if not isinstance(level, Absent)]
-    return least_version_of_level(max(levels)) if levels else None
+    return max((level for level in said if not isinstance(level, Absent)), default=0)
 
 
 def _floor(members: Sequence[FoundInput], history: MetadataHistory | None) -> KafkaVersion:

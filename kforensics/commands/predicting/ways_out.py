@@ -68,7 +68,7 @@ _ASSUMED = {
     ChangeKind.TOPIC_ID_AWAY: "that the topic id is written again; without it Kafka 3.7 and later takes the directory for a stray",
     ChangeKind.FILES_AWAY: "that these files are not needed: compare them with the segments first",
     ChangeKind.DIRECTORY_AWAY: "that another replica has all of it: this one starts empty, and is no leader before it has caught up",
-    ChangeKind.SPACE_FREED: "that no I/O error is met: Kafka 4.0 to 4.3 empties a sound segment on one while it recovers it",
+    ChangeKind.SPACE_FREED: "that no I/O error is met: Kafka 4.0 to 4.4 empties a sound segment on one while it recovers it",
     ChangeKind.RETENTION_OFF: "that retention is set to none before the start, for every topic",
     ChangeKind.OTHER_VERSION: "that this version can be started on these directories",
 }

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 
 from kforensics.commands.redaction.pseudonyms import Pseudonyms
 from kforensics.commands.redaction.records import identifies_no_one
+from kforensics.units import METADATA_TOPICS, OFFSETS_TOPIC, REMOTE_LOG_TOPIC, SHARE_TOPIC, TRANSACTIONS_TOPIC
 
-INTERNAL = re.compile(r"__[a-z_]+|@metadata")
+INTERNAL = METADATA_TOPICS | {OFFSETS_TOPIC, TRANSACTIONS_TOPIC, SHARE_TOPIC, REMOTE_LOG_TOPIC}
 """Names of Kafka's own topics, which say nothing about their owner."""
 
 _TOKEN = re.compile(r"[\w.-]+")
@@ -77,7 +78,7 @@ class Names:
         Args:
             name: one that has the form of a pseudonym stays.
         """
-        if not self.with_topics or not name or name == "*" or INTERNAL.fullmatch(name) or name.startswith("topic-"):
+        if not self.with_topics or not name or name == "*" or name in INTERNAL or _is_pseudonym(name):
             return name
         return self.pseudonyms.name("topic", name)
 
@@ -92,17 +93,14 @@ class Names:
             return name
         return f"{self.topic(found['topic'])}{'-' if found['rest'][0].isdigit() else ''}{found['rest']}"
 
-    def path(self, path: str) -> str:
-        """Return a path with hosts, and where they are replaced topics, replaced in each of its parts.
+    def part(self, part: str) -> str:
+        """Return a part of a path with hosts, and where they are replaced topics, replaced.
 
         Args:
-            path: with `/` between its parts.
+            part: without `/`.
         """
-        return "/".join(self._part(part) for part in path.split("/"))
-
-    def _part(self, part: str) -> str:
         found = _DIRECTORY.fullmatch(part) or _SHORTENED.fullmatch(part)
-        if found is not None and (found["topic"] in self.topics or INTERNAL.fullmatch(found["topic"])):
+        if found is not None and (found["topic"] in self.topics or found["topic"] in INTERNAL):
             return self.directory(part)
         return self.line(part)
 

@@ -3,12 +3,16 @@
 What stays is listed here, field by field; a text that is not listed is replaced, so that a field of a newer Kafka can't slip through.
 """
 
+import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from kforensics.commands.redaction.pseudonyms import Pseudonyms
-from kforensics.evidence.content.items import DumpItem, RecordItem
+from kforensics.damage import Damage
+from kforensics.evidence.content.items import BatchItem, DumpItem
 from kforensics.evidence.content.record_meaning import MemberBlob, Message, RecordMeaning
+from kforensics.evidence.file_kinds import FileEntry
 from kforensics.formats.log.records import Record
 from kforensics.formats.messages.schema import Decoded, Undecoded
 
@@ -53,20 +57,36 @@ _KINDS = {
     "process_id": "process",
     "token_id": "token",
 }
+_PROPERTIES = frozenset({"version", "broker.id", "node.id", "cluster.id", "directory.id"})
+_QUOTED = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"")
 _NAMES_OF_USERS = frozenset({"UserScramCredentialRecord", "RemoveUserScramCredentialRecord"})
 _TOPIC_RESOURCE, _BROKER_RESOURCE = 2, 4
 _HARMLESS_VALUES = frozenset({"true", "false", "delete", "compact", "compact,delete", "delete,compact", "*", ""})
 
 
 def redact_item(item: DumpItem, pseudonyms: Pseudonyms) -> DumpItem:
-    """Return the item with payloads and names replaced; what is no record has none.
+    """Return the item with payloads and names replaced, and of small files what is quoted because it is not understood.
 
     Args:
         item: of a dump.
         pseudonyms: under the key of this redaction.
     """
-    if not isinstance(item, RecordItem):
-        return item
+    match item:
+        case Damage():
+            return replace(item, found=without_quoted(item.found, pseudonyms))
+        case FileEntry():
+            properties = item.fields.get("properties")
+            if isinstance(properties, Mapping):
+                known = {name: value for name, value in properties.items() if name in _PROPERTIES}
+                others = {
+                    pseudonyms.name("value", name): pseudonyms.name("value", str(value))
+                    for name, value in properties.items()
+                    if name not in _PROPERTIES
+                }
+                return item._replace(fields={**item.fields, "properties": known | others})
+            return item
+        case BatchItem():
+            return item
     meaning = item.meaning
     return item._replace(
         record=item.record if item.record.is_control else redact_record(item.record, pseudonyms),
@@ -74,6 +94,16 @@ def redact_item(item: DumpItem, pseudonyms: Pseudonyms) -> DumpItem:
         if meaning is None
         else RecordMeaning(_message(meaning.key, pseudonyms), _message(meaning.value, pseudonyms)),
     )
+
+
+def without_quoted(words: str, pseudonyms: Pseudonyms) -> str:
+    """Return words about a file with what they quote of it replaced.
+
+    Args:
+        words: of damage or a problem; what is quoted was not understood, and may be a name.
+        pseudonyms: under the key of this redaction.
+    """
+    return _QUOTED.sub(lambda found: pseudonyms.name("value", found[0][1:-1]), words)
 
 
 def redact_record(record: Record, pseudonyms: Pseudonyms) -> Record:

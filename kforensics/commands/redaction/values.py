@@ -6,6 +6,7 @@ from pathlib import PurePosixPath
 from typing import Any, TypeVar
 
 from kforensics.commands.redaction.pseudonyms import Pseudonyms
+from kforensics.commands.redaction.records import without_quoted
 
 T = TypeVar("T")
 
@@ -64,6 +65,8 @@ def _any(value: Any, pseudonyms: Pseudonyms, name: str) -> Any:
 def _text(text: str, pseudonyms: Pseudonyms, name: str) -> str:
     if name in _PATHS:
         return pseudonyms.path(text)
+    if name == "found":
+        return without_quoted(pseudonyms.text(text), pseudonyms)
     if name in _FOREIGN_WORDS:
         return pseudonyms.path(text) if PurePosixPath(text).is_absolute() else pseudonyms.text(text)
     return pseudonyms.sentence(text) if name in _OWN_WORDS else text

@@ -23,6 +23,9 @@ _FILE_MODE = 0o600
 _FOLDER_MODE = 0o700
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _UNSAFE = re.compile(r"[^a-zA-Z0-9._-]")
+_LONGEST_NAME = 255
+"""Bytes of a name that file systems take; what is written here is ASCII."""
+_LONGEST_ENDING = len(".timeindex")
 _BUFFER_LENGTH = 1 << 20
 _PIECE_LENGTH = 256 << 10
 _WRITTEN_AT_ONCE = 1 << 20
@@ -298,12 +301,13 @@ class OutFolder:
         """Return a new file, whose folders are made.
 
         Args:
-            name: relative to the directory.
+            name: relative to the directory; parts that are longer than a file system takes are shortened, and the file has the name that it got.
             beside: whether threads write and hash.
 
         Raises:
             WriteFailed: a folder can't be made, or the file can't be opened.
         """
+        name = _fitting(name)
         folder = self.root
         try:
             for part in name.split("/")[:-1]:
@@ -324,7 +328,7 @@ class OutFolder:
         Args:
             others: files that other processes have made.
         """
-        for name in (*self._names, *others):
+        for name in (*self._names, *map(_fitting, others)):
             for path in (self.root / name, self.root / (name + PARTIAL)):
                 path.unlink(missing_ok=True)
         self._names.clear()
@@ -335,7 +339,7 @@ class OutFolder:
         Args:
             name: of the folder, relative to the directory.
         """
-        for path in sorted((self.root / name).glob("*")):
+        for path in sorted((self.root / _fitting(name)).glob("*")):
             if path.suffix != PARTIAL:
                 with suppress(OSError):  # the failure that is reported came before
                     path.rename(f"{path}{PARTIAL}")
@@ -373,6 +377,23 @@ def check_folder(out: Path, inputs: Sequence[Path]) -> None:
     elif not out.parent.is_dir():
         raise UsageError(f"{out.parent} is no directory")
     check_outside(out, inputs)
+
+
+def _fitting(path: str) -> str:
+    """Return a path whose parts a file system takes: of a longer one the beginning, and a digest of the whole."""
+    *folders, name = path.split("/")
+    return "/".join(
+        [*(_shortened(one, _LONGEST_NAME) for one in folders), _shortened(name, _LONGEST_NAME - len(PARTIAL))]
+    )
+
+
+def _shortened(part: str, longest: int) -> str:
+    if len(part) <= longest:
+        return part
+    ending = Path(part).suffix
+    ending = ending if len(ending) <= _LONGEST_ENDING else ""
+    digest = hashlib.sha256(part.encode()).hexdigest()[:24]
+    return f"{part[: longest - len(ending) - len(digest) - 1]}~{digest}{ending}"  # no topic and no number has the sign
 
 
 def safe_name(name: str) -> str:

@@ -238,11 +238,11 @@ def _at_risk(report: "PartitionReport") -> Iterator[Wanted]:
 
 def _own_from(report: "PartitionReport", view: LoadedLog) -> int:
     """Return the offset from which on a replica holds what the leader does not: what both hold is taken from the leader."""
-    leader = report.leader
-    if leader is None or view is leader.view:
+    leader = report.leader_log
+    if leader is None or view is leader:
         return 0
     found = next((one.divergence for one in report.replicas if one.view is view), None)
-    return leader.view.log_end_offset if found is None else found.offset
+    return leader.log_end_offset if found is None else found.offset
 
 
 def _runs(replica: Replica, runs: Iterable[CommittedRun]) -> Iterator[Wanted]:
@@ -327,6 +327,9 @@ def plans_of(
     topic_id = facts.topic_id(task.partition.topic) if facts is not None else Absent.UNKNOWN
     found = _copies(replicas, evidence, topic_id)
     leader, source = _chosen(task, found, scope, facts)
+    if task.wanted is not None:
+        # What explain calls lost may be of an earlier topic of the name.
+        found = replace(found, copies=(*found.copies, *found.others), others=())
     beside = () if found.other_topics else tuple(carved)
     if carved and not beside:
         words = f"its batches of {task.partition} are left out: two topics had that name"
@@ -461,7 +464,8 @@ def _copies(replicas: Iterable[Replica], evidence: Evidence, topic_id: str | Abs
         for one in held
         if one.state == "deleted" and isinstance(one.topic_id, Absent) and one.segments
     )
-    return replace(found, copies=(*found.copies, *nameless))
+    # What could be read of a log is saved, whatever else it holds.
+    return replace(found, copies=(*found.copies, *found.unread, *nameless))
 
 
 def _views(copies: Sequence[LogCopy]) -> list[LoadedLog]:
@@ -479,6 +483,8 @@ def _chosen(task: Task, found: LogCopies, scope: Scope, facts: ClusterFacts | No
     live = [copy.view for copy in found.live] or _views(found.copies)
     leaderships = facts.leaderships(task.partition, found.topic_id) if facts is not None else ()
     choice = choose_leader(live, wanted=scope.leader, leaderships=leaderships)
+    if choice is not None and (not choice.view.replica.is_log_known or (found.unread and not choice.is_known)):
+        return None, "unknown"
     leader = next((copy for copy in found.copies if choice is not None and copy.view is choice.view), None)
     source = "unknown" if choice is None else "guessed" if choice.source == "inferred" else choice.source
     return leader, source

@@ -11,7 +11,7 @@ from kforensics.evidence.seal.manifest import Envelope
 from kforensics.evidence.seal.state import Change
 from kforensics.findings.model import Finding
 from kforensics.findings.seal import seal_findings
-from kforensics.source.mapped import open_evidence
+from kforensics.source.mapped import open_named
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +51,7 @@ def check_sealed_inputs(manifest: Path, paths: Sequence[Path], inputs: Sequence[
         UsageError: the paths are others than the sealed ones.
         FormatError: the file is no manifest, or is incomplete.
     """
-    with open_evidence(manifest) as file:
+    with open_named(manifest) as file:
         result = check_seal(file, paths, jobs=jobs, is_part=True)
         for _ in result.differences():
             pass

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kforensics.reconcile.incident.model import PartitionIncident
 
 _JUDGED_HERE = frozenset(
-    {DoubtKind.LEADER, DoubtKind.REPLICA, DoubtKind.ACCOUNT, DoubtKind.DAMAGE, DoubtKind.UNREADABLE}
+    {DoubtKind.LEADER, DoubtKind.REPLICA, DoubtKind.ACCOUNT, DoubtKind.DAMAGE, DoubtKind.UNREADABLE, DoubtKind.REMOTE}
 )
 """Doubts about what the search itself shows: which replicas there are, and which offsets were read."""
 
@@ -31,7 +31,7 @@ _MOST_FILES = 2
 _WORDS = {
     GapReason.COMPACTED: "a cleaner removed records here",
     GapReason.RETENTION: "below the log start: retention or DeleteRecords removed them, and no copy is shown to be of this log",
-    GapReason.REMOTE: "in remote storage, not on these disks",
+    GapReason.REMOTE: "not on these disks: only remote storage, which was not searched, can hold them",
     GapReason.DAMAGED: "damaged, and no sound copy is among the inputs",
     GapReason.NEVER_SEEN: "no input holds them",
 }
@@ -60,7 +60,7 @@ def searched(
         account: what is known of changes of its leaders.
     """
     choice = report.leader if report is not None else None
-    leader = choice.view if choice is not None else None
+    leader = report.leader_log if report is not None else None
     own = [one for one in scanned if is_of(one.replica, current)]
     covered = _covered(own, leader)
     truncated = [*_truncated(partition, incident), *_doubted(partition, incident)]
@@ -143,7 +143,8 @@ def _holes(
     partition: TopicPartition, own: Sequence[ScannedReplica], leader: LoadedLog | None, covered: Sequence[OffsetRange]
 ) -> Iterator[SearchGap]:
     if leader is None:
-        yield _gap(partition=partition, reason="unknown-leader", detail="no live replica of it is among the inputs")
+        if not any(one.kind is CopyKind.LIVE for one in own):
+            yield _gap(partition=partition, reason="unknown-leader", detail="no live replica of it is among the inputs")
         return
     damage = [
         one.offsets_lost
@@ -235,7 +236,7 @@ def _membership(
         yield _gap(
             partition=partition,
             reason="missing-replica",
-            detail=f"it also belongs to broker {names}, of which no directory of it is among the inputs",
+            detail=f"it also belongs to broker {names}, of which no directory of it is among the inputs{_unless_unnamed(scanned)}",
         )
     elif isinstance(report.assigned, Absent):
         given = sorted({str(one.replica.broker_id) for one in scanned if one.kind is CopyKind.LIVE})
@@ -256,6 +257,10 @@ def _membership(
             reason="unknown-leader",
             detail="no input shows its leader, so the lineage of its log is guessed",
         )
+
+
+def _unless_unnamed(scanned: Sequence[ScannedReplica]) -> str:
+    return ", unless it is the one without meta.properties" if any(one.replica.is_unnamed for one in scanned) else ""
 
 
 def _is_whole_everywhere(scanned: Sequence[ScannedReplica]) -> bool:

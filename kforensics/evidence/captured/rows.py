@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from kforensics.damage import Absent, Damage, DamageKind, Gravity, Span
 from kforensics.evidence.model import DIGEST_DTYPE, Segment
 from kforensics.formats.log.batch_table import BatchTable
+from kforensics.source.naming import LARGEST_OFFSET
 from kforensics.units import EpochEntry, OffsetRange
 
 Row = dict[str, Any]
@@ -19,12 +20,14 @@ _DIGEST_COLUMNS = ("bucket", "low", "high", "batches", "position")
 
 
 def known(value: Any) -> Any:
-    """Return a value as the rows of tables have it: none where it is absent, whatever the reason.
+    """Return a value as the rows of tables have it: none where it is absent, whatever the reason, and no end behind the last offset that 64 bits hold.
 
     Args:
         value: of a field.
     """
-    return None if isinstance(value, Absent) else value
+    if isinstance(value, Absent):
+        return None
+    return min(value, LARGEST_OFFSET) if type(value) is int else value
 
 
 def known_or(value: Any, absent: Absent) -> Any:

@@ -30,7 +30,6 @@ def check_checkpoints(context: PartitionContext, segments: Sequence[ScannedSegme
     if isinstance(context.directory, Absent) or context.directory.state != "live":
         return ()
     explained = {base_offset_of(file) for file in context.of_kind(FileKind.PRODUCER_SNAPSHOT)}
-    is_empty = not any(segment.scan.batch_count for segment in segments)
     longest = longest_batch(segments)
     found = []
     named = (("recovery point", context.recovery_point), ("high watermark", context.high_watermark))
@@ -39,7 +38,7 @@ def check_checkpoints(context: PartitionContext, segments: Sequence[ScannedSegme
         if isinstance(value, CheckpointValue) and value.value > end:
             if value.value in explained and (longest is None or value.value - end <= longest):
                 continue
-            is_missing = (context.clean_shutdown is True or is_empty) and value.value == highest
+            is_missing = context.clean_shutdown is True and value.value == highest
             found.append(_missing(words, value, end) if is_missing else _above_end(words, value, end, context))
             highest = -1 if is_missing else highest
     start = context.log_start

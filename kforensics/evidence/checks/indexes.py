@@ -107,7 +107,8 @@ def check_time_index(
 def padding_damage(tail: Span, *, is_closed: bool, is_recovered: bool) -> tuple[Damage, ...]:
     """Return the damage of preallocated zeros behind the entries: lookups in a closed segment fall into them (KAFKA-10207).
 
-    They are normal on the last segment and, after a crash, on those that recovery resets.
+    They are normal on the last segment and, after a crash, on those that recovery resets. A time index that ends in them
+    makes its segment one of 1970, which retention deletes.
 
     Args:
         tail: the zeros.
@@ -122,7 +123,7 @@ def padding_damage(tail: Span, *, is_closed: bool, is_recovered: bool) -> tuple[
             kind=DamageKind.ZEROS,
             expected="an index trimmed to its entries, as a segment's is when it is closed",
             found=f"{tail.length} zero bytes",
-            gravity=Gravity.REBUILDABLE,
+            gravity=Gravity.DAMAGE,  # no start rebuilds them: retention reads the time 0, and lookups end in them
         ),
     )
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kforensics.damage import Absent, Damage, Gravity, Span
+from kforensics.damage import Absent, Damage, DamageKind, Gravity, Span
 from kforensics.errors import EvidenceError
 from kforensics.evidence.checks.checkpoints import check_checkpoints
 from kforensics.evidence.checks.context import (
@@ -122,7 +122,14 @@ class _Findings:
     remarks: list[Remark] = field(default_factory=list)
 
     def add(self, path: str, damage: Iterable[Damage]) -> None:
-        self.damage.setdefault(path, []).extend(damage)
+        places = self.damage.setdefault(path, [])
+        for place in damage:
+            if place.kind is not DamageKind.UNSUPPORTED:
+                places.append(place)
+                continue
+            # The checksum holds: what is not known is not damaged.
+            self.unreadable.add(path)
+            self.problems.append((path, f"at byte {place.span.position}: {place.found}"))
 
     def fail(self, path: str, error: EvidenceError) -> None:
         self.unreadable.add(path)
@@ -162,7 +169,7 @@ class _PartitionCheck:
             if path in own:
                 self._found.add(path, (damage,))
         elsewhere = (
-            *(check_checkpoints(self._context, segments) if segments else ()),
+            *(check_checkpoints(self._context, segments) if segments and not self._found.problems else ()),
             *((path, damage) for path, damage in missing if path not in own),
         )
         ranges = [found for segment in segments if (found := sound_range(segment)) is not None]
@@ -385,7 +392,7 @@ class _PartitionCheck:
     def _report(self, file: FoundFile) -> FileReport:
         path, kind = file.path, file.name.kind
         damage = tuple(sorted(self._found.damage.get(path, ()), key=lambda place: place.span))
-        if path in self._found.unreadable:
+        if path in self._found.unreadable and state_of(damage) is not FileState.DAMAGED:
             state = FileState.UNREADABLE
         elif damage or self._is_checked(path, kind):
             state = state_of(damage)

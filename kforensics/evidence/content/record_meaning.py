@@ -11,10 +11,10 @@ from kforensics.formats.messages.frame import CoordinatorRecord
 from kforensics.formats.messages.group import parse_group_record
 from kforensics.formats.messages.metadata import parse_metadata_record
 from kforensics.formats.messages.remote_log import parse_remote_log_record
-from kforensics.formats.messages.schema import Decoded, Undecoded
+from kforensics.formats.messages.schema import Decoded, Undecoded, not_understood
 from kforensics.formats.messages.share import parse_share_record
 from kforensics.formats.messages.txn import parse_txn_record
-from kforensics.units import METADATA_TOPICS, OFFSETS_TOPIC, SHARE_TOPIC, TRANSACTIONS_TOPIC
+from kforensics.units import METADATA_TOPICS, OFFSETS_TOPIC, REMOTE_LOG_TOPIC, SHARE_TOPIC, TRANSACTIONS_TOPIC
 
 Message = Decoded | Undecoded
 
@@ -26,6 +26,16 @@ class RecordMeaning(NamedTuple):
 
     key: Message | None
     value: Message | None
+
+    @property
+    def newer(self) -> str:
+        """What of it is newer than known, in words; empty where nothing is."""
+        for one in (self.key, self.value):
+            if isinstance(one, Undecoded) and one.is_newer:
+                return one.reason
+            if isinstance(one, Decoded) and (words := not_understood(one)):
+                return words
+        return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,5 +110,5 @@ _DECODERS: Mapping[str, Decoder] = {
     OFFSETS_TOPIC: _decode_group,
     TRANSACTIONS_TOPIC: _decode_coordinator(parse_txn_record),
     SHARE_TOPIC: _decode_coordinator(parse_share_record),
-    "__remote_log_metadata": _decode_remote_log,
+    REMOTE_LOG_TOPIC: _decode_remote_log,
 }

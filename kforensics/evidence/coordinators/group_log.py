@@ -67,6 +67,8 @@ class Commit(NamedTuple):
     producer_id: int
     """That of the transaction that it is part of, else -1."""
     at: Place
+    expires_with_members: bool = False
+    """Its value is of version 0 or 1: it expires while the group has members, too (before KIP-211)."""
 
 
 class GroupChange(NamedTuple):
@@ -128,6 +130,9 @@ SHORTEST_COMMIT = 20
 
 LONGEST_RUN = 1 << 16
 """Commits of a run: the more there are, the fewer of them are decoded; each takes some 250 bytes until its run is given."""
+
+_FIRST_WITHOUT_EXPIRY = 2
+"""The first version of whose values those of a group with members do not expire (KIP-211)."""
 
 _FLEXIBLE = 4
 """The version whose metadata has a length of one byte where it is short, and whose end are tagged fields, mostly none."""
@@ -270,6 +275,8 @@ class GroupLogReader:
         self._groups: set[Name] = set()
         self.skipped = 0
         """Records of unknown type or version, or that can't be decoded."""
+        self.why_skipped = ""
+        """Why the first of them is, in words."""
 
     def names(self) -> tuple[set[Name], set[CommitKey]]:
         """Return the groups that records read so far name, and the positions of their commits, those that were removed among them."""
@@ -419,7 +426,7 @@ class GroupLogReader:
         if known is None:
             known = self._parse_key(key)
             if known is None:
-                self.skipped += 1
+                self._skip(key, value)
                 return None
         record_type, commit_key, group, member = known
         if commit_key is not None:
@@ -431,9 +438,13 @@ class GroupLogReader:
             return GroupChange(group, record_type, member, None, at)
         parsed = parse_group_record(key, value).value
         if not isinstance(parsed, Decoded):
-            self.skipped += 1
+            self._skip(key, value)
             return None
         return GroupChange(group, record_type, member, parsed.fields, at)
+
+    def _skip(self, key: bytes | None, value: bytes | None) -> None:
+        self.skipped += 1
+        self.why_skipped = self.why_skipped or parse_group_record(key, value).why_not_understood
 
     def _parse_key(self, key: bytes | None) -> tuple[int, CommitKey | None, Name, Name] | None:
         parsed = parse_group_record(key, None).key
@@ -466,13 +477,14 @@ class GroupLogReader:
                 expire = _INT64(value, length - 8)[0] if version == 1 else -1
                 epoch = _INT32(value, 10)[0] if version == 3 else -1
                 committed = _INT64(value, length - tail[1])[0]
-                return Commit(commit_key, _INT64(value, 2)[0], committed, expire, epoch, producer, at)
+                is_old = version < _FIRST_WITHOUT_EXPIRY
+                return Commit(commit_key, _INT64(value, 2)[0], committed, expire, epoch, producer, at, is_old)
             if version == _FLEXIBLE and 0 < value[14] < 0x80 and value[14] + 23 == length and not value[-1]:
                 committed, epoch = _INT64(value, length - 9)[0], _INT32(value, 10)[0]
                 return Commit(commit_key, _INT64(value, 2)[0], committed, -1, epoch, producer, at)
         parsed = parse_group_record(key, value).value
         if not isinstance(parsed, Decoded):
-            self.skipped += 1
+            self._skip(key, value)
             return None
         fields = parsed.fields
         return Commit(
@@ -483,4 +495,5 @@ class GroupLogReader:
             fields.get("leader_epoch", -1),
             producer,
             at,
+            parsed.version < _FIRST_WITHOUT_EXPIRY,
         )

@@ -66,6 +66,8 @@ class ShareLog:
     place: PartitionPlace
     skipped: int = 0
     """Records of unknown type or version."""
+    why_skipped: str = ""
+    """Why the first of them is, in words."""
     end: int = 0
     last_epoch: int = -1
     problems: tuple[Problem, ...] = field(default=())
@@ -86,6 +88,7 @@ class ShareLog:
             change = _change_of(record, path)
             if change is None:
                 self.skipped += 1
+                self.why_skipped = self.why_skipped or parse_share_record(record.key, record.value).why_not_understood
             else:
                 yield change
         self.problems = tuple(log.problems)

@@ -51,6 +51,8 @@ class TransactionLog:
     """All states of the transactional ids that were asked for."""
     skipped: int = 0
     """Records of unknown type or version."""
+    why_skipped: str = ""
+    """Why the first of them is, in words."""
     end: int = 0
     last_epoch: int = -1
     newest_ms: int = -1
@@ -98,6 +100,7 @@ def _states(log: ReplicaLog, found: TransactionLog, *, deleted: bool) -> Iterato
         state = _state_of(record, log.place, path)
         if state is None:
             found.skipped += 1
+            found.why_skipped = found.why_skipped or parse_txn_record(record.key, record.value).why_not_understood
         else:
             yield state
 

@@ -71,6 +71,8 @@ class PartitionPlace(NamedTuple):
     directory_state: str
     length: int = 0
     """Bytes of its segments."""
+    is_left_out: bool = False
+    """No segment of any partition of its input is here, though its checkpoints refer to records."""
 
 
 def read_log_dir_state(
@@ -297,9 +299,8 @@ def find_places(inputs: Inputs) -> Places:
         states = log_dir_states(index, found, problems)
         own = list(places_in(index, found.walk(in_outline=True), states, problems))
         if no_logs_are_here(states.values(), has_segments=any(one.has_segments for one in own)):
-            # Directories without logs are no empty logs: nothing is compared with them.
             problems.append(Problem(input=index, path=WHOLE_INPUT, message=LOGS_LEFT_OUT))
-            continue
+            own = [one._replace(place=one.place._replace(is_left_out=True)) for one in own]
         every += states.values()
         for one in own:
             places.setdefault(one.place.topic_partition, []).append(one.place)

@@ -53,11 +53,12 @@ class LogComparison:
 
 
 def compare_metadata_logs(histories: Sequence[MetadataHistory]) -> LogComparison | None:
-    """Return each log against the newest; none where there are no logs.
+    """Return each log against the newest; none where there are no logs. One that could not be read is compared only where none could.
 
     Args:
         histories: the metadata logs of several nodes.
     """
+    histories = [one for one in histories if one.is_log_known] or histories
     newest = newest_log(histories)
     if newest is None:
         return None

@@ -249,9 +249,8 @@ def _cluster_events(history: MetadataHistory) -> Iterator[MetadataEvent]:
     for registrations in history.controllers.values():
         for controller in registrations:
             detail = {"incarnation_id": controller.incarnation_id, "end_points": controller.end_points}
-            yield MetadataEvent(
-                EventKind.CONTROLLER_REGISTERED, controller.when, broker_id=controller.controller_id, detail=detail
-            )
+            kind = EventKind.CONTROLLER_REGISTERED if controller.is_registered else EventKind.CONTROLLER_UNREGISTERED
+            yield MetadataEvent(kind, controller.when, broker_id=controller.controller_id, detail=detail)
     for config in history.configs:
         detail = {
             "resource_type": config.resource_type,

@@ -19,6 +19,7 @@ from kforensics.evidence.metadata.state import (
     QuorumChange,
     SnapshotFile,
     TopicState,
+    Unread,
     When,
 )
 from kforensics.evidence.model import Problem
@@ -62,9 +63,13 @@ class MetadataHistory:
     gaps: tuple[tuple[int, int], ...]
     """First and last offset of each part that could not be read and that a snapshot does not show step by step."""
     unapplied: tuple[tuple[str, When], ...]
+    unread: tuple[Unread, ...]
+    """Records that are not understood, or not as a whole: any of them may have changed leaders and in-sync replicas."""
     damage: tuple[tuple[str, Damage], ...]
     """The damage, with the path of the file."""
     problems: tuple[Problem, ...]
+    is_log_known: bool = True
+    """All of its segments could be read: else where it ends is unknown."""
 
     @property
     def last_epoch(self) -> int:
@@ -75,6 +80,13 @@ class MetadataHistory:
     def is_of_voter(self) -> bool:
         """Whether the node votes in the quorum."""
         return self.node_id in self.current_voters
+
+    @property
+    def unread_problems(self) -> tuple[Problem, ...]:
+        """What of the records is not understood, as the report says it."""
+        return tuple(
+            Problem(input=self.input, path=one.path, message=f"offset {one.offset}: {one.words}") for one in self.unread
+        )
 
     def without_partitions(self) -> "MetadataHistory":
         """Return the history without the states of partitions, by far the most of it."""

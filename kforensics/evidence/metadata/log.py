@@ -22,14 +22,14 @@ from kforensics.evidence.metadata.partitions import PartitionHistories
 from kforensics.evidence.metadata.places import RecordPlaces
 from kforensics.evidence.metadata.quorum import newest_log
 from kforensics.evidence.metadata.replay import MetadataReplay
-from kforensics.evidence.metadata.state import QuorumChange, SnapshotFile, TopicState, When
+from kforensics.evidence.metadata.state import QuorumChange, SnapshotFile, TopicState, Unread, When
 from kforensics.evidence.model import Citation, Problem
 from kforensics.formats.columns.record_stream import RecordChunk
 from kforensics.formats.log.batch_table import CONTROL_BIT, NO_TIMESTAMP, BatchTable, empty_batches
 from kforensics.formats.messages.control import ControlRecord, ControlType, parse_control_record
 from kforensics.formats.messages.metadata import parse_metadata_record
 from kforensics.formats.messages.metadata_bulk import OtherRecord, PartitionRecords, sort_records
-from kforensics.formats.messages.schema import Decoded, Undecoded
+from kforensics.formats.messages.schema import Decoded, Undecoded, not_understood
 from kforensics.formats.segment.walk import iter_record_chunks, iter_records
 from kforensics.source.mapped import open_evidence
 from kforensics.source.walk import join
@@ -72,10 +72,12 @@ class _LogReader:
     """As the newest record names them: a leader change, or a change of the voters alone (KIP-853)."""
     damage: list[tuple[str, Damage]] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
+    unread: list[Unread] = field(default_factory=list)
     gaps: list[tuple[int, int]] = field(default_factory=list)
     batches: list[BatchTable] = field(default_factory=list)
     start_offset: int | None = None
     next_offset: int = 0
+    is_log_known: bool = True
 
     def read(self) -> MetadataHistory:
         for end_offset, raft_epoch, path in self.files.snapshots:
@@ -85,6 +87,7 @@ class _LogReader:
                 self._read_segment(path)
             except EvidenceError as error:
                 self._problem(path, error.problem)
+                self.is_log_known = False
         if self.start_offset is None:
             self._open_with_newest_snapshot()
         if self.files.directory and not self.files.segments and self.next_offset:
@@ -117,8 +120,10 @@ class _LogReader:
             aborted=tuple(replay.aborted),
             gaps=tuple(self.gaps),
             unapplied=tuple(replay.unapplied),
+            unread=tuple(self.unread),
             damage=tuple(self.damage),
             problems=tuple(self.problems),
+            is_log_known=self.is_log_known,
         )
 
     @property
@@ -179,7 +184,7 @@ class _LogReader:
             place = first_place + int(chunk.rows[part.row])
             when = self.places.when(place, int(chunk.offset[part.row]), int(chunk.timestamp_ms[part.row]))
             if part.is_control:
-                self._control(part.key, part.value, when)
+                self._control(path, part.key, part.value, when)
             else:
                 self._message(path, part.value, when, place)
 
@@ -195,6 +200,8 @@ class _LogReader:
             left: Sequence[int] = range(len(records.rows))
         else:
             left = self.replay.add_partitions(records, offsets, times, places)
+            for at in self.replay.partitions.odd:
+                self._not_understood(path, int(offsets[at]), parse_metadata_record(records.value(at)))
         for at in left:
             when = self.places.when(int(places[at]), int(offsets[at]), int(times[at]))
             self._message(path, records.value(at), when, int(places[at]))
@@ -244,13 +251,15 @@ class _LogReader:
         )
         self.replay.finish(self.next_offset - 1)
         try:
-            self.replay.apply_snapshot(self._messages_of(snapshot.citation.path), when, place)
+            self.replay.apply_snapshot(self._messages_of(snapshot.citation.path, when.offset), when, place)
         except EvidenceError as error:
             self._problem(snapshot.citation.path, error.problem)
         self.next_offset = max(self.next_offset, snapshot.end_offset)
 
-    def _control(self, key: bytes | None, value: bytes | None, when: When) -> None:
+    def _control(self, path: str, key: bytes | None, value: bytes | None, when: When) -> None:
         control = parse_control_record(key, value)
+        if isinstance(control.value, Undecoded) and control.value.is_newer:
+            self._not_understood(path, when.offset, control.value)
         if control.type is ControlType.LEADER_CHANGE and isinstance(control.value, Decoded):
             fields = control.value.fields
             voters = tuple(voter["voter_id"] for voter in fields["voters"] or ())
@@ -263,9 +272,16 @@ class _LogReader:
         message = Undecoded("there is no value") if value is None else parse_metadata_record(value)
         if isinstance(message, Decoded):
             self.replay.add(message, when, place)
-        else:
-            name = message.name or "a record"
-            self._problem(path, f"offset {when.offset}: {name} is not understood: {message.reason}")
+        self._not_understood(path, when.offset, message)
+
+    def _not_understood(self, path: str, offset: int, message: Decoded | Undecoded) -> None:
+        """Note what of a record can't be understood."""
+        if isinstance(message, Undecoded):
+            words = f"{message.name or 'a record'} is not understood: {message.reason}"
+        elif not (words := not_understood(message)):
+            return
+        self._problem(path, f"offset {offset}: {words}")
+        self.unread.append(Unread(path, offset, words, is_newer=isinstance(message, Decoded) or message.is_newer))
 
     def _read_snapshot(self, end_offset: int, raft_epoch: int, path: str) -> None:
         """Look whether a snapshot is whole; its records are read when they are needed."""
@@ -292,12 +308,15 @@ class _LogReader:
         citation = Citation(input=self.files.input, path=path, span=Span(0, length))
         self.snapshots.append(SnapshotFile(end_offset, raft_epoch, time, citation, is_complete))
 
-    def _messages_of(self, path: str) -> Iterator[Decoded]:
+    def _messages_of(self, path: str, end_offset: int) -> Iterator[Decoded]:
+        """Yield the records of a snapshot; what is not understood was written by the last offset that it covers."""
         with open_evidence(self._location(path)) as file:
             for record in iter_records(file):
                 if isinstance(record, Damage) or record.is_control or record.value is None:
                     continue
-                if isinstance(message := parse_metadata_record(record.value), Decoded):
+                message = parse_metadata_record(record.value)
+                self._not_understood(path, end_offset, message)
+                if isinstance(message, Decoded):
                     yield message
 
 

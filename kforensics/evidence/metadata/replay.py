@@ -2,7 +2,7 @@
 
 Records between BeginTransaction and EndTransaction count when the end is seen, and never where AbortTransaction
 follows (KIP-868, 3.6).
-(Kafka: org.apache.kafka.image, PartitionRegistration.merge, 2.8 to 4.3)
+(Kafka: org.apache.kafka.image, PartitionRegistration.merge, 2.8 to 4.4)
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -120,6 +120,7 @@ class MetadataReplay:
         """
         topics: set[str] = set()
         brokers: set[int] = set()
+        controllers: set[int] = set()
         configs: set[tuple[int, str, str]] = set()
         current = {(one.resource_type, one.resource_name, one.name): one.value for one in self.configs}
         levels = {one.name: one.level for one in self.features}
@@ -130,6 +131,8 @@ class MetadataReplay:
                     topics.add(fields["topic_id"])
                 case "RegisterBrokerRecord":
                     brokers.add(fields["broker_id"])
+                case "RegisterControllerRecord":
+                    controllers.add(fields["controller_id"])
                 case "ConfigRecord":
                     key = (fields["resource_type"], str(fields["resource_name"]), str(fields["name"]))
                     configs.add(key)
@@ -144,6 +147,8 @@ class MetadataReplay:
         for broker_id, history in self.brokers.items():
             if broker_id not in brokers and history[-1].is_registered:
                 history.append(history[-1]._replace(is_registered=False, is_fenced=True, when=when))
+        for controller_id in self.controllers.keys() - controllers:
+            self._unregister_controller({"controller_id": controller_id}, when)
         for key, value in current.items():
             if value is not None and key not in configs:
                 self._set(ConfigChange(*key, None, when))
@@ -230,7 +235,16 @@ class MetadataReplay:
     def _register_controller(self, fields: Fields, when: When, _origin: Origin) -> bool:
         version = _newest_metadata_version(fields)
         state = ControllerState(fields["controller_id"], fields["incarnation_id"], end_points(fields), when, version)
-        self.controllers.setdefault(state.controller_id, []).append(state)
+        history = self.controllers.setdefault(state.controller_id, [])
+        if not (when.from_snapshot and history and history[-1]._replace(when=when) == state):
+            history.append(state)
+        return True
+
+    def _unregister_controller(self, fields: Fields, when: When) -> bool:
+        history = self.controllers.get(fields["controller_id"])
+        if not history or not history[-1].is_registered:
+            return False
+        history.append(history[-1]._replace(is_registered=False, when=when))
         return True
 
     def _config(self, fields: Fields, when: When, _origin: Origin) -> bool:
@@ -286,6 +300,7 @@ _APPLIED: Mapping[str, _Apply] = {
     ),
     "BrokerRegistrationChangeRecord": MetadataReplay._broker_registration_change,
     "RegisterControllerRecord": MetadataReplay._register_controller,
+    "UnregisterControllerRecord": lambda replay, fields, when, _origin: replay._unregister_controller(fields, when),
     "ConfigRecord": MetadataReplay._config,
     "FeatureLevelRecord": MetadataReplay._feature,
     "RemoveFeatureLevelRecord": MetadataReplay._feature,

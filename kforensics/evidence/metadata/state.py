@@ -91,7 +91,7 @@ class BrokerState(NamedTuple):
 
 
 class ControllerState(NamedTuple):
-    """A controller's registration (3.7 and later)."""
+    """A controller's registration (3.7 and later), or that it was unregistered (4.4), which leaves the voters as they are."""
 
     controller_id: int
     incarnation_id: str
@@ -99,6 +99,7 @@ class ControllerState(NamedTuple):
     when: When
     newest_metadata_version: int | Absent = Absent.UNKNOWN
     """The newest metadata.version that its binary supports, as it said when it registered."""
+    is_registered: bool = True
 
 
 TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
@@ -141,6 +142,17 @@ class AbortedTransaction(NamedTuple):
     last_offset: int
     reason: str
     when: When
+
+
+class Unread(NamedTuple):
+    """A record of the metadata log, or a part of it, that is not understood: what it changed is not known."""
+
+    path: str
+    offset: int
+    words: str
+    """What it is, and why it is not understood."""
+    is_newer: bool
+    """It is of a type, version or field that is newer than known; else it is damaged."""
 
 
 class SnapshotFile(NamedTuple):

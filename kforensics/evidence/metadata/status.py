@@ -1,6 +1,6 @@
 """The part of a partition's state beside its epochs in a metadata record, and what a change leaves of it.
 
-(Kafka: PartitionRegistration.merge, 2.8 to 4.3)
+(Kafka: PartitionRegistration.merge, 2.8 to 4.4)
 """
 
 from collections.abc import Mapping

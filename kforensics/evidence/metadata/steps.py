@@ -2,7 +2,7 @@
 
 A log of a million changes leads its partitions through few different statuses: each status is kept once, under a
 number, and where a change leads from a status is worked out once. A step then costs three look-ups and 44 bytes.
-(Kafka: PartitionRegistration.merge, 2.8 to 4.3)
+(Kafka: PartitionRegistration.merge, 2.8 to 4.4)
 """
 
 import struct
@@ -16,7 +16,7 @@ from kforensics.evidence.metadata.state import TopicState
 from kforensics.evidence.metadata.status import Fields, PartitionStatus, changed_status, has_elr, stated_status
 from kforensics.formats.messages.metadata import LEADER_UNCHANGED, parse_metadata_record
 from kforensics.formats.messages.metadata_bulk import PartitionRecords
-from kforensics.formats.messages.schema import Decoded
+from kforensics.formats.messages.schema import Decoded, not_understood
 from kforensics.formats.primitives.distinct import distinct
 from kforensics.formats.primitives.uuid import uuid_bytes, uuid_text
 
@@ -79,6 +79,8 @@ class PartitionReplay:
         self._rows: list[tuple[int, ...]] = []
         self._with_elr: dict[str, set[int]] = {}
         """The partitions by topic that had an ELR when their steps were last looked at."""
+        self.odd: list[int] = []
+        """Numbers of the records of the last run that are applied and not understood as a whole."""
         self._looked_at = 0
         """Blocks whose steps were looked at for an ELR."""
 
@@ -121,6 +123,7 @@ class PartitionReplay:
         if None in names:
             return list(range(len(names)))
         left: list[int] = []
+        self.odd = []
         for at, (subject, tail, topic, origin) in enumerate(
             zip(records.subjects, records.tails, names, origins, strict=True)
         ):
@@ -131,7 +134,11 @@ class PartitionReplay:
                 if not isinstance(message, Decoded):
                     left.append(at)
                     continue
-                said = self._remember(records.version, tail, message.fields)
+                if not_understood(message):
+                    self.odd.append(at)
+                    said = self._what(message.fields)
+                else:
+                    said = self._remember(records.version, tail, message.fields)
             self._record(subject, topic.name, said, origin)
         return left
 
@@ -194,6 +201,7 @@ class PartitionReplay:
             self._version = changes.version
         numbers, moves, statuses = self._numbers, self._moves, self._status
         left: list[int] = []
+        self.odd = []
         taken: list[int] = []
         taken_moves: list[int] = []
         take, take_move = taken.append, taken_moves.append
@@ -202,7 +210,7 @@ class PartitionReplay:
                 number = numbers[subject]
                 move = moves[statuses[number]][tail]
             except KeyError:
-                learned = self._learn(subject, tail, changes.value(at))
+                learned = self._learn(subject, tail, changes, at)
                 if learned is None:
                     left.append(at)
                     continue
@@ -287,17 +295,20 @@ class PartitionReplay:
             self._partition_epoch[number] = partition_epoch
         self._blocks.append(block)
 
-    def _learn(self, subject: bytes, tail: bytes, value: bytes) -> int | None:
+    def _learn(self, subject: bytes, tail: bytes, changes: PartitionRecords, at: int) -> int | None:
         """Return the status that a change leads to, which was not met in this status yet."""
         number = self._numbers.get(subject)
         if number is None:
             return None
         fields = self._changes.get(tail)
         if fields is None:
-            message = parse_metadata_record(value)
+            message = parse_metadata_record(changes.value(at))
             if not isinstance(message, Decoded):
                 return None
             fields = message.fields
+            if not_understood(message):
+                self.odd.append(at)
+                return self._move(self._status[number], fields)
         if self._move_count >= MOST_MOVES:
             self._forget_moves()
         before = self._status[number]

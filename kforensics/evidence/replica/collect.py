@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from kforensics.damage import Absent, Damage
-from kforensics.errors import EvidenceError, FormatError
+from kforensics.errors import EvidenceError, FormatError, NewerThanKnown
 from kforensics.evidence.discovery.partition_dirs import (
     TEXT_LIMIT,
     PartitionPlace,
@@ -100,9 +100,27 @@ def collect_replica(
     deleted = [segment for state in left_over for segment in _segments(place, files, state, problems, scanned or {})]
     is_whole = not problems
     replica = _replica(place, files, own, segments, deleted, is_read_whole=is_whole, has_records=has_records)
+    if problems:
+        replica = replace(replica, unread_files=_unread_of(place, problems))
+    if place.is_left_out:
+        replica = replace(replica, is_read_whole=False, is_left_out=True)
     if depth is Depth.CONTENT and replica.unread_below and isinstance(place.state.root, CapturePath):
         problems.append(_left_unread(place, replica))
     return CollectedReplica(replica=replica, problems=tuple(problems))
+
+
+def _unread_of(place: PartitionPlace, problems: Sequence[Problem]) -> tuple[str, ...]:
+    """Return what of the log itself could not be read: what other files say of it is known all the same."""
+    return tuple(
+        one.path
+        for one in problems
+        if one.message is not CHANGED_MEANWHILE and (one.path == place.path or _is_of_log(one.path))
+    )
+
+
+def _is_of_log(path: str) -> bool:
+    name = parse_file_name(path.rpartition("/")[2])
+    return name.kind in {FileKind.SEGMENT, FileKind.LEADER_EPOCH_CHECKPOINT} and not name.is_transient
 
 
 def copy_of(collected: CollectedReplica, place: PartitionPlace) -> ReplicaCopy | None:
@@ -550,7 +568,7 @@ def _parsed(
         with open_below(place.state.root, found.path) as file:
             data = file.read_all(TEXT_LIMIT)
         return found.path, parsed_once(parse, data) if len(data) <= SHORT else parse(data)
-    except EvidenceError as error:
+    except (EvidenceError, NewerThanKnown) as error:
         problems.append(problem_of(place.state.input, found.path, error))
     except FormatError:
         pass  # what a broker can't parse either is judged by the consistency checks

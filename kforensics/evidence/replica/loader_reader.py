@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from kforensics.errors import EvidenceUnreadable, FormatError
+from kforensics.errors import EvidenceUnreadable, FormatError, NewerThanKnown
 from kforensics.evidence.replica.captured_loading import captured_content
 from kforensics.evidence.replica.loader_batches import read_batches
 from kforensics.evidence.replica.loader_scan import ScannedParts, ScansAhead, scan_batches
@@ -24,7 +24,7 @@ from kforensics.evidence.replica.loader_values import (
 from kforensics.formats.index.offset import OFFSET_INDEX_LAYOUT
 from kforensics.formats.index.producer_snapshot import parse_producer_snapshot
 from kforensics.formats.index.time import read_last_time_entry, read_time_ends
-from kforensics.formats.index.txn import TXN_ENTRY_LENGTH, parse_txn_index
+from kforensics.formats.index.txn import parse_txn_index
 from kforensics.source.capture import CapturePath
 from kforensics.source.foreign import ForeignPath
 from kforensics.source.mapped import open_evidence, read_evidence
@@ -97,7 +97,8 @@ def _snapshot(data: bytes) -> tuple[ProducerState, ...] | LoadFailure:
     try:
         parsed = parse_producer_snapshot(data)
     except FormatError as error:
-        return LoadFailure("CorruptSnapshotException", str(error))
+        newer = error.problem if isinstance(error, NewerThanKnown) else ""
+        return LoadFailure("CorruptSnapshotException", str(error), newer=newer)
     if parsed.damage:
         return LoadFailure("CorruptSnapshotException", parsed.damage[0].expected)
     return tuple(
@@ -114,14 +115,8 @@ def _snapshot(data: bytes) -> tuple[ProducerState, ...] | LoadFailure:
 
 
 def _aborted(data: bytes) -> tuple[AbortedEntry, ...]:
-    """Version and last offset of each whole entry; Kafka reads one byte of the version (`AbortedTxn`)."""
-    first_bytes = data[::TXN_ENTRY_LENGTH]
-    entries = parse_txn_index(data).entries
-    return tuple(AbortedEntry(_signed(first_bytes[at]), one.last_offset) for at, one in enumerate(entries))
-
-
-def _signed(byte: int) -> int:
-    return byte - 256 if byte > 127 else byte
+    """Version and last offset of each whole entry."""
+    return tuple(AbortedEntry(one.version, one.last_offset) for one in parse_txn_index(data).entries)
 
 
 def _remembered(decode: Callable[[bytes], object]) -> Callable[[bytes], object]:

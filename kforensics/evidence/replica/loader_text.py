@@ -7,7 +7,9 @@ import re
 import sys
 from collections.abc import Sequence
 
+from kforensics.errors import newer_than_known
 from kforensics.evidence.replica.loader_values import LoadFailure, TopicIdFile
+from kforensics.formats.checkpoint.offset import CHECKPOINT_VERSION
 from kforensics.formats.checkpoint.partition_metadata import ZERO_UUID
 from kforensics.units import EpochEntry, TopicPartition
 
@@ -60,8 +62,13 @@ def _checkpoint_fields(
     if not lines:
         return []
     version = _integer(lines[0], 32)
-    if version != 0:
-        return _malformed(f"Unrecognised version or malformed line: {lines[0]}")
+    if version != CHECKPOINT_VERSION:
+        newer = (
+            ""
+            if version is None or version < 0
+            else newer_than_known("checkpoint version", version, CHECKPOINT_VERSION)
+        )
+        return _malformed(f"Unrecognised version or malformed line: {lines[0]}", newer)
     if len(lines) == 1:
         return []
     count = _integer(lines[1], 32)
@@ -113,8 +120,8 @@ def read_topic_id(data: bytes) -> TopicIdFile | LoadFailure:
     return TopicIdFile(version, topic_id)
 
 
-def _malformed(message: str) -> LoadFailure:
-    return LoadFailure("KafkaStorageException", message, is_io=True)
+def _malformed(message: str, newer: str = "") -> LoadFailure:
+    return LoadFailure("KafkaStorageException", message, is_io=True, newer=newer)
 
 
 def _lines(data: bytes) -> list[str] | None:

@@ -64,6 +64,8 @@ class LoadFailure(NamedTuple):
     message: str
     is_io: bool = False
     """An IOException, or a KafkaStorageException around one: the log directory goes offline (3.2.1), the process goes on."""
+    newer: str = ""
+    """That the file is of a version newer than known, in words: a release that knows it does not throw this."""
 
 
 SHORT_MARKER = "BufferUnderflowException"

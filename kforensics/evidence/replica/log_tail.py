@@ -2,11 +2,13 @@
 
 from typing import NamedTuple
 
+import numpy as np
+
 from kforensics.damage import Absent, Gravity
 from kforensics.evidence.captured.reading import captured_tail
 from kforensics.evidence.discovery.inputs import FoundInput
 from kforensics.evidence.replica.positions import indexed_start
-from kforensics.formats.log.batch_table import NO_EPOCH, NO_TIMESTAMP
+from kforensics.formats.log.batch_table import CONTROL_BIT, NO_EPOCH, NO_TIMESTAMP
 from kforensics.formats.segment.walk import Level, walk_segment
 from kforensics.source.capture import CapturedSegment
 from kforensics.source.mapped import EvidenceFile
@@ -19,6 +21,8 @@ class LogTail(NamedTuple):
     log_end_offset: int
     leader_epoch: int | Absent
     max_timestamp_ms: int | Absent
+    markers_from: int | Absent = Absent.UNKNOWN
+    """The offset from which on the log holds markers of transactions alone, which no consumer is given; its end where its last batch is none."""
 
 
 def read_log_tail(
@@ -99,7 +103,7 @@ def _captured_tail(segment: CapturedSegment) -> LogTail | None:
 
 
 def _tail_from(segment: EvidenceFile, start: int) -> LogTail | None:
-    tail = None
+    tail, markers_from = None, None
     if not segment.size:
         return None
     for window in walk_segment(segment, level=Level.CRC, start=start):
@@ -107,10 +111,16 @@ def _tail_from(segment: EvidenceFile, start: int) -> LogTail | None:
         if not len(sound):
             continue
         last = sound[-1]
+        records = np.flatnonzero((sound["magic"] < 2) | ((sound["attributes"] & CONTROL_BIT) == 0))
+        if len(records):
+            markers_from = int(sound["last_offset"][records].max()) + 1
+        elif markers_from is None:
+            markers_from = int(sound["base_offset"][0])
         epoch, timestamp = int(last["partition_leader_epoch"]), int(last["max_timestamp"])
         tail = LogTail(
             int(sound["last_offset"].max()) + 1,
             Absent.NOT_APPLICABLE if epoch == NO_EPOCH else epoch,
             Absent.NOT_WRITTEN if timestamp == NO_TIMESTAMP else timestamp,
+            markers_from,
         )
     return tail

@@ -235,15 +235,13 @@ def unaccounted_offsets(replica: Replica) -> tuple[Unaccounted, ...]:
 def missing_offsets(replica: Replica) -> tuple[Unaccounted, ...]:
     """Return the offsets that a replica should hold and does not, as far as its own files show it.
 
-    Numbers above a log end are ordinary where a broker ran while it was copied, or lost power: they count after a clean stop, or where the log is empty.
+    Numbers above a log end are ordinary where a broker ran while it was copied, or lost power: they count after a clean stop.
 
     Args:
         replica: with its segments.
     """
     return tuple(
-        one
-        for one in unaccounted_offsets(replica)
-        if one.sign is not Sign.ABOVE_END or replica.clean_shutdown or is_empty(replica)
+        one for one in unaccounted_offsets(replica) if one.sign is not Sign.ABOVE_END or replica.clean_shutdown
     )
 
 

@@ -5,7 +5,6 @@ import stat
 from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from itertools import islice
 from pathlib import Path
@@ -14,9 +13,10 @@ from typing import NamedTuple
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
 from kforensics.evidence.model import Problem
-from kforensics.source.mapped import open_evidence
-from kforensics.source.tree import TreeEntry, link_target, walk_tree
+from kforensics.source.mapped import link_target, open_evidence
+from kforensics.source.tree import TreeEntry, walk_tree
 from kforensics.source.walk import Obstacle
+from kforensics.words import utc_second
 
 FILES_AT_ONCE = 64
 """Files handed to a thread together: most are small."""
@@ -217,8 +217,5 @@ def exact_utc(time_ns: int) -> str | Absent:
         time_ns: since 1970.
     """
     seconds, rest = divmod(time_ns, 1_000_000_000)
-    try:
-        moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)
-    except OverflowError:
-        return Absent.UNKNOWN
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{rest:09d}Z"
+    text = utc_second(seconds)
+    return Absent.UNKNOWN if text is None else f"{text}.{rest:09d}Z"

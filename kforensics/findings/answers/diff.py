@@ -6,6 +6,7 @@ The worst partition decides the state. The headline is a sentence about the grav
 import shlex
 from collections.abc import Collection, Iterator, Sequence
 
+from kforensics.evidence.metadata.quorum import QuorumSetBack
 from kforensics.evidence.model import Problem
 from kforensics.findings.answers.diff_concerns import MOST_NAMED, Concerns, joined_by_and, topics_of
 from kforensics.findings.answers.diff_headline import deleted_topics, diff_headline
@@ -28,6 +29,7 @@ def diff_answer(
     among: int | None = None,
     not_given: Collection[TopicPartition] = (),
     refused: Sequence[RefusedStart] = (),
+    quorum: QuorumSetBack | None = None,
 ) -> Answer:
     """Return the answer over all partitions that were compared.
 
@@ -39,6 +41,7 @@ def diff_answer(
         among: the number of all partitions but those of deleted topics, where those in `judged` are only the worst of them.
         not_given: partitions that the metadata names and of which no replica is among the inputs, some broker being there.
         refused: brokers that do not start as they are.
+        quorum: the voters that can go on without metadata that was committed.
     """
     deleted = sum(one.is_deleted for one in judged)
     among = len(judged) - deleted if among is None else among
@@ -68,12 +71,17 @@ def diff_answer(
         )
     if problems and state in CALM_OF_DIFF:
         state = State.UNKNOWN
+    if quorum and state in CALM_OF_DIFF:
+        return Answer(state=State.UNKNOWN, headline=f"UNKNOWN: {quorum.words}", now=(quorum.step,))
     found = Concerns(judged, state, among=among, not_starting={one.broker_id for one in refused if one.is_whole})
     refusals = "".join(f" {one.words[0].upper()}{one.words[1:]}." for one in refused)
     return Answer(
         state=state,
-        headline=diff_headline(found) + refusals + (_incomplete(problems) if problems else ""),
-        now=(*diff_steps(found, paths), *_see_starts(refused, paths)),
+        headline=diff_headline(found)
+        + refusals
+        + (f" {quorum.words}" if quorum else "")
+        + (_incomplete(problems) if problems else ""),
+        now=(*([quorum.step] if quorum else []), *diff_steps(found, paths), *_see_starts(refused, paths)),
         tell=tuple(_tell(found)),
         later=tuple(_later(found)),
         unknown=tuple(diff_unknowns(found, problems)),

@@ -34,6 +34,7 @@ _SHORT = {
     ConcernKind.OUTSIDE: "a directory that is no replica any more holds records alone",
     ConcernKind.PROTOCOL: "what is truncated depends on the Kafka version",
     ConcernKind.DIVERGENCE: "replicas hold different content at the same offset",
+    ConcernKind.UNNAMED: "a directory without meta.properties may be that of an assigned replica",
     ConcernKind.MISSING: "an assigned replica is not among the inputs",
     ConcernKind.ALONE: "one replica is given",
     ConcernKind.TAIL: "its end may have been copied at another moment than that of other replicas",
@@ -42,6 +43,7 @@ _SHORT = {
     ConcernKind.DAMAGE: "the only replica given is damaged",
     ConcernKind.OTHER_TOPIC: "replicas belong to another topic of the same name",
     ConcernKind.NO_REPLICA: "no live replica is among the inputs",
+    ConcernKind.LEFT_OUT: "its .log files are not here",
     ConcernKind.UNREAD: "files could not be read",
     ConcernKind.OUTDATED: "log lines name a later leader epoch",
     ConcernKind.LOGGED_END: "log lines name offsets past the end of a log",
@@ -61,7 +63,6 @@ _SHORT = {
 
 _SENTENCES = {
     ConcernKind.RECOVERY: "recovery at the start of {owners} will discard {offsets} of {partitions} that no other log reaches.",
-    ConcernKind.OUTSIDE: "directories of {owners} that are no replica any more hold {what} of {partitions} that no replica holds.",
     ConcernKind.PROTOCOL: "what {first_owners} truncates depends on the Kafka version, which no input shows: of {partition}, {detail}; {partitions} in all.",
     ConcernKind.ALONE: "nothing was compared: of {partitions} one replica is given.",
     ConcernKind.OUTDATED: "the directories of {partitions} were copied before the last log lines: these name leader epoch {detail} of {partition}, which no directory knows.",
@@ -72,6 +73,8 @@ _SENTENCES = {
     ConcernKind.DAMAGE: "the only replica of {partition} given can't give {detail}: its bytes are damaged; {partitions} in all.",
     ConcernKind.OTHER_TOPIC: "replicas of {partitions} belong to another topic of the same name and were not compared.",
     ConcernKind.NO_REPLICA: "no live replica of {partitions} is among the inputs.",
+    ConcernKind.UNNAMED: "a directory with {partitions} has no meta.properties that says whose it is: it may be that of {owners}, which should hold {partitions}.",
+    ConcernKind.LEFT_OUT: "no .log file of any partition on {owners} is here: the copy left them out, and nothing can be said of the records of {partitions}.",
     ConcernKind.UNREAD: "files of {partitions} could not be read.",
     ConcernKind.UNCOMMITTED: "Nothing committed is at risk: {owners} will truncate records of {partitions} that were never committed.",
     ConcernKind.ENDS: "By leader epochs and ends all replicas agree: {partitions}, every assigned replica given.",
@@ -179,14 +182,21 @@ def _emptied(found: Concerns, items: Sequence[Item]) -> str:
 def _gone(items: Sequence[Item]) -> str:
     partition, one = items[0]
     owners = joined_by_and(dict.fromkeys(owner for tp, other in items if tp == partition for owner in other.owners))
-    does, they = ("do", "they") if " and " in owners else ("does", "it")
     others = len({tp for tp, _ in items}) - 1
-    more = (
-        f" {counted(others, 'other partition')} {form(others, 'has', 'have')} lost a log or a part of it, too."
-        if others
-        else ""
-    )
-    return f"{owners} {does} not hold the log of {partition} that {they} had: {one.detail}.{more}"
+    more = f" The same of {counted(others, 'other partition')}." if others else ""
+    return f"the log of {partition} on {owners} is not here, or not whole (removed, or left out of the copy): {one.detail}.{more}"
+
+
+def _outside(found: Concerns, items: Sequence[Item]) -> str:
+    what = records_of(sum_of(items, "certain"), sum_of(items, "possible"))
+    if found.state is State.UNCOMMITTED_ONLY:
+        what = counted(sum_of(items, "records"), "record")
+    sentence = f"directories of {joined_by_and(owners_of(items))} that are no replica any more hold {what} of {partitions_of(items)} that no replica holds."
+    if found.state is State.UNCOMMITTED_ONLY:
+        return (
+            f"Nothing committed is at risk: {sentence} A producer with acks=1 may have got an acknowledgement of them."
+        )
+    return sentence
 
 
 def _discard(found: Concerns, items: Sequence[Item]) -> str:
@@ -333,6 +343,7 @@ _BY_ITEMS: dict[ConcernKind, Callable[[Sequence[Item]], str]] = {
 _BY_ALL: dict[ConcernKind, Callable[[Concerns, Sequence[Item]], str]] = {
     ConcernKind.EMPTIED: _emptied,
     ConcernKind.DISCARD: _discard,
+    ConcernKind.OUTSIDE: _outside,
     ConcernKind.SOLE: _sole,
     ConcernKind.PAST_END: _past_end,
     ConcernKind.ELECTED: _elected,

@@ -38,7 +38,7 @@ def diff_steps(found: Concerns, paths: Sequence[str]) -> Iterator[str]:
     yield from _keep_sole_holders(found, paths, owners_of(losing))
     for owner, items in found.by_owners(found.of(ConcernKind.TAIL, State.MAYBE_AT_RISK)):
         yield f"Copy the directory of {owner} before anything is started: {_copy(paths, items)}"
-    outside = found.of(ConcernKind.OUTSIDE, State.AT_RISK, State.MAYBE_AT_RISK)
+    outside = found.of(ConcernKind.OUTSIDE, State.AT_RISK, State.MAYBE_AT_RISK, State.UNCOMMITTED_ONLY)
     if outside:
         owners = joined_by_and(owners_of(outside))
         is_deleted = any(path.endswith("-delete") for _, one in outside for _, path in one.places)
@@ -47,7 +47,7 @@ def diff_steps(found: Concerns, paths: Sequence[str]) -> Iterator[str]:
     for owner, items in found.by_owners(found.of(ConcernKind.ELECTED, State.AT_RISK, State.MAYBE_AT_RISK)):
         yield Prohibition(f"Do not start {owner} before a broker that holds all of {names_of(items)} leads.")
     for owner, items in found.by_owners(found.of(ConcernKind.GONE, State.MAYBE_AT_RISK, State.UNKNOWN)):
-        yield f"Look for what {owner} lost of {names_of(items)} (lost+found, other copies) before it starts: it begins an empty log, or serves one with a hole."
+        yield f"Look for the files of {names_of(items)} that {owner} lacks here, on its disk, in lost+found and in other copies, before it starts: without them it begins an empty log, or serves one with a hole."
     for owner, items in found.by_owners(found.of(ConcernKind.RECOVERY, State.MAYBE_AT_RISK)):
         yield f"Copy the log of {owner} before it starts: {_copy(paths, items)}"
     if found.of(ConcernKind.PAST_END, State.AT_RISK, State.MAYBE_AT_RISK):

@@ -8,12 +8,13 @@ from kforensics.findings.answers.diff_concerns import (
     Concerns,
     first_ones,
     joined_by_and,
+    joined_names,
     names_of,
     owners_of,
 )
 from kforensics.findings.answers.model import State
 from kforensics.findings.answers.partition_state import ConcernKind
-from kforensics.words import counted
+from kforensics.words import counted, form
 
 BELOW_THE_ENDS = "Whether content below the ends of the logs is the same and undamaged"
 
@@ -31,6 +32,9 @@ def diff_unknowns(found: Concerns, problems: Sequence[Problem]) -> Iterator[str]
         needed = sorted({part for _, one in missing for part in one.detail.split(", ") if part})
         last = f" ({', '.join(needed)} can be elected)" if needed else ""
         yield f"What is on {whose}{last}, assigned {names_of(missing)}: give its data directories too."
+    unnamed = found.of(ConcernKind.UNNAMED, State.UNKNOWN)
+    if unnamed:
+        yield f"Of which broker the directory of {names_of(unnamed)} is, {joined_names(owners_of(unnamed), 'or')} perhaps: its meta.properties says it, and is not here or can't be read."
     for kind in (ConcernKind.ASSIGNMENT, ConcernKind.ALONE):
         items = [item for item in found.of(kind, State.UNKNOWN) if not any(one is item for one in missing)]
         if items:
@@ -44,6 +48,9 @@ def diff_unknowns(found: Concerns, problems: Sequence[Problem]) -> Iterator[str]
         yield "Who will lead: the newest record of the leader does not tell; state it with --leader."
     elif guesses or found.of(ConcernKind.LEADER, State.UNKNOWN):
         yield f"Who leads: give {_settled_by(found)}, or state it with --leader."
+    left_out = found.of(ConcernKind.LEFT_OUT, State.UNKNOWN)
+    if left_out:
+        yield f"What {joined_by_and(owners_of(left_out))} {form(len(owners_of(left_out)), 'holds', 'hold')} of {names_of(left_out)}: give copies with their .log files."
     gone = found.of(ConcernKind.GONE, State.MAYBE_AT_RISK, State.UNKNOWN)
     if gone:
         losers = joined_by_and(owners_of(gone))

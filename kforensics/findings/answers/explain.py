@@ -9,18 +9,22 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from kforensics.damage import Absent
+from kforensics.evidence.metadata.quorum import QuorumSetBack
 from kforensics.evidence.model import Problem
 from kforensics.findings.answers.model import Answer, State, worst_state
 from kforensics.reconcile.history.past_end import furthest
 from kforensics.reconcile.incident.advice import MOST_NAMED
 from kforensics.reconcile.incident.conclusion import (
+    SET_ASIDE,
     Words,
     are,
+    are_set_aside,
     causes_of,
     missing_replicas_of,
     records_lost,
     were,
 )
+from kforensics.reconcile.incident.doubts import DoubtKind
 from kforensics.reconcile.incident.model import LeaderBasis, LossEntry, PartitionIncident
 from kforensics.reconcile.observed.leadership import Risk
 from kforensics.units import METADATA_TOPICS, TopicPartition
@@ -41,6 +45,8 @@ class Scope:
     """Those of places below the paths that were named: the headline names paths that can't be used by itself."""
     later: Sequence[str] = ()
     """Paths of earlier snapshots that are the later ones by the times of their files."""
+    quorum: QuorumSetBack | None = None
+    """The voters that can go on without metadata that was committed."""
 
 
 def incident_state(incident: PartitionIncident) -> State:
@@ -100,7 +106,7 @@ def explain_answer(incidents: Sequence[PartitionIncident], words: Words, scope: 
     for one in asked:
         by_state.setdefault(incident_state(one), []).append(one)
     states = set(by_state)
-    if scope.problems or scope.not_given or not any(one.copies for one in asked):
+    if scope.problems or scope.not_given or scope.quorum or not any(one.copies for one in asked):
         states.add(State.UNKNOWN)
     state = worst_state("explain", states) or State.UNKNOWN
     unread = _unread(asked)
@@ -112,10 +118,11 @@ def explain_answer(incidents: Sequence[PartitionIncident], words: Words, scope: 
         state=state,
         headline=headline
         + _cut(state, asked)
+        + (f" {scope.quorum.words}" if scope.quorum else "")
         + _stuck(asked)
         + (f" Content of {unread} was not read." if unread and state in _HEDGED_BY_DEPTH else "")
         + (f" Incomplete: {counted(below, 'thing')} could not be read." if below else ""),
-        now=words.now or _gather(state, asked),
+        now=(*([scope.quorum.step] if scope.quorum else []), *(words.now or _gather(state, asked))),
         tell=words.tell,
         later=words.later,
         unknown=(
@@ -244,12 +251,17 @@ def _maybe_lost(affected: Sequence[PartitionIncident]) -> str:
             if len(brokers) == 1
             else f"brokers {listed(brokers, most=MOST_NAMED)}, which do not lead"
         )
-        text = f"{records_lost(held)} of {_names(affected)} {_were_committed(held, 'possibly ')} {are(held)} only on {where}."
+        shown = (
+            ", as far as the logs given show"
+            if missing_replicas_of(held, {one.partition: one for one in affected})
+            else ""
+        )
+        text = f"{records_lost(held)} of {_names(affected)} {_were_committed(held, 'possibly ')} {are(held)} only on {where}{shown}."
     else:
         away = missing_replicas_of(losses, {one.partition: one for one in affected})
         gone = [loss for loss in losses if not loss.in_use]
-        why = "no input says which brokers they are of" if _is_unnamed(affected) else _not_given(away)
-        lost = f"in no log in use of those given ({why})" if away else "lost"
+        why = "no input says which brokers they are of" if _is_unnamed(affected) else _not_given(away, affected)
+        lost = f"in no log in use of those given ({why})" if away else SET_ASIDE if are_set_aside(gone) else "lost"
         if held:
             many = sum(loss.records for loss in gone)
             lost = f"not in the leaders' logs: other replicas hold {sum(loss.records for loss in held):,} of them, {many:,} {form(many, 'is', 'are')} {lost}"
@@ -279,8 +291,10 @@ def _is_unnamed(affected: Sequence[PartitionIncident]) -> bool:
     )
 
 
-def _not_given(brokers: Sequence[int]) -> str:
+def _not_given(brokers: Sequence[int], affected: Sequence[PartitionIncident]) -> str:
     names = listed([str(broker) for broker in brokers], most=MOST_NAMED)
+    if any(doubt.kind is DoubtKind.UNREADABLE for one in affected for doubt in one.doubts):
+        return f"what the log of broker {names} holds is not known"
     return (
         f"no replica of broker {names} is among the inputs"
         if len(brokers) == 1
@@ -350,6 +364,10 @@ def _open_question(affected: Sequence[PartitionIncident], asked: Sequence[Partit
         first = affected[0]
         of = f"{len(affected)} of {len(asked)} partitions" if len(asked) > 1 else str(first.partition)
         return f"Whether committed records of {of} are lost is unknown: {_first_doubt(affected)}."
+    if scope.quorum:
+        return (
+            "Whether committed records are lost is unknown until it is settled which metadata the cluster goes on with."
+        )
     if scope.not_given:
         names = listed([str(one) for one in sorted(scope.not_given)], most=MOST_NAMED)
         return f"Whether committed records are lost is unknown: no directory of {names} is among the inputs."
@@ -363,7 +381,10 @@ def _first_doubt(affected: Sequence[PartitionIncident]) -> str:
     )
     # That another log of a broker ends too early is said where that log is.
     of_lines = ((one, doubt) for one in affected for doubt in one.doubts if doubt.is_of_lines)
-    incident, doubt = next(of_unclean, None) or next(of_lines, (affected[0], affected[0].doubts[0]))
+    unread = ((one, doubt) for one in affected for doubt in one.doubts if doubt.kind is DoubtKind.UNREADABLE)
+    incident, doubt = (
+        next(unread, None) or next(of_unclean, None) or next(of_lines, (affected[0], affected[0].doubts[0]))
+    )
     return f"the inputs do not show {doubt.words} ({incident.partition})"
 
 

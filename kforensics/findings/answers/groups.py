@@ -1,17 +1,17 @@
 """The answer of `groups`: which groups are past the end of a log, which were set back, and by whom."""
 
-import datetime as dt
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from kforensics.damage import Absent
+from kforensics.findings.answers.inputs import skipped_words
 from kforensics.findings.answers.model import Answer, State, worst_state
 from kforensics.reconcile.coordinator_topics import CoordinatorTopic
 from kforensics.reconcile.groups.replay import Change
 from kforensics.reconcile.groups.state import GroupType
 from kforensics.reconcile.groups.views import GroupPosition, GroupView
-from kforensics.words import counted, form, listed, name_text
+from kforensics.words import counted, form, listed, name_text, utc_words
 
 MOST_NAMED = 4
 
@@ -32,7 +32,9 @@ class JudgedGroups:
     unread: int
     """Places that could not be read."""
     skipped: int
-    """Records of `__consumer_offsets` of unknown types or versions."""
+    """Records of `__consumer_offsets` that are not understood."""
+    why_skipped: str
+    """Why the first of them is not, in words."""
     complete_since_ms: int | Absent
     """From when on every commit is here."""
     at_ms: int | None = None
@@ -40,24 +42,33 @@ class JudgedGroups:
     share_topic: CoordinatorTopic | None = None
     """What is known of `__share_group_state`."""
     skipped_of_shares: int = 0
-    """Records of it of unknown types or versions."""
+    """Records of it that are not understood."""
+    why_skipped_of_shares: str = ""
+    """Why the first of them is not, in words."""
 
     @cached_property
     def _past(self) -> list[tuple[GroupView, GroupPosition]]:
         return [(group, one) for group in self.groups for one in group.positions if one.is_past_the_end is True]
+
+    @cached_property
+    def _below(self) -> list[tuple[GroupView, GroupPosition]]:
+        """The positions below a log start, those first that most records were deleted before."""
+        found = [(group, one) for group in self.groups for one in group.positions if one.deleted_unread]
+        return sorted(found, key=lambda each: -each[1].deleted_unread)
 
     def answer(self) -> Answer:
         """Return the answer: `no-setback` only where all of `__consumer_offsets` that matters, and the log of every position, is here and was read."""
         doubts = list(self._doubts())
         if self.at_ms is not None and isinstance(self.complete_since_ms, int) and self.at_ms < self.complete_since_ms:
             doubts.append(
-                f"What groups had committed by {_time(self.at_ms)}: the history is complete since {_time(self.complete_since_ms)}."
+                f"What groups had committed by {utc_words(self.at_ms)}: the history is complete since {utc_words(self.complete_since_ms)}."
             )
         if self.share_topic is not None:
             doubts += self._of_shares(self.share_topic)
         states = [
             *([State.PAST_THE_END] if self._past else []),
             *([State.SET_BACK] if self.setbacks else []),
+            *([State.BELOW_THE_START] if self._below else []),
             *([State.UNKNOWN] if doubts else []),
         ]
         state = worst_state("groups", states) or State.NO_SETBACK
@@ -83,21 +94,27 @@ class JudgedGroups:
                 )
             case State.SET_BACK:
                 return _set_back(self.setbacks[0], self.setback_count)
+            case State.BELOW_THE_START:
+                group, one = self._below[0]
+                where = f"{name_text(one.topic)}-{one.partition}"
+                more = f" {len(self._below) - 1:,} more." if len(self._below) > 1 else ""
+                return (
+                    f"{_loud(group.name)} IS BELOW THE LOG START of {where}: it committed {one.position.offset:,}, and the log starts at {one.log_start_offset:,}: "
+                    f"{counted(one.deleted_unread, 'offset')} {form(one.deleted_unread, 'was', 'were')} deleted before it read them.{more}"
+                )
             case State.UNKNOWN:
                 if not self.groups:
                     return "No commit of a group is here; whether one was set back is unknown."
                 are = form(len(self.groups), "is", "are")
                 return f"No set-back in the commits of {counted(len(self.groups), 'group')} that {are} here; whether there was one is unknown."
-        until = "" if self.at_ms is None else f" until {_time(self.at_ms)}"
+        until = "" if self.at_ms is None else f" until {utc_words(self.at_ms)}"
         if isinstance(self.complete_since_ms, Absent):
             return (
                 f"No group {'has' if self.at_ms is None else 'had'} committed anything{until}."
                 if not self.groups
                 else f"{counted(len(self.groups), 'group')}, and none was set back{until}."
             )
-        return (
-            f"{counted(len(self.groups), 'group')}, and none was set back since {_time(self.complete_since_ms)}{until}."
-        )
+        return f"{counted(len(self.groups), 'group')}, and none was set back since {utc_words(self.complete_since_ms)}{until}."
 
     def _doubts(self) -> Iterator[str]:
         is_past = self.at_ms is not None
@@ -105,7 +122,17 @@ class JudgedGroups:
             for name in sorted(self.asked):
                 if self.topic.may_lack(name):
                     partition = self.topic.partition_of(name)
-                    if isinstance(partition, Absent):
+                    held = {
+                        one.position.place.topic_partition.partition
+                        for group in self.groups
+                        for one in group.positions
+                        if group.name == name and one.share is None
+                    }
+                    if isinstance(partition, Absent) and held:
+                        # Of the same number of partitions a group hashes to the same one, whatever that number is.
+                        for number in sorted(held & self.topic.lacks.keys()):
+                            yield f"What {self.topic.name}-{number} says of {name}: {self.topic.lacks[number]}."
+                    elif isinstance(partition, Absent):
                         yield f"What {name} committed: it may be in a partition of {self.topic.name} that is not among the inputs."
                     else:
                         yield f"What {self.topic.name}-{partition} says of {name}: {self.topic.lacks[partition]}."
@@ -130,7 +157,7 @@ class JudgedGroups:
         if self.unread:
             yield f"What {counted(self.unread, 'place')} that could not be read {form(self.unread, 'holds', 'hold')}."
         if self.skipped:
-            yield f"What {counted(self.skipped, 'record')} of {self.topic.name} of unknown types or versions {form(self.skipped, 'says', 'say')}."
+            yield skipped_words(self.skipped, self.topic.name, self.why_skipped)
 
     def _of_shares(self, topic: CoordinatorTopic) -> Iterator[str]:
         shares = [
@@ -144,7 +171,7 @@ class JudgedGroups:
             why = [f"{listed(parts, most=MOST_NAMED)}: {reason}" for reason, parts in topic.reasons()]
             yield f"Where {names} {form(len(shares), 'reads', 'read')}: not all of {topic.name} is shown to be here{'; ' if why else ''}{'; '.join(why)}."
         if self.skipped_of_shares:
-            yield f"What {counted(self.skipped_of_shares, 'record')} of {topic.name} of unknown types or versions {form(self.skipped_of_shares, 'says', 'say')}."
+            yield skipped_words(self.skipped_of_shares, topic.name, self.why_skipped_of_shares)
 
     def _now(self) -> Iterator[str]:
         if self._past:
@@ -158,7 +185,14 @@ class JudgedGroups:
                 f"Before {names} {consumes} again: auto.offset.reset decides what {it} {reads}, all of the log (earliest) or nothing that is there now (latest). "
                 "Set the position by hand: kafka-consumer-groups.sh --reset-offsets --to-offset."
             )
-        resets = [one for one in self.setbacks if one.by == "administrator"]
+        if self._below:
+            groups = sorted({name_text(group.name) for group, _ in self._below})
+            names = listed(groups, most=MOST_NAMED)
+            yield (
+                f"Before {names} {form(len(groups), 'consumes', 'consume')} again: offsets below a log start are out of range, and auto.offset.reset decides what is read next,"
+                " all of the log that is left (earliest) or nothing that is there now (latest)."
+            )
+        resets = [one for one in self.setbacks if one.by == "administrator" and one.removed_by is None]
         if resets:
             one = resets[0]
             tool = "kafka-consumer-groups.sh --reset-offsets --to-offset"
@@ -170,21 +204,32 @@ class JudgedGroups:
             )
 
     def _tell(self) -> Iterator[str]:
-        again = sum(one.set_back for one in self.setbacks if one.by != "truncation")
+        again = sum(one.set_back for one in self.setbacks if one.by != "truncation" and not one.is_lost)
         if again:
-            groups = listed(sorted({name_text(one.key.group) for one in self.setbacks}), most=MOST_NAMED)
+            groups = _groups_of(one for one in self.setbacks if not one.is_lost)
             yield f"The owners of {groups}: up to {counted(again, 'record')} are read again."
+        if any(one.is_lost for one in self.setbacks):
+            groups = _groups_of(one for one in self.setbacks if one.is_lost)
+            yield f"The owners of {groups}: a position is gone, and auto.offset.reset decides what is read next; set it by hand."
         if self._past:
             groups = listed(sorted({name_text(group.name) for group, _ in self._past}), most=MOST_NAMED)
             yield f"The owners of {groups}: they have read records that are not in the log any more."
 
 
+def _groups_of(changes: Iterable[Change]) -> str:
+    return listed(sorted({name_text(one.key.group) for one in changes}), most=MOST_NAMED)
+
+
 def _set_back(worst: Change, count: int) -> str:
     key = worst.key
     more = f" {count - 1:,} more." if count > 1 else ""
+    if worst.offset is None:
+        cause = "the cause is unknown" if worst.by == "unknown" else _by_whom(worst)
+        held = ", which an earlier copy holds" if worst.by == "unknown" else ""
+        return f"{_loud(key.group)} HAS LOST ITS POSITION in {name_text(key.topic)}-{key.partition}: {worst.previous:,}{held}; {cause}.{more}"
     return (
         f"{_loud(key.group)} WAS SET BACK: {name_text(key.topic)}-{key.partition} from {worst.previous:,} to {worst.offset:,} at "
-        f"{_time(worst.time_ms)}, {_by_whom(worst)}.{more}"
+        f"{utc_words(worst.time_ms)}, {_by_whom(worst)}.{more}"
     )
 
 
@@ -194,7 +239,17 @@ def _loud(name: str | bytes) -> str:
     return text if any(one.isdecimal() or one.isupper() for one in text) else text.upper()
 
 
+_GONE = {
+    "expiry": "had expired",
+    "deletion": "had been deleted",
+    "truncation": "had been truncated",
+    "unknown": "was gone, it is not known why",
+}
+
+
 def _by_whom(change: Change) -> str:
+    if change.removed_by is not None:
+        return f"after the position before {_GONE.get(change.removed_by, 'was gone')}"
     match change.by:
         case "administrator" if change.is_share:
             return "while the group was empty: a reset by an administrator"
@@ -213,10 +268,3 @@ def _by_whom(change: Change) -> str:
 
 def _lag(one: GroupPosition) -> int:
     return 0 if isinstance(one.lag, Absent) else one.lag
-
-
-def _time(time_ms: int) -> str:
-    try:
-        return dt.datetime.fromtimestamp(time_ms / 1000, tz=dt.UTC).strftime("%Y-%m-%d %H:%M:%S")
-    except (ValueError, OverflowError, OSError):
-        return f"{time_ms} ms"

@@ -6,7 +6,7 @@ from dataclasses import replace
 from kforensics.damage import Absent
 from kforensics.evidence.model import Input
 from kforensics.findings.answers.model import STATES, Answer, State
-from kforensics.words import counted
+from kforensics.words import counted, form
 
 MEMBERSHIP_UNKNOWN = "Whether all these directories are of one cluster: not every meta.properties has a cluster.id (brokers before 2.4 write none)."
 MEMBERSHIP_HEDGE = " It is not shown that all inputs are of one cluster."
@@ -17,6 +17,18 @@ UNUSABLE = "unreadable"
 """Kind of a named path that can't be used."""
 
 _NODES = frozenset({"broker", "combined", "controller", "snapshot-before"})
+
+
+def skipped_words(count: int, topic: str, why: str) -> str:
+    """Return the sentence on records of one of Kafka's own topics that are not understood.
+
+    Args:
+        count: of the records.
+        topic: the name.
+        why: the first of them is not.
+    """
+    because = f": {why}" if why else ""
+    return f"What {counted(count, 'record')} of {topic} {form(count, 'says', 'say')} that {form(count, 'is', 'are')} not understood{because}."
 
 
 def with_inputs(command: str, answer: Answer, inputs: Sequence[Input]) -> Answer:

@@ -4,15 +4,20 @@ from collections.abc import Iterator, Sequence
 
 from kforensics.damage import Absent
 from kforensics.evidence.metadata.compare import LogComparison, MetadataTail
-from kforensics.evidence.metadata.quorum import majority
+from kforensics.evidence.metadata.quorum import QuorumSetBack, majority
 from kforensics.evidence.model import Problem
 from kforensics.evidence.replica.unaccounted import Unaccounted
 from kforensics.findings.answers.model import Answer, State
+from kforensics.protocol.versions import NEWEST_LEVEL, level_name
 from kforensics.words import counted, listed
 
 
 def metadata_answer(
-    comparison: LogComparison, problems: Sequence[Problem], *, lost_end: Unaccounted | None = None
+    comparison: LogComparison,
+    problems: Sequence[Problem],
+    *,
+    lost_end: Unaccounted | None = None,
+    quorum: QuorumSetBack | None = None,
 ) -> Answer:
     """Return the answer to what the metadata logs hold.
 
@@ -20,6 +25,7 @@ def metadata_answer(
         comparison: of all metadata logs among the inputs.
         problems: damage in them, and what could not be read.
         lost_end: offsets above the end of the newest log that a broker among the inputs had read.
+        quorum: the voters that can go on without metadata that was committed.
 
     Returns:
         `diverged` where a node holds records that the newest log does not and that a majority may have held, `unknown` where not all could be read, `behind` where a log is shorter or has a tail that no majority held, `agree`
@@ -29,11 +35,12 @@ def metadata_answer(
     incomplete = [f"with {unread}"] if unread else []
     if lost_end is not None:
         incomplete.append(f"a broker registered at offset {lost_end.last}, above its end")
+    prefix = f"Incomplete, {' and '.join(incomplete)}: " if incomplete else ""
+    headline = f"{prefix}{_newest(comparison)}"
     return Answer(
-        state=_state(comparison, bool(incomplete)),
-        headline=f"Incomplete, {' and '.join(incomplete)}: {_newest(comparison)}"
-        if incomplete
-        else _newest(comparison),
+        state=_state(comparison, bool(incomplete or quorum)),
+        headline=f"{quorum.words} {headline}" if quorum else headline,
+        now=(quorum.step,) if quorum else (),
         unknown=(
             *(
                 (
@@ -78,23 +85,21 @@ def _uncommitted(comparison: LogComparison) -> Iterator[str]:
         if len(voters) > 1:
             yield f"How far the metadata is committed: the logs of most of the voters {listed(list(map(str, voters)))} would show it."
     elif end < newest.end_offset:
-        given = {log.history.node_id for log in comparison.logs}
         last = newest.end_offset - 1
         is_one = last == end
         offsets, them = (f"offset {end}", "it") if is_one else (f"offsets {end}..{last}", "them")
-        if set(voters) <= given:
-            was = "it was" if is_one else "they were"
-            yield f"Whether {offsets} {'was' if is_one else 'were'} ever committed: by the logs given {was} not, since no majority of the voters holds {them}."
-        else:
-            yield f"Whether {offsets} {'is' if is_one else 'are'} committed: no majority of the voters given holds {them}."
+        yield f"Whether {offsets} {'was' if is_one else 'were'} ever committed: no majority of the voters holds {them} in the logs given, which need not be of one moment."
 
 
 def _newest(comparison: LogComparison) -> str:
     newest = comparison.newest
     node = "a node" if isinstance(newest.node_id, Absent) else f"node {newest.node_id}"
     version = newest.metadata_version
-    feature = "" if isinstance(version, Absent) else f", metadata.version {version}"
+    newer = f" ({level_name(version)})" if isinstance(version, int) and version > NEWEST_LEVEL else ""
+    feature = "" if isinstance(version, Absent) else f", metadata.version {version}{newer}"
     logs = "" if len(comparison.logs) == 1 else f" (the newest of {len(comparison.logs)} logs)"
+    if not newest.is_log_known:
+        return f"Metadata log of {node}{logs}: it could not be read whole, and where it ends is unknown{feature}."
     if newest.start_offset == newest.end_offset:
         return f"Metadata log of {node}{logs}: no record behind its snapshot at offset {newest.end_offset}{feature}."
     return (

@@ -48,6 +48,7 @@ class State(StrEnum):
     NONE_OPEN = "none-open"
     PAST_THE_END = "past-the-end"
     SET_BACK = "set-back"
+    BELOW_THE_START = "below-the-start"
     NO_SETBACK = "no-setback"
     PRESENT = "present"
     SUPERSEDED = "superseded"
@@ -102,7 +103,13 @@ STATES: dict[str, dict[State, int]] = {
         State.IN_TIME: 0,
         State.NONE_OPEN: 0,
     },
-    "groups": {State.PAST_THE_END: 1, State.SET_BACK: 1, State.UNKNOWN: 3, State.NO_SETBACK: 0},
+    "groups": {
+        State.PAST_THE_END: 1,
+        State.SET_BACK: 1,
+        State.BELOW_THE_START: 1,
+        State.UNKNOWN: 3,
+        State.NO_SETBACK: 0,
+    },
     "trace": {
         State.LOST: 1,
         State.UNKNOWN: 3,

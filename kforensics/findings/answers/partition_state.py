@@ -8,8 +8,8 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from kforensics.damage import Absent
-from kforensics.evidence.model import Problem
-from kforensics.evidence.replica.unaccounted import is_empty
+from kforensics.evidence.model import Problem, Replica
+from kforensics.evidence.replica.unaccounted import is_empty, unaccounted_offsets
 from kforensics.findings.answers.model import State, worst_state
 from kforensics.reconcile.committed.judge import CommittedCounts
 from kforensics.reconcile.logs.loaded_log import LoadedLog
@@ -25,6 +25,7 @@ class ConcernKind(StrEnum):
 
     EMPTIED = "emptied"
     GONE = "gone"
+    LEFT_OUT = "left-out"
     DISCARD = "discard"
     SOLE = "sole"
     PAST_END = "past-end"
@@ -33,6 +34,7 @@ class ConcernKind(StrEnum):
     OUTSIDE = "outside"
     PROTOCOL = "protocol"
     DIVERGENCE = "divergence"
+    UNNAMED = "unnamed"
     MISSING = "missing"
     ALONE = "alone"
     TAIL = "tail"
@@ -147,12 +149,17 @@ def judged_partition(report: PartitionReport, problems: Sequence[Problem] = ()) 
         problems: what could not be read of it.
     """
     concerns = tuple(_concerns(report))
-    if problems:
+    if problems or any(_is_unread(one) for one in report.replicas):
         # A log that is not read whole looks shorter than it is: nothing about its partition is certain.
         hedged = (c._replace(state=State.MAYBE_AT_RISK) if c.state is State.AT_RISK else c for c in concerns)
         concerns = (*hedged, Concern(state=State.UNKNOWN, kind=ConcernKind.UNREAD))
     judged = JudgedPartition(partition=report.partition, concerns=concerns)
     return judged if report.account is None else judged.led_by(report.account)
+
+
+def _is_unread(one: ReplicaReport) -> bool:
+    """Whether a file that decides about a replica could not be read: of its log, or the checkpoint of its high watermark."""
+    return bool(one.view.replica.unread_files) or (one.verdict is Verdict.UNREADABLE and one.compared_with is not None)
 
 
 RISKS: Mapping[Risk, str] = {
@@ -185,7 +192,8 @@ def _concerns(report: PartitionReport) -> Iterator[Concern]:
         return
     if is_of_ends:
         yield Concern(state=State.SAME_ENDS, kind=ConcernKind.ENDS, records=report.not_compared_below)
-    live = [one for one in report.replicas if _is_replica(one)]
+    given = [one for one in report.replicas if _is_replica(one)]
+    live = [one for one in given if one.view.replica.is_log_known]
     if report.is_quorum and not isinstance(report.assigned, Absent):
         # Observers copy the metadata log and have no part in what is committed.
         partial = [one.view for one in live if one.view.missing and not report.is_voter(one.view)]
@@ -193,9 +201,18 @@ def _concerns(report: PartitionReport) -> Iterator[Concern]:
             owners = tuple(dict.fromkeys(map(report.owner_of, partial)))
             yield Concern(state=State.AGREE, kind=ConcernKind.OBSERVERS, owners=owners)
         live = [one for one in live if report.is_voter(one.view)]
+        given = [one for one in given if report.is_voter(one.view)]
     yield from _emptied(report, live)
-    yield from _gone(report, live)
-    yield from _not_compared(report, live)
+    left_out = [one.view for one in given if one.view.replica.is_left_out]
+    if left_out:
+        yield _concern(report, State.UNKNOWN, ConcernKind.LEFT_OUT, left_out)
+    lacking = [
+        one
+        for one in given
+        if not (one.view.replica.is_log_known or one.view.replica.unread_files or one.view.replica.is_left_out)
+    ]
+    yield from _gone(report, live, lacking)
+    yield from _not_compared(report, live, given)
     yield from _sole_holders(report, live)
     yield from _truncations(report, live)
     yield from _elections(report)
@@ -287,48 +304,61 @@ def _emptied(report: PartitionReport, live: Sequence[ReplicaReport]) -> Iterator
             yield Concern(state=state, kind=kind, owners=(f"broker {one.broker_id}",), detail=one.reason)
 
 
-def _gone(report: PartitionReport, live: Sequence[ReplicaReport]) -> Iterator[Concern]:
+def _gone(
+    report: PartitionReport, live: Sequence[ReplicaReport], without_log: Sequence[ReplicaReport]
+) -> Iterator[Concern]:
     """Replicas whose own files name offsets that their log does not hold: what they lack was not copied too late, it is missing."""
     electable = frozenset() if isinstance(report.electable, Absent) else report.electable
-    for one in live:
+    for one in (*live, *without_log):
         replica = one.view.replica
-        lacks = one.view.missing
-        claimed = replica.checkpoint_epochs
-        if not lacks and is_empty(replica) and not replica.segments and replica.is_read_whole and claimed:
-            began = 0 if isinstance(claimed, Absent) else claimed[-1].start_offset
-            if began:
-                detail = f"it has no segment, and a leader epoch began in it at offset {began:,}"
-                yield _concern(report, State.UNKNOWN, ConcernKind.GONE, (one.view,), detail=detail)
-        if not lacks:
-            continue
-        words = f"{lacks[0].words} {lacks[0].are} unaccounted for by its own files"
         others = any(other.view.log_end_offset > one.view.log_end_offset for other in live)
+        # What its checkpoints name of a log of 0 bytes came after it was copied, or went with a power loss, unless it was stopped cleanly.
+        lacks = one.view.missing or (unaccounted_offsets(replica) if others and is_empty(replica) else ())
+        words = f"{lacks[0].words} {lacks[0].are} unaccounted for by its own files" if lacks else ""
+        if replica.has_no_log:
+            words = f"no .log file of it is here, and {words or _began(replica)}".removesuffix(", and ")
+        if not words:
+            continue
+        is_sure = bool(one.view.missing) or report.is_stopped
         if is_empty(replica) and others and replica.broker_id in electable:
             is_sole = isinstance(report.isr, frozenset) and report.isr == {replica.broker_id}
             isr = f"the ISR is [{replica.broker_id}]" if is_sole else "it can be elected"
-            detail = f"its log is empty, {words}, and {isr}"
-            yield _concern(report, State.AT_RISK, ConcernKind.EMPTIED, (one.view,), detail=detail)._replace(
-                is_sole=is_sole
-            )
-        else:
+            state = State.AT_RISK if is_sure and not replica.has_no_log else State.MAYBE_AT_RISK
+            why = "its log was removed, or the copy left it out" if replica.has_no_log else "its log is empty"
+            detail = f"{why}, {words}, and {isr}"
+            yield _concern(report, state, ConcernKind.EMPTIED, (one.view,), detail=detail)._replace(is_sole=is_sole)
+        elif is_sure or replica.has_no_log:
             yield _concern(report, State.UNKNOWN, ConcernKind.GONE, (one.view,), detail=words)
+        else:
+            count = last + 1 - lacks[0].first if isinstance(last := lacks[-1].last, int) else 0
+            yield _concern(report, State.UNKNOWN, ConcernKind.TAIL, (one.view,), records=count)
 
 
-def _not_compared(report: PartitionReport, live: Sequence[ReplicaReport]) -> Iterator[Concern]:
+def _began(replica: Replica) -> str:
+    claimed = replica.checkpoint_epochs
+    began = 0 if isinstance(claimed, Absent) or not claimed else claimed[-1].start_offset
+    return f"a leader epoch began in it at offset {began:,}" if began else ""
+
+
+def _not_compared(
+    report: PartitionReport, live: Sequence[ReplicaReport], given: Sequence[ReplicaReport]
+) -> Iterator[Concern]:
     others = [one for one in report.replicas if one.verdict is Verdict.DIFFERENT_TOPIC]
     if others and isinstance(report.assigned, Absent):
         yield _concern(report, State.UNKNOWN, ConcernKind.OTHER_TOPIC, (one.view for one in others))
     if report.missing_replicas:
-        kind = "controller" if report.is_quorum else "broker"
+        node = "controller" if report.is_quorum else "broker"
         names = tuple(
-            f"{OTHER_DISKS if broker in report.without_disk else ''}{kind} {broker}"
+            f"{OTHER_DISKS if broker in report.without_disk else ''}{node} {broker}"
             for broker in report.missing_replicas
         )
         electable = () if isinstance(report.electable, Absent) else report.electable
         needed = [broker for broker in report.missing_replicas if broker in electable]
         detail = ", ".join(map(str, needed))
-        yield Concern(state=State.UNKNOWN, kind=ConcernKind.MISSING, owners=names, detail=detail)
-    if not live:
+        # A directory that does not say whose it is may be the one that is missing.
+        kind = ConcernKind.UNNAMED if any(one.view.replica.is_unnamed for one in given) else ConcernKind.MISSING
+        yield Concern(state=State.UNKNOWN, kind=kind, owners=names, detail=detail)
+    if not given:
         # One that was created after its brokers were copied has no directory anywhere, and one of which every directory was left out has none either.
         if not report.missing_replicas and not any(one.is_certain for one in report.emptied):
             yield _concern(report, State.UNKNOWN, ConcernKind.NO_REPLICA)
@@ -345,10 +375,10 @@ def _not_compared(report: PartitionReport, live: Sequence[ReplicaReport]) -> Ite
         views = [one.view for one in report.logged_past_end]
         yield _concern(report, State.UNKNOWN, ConcernKind.LOGGED_END, views, detail=detail, records=records)
     if isinstance(report.assigned, Absent):
-        kind = ConcernKind.ALONE if len(live) == 1 else ConcernKind.ASSIGNMENT
-        yield _concern(report, State.UNKNOWN, kind, (one.view for one in live))
-    elif len(live) == 1 and len(report.assigned) > 1 and not report.emptied and not report.missing_replicas:
-        yield _concern(report, State.UNKNOWN, ConcernKind.ALONE, (one.view for one in live))
+        kind = ConcernKind.ALONE if len(given) == 1 else ConcernKind.ASSIGNMENT
+        yield _concern(report, State.UNKNOWN, kind, (one.view for one in given))
+    elif len(given) == 1 and len(report.assigned) > 1 and not report.emptied and not report.missing_replicas:
+        yield _concern(report, State.UNKNOWN, ConcernKind.ALONE, (one.view for one in given))
     for one in live:
         if one.view.damaged and len(live) == 1:
             lost = one.view.damaged[0].offsets
@@ -370,10 +400,12 @@ def _sole_holders(report: PartitionReport, live: Sequence[ReplicaReport]) -> Ite
             continue
         yield from _sole_holder(report, holder)
     counts = report.unassigned_counts
-    if counts is not None and (counts.certain or counts.possible):
+    if counts is not None and counts.records:
         outside = [one.view for one in report.unassigned_holders]
         places = tuple((view.replica.input, view.replica.path) for view in outside)
-        yield _concern(report, State.MAYBE_AT_RISK, ConcernKind.OUTSIDE, outside, counts)._replace(places=places)
+        # What was never committed may have been acknowledged with acks=1, and these directories are the last that hold it.
+        state = State.MAYBE_AT_RISK if counts.certain or counts.possible else State.UNCOMMITTED_ONLY
+        yield _concern(report, state, ConcernKind.OUTSIDE, outside, counts)._replace(places=places)
 
 
 def _sole_holder(report: PartitionReport, holder: SoleHolder) -> Iterator[Concern]:
@@ -510,6 +542,8 @@ def _missing_ends(report: PartitionReport, live: Sequence[ReplicaReport]) -> Ite
         is_sure = any(one.view.replica.clean_shutdown for one in past) or report.is_stopped
         state = State.AT_RISK if is_sure and _is_whole(report) else State.MAYBE_AT_RISK
         yield _concern(report, state, ConcernKind.PAST_END, (one.view for one in past), records=highest - end)
+    if not all(one.view.replica.is_log_known for one in report.replicas):
+        return  # what recovery discards may be in the log that could not be read
     for one in live:
         view = one.view
         if view.truncated_by_recovery is None:
@@ -539,9 +573,9 @@ def _left_bytes(report: PartitionReport, live: Sequence[ReplicaReport]) -> Itera
 
 
 def _behind(report: PartitionReport, live: Sequence[ReplicaReport]) -> Iterator[Concern]:
-    if len(live) < 2:
-        return
     leader = report.leader
+    if len(live) < 2 or (leader is not None and report.leader_log is None):
+        return
     is_led = leader is not None and leader.is_known
     best = leader.view if is_led and leader is not None else max((o.view for o in live), key=lambda v: v.log_end_offset)
     alone = next((holder for holder in report.sole_holders if holder.view is best), None)

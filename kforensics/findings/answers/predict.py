@@ -11,7 +11,7 @@ from kforensics.findings.answers.predict_steps import after_starts, predict_step
 from kforensics.findings.answers.predict_unknowns import predict_unknowns
 from kforensics.findings.answers.start_order import discarded_by_leaders
 from kforensics.protocol.loading.starts import StartResult
-from kforensics.reconcile.logs.predicted_load import DueSegments, PredictedStart
+from kforensics.reconcile.logs.predicted_load import DueSegments
 
 _BY_COMPARISON = {
     State.AT_RISK: State.LOSES,
@@ -77,14 +77,14 @@ def _states(found: PredictedCluster) -> Iterator[State]:
         if isinstance(start.result, Absent):
             yield State.UNKNOWN
         elif start.result is not StartResult.STARTS:
-            yield State.UNKNOWN if _unreadable_only(found, start) else State.WILL_NOT_START
+            yield State.WILL_NOT_START
     for log in found.logs:
         if not log.is_reached:
             continue
         due = log.due if isinstance(log.due, DueSegments) and log.due.is_setting_known else None
         if log.outcome == "unknown":
             yield State.UNKNOWN
-        elif log.lost.records or (due is not None and due.is_whole_log) or found.is_unserved(log):
+        elif log.lost.records or (due is not None and (due.is_whole_log or due.misdated)) or found.is_unserved(log):
             yield State.LOSES
         else:
             yield State.STARTS_AND_REPAIRS if log.is_changed or due is not None else State.STARTS_UNCHANGED
@@ -95,14 +95,6 @@ def _states(found: PredictedCluster) -> Iterator[State]:
             yield State.LOSES if one.lost.only_here else State.STARTS_AND_REPAIRS
     if found.starts:
         yield State.STARTS_UNCHANGED
-
-
-def _unreadable_only(found: PredictedCluster, start: PredictedStart) -> bool:
-    """Whether a start fails for nothing but files that can't be read here."""
-    failed = [
-        log for log in found.logs if (log.node, log.start) == (start.input, start.number) and log.outcome == "fails"
-    ]
-    return start.loads_logs and bool(failed) and all(log.is_unreadable for log in failed)
 
 
 def _state(found: PredictedCluster, outcome: State, compared: State | None) -> State:
@@ -133,6 +125,7 @@ def _is_in_doubt(found: PredictedCluster) -> bool:
         or found.lost
         or any(one.lost_before for one in found.metadata_logs)
         or found.aged
+        or found.misdated
         or found.brokers_without_logs
         or any(log.due is Absent.UNREADABLE for log in found.reached)
         or (found.order is not None and found.order.missing)
@@ -140,4 +133,5 @@ def _is_in_doubt(found: PredictedCluster) -> bool:
         or found.leaving
         or found.without_segment
         or found.filled_strays
+        or found.quorum
     )

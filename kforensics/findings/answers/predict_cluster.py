@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.partition_dirs import LostDirectory
+from kforensics.evidence.metadata.quorum import QuorumSetBack
 from kforensics.evidence.model import Input
 from kforensics.findings.answers.model import Answer
 from kforensics.findings.answers.partition_state import ConcernKind
@@ -77,6 +78,8 @@ class PredictedCluster:
     """The order in which to start the brokers, where it was asked for."""
     replicas: ComparedReplicas | None = None
     """How the replicas of the nodes compare; none where those of one are given."""
+    quorum: QuorumSetBack | None = None
+    """The voters that can go on without metadata that was committed."""
     lost: Sequence[LostDirectory] = ()
     """Partitions that checkpoints name and of which their node holds no directory."""
     allows_older: bool = False
@@ -88,6 +91,14 @@ class PredictedCluster:
     is_partial: bool = False
     """Whether only some partitions were asked for."""
     has_problems: bool = False
+
+    def is_newer(self, start: PredictedStart) -> bool:
+        """Return whether nothing is said of a start because something is newer than kforensics knows.
+
+        Args:
+            start: of a node.
+        """
+        return isinstance(start.result, Absent) and not start.loads_logs
 
     @cached_property
     def reached(self) -> list[PredictedLog]:
@@ -103,6 +114,11 @@ class PredictedCluster:
     def aged(self) -> list[PredictedLog]:
         """The logs of which retention leaves nothing, by settings that are known or by the defaults."""
         return [log for log in self.reached if isinstance(log.due, DueSegments) and log.due.is_whole_log]
+
+    @cached_property
+    def misdated(self) -> list[PredictedLog]:
+        """The logs of which retention takes records that are not old, because of their time index."""
+        return [log for log in self.reached if isinstance(log.due, DueSegments) and log.due.misdated]
 
     @cached_property
     def ended_early(self) -> list[PredictedLog]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from kforensics.evidence.discovery.partition_dirs import LOGS_LEFT_OUT
 from kforensics.findings.answers.model import State
 from kforensics.findings.answers.predict_cluster import ComparedReplicas, PredictedCluster, node_words
 from kforensics.findings.answers.start_order import discarded_by_leaders, name_brokers
@@ -21,12 +22,13 @@ def predict_headline(found: PredictedCluster, outcome: State, replicas: Compared
         outcome: the state that they come to by themselves, whatever their order.
         replicas: how the replicas compare, where that is graver than the starts of the nodes.
     """
-    parts = [*_before(found), _starts(found, outcome), *_beside(found)]
+    is_open = found.quorum is not None and outcome in {State.STARTS_UNCHANGED, State.STARTS_AND_REPAIRS}
+    parts = [*_before(found), "" if is_open else _starts(found, outcome), *_beside(found)]
     if replicas is not None and outcome is State.WILL_NOT_START:
         parts.append(f" {replicas.answer.headline}")
     elif replicas is not None:
         parts.insert(len(parts) if found.order else 0, f"{replicas.answer.headline} ")
-    return "".join(parts)
+    return "".join(parts).lstrip()
 
 
 def _before(found: PredictedCluster) -> Iterator[str]:
@@ -40,6 +42,8 @@ def _before(found: PredictedCluster) -> Iterator[str]:
 
 def _beside(found: PredictedCluster) -> Iterator[str]:
     """Yield what keeps more from being known than how these logs load."""
+    if found.quorum:
+        yield f" {found.quorum.words}"
     if found.brokers_without_logs:
         nodes = listed([node_words(one) for one in found.brokers_without_logs])
         yield f" No log is on the disk of {nodes}: it is new or was emptied."
@@ -61,10 +65,15 @@ def _starts(found: PredictedCluster, state: State) -> str:
     version = f"Kafka {listed(kafka)}"
     if state is State.WILL_NOT_START:
         return _not_starting(found, version) + (f" {_lost(found, version)}" if found.losing else "")
+    if found.starts and all(start.reason == LOGS_LEFT_OUT for start in found.starts):
+        return f"What {version} does to these logs is not known: no .log file of any partition is here."
     nodes, are_all = found.without_marker()
     loads = f"As after a crash{'' if are_all else f' of {listed(nodes)}'}, " if nodes else ""
     if found.losing:
         return loads + _lost(found, version)
+    newer = next((start for start in found.starts if found.is_newer(start)), None)
+    if state is State.UNKNOWN and newer is not None:
+        return f"What {found.node(newer.input)} does with Kafka {newer.kafka} is not known: {newer.reason}."
     if state is State.UNKNOWN and (found.logs or found.metadata_logs):
         return f"{loads}{'what' if loads else 'What'} {version} does to some of these logs is not known."
     if not found.logs:
@@ -83,6 +92,9 @@ def _but(found: PredictedCluster) -> Iterator[str]:
     if any(one.lost_before for one in found.metadata_logs):
         yield f"; {_INCOMPLETE_METADATA}"
     due = [log.due for log in found.reached if isinstance(log.due, DueSegments)]
+    misdated = sum(len(one.misdated) for one in due if one.is_setting_known)
+    if misdated:
+        yield f"; retention then deletes {_misdated(misdated)}"
     whole = [one for one in due if one.is_whole_log]
     known = [one for one in whole if one.is_setting_known]
     if known:
@@ -103,11 +115,19 @@ def _but(found: PredictedCluster) -> Iterator[str]:
         yield f"; {len(strays):,} {form(len(strays), 'is a stray', 'are strays')}, renamed and not served{none_kept}"
     if found.leaving:
         yield f"; {len(found.leaving):,} may be {form(len(found.leaving), 'a stray', 'strays')} by then"
+    misdated = sum(len(one.misdated) for one in due)
+    if misdated:
+        yield f"; default retention would delete {_misdated(misdated)}"
     if whole:
         yield f"; default retention would delete all of {len(whole):,}"
     deleted = sum(len(one.base_offsets) for one in due if one.is_setting_known)
     if deleted:
         yield f"; retention then deletes {counted(deleted, 'segment')}"
+
+
+def _misdated(segments: int) -> str:
+    indexes = form(segments, "its time index", "their time indexes")
+    return f"{counted(segments, 'segment')} of records that are not old, by wrong times in {indexes}"
 
 
 def _not_starting(found: PredictedCluster, version: str) -> str:

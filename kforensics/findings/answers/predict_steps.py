@@ -8,7 +8,7 @@ from kforensics.evidence.model import Input
 from kforensics.findings.answers.model import State
 from kforensics.findings.answers.predict_cluster import ComparedReplicas, PredictedCluster, node_words
 from kforensics.findings.answers.start_order import order_steps
-from kforensics.protocol.loading.node import UNREGISTERED, Fate
+from kforensics.protocol.loading.node import UNREADABLE_LEVEL, UNREGISTERED, Fate
 from kforensics.reconcile.logs.predicted_load import DueSegments, PredictedStart
 from kforensics.words import counted, form, listed
 
@@ -24,10 +24,12 @@ def predict_steps(found: PredictedCluster, state: State, replicas: ComparedRepli
         replicas: how the replicas compare, where that is graver than the starts of the nodes.
     """
     has_strays = any(log.fate in {Fate.STRAY, Fate.DELETED} and log.is_reached for log in found.logs)
-    if state in {State.WILL_NOT_START, State.LOSES} or has_strays or found.aged:
+    if state in {State.WILL_NOT_START, State.LOSES} or has_strays or found.aged or found.misdated:
         yield _COPY_FIRST
         yield from _keep(found)
-    if found.order:
+    if found.quorum:
+        yield found.quorum.step
+    elif found.order:
         yield from order_steps(found.order)
     if replicas is not None:
         yield from replicas.answer.now
@@ -36,6 +38,11 @@ def predict_steps(found: PredictedCluster, state: State, replicas: ComparedRepli
 
 def _keep(found: PredictedCluster) -> Iterator[str]:
     """Yield how to keep what a start removes, and what to mend before it."""
+    if found.misdated:
+        yield (
+            f"Raise retention before the start: it takes records of {listed([log.path for log in found.misdated], most=4)} that are not old, because the time indexes "
+            "of their segments end with an earlier time than their records have (zeros are 1970), and a start does not rebuild them."
+        )
     if found.aged:
         yield (
             f"Raise retention before the start if these records are to stay: all of {listed([log.path for log in found.aged], most=4)}. "
@@ -48,7 +55,9 @@ def _keep(found: PredictedCluster) -> Iterator[str]:
             "else these partitions begin empty."
         )
     for start in found.starts:
-        if not start.loads_logs or start.exception == UNREGISTERED:
+        if start.exception == UNREADABLE_LEVEL and not start.loads_logs:
+            yield f"Start {found.node(start.input)} with a release that reads the metadata.version of the cluster: {start.reason.rstrip('.')}."
+        elif start.exception == UNREGISTERED or not (start.loads_logs or isinstance(start.result, Absent)):
             yield f"{_first_step(found, start)} of {found.node(start.input)} first: {start.reason.rstrip('.')}."
     for log in found.losing:
         if log.lost.only_here:

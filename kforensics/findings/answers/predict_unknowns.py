@@ -110,11 +110,15 @@ def _of_identity(found: PredictedCluster) -> Iterator[str]:
 def _of_starts(found: PredictedCluster) -> Iterator[str]:
     if {start.input for start in found.failed} & set(found.zookeeper_nodes):
         yield "What a second start does: a broker with ZooKeeper that fails to start may write its marker and recovery points again."
+    for start in found.starts:
+        if found.is_newer(start):
+            yield f"What the start of {found.node(start.input)} does: {start.reason}. A release of kforensics that knows it would tell."
+    by_message: dict[str, dict[str, None]] = {}
     for log in found.logs:
         if log.outcome == "unknown":
-            yield f"What becomes of {log.path}: {log.message}."
-        elif log.is_unreadable and log.outcome == "fails":
-            yield f"What becomes of {log.path} where the broker can read what can't be read here: {log.message}."
+            by_message.setdefault(log.message, {})[log.path] = None
+    for message, paths in by_message.items():
+        yield f"What becomes of {listed(list(paths), most=4)}: {message}."
     for one in found.metadata_logs:
         if one.unknown:
             yield f"What becomes of the metadata log {one.path}: {one.unknown}."

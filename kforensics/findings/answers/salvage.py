@@ -13,7 +13,7 @@ _KINDS = {"lost": "lost records", "at-risk": "records at risk", "all": "records"
 _REASONS = {
     "damaged": "in damaged bytes of which no sound copy is among the inputs",
     "never-seen": "held by no input",
-    "remote": "in remote storage",
+    "remote": "below the local log, where only remote storage can hold them",
     "not-captured": "left on the broker by its capture",
     "overlapping": "in batches that overlap others of the same log",
 }

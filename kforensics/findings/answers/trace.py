@@ -124,20 +124,17 @@ class TraceTally:
             )
 
     def _misplaced(self, placement: Placement | None) -> Iterator[Finding]:
-        if placement is None:
-            return
+        if placement is None or not placement.is_recorded:
+            return  # how many partitions there are decides; the highest one given is only a lower bound
         for partition in sorted(self._first):
             if partition.partition in {placement.murmur2, placement.crc32}:
                 continue
             many = counted(placement.partitions, "partition")
-            guessed = (
-                "" if placement.is_recorded else " (as many as are among the inputs; no metadata shows the number)"
-            )
             records = counted(self._of_partition[partition], "record")
             yield finding(
                 "KF310",
                 severity=Severity.NOTE,
-                statement=f"{records} of the key in {partition}: of {many}{guessed} murmur2 chooses {placement.murmur2}, CRC-32 {placement.crc32}",
+                statement=f"{records} of the key in {partition}: of {many} murmur2 chooses {placement.murmur2}, CRC-32 {placement.crc32}",
                 topic_partition=partition,
                 citations=tuple(
                     Citation(input=copy.input, path=copy.path) for copy in self._first[partition].copies[:1]

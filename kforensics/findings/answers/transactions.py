@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.evidence.coordinators.transaction_log import TransactionState
+from kforensics.findings.answers.inputs import skipped_words
 from kforensics.findings.answers.model import Answer, State, worst_state
 from kforensics.reconcile.transactions.coordinators import Coordinators
 from kforensics.reconcile.transactions.partition import JudgedTransaction, PartitionTransactions, TornTransaction
@@ -63,8 +64,10 @@ class JudgedTransactions:
     unread: int
     """Places that could not be read."""
     skipped: int
-    """Records of `__transaction_state` of unknown versions."""
+    """Records of `__transaction_state` that are not understood."""
     lacking: LackingLogs
+    why_skipped: str = ""
+    """Why the first of those records is not understood, in words."""
     asked: Sequence[str] = ()
     """Transactional ids and producers that were asked for; all where there are none."""
 
@@ -136,7 +139,7 @@ class JudgedTransactions:
         if self.unread:
             yield f"What {counted(self.unread, 'place')} that could not be read {form(self.unread, 'holds', 'hold')}."
         if self.skipped:
-            yield f"What {counted(self.skipped, 'record')} of {topic.name} of unknown versions say."
+            yield skipped_words(self.skipped, topic.name, self.why_skipped)
 
     def _lacks(self) -> Iterator[str]:
         if self.lacking.absent:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from kforensics.damage import Absent, Damage, DamageKind, Span
-from kforensics.errors import FormatError
+from kforensics.errors import FormatError, require_known
 from kforensics.formats.primitives.text_lines import (
     DamageList,
     TextLine,
@@ -22,6 +22,8 @@ from kforensics.formats.primitives.text_lines import (
     shown,
     walk_lines,
 )
+
+WHAT, NEWEST_VERSION = "meta.properties version", 1
 
 RESERVED_DIRECTORY_IDS = {
     "AAAAAAAAAAAAAAAAAAAAAA": "MIGRATING",
@@ -65,7 +67,8 @@ def parse_meta_properties(data: bytes | memoryview) -> MetaProperties:
         data: the whole file; what lies behind `TEXT_FILE_LIMIT` is reported as damage.
 
     Returns:
-        The identity as the file claims it; a value that can't be read, or that no broker writes, is damage.
+        The identity as the file claims it; a value that can't be read, or that no broker writes, is damage. A version above `NEWEST_VERSION` is
+        none: `parse_known_meta_properties` refuses it.
 
     Raises:
         FormatError: the file holds no property that a broker writes.
@@ -79,7 +82,7 @@ def parse_meta_properties(data: bytes | memoryview) -> MetaProperties:
     damage = DamageList()
     version = _integer(values.get("version"), damage)
     node_key = "node.id" if "node.id" in values else "broker.id"
-    if isinstance(version, int) and version not in (0, 1):
+    if isinstance(version, int) and version < 0:
         _add(damage, values["version"], "version 0 or 1", kind=DamageKind.VERSION)
     node_id = _integer(values.get(node_key), damage)
     cluster_id = _text(values.get("cluster.id"))
@@ -106,6 +109,21 @@ def parse_meta_properties(data: bytes | memoryview) -> MetaProperties:
         entries=entries,
         damage=(*damage.as_tuple(), *beyond_limit(len(data))),
     )
+
+
+def parse_known_meta_properties(data: bytes | memoryview) -> MetaProperties:
+    """Parse `meta.properties` of a version that is known.
+
+    Args:
+        data: the whole file.
+
+    Raises:
+        FormatError: as `parse_meta_properties` does; `NewerThanKnown` where the version is above `NEWEST_VERSION`.
+    """
+    properties = parse_meta_properties(data)
+    where = next((one for one in properties.entries if one.key == "version"), Property("", ""))
+    require_known(Span(where.position, where.length), WHAT, found=max(properties.version, 0), newest=NEWEST_VERSION)
+    return properties
 
 
 def encode_meta_properties(properties: MetaProperties) -> bytes:

@@ -16,7 +16,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from kforensics.damage import Damage, DamageKind, Span
-from kforensics.errors import FormatError, UnsupportedFormat
+from kforensics.errors import FormatError, require_known
 from kforensics.formats.primitives.text_lines import (
     TEXT_FILE_LIMIT,
     DamageList,
@@ -198,8 +198,7 @@ def _check_version(line: TextLine) -> None:
     version = parse_integer(line.content, bits=32)
     if version is None:
         raise FormatError(line.span, expected="the version 0 on line 1", found=shown(line.content))
-    if version != CHECKPOINT_VERSION:
-        raise UnsupportedFormat(line.span, expected="version 0 on line 1", found=f"version {version}")
+    require_known(line.span, "checkpoint version", found=version, newest=CHECKPOINT_VERSION)
 
 
 def _parse_entry(line: TextLine, damage: DamageList) -> CheckpointEntry | None:

@@ -10,7 +10,7 @@ import re
 from typing import NamedTuple
 
 from kforensics.damage import Absent, Damage, DamageKind, Span
-from kforensics.errors import FormatError, UnsupportedFormat
+from kforensics.errors import FormatError, require_known
 from kforensics.formats.checkpoint.meta_properties import UUID_PATTERN
 from kforensics.formats.primitives.text_lines import (
     DamageList,
@@ -97,8 +97,8 @@ def _check_version(value: tuple[TextLine, bytes] | None, data: bytes | memoryvie
     version = parse_integer(text, bits=32)
     if version is None:
         damage.add_line(line, "version: 0", DamageKind.VERSION)
-    elif version != 0:
-        raise UnsupportedFormat(line.span, expected="version 0", found=f"version {version}")
+    else:
+        require_known(line.span, "partition.metadata version", found=version, newest=0)
 
 
 def _topic_id(value: tuple[TextLine, bytes] | None, data: bytes | memoryview, damage: DamageList) -> str | Absent:

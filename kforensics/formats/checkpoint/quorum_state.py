@@ -13,11 +13,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kforensics.damage import Absent, Damage, DamageKind, Span
-from kforensics.errors import UnsupportedFormat
+from kforensics.errors import UnsupportedFormat, require_known
 from kforensics.formats.checkpoint.meta_properties import UUID_PATTERN
 from kforensics.formats.primitives.json_line import integer_of, parse_json_object
 from kforensics.formats.primitives.text_lines import DamageList
 
+NEWEST_VERSION = 1
 NO_ID = -1
 NO_DIRECTORY_ID = "A" * 22
 
@@ -52,10 +53,10 @@ def parse_quorum_state(data: bytes | memoryview) -> QuorumState:
     fields = parse_json_object(data, expected="a JSON object of quorum state")
     whole = Span(0, len(data))
     version = integer_of(fields.get("data_version"))
-    if version not in (0, 1):
-        raise UnsupportedFormat(
-            whole, expected="data_version 0 or 1", found=f"data_version {fields.get('data_version')!r:.40}"
-        )
+    if version is None:
+        found = f"data_version {fields.get('data_version')!r:.40}"
+        raise UnsupportedFormat(whole, expected="data_version 0 or 1", found=found)
+    require_known(whole, "data_version", found=version, newest=NEWEST_VERSION)
     damage = DamageList()
     reader = _Reader(fields, whole, damage)
     old = version == 0

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kforensics.damage import Absent, Damage, DamageKind, Span
-from kforensics.errors import FormatError, UnsupportedFormat
+from kforensics.errors import FormatError, UnsupportedFormat, newer_than_known
 from kforensics.formats.columns.decoding_limits import ExactReads
 from kforensics.formats.log.batch_table import CODEC_MASK, BatchTable
 from kforensics.formats.log.headers import BATCH_HEADER
@@ -87,7 +87,8 @@ def check_headers(batches: WindowBatches) -> None:
     codecs = table["attributes"] & CODEC_MASK
     body_lengths = table["length"].astype(np.int64) - BATCH_HEADER.length
     is_batch = batches.sound & (table["magic"] == 2)
-    wrong_codec = codecs > np.where(table["magic"] == 2, Codec.ZSTD, Codec.LZ4)
+    newest_codecs = np.where(table["magic"] == 2, Codec.ZSTD, Codec.LZ4)
+    wrong_codec = codecs > newest_codecs
     wrong_count = is_batch & (
         (deltas < 0)
         | (counts < 0)
@@ -96,9 +97,8 @@ def check_headers(batches: WindowBatches) -> None:
     )
     for row in np.flatnonzero(batches.sound & (wrong_codec | wrong_count)).tolist():
         if wrong_codec[row]:
-            batches.reject(
-                row, DamageKind.UNSUPPORTED, "a known codec", f"codec {codecs[row]} in magic {table['magic'][row]}"
-            )
+            found = newer_than_known("codec", int(codecs[row]), int(newest_codecs[row]))
+            batches.reject(row, DamageKind.UNSUPPORTED, "a known codec", found)
         elif deltas[row] < 0:
             batches.reject(row, DamageKind.COUNT, "a last offset delta of 0 or more", str(deltas[row]))
         else:

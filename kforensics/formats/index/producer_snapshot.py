@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from kforensics.damage import Absent, Damage, DamageKind, Gravity, Span
-from kforensics.errors import UnexpectedEnd, UnsupportedFormat
+from kforensics.errors import UnexpectedEnd, require_known
 from kforensics.formats.primitives.checksum import crc32c
 from kforensics.formats.primitives.layout import INT16, INT32, INT64, UINT32, FixedLayout
 from kforensics.formats.primitives.text_lines import DamageList
@@ -82,8 +82,8 @@ def parse_producer_snapshot(data: bytes | memoryview) -> ProducerSnapshot:
             Span(0, length), expected=f"a header of {SNAPSHOT_HEADER_LENGTH} bytes", found=f"{length} bytes"
         )
     version, stored, count = HEADER_LAYOUT.struct.unpack_from(data)
-    if version != PRODUCER_SNAPSHOT_VERSION:
-        raise UnsupportedFormat(Span(0, 2), expected=f"version {PRODUCER_SNAPSHOT_VERSION}", found=f"version {version}")
+    known = PRODUCER_SNAPSHOT_VERSION
+    require_known(Span(0, 2), "producer snapshot version", found=version, newest=known, oldest=known)
     damage = DamageList()
     computed = crc32c(data[_CRC_COVERS_FROM:])
     if computed != stored:

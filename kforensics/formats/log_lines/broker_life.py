@@ -7,7 +7,7 @@ Fields: `broker`, `broker_epoch`, `incarnation`, `previous_incarnation`, `record
 from kforensics.formats.log_lines.event import LogEventKind as Kind
 from kforensics.formats.log_lines.shape import Shape, shape
 
-_DISK_WORK = rb"(?:append|roll|truncat|flush|load|read|writ|delet|renam|creat|clos|lock|check|clean|process)"
+_DISK_WORK = rb"(?:append|roll|truncat|flush|load|read|writ|delet|renam|creat|clos|lock|check|clean|process|prepar|tak)"
 
 
 BROKER_SHAPES: tuple[Shape, ...] = (
@@ -48,6 +48,13 @@ BROKER_SHAPES: tuple[Shape, ...] = (
         Kind.BROKER_FENCED,
         b"Fencing broker ",
         rb"{broker}(?: at epoch {broker_epoch})? because (?P<reason>[^\n(]{1,200}?)\.? *(?:\(|$)",
+    ),
+    shape(Kind.CONTROLLER_UNREGISTERED, b"Replayed UnregisterControllerRecord(controllerId=", rb"{broker}\)"),
+    shape(Kind.OFFSETS_EXPIRED, b"Removed ", rb"(?P<records>[1-9]\d{0,9}) expired offsets in "),
+    shape(
+        Kind.OFFSETS_EXPIRED,
+        b"Generated ",
+        rb"(?P<records>[1-9]\d{0,9}) tombstone records while cleaning up group metadata",
     ),
     shape(Kind.BROKER_UNFENCED, b"The request from broker ", rb"{broker} to unfence has been granted"),
 )

@@ -25,6 +25,7 @@ class LogEventKind(StrEnum):
     LEADER_START = "leader-start"
     FOLLOWER_START = "follower-start"
     LEADER_AND_ISR = "leader-and-isr"
+    PARTITION_STATE = "partition-state"
     PARTITION_ONLINE = "partition-online"
     LEADER_RECOVERED = "leader-recovered"
     PARTITION_FAILED = "partition-failed"
@@ -70,11 +71,13 @@ class LogEventKind(StrEnum):
     BROKER_REGISTERED = "broker-registered"
     BROKER_FENCED = "broker-fenced"
     BROKER_UNFENCED = "broker-unfenced"
+    CONTROLLER_UNREGISTERED = "controller-unregistered"
     CONTROLLER_ELECTED = "controller-elected"
     VERSION = "version"
     CONFIGURATION = "configuration"
     CLUSTER_NAMED = "cluster-named"
     LIVE_BROKERS = "live-brokers"
+    OFFSETS_EXPIRED = "offsets-expired"
 
 
 EMPTIED_SEGMENT = "segment emptied"
@@ -85,6 +88,7 @@ ELECTION_KINDS = frozenset(
         LogEventKind.LEADER_START,
         LogEventKind.FOLLOWER_START,
         LogEventKind.LEADER_AND_ISR,
+        LogEventKind.PARTITION_STATE,
         LogEventKind.LEADER_RECOVERED,
         LogEventKind.LEADER_SELECTED,
         LogEventKind.PARTITION_ONLINE,

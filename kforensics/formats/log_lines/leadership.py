@@ -15,6 +15,15 @@ _STATE_OF = (
     rb"(?:[^\n]{0,900}? for partition {any_partition})?"
 )
 
+# What a controller told a broker that keeps its role: only the ISR, the replicas or their directories changed. 3.3 to 4.1, then 4.2 and later.
+_KEPT_ROLE = (
+    rb"{partition} with topic id Some\({topic_id}\)(?: and partition state |, partition registration )[^\n]{0,2000}?(?:"
+    rb"leader={leader}, leaderEpoch={leader_epoch}, isr=\[{isr}\], partitionEpoch={partition_epoch}, replicas=\[{replicas}\]"
+    rb"[^\n]{0,300}?leaderRecoveryState=(?P<recovery_state>\d)"
+    rb"|isr=\[(?P<old_isr>[0-9, ]*)\][^\n]{0,1000}? elr=\[{elr}\][^\n]{0,1000}? leader=(?P<old_leader>-?\d{1,10}), leaderRecoveryState=(?P<old_recovery_state>[A-Z]{1,20}), "
+    rb"leaderEpoch=(?P<old_leader_epoch>\d{1,10}), partitionEpoch=(?P<old_partition_epoch>\d{1,10}))"
+)
+
 LEADERSHIP_SHAPES: tuple[Shape, ...] = (
     shape(
         Kind.LEADER_START,
@@ -39,6 +48,8 @@ LEADERSHIP_SHAPES: tuple[Shape, ...] = (
         rb"{high_watermark})?\. Previous [Ll]eader [Ee]poch was:? {previous_leader_epoch}",
     ),
     shape(Kind.LEADER_RECOVERED, b"The topic partition ", rb"{partition} was marked as RECOVERING"),
+    shape(Kind.PARTITION_STATE, b"Skipped the become-leader state change for ", _KEPT_ROLE),
+    shape(Kind.PARTITION_STATE, b"Skipped the become-follower state change for ", _KEPT_ROLE),
     shape(Kind.LEADER_AND_ISR, b"Sending become-leader LeaderAndIsr request ", _STATE_OF),
     shape(Kind.LEADER_AND_ISR, b"Sending become-follower LeaderAndIsr request ", _STATE_OF),
     shape(Kind.LEADER_AND_ISR, b"sending become-leader LeaderAndIsr request ", _STATE_OF),

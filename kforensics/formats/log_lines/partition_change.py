@@ -9,7 +9,9 @@ from typing import NamedTuple
 from kforensics.damage import Absent
 
 _LISTS = re.compile(r"(?P<name>isr|elr|replicas): \[(?P<before>[0-9, ]*)\] -> \[(?P<after>[0-9, ]*)\]")
-_NUMBERS = re.compile(r"(?<![A-Za-z])(?P<name>leader|leaderEpoch): (?P<before>-?\d{1,10}) -> (?P<after>-?\d{1,10})")
+_NUMBERS = re.compile(
+    r"(?<![A-Za-z])(?P<name>leader|leaderEpoch|partitionEpoch): (?P<before>-?\d{1,10}) -> (?P<after>-?\d{1,10})"
+)
 _NUMBER = re.compile(r"\d{1,10}")
 
 
@@ -23,6 +25,7 @@ class PartitionChange(NamedTuple):
     isr: tuple[int, ...] | Absent
     is_recovering: bool
     """Whether the new leader was elected in an unclean election and has to recover."""
+    partition_epoch: int | Absent
 
 
 def parse_partition_change(diff: str) -> PartitionChange:
@@ -40,6 +43,7 @@ def parse_partition_change(diff: str) -> PartitionChange:
         isr_before=before,
         isr=after,
         is_recovering="leaderRecoveryState: RECOVERED -> RECOVERING" in diff,
+        partition_epoch=numbers.get("partitionEpoch", Absent.NOT_WRITTEN),
     )
 
 

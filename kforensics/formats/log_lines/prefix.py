@@ -2,7 +2,7 @@ r"""The beginning of a log line: time, level, and the identity in brackets that 
 
     [2024-05-01 12:00:00,123] INFO [UnifiedLog partition=orders-0, dir=/data] Truncating to offset 60 (class)
 
-The default pattern `[%d] %p %m (%c)%n` is the same from 0.8 to 4.3 (config/log4j.properties, config/log4j2.yaml);
+The default pattern `[%d] %p %m (%c)%n` is the same from 0.8 to 4.4 (config/log4j.properties, config/log4j2.yaml);
 operators also run it without brackets, with `T` in the time, with a zone, and as JSON (log4j2 JsonLayout and
 JsonTemplateLayout, ECS, logstash), one object a line.
 """

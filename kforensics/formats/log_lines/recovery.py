@@ -110,7 +110,11 @@ RECOVERY_SHAPES: tuple[Shape, ...] = (
     shape(Kind.STRAY_LOG, b"Found stray log dir ", rb"{path}: (?P<reason>[^\n]{0,400})"),
     shape(Kind.STRAY_LOG, b"Log in ", rb"{directory} marked stray and renamed to (?P<path>\S+)"),
     shape(Kind.STRAY_LOG, b"Loaded stray log: ", rb"(?P<path>\S+)"),
-    shape(Kind.LOG_CREATED, b"Created log for partition ", rb"{any_partition} in {directory} with properties "),
+    shape(
+        Kind.LOG_CREATED,
+        b"Created log for partition ",
+        rb"{any_partition} in {directory} with properties (?:\{[^}\n]{0,4000}?min\.insync\.replicas(?:=| -> ){min_insync_replicas})?",
+    ),
     shape(
         Kind.LOG_DISCARDED,
         b"Log for partition ",

@@ -15,7 +15,8 @@ _EPOCH_ANSWER = (
 
 TRUNCATION_SHAPES: tuple[Shape, ...] = (
     # UnifiedLog.truncateTo; the identity in brackets names the partition since 1.0.
-    shape(Kind.TRUNCATION, b"Truncating to offset ", rb"{offset}"),
+    # It is written only where something goes; the text of 0.11 and before always is.
+    shape(Kind.TRUNCATION, b"Truncating to offset ", rb"{offset}", shortens=True),
     shape(
         Kind.TRUNCATION_WITHOUT_EFFECT,
         b"Truncating to ",

@@ -1,6 +1,6 @@
 """Records of the consumer groups of KIP-848 in `__consumer_offsets`, types 3 to 8 and 16.
 
-(Kafka: group-coordinator/src/main/resources/common/message/ConsumerGroup*.json, 3.5 to 4.3)
+(Kafka: group-coordinator/src/main/resources/common/message/ConsumerGroup*.json, 3.5 to 4.4)
 """
 
 from kforensics.formats.messages.frame import CoordinatorTables

@@ -4,7 +4,7 @@
     value  := EndTxnMarker: int16 version, int32 coordinator_epoch                      types 0 and 1
             | a flexible message whose first field, int16 version, is its own version   types 2 to 6
 
-(Kafka: ControlRecordType, EndTransactionMarker 0.11 to 4.3; LeaderChangeMessage, SnapshotHeaderRecord … 2.8 to 4.3;
+(Kafka: ControlRecordType, EndTransactionMarker 0.11 to 4.4; LeaderChangeMessage, SnapshotHeaderRecord … 2.8 to 4.4;
 KRaftVersionRecord, VotersRecord 3.9+)
 """
 
@@ -14,7 +14,17 @@ from struct import Struct as Layout
 from typing import Any, NamedTuple
 
 from kforensics.formats.messages.reader import decode_message
-from kforensics.formats.messages.schema import Array, Decoded, Message, Scalar, Undecoded, field, message, struct
+from kforensics.formats.messages.schema import (
+    Array,
+    Decoded,
+    Message,
+    Scalar,
+    Undecoded,
+    field,
+    message,
+    not_known,
+    struct,
+)
 from kforensics.formats.messages.writer import encode_message
 
 _KEY = Layout(">hh")
@@ -108,7 +118,7 @@ def parse_control_record(key: bytes | None, value: bytes | None) -> ControlRecor
         return ControlRecord(ControlType.UNKNOWN, None, Undecoded(f"{found} names no type"))
     number = _KEY.unpack_from(key)[1]
     if number not in CONTROL_TABLES:
-        return ControlRecord(ControlType.UNKNOWN, number, Undecoded(f"control type {number} is not known"))
+        return ControlRecord(ControlType.UNKNOWN, number, not_known("control type", number, max(CONTROL_TABLES)))
     kind, table = CONTROL_TABLES[number]
     if value is None or len(value) < _VERSION.size:
         return ControlRecord(kind, number, Undecoded("there is no value", table.name))

@@ -5,7 +5,7 @@
     coordinator topics, key:                              int16 record type, message of version 0
     coordinator topics, value:                            int16 version, message; a null value is a tombstone
 
-(Kafka: AbstractApiMessageSerde, MetadataRecordSerde, CoordinatorRecordSerde, 2.8 to 4.3)
+(Kafka: AbstractApiMessageSerde, MetadataRecordSerde, CoordinatorRecordSerde, 2.8 to 4.4)
 """
 
 from collections.abc import Mapping
@@ -14,13 +14,15 @@ from typing import Any, NamedTuple
 
 from kforensics.errors import FormatError
 from kforensics.formats.messages.reader import decode_message, read_uvarint
-from kforensics.formats.messages.schema import Decoded, Message, Undecoded
+from kforensics.formats.messages.schema import Decoded, Message, Undecoded, not_known
 from kforensics.formats.messages.writer import encode_message, write_uvarint
 
 PREVIEW_FRAME_VERSION = 0
 """The frame of the 2.8 preview of KRaft, whose messages differ from those of the same version in 3.0 and above."""
 FRAME_VERSION = 1
 
+_FRAME_NUMBERS = 3
+"""Frame version, api key and version."""
 _INT16 = Layout(">h")
 
 
@@ -36,6 +38,11 @@ class CoordinatorRecord(NamedTuple):
 
     key: Decoded | Undecoded
     value: Decoded | Undecoded | None
+
+    @property
+    def why_not_understood(self) -> str:
+        """The reason why key or value could not be decoded, in words; empty where both are."""
+        return next((one.reason for one in (self.key, self.value) if isinstance(one, Undecoded)), "")
 
 
 def parse_framed(
@@ -60,11 +67,11 @@ def parse_framed(
     except (IndexError, FormatError):
         return Undecoded(f"{len(data)} bytes are too few for a frame")
     if frame_version not in (PREVIEW_FRAME_VERSION, FRAME_VERSION):
-        return Undecoded(f"frame version {frame_version} is not known", None, version, api_key)
+        return not_known("frame version", frame_version, FRAME_VERSION, None, version, api_key)
     first, second = (tables, preview_tables) if frame_version else (preview_tables, tables)
     table = first.get(api_key) or second.get(api_key)
     if table is None:
-        return Undecoded(f"record type {api_key} is not known", None, version, api_key)
+        return not_known("record type", api_key, max(first.keys() | second.keys()), None, version, api_key)
     decoded = decode_message(table, version, data, position)
     if isinstance(decoded, Decoded) and not decoded.trailing:
         return decoded
@@ -74,6 +81,21 @@ def parse_framed(
         if isinstance(again, Decoded) and not again.trailing:
             return again
     return decoded
+
+
+def bare_frame(data: bytes) -> bytes:
+    """Return the frame of a message without the message, which can't be decoded; empty where there is none.
+
+    Args:
+        data: the value of the record.
+    """
+    position = 0
+    try:
+        for _ in range(_FRAME_NUMBERS):
+            _, position = read_uvarint(data, position)
+    except (IndexError, FormatError):
+        return b""
+    return data[:position]
 
 
 def encode_framed(
@@ -117,7 +139,10 @@ def parse_coordinator_record(key: bytes | None, value: bytes | None, tables: Coo
     version = _INT16.unpack_from(value)[0]
     table = tables.values.get(parsed_key.version) if parsed_key.version is not None else None
     if table is None:
-        return CoordinatorRecord(parsed_key, Undecoded("the record type is not known", None, version))
+        is_newer = isinstance(parsed_key, Undecoded) and parsed_key.is_newer
+        return CoordinatorRecord(
+            parsed_key, Undecoded("the record type is not known", None, version, is_newer=is_newer)
+        )
     return CoordinatorRecord(parsed_key, decode_message(table, version, value, _INT16.size))
 
 
@@ -129,5 +154,5 @@ def _parse_coordinator_key(key: bytes | None, tables: CoordinatorTables) -> Deco
     record_type = _INT16.unpack_from(key)[0]
     table = tables.keys.get(record_type)
     if table is None:
-        return Undecoded(f"record type {record_type} is not known", None, record_type)
+        return not_known("record type", record_type, max(tables.keys), None, record_type)
     return decode_message(table, 0, key, _INT16.size)._replace(version=record_type, api_key=None)

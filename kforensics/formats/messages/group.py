@@ -1,6 +1,6 @@
 """Keys and values of `__consumer_offsets`: offset commits and classic groups; newer groups have tables of their own.
 
-(Kafka: OffsetCommitKey.json, OffsetCommitValue.json, GroupMetadataKey.json, GroupMetadataValue.json, 0.8.2 to 4.3)
+(Kafka: OffsetCommitKey.json, OffsetCommitValue.json, GroupMetadataKey.json, GroupMetadataValue.json, 0.8.2 to 4.4)
 """
 
 from kforensics.formats.messages.consumer_group_tables import CONSUMER_GROUP_TABLES

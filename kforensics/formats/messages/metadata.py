@@ -2,7 +2,7 @@
 
 The value holds frame and message (`frame.py`); there is no key. The preview in 2.8 wrote most of them in the
 old, not flexible encoding and some with
-other fields: they have their own tables. (Kafka: metadata/src/main/resources/common/metadata/*.json, 2.8 to 4.3)
+other fields: they have their own tables. (Kafka: metadata/src/main/resources/common/metadata/*.json, 2.8 to 4.4)
 """
 
 from collections.abc import Mapping
@@ -202,6 +202,7 @@ REGISTER_CONTROLLER = message(
     api_key=27,
 )
 CLEAR_ELR = message("ClearElrRecord", field("topic_name", STRING), flexible="0+", api_key=28)
+UNREGISTER_CONTROLLER = message("UnregisterControllerRecord", field("controller_id", INT32), flexible="0+", api_key=29)
 
 METADATA_TABLES = by_api_key(one for one in tuple(globals().values()) if isinstance(one, Message))
 """Every record since 3.0, all that is declared above, by api key."""

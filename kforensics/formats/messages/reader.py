@@ -23,6 +23,7 @@ from kforensics.formats.messages.schema import (
     Scalar,
     Struct,
     Undecoded,
+    not_known,
 )
 from kforensics.formats.primitives.uuid import uuid_text
 
@@ -59,7 +60,7 @@ def decode_message(table: Message, version: int, data: bytes, position: int = 0)
     """
     reader = message_reader(table, version)
     if reader is None:
-        return Undecoded(f"version {version} is not known", table.name, version, table.api_key)
+        return not_known("version", version, table.versions[-1], table.name, version, table.api_key)
     try:
         fields, end = reader(data, position)
     except (struct.error, IndexError):

@@ -1,6 +1,6 @@
 """Records of `__remote_log_metadata` (KIP-405): framed as in the metadata log, with api keys of their own.
 
-(Kafka: storage/src/main/resources/message/*.json, 3.0 to 4.3)
+(Kafka: storage/src/main/resources/message/*.json, 3.0 to 4.4)
 """
 
 from kforensics.formats.messages.frame import parse_framed

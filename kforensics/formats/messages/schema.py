@@ -15,10 +15,13 @@ are kept under `unknown_tagged_fields`, in the struct that held them. (Kafka: or
 0.8 to 4.x; KIP-482)
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
+
+from kforensics.errors import newer_than_known
+from kforensics.words import counted, form, listed
 
 UNKNOWN_TAGGED_FIELDS = "unknown_tagged_fields"
 """The name under which a struct carries tagged fields that its table does not know."""
@@ -101,6 +104,48 @@ class Undecoded(NamedTuple):
     name: str | None = None
     version: int | None = None
     api_key: int | None = None
+    is_newer: bool = False
+    """Its type or version is above the newest that is known: the bytes may be sound."""
+
+
+def not_known(
+    what: str, found: int, newest: int, name: str | None = None, version: int | None = None, api_key: int | None = None
+) -> Undecoded:
+    """Return what can't be decoded because its type or version is not known: newer than those that are, or none of them.
+
+    Args:
+        what: that has numbers, such as `record type`.
+        found: the number on disk.
+        newest: the highest number that is known.
+        name: of the message.
+        version: of the message.
+        api_key: of the message.
+    """
+    is_newer = found > newest
+    reason = newer_than_known(what, found, newest) if is_newer else f"{what} {found} is not known"
+    return Undecoded(reason, name, version, api_key, is_newer)
+
+
+def not_understood(message: Decoded) -> str:
+    """Return what of a decoded message no table knows, in words; empty where all of it is understood.
+
+    Args:
+        message: as a table decodes it.
+    """
+    tags = sorted(_unknown_tags(message.fields))
+    if tags:
+        return f"{message.name} has tagged {form(len(tags), 'field', 'fields')} {listed(tags)}, newer than kforensics knows"
+    return f"{counted(message.trailing, 'byte')} behind {message.name} belong to no field" if message.trailing else ""
+
+
+def _unknown_tags(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        yield from (str(one["tag"]) for one in value.get(UNKNOWN_TAGGED_FIELDS, ()))
+        for part in value.values():
+            yield from _unknown_tags(part)
+    elif isinstance(value, tuple):
+        for part in value:
+            yield from _unknown_tags(part)
 
 
 def versions(text: str) -> range:

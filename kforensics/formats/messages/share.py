@@ -1,6 +1,6 @@
 """Keys and values of `__share_group_state` (KIP-932).
 
-(Kafka: ShareSnapshotKey.json, ShareSnapshotValue.json, ShareUpdateKey.json, ShareUpdateValue.json, 4.0 to 4.3)
+(Kafka: ShareSnapshotKey.json, ShareSnapshotValue.json, ShareUpdateKey.json, ShareUpdateValue.json, 4.0 to 4.4)
 """
 
 from kforensics.formats.messages.frame import CoordinatorRecord, CoordinatorTables, parse_coordinator_record

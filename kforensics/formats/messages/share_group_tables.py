@@ -1,6 +1,6 @@
 """Records of the share groups of KIP-932 in `__consumer_offsets`, types 9 to 15.
 
-(Kafka: group-coordinator/src/main/resources/common/message/ShareGroup*.json, 3.9 to 4.3; type 9 in 4.0 only)
+(Kafka: group-coordinator/src/main/resources/common/message/ShareGroup*.json, 3.9 to 4.4; type 9 in 4.0 only)
 """
 
 from kforensics.formats.messages.frame import CoordinatorTables

@@ -1,6 +1,6 @@
 """Records of the streams groups of KIP-1071 in `__consumer_offsets`, types 17 and 19 to 23.
 
-(Kafka: group-coordinator/src/main/resources/common/message/StreamsGroup*.json, 4.1 to 4.3)
+(Kafka: group-coordinator/src/main/resources/common/message/StreamsGroup*.json, 4.1 to 4.4)
 """
 
 from kforensics.formats.messages.frame import CoordinatorTables
@@ -49,6 +49,8 @@ STREAMS_GROUP_TABLES = CoordinatorTables(
             field("metadata_hash", INT64),
             field("validated_topology_epoch", INT32, tag=0, default=-1),
             field("last_assignment_configs", Array(_KEY_VALUE), tag=1, nullable=True, default=()),
+            field("stored_description_topology_epoch", INT32, tag=2, default=-1),
+            field("failed_description_topology_epoch", INT32, tag=3, default=-1),
             flexible="0+",
         ),
         19: message(

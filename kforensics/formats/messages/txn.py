@@ -2,7 +2,7 @@
 
 The status is 0 Empty, 1 Ongoing, 2 PrepareCommit, 3 PrepareAbort, 4 CompleteCommit, 5 CompleteAbort, 6 Dead, 7
 PrepareEpochFence.
-(Kafka: TransactionLogKey.json, TransactionLogValue.json, 0.11 to 4.3)
+(Kafka: TransactionLogKey.json, TransactionLogValue.json, 0.11 to 4.4)
 """
 
 from kforensics.formats.messages.frame import CoordinatorRecord, CoordinatorTables, parse_coordinator_record

@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from kforensics.damage import Absent, BitFlip, Damage, DamageCause, DamageKind, Gravity, Span
+from kforensics.errors import EvidenceUnreadable, newer_than_known
 from kforensics.formats.log.batch_table import CODEC_MASK
 from kforensics.formats.log.headers import (
     BATCH_HEADER,
@@ -11,6 +12,7 @@ from kforensics.formats.log.headers import (
     HEADER_UP_TO_MAGIC,
     LOG_OVERHEAD,
     MESSAGE_CRC_COVERED,
+    NEWEST_MAGIC,
 )
 from kforensics.formats.primitives.word_buffer import SegmentBytes, read_exactly
 from kforensics.formats.primitives.zeros import first_nonzero
@@ -24,6 +26,8 @@ PAGE_LENGTH = 4096
 SECTOR_LENGTH = 512
 _SHORTEST_ZEROS = 16
 _MESSAGE_ATTRIBUTES = 0x0F
+_ENOUGH_BATCHES = 2
+"""Batches of a magic that is not known, one behind the other, which no damage makes."""
 _LOOKED_INTO = 1 << 20
 """The most bytes of a damaged run that are searched for a cause."""
 
@@ -131,7 +135,12 @@ def run_damage(source: SegmentBytes, position: int, end: int, around: Neighbours
         position: where the run begins in the file.
         end: the position behind the run: that of the next sound batch, or the end of the file.
         around: the sound batches around it.
+
+    Raises:
+        EvidenceUnreadable: batches of a magic that is newer than known follow, up to the end.
     """
+    if around.next_good is None:
+        _require_known_magic(source, position, around)
     header = read_header(source, position)
     span = Span(position, end - position)
     if header is not None and (wrong_field := _wrong_header(source, span, header, around)) is not None:
@@ -149,6 +158,23 @@ def run_damage(source: SegmentBytes, position: int, end: int, around: Neighbours
         next_good=_next_good(around),
         cause=cause,
     )
+
+
+def _require_known_magic(source: SegmentBytes, position: int, around: Neighbours) -> None:
+    """Refuse a run of batches, one behind the other, whose magic is above 2: one alone behind sound batches is rather a flipped bit.
+
+    Raises:
+        EvidenceUnreadable: they are newer than known, so where the log ends is not known.
+    """
+    at, magic, count = position, 0, 0
+    while count < _ENOUGH_BATCHES and (header := read_header(source, at)) is not None:
+        if header.magic <= NEWEST_MAGIC or not HEADER_UP_TO_MAGIC <= header.length <= source.size - at:
+            break
+        at, magic, count = at + header.length, max(magic, header.magic), count + 1
+    if count == _ENOUGH_BATCHES or (count == 1 and at == source.size and around.last_offset < 0):
+        problem = f"at byte {position}: {newer_than_known('batch magic', magic, NEWEST_MAGIC)}"
+        # What is walked need not be a file: bytes of a capture have no path.
+        raise EvidenceUnreadable(str(getattr(source, "path", "")), problem)
 
 
 def _misfit(source: SegmentBytes, span: Span, header: Header | None) -> tuple[DamageKind, str, str]:

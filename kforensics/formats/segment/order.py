@@ -169,7 +169,7 @@ def _offset_damage(batches: list[_Batch], index: int, previous_last: int) -> Dam
     batch = batches[index]
     expected = f"a base offset above {previous_last}" if previous_last >= 0 else "a base offset at the log's start"
     behind = batches[index + 1].base_offset if index + 1 < len(batches) else None
-    if behind is not None and behind > previous_last:
+    if behind is not None and behind > previous_last + 1:
         expected += f" and below {behind}"
     return Damage(
         span=Span(batch.position, batch.length),

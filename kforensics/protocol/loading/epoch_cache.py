@@ -1,4 +1,4 @@
-"""The leader epoch cache and its file while a log loads (`LeaderEpochFileCache`, 3.3 to 4.3)."""
+"""The leader epoch cache and its file while a log loads (`LeaderEpochFileCache`, 3.3 to 4.4)."""
 
 from contextlib import suppress
 from itertools import pairwise

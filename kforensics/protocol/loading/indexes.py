@@ -257,8 +257,9 @@ class NoTimeIndex(TimeIndex):
 class TxnIndex:
     """`.txnindex`, which is there only where a transaction was aborted."""
 
-    def __init__(self, disk: Disk, name: str, base_offset: int) -> None:
+    def __init__(self, disk: Disk, name: str, base_offset: int, *, reads_whole_versions: bool = True) -> None:
         self._disk, self._name, self._base = disk, name, base_offset
+        self._reads_whole_versions = reads_whole_versions
         disk.refuse_folder(name)
         self._is_open = name in disk.files
         self._own: list[AbortedEntry] | None = None
@@ -272,8 +273,12 @@ class TxnIndex:
         if not self._is_open or self._disk.length(self._name) < TXN_ENTRY_LENGTH:
             return False
         for entry in cast("Sequence[AbortedEntry]", self._disk.content(self._name, Content.TXN_INDEX)):
-            if entry.version > 0:
-                raise thrown("KafkaException", f"Unexpected aborted transaction version {entry.version}")
+            if entry.version and self._reads_whole_versions:
+                words = f"Unexpected aborted transaction version {entry.version} in transaction index {self._name}, supported version range is 0 to 0"
+                raise thrown("KafkaException", words)
+            # An arithmetic shift leaves the first byte with its sign.
+            if entry.version >> 8 > 0:
+                raise thrown("KafkaException", f"Unexpected aborted transaction version {entry.version >> 8}")
             if entry.last_offset < self._base:
                 return True
         return False

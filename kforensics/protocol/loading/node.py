@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.formats.checkpoint.meta_properties import RESERVED_DIRECTORY_IDS
-from kforensics.protocol.versions import METADATA_VERSION_LEVELS, KafkaVersion, least_version_of_level
+from kforensics.protocol.versions import METADATA_VERSION_LEVELS, KafkaVersion, least_version_of_level, level_name
 
 FIRST_KRAFT = (2, 8)
 """Before, every broker needs ZooKeeper, and refuses the meta.properties of one that does not."""
@@ -20,12 +20,16 @@ LEVEL_OF_DIRECTORY_IDS = 17
 """metadata.version 3.7-IV2: registrations name directory ids (KIP-858)."""
 LEAST_LEVEL_OF_4 = 7
 """metadata.version 3.3-IV3, the oldest that 4.x reads."""
-_KNOWN_LEVELS = {(3, 7): 20, (3, 8): 21, (3, 9): 23, (4, 0): 26, (4, 1): 29, (4, 3): 31}
+_KNOWN_LEVELS = {(3, 7): 20, (3, 8): 21, (3, 9): 23, (4, 0): 26, (4, 1): 29, (4, 3): 31, (4, 4): 34}
 """The newest level that a release reads, where it reads more than its own last one (`MetadataVersion`)."""
 UNREGISTERED = "InvalidRegistrationException"
 """The controller does not let a broker register, which waits for it until a timeout, and loads its logs in the meantime."""
+UNREADABLE_LEVEL = "IllegalArgumentException"
+"""What applying a metadata.version throws that the release does not know (4.0)."""
 FIRST_OF_QUORUM_STATE_1 = KafkaVersion(3, 8)
 """The first release that reads `quorum-state` of data version 1 (KIP-853)."""
+FIRST_WITH_VOTERS_IN_LOG = KafkaVersion(3, 9)
+"""The first release that no longer holds the configured voters against those in `quorum-state` (KIP-853)."""
 
 
 class NodeDirectory(NamedTuple):
@@ -161,6 +165,26 @@ def _directory_ids(known: Iterable[NodeDirectory]) -> Refusal | None:
     return None
 
 
+def refuse_voters(stored: Sequence[int] | Absent, configured: str | None, version: KafkaVersion) -> Refusal | None:
+    """Judge the voters of the quorum that a node knows by those that it is configured with (`QuorumState.initialize`, 2.8 to 3.8).
+
+    Args:
+        stored: in its `quorum-state`.
+        configured: `controller.quorum.voters`; none where that is not known.
+        version: of the binary.
+    """
+    if version >= FIRST_WITH_VOTERS_IN_LOG or isinstance(stored, Absent) or not stored or not configured:
+        return None
+    ids = [one.partition("@")[0].strip() for one in configured.split(",")]
+    if not all(one.isdecimal() for one in ids) or set(map(int, ids)) == set(stored):
+        return None
+    words = f"Configured voter set: [{', '.join(ids)}] is different from the voter set read from the state file: [{', '.join(map(str, stored))}]"
+    return Refusal(
+        "IllegalStateException",
+        f"{words}. Check if the quorum configuration is up to date, or wipe out the local state file if necessary",
+    )
+
+
 def newest_level(version: KafkaVersion) -> int:
     """Return the newest metadata.version that a release reads.
 
@@ -180,16 +204,21 @@ def refuse_level(level: int | Absent, version: KafkaVersion, *, is_controller: b
     Args:
         level: its feature level.
         version: of the binary.
-        is_controller: the node reads the log as a controller; a broker is refused at its registration.
+        is_controller: the node reads the log as a controller, and exits. A broker alone is refused at its registration before 4.0; since, it can't
+            apply the record, and neither exits nor loads a log.
     """
     if isinstance(level, Absent) or level < 1:
         return None
-    least = LEAST_LEVEL_OF_4 if version >= (4, 0) else 1
-    if least <= level <= newest_level(version):
+    least, newest = LEAST_LEVEL_OF_4 if version >= (4, 0) else 1, newest_level(version)
+    if least <= level <= newest:
         return None
-    name = METADATA_VERSION_LEVELS.get(level, "newer")
+    name = level_name(level)
+    if version >= (4, 0):
+        words = f"No MetadataVersion with feature level {level} ({name}). Valid feature levels are from {least} to {newest}."
+        never_serves = "" if is_controller else " The process goes on, tries again for ever, and never serves"
+        return Refusal(UNREADABLE_LEVEL, words + never_serves)
     if is_controller:
-        words = f"Tried to apply metadata.version {level} ({name}), but Kafka {version} supports {least} to {newest_level(version)}"
+        words = f"Tried to apply metadata.version {level} ({name}), but Kafka {version} supports {least} to {newest}"
         return Refusal("IllegalStateException", words)
     words = (
         f"Unable to register because the broker does not support finalized version {level} ({name}) of metadata.version"
@@ -287,6 +316,6 @@ def _fate(
     if is_stray:
         return Fate.STRAY
     if one.ending == "-future" and place is not None:
-        own = place.directories[place.replicas.index(node_id)] if place.directories else Absent.UNKNOWN
+        own = dict(zip(place.replicas, place.directories, strict=False)).get(node_id, Absent.UNKNOWN)
         return Fate.PROMOTED if own == one.directory_id else Fate.KEPT
     return Fate.KEPT

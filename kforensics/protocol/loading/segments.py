@@ -57,7 +57,12 @@ class Segment:
         self._time_index: TimeIndex | None = None
         if rules.opens_indexes_at_once:
             _ = self.offset_index, self.time_index
-        self.txn_index = TxnIndex(disk, self.names.get(TXN_INDEX, ""), base_offset)
+        self.txn_index = TxnIndex(
+            disk,
+            self.names.get(TXN_INDEX, ""),
+            base_offset,
+            reads_whole_versions=rules.reads_whole_txn_versions,
+        )
 
     @property
     def log(self) -> str:

@@ -1,4 +1,4 @@
-"""What becomes of a node when the logs of its log directories load (`LogManager.loadLogs`, `LogManager.handleLogDirFailure`, 3.3 to 4.3)."""
+"""What becomes of a node when the logs of its log directories load (`LogManager.loadLogs`, `LogManager.handleLogDirFailure`, 3.3 to 4.4)."""
 
 from collections.abc import Iterable, Sequence
 from enum import StrEnum

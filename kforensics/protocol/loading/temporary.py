@@ -1,4 +1,4 @@
-"""Files that an interrupted deletion, cleaning or split has left (`LogLoader.removeTempFilesAndCollectSwapFiles` and the passes behind it, 3.3 to 4.3)."""
+"""Files that an interrupted deletion, cleaning or split has left (`LogLoader.removeTempFilesAndCollectSwapFiles` and the passes behind it, 3.3 to 4.4)."""
 
 from kforensics.protocol.loading.disk import Disk
 from kforensics.protocol.loading.names import (

@@ -3,19 +3,21 @@
 from dataclasses import dataclass
 
 from kforensics.protocol.epochs import CURRENT_RULES, EpochRules
-from kforensics.protocol.versions import KafkaVersion, epoch_rules_of
+from kforensics.protocol.versions import NEWEST_KNOWN, KafkaVersion, epoch_rules_of
 
 OLDEST_MODELLED = KafkaVersion(0, 10)
-FIRST_NOT_MODELLED = KafkaVersion(4, 4)
-NEWEST_MODELLED = KafkaVersion(4, 1)
+FIRST_NOT_MODELLED = KafkaVersion(NEWEST_KNOWN.major, NEWEST_KNOWN.minor + 1)
+NEWEST_MODELLED = NEWEST_KNOWN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadingRules:
-    """The rules by which one version loads a log; the defaults are those of 4.1 to 4.3."""
+    """The rules by which one version loads a log; the defaults are those of 4.4."""
 
     io_errors_empty_segments: bool = True
-    """4.0 to 4.3.1: an IOException while a segment is recovered empties it (`LogLoader.recoverLog`)."""
+    """4.0: an IOException while a segment is recovered empties it (`LogLoader.recoverLog`)."""
+    reads_whole_txn_versions: bool = True
+    """4.4: both bytes of the version of an aborted transaction are read, and only 0 passes (`AbortedTxn`); before, the first byte, and negative ones pass, too."""
     finds_by_base_offset: bool = True
     """4.1: `FileRecords.searchForOffsetFromPosition` compares base offsets first; before, last offsets only."""
     short_markers_underflow: bool = True
@@ -140,7 +142,7 @@ class LoadingRules:
 
 
 def loading_rules(version: KafkaVersion) -> LoadingRules:
-    """Return the rules of a version, from 0.10 to 4.3.
+    """Return the rules of a version, from 0.10 to 4.4.
 
     Args:
         version: of the broker that is started.
@@ -149,9 +151,12 @@ def loading_rules(version: KafkaVersion) -> LoadingRules:
         ValueError: another version, whose loader these rules do not model.
     """
     if version < OLDEST_MODELLED or version >= FIRST_NOT_MODELLED:
-        raise ValueError(f"the loader of Kafka {version} is not modelled, only those from {OLDEST_MODELLED} up to 4.3")
+        raise ValueError(
+            f"the loader of Kafka {version} is not modelled, only those from {OLDEST_MODELLED} up to {NEWEST_MODELLED.major}.{NEWEST_MODELLED.minor}"
+        )
     return LoadingRules(
         io_errors_empty_segments=version >= (4, 0),
+        reads_whole_txn_versions=version >= (4, 4),
         finds_by_base_offset=version >= (4, 1),
         short_markers_underflow=version >= (4, 1),
         stable_offset_is_of_batch=version >= (4, 0),
@@ -248,5 +253,6 @@ def distinct_rules() -> tuple[KafkaVersion, ...]:
         KafkaVersion(3, 9, 1),
         KafkaVersion(4, 0),
         KafkaVersion(4, 0, 1),
+        KafkaVersion(4, 1),
         NEWEST_MODELLED,
     )

@@ -350,7 +350,10 @@ class CommitProofs:
         if newest is None or isinstance(newest.replicas, Absent) or not newest.replicas:
             return None, None
         voters = frozenset(newest.replicas)
-        here = [other for other in self.views if other.replica.broker_id in voters]
+        # Of several copies of a voter's log the last one is that of now.
+        here = list(
+            {other.replica.broker_id: other for other in self.views if other.replica.broker_id in voters}.values()
+        )
         reach = [view.log_end_offset if v is view else self.agree_until(view, v) for v in here]
         held = reached_by_majority(reach, len(voters))
         if held is None:
@@ -366,7 +369,15 @@ class CommitProofs:
         beyond = epoch_at(view.batch_epochs, furthest) if furthest < view.log_end_offset else Absent.NOT_APPLICABLE
         # What no voter holds of that epoch, an observer fetched from its leader, whose directory was copied before or lost its end.
         is_later = view not in here and isinstance(beyond, int) and beyond >= newest_epoch
-        if len(here) == len(voters) and is_whole and not is_later:
+        # An emptied voter held what it voted for, and a leader's log that ends before another one of its epoch was copied earlier.
+        is_of_now = all(v.batch_epochs for v in here) and not any(
+            v.replica.broker_id == newest.leader
+            and v.batch_epochs[-1].leader_epoch == newest_epoch
+            and v.log_end_offset
+            < max(o.log_end_offset for o in here if o.batch_epochs[-1].leader_epoch == newest_epoch)
+            for v in here
+        )
+        if len(here) == len(voters) and is_whole and is_of_now and not is_later:
             # A log that begins behind this one's end was truncated at a snapshot, which holds committed records only.
             never = Bound(held, f"fewer than {who} hold it", (newest.citation,))
         return certain, never
@@ -435,7 +446,10 @@ class CommitProofs:
                 continue
             was_leader = leader in led
             led.add(leader)
-            is_in_sync = isinstance(before.isr, frozenset) and leader in before.isr | before.eligible
+            # The last ISR that lines name is not always the one at the election.
+            is_in_sync = (
+                state.is_next(before) and isinstance(before.isr, frozenset) and leader in before.isr | before.eligible
+            )
             if not is_in_sync or leader in self.weakened or not self._is_whole(leader, terms[: at + 1]):
                 # It may have lost what was committed until then, and every later leader follows it.
                 break
@@ -449,7 +463,9 @@ class CommitProofs:
             start = next((e.start_offset for e in successor.epochs if e.leader_epoch == state.leader_epoch), None)
             if start is None:
                 continue
-            standing = "in the ISR" if leader in before.isr else "eligible to lead"
+            standing = (
+                "in the ISR" if isinstance(before.isr, frozenset) and leader in before.isr else "eligible to lead"
+            )
             reason = f"broker {leader} was {standing} and its log ended at {start} when it took over in leader epoch {state.leader_epoch}"
             bounds.append(Bound(start, reason, (state.citation,)))
         bound = min(bounds, key=lambda bound: bound.offset, default=None)

@@ -42,6 +42,8 @@ CHECK_INTERVAL_MS = 10 * MINUTE_MS
 
 MOST_UNEXPLAINED = 10_000
 
+TOPIC_DELETED = "the topic was deleted"
+
 
 def infer_retention(unexplained: Sequence[tuple[Name, int]]) -> int | None:
     """Return what `offsets.retention.minutes` must be, where the removals of several groups came within a tenth of the same whole minutes after they were left.
@@ -76,6 +78,14 @@ class Position(NamedTuple):
     """That of the last consumed record, -1 where the client did not send it."""
     at: Place
     place: PartitionPlace
+    expires_with_members: bool = False
+
+
+class Former(NamedTuple):
+    """A committed offset that was in force, and what removed it."""
+
+    offset: int
+    removed_by: "By"
 
 
 class Change(NamedTuple):
@@ -97,12 +107,18 @@ class Change(NamedTuple):
     is_transactional: bool = False
     is_share: bool = False
     """It is the start offset of a share group."""
+    removed_by: By | None = None
+    """What had removed the previous position, where it was not in force any more."""
+    is_lost: bool = False
+    """The position is gone, and no tombstone removed it."""
 
     @property
     def set_back(self) -> int:
-        """By how many offsets the position moved back."""
-        if self.offset is None or self.previous is None:
+        """By how many offsets the position moved back; all of them where it is lost."""
+        if self.previous is None or (self.offset is None and not self.is_lost):
             return 0
+        if self.offset is None:
+            return self.previous
         return max(self.previous - self.offset, 0)
 
 
@@ -121,6 +137,8 @@ class Detour:
     """The leader epoch of the unclean election that discarded them, where no later record replaced them."""
     discarded_ms: int = -1
     """The time of that election, or of the first record that replaced them; -1 where it is not known."""
+    is_unexplained: bool = False
+    """An earlier copy holds them, and neither a later leader epoch nor an election shows what became of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,6 +151,8 @@ class Retention:
     """What the removals of several groups have in common, where no configuration says it."""
     removed_topics: Callable[[Name, int], bool]
     """Whether the metadata log records that a topic was deleted shortly before a time."""
+    expired_by_line: Callable[[int], Citation | None] = lambda _time_ms: None
+    """The line of a coordinator that says that it removed expired offsets at a time."""
 
 
 @dataclass(slots=True)
@@ -156,6 +176,10 @@ class Replay:
     last_epoch: int = -1
     unexplained: list[tuple[Name, int]] = field(default_factory=list)
     """Groups whose position was removed by expiry or deletion, no input shows which, and after how many milliseconds; some of them."""
+    former: dict[CommitKey, Former] = field(default_factory=dict)
+    """The last positions of keys that have none any more; not of topics that were deleted."""
+    lost: dict[CommitKey, Change] = field(default_factory=dict)
+    """The positions that a truncation, or something unknown, took without leaving an earlier one."""
     _saved: dict[CommitKey, Position | None] | None = None
     """While records of a detour are played: the positions before them."""
 
@@ -213,6 +237,7 @@ class Replay:
         for detour in left:
             assert read is not None
             yield from _only_setbacks(self._detour(detour, read, None))
+        yield from (change for key, change in self.lost.items() if key not in self.positions)
 
     def _settle_run(self, run: CommitRun) -> Iterator[Change]:
         # Numbers of 16 bits are sorted in one pass.
@@ -229,8 +254,10 @@ class Replay:
             starts.tolist(), ends, first_offsets, has_falls, ids[starts].tolist(), strict=True
         ):
             key = run.keys[number]
-            known = self.positions.get(key)
+            known = self.positions.get(key) or self.former.pop(key, None)
             if known is not None and first < known.offset:
+                if isinstance(known, Former):
+                    self.former[key] = known
                 yield from _only_setbacks(self._take(next(run.decode([rows[start]])), self.place))
             if fell:
                 for at in (np.flatnonzero(falls[start:end]) + start).tolist():
@@ -245,7 +272,13 @@ class Replay:
         """Let a commit be in force, whatever was before it."""
         assert commit.offset is not None
         self.positions[commit.key] = Position(
-            commit.offset, commit.committed_ms, commit.expire_ms, commit.leader_epoch, commit.at, place or self.place
+            commit.offset,
+            commit.committed_ms,
+            commit.expire_ms,
+            commit.leader_epoch,
+            commit.at,
+            place or self.place,
+            commit.expires_with_members,
         )
 
     def _take(self, event: GroupEvent, place: PartitionPlace) -> Iterator[Change]:
@@ -278,15 +311,31 @@ class Replay:
         known = self.positions.get(commit.key)
         if self._saved is not None:
             self._saved.setdefault(commit.key, known)
+        line: Citation | None = None
         if commit.offset is None:
             if known is None:
                 return None
             del self.positions[commit.key]
             by, confidence, reason = self._remover(commit.key, known, at)
+            # Up to 2.0 coordinators log the same of what is deleted: what is proven stays.
+            line = None if confidence == "proven" else self.retention.expired_by_line(at.time_ms)
+            if line is not None:
+                by, confidence = "expiry", "likely"
+                reason = "its coordinator logged then that it removed expired offsets"
+            if reason != TOPIC_DELETED:
+                self.former[commit.key] = Former(known.offset, by)
+            former = None
         else:
             self._put(commit, place)
             by, confidence, reason = self._author(commit)
-        moved_back = commit.offset is not None and known is not None and commit.offset < known.offset
+            former = self.former.pop(commit.key, None)
+        before = known or (
+            former if former is not None and commit.offset is not None and commit.offset < former.offset else None
+        )
+        moved_back = commit.offset is not None and before is not None and commit.offset < before.offset
+        removed_by = before.removed_by if isinstance(before, Former) else None
+        if removed_by is not None:
+            reason += f"; its position before was gone, by {removed_by}"
         if moved and moved_back:
             reason += f"; the coordinator had moved, to leader epoch {at.leader_epoch}"
         cited = (commit.at.cite(place),) if at is commit.at else (commit.at.cite(place), at.cite(place))
@@ -294,14 +343,15 @@ class Replay:
         return Change(
             key=commit.key,
             offset=commit.offset,
-            previous=None if known is None else known.offset,
+            previous=None if before is None else before.offset,
             time_ms=at.time_ms,
             by=by,
             confidence=confidence,
             reason=reason,
-            citations=cited,
+            citations=cited if line is None else (*cited, line),
             had_members=group is not None and group.had_members,
             is_transactional=commit.producer_id != NO_PRODUCER,
+            removed_by=removed_by,
         )
 
     def _is_empty(self, name: Name, at: Place) -> bool | None:
@@ -328,7 +378,7 @@ class Replay:
 
     def _remover(self, key: CommitKey, known: Position, at: Place) -> tuple[By, Confidence, str]:
         if self.retention.removed_topics(key.topic, at.time_ms):
-            return "deletion", "proven", "the topic was deleted"
+            return "deletion", "proven", TOPIC_DELETED
         group = self.groups.get(key.group)
         since = known.committed_ms
         if group is not None and group.type is GroupType.CLASSIC and group.protocol_type:
@@ -340,6 +390,9 @@ class Replay:
             if at.time_ms >= known.expire_ms:
                 return "expiry", "proven", "the expiry time of the commit had passed"
             return "deletion", "proven", "before the expiry time of the commit"
+        if known.expires_with_members:
+            # With an older inter.broker.protocol.version brokers from 2.1 on let them expire as soon as they have loaded them (KAFKA-8069).
+            return "unknown", "possible", "expired or deleted: offsets of value version 0 or 1 may expire at any time"
         if elapsed < SHORTEST_RETENTION_MS:
             return "deletion", "proven", "within the shortest offsets.retention.minutes that there is"
         if retention is not None:
@@ -363,7 +416,7 @@ class Replay:
     ) -> Iterator[Change]:
         """Play records that a truncation took, then go back to what was before them."""
         pending = {producer: dict(commits) for producer, commits in self.pending.items()}
-        epoch, newest_ms = self.last_epoch, -1
+        epoch, newest_ms, former = self.last_epoch, -1, dict(self.former)
         self._saved, saved_groups = {}, {}
         for event in read(detour):
             if self.until_ms is not None and event.at.time_ms > self.until_ms:
@@ -374,6 +427,7 @@ class Replay:
                 saved_groups[event.group] = None if group is None else group.copied()
             yield from self._take(event, detour.place)
         saved, self._saved = self._saved, None
+        self.former = former
         when = max(newest_ms, detour.discarded_ms) if replaced_by is None else replaced_by.time_ms
         if self.until_ms is not None and when > self.until_ms:
             return  # at that time the truncation was still to come
@@ -396,18 +450,25 @@ class Replay:
         reason = f"a truncation of {place} at offset {detour.from_offset} took the commits behind it"
         if detour.elected_in is not None:
             reason = f"the unclean election in leader epoch {detour.elected_in} discarded the commits of {place} from offset {detour.from_offset} on"
-        yield Change(
+        if detour.is_unexplained:
+            reason = f"an earlier copy of {place} holds the commit, and the log of now does not go on from it: no tombstone, leader epoch or election says why"
+        change = Change(
             key=key,
             offset=None if before is None else before.offset,
             previous=None if lost is None else lost.offset,
             time_ms=when,
-            by="truncation",
-            confidence="proven" if detour.elected_in is None else "likely",
+            by="unknown" if detour.is_unexplained else "truncation",
+            confidence="possible" if detour.is_unexplained else "proven" if detour.elected_in is None else "likely",
             reason=reason,
             citations=() if lost is None else (lost.at.cite(lost.place),),
             had_members=False,
+            is_lost=before is None,
         )
+        if before is None and lost is not None:
+            self.former[key] = Former(lost.offset, change.by)
+            self.lost[key] = change
+        yield change
 
 
 def _only_setbacks(changes: Iterable[Change]) -> Iterator[Change]:
-    return (change for change in changes if change.set_back)
+    return (change for change in changes if change.set_back and not change.is_lost)

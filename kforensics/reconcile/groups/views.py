@@ -18,6 +18,10 @@ class GroupPosition:
     position: Position
     log_end_offset: int | Absent
     """As of the time that was asked for; unknown where no log of the partition is here."""
+    log_start_offset: int | Absent = Absent.UNKNOWN
+    """Below it no record can be read; not of share groups, and not of a time in the past."""
+    markers_from: int | Absent = Absent.UNKNOWN
+    """The offset from which on the log holds markers of transactions alone, up to its end."""
     may_have_more: bool = False
     """The log end is that of one replica that may not lead: another may end higher."""
     absent_leader: int | None = None
@@ -32,6 +36,20 @@ class GroupPosition:
             self.log_end_offset
             if isinstance(self.log_end_offset, Absent)
             else self.log_end_offset - self.position.offset
+        )
+
+    @property
+    def deleted_unread(self) -> int:
+        """Offsets from the position to the log start: their records were deleted before the group read them."""
+        start = self.log_start_offset
+        return 0 if isinstance(start, Absent) or self.share is not None else max(start - self.position.offset, 0)
+
+    @property
+    def is_before_markers(self) -> bool:
+        """Whether markers of transactions alone lie between it and the log end."""
+        lag, markers_from = self.lag, self.markers_from
+        return (
+            isinstance(lag, int) and lag > 0 and isinstance(markers_from, int) and markers_from <= self.position.offset
         )
 
     @property

@@ -97,6 +97,7 @@ def cause_of(
     none_committed: bool,
     is_by_protocol: bool,
     some_committed: bool = False,
+    is_out_of_range: bool = False,
 ) -> Cause:
     """Name the cause of a truncation.
 
@@ -107,12 +108,13 @@ def cause_of(
         none_committed: every discarded record is known not to have been committed.
         is_by_protocol: recomputed, the protocol truncates to the same offset.
         some_committed: some discarded record is proven to have been committed.
+        is_out_of_range: the follower truncated to its leader's end, which was below its own and its high watermark, and compared nothing.
     """
     is_metadata = truncation.topic_partition.topic in METADATA_TOPICS
     if truncation.empties_segment or (truncation.rule == "recovery" and (truncation.is_inside or not is_metadata)):
         return _of_recovery(truncation)
     if is_metadata:
-        return _of_metadata_log(truncation, evidence, none_committed=none_committed)
+        return _of_metadata_log(truncation, evidence, none_committed=none_committed, some_committed=some_committed)
     before = truncation.before
     is_of_topic = before is not None and evidence.is_of_topic(before)
     if not is_of_topic and _is_of_earlier_topic(truncation, evidence.incarnation):
@@ -127,6 +129,8 @@ def cause_of(
     of_lost_end = _of_lost_end(truncation, election, evidence, is_by_protocol=is_by_protocol)
     if of_lost_end is not None:
         return of_lost_end
+    if election is not None and election.leader == truncation.broker_id and not truncation.is_logged:
+        return _of_own_return(election, none_committed=none_committed)
     lost_before = _leaders_own_truncation(truncation, election, evidence)
     if lost_before is not None:
         found = _because_of_leader(lost_before, election, evidence, protocol)
@@ -136,7 +140,7 @@ def cause_of(
         return _of_own_writes(truncation, election, evidence)
     if election is not None and election.unclean:
         return _of_unclean_election(truncation, election, evidence)
-    if protocol is ProtocolName.HW or truncation.rule == "high-watermark":
+    if not is_out_of_range and (protocol is ProtocolName.HW or truncation.rule == "high-watermark"):
         reason = "the follower truncated to its own high watermark, which lags behind what was committed (KIP-101)"
         return Cause(CauseName.HIGH_WATERMARK, "likely", reason)
     if election is None:
@@ -173,12 +177,46 @@ def _of_lost_end(
             return _restored(truncation, evidence, "possible")
         reason = "the log ends earlier than a snapshot before shows, and no log line reports a truncation"
         return Cause(CauseName.POWER_LOSS, "possible", reason, truncation.citations)
-    if election is not None and election.leader == truncation.broker_id:
+    if (
+        election is not None
+        and election.leader == truncation.broker_id
+        and not _may_have_followed(truncation, evidence.leaderships)
+    ):
         if _was_restored(truncation, election, evidence):
             return _restored(truncation, evidence, "likely")
+        if _began_anew(truncation):
+            return _emptied(truncation)
         reason = "the broker itself led when other records took the place of these: a leader truncates nothing, so its log had lost its end"
         return Cause(CauseName.POWER_LOSS, "likely", reason, truncation.citations)
     return None
+
+
+def _may_have_followed(truncation: ObservedTruncation, leaderships: Sequence[Leadership]) -> bool:
+    """Whether another broker led between the last discarded record and what took its place: a follower of it truncates, and loses nothing in a crash."""
+    written_in = _epoch_of_last(truncation)
+    until = None if truncation.replacement is None else truncation.replacement.epoch
+    return isinstance(written_in, int) and any(
+        isinstance(state.leader, int)
+        and state.leader != truncation.broker_id
+        and written_in < state.leader_epoch
+        and (until is None or state.leader_epoch <= until)
+        for state in leaderships
+    )
+
+
+def _of_own_return(election: Leadership, *, none_committed: bool) -> Cause:
+    """Return the cause where a broker led without records that it had held, after others had led, and no line tells whether it truncated them as a follower."""
+    name = CauseName.UNCLEAN_ELECTION if election.unclean else CauseName.UNKNOWN
+    reason = (
+        f"broker {election.leader} led in leader epoch {election.leader_epoch} without these records, after another leader:"
+        " it truncated them as a follower of that, or lost them in a crash; no log line shows which"
+    )
+    return Cause(
+        CauseName.UNCOMMITTED_TAIL if none_committed else name,
+        "possible",
+        reason,
+        (election.citation, *election.recovering),
+    )
 
 
 def _of_own_writes(truncation: ObservedTruncation, election: Leadership, evidence: CauseEvidence) -> Cause:
@@ -201,7 +239,7 @@ def _of_unclean_election(truncation: ObservedTruncation, election: Leadership, e
     elif (election.leader, truncation.to_offset) in evidence.recovered:
         reason += "; start-up recovery had truncated its own log there, so it may have held these records and lost them"
         confidence = "possible"
-    return Cause(CauseName.UNCLEAN_ELECTION, confidence, reason, (election.citation,))
+    return Cause(CauseName.UNCLEAN_ELECTION, confidence, reason, (election.citation, *election.recovering))
 
 
 def _of_takeover(
@@ -244,13 +282,23 @@ def _in_epoch(truncation: ObservedTruncation, election: Leadership) -> str:
     return f", and goes on in leader epoch {goes_on}"
 
 
-def _of_metadata_log(truncation: ObservedTruncation, evidence: CauseEvidence, *, none_committed: bool) -> Cause:
+def _of_metadata_log(
+    truncation: ObservedTruncation, evidence: CauseEvidence, *, none_committed: bool, some_committed: bool
+) -> Cause:
     if truncation.rule == "recovery":
         reason = f"every start reads the whole metadata log again, and recovery truncated it at {truncation.to_offset}, where a batch fails"
         return Cause(CauseName.RECOVERY, "likely", reason, truncation.citations)
     if not truncation.is_logged and _started_clean(truncation, evidence):
         return _restored(truncation, evidence, "possible")
-    reason = "a quorum member discards what its leader had not replicated to a majority"
+    voters = evidence.leaderships[-1].replicas if evidence.leaderships else Absent.UNKNOWN
+    is_observer = isinstance(voters, tuple) and truncation.broker_id not in voters
+    if not truncation.is_logged and (some_committed or truncation.is_shortened):
+        who = f"{'broker' if is_observer else 'node'} {truncation.broker_id}"
+        what = "a majority of the voters holds" if some_committed else "nothing took the place of"
+        reason = f"the metadata log of {who} lacks records that {what}, and no line reports a truncation: its disk was put back to an earlier state, or emptied and filled again"
+        return Cause(CauseName.DISK_RESTORED, "likely" if some_committed else "possible", reason, truncation.citations)
+    who = "a broker, which only observes the quorum," if is_observer else "a quorum member"
+    reason = f"{who} discards what its leader had not replicated to a majority"
     if not truncation.is_logged and not none_committed:
         # Only an earlier copy shows it, so the disk may have been put back, too.
         return Cause(CauseName.UNCOMMITTED_TAIL, "possible", reason)
@@ -258,8 +306,21 @@ def _of_metadata_log(truncation: ObservedTruncation, evidence: CauseEvidence, *,
 
 
 def _other_disk(state: Leadership) -> Cause:
-    reason = f"broker {state.leader} led again in leader epoch {state.leader_epoch} with another disk than before: its log was lost with the old one"
+    reason = f"broker {state.leader} led again in leader epoch {state.leader_epoch} with another disk than before, or an emptied one: its log was gone"
     return Cause(CauseName.DISK_REPLACED, "likely", reason, (state.citation,))
+
+
+def _began_anew(truncation: ObservedTruncation) -> bool:
+    """Whether nothing of a log stayed."""
+    return truncation.before is not None and truncation.to_offset <= truncation.before.view.content_start_offset
+
+
+def _emptied(truncation: ObservedTruncation) -> Cause:
+    reason = (
+        f"the log of broker {truncation.broker_id} began anew when it led, and no line reports why: its disk was exchanged or emptied,"
+        " or a power loss took a log that had never been flushed"
+    )
+    return Cause(CauseName.DISK_REPLACED, "possible", reason, truncation.citations)
 
 
 def _was_not_in_sync(election: Leadership) -> tuple[str, str]:
@@ -504,7 +565,9 @@ def _because_of_leader(
         return Cause(CauseName.DAMAGE, "likely", reason, lost.citations)
     if not lost.is_logged and _was_restored(lost, election, evidence):
         return _restored(lost, evidence, "likely")
-    if lost.rule == "recovery" or not lost.is_logged:
+    if not lost.is_logged and _began_anew(lost):
+        return _emptied(lost)
+    if lost.rule == "recovery" or not (lost.is_logged or _may_have_followed(lost, evidence.leaderships)):
         was_last = election is not None and _was_in_sync(election, evidence.leaderships)
         name = CauseName.LAST_REPLICA_STANDING if was_last else CauseName.POWER_LOSS
         reason = (
@@ -516,7 +579,7 @@ def _because_of_leader(
         return Cause(CauseName.HIGH_WATERMARK, "likely", reason, lost.citations)
     if election is not None and election.unclean:
         reason, confidence = _was_not_in_sync(election)
-        return Cause(CauseName.UNCLEAN_ELECTION, confidence, reason, (election.citation,))
+        return Cause(CauseName.UNCLEAN_ELECTION, confidence, reason, (election.citation, *election.recovering))
     reason = f"broker {lost.broker_id} had truncated its own log to {lost.to_offset} before it led"
     return Cause(CauseName.UNKNOWN, "possible", reason, lost.citations)
 
@@ -537,7 +600,7 @@ def _is_known_clean(election: Leadership, leaderships: Sequence[Leadership]) -> 
     if election.unclean or isinstance(election.recorded_at, int):
         return not election.unclean
     before = next((state for state in reversed(leaderships) if state.leader_epoch < election.leader_epoch), None)
-    if before is None or before.leader_epoch != election.leader_epoch - 1:
+    if before is None or before.leader_epoch != election.leader_epoch - 1 or not election.is_next(before):
         return False
     return isinstance(before.isr, frozenset) and election.leader in before.isr
 

@@ -1,6 +1,6 @@
 """Every copy of a partition's log that any input holds: as it is now, as it was in earlier snapshots, and what renamed files still keep."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from kforensics.damage import Absent
@@ -52,8 +52,18 @@ class LogCopies:
     """The copies of one incarnation of a partition, and those of others that had its name."""
 
     copies: tuple[LogCopy, ...]
-    other_topics: tuple[Replica, ...]
+    others: tuple[LogCopy, ...]
+    """The logs of other topics that had the name, by their ids."""
     topic_id: str | Absent
+    unread: tuple[LogCopy, ...] = ()
+    """Copies that could not be read, or whose log is not here: what they hold, and where they end, is unknown."""
+    deleted: tuple[LoadedLog, ...] = ()
+    """Directories without a topic id that wait for their deletion: of this topic, or of an earlier one of the name."""
+
+    @property
+    def other_topics(self) -> tuple[Replica, ...]:
+        """The directories of other topics that had the name."""
+        return tuple(copy.view.replica for copy in self.others)
 
     @property
     def live(self) -> tuple[LogCopy, ...]:
@@ -77,21 +87,30 @@ def copies_of(
     everything = [*((final_rank, replica) for replica in final), *before]
     current = _current_id(final, topic_id)
     copies: list[LogCopy] = []
-    others: list[Replica] = []
+    unread: list[LogCopy] = []
+    others: list[LogCopy] = []
     for rank, replica in everything:
         is_final = rank == final_rank
         if _is_of_other_topic(replica, current):
-            others.append(replica)
+            others.append(LogCopy(view=load_log(replica), rank=rank, is_final=is_final))
             continue
         if replica.state != "deleted" or not isinstance(replica.topic_id, Absent):
-            copies.append(LogCopy(view=load_log(replica), rank=rank, is_final=is_final))
+            known = copies if replica.is_log_known else unread
+            known.append(LogCopy(view=load_log(replica), rank=rank, is_final=is_final))
         if replica.deleted_segments:
             # The checkpointed high watermark is of the log as it is now and says nothing of what was discarded before.
             remnant = replace(
                 replica, segments=replica.deleted_segments, deleted_segments=(), high_watermark=Absent.NOT_APPLICABLE
             )
             copies.append(LogCopy(view=load_log(remnant), rank=rank, is_final=is_final, is_remnant=True))
-    return LogCopies(copies=tuple(copies), other_topics=tuple(others), topic_id=current)
+    deleted = [one for _, one in everything if one.state == "deleted" and isinstance(one.topic_id, Absent)]
+    return LogCopies(
+        copies=tuple(copies),
+        others=tuple(others),
+        topic_id=current,
+        unread=tuple(unread),
+        deleted=tuple(map(load_log, deleted)),
+    )
 
 
 def _current_id(final: Sequence[Replica], known: str | Absent) -> str | Absent:
@@ -152,7 +171,11 @@ def _is_truncated_later(copy: LogCopy, line: LoggedTruncation) -> bool:
 
 
 def final_leader(
-    copies: Sequence[LogCopy], leaderships: Sequence[Leadership], *, wanted: int | None = None
+    copies: Sequence[LogCopy],
+    leaderships: Sequence[Leadership],
+    *,
+    wanted: int | None = None,
+    unread: Collection[int | Absent] = (),
 ) -> LogCopy | None:
     """Return the log that decides what is lost: of the last leader on record, else, where it is not in use here, of the strongest.
 
@@ -162,6 +185,7 @@ def final_leader(
         copies: the final ones of the partition, in use, one a broker.
         leaderships: the recorded states of the partition, the oldest first.
         wanted: the broker that the caller names; ignored where it holds no copy here.
+        unread: brokers that hold one whose log is not known: it decides where such a broker led last, or may have.
     """
     by_broker = {copy.broker_id: copy for copy in copies}
     if wanted in by_broker:
@@ -169,6 +193,8 @@ def final_leader(
     last = next((state.leader for state in reversed(leaderships) if isinstance(state.leader, int)), Absent.UNKNOWN)
     if last in by_broker:
         return by_broker[last]
+    if unread:
+        return None
     choice = choose_leader([copy.view for copy in copies], wanted=None, leaderships=())
     return next((copy for copy in copies if choice is not None and copy.view is choice.view), None)
 
@@ -272,7 +298,12 @@ def is_recreated(copy: LoadedLog, leader: LoadedLog, parted_at: int | None, *, s
 
 
 def of_one_incarnation(
-    copies: Iterable[LogCopy], leader: LogCopy, agreement: Agreement, *, created_ms: int | Absent
+    copies: Iterable[LogCopy],
+    leader: LogCopy,
+    agreement: Agreement,
+    *,
+    created_ms: int | Absent,
+    deleted: Sequence[LoadedLog] = (),
 ) -> tuple[LogCopy, ...]:
     """Return the copies of the leader's topic rather than of an earlier one of that name.
 
@@ -281,11 +312,38 @@ def of_one_incarnation(
         leader: the log of the final leader.
         agreement: compares copies.
         created_ms: when the partition was created, where a log line says it; what was last written before is of another topic.
+        deleted: directories that wait for their deletion.
     """
-    return tuple(copy for copy in copies if copy is leader or not _is_of_earlier(copy, leader, agreement, created_ms))
+    return tuple(
+        copy
+        for copy in copies
+        if copy is leader
+        or not (
+            _is_of_earlier(copy, leader, agreement, created_ms)
+            or (isinstance(created_ms, int) and was_set_aside(copy, leader, deleted, agreement))
+        )
+    )
+
+
+def was_set_aside(earlier: LogCopy, now: LogCopy, deleted: Iterable[LoadedLog], agreement: Agreement) -> bool:
+    """Return whether a log was put aside whole, in a directory of its broker that waits for its deletion, and the log of now shares nothing with it: no truncation.
+
+    Args:
+        earlier: the log in question.
+        now: the one of the same name since.
+        deleted: directories that wait for their deletion.
+        agreement: compares them.
+    """
+    own = [one for one in deleted if one.replica.broker_id == earlier.broker_id]
+    if not any(agreement.until(earlier.view, one) >= earlier.view.log_end_offset for one in own):
+        return False
+    return agreement.shares_nothing(earlier.view, now.view) or common_range(earlier.view, now.view) is None
 
 
 def _is_of_earlier(copy: LogCopy, leader: LogCopy, agreement: Agreement, created_ms: int | Absent) -> bool:
+    its, own = copy.view.replica.topic_id, leader.view.replica.topic_id
+    if not isinstance(its, Absent) and its == own:
+        return False
     taken = copy.taken_ms
     is_older = isinstance(created_ms, int) and isinstance(taken, int) and taken + FILE_TIME_SLACK_MS < created_ms
     parted = agreement.parted_at(copy.view, leader.view)

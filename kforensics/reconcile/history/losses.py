@@ -12,6 +12,7 @@ keeps what the evidence says of the records themselves. Records of a transaction
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -358,8 +359,8 @@ def _judge(batch: LostBatch, verdicts: _Verdicts, held: _Held, log_start: int) -
     ]
     ends = {run.offsets.last + 1 for run in runs}
     edges = sorted({begin, *(run.offsets.first for run in runs), *ends})
-    starts = [edge for edge in edges if begin <= edge <= batch.last_offset]
-    for start, following in zip(starts, [*starts[1:], batch.last_offset + 1], strict=True):
+    starts = [edge for edge in edges if begin <= edge <= batch.last_offset]  # none of a batch below the log start
+    for start, following in pairwise([*starts, batch.last_offset + 1]):
         over = [run for run in runs if run.offsets.first <= start <= run.offsets.last]
         chosen = min(over, key=lambda run: _STRENGTH[run.certainty])
         for first, last, is_held in held.split(start, following - 1):

@@ -48,13 +48,14 @@ def recompute(
         leader_rules: of the leader's.
 
     Returns:
-        None where no snapshot shows the log before, or none the leader's; and where the one before lacks its leader epochs and the answer is another with and without them.
+        None where the broker led itself, for no leader truncates its log; where no snapshot shows the log before, or none the leader's; and where the one before lacks its leader epochs and the answer is another with and without them.
     """
     follower = truncation.before
     if (
         follower is None
         or follower not in copies
         or truncation.rule == "recovery"
+        or truncation.leader == truncation.broker_id
         or follower.view.log_end_offset != truncation.from_offset
     ):
         return None

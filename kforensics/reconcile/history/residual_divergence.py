@@ -45,7 +45,7 @@ def residuals(
     found = []
     for copy in now:
         parted = None if copy is leader else agreement.parted_at(copy.view, leader.view)
-        if parted is None:
+        if parted is None or any(one.view.is_left_out(parted) for one in (copy, leader)):
             continue
         protocol = protocol_of(copy)
         outcome = follower_outcome(copy.view, leader.view, protocol=protocol, new_epoch=epoch)

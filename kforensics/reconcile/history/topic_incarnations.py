@@ -24,6 +24,8 @@ class Incarnation:
 
     created_ms: int | Absent = Absent.UNKNOWN
     """The time since which it exists; what was written before is of another topic."""
+    is_after_deletion: bool = False
+    """Whether lines report that a topic of the name was deleted before."""
     stale_ends: Mapping[int, int] = field(default_factory=dict)
     """The end of the log of an earlier topic that a broker still had when it came back, by broker."""
     begun_on: frozenset[int] = frozenset()
@@ -56,6 +58,7 @@ def incarnations(events: Sequence[LoggedEvent]) -> dict[TopicPartition, Incarnat
     return {
         partition: Incarnation(
             created_ms=time_ms,
+            is_after_deletion=partition.topic in deleted,
             stale_ends=stale.get(partition, {}),
             begun_on=frozenset(begun.get(partition, ())),
         )

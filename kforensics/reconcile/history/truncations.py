@@ -8,7 +8,7 @@ from kforensics.damage import Absent
 from kforensics.evidence.model import CheckpointValue, Citation
 from kforensics.protocol.epochs import epoch_at
 from kforensics.reconcile.committed.proofs import FILE_TIME_SLACK_MS
-from kforensics.reconcile.history.log_copies import Agreement, LogCopy
+from kforensics.reconcile.history.log_copies import Agreement, LogCopy, was_set_aside
 from kforensics.reconcile.history.replacements import Replacement, replacement_at
 from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.observed.logged_truncations import LoggedTruncation
@@ -52,6 +52,7 @@ def find_truncations(
     agreement: Agreement,
     *,
     others: Sequence[LogCopy] = (),
+    deleted: Sequence[LoadedLog] = (),
 ) -> tuple[ObservedTruncation, ...]:
     """Return every truncation of the partition's replicas that had an effect, by time.
 
@@ -61,21 +62,30 @@ def find_truncations(
         copies: logs of any time.
         others: logs of earlier topics of the name, which a truncation may have met too.
         agreement: compares copies.
+        deleted: directories that wait for their deletion.
     """
     truncations = []
     everything = (*copies, *others)
     latest: dict[int | Absent, int] = {}
+    rounds: dict[int | Absent, ObservedTruncation] = {}
     for line in logged:
         # What was written before the last truncation of the same replica says nothing of this one.
-        truncation = _of_line(line, everything, latest.get(line.broker_id, Absent.NOT_APPLICABLE), agreement)
+        previous_ms = latest.get(line.broker_id, Absent.NOT_APPLICABLE)
+        if line.broker_id in rounds and _is_next_round(line, previous_ms):
+            truncation = _of_round(line, rounds[line.broker_id])
+        else:
+            truncation = _of_line(line, everything, previous_ms, agreement)
         if truncation is not None:
             truncations.append(truncation)
+            rounds[line.broker_id] = truncation
         if line.has_effect is not False and isinstance(line.time_ms, int):
             latest[line.broker_id] = line.time_ms
     for broker in sorted({c.broker_id for c in copies if isinstance(c.broker_id, int)}):
         history = _history(copies, broker)
         lines = [line for line in logged if line.broker_id == broker]
         for earlier, later in pairwise(history):
+            if was_set_aside(earlier, later, deleted, agreement):
+                continue
             found = _between(partition, earlier, later, agreement)
             if found is not None and not _is_logged(found, earlier, later, lines, agreement):
                 truncations.append(found)
@@ -138,11 +148,17 @@ def _of_line(
     if log_end <= line.to_offset:
         # Also where the whole log gave way to the leader's start: what the follower held, the leader had let go.
         return None
+    return _observed(line, log_end, before, citations)
+
+
+def _observed(
+    line: LoggedTruncation, from_offset: int, before: LogCopy | None, citations: tuple[Citation, ...]
+) -> ObservedTruncation:
     return ObservedTruncation(
         broker_id=line.broker_id,
         topic_partition=line.topic_partition,
         time_ms=line.time_ms,
-        from_offset=log_end,
+        from_offset=from_offset,
         to_offset=line.to_offset,
         rule=line.rule,
         leader=line.leader,
@@ -155,6 +171,24 @@ def _of_line(
         high_watermark=line.started_with,
         citations=citations,
     )
+
+
+def _is_next_round(line: LoggedTruncation, previous_ms: int | Absent) -> bool:
+    """Whether a truncation follows another one of the replica so soon that no file time shows a copy in between."""
+    if not isinstance(line.time_ms, int) or not isinstance(previous_ms, int):
+        return False
+    return 0 <= line.time_ms - previous_ms <= FILE_TIME_SLACK_MS
+
+
+def _of_round(line: LoggedTruncation, previous: ObservedTruncation) -> ObservedTruncation | None:
+    """Return a further round of a truncation: it takes off what the one before had left, which the copy from before that shows."""
+    if line.has_effect is False or not isinstance(line.from_offset, int) or line.from_offset <= line.to_offset:
+        return None
+    before = previous.before
+    if before is not None and (line.from_offset > previous.to_offset or before.view.log_end_offset < line.from_offset):
+        # Records that were fetched between the rounds are in no copy.
+        before = None
+    return _observed(line, line.from_offset, before, line.citations)
 
 
 def _last_before(

@@ -244,8 +244,12 @@ def missing_evidence(
     brokers = {one.broker_id for one in inputs if isinstance(one.broker_id, int) and one.kind in {"broker", "combined"}}
     without = sorted(str(broker) for broker in brokers - with_logs)
     if log_files and without:
+        nameless = sum(isinstance(file.node_id, Absent) for file in log_files)
+        named = f"{form(len(without), 'broker')} {listed(without, most=MOST_NAMED)}"
         missing.append(
-            f"The log files of {form(len(without), 'broker')} {listed(without, most=MOST_NAMED)} are not among the inputs."
+            f"No log file says that it is of {named}; {counted(nameless, 'log file')} {form(nameless, 'names', 'name')} no broker."
+            if nameless
+            else f"The log files of {named} are not among the inputs."
         )
     used = [clock for file, clock in zip(log_files, clocks, strict=True) if isinstance(file.first_time_ms, int)]
     if any(clock.source == "assumed" for clock in used):

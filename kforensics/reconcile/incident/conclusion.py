@@ -37,7 +37,7 @@ CAUSE_WORDS = {
     CauseName.DAMAGE: "damage inside of a log, behind which nothing could be read or start-up recovery kept nothing",
     CauseName.RECOVERY: "start-up recovery",
     CauseName.RECREATED_TOPIC: "a topic that was created again under the same name",
-    CauseName.DISK_REPLACED: "a broker that led again with another disk",
+    CauseName.DISK_REPLACED: "a broker that led again with another or an emptied disk",
     CauseName.DISK_RESTORED: "a disk that was put back to an earlier state",
     CauseName.UNKNOWN: "a cause that the evidence does not show",
 }
@@ -173,10 +173,24 @@ def _loss_sentence(
         return (
             f"{what} {that} {are(losses)} in no log in use of {_partitions(losses)} that is given: {causes_of(losses)}."
         )
+    if are_set_aside(losses):
+        return f"{what} of {_partitions(losses)} {that} {are(losses)} {SET_ASIDE}: {causes_of(losses)}."
     least = (
         "At least " if is_certain and any(by_partition[one.topic_partition].counts_at_least for one in losses) else ""
     )
     return f"{least}{what} {that} {are(losses)} lost from {_partitions(losses)}: {causes_of(losses)}."
+
+
+SET_ASIDE = "in -stray directories only, which no broker serves"
+
+
+def are_set_aside(losses: Sequence[LossEntry]) -> bool:
+    """Return whether all of some losses lie in stray directories, from which they can be taken.
+
+    Args:
+        losses: of any partitions.
+    """
+    return all(any(holder.is_stray for holder in loss.held_by) for loss in losses)
 
 
 def missing_replicas_of(

@@ -7,13 +7,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.reconcile.observed.leadership import Election, GapKind, LeadershipAccount, Risk
-from kforensics.units import OffsetRange, TopicPartition
+from kforensics.units import REMOTE_LOG_TOPIC, OffsetRange, TopicPartition
 
 if TYPE_CHECKING:
     from kforensics.reconcile.history.log_copies import LogCopy
 
 WRITTEN_WITHIN_MS = 60_000
 """A broker writes a record within this time of the record's own timestamp; a file whose time is later has that of its copying."""
+
+
+NO_META = "the meta.properties of the directory of which it is not known whose it is"
+"""The input that says whose directory it is."""
 
 
 class DoubtKind(StrEnum):
@@ -31,6 +35,7 @@ class DoubtKind(StrEnum):
     UNREADABLE = "unreadable"
     ORDER = "order"
     LOGGED_END = "logged-end"
+    REMOTE = "remote"
 
 
 class Doubt(NamedTuple):
@@ -93,6 +98,8 @@ class Moments:
     """An earlier rank, a later one and a node that had written nothing to any log in between."""
     since_ms: int | None = None
     """The time from which on the user asks; None where he asks for all that the inputs show."""
+    remote_copies: Mapping[tuple[str, int], tuple[OffsetRange, ...]] = field(default_factory=dict)
+    """The offsets that are in remote storage by finished copies on record, by topic id and partition."""
     is_stopped: bool = False
     """The user says that no broker ran when the directories as they are now were copied."""
 
@@ -138,6 +145,7 @@ def doubts_of(
     needed_in_sync: int | Absent = Absent.UNKNOWN,
     whole_returns: Sequence[WholeReturn] = (),
     with_earlier_topic: Collection[int | Absent] = (),
+    unread: "Sequence[LogCopy]" = (),
 ) -> Doubts:
     """Return everything that keeps the partition from being proven whole.
 
@@ -150,17 +158,21 @@ def doubts_of(
         needed_in_sync: how many replicas had to be in sync before anything was committed.
         whole_returns: followers that truncated nothing when they came back.
         with_earlier_topic: brokers that hold a directory of an earlier topic of the name instead, so their disks are where they were.
+        unread: copies whose log is not known.
     """
+    now_unread = {copy.broker_id for copy in unread if copy.is_final}
     elections = tuple(_of_elections(account, copies, moments, whole_returns, needed_in_sync))
     return Doubts(
         open=tuple(
             dict.fromkeys(
                 (
-                    *_of_leader(account, leader, is_known=is_leader_known),
+                    *_of_unread(unread),
+                    *(() if now_unread and leader is None else _of_leader(account, leader, is_known=is_leader_known)),
                     *_of_account(account, moments.since_ms),
-                    *_of_replicas(account, copies, moments, with_earlier_topic),
+                    *_of_replicas(account, copies, moments, {*with_earlier_topic, *now_unread}),
                     *(one.doubt for one in elections if not one.witnesses),
                     *_of_damage(leader, copies),
+                    *_of_remote(leader, copies, moments),
                 )
             )
         ),
@@ -195,13 +207,26 @@ def _of_leader(account: LeadershipAccount, leader: "LogCopy | None", *, is_known
     if is_known:
         return
     last = account.last_leader
-    if isinstance(last, int) and last != leader.broker_id:
+    if isinstance(last, int) and isinstance(leader.broker_id, Absent):
+        settled = NO_META
+    elif isinstance(last, int) and last != leader.broker_id:
         settled = f"the directory of broker {last}"
     else:
         settled = next(
             (gap.settled_by for gap in account.gaps), "the metadata log, or state-change.log and controller.log"
         )
     yield Doubt(DoubtKind.LEADER, "which replica leads", settled)
+
+
+def _of_unread(unread: "Sequence[LogCopy]") -> Iterator[Doubt]:
+    for copy in unread:
+        replica = copy.view.replica
+        holds, ends = ("holds", "ends") if copy.is_final else ("held", "ended")
+        yield Doubt(
+            DoubtKind.UNREADABLE,
+            f"what the log of {replica.owner} {holds}, and where it {ends}: it {replica.lack}",
+            f"a complete and readable copy of the directory of {replica.owner}",
+        )
 
 
 def _of_account(account: LeadershipAccount, since_ms: int | None) -> Iterator[Doubt]:
@@ -247,6 +272,9 @@ def _of_replicas(
                 f"where the replica of broker {broker} is, whose directories are there and hold none",
                 f"an earlier copy of the disks of broker {broker}",
             )
+        elif any(isinstance(one, Absent) for one in held):
+            words = f"whether the directory without meta.properties is that of broker {broker}, a replica"
+            yield Doubt(DoubtKind.REPLICA, words, NO_META)
         else:
             yield Doubt(
                 DoubtKind.REPLICA, f"what broker {broker}, a replica, holds", f"the directory of broker {broker}"
@@ -527,5 +555,28 @@ def _of_damage(leader: "LogCopy | None", copies: "Sequence[LogCopy]") -> Iterato
             yield Doubt(
                 DoubtKind.DAMAGE,
                 f"what {lost.words} of {copy.view.replica.owner} held, which {lost.are} unaccounted for by its own files",
-                "the files that were taken away, or an earlier copy of its log directory",
+                "the files that were removed or left out of the copy, or an earlier copy of its log directory",
             )
+
+
+def _of_remote(leader: "LogCopy | None", copies: "Sequence[LogCopy]", moments: Moments) -> Iterator[Doubt]:
+    """Yield the offsets of the leader's log that are on no local disk, and of which no finished copy in remote storage is on record."""
+    if leader is None or leader.view.log_start_offset >= leader.view.content_start_offset:
+        return
+    replica = leader.view.replica
+    held = [
+        OffsetRange(copy.view.content_start_offset, copy.view.log_end_offset - 1)
+        for copy in copies
+        if copy.is_final and not copy.is_remnant and copy.view.log_end_offset > copy.view.content_start_offset
+    ]
+    if isinstance(replica.topic_id, str):
+        held += moments.remote_copies.get((replica.topic_id, replica.topic_partition.partition), ())
+    below = OffsetRange(leader.view.log_start_offset, leader.view.content_start_offset - 1)
+    for offsets in below.without(held):
+        yield Doubt(
+            DoubtKind.REMOTE,
+            f"whether remote storage holds offsets {offsets.first} to {offsets.last}, which are on no disk and of which no finished copy is on record",
+            f"the partitions of {REMOTE_LOG_TOPIC} with the copies of its segments",
+            offsets=offsets,
+        )
+        return

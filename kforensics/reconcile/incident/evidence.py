@@ -39,6 +39,8 @@ class IncidentEvidence:
     """Requests of clients to delete records of the partition, by log lines."""
     is_deletion_logged: bool = False
     """Whether a log line says that the topic was deleted."""
+    has_zookeeper: bool = False
+    """Whether its brokers run with ZooKeeper: they put a directory aside for its removal on request alone."""
     wanted_leader: int | None = None
     """The broker that is taken as the final leader, where it holds the partition."""
     is_order_in_doubt: bool = False

@@ -4,10 +4,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from kforensics.damage import Absent
+from kforensics.evidence.model import CheckpointValue
+from kforensics.protocol.outcome import TruncationRule
 from kforensics.reconcile.committed.judge import CommittedCounts, CommittedRun, count_runs
 from kforensics.reconcile.history.causes import CauseEvidence, CauseName, cause_of, election_behind
 from kforensics.reconcile.history.log_copies import LogCopy
-from kforensics.reconcile.history.recomputation import recompute
+from kforensics.reconcile.history.recomputation import Recomputation, recompute
 from kforensics.reconcile.history.truncations import ObservedTruncation, replacement_of
 from kforensics.reconcile.incident.logs_over_time import LogsOverTime
 from kforensics.reconcile.incident.model import ExplainedTruncation
@@ -44,6 +46,7 @@ def explained_truncation(
         none_committed=none_committed,
         some_committed=counts.certain > 0,
         is_by_protocol=again is not None and again.agrees(truncation),
+        is_out_of_range=_is_out_of_range(truncation, again),
     )
     is_by_recovery = truncation.is_inside or (
         cause.name in {CauseName.POWER_LOSS, CauseName.RECOVERY} and truncation.rule != "epoch"
@@ -68,6 +71,30 @@ def explained_truncation(
         committed=counts if known.is_leader_known and not known.evidence.is_order_in_doubt else counts.on_a_guess,
         citations=tuple(dict.fromkeys((*truncation.citations, *cause.citations))),
     )
+
+
+def _is_out_of_range(truncation: ObservedTruncation, again: Recomputation | None) -> bool:
+    """Whether a follower truncated to its leader's end: by its line, by the rules, or since it went below the high watermark with which it took up its role."""
+    if truncation.rule != "unknown":
+        return truncation.rule == "leader-end"
+    started_with = truncation.high_watermark
+    if isinstance(started_with, CheckpointValue):
+        return truncation.to_offset < started_with.value
+    return (
+        again is not None
+        and again.outcome.rule is TruncationRule.OUT_OF_RANGE_ABOVE
+        and again.expected_offset == truncation.to_offset
+    )
+
+
+def was_truncated(one: ExplainedTruncation) -> bool:
+    """Return whether a broker truncated its log: not where it lost the log with its disk, or an end of it, and led on with what was left.
+
+    Args:
+        one: by a line, or by what earlier copies show.
+    """
+    is_of_disk = one.cause.name in {CauseName.DISK_REPLACED, CauseName.DISK_RESTORED}
+    return one.is_logged or not is_of_disk or one.leader != one.broker_id
 
 
 def _runs_of(known: LogsOverTime, truncation: ObservedTruncation) -> tuple[CommittedRun, ...]:

@@ -6,6 +6,7 @@ from kforensics.damage import Absent
 from kforensics.reconcile.committed.proofs import FILE_TIME_SLACK_MS
 from kforensics.reconcile.history.log_copies import LogCopy
 from kforensics.reconcile.history.logged_losses import unrecorded_time
+from kforensics.reconcile.history.losses import is_in_use
 from kforensics.reconcile.history.truncations import ObservedTruncation
 from kforensics.reconcile.observed.broker_versions import BrokerVersions
 from kforensics.reconcile.observed.facts import ClusterFacts
@@ -46,19 +47,25 @@ def outside_metadata(
             return
 
 
-def before_its_term(account: LeadershipAccount, leader: LogCopy | None, versions: BrokerVersions) -> Iterator[Gap]:
+def before_its_term(
+    account: LeadershipAccount, leader: LogCopy | None, versions: BrokerVersions, copies: Iterable[LogCopy]
+) -> Iterator[Gap]:
     """Yield a gap where the leader's directory was copied before it led: from its election on it would hold the epoch.
 
     Args:
         account: who led, by the evidence.
         leader: the log that is taken for the leader's.
         versions: of the brokers.
+        copies: logs of any time.
     """
     broker = account.last_leader
     if leader is None or not isinstance(broker, int) or leader.broker_id != broker:
         return
-    if leader.view.replica.clean_shutdown:
-        # A broker that is stopping can be elected and stop before it takes up its role.
+    end = leader.view.log_end_offset
+    if leader.view.replica.clean_shutdown and not any(
+        is_in_use(one) and one.view.log_end_offset > end for one in copies
+    ):
+        # A broker that is stopping can be elected and stop before it takes up its role. Where another holds more, its directory may be of another moment.
         return
     if account.source != "metadata-log" and not versions.keeps_epoch_of_election(broker):
         return

@@ -1,7 +1,6 @@
 """The entries of the ledger: each loss with its cause and the replicas that still hold it, and what only log lines say was truncated."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation
@@ -35,11 +34,6 @@ def ledger_entry(
         leader: the final leader's log.
     """
     cause, confidence, citations = _cause_of(loss, truncations, causes, leader)
-    if partition.topic in METADATA_TOPICS and loss.was_committed == "possible":
-        # Members of the quorum refuse to truncate below their high watermark (KAFKA-12460).
-        loss = replace(
-            loss, committed="no", was_committed="no", reason="the quorum truncates only what it has not committed"
-        )
     return LossEntry(
         topic_partition=partition,
         offsets=loss.offsets,

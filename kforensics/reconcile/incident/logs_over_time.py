@@ -21,16 +21,18 @@ from kforensics.reconcile.history.log_copies import (
     taken_before_their_lines,
 )
 from kforensics.reconcile.history.logged_losses import is_by_epoch, uncommitted_from
+from kforensics.reconcile.history.losses import is_in_use
 from kforensics.reconcile.history.truncations import ObservedTruncation, find_truncations
 from kforensics.reconcile.incident.evidence import IncidentEvidence
 from kforensics.reconcile.incident.gaps import before_its_term, outside_metadata, recorded_epochs
 from kforensics.reconcile.incident.logged_high_watermarks import logged_high_watermarks, with_trusted_high_watermarks
 from kforensics.reconcile.incident.model import LeaderBasis
 from kforensics.reconcile.logs.agreement import common_range
+from kforensics.reconcile.logs.loaded_log import LoadedLog, load_log
 from kforensics.reconcile.observed.facts import Leadership, LoggedEnd
 from kforensics.reconcile.observed.leadership import LeadershipAccount, account_of
 from kforensics.reconcile.replicas.leader import ProtocolChoice, choose_protocol
-from kforensics.units import TopicPartition
+from kforensics.units import METADATA_TOPICS, TopicPartition
 
 
 @dataclass(eq=False)
@@ -60,18 +62,29 @@ class LogsOverTime:
         timed = judge_times(found.copies, evidence.last_logged_ms)
         found = replace(found, copies=taken_before_their_lines(timed, evidence.logged))
         self.agreement = Agreement(self.reader, [copy.view for copy in found.copies])
-        self.other_topics = found.other_topics
         self.leaderships = evidence.facts.leaderships(partition, found.topic_id)
         self.elected_before = self._elected_before(found.topic_id)
-        self.leader = final_leader(found.live, self.leaderships, wanted=evidence.wanted_leader)
+        self.unread = found.unread
+        unread = {copy.broker_id for copy in found.unread if is_in_use(copy)}
+        self.leader = final_leader(found.live, self.leaderships, wanted=evidence.wanted_leader, unread=unread)
+        self.newest_topic_id = topic_id
         self.copies: tuple[LogCopy, ...] = found.copies
         self.others: tuple[LogCopy, ...] = ()
         if self.leader is not None:
             self.copies = of_one_incarnation(
-                found.copies, self.leader, self.agreement, created_ms=evidence.incarnation.created_ms
+                found.copies,
+                self.leader,
+                self.agreement,
+                created_ms=evidence.incarnation.created_ms,
+                deleted=found.deleted,
             )
             self.others = tuple(copy for copy in found.copies if copy not in self.copies)
-        observed = find_truncations(partition, evidence.logged, self.copies, self.agreement, others=self.others)
+        self.other_topics = found.other_topics
+        self.earlier = (*found.others, *self.others)
+        self.unrequested = tuple(copy for copy in self.earlier if not self._was_requested(copy))
+        observed = find_truncations(
+            partition, evidence.logged, self.copies, self.agreement, others=self.others, deleted=found.deleted
+        )
         self.deleted = DeletedRecords(evidence.deletions, self.leaderships, observed)
         self.ordinary = _ordinary_truncations(observed, self.leaderships)
         self.doubted = doubted_high_watermarks(evidence.logged, evidence.versions, self.ordinary)
@@ -79,7 +92,7 @@ class LogsOverTime:
         self.weakened = self._weakened()
         self.judge = self._judge()
         account = self._account(found.topic_id)
-        before_term = tuple(before_its_term(account, self.leader, evidence.versions))
+        before_term = tuple(before_its_term(account, self.leader, evidence.versions, self.copies))
         outside = outside_metadata(partition, account, self.observed, evidence.facts)
         self.account = replace(account, gaps=(*account.gaps, *outside, *before_term))
         self.is_leader_known = (
@@ -94,7 +107,8 @@ class LogsOverTime:
         self.leader_basis = self._leader_basis(is_before_its_term=bool(before_term))
         held = {copy.broker_id for copy in self.copies if copy.is_final and not copy.is_remnant}
         here = evidence.moments.brokers - evidence.moments.without_directory.get(partition, frozenset())
-        self.missing_replicas = tuple(sorted(self.account.replicas - held - here))
+        unknown = {copy.broker_id for copy in self.unread if copy.is_final and isinstance(copy.broker_id, int)}
+        self.missing_replicas = tuple(sorted((self.account.replicas - held - here) | unknown))
 
     def _judge(self) -> CommitJudge | None:
         # The newest last: of a broker's logs the judge takes the last one for what it led with.
@@ -110,6 +124,7 @@ class LogsOverTime:
             weakened=self.weakened,
             logged=logged_high_watermarks(self.observed, self.copies),
             moments=self._earlier_moments(),
+            is_quorum=self.partition.topic in METADATA_TOPICS,
             written_ms={id(copy.view): copy.taken_ms for copy in self.copies if isinstance(copy.taken_ms, int)},
         )
 
@@ -238,15 +253,61 @@ class LogsOverTime:
         return bound is not None and bound.offset <= truncation.to_offset
 
     def is_deleted(self) -> bool:
-        """Return whether the topic was deleted: only directories that wait for their removal are left, and the metadata does not know it any more."""
+        """Return whether a record or line says that the topic was deleted, of which only directories that wait for their removal, or are set aside, are left."""
         now = [copy for copy in self.copies if copy.is_final and not copy.is_remnant]
         facts = self.evidence.facts
         if any(copy.view.replica.state in {"live", "future"} for copy in now) or not (now or self.account.states):
             return False
         if facts.has_metadata_log():
-            return facts.is_newest_metadata() and isinstance(facts.topic_id(self.partition.topic), Absent)
+            is_on_record = (
+                all(map(self._is_removal_on_record, now))
+                if now
+                else facts.is_deleted(self.partition.topic, Absent.UNKNOWN)
+            )
+            return facts.is_newest_metadata() and is_on_record
         # A directory waits for its removal where its replica was moved to another broker, too.
         return self.evidence.is_deletion_logged
+
+    def _is_removal_on_record(self, copy: LogCopy) -> bool:
+        """Return whether the metadata log says that the topic of a directory was deleted; once it was compacted, a directory that waits for its removal says so."""
+        facts = self.evidence.facts
+        if facts.is_deleted(self.partition.topic, copy.view.replica.topic_id):
+            return True
+        is_compacted = facts.has_metadata_log() and not facts.knows_every_deletion()
+        return (
+            is_compacted and copy.view.replica.state == "deleted" and copy.view.replica.topic_id != self.newest_topic_id
+        )
+
+    def _was_requested(self, copy: LogCopy) -> bool:
+        """Return whether it is on record that the topic of another log of the name was deleted: else its disk may have been emptied, or its cluster formatted."""
+        evidence = self.evidence
+        if self._is_removal_on_record(copy):
+            return True
+        if evidence.incarnation.is_after_deletion or evidence.is_deletion_logged:
+            return True
+        # KRaft brokers up to 3.6 put strays aside in the same way.
+        return evidence.has_zookeeper and any(
+            self._begin_alike(load_log(replica), copy.view)
+            for replica in (*self.final, *(one for _, one in self.before))
+            if replica.state == "deleted"
+        )
+
+    def abandoned(self) -> tuple[LogCopy, ...]:
+        """Return the logs in directories that no broker serves: the newest metadata does not name their topic, and no record says that it was deleted."""
+        if self.leader is not None or not self.evidence.facts.is_newest_metadata():
+            return ()
+        return tuple(
+            copy
+            for copy in dict.fromkeys((*self.copies, *self.unrequested))
+            if copy.is_final
+            and copy.view.replica.state in {"stray", "deleted"}
+            and copy.view.replica.topic_id != self.newest_topic_id
+            and not self._was_requested(copy)
+        )
+
+    def _begin_alike(self, one: LoadedLog, other: LoadedLog) -> bool:
+        common = common_range(one, other)
+        return common is not None and self.agreement.until(one, other) > common.first
 
     def is_same_log(self, copy: LogCopy) -> bool:
         """Whether the copy is shown to be of the log that the leader holds now: it begins with the same records, or its topic has the same id.
@@ -258,10 +319,7 @@ class LogsOverTime:
             return False
         its, own = copy.view.replica.topic_id, self.leader.view.replica.topic_id
         is_same_topic = not isinstance(its, Absent) and its == own
-        common = common_range(copy.view, self.leader.view)
-        return is_same_topic or (
-            common is not None and self.agreement.until(copy.view, self.leader.view) > common.first
-        )
+        return is_same_topic or self._begin_alike(copy.view, self.leader.view)
 
     def is_every_node_given(self) -> bool:
         """Whether every node of the earlier snapshots, and every replica, is among the inputs as it is now: else the newest commit may be on one that is not."""
@@ -271,8 +329,12 @@ class LogsOverTime:
         )
 
     def replicas_of_other_topics(self) -> list[Replica]:
-        """Return the directories that ids, lines or their content show to be of an earlier topic of the name."""
-        return [*self.other_topics, *(copy.view.replica for copy in self.others if not copy.is_remnant)]
+        """Return the directories of earlier topics of the name, by their ids or by a deletion on record."""
+        return [*self.other_topics, *_directories(copy for copy in self.others if copy not in self.unrequested)]
+
+    def replicas_of_deleted_topics(self) -> list[Replica]:
+        """Return the directories of earlier topics of the name whose deletion is on record."""
+        return _directories(copy for copy in self.earlier if copy not in self.unrequested)
 
     def protocol_behind(self, truncation: ObservedTruncation) -> ProtocolName:
         """Return the protocol by which the broker of a truncation truncates.
@@ -301,6 +363,10 @@ class LogsOverTime:
             is_kraft=self.evidence.facts.has_metadata_log(),
             hint=self.evidence.protocol_hints.get(broker),
         )
+
+
+def _directories(copies: Iterable[LogCopy]) -> list[Replica]:
+    return [copy.view.replica for copy in copies if not copy.is_remnant]
 
 
 def _ordinary_truncations(observed: Iterable[ObservedTruncation], leaderships: Sequence[Leadership]) -> frozenset[int]:

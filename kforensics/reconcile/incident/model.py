@@ -155,6 +155,8 @@ class PartitionIncident:
     """Transactions that hold the last stable offset back, by what the coordinators know, be anything lost or not."""
     other_topics: tuple[Holder, ...]
     """Directories of other topics that had the name."""
+    deleted_topics: tuple[Holder, ...] = ()
+    """Those of topics whose deletion is on record."""
     copies: int
     logs: tuple[LogOutline, ...] = ()
     """Every copy of the log, the oldest first."""
@@ -173,7 +175,7 @@ class PartitionIncident:
     candidates: tuple[Candidate, ...] = ()
     """Those that may lead, where the guess is a tie."""
     missing_replicas: tuple[int, ...] = ()
-    """Brokers that may hold a replica and whose directories are not among the inputs."""
+    """Brokers that may hold a replica and whose directories are not among the inputs, or whose logs are not known."""
     doubts: tuple[Doubt, ...] = ()
     """The doubts that keep the partition from being proven whole."""
     dispelled: tuple[Reliance, ...] = ()

@@ -1,7 +1,7 @@
 """Operations that were done on purpose: records deleted by request, replicas moved, topics deleted and created again. None of it is a loss.
 
 Log lines and the metadata log report it; where neither is given, the disks show it: a log start inside of a segment, a replica that is on other brokers than in a
-snapshot before, directories of another topic of the same name.
+snapshot before, a log that a broker with ZooKeeper put aside for its removal while another one of the name began.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -56,7 +56,7 @@ def operations(
             found[key] = one if known is None else replace(known, citations=_joined(known, one))
         if incident.partition not in moved and incident.partition.topic not in recreated:
             found.update({(one.kind, one.topic_partition, one.meaning): one for one in _moved(incident, looked or {})})
-        if incident.other_topics and incident.partition.topic not in recreated:
+        if incident.deleted_topics and incident.partition.topic not in recreated:
             recreated.add(incident.partition.topic)
             one = _recreated_topic(incident)
             found[one.kind, one.topic_partition, one.meaning] = one
@@ -198,5 +198,5 @@ def _recreated_topic(incident: PartitionIncident) -> Operation:
         TopicPartition(topic, WHOLE_TOPIC),
         Absent.UNKNOWN,
         _recreated_sentence(topic),
-        tuple(Citation(input=one.input, path=one.path) for one in incident.other_topics),
+        tuple(Citation(input=one.input, path=one.path) for one in incident.deleted_topics),
     )

@@ -14,7 +14,7 @@ from kforensics.reconcile.history.outline import outline_of
 from kforensics.reconcile.history.past_end import Earlier, PastEnd, high_watermarks_past_end
 from kforensics.reconcile.history.residual_divergence import Residual, residuals
 from kforensics.reconcile.history.torn_transactions import TornTransactions, find_torn_transactions
-from kforensics.reconcile.incident.explained_truncations import explained_truncation
+from kforensics.reconcile.incident.explained_truncations import explained_truncation, was_truncated
 from kforensics.reconcile.incident.groups_at_risk import groups_at_risk
 from kforensics.reconcile.incident.logs_over_time import LogsOverTime
 from kforensics.reconcile.incident.model import ExplainedTruncation, GroupAtRisk, Holder, LossEntry, PartitionIncident
@@ -59,14 +59,15 @@ def explain_partition(known: LogsOverTime) -> PartitionIncident:
         log_start_offset=view.log_start_offset if view is not None else Absent.UNKNOWN,
         log_end_offset=view.log_end_offset if view is not None else Absent.UNKNOWN,
         leaderships=tuple(known.leaderships),
-        truncations=truncations,
+        truncations=tuple(filter(was_truncated, truncations)),
         losses=losses,
         groups=_groups_at_risk(known, losses),
         torn_transactions=find_torn_transactions(known.leader, lost, known.reader)
         if known.leader is not None
         else TornTransactions(),
         other_topics=tuple(_directory(replica) for replica in known.replicas_of_other_topics()),
-        copies=len(known.copies),
+        deleted_topics=tuple(_directory(replica) for replica in known.replicas_of_deleted_topics()),
+        copies=len(known.copies) + sum(bool(one.view.replica.unread_files) for one in known.unread),
         logs=tuple(outline_of(copy) for copy in sorted(known.copies, key=_moment)),
         residuals=differing,
         past_end=_past_end(known, losses),

@@ -37,6 +37,7 @@ def partition_doubts(
         needed_in_sync=known.evidence.facts.needed_in_sync(known.partition.topic),
         whole_returns=known.evidence.whole_returns,
         with_earlier_topic={copy.broker_id for copy in known.others if copy.is_final},
+        unread=known.unread,
     )
     without_copy = [
         observed

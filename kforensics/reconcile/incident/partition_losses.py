@@ -4,25 +4,30 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from kforensics.damage import Absent
-from kforensics.evidence.model import CheckpointValue
-from kforensics.reconcile.history.causes import CauseEvidence
+from kforensics.evidence.model import CheckpointValue, Lineage
+from kforensics.reconcile.history.causes import CauseEvidence, CauseName
+from kforensics.reconcile.history.log_copies import LogCopy
 from kforensics.reconcile.history.losses import Loss, LostBatch, find_losses, is_in_use, lost_batches
 from kforensics.reconcile.incident.ledger import ledger_entry, logged_loss_entries
 from kforensics.reconcile.incident.logs_over_time import LogsOverTime
 from kforensics.reconcile.incident.model import Candidate, ExplainedTruncation, LossEntry
+from kforensics.reconcile.logs.loaded_log import load_log
 from kforensics.reconcile.replicas.leader import choose_leader
 
 
 def batches_lost(known: LogsOverTime) -> tuple[LostBatch, ...]:
-    """Return the batches that some copy holds and the leader's log does not.
+    """Return the batches that some copy holds and the leader's log does not; of a segment of it that may have been left out of the copy nothing is known.
 
     Args:
         known: the logs of the partition.
     """
+    apart = known.abandoned() if known.leader is None else known.unrequested
+    lost = lost_batches(_nothing(apart), apart, known.agreement, known.reader) if apart else ()
     if known.leader is None:
-        return ()
+        return lost
     others = [copy for copy in known.copies if copy is not known.leader]
-    return lost_batches(known.leader, others, known.agreement, known.reader)
+    shown = lost_batches(known.leader, others, known.agreement, known.reader)
+    return (*(batch for batch in shown if not known.leader.view.is_left_out(batch.base_offset)), *lost)
 
 
 def losses_shown(known: LogsOverTime, lost: Sequence[LostBatch]) -> tuple[Loss, ...]:
@@ -32,9 +37,65 @@ def losses_shown(known: LogsOverTime, lost: Sequence[LostBatch]) -> tuple[Loss, 
         known: the logs of the partition.
         lost: batches that the leader's log does not hold.
     """
-    if known.leader is None or known.judge is None:
+    if known.judge is None:
         return ()
-    return find_losses(known.leader, lost, known.judge, known.reader, deleted_below=known.deleted.below)
+    if known.leader is None:
+        abandoned = known.abandoned()
+        found = find_losses(_nothing(abandoned), lost, known.judge, known.reader) if lost else ()
+        return tuple(_as_question(loss, _ABANDONED) for loss in found)
+    found = find_losses(known.leader, lost, known.judge, known.reader, deleted_below=known.deleted.below)
+    return tuple(_of_another_log(known, loss) if _is_of_another_log(known, loss) else loss for loss in found)
+
+
+def _is_of_another_log(known: LogsOverTime, loss: Loss) -> bool:
+    return all(copy in known.unrequested for copy in loss.held_by)
+
+
+def _of_another_log(known: LogsOverTime, loss: Loss) -> Loss:
+    """Return the loss of records whose log the one of now shares nothing with: what proves a commit, or that there was none, speaks of the log of now."""
+    its = loss.held_by[0].view.replica.topic_id
+    now = known.leader.view.replica.topic_id if known.leader is not None else Absent.UNKNOWN
+    if isinstance(its, Absent) or isinstance(now, Absent) or its == now:
+        reason = (
+            "nothing of their log is in that of now: the disks were emptied, or the topic was deleted and created again;"
+            " no topic id, record or line tells which"
+        )
+    else:
+        reason = f"they are of topic id {its}, and the partition is of {now} now: no record or line says that their topic was deleted"
+    return _as_question(loss, reason)
+
+
+_ABANDONED = (
+    "they are in directories that are set aside, of a topic that the newest metadata does not name, and no record says"
+    " that it was deleted"
+)
+
+
+def _nothing(copies: Sequence[LogCopy]) -> LogCopy:
+    """Return a log that holds none of what some logs do, whose place it takes in the comparison with them."""
+    start = min(copy.view.log_start_offset for copy in copies)
+    replica = replace(
+        copies[0].view.replica, segments=(), lineage=Lineage(start, start), checkpoint_epochs=Absent.UNKNOWN
+    )
+    return LogCopy(view=load_log(replica), rank=copies[0].rank, is_final=True)
+
+
+def _as_question(loss: Loss, reason: str) -> Loss:
+    return replace(
+        loss,
+        committed="possible",
+        was_committed="possible",
+        in_use=(),
+        reason=reason,
+        citations=tuple(copy.view.replica.cite() for copy in loss.held_by),
+    )
+
+
+def _without_election(loss: LossEntry) -> LossEntry:
+    """Return the loss without a cause that is an election or truncation: those on record are of the log of now."""
+    if loss.cause is CauseName.DISK_REPLACED:
+        return loss
+    return replace(loss, cause=CauseName.UNKNOWN, confidence="possible")
 
 
 def loss_entries(
@@ -49,10 +110,12 @@ def loss_entries(
         causes: what may have caused them.
     """
     if known.leader is None:
-        return ()
+        entries = (ledger_entry(known.partition, loss, truncations, causes, loss.held_by[0]) for loss in found)
+        return tuple(map(_without_election, entries))
+    shown = [(loss, ledger_entry(known.partition, loss, truncations, causes, known.leader)) for loss in found]
     losses = [
-        _by_whole_account(known, ledger_entry(known.partition, loss, truncations, causes, known.leader))
-        for loss in found
+        _without_election(one) if _is_of_another_log(known, loss) else _by_whole_account(known, one)
+        for loss, one in shown
     ]
     causes_found = [
         (truncation, one.cause, known.protocol_behind(truncation))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from kforensics.damage import Absent, Damage, DamageKind, Span
 from kforensics.evidence.model import CheckpointValue, Citation, Replica, Segment
 from kforensics.evidence.replica.segments import NO_END_OF_RECOVERY, add_digests, digest_batches
-from kforensics.evidence.replica.unaccounted import Unaccounted, missing_offsets
+from kforensics.evidence.replica.unaccounted import Sign, Unaccounted, missing_offsets
 from kforensics.protocol.outcome import LogState, loaded_high_watermark
 from kforensics.protocol.recovery import RecoveryOutcome, SegmentState, recover_log
 from kforensics.units import METADATA_TOPICS, EpochEntry, OffsetRange
@@ -119,6 +119,11 @@ class LoadedLog:
         return max(known) if known else Absent.NOT_APPLICABLE
 
     @cached_property
+    def left_out(self) -> tuple[Unaccounted, ...]:
+        """The offsets of segments whose indexes are here: they were removed, or left out of the copy."""
+        return tuple(one for one in self.missing if one.sign is Sign.INDEX)
+
+    @cached_property
     def lost_ranges(self) -> tuple[OffsetRange, ...]:
         """The offsets below its end that the log can't give: their bytes are damaged, or their segment is missing."""
         missing = (
@@ -127,6 +132,16 @@ class LoadedLog:
             if isinstance(one.last, int) and self.content_start_offset <= one.first and one.last < self.log_end_offset
         )
         return (*(lost.offsets for lost in self.damaged), *missing)
+
+    def is_left_out(self, offset: int) -> bool:
+        """Whether an offset is of a segment that was removed or left out of the copy, so that what it holds is unknown.
+
+        Args:
+            offset: of a record.
+        """
+        return any(
+            one.first <= offset and (isinstance(one.last, Absent) or offset <= one.last) for one in self.left_out
+        )
 
 
 def load_log(replica: Replica) -> LoadedLog:

@@ -59,6 +59,8 @@ class DueSegments:
     """The settings are those of the metadata, of `server.properties` or of the command line, not Kafka's defaults."""
     is_whole_log: bool
     """Nothing is left of the log."""
+    misdated: tuple[int, ...] = ()
+    """Of these by time: those that their time index makes older than their records are, which are not due."""
 
 
 class FurtherEnd(NamedTuple):
@@ -106,8 +108,6 @@ class PredictedLog:
     """What becomes of the directory apart from how its log loads."""
     is_reached: bool = True
     """Whether the start comes as far as loading it; what is said of it otherwise is what would come of it."""
-    is_unreadable: bool = False
-    """A file of it can't be read here; what a broker finds that can read it is not known."""
     due: DueSegments | Absent = Absent.NOT_APPLICABLE
     further_end: FurtherEnd | Absent = Absent.NOT_APPLICABLE
     """The furthest end that files name above the one that the log has before the start."""

@@ -41,7 +41,7 @@ class BrokerLife:
     last_ms: int | None = None
     """The time of the last line, where the server.log that is being written is not given."""
     new_disks: tuple[int, ...] = ()
-    """The starts at which a log directory had lost its identity, though the broker had started before."""
+    """The starts at which a log directory had lost its identity, or all its logs, though the broker had started before."""
 
     def reaches(self, time_ms: int) -> bool:
         """Whether the lines reach as far as a time.
@@ -89,6 +89,8 @@ def broker_lives(events: Sequence[LoggedEvent], periods: LoggedPeriods | None = 
     clean: dict[int, list[int]] = {}
     new_disks: dict[int, list[int]] = {}
     has_started: set[int] = set()
+    for broker, time_ms in _made_again(events):
+        new_disks.setdefault(broker, []).append(time_ms)
     for item in events:
         if not isinstance(item.node_id, int) or not isinstance(item.time_ms, int):
             continue
@@ -134,6 +136,37 @@ def _returns(events: Iterable[LoggedEvent]) -> Iterator[tuple[int, int, int]]:
             if key in latest and event.number("previous_leader_epoch") == -1 and not is_creation(event):
                 yield item.node_id, latest[key], item.time_ms
             latest[key] = item.time_ms
+
+
+def _made_again(events: Iterable[LoggedEvent]) -> Iterator[tuple[int, int]]:
+    """Yield broker and time of each start that found no log of those the broker had and none had removed, and made one of them anew: its log directory had been emptied."""
+    held: dict[int, set[TopicPartition]] = {}
+    has_loaded: set[int] = set()
+    for item in events:
+        event, node, partition = item.event, item.node_id, item.event.topic_partition
+        if not isinstance(node, int) or not isinstance(item.time_ms, int):
+            continue
+        own = held.setdefault(node, set())
+        if event.kind in {Kind.BROKER_STOPPED, Kind.BROKER_STARTED}:
+            has_loaded.discard(node)
+        elif event.kind is Kind.STRAY_LOG or item.file.events_dropped:
+            # Which log was put aside is not always said, and of lines that were left out one may say it.
+            own.clear()
+        elif event.kind is Kind.TOPIC_DELETED:
+            for logs in held.values():
+                logs -= {one for one in logs if one.topic == event.fields.get("topic_name")}
+        elif isinstance(partition, Absent) or partition.topic in METADATA_TOPICS or is_of_other_directory(event):
+            continue
+        elif event.kind is Kind.LOG_DISCARDED:
+            own.discard(partition)
+        elif event.kind is Kind.LOG_LOADED:
+            has_loaded.add(node)
+            own.add(partition)
+        elif event.kind is Kind.LOG_CREATED:
+            if partition in own and node not in has_loaded:
+                yield node, item.time_ms
+                own.clear()
+            own.add(partition)
 
 
 def _is_of_metadata(event: LogEvent) -> bool:

@@ -20,6 +20,10 @@ _STARTS_LOGGED, _STARTS_ELSEWHERE = KafkaVersion(0, 11), KafkaVersion(2, 6)
 """The first version that logs that it leads in an epoch, and the first that does so in state-change.log."""
 
 
+_TRUNCATES_ALWAYS = KafkaVersion(1, 1)
+"""The first version that never halts for a fetch above its leader's end."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerLogFacts(ClusterFacts):
     """`ClusterFacts` from the metadata log, and from log lines for partitions that it does not hold."""
@@ -28,6 +32,8 @@ class BrokerLogFacts(ClusterFacts):
     by_partition: Mapping[TopicPartition, tuple[Leadership, ...]] = field(default_factory=dict)
     broker_min_insync: int | Absent = Absent.UNKNOWN
     """The highest `min.insync.replicas` that any broker started with."""
+    topic_min_insync: Mapping[str, int] = field(default_factory=dict)
+    """By topic: its own `min.insync.replicas`, the highest with which brokers created its logs."""
     unclean_election: bool | Absent = Absent.UNKNOWN
     """The value of `unclean.leader.election.enable` that all brokers were configured with; unknown where they differ or none says it."""
     newest_version: KafkaVersion | None = None
@@ -87,6 +93,10 @@ class BrokerLogFacts(ClusterFacts):
     def is_deleted(self, topic: str, topic_id: str | Absent) -> bool:
         """Whether the metadata log says that the topic was deleted."""
         return self.metadata.is_deleted(topic, topic_id)
+
+    def knows_every_deletion(self) -> bool:
+        """Whether the metadata log does."""
+        return self.metadata.knows_every_deletion()
 
     def recreated_ms(self, topic: str) -> int | Absent:
         """Return the time from the metadata log."""
@@ -196,12 +206,22 @@ class BrokerLogFacts(ClusterFacts):
         recorded = self.metadata.allows_unclean_election(topic, recorded_at)
         return recorded if isinstance(recorded, bool) else self.unclean_election
 
+    def halts_out_of_range(self, topic: str) -> bool | Absent:
+        """Whether versions and setting are known, and tell it."""
+        if self.newest_version is None or self.newest_version >= _TRUNCATES_ALWAYS:
+            return False if self.newest_version is not None else super().halts_out_of_range(topic)
+        is_allowed = self.allows_unclean_election(topic, Absent.UNKNOWN)
+        return is_allowed if isinstance(is_allowed, Absent) else not is_allowed
+
     def needed_in_sync(self, topic: str) -> int | Absent:
-        """Return the setting by the metadata log, which takes precedence in Kafka too, else the highest that brokers were configured with."""
+        """Return the setting by the metadata log, else the topic's own where brokers logged it, else the highest that they were configured with."""
         if self.newest_version is not None and not advances_only_at_min_isr(self.newest_version):
             return 1
         recorded = self.metadata.needed_in_sync(topic)
-        return recorded if isinstance(recorded, int) else self.broker_min_insync
+        if isinstance(recorded, int):
+            return recorded
+        own = self.topic_min_insync.get(topic, Absent.UNKNOWN)
+        return own if isinstance(own, int) else self.broker_min_insync
 
 
 def facts_from_logs(
@@ -248,6 +268,7 @@ def facts_from_logs(
         by_partition=by_partition,
         named=_named_in(by_partition),
         broker_min_insync=max([*started, *configured], default=Absent.UNKNOWN),
+        topic_min_insync=_topic_min_insync(events),
         unclean_election=flags.pop() if len(flags) == 1 else Absent.UNKNOWN,
         newest_version=newest_version,
         assignments=logged_assignments(events),
@@ -261,6 +282,15 @@ def facts_from_logs(
         later_epochs=_later_epochs(by_partition, metadata_end_ms),
         metadata_end_ms=metadata_end_ms,
     )
+
+
+def _topic_min_insync(events: Iterable[LoggedEvent]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for item in events:
+        partition, value = item.event.topic_partition, item.event.number("min_insync_replicas")
+        if isinstance(partition, TopicPartition) and isinstance(value, int):
+            found[partition.topic] = max(value, found.get(partition.topic, value))
+    return found
 
 
 def _are_starts_logged(events: Iterable[LoggedEvent], newest: KafkaVersion | None) -> bool:

@@ -34,6 +34,22 @@ class Leadership:
     """The id of the topic that a log line names."""
     is_creation: bool = False
     """The log line reports the creation of the partition: before it there was none."""
+    partition_epoch: int | Absent = Absent.UNKNOWN
+    """The number of the state, where a log line names it: a controller counts up with every change of the partition."""
+    shows_isr_before: bool = True
+    """No change of the ISR between the state before and this one can have gone without a record or a line."""
+    recovering: tuple[Citation, ...] = ()
+    """The lines of the leader that it was elected uncleanly."""
+
+    def is_next(self, before: "Leadership") -> bool:
+        """Return whether nothing lies between the state before and this one: then the ISR of that is the one at this election.
+
+        Args:
+            before: the state that comes before it in the account.
+        """
+        numbers = before.partition_epoch, self.partition_epoch
+        is_counted = isinstance(numbers[0], int) and isinstance(numbers[1], int) and numbers[1] == numbers[0] + 1
+        return self.shows_isr_before or is_counted
 
 
 class Restart(NamedTuple):
@@ -124,6 +140,10 @@ class ClusterFacts:
             topic: the name.
             topic_id: absent where the directory does not say.
         """
+        return False
+
+    def knows_every_deletion(self) -> bool:
+        """Whether the metadata log goes back to its first record: a topic of which it has none was not deleted by it."""
         return False
 
     def recreated_ms(self, topic: str) -> int | Absent:  # noqa: ARG002
@@ -283,6 +303,15 @@ class ClusterFacts:
             recorded_at: the metadata offset of the election; absent for the newest setting.
         """
         return Absent.UNKNOWN
+
+    def halts_out_of_range(self, topic: str) -> bool | Absent:
+        """Return whether a broker halts that fetches above its leader's end, rather than truncate: up to 1.0 without unclean elections; unknown if no input shows it.
+
+        Args:
+            topic: the name.
+        """
+        is_allowed = self.allows_unclean_election(topic, Absent.UNKNOWN)
+        return False if is_allowed is True or self.has_metadata_log() else Absent.UNKNOWN
 
     def needed_in_sync(self, topic: str) -> int | Absent:  # noqa: ARG002
         """Return how many replicas must be in sync before a leader commits; unknown if no input shows the setting.

@@ -457,20 +457,29 @@ def _missing_epochs(states: Sequence[Leadership], facts: ClusterFacts, *, by_met
 
 
 def _unshown_members(states: Sequence[Leadership]) -> Iterator[Gap]:
-    """Yield a gap for each new leader of which no line shows whether it was in sync: brokers do not log what a controller takes out of the ISR, which raises the leader epoch."""
+    """Yield a gap for each new leader of which no line shows whether it was in sync: brokers do not log what a controller takes out of the ISR.
+
+    With ZooKeeper that raises the leader epoch; a KRaft controller counts it as a partition epoch.
+    """
     led: int | Absent = Absent.UNKNOWN
     for at, state in enumerate(states):
         previous, led = led, state.leader if isinstance(state.leader, int) else led
         if not at or state.unclean or state.leader in {previous, Absent.NOT_APPLICABLE, Absent.UNKNOWN}:
             continue
-        known = next((one for one in reversed(states[:at]) if isinstance(one.isr, frozenset)), states[0])
+        named = next((i for i in reversed(range(at)) if isinstance(states[i].isr, frozenset)), 0)
+        known = states[named]
         # A partition begins with all of its replicas in sync.
-        was_in = state.leader in known.isr if isinstance(known.isr, frozenset) else not known.leader_epoch
-        if not was_in or state.leader_epoch > known.leader_epoch + 1:
+        was_in = (
+            state.leader in known.isr | known.eligible if isinstance(known.isr, frozenset) else not known.leader_epoch
+        )
+        is_shown = all(later.is_next(earlier) for earlier, later in pairwise(states[named : at + 1]))
+        if not was_in or not is_shown or state.leader_epoch > known.leader_epoch + 1:
             yield Gap(
                 GapKind.EPOCHS,
                 f"whether broker {state.leader} was in sync when it became leader in leader epoch {state.leader_epoch}",
-                "state-change.log and controller.log of every broker, at level TRACE",
+                "state-change.log and controller.log of every broker, at level TRACE"
+                if state.shows_isr_before
+                else "the metadata log of a controller",
                 state.leader_epoch,
             )
 

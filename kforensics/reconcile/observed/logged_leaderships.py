@@ -8,6 +8,7 @@ from kforensics.evidence.model import Citation
 from kforensics.formats.log_lines.event import LogEvent
 from kforensics.formats.log_lines.event import LogEventKind as Kind
 from kforensics.formats.log_lines.partition_change import PartitionChange, parse_partition_change
+from kforensics.protocol.versions import KafkaVersion, parse_version
 from kforensics.reconcile.observed.facts import Leadership
 from kforensics.reconcile.observed.live_brokers import LiveBrokers
 from kforensics.reconcile.observed.logged_events import LoggedEvent
@@ -18,6 +19,11 @@ from kforensics.units import TopicPartition
 _WITH_STATE = frozenset({Kind.LEADER_AND_ISR, Kind.PARTITION_ONLINE, Kind.LEADER_SELECTED, Kind.LEADER_START})
 _WITH_CHANGE = frozenset({Kind.UNCLEAN_ELECTION, Kind.PARTITION_CHANGE})
 _WITH_ISR = frozenset({Kind.ISR_SHRINK, Kind.ISR_EXPAND, Kind.ISR_UPDATED})
+_BY_ZOOKEEPER = frozenset(
+    {Kind.LEADER_AND_ISR, Kind.PARTITION_ONLINE, Kind.LEADER_SELECTED, Kind.LIVE_BROKERS, Kind.REPLICAS_ASSIGNED}
+)
+_FIRST_WITH_KRAFT = KafkaVersion(2, 8)
+_IS_RECOVERING = frozenset({"1", "RECOVERING"})
 _CREATION_MS = 30_000
 """The most time between the controller's line about a new partition and the line of its first leader."""
 
@@ -35,6 +41,9 @@ def logged_leaderships(
     periods = periods or logged_periods(events)
     brokers, alive = frozenset(periods.first), LiveBrokers(events, periods)
     refused = refused_isr_changes(events)
+    is_zookeeper = _is_zookeeper(events)
+    recovering: dict[tuple[int | Absent, TopicPartition], Citation] = {}
+    """The lines of leaders that they were elected uncleanly: the line about the state itself follows."""
     for at, item in enumerate(events):
         if at in refused:
             continue
@@ -50,12 +59,77 @@ def logged_leaderships(
                 # The topic was recreated: earlier lines are about another topic of the same name.
                 known.clear()
         current = known[-1] if known else None
+        if item.event.kind is Kind.LEADER_RECOVERED:
+            recovering[item.node_id, partition] = item.citation
         state = _next_state(current, item, brokers, alive)
-        if state is None:
-            continue
-        unlogged = _unlogged_isr(current, item)
-        known.extend((unlogged, state) if unlogged is not None else (state,))
+        if state is not None:
+            unlogged = _unlogged_isr(current, item)
+            known.extend((unlogged, state) if unlogged is not None else (state,))
+            known[-1] = replace(state, shows_isr_before=is_zookeeper or _names_isr_before(item))
+        elif _is_newer(current, item):
+            # The same ISR: replicas or directories changed, or the line answers one that asked for it.
+            known[-1] = replace(known[-1], partition_epoch=_partition_epoch(item))
+        if item.event.kind in {Kind.LEADER_START, Kind.PARTITION_STATE}:
+            _mark_unclean(known, item, recovering.pop((item.node_id, partition), None))
     return {partition: tuple(known) for partition, known in states.items() if known}
+
+
+def _is_zookeeper(events: Sequence[LoggedEvent]) -> bool:
+    """Return whether lines show a cluster with ZooKeeper, whose controller raises the leader epoch with each change of the ISR and whose leaders log theirs; a KRaft controller does neither."""
+    versions, roles = set(), set()
+    is_by_lines = False
+    for item in events:
+        event = item.event
+        if event.kind is Kind.VERSION:
+            versions.add(str(event.fields.get("version")))
+        elif event.kind is Kind.CONFIGURATION and isinstance(named := event.fields.get("process.roles"), str):
+            roles.add(named.strip("[] "))
+        is_old = event.kind is Kind.LEADER_START and isinstance(event.brokers("isr"), Absent)
+        is_by_lines |= is_old or event.kind in _BY_ZOOKEEPER
+    if roles:
+        return roles == {""}
+    return is_by_lines or (bool(versions) and all(map(_is_before_kraft, versions)))
+
+
+def _is_before_kraft(text: str) -> bool:
+    try:
+        return parse_version(text) < _FIRST_WITH_KRAFT
+    except ValueError:
+        return False
+
+
+def _names_isr_before(item: LoggedEvent) -> bool:
+    diff = item.event.fields.get("diff")
+    return isinstance(diff, str) and not isinstance(parse_partition_change(diff).isr_before, Absent)
+
+
+def _partition_epoch(item: LoggedEvent) -> int | Absent:
+    diff = item.event.fields.get("diff")
+    return (
+        parse_partition_change(diff).partition_epoch if isinstance(diff, str) else item.event.number("partition_epoch")
+    )
+
+
+def _is_newer(current: Leadership | None, item: LoggedEvent) -> bool:
+    """Return whether a line without news names a later partition epoch of the same leader epoch."""
+    if current is None or item.event.kind not in {Kind.PARTITION_STATE, Kind.ISR_UPDATED}:
+        return False
+    epoch = item.event.number("leader_epoch")
+    is_same = epoch == current.leader_epoch if isinstance(epoch, int) else item.node_id == current.leader
+    return is_same and isinstance(_partition_epoch(item), int) and not _is_old(current, item)
+
+
+def _mark_unclean(known: list[Leadership], item: LoggedEvent, line: Citation | None) -> None:
+    """Mark the term that a line is about as begun by an unclean election, where the line says so or one of the leader before it."""
+    event = item.event
+    if str(event.fields.get("recovery_state")) in _IS_RECOVERING:
+        line, leader = item.citation, event.number("leader")
+    else:
+        leader = item.node_id
+    epoch = event.number("leader_epoch")
+    first = next((at for at, one in enumerate(known) if (one.leader, one.leader_epoch) == (leader, epoch)), None)
+    if line is not None and first is not None and not known[first].unclean:
+        known[first] = replace(known[first], unclean=True, is_stated=True, recovering=(line,))
 
 
 def creation_times(events: Iterable[LoggedEvent]) -> dict[TopicPartition, int]:
@@ -103,12 +177,14 @@ def _next_state(
     event = item.event
     if event.kind in _WITH_CHANGE and isinstance(diff := event.fields.get("diff"), str):
         return _changed(current, item, parse_partition_change(diff))
+    if event.kind is Kind.PARTITION_STATE:
+        return _stated(current, item)
     if event.kind in _WITH_STATE:
         return _elected(current, item, with_lines, alive)
     if event.kind not in _WITH_ISR or current is None or item.node_id != current.leader:
         return None
     isr = event.brokers("isr" if event.kind is Kind.ISR_UPDATED else "to_isr")
-    if isinstance(isr, Absent) or frozenset(isr) == current.isr or not isr:
+    if isinstance(isr, Absent) or frozenset(isr) == current.isr or not isr or _is_old(current, item):
         return None
     return _leadership(item, leader=current.leader, leader_epoch=current.leader_epoch, isr=isr, unclean=False)
 
@@ -129,7 +205,6 @@ def _elected(
         if is_same and event.kind not in {Kind.PARTITION_ONLINE, Kind.LEADER_SELECTED}:
             # A broker that starts late repeats the ISR of the time of its request.
             return None
-    # Brokers do not log every ISR change of a KRaft controller: only the controller's own lines show the ISR.
     unclean = (
         has_leader and event.kind is not Kind.LEADER_START and _was_out_of_sync(current, leader, epoch, with_lines)
     )
@@ -138,6 +213,29 @@ def _elected(
         isr = (leader,) if unclean else alive.in_sync_with(leader, item)
     value = leader if has_leader else Absent.NOT_APPLICABLE
     return _leadership(item, leader=value, leader_epoch=epoch, isr=isr, unclean=unclean)
+
+
+def _stated(current: Leadership | None, item: LoggedEvent) -> Leadership | None:
+    """Return the state that a KRaft controller told a broker which keeps its role, where it is news."""
+    epoch, leader, isr = (item.event.number("leader_epoch"), item.event.number("leader"), item.event.brokers("isr"))
+    if not isinstance(epoch, int) or isinstance(leader, Absent) or isinstance(isr, Absent):
+        return None
+    if current is not None and (epoch < current.leader_epoch or _is_old(current, item)):
+        return None
+    eligible = item.event.brokers("elr")
+    state = _leadership(
+        item, leader=leader if leader >= 0 else Absent.NOT_APPLICABLE, leader_epoch=epoch, isr=isr, unclean=False
+    )
+    state = replace(state, eligible=frozenset() if isinstance(eligible, Absent) else frozenset(eligible))
+    if current is None or epoch > current.leader_epoch:
+        return state
+    return None if (state.isr, state.eligible) == (current.isr, current.eligible) else state
+
+
+def _is_old(current: Leadership, item: LoggedEvent) -> bool:
+    """Whether a line of the same leader epoch is about a state that is known, or an earlier one: it reaches other brokers later."""
+    number = _partition_epoch(item)
+    return isinstance(number, int) and isinstance(current.partition_epoch, int) and number <= current.partition_epoch
 
 
 def _changed(current: Leadership | None, item: LoggedEvent, change: PartitionChange) -> Leadership | None:
@@ -192,6 +290,7 @@ def _leadership(
         citation=citation,
         topic_id=topic_id if isinstance(topic_id, str) else Absent.NOT_WRITTEN,
         is_creation=is_creation(item.event),
+        partition_epoch=_partition_epoch(item),
     )
 
 

@@ -203,6 +203,10 @@ def _truncation(
     )
     if decision is not None and rule == "unknown":
         rule = str(decision.fields.get("rule", rule))
+    is_known = isinstance(state.end, int) and (state.end > target or says_no_effect)
+    if event.fields.get("shortens") is True and not is_known:
+        # It had grown since the last line that shows its end; by how much, none says.
+        state.end, state.is_exact, state.end_citation = target + 1, False, item.citation
     citations = [item.citation]
     if state.decision is not None:
         citations.append(state.decision.citation)
@@ -253,7 +257,13 @@ def _merge(found: list[LoggedTruncation], truncation: LoggedTruncation) -> bool:
             continue
         if not isinstance(other.time_ms, int) or not isinstance(truncation.time_ms, int):
             return False
-        if abs(truncation.time_ms - other.time_ms) > SAME_TRUNCATION_MS:
+        if abs(truncation.time_ms - other.time_ms) > SAME_TRUNCATION_MS or (
+            other.has_effect,
+            truncation.has_effect,
+        ) == (
+            False,
+            True,
+        ):
             return False
         found[at] = replace(
             other,

@@ -22,6 +22,8 @@ from kforensics.units import METADATA_TOPICS, TopicPartition
 MIN_INSYNC_REPLICAS = "min.insync.replicas"
 UNCLEAN_ELECTION = "unclean.leader.election.enable"
 ELR_FEATURE = "eligible.leader.replicas.version"
+MOST_UNREAD = 3
+"""Records that are not understood and are named one by one."""
 
 
 class MetadataFacts(CommittedFacts):
@@ -66,6 +68,10 @@ class MetadataFacts(CommittedFacts):
         wanted = [state for state in named if isinstance(topic_id, Absent) or state.topic_id == topic_id]
         return bool(wanted) and not isinstance(wanted[-1].removed, Absent)
 
+    def knows_every_deletion(self) -> bool:
+        """Whether no snapshot took the place of records."""
+        return self._history.start_offset == 0 and not self._history.gaps
+
     def recreated_ms(self, topic: str) -> int | Absent:
         """Return when the newest topic of that name was created, where a record says so."""
         named = self._history.topics_named(topic)
@@ -100,14 +106,17 @@ class MetadataFacts(CommittedFacts):
         )
 
     def metadata_gaps(self) -> tuple[str, ...]:
-        """Return missing and damaged parts of the metadata log."""
+        """Return parts of the metadata log that are missing, damaged or not understood."""
         missing = [f"what metadata records {first} to {last} say" for first, last in self._history.gaps if first]
         damaged = [
             f"what a damaged part of {path} says"
             for path, damage in self._history.damage
             if damage.gravity is Gravity.DAMAGE
         ]
-        return tuple(dict.fromkeys((*missing, *damaged)))
+        unread = [f"what offset {one.offset} of the metadata log says ({one.words})" for one in self._history.unread]
+        if len(unread) > MOST_UNREAD:
+            unread[MOST_UNREAD:] = [f"what {len(unread) - MOST_UNREAD:,} more records of the metadata log say"]
+        return tuple(dict.fromkeys((*missing, *damaged, *unread)))
 
     def is_newest_metadata(self) -> bool:
         """Return a voter's log as it is now; a broker only copies it, and may have stopped long before."""

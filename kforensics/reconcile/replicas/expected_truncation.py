@@ -54,13 +54,22 @@ def follower_outcome(
         elected = leader_after_election(leader.state, new_epoch)
         return quorum_truncation(follower.state._replace(high_watermark=Absent.NOT_WRITTEN), elected)
     # No protocol looks at the leader's high watermark.
-    return _outcome(follower.state, leader.state_without_high_watermark, protocol.name, new_epoch)
+    return _outcome(
+        follower.state, leader.state_without_high_watermark, protocol.name, new_epoch, protocol.halts_out_of_range
+    )
 
 
 @lru_cache(maxsize=1 << 6)  # the logs of most partitions are alike
-def _outcome(follower: LogState, leader: LogState, protocol: ProtocolName, new_epoch: int) -> TruncationOutcome:
+def _outcome(
+    follower: LogState,
+    leader: LogState,
+    protocol: ProtocolName,
+    new_epoch: int,
+    halts: bool | Absent,
+) -> TruncationOutcome:
     elected = leader_after_election(leader, new_epoch)
-    return follower_truncation(follower, elected, protocol=protocol, rules=epoch_rules_of_protocol(protocol))
+    rules = epoch_rules_of_protocol(protocol)
+    return follower_truncation(follower, elected, protocol=protocol, rules=rules, halts_out_of_range=halts)
 
 
 def expected_truncation(

@@ -1,6 +1,6 @@
 """The leader of a partition and the protocol that its followers speak, each with the reason."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from kforensics.damage import Absent
@@ -37,10 +37,17 @@ class ProtocolChoice(NamedTuple):
     reason: str
     alternatives: tuple[ProtocolName, ...] = ()
     """Protocols that it can be as well, where it is assumed."""
+    halts_out_of_range: bool | Absent = False
+    """Whether the broker halts where its log ends above the leader's, and truncates nothing."""
 
 
 def choose_leader(
-    views: Sequence[LoadedLog], *, wanted: int | None, leaderships: Sequence[Leadership], is_stopped: bool = False
+    views: Sequence[LoadedLog],
+    *,
+    wanted: int | None,
+    leaderships: Sequence[Leadership],
+    is_stopped: bool = False,
+    outvoted: Collection[int | Absent] = (),
 ) -> LeaderChoice | None:
     """Return the leader from the option, else the newest metadata, else the highest last epoch and the longest log; none without live replicas.
 
@@ -51,6 +58,7 @@ def choose_leader(
         wanted: the broker that the caller names; None for no choice of his.
         leaderships: the recorded states of the partition, the oldest first.
         is_stopped: no broker ran when the directories were copied: who stopped uncleanly leaves the ISR when it comes back (KIP-966).
+        outvoted: brokers whose replicas are among the inputs, and which the logs of others keep from being elected.
     """
     if not views:
         return None
@@ -92,10 +100,13 @@ def choose_leader(
                 is_known=isinstance(newest.isr, frozenset) and len(newest.isr) == 1,
                 citations=(newest.citation,),
             )
+        whose = "of which no replica is among the inputs"
+        if newest.leader in outvoted:
+            whose = "whose log here is older than those of a majority"
         note += (
             "the newest record names no leader; "
             if isinstance(newest.leader, Absent)
-            else f"the newest record names broker {newest.leader}, of which no replica is among the inputs; "
+            else f"the newest record names broker {newest.leader}, {whose}; "
         )
     best = max(views, key=_strength)
     tied = [view.replica.broker_id for view in views if view is not best and _strength(view)[:2] == _strength(best)[:2]]

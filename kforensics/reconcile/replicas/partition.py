@@ -106,9 +106,13 @@ class PartitionJudge:
         brokers = {v.replica.broker_id for v in every}
         outside = {b for b in brokers if isinstance(b, int) and known and b not in known}
         # Of a deleted topic no directory is a replica any more: nothing is truncated there.
-        self.live = [v for v in every if v.replica.broker_id not in outside and not self.is_deleted]
+        assigned = [v for v in every if v.replica.broker_id not in outside and not self.is_deleted]
+        self.live = [v for v in assigned if v.replica.is_log_known]
         self.outside = [v for v in every if v.replica.broker_id in outside or self.is_deleted]
-        self.future = [v for v in views if v.replica.state == "future"]
+        future = [v for v in views if v.replica.state == "future"]
+        self.future = [v for v in future if v.replica.is_log_known]
+        self.unread = [v for v in (*assigned, *future) if not v.replica.is_log_known]
+        """Replicas whose log could not be read, or is not here: where it ends is unknown, so that none is compared with it."""
         self.compared = LogPairs(self.reader, [*self.live, *self.outside, *self.future])
         self._reports: dict[tuple[int, int], ReplicaReport] = {}
 
@@ -120,7 +124,7 @@ class PartitionJudge:
         is_left = bool(self.set_aside) and all(
             one.state == "deleted" and not isinstance(one.topic_id, Absent) for one in self.set_aside
         )
-        is_current = facts.has_metadata_log() and facts.is_newest_metadata()
+        is_current = facts.has_metadata_log() and facts.is_newest_metadata() and not facts.knows_every_deletion()
         return is_left and not self.kept and is_current and isinstance(facts.topic_id(topic), Absent)
 
     def _assigned(self, newest: Leadership | None) -> tuple[int, ...] | Absent:
@@ -167,14 +171,17 @@ class PartitionJudge:
             EndsDoNotDecideError: the ends of logs were read, and the batches where they part contradict what is known of the rest.
         """
         electable = self.electable()
-        eligible = [v for v in self.live if isinstance(electable, Absent) or v.replica.broker_id in electable]
+        unread = [v for v in self.unread if v.replica.state == "live"]
+        live = [*self.live, *unread]
+        eligible = [v for v in live if isinstance(electable, Absent) or v.replica.broker_id in electable]
         # Only a voter of the metadata log can lead it; of other partitions the newest record decides.
-        candidates = eligible if self.is_quorum else self.live
+        candidates = eligible if self.is_quorum else live
         leader = choose_leader(
-            candidates or self.live or self.future or self.outside,
+            candidates or live or self.future or self.outside,
             wanted=wanted_leader,
             leaderships=self.leaderships,
             is_stopped=self.is_stopped and not self.is_quorum,
+            outvoted={v.replica.broker_id for v in self.live} - {v.replica.broker_id for v in candidates},
         )
         if leader is not None and leader.source != "option" and self.is_of_another_time:
             why = (
@@ -183,6 +190,9 @@ class PartitionJudge:
                 else "log files of other brokers, which are not given, may name a later leader"
             )
             leader = leader._replace(is_known=False, reason=f"{leader.reason}; {why}")
+        if leader is not None and unread and not leader.is_known:
+            leader = None  # the one whose log is not known may lead
+        is_leader_read = leader is not None and leader.view not in unread
         judge = (
             CommitJudge(
                 [*self.live, *self.outside, *self.future],
@@ -192,7 +202,7 @@ class PartitionJudge:
                 is_quorum=self.is_quorum,
                 is_recreated=bool(self.set_aside or self.of_other_topics),
             )
-            if leader
+            if is_leader_read
             else None
         )
         emptied, missing = self._directories()
@@ -209,13 +219,18 @@ class PartitionJudge:
                 for v in self.outside
                 if self.is_deleted or v is not leader.view
             ]
-            reports = self._high_watermark_lost(reports, is_whole=not missing)
+            reports = self._high_watermark_lost(reports, is_whole=not missing and not unread)
             odd_ones = self._odd_ones(reports)
-            reports.sort(key=lambda r: (r.view.replica.state != "live", order_of(r.view.replica)))
             choices = LeaderChoices(self, judge, epoch, emptied)
             sole, what_if = choices.nothing_to_lose() or (self._sole_holders(judge), choices.what_if())
+            if unread:
+                # They may hold what of those read one alone does: only what follows this very leader is sure.
+                sole, what_if = (), tuple(one for one in what_if if one.leader is leader.view)
+        not_judged = self.unread if judge is not None else [*self.live, *self.future, *self.unread]
+        reports += [ReplicaReport(view=v, verdict=Verdict.UNREADABLE) for v in not_judged]
+        reports.sort(key=lambda r: (r.view.replica.state != "live", order_of(r.view.replica)))
         reports += [ReplicaReport(view=load_log(r), verdict=Verdict.DIFFERENT_TOPIC) for r in self.of_other_topics]
-        unassigned = self._unassigned_holders(judge) if judge is not None else ()
+        unassigned = self._unassigned_holders(judge) if judge is not None and not unread else ()
         return PartitionReport(
             partition=self.partition,
             topic_id=self.topic_id,
@@ -298,7 +313,8 @@ class PartitionJudge:
 
     def _directories(self) -> tuple[tuple[EmptiedReplica, ...], tuple[int, ...]]:
         """Return assigned brokers that are given and hold nothing of it, and those of which no directory of it is given."""
-        holders = {v.replica.broker_id for v in (*self.live, *self.outside)}
+        unread = [v for v in self.unread if v.replica.state == "live"]
+        holders = {v.replica.broker_id for v in (*self.live, *unread, *self.outside)}
         if self.is_quorum:
             # Observers may hold a copy, and need not.
             return (), () if isinstance(self.assigned, Absent) else tuple(sorted(set(self.assigned) - holders))
@@ -311,7 +327,7 @@ class PartitionJudge:
 
     def _with_what_is_left(self, emptied: EmptiedReplica) -> EmptiedReplica:
         """Name the directory that its broker holds in place of a live one."""
-        left = [v.replica.state for v in self.future if v.replica.broker_id == emptied.broker_id]
+        left = [v.replica.state for v in (*self.future, *self.unread) if v.replica.broker_id == emptied.broker_id]
         left += [one.state for one in self.set_aside if one.broker_id == emptied.broker_id]
         if not left or emptied.is_certain:
             return emptied
@@ -357,8 +373,8 @@ class PartitionJudge:
             for v in self.live
             if not self.is_quorum or isinstance(self.assigned, Absent) or v.replica.broker_id in self.assigned
         ]
-        if len(counted) < 2:
-            return ()
+        if len(counted) < 2 or any(v.left_out for v in counted):
+            return ()  # what a segment held that is not here may be on its broker still
         found = (self._sole_holder(view, [other for other in counted if other is not view], judge) for view in counted)
         return tuple(one for one in found if one is not None)
 
@@ -400,13 +416,18 @@ class PartitionJudge:
             follower: its log.
         """
         broker = follower.replica.broker_id
-        return choose_protocol(
+        chosen = choose_protocol(
             follower,
             wanted=self.wanted_protocol,
             is_kraft=self.facts.has_metadata_log(),
             hint=None if isinstance(broker, Absent) else self.protocol_hints.get(broker),
             possible=() if isinstance(broker, Absent) else self.possible_protocols.get(broker, ()),
         )
+        if chosen.name in {ProtocolName.HW, ProtocolName.KIP_101}:
+            return chosen._replace(
+                halts_out_of_range=self.facts.halts_out_of_range(follower.replica.topic_partition.topic)
+            )
+        return chosen
 
     def judge_replica(self, view: LoadedLog, leader: LoadedLog, epoch: int, judge: CommitJudge) -> ReplicaReport:
         """Return the verdict on a replica against the log that it follows.
@@ -428,6 +449,12 @@ class PartitionJudge:
     def _judged(self, view: LoadedLog, leader: LoadedLog, epoch: int, judge: CommitJudge) -> ReplicaReport:
         protocol = self.protocol_of(view)
         outcome = follower_outcome(view, leader, protocol=protocol, new_epoch=epoch, is_quorum=self.is_quorum)
+        if view.replica.high_watermark is Absent.UNREADABLE:
+            # From where on it may truncate to its high watermark is not known where that makes a difference.
+            at_end = replace(view, high_watermark=view.log_end_offset)
+            other = follower_outcome(at_end, leader, protocol=protocol, new_epoch=epoch, is_quorum=self.is_quorum)
+            if other.offset != outcome.offset:
+                return ReplicaReport(view=view, verdict=Verdict.UNREADABLE, protocol=protocol, compared_with=leader)
         divergence = self.compared.divergence(view, leader)
         truncation = expected_truncation(
             view,
@@ -438,12 +465,14 @@ class PartitionJudge:
             judge=judge,
             reader=self.reader,
         )
+        is_gap = divergence is not None and any(one.is_left_out(divergence.offset) for one in (view, leader))
+        shown = self.compared.past_damage(view, leader) if is_gap else divergence
         return ReplicaReport(
             view=view,
-            verdict=_verdict(view, leader, divergence, truncation),
+            verdict=_verdict(view, leader, shown, truncation),
             protocol=protocol,
             truncation=truncation,
-            divergence=divergence,
+            divergence=shown,
             outcome=outcome,
             compared_with=leader,
             without_file=self._without_file(view, leader, protocol, epoch),
@@ -497,9 +526,10 @@ class PartitionJudge:
         out = []
         for report in reports:
             recorded = report.view.replica.high_watermark
-            past = not isinstance(recorded, Absent) and recorded.value > end
-            if past and not isinstance(recorded, Absent):
-                verdict = max(report.verdict, Verdict.LOST, key=WORST.__getitem__)
+            if not isinstance(recorded, Absent) and recorded.value > end:
+                # A copy of a running broker ends so as well: nothing shows that anything is lost.
+                is_sure = self.is_stopped or report.view.replica.clean_shutdown
+                verdict = max(report.verdict, Verdict.LOST, key=WORST.__getitem__) if is_sure else report.verdict
                 report = replace(report, verdict=verdict, past_end=recorded)  # noqa: PLW2901
             out.append(report)
         return out

@@ -154,6 +154,12 @@ class PartitionReport:
     """Logs that had grown past the end of every log that holds what the leader does, by lines of their brokers: the directories are older, or have lost their ends."""
 
     @property
+    def leader_log(self) -> LoadedLog | None:
+        """The log that the others follow; none where no leader is taken, or its log is not known."""
+        leader = self.leader
+        return leader.view if leader is not None and leader.view.replica.is_log_known else None
+
+    @property
     def costly_elections(self) -> tuple[WhatIf, ...]:
         """The leaders with a log that can be elected cleanly, the known one aside, and have others discard more than that one has; none where the ISR is not known."""
         leader = self.leader

@@ -19,7 +19,7 @@ class GapReason(StrEnum):
     RETENTION = "deleted-by-retention"
     """Below the log start: retention or DeleteRecords removed them."""
     REMOTE = "remote"
-    """In remote storage by the traces in the log directory, not on these disks."""
+    """Below the first local segment of a log that begins earlier: on no disk, so in remote storage if anywhere."""
     DAMAGED = "damaged"
     """The bytes are there and fail their checksum, and no sound copy is among the inputs."""
     NOT_CAPTURED = "not-captured"

@@ -91,7 +91,7 @@ class FateJudge:
             (view.replica.input, segment.path): segment for view in views for segment in view.replica.segments
         }
         choice = report.leader if report is not None else None
-        self._leader = choice.view if choice is not None else None
+        self._leader = report.leader_log if report is not None else None
         self.is_leader_known = choice is not None and choice.is_known
         self._edges = sorted(set(self._turning_points()))
         self._plain: dict[tuple[object, ...], Commitment] = {}
@@ -155,10 +155,15 @@ class FateJudge:
             fate += list(self._expected(record, kept)) or [
                 self._cleaned_by_leader(kept) if was_cleaned and is_explained else self._elsewhere(record, kept)
             ]
+        is_misplaced = self._is_misplaced(found)
         is_deleted_by_leader = self.is_leader_known and any(one.kind is FateKind.BELOW_LOG_START for one in fate)
         is_of_other_topic = self._is_of_other_topic(found)
         losses = self._losses_of(found) if not kept else []
-        if is_deleted_by_leader and not is_of_other_topic:
+        if is_misplaced:
+            state, kept, losses = "unknown", [], []
+            words = "its batch lies in a segment that begins at a later offset: the offset is damaged, which no checksum covers"
+            fate = [Fate(FateKind.UNEXPLAINED, words, _places(found))]
+        elif is_deleted_by_leader and not is_of_other_topic:
             state = "deleted-on-purpose"
         elif kept and not is_of_other_topic and self._is_below_start(record.offset):
             state = "deleted-on-purpose"
@@ -190,7 +195,7 @@ class FateJudge:
             fate.append(
                 Fate(
                     FateKind.REMOTE,
-                    f"the log on local disks begins at offset {self._leader.content_start_offset:,}, what is below in remote storage, which was not searched",
+                    f"the log on local disks begins at offset {self._leader.content_start_offset:,}, and only remote storage, which was not searched, can hold what is below",
                     (self._leader.replica.cite(),),
                 )
             )
@@ -369,6 +374,10 @@ class FateJudge:
     def _fate_of(self, losses: "Sequence[LossEntry]", offset: int) -> Iterator[Fate]:
         yield from (fate_of_loss(loss) for loss in losses)
         yield from (fate_of_truncation(one) for one in self._truncations if _took(one, offset))
+
+    def _is_misplaced(self, found: FoundRecord) -> bool:
+        segments = [self._segments.get((copy.replica.input, copy.path)) for copy in found.copies]
+        return all(one is not None and found.record.offset < one.base_offset for one in segments)
 
     def _is_of_other_topic(self, found: FoundRecord) -> bool:
         ids = {copy.replica.topic_id for copy in found.copies}

@@ -44,7 +44,7 @@ class FateKind(StrEnum):
     OUTSIDE = "outside-of-the-log"
     """In a live directory, above what the start of its broker keeps or the leader holds, or of a broker that is no replica."""
     REMOTE = "remote"
-    """In the part of the log that is in remote storage."""
+    """Below the first local segment of a log that begins earlier: only remote storage can hold it."""
     DIVERGED = "diverged"
     """Held by replicas that keep other content than the leader: who reads from the leader is not given it."""
     UNEXPLAINED = "unexplained"

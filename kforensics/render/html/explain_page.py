@@ -26,9 +26,9 @@ from kforensics.render.html.unknowns import unknowns
 from kforensics.render.html.verdict import AnswerMark, advice_of, verdict_of
 from kforensics.render.root_cause import root_cause_sentence
 from kforensics.render.timeline import is_of_unknown_end, shown_entries
-from kforensics.render.times import utc_text
 from kforensics.render.view import View
 from kforensics.units import METADATA_TOPICS, Depth, TopicPartition
+from kforensics.words import utc_text
 
 MOST_LOSSES = 500
 MOST_TRUNCATIONS = 200

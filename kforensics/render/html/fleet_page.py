@@ -10,9 +10,8 @@ from kforensics.render.html.fleet_causes import cause_groups
 from kforensics.render.html.fleet_comparison import change_figures
 from kforensics.render.html.pages import fill_page
 from kforensics.render.html.verdict import advice_of, verdict_of
-from kforensics.render.times import utc_text
 from kforensics.render.view import View
-from kforensics.words import byte_count, listed
+from kforensics.words import byte_count, listed, utc_text
 
 MOST_PROBLEMS = 200
 TREND_WIDTH, TREND_HEIGHT = 240, 40

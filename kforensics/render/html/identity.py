@@ -5,8 +5,7 @@ from collections.abc import Iterable
 
 from kforensics.commands.explanation import Explanation
 from kforensics.damage import Absent
-from kforensics.render.times import utc_text
-from kforensics.words import counted, form, listed
+from kforensics.words import counted, form, listed, utc_text
 
 MOST_NAMED = 12
 _WITH_DIRECTORY = frozenset({"broker", "combined", "snapshot-before"})

@@ -11,9 +11,8 @@ from kforensics.reconcile.incident.model import LeaderBasis, LossEntry, Partitio
 from kforensics.reconcile.observed.leadership import Election
 from kforensics.render.escape import shorten
 from kforensics.render.lanes import Lane, scale_of
-from kforensics.render.times import utc_text
 from kforensics.units import EpochEntry
-from kforensics.words import counted
+from kforensics.words import counted, time_of_day, utc_text
 
 STEPS = 10_000
 """Places on a lane: hundredths of a percent."""
@@ -325,7 +324,9 @@ def _moments(log: LogOutline, drawing: _Drawing) -> tuple[ElectionMark, ...]:
             ElectionMark(
                 left=left,
                 is_unclean=state.unclean,
-                time=utc_text(state.time_ms)[11:19] if is_shown and isinstance(state.time_ms, int) else "",
+                time=time_of_day(state.time_ms).partition(".")[0]
+                if is_shown and isinstance(state.time_ms, int)
+                else "",
                 ends_there=ends_there,
             )
         )

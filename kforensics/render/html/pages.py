@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 from kforensics import __version__
 from kforensics.errors import MissingExtra
 from kforensics.render.escape import escape_text
-from kforensics.render.times import utc_text
-from kforensics.words import counted
+from kforensics.words import counted, utc_text
 
 if TYPE_CHECKING:
     from jinja2 import Environment

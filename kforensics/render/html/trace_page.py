@@ -10,10 +10,9 @@ from kforensics.evidence.model import Input
 from kforensics.reconcile.trace.model import SearchedPartition, TracedRecord
 from kforensics.render.html.pages import fill_page
 from kforensics.render.html.verdict import advice_of, verdict_of
-from kforensics.render.times import utc_text
 from kforensics.render.trace_words import until_words
 from kforensics.render.view import View
-from kforensics.words import byte_count, counted
+from kforensics.words import byte_count, counted, utc_text
 
 MOST_RECORDS = 5_000
 MOST_GAPS = 200

@@ -12,6 +12,7 @@ from kforensics.findings.answers.model import State
 from kforensics.findings.answers.partition_state import ConcernKind, partition_state
 from kforensics.protocol.outcome import TruncationStep
 from kforensics.reconcile.committed.judge import CommittedCounts
+from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.observed.leadership import LeadershipAccount
 from kforensics.reconcile.replicas.expected_truncation import ExpectedTruncation
 from kforensics.reconcile.replicas.holders import SoleHolder
@@ -125,7 +126,7 @@ def _plain_replica(report: ReplicaReport) -> dict[str, Any]:
         **fields_of(replica, "broker_id", "input", "path", "state", "topic_id"),
         "log_start_offset": view.log_start_offset,
         "local_log_start_offset": view.content_start_offset,
-        "log_end_offset": view.log_end_offset,
+        "log_end_offset": _end_of(view),
         "high_watermark": _number(replica.high_watermark),
         "recovery_point": _number(replica.recovery_point),
         "epochs": view.batch_epochs,
@@ -144,6 +145,13 @@ def _plain_replica(report: ReplicaReport) -> dict[str, Any]:
         if report.divergence is None
         else fields_of(report.divergence, "offset", "kind", "detail", "is_open", "citations"),
     }
+
+
+def _end_of(view: LoadedLog) -> int | Absent:
+    replica = view.replica
+    if replica.is_log_known:
+        return view.log_end_offset
+    return Absent.UNREADABLE if replica.unread_files else Absent.UNKNOWN
 
 
 def _sorted(brokers: frozenset[int] | Absent) -> Any:

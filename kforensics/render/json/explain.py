@@ -12,9 +12,9 @@ from kforensics.reconcile.incident.model import ExplainedTruncation, LossEntry, 
 from kforensics.reconcile.timeline.events import TimelineEntry
 from kforensics.reconcile.timeline.metadata_events import WHOLE_TOPIC
 from kforensics.render.json.document import document, fields_of, json_line, seal_objects
-from kforensics.render.times import utc_text
 from kforensics.render.view import View
 from kforensics.units import TopicPartition
+from kforensics.words import utc_text
 
 
 def write(result: Result[Explanation], _view: View) -> Iterator[str]:

@@ -8,8 +8,8 @@ from typing import Any
 from kforensics.commands.result import Result
 from kforensics.findings.fleet_summary import AuditComparison, AuditTrend, FleetSummary, ScanResult, TrendLine
 from kforensics.render.json.document import document, fields_of, json_line, typed_lines
-from kforensics.render.times import utc_text
 from kforensics.render.view import View
+from kforensics.words import utc_text
 
 
 def write(result: Result[FleetSummary], _view: View) -> Iterator[str]:

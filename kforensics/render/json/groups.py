@@ -58,6 +58,8 @@ def _position(one: GroupPosition) -> dict[str, Any]:
         "lag": one.lag,
         "committed_at_ms": one.position.committed_ms,
         "past_the_end": one.is_past_the_end,
+        "log_start_offset": one.log_start_offset,
+        "before_markers": one.is_before_markers,
         "citations": [one.position.at.cite(one.position.place)],
         **({} if one.share is None else {"state_epoch": one.share.state_epoch, "deliveries": _deliveries(one.share)}),
     }

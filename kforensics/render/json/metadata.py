@@ -10,8 +10,8 @@ from kforensics.evidence.metadata.compare import LogComparison
 from kforensics.evidence.metadata.events import MetadataEvent
 from kforensics.evidence.metadata.state import BrokerState, MetadataState, PartitionState, TopicState, When
 from kforensics.render.json.document import document, json_line, to_plain
-from kforensics.render.times import utc_text
 from kforensics.render.view import View
+from kforensics.words import utc_text
 
 
 def write(result: Result[MetadataView], _view: View) -> Iterator[str]:

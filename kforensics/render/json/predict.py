@@ -143,6 +143,7 @@ def _log(log: PredictedLog) -> dict[str, Any]:
             "rule": log.due.rule,
             "known": log.due.is_setting_known,
             "whole_log": log.due.is_whole_log,
+            "misdated": log.due.misdated,
         },
     }
 

@@ -9,7 +9,8 @@ from rich.text import Text
 from kforensics.commands.diff import DiffResult
 from kforensics.commands.result import Result
 from kforensics.damage import Absent
-from kforensics.evidence.model import Input
+from kforensics.evidence.model import CheckpointValue, Input
+from kforensics.findings.answers.diff_concerns import joined_by_and
 from kforensics.findings.answers.model import State
 from kforensics.findings.model import Finding
 from kforensics.formats.log.records import Record
@@ -102,7 +103,7 @@ def _block(
 ) -> Iterator[Line]:
     name = escape_text(str(report.partition))
     leader = report.leader
-    led = "no live replica"
+    led = "leader not known" if any(one.view.replica.state == "live" for one in report.replicas) else "no live replica"
     if leader is not None:
         epoch = "" if isinstance(leader.leader_epoch, Absent) else f", epoch {leader.leader_epoch}"
         led = f"leader {_short(leader.view)}{epoch}" if leader.is_known else f"leader {_short(leader.view)}?"
@@ -120,7 +121,7 @@ def _block(
     drawn = [
         lane
         for lane, replica in zip(lanes, report.replicas, strict=True)
-        if replica.verdict is not Verdict.DIFFERENT_TOPIC
+        if replica.verdict is not Verdict.DIFFERENT_TOPIC and replica.view.replica.is_log_known
     ]
     scale = scale_of(drawn, _LANE_WIDTH)
     marks = UNICODE_MARKS if unicode else ASCII_MARKS
@@ -132,10 +133,11 @@ def _block(
         yield from _lane_line(replica, draw_lane(lane, scale, marks=marks), lane, numbers, report)
     for replica in report.replicas:
         yield from _explained(replica, steps=steps)
+    yield from _past_end(report)
     yield from _holders(report)
     yield from _other_leaders(report)
     for item in findings:
-        if item.code not in {"KF201", "KF202", "KF203", "KF204"}:
+        if item.code not in {"KF201", "KF202", "KF203", "KF204", "KF207"}:
             yield hanging(f"{item.severity}: {escape_text(item.statement)}")
 
 
@@ -182,8 +184,13 @@ def _lane_line(replica: ReplicaReport, drawn: str, lane: Lane, numbers: int, rep
     name = view.replica.owner
     if view.replica.state != "live":
         name += f" ({view.replica.state})"
+    if not view.replica.is_log_known:
+        led = ", the leader" if report.leader is not None and view is report.leader.view else ""
+        yield hanging(f"{name:<11} not compared{led}: its log {escape_text(view.replica.lack)}")
+        return
     recorded = view.replica.high_watermark
-    recorded_words = "none" if isinstance(recorded, Absent) else str(recorded.value)
+    recorded_words = str(recorded.value) if isinstance(recorded, CheckpointValue) else "none"
+    recorded_words = "unreadable" if recorded is Absent.UNREADABLE else recorded_words
     is_led = report.leader is not None and view is report.leader.view and not report.is_deleted
     role = "  leader" if is_led else ""
     if replica.verdict is Verdict.DIFFERENT_TOPIC:
@@ -259,8 +266,19 @@ def _explained(replica: ReplicaReport, *, steps: bool) -> Iterator[Line]:
             "differs",
             f"{who} from offset {replica.divergence.offset} on ({replica.divergence.kind}): {escape_text(replica.divergence.detail)}",
         )
-    if replica.past_end is not None:
-        yield _labelled("missing", f"{who} recorded high watermark {replica.past_end.value}, past the end of every log")
+
+
+def _past_end(report: PartitionReport) -> Iterator[Line]:
+    """Yield what brokers recorded as committed past the end of every log, those of one number together."""
+    by_value: dict[tuple[int, bool], list[str]] = {}
+    for one in report.replicas:
+        if one.past_end is not None:
+            is_sure = report.is_stopped or one.view.replica.clean_shutdown
+            by_value.setdefault((one.past_end.value, is_sure), []).append(one.view.replica.owner)
+    for (value, is_sure), owners in by_value.items():
+        why = "" if is_sure else ": copied while it ran, or after a power loss"
+        who = joined_by_and(owners)
+        yield _labelled("missing", f"{who} recorded high watermark {value}, past the end of every log{why}")
 
 
 def _holders(report: PartitionReport) -> Iterator[Line]:
@@ -286,12 +304,15 @@ def _holders(report: PartitionReport) -> Iterator[Line]:
         yield _labelled("no log", f"broker {one.broker_id} {should}: {one.reason}")
     if report.missing_replicas:
         missing = listed([f"broker {broker}" for broker in report.missing_replicas])
-        yield _labelled("not given", f"{missing}: assigned to it, and no directory of it is among the inputs")
+        is_unnamed = any(one.view.replica.is_unnamed for one in report.replicas)
+        unless = ", unless it is the one without meta.properties" if is_unnamed else ""
+        yield _labelled("not given", f"{missing}: assigned to it, and no directory of it is among the inputs{unless}")
 
 
 def _other_leaders(report: PartitionReport) -> Iterator[Line]:
     interesting = [w for w in report.what_if if w.truncations or w.kept_divergent or any(w.rank)]
-    if not interesting or report.leader is None:
+    # Where a log is not known, what another leader would lose is not known either.
+    if not interesting or report.leader is None or not all(one.view.replica.is_log_known for one in report.replicas):
         return
     for choice in report.what_if:
         if choice.leader is report.leader.view:

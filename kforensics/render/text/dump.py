@@ -20,9 +20,8 @@ from kforensics.formats.log.batch_table import (
 )
 from kforensics.formats.messages.schema import UNKNOWN_TAGGED_FIELDS, Undecoded
 from kforensics.render.escape import escape_text
-from kforensics.render.times import utc_text
 from kforensics.render.view import View
-from kforensics.words import counted
+from kforensics.words import counted, utc_text
 
 HEX_WIDTH = 32
 """The bytes in one line of a payload."""

@@ -17,10 +17,9 @@ from kforensics.render.events import sentences_of, truncation_sentence
 from kforensics.render.text.screen import INDENT, Line, Style, Words, columns, hanging, section
 from kforensics.render.text.whole import problem_lines, whole_screen
 from kforensics.render.timeline import is_of_unknown_end, shown_entries
-from kforensics.render.times import shift_text, utc_text
 from kforensics.render.view import View
 from kforensics.units import METADATA_TOPICS
-from kforensics.words import counted, listed
+from kforensics.words import counted, listed, shift_text, time_of_day
 
 MOST_ENTRIES = 40
 MOST_LOSSES = 60
@@ -128,7 +127,7 @@ def _happened(
     rows.sort(key=lambda row: (not isinstance(row[0], int), row[0] if isinstance(row[0], int) else 0))
     hidden = 0 if verbose else max(0, len(rows) - MOST_ENTRIES)
     for time_ms, words, source in rows[: None if verbose else MOST_ENTRIES]:
-        time = utc_text(time_ms)[11:23] if isinstance(time_ms, int) else "time unknown"
+        time = time_of_day(time_ms) if isinstance(time_ms, int) else "time unknown"
         text = f"{words} [{source}]" if source else words
         yield Words(text, indent=INDENT + " " * 14, first=f"{INDENT}{time:<12}  ")
     if hidden:

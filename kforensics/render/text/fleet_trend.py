@@ -9,8 +9,8 @@ from kforensics.findings.fleet_summary import AuditTrend, TrendLine
 from kforensics.render.escape import escape_text
 from kforensics.render.text.screen import Line, columns
 from kforensics.render.text.whole import whole_screen
-from kforensics.render.times import utc_text
 from kforensics.render.view import View
+from kforensics.words import utc_text
 
 
 @whole_screen

@@ -13,9 +13,8 @@ from kforensics.reconcile.groups.views import GroupPosition, GroupView
 from kforensics.render.escape import escape_text
 from kforensics.render.text.screen import INDENT, Line, Style, Words, columns, hanging, section
 from kforensics.render.text.whole import problem_lines, whole_screen
-from kforensics.render.times import utc_text
 from kforensics.render.view import View
-from kforensics.words import counted
+from kforensics.words import counted, utc_text
 
 MOST_GROUPS = 20
 """Groups that are shown without -v."""
@@ -78,7 +77,9 @@ def _group_lines(group: GroupView, *, verbose: bool) -> Iterator[Line]:
 def _row(one: GroupPosition) -> tuple[str, str, str, str, str]:
     end = "unknown" if isinstance(one.log_end_offset, Absent) else f"{one.log_end_offset:,}"
     lag = "unknown" if isinstance(one.lag, Absent) else f"{one.lag:,}"
-    past = "  PAST THE END" if one.is_past_the_end is True else ""
+    past = "  PAST THE END" if one.is_past_the_end is True else "  BELOW THE START" if one.deleted_unread else ""
+    if one.is_before_markers:
+        past = "  no record is unread: markers of transactions"
     return (
         f"{escape_text(one.topic)}-{one.partition}",
         f"{one.position.offset:,}",
@@ -108,9 +109,9 @@ def _change_lines(changes: Iterator[Change], *, verbose: bool) -> Iterator[Line]
 
 def _change_words(change: Change) -> str:
     key = change.key
-    offset = "removed" if change.offset is None else f"{change.offset:,}"
+    offset = f"{change.offset:,}" if change.offset is not None else "lost" if change.is_lost else "removed"
     before = "" if change.previous is None else f" (before: {change.previous:,})"
-    back = ", SET BACK" if change.set_back else ""
+    back = ", SET BACK" if change.set_back and not change.is_lost else ""
     return (
         f"{utc_text(change.time_ms)}  {escape_text(key.group)} {escape_text(key.topic)}-{key.partition} {offset}{before}{back}, by {change.by} "
         f"({change.confidence}): {escape_text(change.reason)}"

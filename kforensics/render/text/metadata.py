@@ -70,7 +70,9 @@ def _log_rows(comparison: LogComparison) -> Iterator[str]:
         rows.append(
             (
                 _node(history.node_id),
-                f"{history.start_offset}..{history.end_offset - 1}",
+                f"{history.start_offset}..{history.end_offset - 1}"
+                if history.is_log_known
+                else "could not be read whole",
                 f"leader epoch {history.last_epoch}",
                 _standing(log, comparison),
             )
@@ -79,6 +81,8 @@ def _log_rows(comparison: LogComparison) -> Iterator[str]:
 
 
 def _standing(log: ComparedLog, comparison: LogComparison) -> str:
+    if not log.history.is_log_known:
+        return ""
     if log.history is comparison.newest:
         return "newest"
     behind = f"behind by {counted(log.behind, 'record')}" if log.behind else "the same"

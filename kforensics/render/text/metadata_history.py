@@ -14,9 +14,10 @@ from kforensics.evidence.metadata.events import EventSelection, MetadataEvent
 from kforensics.evidence.metadata.partitions import Rows
 from kforensics.evidence.metadata.state import When
 from kforensics.evidence.parallel import stream
+from kforensics.protocol.versions import NEWEST_FEATURE_LEVELS
 from kforensics.render.escape import escape_text
 from kforensics.render.text.screen import INDENT, columns
-from kforensics.render.times import utc_text
+from kforensics.words import utc_text
 
 QUIET_KINDS = frozenset(
     {
@@ -29,6 +30,10 @@ QUIET_KINDS = frozenset(
     }
 )
 """The kinds that are shown only with -v: they change no replica."""
+
+_OF_CONTROLLERS = frozenset(
+    {EventKind.CONTROLLER_CHANGE, EventKind.CONTROLLER_REGISTERED, EventKind.CONTROLLER_UNREGISTERED}
+)
 
 ROWS_AT_ONCE = 1 << 14
 """The number of steps that are formatted together; the columns of so few steps are as wide as their widest cell."""
@@ -212,7 +217,7 @@ def subject(event: MetadataEvent) -> str:
         return escape_text(event.topic)
     if isinstance(event.broker_id, Absent):
         return ""
-    is_controller = event.kind in {EventKind.CONTROLLER_CHANGE, EventKind.CONTROLLER_REGISTERED}
+    is_controller = event.kind in _OF_CONTROLLERS
     return f"{'controller' if is_controller else 'broker'} {event.broker_id}"
 
 
@@ -262,6 +267,8 @@ def _other_words(kind: EventKind, detail: Mapping[str, Any]) -> str:
             )
         case EventKind.CONFIG_CHANGE:
             return _config_words(detail)
+        case EventKind.FEATURE_CHANGE if detail["level"] > NEWEST_FEATURE_LEVELS.get(detail["name"], 0):
+            return f"name {escape_text(detail['name'])}, level {detail['level']}, newer than kforensics knows"
         case EventKind.SNAPSHOT:
             complete = "" if detail["is_complete"] else ", incomplete: not used"
             return f"covers every record below {detail['end_offset']}{complete}"

@@ -7,6 +7,7 @@ from rich.text import Text
 from kforensics.commands.predict import Prediction
 from kforensics.commands.result import Result
 from kforensics.damage import Absent
+from kforensics.evidence.discovery.partition_dirs import LOGS_LEFT_OUT
 from kforensics.evidence.model import Input
 from kforensics.protocol.loading.node import Fate
 from kforensics.reconcile.logs.predicted_load import (
@@ -69,6 +70,10 @@ def write(result: Result[Prediction], view: View) -> Iterator[Line]:
         yield from _metadata_lines(result.body, start, result.inputs)
         if not start.loads_logs:
             yield Text(f"{INDENT}{counted(len(logs), 'log')} not loaded, and not changed", style=Style.QUIET)
+            continue
+        if start.reason == LOGS_LEFT_OUT:
+            continue
+        if start.reason == LOGS_LEFT_OUT:
             continue
         shown = [log for log in logs if verbose or log.is_changed or log.outcome != "loads"]
         shown.sort(key=_gravity)

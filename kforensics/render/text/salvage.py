@@ -23,7 +23,7 @@ MOST_FILES = 3
 _REASONS = {
     GapReason.COMPACTED: "compacted: later records of the same keys superseded them",
     GapReason.RETENTION: "below the log start: deleted by retention or on request",
-    GapReason.REMOTE: "in remote storage, not on these disks",
+    GapReason.REMOTE: "not on these disks: only remote storage can hold them",
     GapReason.DAMAGED: "damaged, no sound copy",
     GapReason.NOT_CAPTURED: "not in the capture",
     GapReason.NEVER_SEEN: "held by no input",

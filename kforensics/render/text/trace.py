@@ -14,10 +14,10 @@ from kforensics.reconcile.trace.model import SearchedPartition, TracedCopy, Trac
 from kforensics.render.escape import escape_text
 from kforensics.render.text.screen import INDENT, Line, Words, columns, hanging
 from kforensics.render.text.whole import problem_lines, whole_screen
-from kforensics.render.times import utc_text
 from kforensics.render.trace_words import until_words
 from kforensics.render.view import View
-from kforensics.words import byte_count, counted
+from kforensics.units import OffsetRange
+from kforensics.words import byte_count, counted, utc_text
 
 MOST_RECORDS = 20
 """Records that are shown without -v."""
@@ -106,5 +106,5 @@ def _row(one: SearchedPartition) -> list[str]:
         escape_text(str(one.partition)),
         f"{counted(one.replicas, 'copy', 'copies')}, {counted(one.segments, 'segment')}, {byte_count(one.bytes)}",
         f"offsets {', '.join(runs) or 'none'}{more}",
-        counted(len(one.gaps), "gap"),
+        counted(sum(isinstance(gap.offsets, OffsetRange) for gap in one.gaps), "gap"),  # the others are doubts
     ]

@@ -14,9 +14,8 @@ from kforensics.reconcile.transactions.partition import JudgedTransaction, Parti
 from kforensics.render.escape import escape_text
 from kforensics.render.text.screen import INDENT, Line, Style, Words, hanging, section
 from kforensics.render.text.whole import problem_lines, whole_screen
-from kforensics.render.times import utc_text
 from kforensics.render.view import View
-from kforensics.words import counted, listed
+from kforensics.words import counted, listed, utc_text
 
 MOST_PARTITIONS = 20
 """Replicas that are shown without -v."""
@@ -106,7 +105,7 @@ def _open_lines(body: Transactions, partition: PartitionTransactions, one: Judge
         ),
         (
             "coordinator",
-            "knows no such producer" if isinstance(judged.coordinator_state, Absent) else judged.coordinator_state,
+            _coordinator(judged.coordinator_state),
         ),
         ("verdict", f"{judged.verdict.value.upper()} ({judged.confidence}): {escape_text(judged.reason)}"),
         ("blocks", f"{counted(ending.blocked_records, 'offset')} up to the log end{_groups(ending.blocked_groups)}"),
@@ -115,6 +114,12 @@ def _open_lines(body: Transactions, partition: PartitionTransactions, one: Judge
     for at, (label, words) in enumerate(rows):
         lead = f"{INDENT}{label}  " if at == 0 else f"{INDENT * 2}{label:<13}"
         yield Words(words, indent=INDENT * 2 + " " * 13, first=lead)
+
+
+def _coordinator(state: str | Absent) -> str:
+    if isinstance(state, Absent):
+        return "knows no such producer" if state is Absent.NOT_WRITTEN else "nothing of the producer is here"
+    return state
 
 
 def _groups(groups: tuple[Name, ...]) -> str:

@@ -297,3 +297,30 @@ def test_a_key_that_cannot_be_read_is_a_usage_error(fixtures, tmp_path, capsys):
 
     assert ExitCode.USAGE == code
     assert "can't be read" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("leader-epoch-checkpoint", "0\n1\ncustomer-17 at host9\n"),
+        ("replication-offset-checkpoint", "0\n1\ncustomer-17 host9 5\n"),
+        ("meta.properties", "version=1\nnode.id=1\ncluster.id=c\ncustomer-17=host9\n"),
+        ("quorum-state", "customer-17 host9"),
+        (".kafka_cleanshutdown", "customer-17 host9"),
+        ("partition.metadata", "version: 0\ncustomer-17: host9\n"),
+    ],
+)
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_what_is_not_understood_of_a_small_file_is_not_shown(name, text, form, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("KFORENSICS_REDACT_KEY", KEY)
+    (tmp_path / name).write_text(text)
+
+    run(["dump", str(tmp_path / name), "--format", form])
+    plain = "".join(capsys.readouterr())
+    run(["dump", str(tmp_path / name), "--redact", "--format", form])
+    shown = "".join(capsys.readouterr())
+
+    assert "customer-17" in plain
+    assert "customer-17" not in shown
+    assert "host9" not in shown
+    assert "value-" in shown

@@ -210,7 +210,7 @@ def test_a_checkpoint_above_the_log_end(broker):
 def test_what_a_malformed_small_file_is(broker):
     for name, content in {
         "meta.properties": b"\0" * 20,
-        "tx-0/partition.metadata": b"version: 9\n",
+        "tx-0/partition.metadata": b"version: nine\n",
         "cleaner-offset-checkpoint": b"zero",
     }.items():
         rewrite(broker / name, content)

@@ -9,8 +9,10 @@ from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.evidence.discovery.quorum_voters import quorum_voters
 from kforensics.evidence.model import Input
 from kforensics.source.discover import Shape
+from kforensics.source.mapped import scan_directory
 from kforensics.source.walk import FoundFile, Listings, Obstacle
 from tests.builders.directories import CLUSTER, copied, log_dir
+from tests.opened import opened_path
 
 
 def described(*paths, **options):
@@ -163,7 +165,7 @@ def test_a_named_file_that_cannot_be_opened_is_no_input(fixtures, tmp_path, monk
     real = os.open
 
     def refuse(path, *arguments, **options):
-        if str(path) == str(named):
+        if opened_path(path, options.get("dir_fd")) == str(named):
             raise PermissionError(errno.EACCES, "Permission denied")
         return real(path, *arguments, **options)
 
@@ -229,14 +231,14 @@ def test_problems_on_the_way_are_reported(tmp_path, monkeypatch):
     log_dir(tmp_path / "deep" / "broker-1", 1)
     log_dir(tmp_path / "deep" / "broker-2", 2)
     (tmp_path / "deep" / "zzz").mkdir()
-    real = os.scandir
+    real = scan_directory
 
     def refuse(path):
         if str(path).endswith("zzz"):
             raise PermissionError(13, "Permission denied")
         return real(path)
 
-    monkeypatch.setattr("kforensics.source.walk.os.scandir", refuse)
+    monkeypatch.setattr("kforensics.source.walk.scan_directory", refuse)
 
     met = [one for one in find_inputs([tmp_path]).found[0].walk() if isinstance(one, Obstacle)]
 

@@ -8,6 +8,7 @@ import pytest
 
 from kforensics.cli.app import run
 from tests.builders.directories import copied
+from tests.opened import opened_path
 
 INCIDENT = "unclean-election"
 
@@ -19,7 +20,7 @@ def listed(monkeypatch):
     real = os.scandir
 
     def scandir(path="."):
-        counts[os.path.realpath(path)] += 1
+        counts[opened_path(path)] += 1
         return real(path)
 
     monkeypatch.setattr(os, "scandir", scandir)

@@ -18,7 +18,8 @@ from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.log import read_metadata_log
 from kforensics.evidence.metadata.quorum import newest_log
 from kforensics.evidence.metadata.replay import MetadataReplay
-from kforensics.evidence.metadata.state import BROKER_RESOURCE, TOPIC_RESOURCE
+from kforensics.evidence.metadata.state import BROKER_RESOURCE, TOPIC_RESOURCE, When
+from kforensics.evidence.model import Citation
 from kforensics.formats.log.record_batch import RecordBatch, build_record_batch, encode_record_batch
 from kforensics.formats.messages.control import ControlType, encode_control_record
 from kforensics.formats.messages.schema import Decoded
@@ -393,7 +394,7 @@ def test_records_that_are_not_understood_are_named(tmp_path: Path) -> None:
     history = history_of(tmp_path, odd, batch(2, change(leader=2)))
 
     assert [one.message for one in history.problems] == [
-        "offset 0: a record is not understood: record type 99 is not known",
+        "offset 0: a record is not understood: record type 99 is newer than 29, which kforensics knows",
         "offset 1: a record is not understood: there is no value",
     ]
     assert [name for name, _ in history.unapplied] == ["PartitionChangeRecord"]
@@ -433,3 +434,31 @@ def test_a_compacted_log_of_a_voter_is_known_by_the_files_beside_it(
 
     assert [] == [change for one in histories for change in one.quorum]
     assert ({100} if names_voters else set()) == {one.node_id for one in histories if one.is_of_voter}
+
+
+def test_a_controller_is_unregistered_and_stays_a_voter(incident: Incident) -> None:
+    (history,) = read(incident("controller-change-4.4") / "snapshots/99-final/controller-902")
+
+    assert (history.problems, history.unread, history.unapplied) == ((), (), ())
+    assert [one.is_registered for one in history.controllers[901]] == [True, False]
+    assert all(one[-1].is_registered for key, one in history.controllers.items() if key != 901)
+    (event,) = [one for one in change_events(history) if one.kind is EventKind.CONTROLLER_UNREGISTERED]
+    assert (event.when.offset, event.broker_id) == (140, 901)
+    assert history.current_voters == (902, 903, 904)
+
+
+def test_a_snapshot_without_a_controller_unregisters_it(tmp_path: Path) -> None:
+    replay = MetadataReplay()
+    citation = Citation(input=0, path="x")
+    registered = {"controller_id": 7, "incarnation_id": TOPIC_ID, "end_points": (), "features": ()}
+    first = When(1, 1, 1_000, citation)
+    for controller in (7, 8):
+        fields = registered | {"controller_id": controller}
+        replay.add(Decoded("RegisterControllerRecord", 0, fields, 27), first, 0)
+    snapshot = When(9, 1, 2_000, citation, from_snapshot=True)
+    replay.apply_snapshot([Decoded("RegisterControllerRecord", 0, registered, 27)], snapshot, 1)
+
+    assert [one.is_registered for one in replay.controllers[7]] == [True]
+    assert [(one.is_registered, one.when) for one in replay.controllers[8]] == [(True, first), (False, snapshot)]
+    replay.add(Decoded("UnregisterControllerRecord", 0, {"controller_id": 9}, 29), first, 0)
+    assert [name for name, _ in replay.unapplied] == ["UnregisterControllerRecord"]

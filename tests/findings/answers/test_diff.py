@@ -548,8 +548,13 @@ def test_a_log_that_its_own_checkpoints_reach_beyond_is_not_just_behind():
     emptied = replica(3, [], high_watermark=60, clean=False)
     assert State.UNKNOWN is partition_state(judged(log(1, 60), log(2, 60), emptied, facts=facts))
     first = answer(judged(log(1, 60), log(2, 60), emptied, facts=led(1, {1, 2, 3})))
+    assert first.headline.startswith(
+        "MAYBE AT RISK: starting broker 3 first may destroy 1 partition: its log is empty, "
+    )
+    stopped = replace(emptied, clean_shutdown=True)
+    first = answer(judged(log(1, 60), log(2, 60), stopped, facts=led(1, {1, 2, 3})))
     assert first.headline.startswith("STARTING BROKER 3 FIRST DESTROYS 1 PARTITION: its log is empty, ")
-    alone = answer(judged(log(2, 60), emptied, facts=led(3, {3}, replicas=(2, 3))))
+    alone = answer(judged(log(2, 60), stopped, facts=led(3, {3}, replicas=(2, 3))))
     assert alone.headline.startswith("STARTING BROKER 3 DESTROYS 1 PARTITION: its log is empty, ")
 
 
@@ -577,7 +582,7 @@ def test_a_partition_named_by_a_checkpoint_alone_is_unknown_without_an_assignmen
     report = judged(log(1, 60), stated_replicas=(1, 2), given={2: lost})
 
     assert State.UNKNOWN is partition_state(report)
-    assert "broker 2 does not hold the log of" in answer(report).headline
+    assert "the log of t-0 on broker 2 is not here" in answer(report).headline
     assert ["KF116"] == [one.code for one in partition_findings(report)]
 
 
@@ -696,3 +701,24 @@ def test_one_that_alone_holds_what_others_replaced_is_copied_and_not_started_fir
         "Copy its directory before it starts."
     )
     assert not any("Start broker 1 first" in line or "Do not force" in line for line in said.now)
+
+
+def test_what_only_a_broker_outside_of_the_assignment_holds_is_said_though_it_was_never_committed():
+    """A clean election without it proves that: acks=1 may have been answered all the same, and its directory is the last that holds it."""
+    before = led(4, {1, 2, 4}, replicas=(1, 2, 4)).states[0]
+    after = replace(led(1, {1, 2}, epoch=1, replicas=(1, 2)).states[0], recorded_at=2, time_ms=2)
+    new = [[batch(0, 39, 0)], [batch(40, 49, 1)]]
+    report = judged(
+        replica(1, *new), replica(2, *new), replica(4, [batch(0, 59, 0)]), facts=Facts(states=(before, after))
+    )
+    said = answer(report)
+
+    assert (0, 0, 20) == (
+        report.unassigned_counts.certain,
+        report.unassigned_counts.possible,
+        report.unassigned_counts.no,
+    )
+    assert State.UNCOMMITTED_ONLY is said.state
+    assert "directories of broker 4 that are no replica any more hold 20 records" in said.headline
+    assert "agree" not in said.headline
+    assert any("Copy these directories" in str(one) for one in said.now)

@@ -93,7 +93,7 @@ def test_round_trip(version, node_id):
         (b"node.id=-1", DamageKind.TEXT),
         (b"directory.id=short", DamageKind.TEXT),
         (b"directory.id=AAAAAAAAAAAAAAAAAAAAAQ", DamageKind.TEXT),
-        (b"version=7", DamageKind.VERSION),
+        (b"version=-7", DamageKind.VERSION),
     ],
 )
 def test_a_wrong_value_is_named_with_its_line(line, kind):

@@ -396,8 +396,8 @@ def test_a_partition_change_names_only_what_changed():
     )
     same = parse_partition_change("lastKnownElr: [1] -> [], partitionEpoch: 2 -> 3")
 
-    assert (2, 5, (1,), (2, 3), True) == won
-    assert (Absent.NOT_WRITTEN, Absent.NOT_WRITTEN, Absent.NOT_WRITTEN, Absent.NOT_WRITTEN, False) == same
+    assert (2, 5, (1,), (2, 3), True, Absent.NOT_WRITTEN) == won
+    assert (Absent.NOT_WRITTEN, Absent.NOT_WRITTEN, Absent.NOT_WRITTEN, Absent.NOT_WRITTEN, False, 3) == same
 
 
 def test_a_json_log_is_known_by_its_first_objects():

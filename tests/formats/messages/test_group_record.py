@@ -113,5 +113,16 @@ def test_legacy_key_with_a_value_of_no_version() -> None:
     key, _ = encode_coordinator_record(GROUP_TABLES, 0, {"group": "g", "topic": "t", "partition": 0})
 
     assert parse_group_record(key, b"\x00\x63").value == Undecoded(
-        "version 99 is not known", "LegacyOffsetCommitValue", 99
+        "version 99 is newer than 0, which kforensics knows", "LegacyOffsetCommitValue", 99, is_newer=True
     )
+
+
+def test_the_fields_that_4_4_added_to_streams_groups() -> None:
+    fields = {"epoch": 3, "metadata_hash": 1, "stored_description_topology_epoch": 5}
+    key, value = encode_coordinator_record(GROUP_TABLES, 17, {"group_id": "g"}, 0, fields)
+
+    parsed = parse_group_record(key, value).value
+    assert isinstance(parsed, Decoded)
+    assert parsed.fields["stored_description_topology_epoch"] == 5
+    assert parsed.fields["failed_description_topology_epoch"] == -1
+    assert "unknown_tagged_fields" not in parsed.fields

@@ -121,7 +121,9 @@ def test_no_bytes_make_a_reader_raise(table: Message, version: int) -> None:
 
 
 def test_unknown_version_is_named() -> None:
-    assert decode_message(metadata_record.TOPIC, 7, b"") == Undecoded("version 7 is not known", "TopicRecord", 7, 2)
+    assert decode_message(metadata_record.TOPIC, 7, b"") == Undecoded(
+        "version 7 is newer than 0, which kforensics knows", "TopicRecord", 7, 2, is_newer=True
+    )
     assert message_reader(metadata_record.TOPIC, -1) is None
     with pytest.raises(ValueError, match="no version 7"):
         encode_message(metadata_record.TOPIC, 7, {})

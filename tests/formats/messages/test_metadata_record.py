@@ -94,9 +94,16 @@ def test_every_type_in_the_frame_of_the_preview(api_key: int) -> None:
 
 
 def test_what_is_not_known_is_named() -> None:
-    assert Undecoded("record type 99 is not known", None, 3, 99) == parse_metadata_record(b"\x01\x63\x03")
-    assert Undecoded("frame version 5 is not known", None, 0, 2) == parse_metadata_record(b"\x05\x02\x00")
-    assert Undecoded("version 9 is not known", "TopicRecord", 9, 2) == parse_metadata_record(b"\x01\x02\x09")
+    assert Undecoded(
+        "record type 99 is newer than 29, which kforensics knows", None, 3, 99, is_newer=True
+    ) == parse_metadata_record(b"\x01\x63\x03")
+    assert Undecoded("record type 13 is not known", None, 0, 13) == parse_metadata_record(b"\x01\x0d\x00")
+    assert Undecoded(
+        "frame version 5 is newer than 1, which kforensics knows", None, 0, 2, is_newer=True
+    ) == parse_metadata_record(b"\x05\x02\x00")
+    assert Undecoded(
+        "version 9 is newer than 0, which kforensics knows", "TopicRecord", 9, 2, is_newer=True
+    ) == parse_metadata_record(b"\x01\x02\x09")
     assert Undecoded("1 bytes are too few for a frame") == parse_metadata_record(b"\x01")
 
 

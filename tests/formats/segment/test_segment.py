@@ -280,3 +280,14 @@ def hostile(pattern: str, length: int = 4 << 20) -> bytes:
         case _:
             messages = batches_of(random.Random(6), 0, 0, 1)[0]
             return (one + messages) * (length // (len(one) + len(messages)))
+
+
+@pytest.mark.parametrize(
+    ("behind", "expected"), [(10, "a base offset above 9"), (30, "a base offset above 9 and below 30")]
+)
+def test_a_batch_between_two_that_leave_no_room_is_not_expected_between_them(behind, expected):
+    log = b"".join([batch(0, 5), batch(5, 5), batch(2, 3), batch(behind, 5)])
+
+    [place] = [one for window in walk_segment(MemoryBytes(log), level=Level.CRC) for one in window.damage]
+
+    assert (place.expected, place.found) == (expected, "2 to 4")

@@ -13,6 +13,7 @@ from kforensics.protocol.loading.node import (
     refuse_identity,
     refuse_level,
     refuse_registration,
+    refuse_voters,
     unclean_for_controller,
 )
 from kforensics.protocol.versions import KafkaVersion
@@ -105,7 +106,17 @@ def test_a_broker_with_zookeeper_takes_an_unmounted_disk_as_its_own():
 
 @pytest.mark.parametrize(
     ("version", "newest"),
-    [((3, 3), 7), ((3, 5), 11), ((3, 6), 14), ((3, 7), 20), ((3, 9), 23), ((4, 0), 26), ((4, 1), 29)],
+    [
+        ((3, 3), 7),
+        ((3, 5), 11),
+        ((3, 6), 14),
+        ((3, 7), 20),
+        ((3, 9), 23),
+        ((4, 0), 26),
+        ((4, 1), 29),
+        ((4, 3), 31),
+        ((4, 4), 34),
+    ],
 )
 def test_the_newest_level_that_a_release_reads(version, newest):
     assert newest_level(KafkaVersion(*version)) == newest
@@ -123,6 +134,21 @@ def test_levels_that_a_release_does_not_read_refuse_it():
     assert "does not support finalized version 21 (3.9-IV0)" in broker.reason
     assert refuse_level(6, KafkaVersion(4, 0), is_controller=True) is not None
     assert refuse_level(6, KafkaVersion(3, 9), is_controller=True) is None
+
+
+@pytest.mark.parametrize("is_controller", [True, False])
+def test_going_back_to_a_release_that_does_not_know_the_level(is_controller):
+    assert refuse_level(30, KafkaVersion(4, 3, 1), is_controller=is_controller) is None
+    found = refuse_level(33, KafkaVersion(4, 3, 1), is_controller=is_controller)
+    assert found is not None
+    assert found.exception == "IllegalArgumentException"
+    assert "feature level 33 (4.4-IV2). Valid feature levels are from 7 to 31." in found.reason
+    # A controller exits; a broker alone goes on without logs.
+    assert ("never serves" in found.reason) is not is_controller
+    assert refuse_level(34, KafkaVersion(4, 4), is_controller=is_controller) is None
+    newer = refuse_level(35, KafkaVersion(4, 4), is_controller=is_controller)
+    assert newer is not None
+    assert "35 (newer than 4.5-IV0)" in newer.reason
 
 
 def test_a_directory_of_another_broker_is_refused_at_registration():
@@ -161,6 +187,14 @@ def test_what_becomes_of_directories_that_the_metadata_do_not_assign(version, lo
     assert fates(logs, MINE, 1, KafkaVersion(*version)) == expected
 
 
+@pytest.mark.parametrize("directories", [(), ("d2",), ("d2", "d1", "d1")])
+def test_a_record_with_another_number_of_directories_than_replicas_promotes_no_future_log(directories):
+    assigned = {(TOPIC, 0): Assignment((2, 1), directories)}
+    is_named = directories[1:2] == ("d1",)
+
+    assert fates([held(ending="-future")], assigned, 1, NEW) == [Fate.PROMOTED if is_named else Fate.KEPT]
+
+
 @pytest.mark.parametrize(
     ("epochs", "registered", "version", "words"),
     [
@@ -176,3 +210,26 @@ def test_what_becomes_of_directories_that_the_metadata_do_not_assign(version, lo
 def test_what_the_controller_takes_for_an_unclean_stop(epochs, registered, version, words):
     found = unclean_for_controller(epochs, registered, version)
     assert (words in found) if words else not found
+
+
+@pytest.mark.parametrize(
+    ("stored", "configured", "version", "is_refused"),
+    [
+        ((0, 1, 2), "0@a:9093,1@b:9093,2@c:9093,3@d:9093", KafkaVersion(3, 4), True),
+        ((0, 1, 2), "0@a:9093,1@b:9093", KafkaVersion(3, 8, 1), True),
+        ((0, 1, 2), " 2@x:1, 1@b:9093,0@0.0.0.0:0", KafkaVersion(3, 4), False),
+        ((0, 1, 2), "0@a:9093,1@b:9093", KafkaVersion(3, 9), False),
+        ((), "0@a:9093", KafkaVersion(3, 4), False),
+        (Absent.NOT_APPLICABLE, "0@a:9093", KafkaVersion(3, 4), False),
+        ((0, 1, 2), None, KafkaVersion(3, 4), False),
+        ((0, 1, 2), "", KafkaVersion(3, 4), False),
+        ((0, 1, 2), "${VOTERS}", KafkaVersion(3, 4), False),
+    ],
+)
+def test_voters_other_than_those_of_the_state_file_end_a_start_up_to_3_8(stored, configured, version, is_refused):
+    refusal = refuse_voters(stored, configured, version)
+
+    assert (refusal is not None) == is_refused
+    if refusal is not None:
+        assert refusal.exception == "IllegalStateException"
+        assert "voter set read from the state file: [0, 1, 2]" in refusal.reason

@@ -365,6 +365,25 @@ def test_an_open_transaction_in_a_gap_is_found_in_the_next_segment():
     assert loaded(files, contents).state.last_stable_offset == 8
 
 
+@pytest.mark.parametrize(
+    ("version", "on_4_3", "on_4_4"),
+    [(0, None, None), (1, None, "version 1 "), (256, "version 1", "version 256 "), (-256, None, "version -256 ")],
+)
+def test_the_version_of_an_aborted_transaction(version, on_4_3, on_4_4):
+    for reads_whole, wanted in ((False, on_4_3), (True, on_4_4)):
+        disk = Disk(directory({"t": 34}, {Need("t", Content.TXN_INDEX): (AbortedEntry(version, 19),)}))
+        index = TxnIndex(disk, "t", 10, reads_whole_versions=reads_whole)
+        if wanted is None:
+            assert not index.is_corrupt()
+            continue
+        with pytest.raises(LoadingError) as thrown:
+            index.is_corrupt()
+        assert thrown.value.failure.exception == "KafkaException"
+        assert f"aborted transaction {wanted}" in thrown.value.failure.message + " "
+    assert loading_rules(KafkaVersion(4, 4)).reads_whole_txn_versions
+    assert not loading_rules(KafkaVersion(4, 3, 1)).reads_whole_txn_versions
+
+
 def test_aborted_transactions_must_rise():
     index = TxnIndex(Disk(directory({})), "t", 0)
     index.reset()
@@ -470,7 +489,7 @@ def test_names_of_files():
 
 
 def test_versions_that_are_not_modelled_are_refused():
-    for version in (KafkaVersion(0, 9, 0, 1), KafkaVersion(4, 4)):
+    for version in (KafkaVersion(0, 9, 0, 1), KafkaVersion(4, 5)):
         with pytest.raises(ValueError, match="not modelled"):
             loading_rules(version)
     assert len({loading_rules(version) for version in distinct_rules()}) == len(distinct_rules())

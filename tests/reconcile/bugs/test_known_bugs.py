@@ -258,7 +258,7 @@ EMPTIED = (
 
 @pytest.mark.parametrize(
     ("version", "damaged", "confidence"),
-    [("4.1.0", False, "likely"), ("4.3.1", True, "possible"), ("3.9.1", False, None), ("4.4.0", False, None)],
+    [("4.1.0", False, "likely"), ("4.3.1", True, "possible"), ("3.9.1", False, None), ("4.4.0", False, "likely")],
 )
 def test_recovery_that_empties_a_sound_segment(version, damaged, confidence):
     before = replica(1, [batch(0, 9, 0)], [batch(10, 11, 0)])

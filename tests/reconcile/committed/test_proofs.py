@@ -202,3 +202,30 @@ def test_a_log_last_written_to_while_its_leader_was_alone_in_sync_was_committed(
     judge = CommitJudge([LOG], lambda one, other: 0, OldLines(states), MemoryReader({}), written_ms=times)
 
     assert found == [run.offsets.last for run in judge.runs(LOG, OffsetRange(20, 29)) if run.certainty == "certain"]
+
+
+def quorum(ends, *, leader=2, empty=()):
+    """What is said of the log of one of three voters, as runs of certainty: all of one leader epoch."""
+    logs = [load_log(replica(voter, [batch(0, end - 1, 1)])) for voter, end in ends.items() if end]
+    logs += [load_log(replica(voter)) for voter in empty]
+    view = next(log for log in logs if log.replica.broker_id == 1)
+    states = (replace(leadership(leader, 1), replicas=(1, 2, 3)),)
+    judge = CommitJudge(
+        logs,
+        lambda one, other: agreed_until(one, other, None),
+        Lines(states),
+        MemoryReader({}),
+        is_quorum=True,
+    )
+    return [(run.offsets.last + 1, run.certainty) for run in judge.runs(view, OffsetRange(0, view.log_end_offset - 1))]
+
+
+def test_a_leader_of_the_quorum_that_was_copied_first_denies_nothing():
+    # The leader's log is at least as long as that of any follower in its epoch: the copy is of an earlier moment.
+    assert [(51, "certain"), (60, "possible")] == quorum({1: 60, 2: 38, 3: 51})
+    assert [(51, "certain"), (60, "no")] == quorum({1: 60, 2: 38, 3: 51}, leader=1)
+
+
+def test_what_a_majority_of_empty_voters_lacks_is_not_uncommitted():
+    assert [(60, "possible")] == quorum({1: 60}, empty=(2, 3), leader=1)
+    assert [(40, "certain"), (60, "possible")] == quorum({1: 60, 2: 40}, empty=(3,), leader=1)

@@ -236,3 +236,43 @@ def test_memory_grows_with_positions_not_with_commits(tmp_path):
 
     assert len(replay.positions) == 5
     assert peak < 12 << 20
+
+
+def removed(tmp_path, *, version, topic_is_deleted=False, again=40):
+    hour = 60 * MINUTE_MS
+    place = log_of(
+        tmp_path,
+        group_metadata("g", 1),
+        commit("g", "t", 0, 90, version=version),
+        batch(2, [commit("g", "t", 0, None)], time_ms=NOW + 3 * hour),
+        batch(3, [commit("g", "t", 0, again, time_ms=NOW + 4 * hour)], time_ms=NOW + 4 * hour),
+    )
+    retention = Retention(retention_ms=None, removed_topics=lambda _topic, _time: topic_is_deleted)
+    replay, changes, reader = play(place, retention=retention)
+    settled = Replay(place=place, known_from=0, retention=retention)
+    setbacks = list(settled.settle(GroupLogReader(list_log(place)).parts()))
+    assert [one for one in changes if one.set_back] == setbacks
+    assert (0, 40 if again == 40 else again) == (reader.skipped, next(iter(replay.positions.values())).offset)
+    return changes, setbacks
+
+
+def test_a_group_that_began_again_below_its_former_position_was_set_back(tmp_path):
+    changes, setbacks = removed(tmp_path, version=3)
+
+    assert [(90, 40, "deletion")] == [(one.previous, one.offset, one.removed_by) for one in setbacks]
+    assert "deletion" == changes[-2].by
+
+
+@pytest.mark.parametrize(("topic_is_deleted", "again"), [(True, 40), (False, 90), (False, 200)])
+def test_neither_a_new_topic_nor_a_position_as_high_as_before_is_a_set_back(tmp_path, topic_is_deleted, again):
+    _, setbacks = removed(tmp_path, version=3, topic_is_deleted=topic_is_deleted, again=again)
+
+    assert [] == setbacks
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_what_expires_while_a_group_has_members_is_not_called_a_deletion(tmp_path, version):
+    changes, _ = removed(tmp_path, version=version)
+
+    assert "unknown" == changes[-2].by
+    assert "expired or deleted" in changes[-2].reason

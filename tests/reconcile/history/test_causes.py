@@ -346,3 +346,105 @@ def test_a_leader_that_was_elected_again_may_have_lost_its_end_after_its_first_e
     assert why(one, *terms).reason.startswith("broker 2 had written these records itself")
     assert "led again, and goes on in leader epoch 3" in why(one, *terms).reason
     assert "led again in leader epoch 2:" in why(replace(one, replacement=Replacement(1, 2)), *terms).reason
+
+
+@pytest.mark.parametrize(
+    ("rule", "is_out_of_range", "cause"),
+    [
+        ("high-watermark", False, CauseName.HIGH_WATERMARK),
+        ("unknown", False, CauseName.HIGH_WATERMARK),
+        ("leader-end", True, CauseName.UNKNOWN),
+        ("unknown", True, CauseName.UNKNOWN),
+    ],
+)
+def test_a_truncation_to_the_leaders_end_is_none_to_the_own_high_watermark(rule, is_out_of_range, cause):
+    elections = leadership(1, 0, {1, 2}), leadership(2, 1, {2})
+    evidence = CauseEvidence(leaderships=elections, truncations=(), incarnation=Incarnation())
+    found = cause_of(
+        truncation(58, 45, rule=rule, leader_epoch=1),
+        evidence,
+        protocol=ProtocolName.HW,
+        none_committed=False,
+        some_committed=True,
+        is_by_protocol=True,
+        is_out_of_range=is_out_of_range,
+    )
+
+    assert cause is found.name
+    assert ("high watermark" in found.reason) is not is_out_of_range
+
+
+QUORUM = replace(leadership(101, 3, at=90), replicas=(101, 102, 103))
+OF_QUORUM = TopicPartition("__cluster_metadata", 0)
+
+
+@pytest.mark.parametrize(
+    ("broker", "shown", "committed", "cause", "words"),
+    [
+        # What a majority holds no member discards, whether a voter or not.
+        (1, {"logged": False}, True, (CauseName.DISK_RESTORED, "likely"), "broker 1 lacks"),
+        (102, {"logged": False}, True, (CauseName.DISK_RESTORED, "likely"), "node 102 lacks"),
+        # A log that merely ends earlier met no other records.
+        (1, {"logged": False, "is_shortened": True}, False, (CauseName.DISK_RESTORED, "possible"), "put back"),
+        (1, {"logged": False}, False, (CauseName.UNCOMMITTED_TAIL, "possible"), "only observes"),
+        (1, {}, False, (CauseName.UNCOMMITTED_TAIL, "likely"), "only observes"),
+        (102, {}, False, (CauseName.UNCOMMITTED_TAIL, "likely"), "a quorum member discards"),
+    ],
+)
+def test_a_metadata_log_that_lacks_what_was_committed_was_put_back(broker, shown, committed, cause, words):
+    one = truncation(93, 88, broker=broker, topic=OF_QUORUM, **shown)
+    evidence = CauseEvidence(leaderships=(QUORUM,), truncations=(one,), incarnation=Incarnation())
+    found = cause_of(
+        one,
+        evidence,
+        protocol=ProtocolName.KIP_595,
+        none_committed=False,
+        some_committed=committed,
+        is_by_protocol=False,
+    )
+
+    assert cause == (found.name, found.confidence)
+    assert words in found.reason
+
+
+@pytest.mark.parametrize(
+    ("between", "cause"),
+    [
+        # Nobody else led: a leader truncates nothing.
+        ((), (CauseName.POWER_LOSS, "likely")),
+        ((leadership(2, 1, {2}),), (CauseName.UNCLEAN_ELECTION, "possible")),
+    ],
+)
+def test_a_broker_that_followed_another_leader_before_it_led_need_not_have_lost_power(between, cause):
+    before = log_copy(replica(1, [batch(0, 59, 0)]), is_final=False)
+    one = replace(truncation(60, 40, logged=False), before=before, replacement=Replacement(0, 2))
+    elected = leadership(1, 2, {1}, unclean=True)
+
+    found = why(one, leadership(3, 0, {1, 3}), *between, elected)
+    assert cause == (found.name, found.confidence)
+
+
+@pytest.mark.parametrize("followed", [True, False])
+def test_an_unclean_election_is_no_power_loss_where_the_new_leader_had_followed_another(followed):
+    """The new leader's own log is shorter than in an earlier snapshot, which no line reports."""
+    held = log_copy(replica(2, [batch(0, 59, 0)]), is_final=False)
+    own = replace(truncation(60, 40, broker=2, logged=False), before=held, replacement=Replacement(0, 2))
+    one = replace(truncation(60, 40, leader=2, leader_epoch=2), replacement=Replacement(0, 2))
+    between = (leadership(3, 1, {3}),) if followed else ()
+    elections = leadership(1, 0, {1, 2}), *between, leadership(2, 2, {2}, unclean=True)
+    evidence = CauseEvidence(leaderships=elections, truncations=(own, one), incarnation=Incarnation())
+    found = cause_of(one, evidence, protocol=ProtocolName.KIP_595, none_committed=False, is_by_protocol=True)
+
+    assert (found.name is CauseName.UNCLEAN_ELECTION) is followed
+    assert ("unclean shutdown" in found.reason) is not followed
+
+
+@pytest.mark.parametrize(
+    ("to_offset", "cause"), [(0, (CauseName.DISK_REPLACED, "possible")), (40, (CauseName.POWER_LOSS, "likely"))]
+)
+def test_a_leaders_log_of_which_nothing_stayed_is_no_likely_power_loss(to_offset, cause):
+    before = log_copy(replica(1, [batch(0, 59, 0)]), is_final=False)
+    one = replace(truncation(60, to_offset, logged=False), before=before, replacement=Replacement(-1, 2))
+
+    found = why(one, leadership(1, 0, {1, 3}), leadership(1, 2, {1}))
+    assert cause == (found.name, found.confidence)

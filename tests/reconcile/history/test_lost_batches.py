@@ -1,10 +1,13 @@
 """Which batches of a copy count as lost."""
 
+from typing import cast
+
 import pytest
 
 from kforensics.formats.log.batch_table import CONTROL_BIT, TRANSACTIONAL_BIT
+from kforensics.reconcile.committed.judge import CommitJudge, CommittedRun
 from kforensics.reconcile.history.log_copies import Agreement
-from kforensics.reconcile.history.losses import lost_batches
+from kforensics.reconcile.history.losses import find_losses, lost_batches
 from tests.builders.history import log_copy
 from tests.builders.logs import MemoryReader, batch, record, replica
 
@@ -77,3 +80,38 @@ def test_records_of_aborted_transactions_are_told_apart():
     found = _lost(leader, log_copy(copy, rank=0, is_final=False), records={copy.path: ends})
 
     assert {10: True, 13: False, 14: False, 16: False} == {one.base_offset: one.is_aborted for one in found}
+
+
+class _Certain:
+    """A judge to whom all is committed."""
+
+    def runs(self, _view, offsets):
+        return (CommittedRun(offsets=offsets, certainty="certain", reason="acknowledged", citations=()),)
+
+
+@pytest.mark.parametrize(
+    ("deleted_below", "lost"),
+    [
+        # The log start fell inside of a batch: what was deleted on request is left out to the very offset.
+        (25, [(25, 39, 15)]),
+        # It is above a whole batch.
+        (30, [(30, 39, 10)]),
+        (34, [(34, 39, 6)]),
+        # All that the leader lacks was deleted.
+        (40, []),
+        (2**63 - 1, []),
+    ],
+)
+def test_batches_below_a_log_start_that_a_client_set_are_not_lost(deleted_below, lost):
+    kept, gone = batch(0, 19, 0), [batch(20, 29, 0, crc=1), batch(30, 39, 0, crc=2)]
+    leader, copy = replica(2, [kept]), replica(1, [kept, *gone])
+    copies = log_copy(leader), log_copy(copy, rank=0, is_final=False)
+    reader = MemoryReader({})
+    batches = lost_batches(copies[0], copies[1:], Agreement(reader, [one.view for one in copies]), reader)
+    assert [20, 30] == [one.base_offset for one in batches]
+
+    losses = find_losses(
+        copies[0], batches, cast("CommitJudge", _Certain()), reader, deleted_below=lambda _batch: deleted_below
+    )
+
+    assert lost == [(*one.offsets, one.records) for one in losses]

@@ -64,3 +64,31 @@ def test_a_copy_that_holds_what_the_new_leader_wrote_shows_nothing_of_what_was_t
 
     assert (42, 30) == (found.from_offset, found.to_offset)
     assert is_before is (found.before is copies[0])
+
+
+def test_a_second_round_takes_off_what_the_first_had_left_and_not_what_came_later():
+    """The log grew to 60 in the second in which both rounds were written: a copy of then shows nothing of what they took."""
+    copies = [
+        written(54_000_000, [batch(0, 19, 1), batch(20, 27, 2), batch(28, 41, 3)], 1),
+        written(55_000_000, [batch(0, 19, 1), batch(20, 59, 6)], 2),
+        written(60_000_000, [batch(0, 19, 1), batch(20, 79, 6)], 3, is_final=True),
+    ]
+    common = {"broker": 2, "leader": 3, "leader_epoch": 6}
+    first = logged_truncation(42, 28, time_ms=54_900_000, **common)
+    second = replace(logged_truncation(28, 20, time_ms=54_900_050, **common), is_exact=False)
+    found = find_truncations(PARTITION, [first, second], copies, Agreement(MemoryReader({})))
+
+    assert [(42, 28), (28, 20)] == [(one.from_offset, one.to_offset) for one in found]
+    assert all(one.before is copies[0] for one in found)
+
+
+def test_a_copy_between_two_truncations_that_are_no_rounds_of_one_shows_what_the_second_took():
+    copies = [
+        written(55_000_000, [batch(0, 19, 1), batch(20, 59, 4)], 2),
+        written(60_000_000, [batch(0, 19, 1), batch(20, 79, 6)], 3, is_final=True),
+    ]
+    first = logged_truncation(42, 20, broker=2, time_ms=40_000_000)
+    second = replace(logged_truncation(28, 20, broker=2, time_ms=56_000_000), is_exact=False)
+    found = find_truncations(PARTITION, [first, second], copies, Agreement(MemoryReader({})))
+
+    assert [(42, 20), (60, 20)] == [(one.from_offset, one.to_offset) for one in found]

@@ -6,6 +6,7 @@ import pytest
 
 from kforensics.damage import Absent
 from kforensics.evidence.event_kinds import EventKind
+from kforensics.evidence.model import Input
 from kforensics.reconcile.history.causes import CauseName
 from kforensics.reconcile.history.torn_transactions import TornTransaction, TornTransactions
 from kforensics.reconcile.incident.advice import missing_evidence
@@ -181,3 +182,14 @@ def test_a_state_change_log_that_is_given_is_not_asked_for(name, is_asked_for):
     asked = [line for line in missing_evidence((), (file,), (), (clock,)) if "state-change.log" in line]
 
     assert is_asked_for == bool(asked)
+
+
+@pytest.mark.parametrize("node_id", [2, Absent.UNKNOWN])
+def test_a_log_that_names_no_broker_may_be_of_any(node_id):
+    file, clock = replace(log_file(""), node_id=node_id), Clock(shift_ms=0, source="named")
+    broker = Input(path="broker-1", kind="broker", broker_id=1)
+
+    [asked] = [line for line in missing_evidence((), (file,), (broker,), (clock,)) if "broker 1" in line]
+
+    expected = "No log file says that it is of broker 1; 1 log file names no broker."
+    assert asked == (expected if node_id is Absent.UNKNOWN else "The log files of broker 1 are not among the inputs.")

@@ -8,12 +8,15 @@ from kforensics.commands.partition_account import with_returned_doubts
 from kforensics.damage import Absent
 from kforensics.findings.answers.explain import incident_state
 from kforensics.findings.answers.model import State
+from kforensics.reconcile.history.causes import CauseName
 from kforensics.reconcile.history.topic_incarnations import Incarnation
+from kforensics.reconcile.incident.conclusion import are_set_aside
 from kforensics.reconcile.incident.doubts import DoubtKind, Moments
 from kforensics.reconcile.incident.evidence import IncidentEvidence
 from kforensics.reconcile.incident.logs_over_time import LogsOverTime
+from kforensics.reconcile.incident.operations import operations
 from kforensics.reconcile.incident.partition import explain_partition
-from kforensics.reconcile.observed.facts import LoggedEnd, NoFacts
+from kforensics.reconcile.observed.facts import LoggedEnd, NoFacts, Restart
 from kforensics.units import TopicPartition
 from tests.builders.history import leadership, logged_truncation
 from tests.builders.logs import HERE, MemoryReader, batch, record, replica
@@ -99,7 +102,8 @@ def test_a_file_older_than_its_topic_is_of_the_topic_whose_batches_it_holds():
     leader = replica(2, [batch(0, 9, 0), batch(10, 14, 2, 8)])
     same, other = ([batch(0, 9, 0), batch(10, 19, 1)], [batch(0, 9, 0, 3), batch(10, 19, 1, 4)])
 
-    lost = [explained(replica(1, one), leader, made=Incarnation(created_ms=10**13)).losses for one in (same, other)]
+    made = Incarnation(created_ms=10**13, is_after_deletion=True)
+    lost = [explained(replica(1, one), leader, made=made).losses for one in (same, other)]
 
     assert [[(10, 14), (15, 19)], []] == [[(loss.offsets.first, loss.offsets.last) for loss in found] for found in lost]
 
@@ -151,12 +155,19 @@ LONGER, SHORTER = [batch(0, 9, 0), batch(10, 19, 0)], [batch(0, 9, 0)]
 
 
 @pytest.mark.parametrize(
-    ("checkpoint", "clean", "is_older"),
-    [([(0, 0)], False, True), ([(0, 0), (1, 10)], False, False), ([(0, 0)], True, False)],
+    ("checkpoint", "clean", "other", "is_older"),
+    [
+        ([(0, 0)], False, LONGER, True),
+        ([(0, 0), (1, 10)], False, LONGER, False),
+        # It may have stopped before it took up its role; but what another holds it had held when it was elected.
+        ([(0, 0)], True, SHORTER, False),
+        ([(0, 0)], True, LONGER, True),
+        ([(0, 0), (1, 10)], True, LONGER, False),
+    ],
 )
-def test_a_directory_without_the_epoch_in_which_its_broker_leads_was_copied_before(checkpoint, clean, is_older):
+def test_a_directory_without_the_epoch_in_which_its_broker_leads_was_copied_before(checkpoint, clean, other, is_older):
     leader = replica(2, SHORTER, checkpoint=checkpoint, clean=clean)
-    found = explained(replica(1, LONGER, high_watermark=20), leader, facts=FailedOver())
+    found = explained(replica(1, other, high_watermark=20), leader, facts=FailedOver())
 
     asked = [one.settled_by for one in found.doubts if one.kind is DoubtKind.ACCOUNT]
     assert is_older is ("the directory of broker 2 as it is now" in asked)
@@ -269,3 +280,182 @@ def test_another_log_that_ends_too_early_leaves_open_where_the_logs_of_the_same_
     assert not back or back[0].words.startswith(
         "whether the log ended at offset 10: another log of one of brokers 1 and 2 "
     )
+
+
+class Removed(NoFacts):
+    """The metadata log knows that the topic of id `a` was removed."""
+
+    def is_deleted(self, topic, topic_id):
+        return topic_id == "a"
+
+
+OTHER = [batch(0, 4, 0, 70), batch(5, 9, 0, 71)]
+
+
+@pytest.mark.parametrize(
+    ("before_id", "now_id", "facts", "more"),
+    [
+        (Absent.NOT_WRITTEN, Absent.NOT_WRITTEN, NoFacts(), {}),
+        ("a", "b", NoFacts(), {}),
+        ("c", "b", Removed(), {}),
+        (Absent.NOT_WRITTEN, "b", NoFacts(), {}),
+        (Absent.NOT_WRITTEN, Absent.NOT_WRITTEN, NoFacts(), {"made": Incarnation(created_ms=10**13)}),
+    ],
+)
+def test_a_log_that_began_anew_without_a_deletion_on_record_may_have_lost_what_it_held(before_id, now_id, facts, more):
+    now = replica(1, [batch(0, 2, 0, 60)], topic_id=now_id)
+    earlier = replica(1, OTHER, topic_id=before_id, name="b1-before", high_watermark=10)
+    # What two copies hold is counted once.
+    behind = replica(2, OTHER[:1], topic_id=before_id, name="b2-before")
+    found = explained(now, before=[earlier, behind], facts=facts, **more)
+
+    assert 10 == sum(loss.records for loss in found.losses)
+    assert [(0, 2)] == [(loss.offsets.first, loss.offsets.last) for loss in found.losses if loss.is_replaced]
+    assert {"possible"} == {loss.was_committed for loss in found.losses}
+    assert not any(loss.in_use for loss in found.losses)
+    assert all(loss.citations for loss in found.losses)
+    assert State.MAYBE_LOST is incident_state(found)
+    assert () == found.truncations == operations((), [found])
+
+
+def test_a_topic_of_which_a_record_says_that_it_was_removed_lost_nothing():
+    now = replica(1, [batch(0, 2, 0, 60)], topic_id="b")
+    found = explained(now, before=[replica(1, OTHER, topic_id="a", name="b1-before")], facts=Removed())
+
+    assert () == found.losses
+    assert ["recreated-topic"] == [one.kind for one in operations((), [found])]
+
+
+@pytest.mark.parametrize(("has_zookeeper", "lost"), [(True, 0), (False, 10)])
+def test_a_broker_with_zookeeper_put_the_log_of_a_deleted_topic_aside(has_zookeeper, lost):
+    """KRaft brokers before 3.7 do the same with what their metadata does not name."""
+    now = replica(1, [batch(0, 2, 0, 60)])
+    aside = replica(1, OTHER, state="deleted", name="b1-aside")
+    found = explained(now, aside, before=[replica(1, OTHER, name="b1-before")], has_zookeeper=has_zookeeper)
+
+    assert lost == sum(loss.records for loss in found.losses)
+    assert (["recreated-topic"] if has_zookeeper else []) == [one.kind for one in operations((), [found])]
+
+
+class Unnamed(Removed):
+    """The newest metadata knows no topic, and that the one of id `a` was removed."""
+
+    def has_metadata_log(self):
+        return True
+
+    def is_newest_metadata(self):
+        return True
+
+    def knows_every_deletion(self):
+        return True
+
+
+class Compacted(Unnamed):
+    """A snapshot took the place of the records that would say which topics were removed."""
+
+    def knows_every_deletion(self):
+        return False
+
+
+@pytest.mark.parametrize(("state", "lost"), [("stray", 10), ("deleted", 0)])
+def test_a_compacted_metadata_log_names_no_topic_that_was_deleted(state, lost):
+    found = explained(replica(1, OTHER, topic_id="b", state=state), facts=Compacted())
+
+    assert lost == sum(loss.records for loss in found.losses)
+
+
+@pytest.mark.parametrize("state", ["stray", "deleted"])
+def test_what_no_broker_serves_is_lost_unless_a_record_says_that_its_topic_was_removed(state):
+    """The controllers came back empty: brokers set aside what their metadata does not name."""
+    found = {
+        topic_id: explained(
+            replica(1, OTHER, topic_id=topic_id, state=state),
+            replica(2, OTHER[:1], topic_id=topic_id, state=state),
+            facts=Unnamed(),
+        )
+        for topic_id in ("a", "b")
+    }
+
+    assert () == found["a"].losses
+    assert State.NOTHING_LOST is incident_state(found["a"])
+    assert 10 == sum(loss.records for loss in found["b"].losses)
+    assert {"possible"} == {loss.was_committed for loss in found["b"].losses}
+    assert State.MAYBE_LOST is incident_state(found["b"])
+    assert (state == "stray") is are_set_aside(found["b"].losses)
+
+
+def test_what_is_set_aside_is_not_lost_where_no_metadata_shows_that_its_topic_is_gone():
+    found = explained(replica(1, OTHER, topic_id="b", state="stray"))
+
+    assert () == found.losses
+    assert State.UNKNOWN is incident_state(found)
+
+
+@dataclass(frozen=True)
+class Emptied(NoFacts):
+    """Broker 1 led, came back with an emptied disk, and led again."""
+
+    states: tuple = (leadership(1, 0, (1, 2)), leadership(1, 1, (1,), unclean=True))
+
+    def leaderships(self, partition, topic_id):
+        return self.states
+
+    def restarts(self, broker_id):
+        return (Restart(recorded_at=1, time_ms=1, is_clean=True, other_disk=True),) if broker_id == 1 else ()
+
+
+@pytest.mark.parametrize("ended", [4, 30])
+def test_a_leader_that_led_again_with_an_emptied_disk_truncated_nothing(ended):
+    old, new = [batch(0, 29, 0)], [batch(0, ended, 1)]
+    found = explained(replica(1, new), replica(2, new), before=(replica(1, old), replica(2, old)), facts=Emptied())
+
+    assert [(2, 0)] == [(one.broker_id, one.to_offset) for one in found.truncations]
+    assert [CauseName.DISK_REPLACED] == [one.cause.name for one in found.truncations]
+    assert (0, 29) == (found.losses[0].offsets.first, found.losses[-1].offsets.last)
+    assert {CauseName.DISK_REPLACED} == {one.cause for one in found.losses}
+
+
+def test_no_protocol_is_recomputed_for_a_leader_that_lost_the_end_of_its_log():
+    old, new = [batch(0, 29, 0)], [batch(0, 19, 0), batch(20, 25, 1)]
+    facts = Emptied(states=(leadership(1, 0, (1, 2)), leadership(1, 1, (1,))))
+    found = explained(replica(1, new), replica(2, new), before=(replica(1, old),), facts=replace(facts))
+
+    assert [] == [one for one in found.truncations if one.agrees is True]
+
+
+@dataclass(frozen=True)
+class LedAgain(NoFacts):
+    """Broker 1 leads the topic of now in its second leader epoch."""
+
+    def leaderships(self, partition, topic_id):
+        return (leadership(1, 1, (1, 2)),)
+
+
+@pytest.mark.parametrize(("created", "lost"), [(Incarnation(created_ms=1), None), (Incarnation(), (0, 26))])
+def test_a_topic_without_an_id_that_was_deleted_and_made_again_was_not_truncated(created, lost):
+    """Its `-delete` directory holds all; the file times say nothing, and the new topic elected a leader before its first record."""
+    old, new = [batch(0, 26, 0, 5)], [batch(0, 9, 1, 6)]
+    gone = replace(replica(1, old, state="deleted"), path="b1/t-0.abc-delete")
+    found = explained(replica(1, new), replica(2, new), gone, before=(replica(1, old),), facts=LedAgain(), made=created)
+
+    assert () == found.truncations
+    assert lost == ((found.losses[0].offsets.first, found.losses[-1].offsets.last) if found.losses else None)
+
+
+def test_a_log_that_is_in_no_deleted_directory_was_truncated_for_all_that_is_known():
+    old, new = [batch(0, 26, 0, 5)], [batch(0, 9, 1, 6)]
+    gone = replace(replica(2, [batch(0, 20, 0, 5)], state="deleted"), path="b2/t-0.abc-delete")
+    found = explained(replica(1, new), replica(2, new), gone, before=(replica(2, old),), facts=LedAgain())
+
+    assert [(2, 27, 0)] == [(one.broker_id, one.from_offset, one.to_offset) for one in found.truncations]
+
+
+@pytest.mark.parametrize(("topic_id", "others"), [("a", 0), (Absent.NOT_WRITTEN, 1)])
+def test_a_topic_with_one_id_in_every_snapshot_was_not_created_again_whatever_the_clocks_say(topic_id, others):
+    """Its log was emptied since; the clock of the broker was behind that of the controller."""
+    held = replica(1, [batch(0, 9, 0)], topic_id=topic_id)
+    held = replace(held, segments=(replace(held.segments[0], mtime_ns=10**15),))
+    anew = replica(1, topic_id=topic_id)
+    found = explained(anew, before=(held,), facts=LedAgain(), made=Incarnation(created_ms=10**13))
+
+    assert others == len(found.other_topics)

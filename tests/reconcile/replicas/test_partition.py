@@ -3,6 +3,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from kforensics.damage import Absent
+from kforensics.findings.diff import partition_findings
 from kforensics.protocol.outcome import ProtocolName
 from kforensics.reconcile.committed.judge import CommitJudge
 from kforensics.reconcile.logs.divergence import agreed_until
@@ -320,3 +321,25 @@ def test_a_partition_of_other_brokers_than_the_emptied_one_it_is_assigned_to_is_
     assert () == report.what_if
     assert [Verdict.NOT_ASSIGNED] == [one.verdict for one in report.replicas]
     assert [(3, True)] == [(one.broker_id, one.is_electable) for one in report.emptied]
+
+
+@dataclass(frozen=True)
+class OldFacts(Facts):
+    halts: bool | Absent = False
+
+    def halts_out_of_range(self, topic):
+        return self.halts
+
+
+@pytest.mark.parametrize(
+    ("halts", "offset", "is_stopped"), [(True, None, True), (False, 45, False), (Absent.UNKNOWN, 45, False)]
+)
+def test_a_broker_of_0_10_that_halts_keeps_what_only_it_holds(halts, offset, is_stopped):
+    facts = OldFacts(states=(leadership(2, 1, {2}),), halts=halts)
+    longer = replica(1, [batch(0, 44, -1, 1, magic=1), batch(45, 59, -1, 2, magic=1)], high_watermark=60)
+    report = judge(longer, replica(2, [batch(0, 44, -1, 1, magic=1)], high_watermark=45), facts=facts)
+    found = report_of(report, 1)
+
+    assert offset == (None if found.truncation is None else found.truncation.offset)
+    assert is_stopped == any(one.code == "KF218" for one in partition_findings(report))
+    assert (Verdict.WILL_TRUNCATE is found.verdict) is not is_stopped

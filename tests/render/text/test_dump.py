@@ -12,8 +12,8 @@ from kforensics.formats.log.records import Record
 from kforensics.formats.messages.schema import Decoded, Undecoded
 from kforensics.render.json.dump import dump_line, plain_item
 from kforensics.render.text.dump import damage_lines, field_text, message_text, text_lines
-from kforensics.render.times import utc_text
 from kforensics.units import OffsetRange
+from kforensics.words import utc_text
 
 RECORD = Record(3, -1, None, b"v", ((b"h", None),), 4, 0, 3, 0, 7, 0, 2, is_transactional=False, is_control=False)
 
