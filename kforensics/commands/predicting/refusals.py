@@ -90,7 +90,7 @@ def _refused(started: NodeStarts) -> Iterator[RefusedStart]:
         return
     failed = [one for one in started.logs if one.start == last.number and one.outcome == "fails"]
     broker = started.node.node_id
-    if isinstance(broker, Absent) or any(one.is_unreadable for one in failed):
+    if isinstance(broker, Absent):
         return
     yield RefusedStart(
         broker_id=broker,
