@@ -387,7 +387,7 @@ def gather_coordinator_evidence(
         EvidenceError: a path can't be used, or they are of several clusters.
         UsageError: no input is of the cluster that was asked for.
     """
-    evidence = gather_evidence(paths, before, keep_going=keep_going, cluster=cluster, is_of_one_moment=True)
+    evidence = gather_evidence(paths, before, keep_going=keep_going, cluster=cluster)
     places = find_places(evidence.inputs)
     gathered = gather_cluster_evidence(evidence.for_facts(), places, jobs=jobs, earlier=evidence.ranks.keys())
     return CoordinatorEvidence(

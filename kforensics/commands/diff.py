@@ -1,6 +1,6 @@
 """The comparison of all partitions of the inputs, streamed: what is consistent leaves a line behind, not its batches."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -15,7 +15,7 @@ from kforensics.commands.absent_replicas import (
     single_files,
     without_directories,
 )
-from kforensics.commands.cluster_evidence import Reading, gather_cluster_evidence
+from kforensics.commands.cluster_evidence import ClusterEvidence, Reading, gather_cluster_evidence
 from kforensics.commands.filters import check_wanted, is_wanted
 from kforensics.commands.partition_comparison import (
     DiffOptions,
@@ -34,8 +34,8 @@ from kforensics.evidence.discovery.partition_dirs import PartitionPlace, find_pl
 from kforensics.evidence.metadata.quorum import newest_log
 from kforensics.evidence.model import Input, Problem
 from kforensics.findings.answers.diff import diff_answer
-from kforensics.findings.answers.model import Answer
-from kforensics.findings.diff import identity_findings, partition_findings
+from kforensics.findings.answers.model import Answer, State, weighed
+from kforensics.findings.diff import RefusedStart, identity_findings, partition_findings, with_refused_starts
 from kforensics.findings.model import Finding, by_gravity
 from kforensics.formats.log.records import Record
 from kforensics.protocol.outcome import ProtocolName
@@ -229,11 +229,12 @@ def compare(
         for report in without_directories(absent, shared.facts, shared.options, has_metadata=newest is not None)
     ]
     results.sort(key=lambda one: one.partition)
+    refused = _refused_starts(inputs, gathered, results)
     findings = by_gravity(
         (
             *identity_findings(inputs.described, nodes_of(inputs), nodes_in_parts(inputs)),
-            *_missing_isr(inputs, groups, gathered.facts),
-            *(item for result in results for item in result.findings),
+            *_missing_isr(inputs, groups, gathered.facts, {result.partition: result.state for result in results}),
+            *with_refused_starts((item for result in results for item in result.findings), refused),
         )
     )
     met = (
@@ -252,6 +253,7 @@ def compare(
             paths=_paths_on_brokers(inputs),
             findings=findings,
             problems=inputs.below_named(problems),
+            refused=refused,
             quorum=gathered.quorum,
             not_given=absent if newest is not None and shared.options.given else (),
         ),
@@ -262,8 +264,23 @@ def compare(
     )
 
 
+def _refused_starts(
+    inputs: Inputs, gathered: ClusterEvidence, results: Sequence[PartitionResult]
+) -> tuple[RefusedStart, ...]:
+    """Return the brokers that do not start as they are, of those of which a truncation is foretold or a small file is damaged."""
+    reports = [one.report for one in results if one.report is not None]
+    if not any(one.truncation is not None or one.view.replica.damage for each in reports for one in each.replicas):
+        return ()
+    from kforensics.commands.predicting.refusals import logs_in_doubt, refused_starts  # noqa: PLC0415 - 20 ms, for these alone
+
+    return refused_starts(inputs, gathered, logs_in_doubt(reports))
+
+
 def _missing_isr(
-    inputs: Inputs, groups: Sequence[tuple[TopicPartition, tuple[PartitionPlace, ...]]], facts: ClusterFacts
+    inputs: Inputs,
+    groups: Sequence[tuple[TopicPartition, tuple[PartitionPlace, ...]]],
+    facts: ClusterFacts,
+    states: Mapping[TopicPartition, State],
 ) -> Iterator[Finding]:
     given = frozenset(node.node_id for node in nodes_of(inputs) if isinstance(node.node_id, int))
     for partition, places in groups:
@@ -272,7 +289,7 @@ def _missing_isr(
             for place in places
             if place.directory_state == "live" and isinstance(place.state.broker_id, int)
         )
-        yield from missing_isr(partition, held_by, given, facts)
+        yield from weighed(missing_isr(partition, held_by, given, facts), states[partition])
 
 
 def _paths_on_brokers(inputs: Inputs) -> tuple[str, ...]:

@@ -213,7 +213,11 @@ def _whole_returns(events: Sequence[LoggedEvent]) -> dict[TopicPartition, list[W
 
 
 def _subject_of(truncations: Sequence[LoggedTruncation]) -> set[TopicPartition]:
-    return {truncation.topic_partition for truncation in truncations if truncation.has_effect is True}
+    return {
+        truncation.topic_partition
+        for truncation in truncations
+        if truncation.has_effect is True or truncation.is_recovery_of_unknown_end
+    }
 
 
 def _by_partition(truncations: Sequence[LoggedTruncation]) -> dict[TopicPartition, list[LoggedTruncation]]:

@@ -23,7 +23,7 @@ from kforensics.evidence.replica.collect import (
     segment_paths,
 )
 from kforensics.evidence.replica.read_ahead import ends_at_hand
-from kforensics.findings.answers.model import State
+from kforensics.findings.answers.model import State, weighed
 from kforensics.findings.answers.partition_state import JudgedPartition, judged_partition
 from kforensics.findings.diff import partition_findings
 from kforensics.findings.model import Finding, Severity
@@ -334,6 +334,7 @@ def result_of(
         length: of its logs, in bytes.
     """
     judged = judged_partition(report, problems)
+    findings = weighed(findings, judged.state)
     grave = any(item.severity.rank >= Severity.WARNING.rank for item in findings)
     # Where a copy left out every log there is nothing to show of a partition.
     is_bare = bool(report.replicas) and all(one.view.replica.is_left_out for one in report.replicas)

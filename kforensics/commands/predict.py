@@ -8,6 +8,7 @@ from pathlib import Path
 from kforensics.commands.filters import check_wanted
 from kforensics.commands.lost_records import find_lost_records
 from kforensics.commands.predicting.directories import Reads
+from kforensics.commands.predicting.followers import compare_followers
 from kforensics.commands.predicting.log_starts import Conditions, Outcomes
 from kforensics.commands.predicting.node_starts import NodeStarts, start_node
 from kforensics.commands.predicting.nodes import ConfiguredNode, Node, nodes_of, side_by_side
@@ -359,6 +360,15 @@ class _Nodes:
             unserved=unserved_strays(started, self._around),
             leaving=leaving_replicas(started, self._around),
             order=body.order,
+            replicas=compare_followers(
+                self._request.paths,
+                self._nodes,
+                topics=self._request.topics,
+                partitions=self._request.partitions,
+                without=self._request.without,
+                keep_going=self._request.keep_going,
+                jobs=self._jobs,
+            ),
             quorum=self._around.quorum,
             lost=lost,
             allows_older=any(one.allows_older for one in self.versions.values()),

@@ -185,6 +185,7 @@ def run(request: SalvageRequest) -> Result[SalvageReport]:
         looked_at=found.partitions,
         unsettled=found.unsettled,
         not_all_given=found.not_all_given,
+        counts_at_least=found.counts_at_least,
         chosen=_chosen(request),
         of_images=() if report.carved is None else carved_unknown(report.carved),
     )

@@ -107,7 +107,6 @@ def gather_evidence(
     *,
     keep_going: bool = False,
     cluster: str | None = None,
-    is_of_one_moment: bool = False,
 ) -> Evidence:
     """Find the inputs that the paths name; snapshots are put in the order in which they were taken, by what they hold.
 
@@ -119,7 +118,6 @@ def gather_evidence(
         before: earlier snapshots.
         keep_going: a path that can't be used is a problem in the report, and the others are read.
         cluster: its id, where only what is of one cluster is wanted.
-        is_of_one_moment: whether a broker that is in `paths` as it was at two moments is an error.
 
     Raises:
         EvidenceError: a path can't be used, or with `keep_going` none can; or they are not of one cluster, or not of one moment.
@@ -132,7 +130,7 @@ def gather_evidence(
     errors = without_emptied(errors, [*found, *(one for _, inputs, _ in snapshots for one in inputs)])
     refuse(errors, named=len(paths) + len(before), keep_going=keep_going and len(errors) < len(paths) + len(before))
     inputs = belonging_together(
-        Inputs(found=tuple(found), problems=tuple(problems)), cluster=cluster, is_of_one_moment=is_of_one_moment
+        Inputs(found=tuple(found), problems=tuple(problems)), cluster=cluster, is_of_one_moment=True
     )
     found, problems = list(inputs.found), list(inputs.problems)
     if not before:

@@ -86,9 +86,7 @@ def run(request: TraceRequest) -> Result[TraceReport]:
     """
     search = _search(request)
     jobs = request.jobs or default_jobs()
-    evidence = gather_evidence(
-        request.paths, request.before, keep_going=request.keep_going, cluster=request.cluster, is_of_one_moment=True
-    )
+    evidence = gather_evidence(request.paths, request.before, keep_going=request.keep_going, cluster=request.cluster)
     for one in evidence.inputs.found:
         if isinstance(one.root, ForeignPath) and not hasattr(one.root, "place"):
             raise UsageError(f"{one.described.path} is not on this machine: trace reads files and captures")

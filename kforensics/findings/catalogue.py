@@ -244,6 +244,11 @@ CATALOGUE: dict[str, FindingKind] = {
         meaning="Up to 1.0 a broker with unclean.leader.election.enable=false halts when it fetches above the end of its leader's log, and so at each start.",
         advice="Keep its directory: it may alone hold the records. Let it lead again, or accept their loss and set unclean.leader.election.enable=true for the topic.",
     ),
+    "KF219": FindingKind(
+        title="a broker that does not start as it is",
+        meaning="A file of its log directories is one that Kafka refuses. Until that is mended its logs are neither served nor truncated, and it is no replica that others can follow.",
+        advice="See `kforensics predict` for what each start does, and `kforensics predict --ways-out` for what to change. Copy the directories before anything is changed or started.",
+    ),
     "KF301": FindingKind(
         title="committed records are lost",
         meaning="Producers with acks=all got acknowledgements for these records; the final leader does not hold them.",

@@ -1,9 +1,12 @@
 """Findings about replicas: expected truncations, divergence that no rule repairs, lost records, and what makes a comparison impossible."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
 
 from kforensics.damage import Absent, DamageKind
-from kforensics.evidence.model import Input, Node
+from kforensics.evidence.discovery.inputs import WHOLE_INPUT
+from kforensics.evidence.model import Citation, Input, Node
 from kforensics.evidence.replica.unaccounted import Sign
 from kforensics.findings.missing import lost_directory_finding, missing_finding
 from kforensics.findings.model import Confidence, Finding, Severity, finding
@@ -12,6 +15,55 @@ from kforensics.reconcile.observed.facts import Leadership
 from kforensics.reconcile.replicas.report import PartitionReport, ReplicaReport, Verdict
 from kforensics.units import OffsetRange, TopicPartition
 from kforensics.words import form
+
+
+class RefusedStart(NamedTuple):
+    """A broker that does not start as it is, or takes a log directory offline."""
+
+    broker_id: int
+    input: int
+    path: str
+    """The directory whose load fails; empty where none does."""
+    exception: str
+    reason: str
+    is_whole: bool
+    """It does not start at all."""
+    kafka: str
+    """The version that is started."""
+
+    @property
+    def words(self) -> str:
+        """What becomes of its start, as a sentence without its end."""
+        does = "does not start as it is" if self.is_whole else "starts without one of its log directories"
+        where = f"{self.path}: " if self.path else ""
+        return f"broker {self.broker_id} {does} (Kafka {self.kafka}, {self.exception}: {where}{self.reason.strip().rstrip(':.')})"
+
+
+_OF_TRUNCATIONS = frozenset({"KF201", "KF202", "KF203", "KF205"})
+
+
+def with_refused_starts(findings: Iterable[Finding], refused: Sequence[RefusedStart]) -> Iterator[Finding]:
+    """Yield findings, of which none promises the truncation of a broker that does not start, and those refusals.
+
+    Args:
+        findings: of partitions.
+        refused: the brokers that do not start as they are.
+    """
+    whole = {one.broker_id for one in refused if one.is_whole}
+    for item in findings:
+        if item.code in _OF_TRUNCATIONS and item.broker_id in whole:
+            yield replace(item, statement=f"{item.statement}; once the broker starts, which it does not as it is")
+        else:
+            yield item
+    for one in refused:
+        yield finding(
+            "KF219",
+            severity=Severity.ERROR,
+            confidence=Confidence.LIKELY,
+            statement=one.words,
+            broker_id=one.broker_id,
+            citations=(Citation(input=one.input, path=one.path or WHOLE_INPUT),),
+        )
 
 
 def partition_findings(report: PartitionReport) -> Iterator[Finding]:

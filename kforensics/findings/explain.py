@@ -4,6 +4,8 @@ from collections.abc import Iterator, Sequence
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation
+from kforensics.findings.answers.explain import incident_state
+from kforensics.findings.answers.model import weighed
 from kforensics.findings.model import Confidence, Finding, Severity, by_gravity, finding
 from kforensics.reconcile.history.causes import CauseName
 from kforensics.reconcile.incident.model import ExplainedTruncation, LeaderBasis, LossEntry, PartitionIncident
@@ -26,9 +28,8 @@ def explain_findings(incidents: Sequence[PartitionIncident], timeline: Sequence[
 
 def _incident_findings(incident: PartitionIncident) -> Iterator[Finding]:
     if incident.partition.topic not in METADATA_TOPICS:
-        yield from _loss_findings(incident)
-        yield from _residual_findings(incident)
-        yield from _past_end_findings(incident)
+        lost = (*_loss_findings(incident), *_residual_findings(incident), *_past_end_findings(incident))
+        yield from weighed(lost, incident_state(incident))
     for truncation in incident.truncations:
         yield from _truncation_findings(incident, truncation)
     for torn in incident.torn_transactions.transactions:
@@ -127,6 +128,7 @@ def _loss_findings(incident: PartitionIncident) -> Iterator[Finding]:
         is_one = records == 1
         # What a replica in use holds is not lost yet.
         lost = "not in the leader's log" if held else "lost"
+        least = "at least " if certainty == "certain" and incident.counts_at_least else ""
         what = f"1 record that {one} is {lost}" if is_one else f"{records} records that {many} are {lost}"
         holders = f"broker {in_use[0]} still holds" if len(in_use) == 1 else f"brokers {listed(in_use)} still hold"
         tail = f"; {holders} {'it' if is_one else 'them' if held == records else f'{held} of them'}" if held else ""
@@ -134,7 +136,7 @@ def _loss_findings(incident: PartitionIncident) -> Iterator[Finding]:
             code,
             severity=severity,
             confidence=Confidence.PROVEN if certainty != "possible" else Confidence.POSSIBLE,
-            statement=f"{incident.partition}: {_if_led(incident)}{what} ({_ranges(losses)}): {_causes(losses)}{tail}",
+            statement=f"{incident.partition}: {_if_led(incident)}{least}{what} ({_ranges(losses)}): {_causes(losses)}{tail}",
             topic_partition=incident.partition,
             offsets=OffsetRange(losses[0].offsets.first, max(loss.offsets.last for loss in losses)),
             citations=_citations(losses),

@@ -18,6 +18,7 @@ from kforensics.evidence.model import Problem, Replica
 from kforensics.evidence.replica.batch_reader import FileBatchReader
 from kforensics.evidence.replica.collect import as_captured, changes_since, collect_replica
 from kforensics.evidence.replica.read_ahead import ends_at_hand
+from kforensics.findings.answers.model import weighed
 from kforensics.findings.answers.partition_state import JudgedPartition, judged_partition
 from kforensics.findings.diff import partition_findings
 from kforensics.findings.fleet import placement_findings, undecided_findings
@@ -305,7 +306,7 @@ class JudgedRows:
         findings: Sequence[Finding],
         replicas: Sequence[tuple[Row, Replica]],
     ) -> None:
-        found = (*findings, *placement_findings(report, placement))
+        found = (*weighed(findings, judged.state), *placement_findings(report, placement))
         self.findings += finding_rows(found, cluster or None, self._context.roots)
         self.partitions.append(_partition_row(cluster, report, judged, placement, replicas, found))
 

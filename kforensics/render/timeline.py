@@ -41,14 +41,18 @@ def shown_entries(
     """
     if verbose:
         return list(timeline)
-    eventful = {incident.partition for incident in incidents if incident.truncations or incident.losses}
+    eventful = {
+        incident.partition
+        for incident in incidents
+        if incident.truncations or incident.losses or incident.counts_at_least
+    }
     if not eventful:
         return []
     about = [
         entry
         for entry in timeline
         if not entry.is_quiet
-        and entry.kind in _SHOWN
+        and (entry.kind in _SHOWN or is_of_unknown_end(entry))
         and (isinstance(entry.topic_partition, Absent) or entry.topic_partition in eventful)
     ]
     times = [
@@ -61,6 +65,15 @@ def shown_entries(
     end = max(times, default=None)
     begin = _first_creation(incidents)
     return [entry for entry in _restarts_only(about) if _is_within(entry, begin, end)]
+
+
+def is_of_unknown_end(entry: TimelineEntry) -> bool:
+    """Whether an entry is a truncation that is among none that are explained, as nothing shows how far the log had reached.
+
+    Args:
+        entry: of the timeline.
+    """
+    return entry.kind == "truncation" and not entry.is_quiet and isinstance(entry.detail.get("effect"), Absent)
 
 
 def _is_within(entry: TimelineEntry, begin: int, end: int | None) -> bool:

@@ -122,10 +122,7 @@ class Outputs:
         saved = SavedLabel.of_best_copy()
         if number != MAIN:
             epoch = Absent.NOT_APPLICABLE if label.leader_epoch == NO_EPOCH else label.leader_epoch
-            saved = SavedLabel(leader_epoch=epoch, owner=label.owner)
-        leader = self._plan.leader
-        if self._plan.wanted is not None and leader is not None and number != MAIN:
-            saved.is_of_leader = label.owner == leader.view.replica.owner
+            saved = SavedLabel(leader_epoch=epoch, owner=label.owner, is_of_leader=label.is_of_leader)
         if self._form is FormName.SEGMENTS:
             assert self._batch_writer is not None
             output = Output(saved, None, self._batch_writer(stem, self._plan))
@@ -152,7 +149,9 @@ class Outputs:
             return folder + name if self._part is None else f"{folder}{name}/part-{self._part:05d}"
         # Without a number they are of several epochs, or of none.
         epoch = "" if label.leader_epoch == NO_EPOCH else f"epoch-{label.leader_epoch}."
-        owner = safe_name(label.owner.replace(" ", "-"))
+        # Before there were leader epochs, what an earlier copy of the leader's log holds is told apart by no number.
+        is_twice = label.is_of_leader and label._replace(is_of_leader=False) in self._labels
+        owner = safe_name(label.owner.replace(" ", "-")) + ("-now" if is_twice else "")
         # A directory of its own for each: the loader of a broker takes only the name of the partition.
         return f"{folder}alternates/{name}/{epoch}{owner}/{name}"
 

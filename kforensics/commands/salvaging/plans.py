@@ -67,6 +67,8 @@ class Tasks:
     """Partitions of which it is not known whether anything is lost or at risk."""
     not_all_given: tuple[TopicPartition, ...] = ()
     """Partitions with records to save and a replica whose directory is not among the inputs."""
+    counts_at_least: bool = False
+    """More may be lost than is known: logs were truncated, and no input holds what was there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,6 +124,7 @@ def lost_tasks(evidence: Evidence, scope: Scope, *, jobs: int | None) -> Tasks:
         partitions=found.partitions,
         unsettled=tuple(one.partition for one in found.incidents if _is_open(one)),
         not_all_given=tuple(one.partition for one in found.incidents if one.losses and one.missing_replicas),
+        counts_at_least=any(one.losses and one.counts_at_least for one in found.incidents),
     )
 
 
@@ -142,7 +145,13 @@ def _wanted_of(entry: "LossEntry") -> Wanted:
 
 def _other_side(entry: "LossEntry", leader: tuple[int, str]) -> Wanted:
     """Return what the leader holds at offsets where another replica in use keeps other content: one of both is lost, whoever is trusted."""
-    return Wanted(offsets=entry.offsets, leader_epoch=None, holders=frozenset({leader}), committed="possible")
+    return Wanted(
+        offsets=entry.offsets,
+        leader_epoch=None,
+        holders=frozenset({leader}),
+        committed="possible",
+        is_of_leader=True,
+    )
 
 
 def _leader_of(incident: "PartitionIncident") -> tuple[int, str] | None:

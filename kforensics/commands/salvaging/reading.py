@@ -20,8 +20,8 @@ from kforensics.formats.log.headers import BATCH_HEADER
 from kforensics.formats.log.records import parse_body_records
 from kforensics.formats.primitives.word_buffer import SegmentBytes
 from kforensics.reconcile.history.log_copies import LogCopy
+from kforensics.reconcile.logs.transaction_outcomes import Marker, Outcomes, are_markers
 from kforensics.reconcile.salvage.best_copy import Selection
-from kforensics.reconcile.salvage.transactions import Marker, Outcomes, are_markers
 from kforensics.source.capture import CapturedSegment
 from kforensics.source.mapped import EvidenceFile, open_evidence, open_image
 

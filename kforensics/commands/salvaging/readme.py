@@ -36,6 +36,7 @@ HOW TO PUT THEM BACK
   pip install confluent-kafka
   python put_back.py --bootstrap HOST:9092 --dry-run     reads everything, sends nothing
   python put_back.py --bootstrap HOST:9092               produces with acks=all, idempotent, into the same partitions
+  python put_back.py … --alternates                      produces what is in alternates/ too: other records for offsets of the files above
 It keeps partitions, keys, values, nulls, headers and timestamps. Records get new offsets at the end of the log. Each gets a header
 `kforensics-salvage` with the partition, offset and epoch that it had; records whose header is in the topic already are skipped, so that it may be run again.
 Nothing is put into topics whose names begin with `__`.

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kforensics.damage import Absent, Damage, DamageKind, Gravity, Span
 from kforensics.evidence.model import CheckpointValue
-from kforensics.source.naming import FileKind, FileSuffix, PartitionDirectoryName
+from kforensics.source.naming import DirectoryState, FileKind, FileSuffix, PartitionDirectoryName
 from kforensics.source.walk import FoundFile
 from kforensics.units import OffsetRange, TopicPartition
 
@@ -89,6 +89,12 @@ class PartitionContext:
     def topic_partition(self) -> TopicPartition | Absent:
         """Return the partition, if the name of the directory shows it."""
         return Absent.UNKNOWN if isinstance(self.directory, Absent) else self.directory.topic_partition
+
+    @property
+    def may_shrink_at_start(self) -> bool:
+        """Whether a start can take sound records from the directory: it is set aside, or its log start is on record and may lie above its segments."""
+        is_live = not isinstance(self.directory, Absent) and self.directory.state is DirectoryState.LIVE
+        return not is_live or isinstance(self.log_start, CheckpointValue)
 
     @property
     def is_metadata(self) -> bool:

@@ -3,6 +3,7 @@
 The worst partition decides the state. The headline is a sentence about the gravest kind of concern that leads to it.
 """
 
+import shlex
 from collections.abc import Collection, Iterator, Sequence
 
 from kforensics.evidence.metadata.quorum import QuorumSetBack
@@ -13,6 +14,7 @@ from kforensics.findings.answers.diff_steps import diff_steps
 from kforensics.findings.answers.diff_unknowns import diff_unknowns
 from kforensics.findings.answers.model import CALM_OF_DIFF, Answer, State, worst_state
 from kforensics.findings.answers.partition_state import ConcernKind, JudgedPartition
+from kforensics.findings.diff import RefusedStart
 from kforensics.findings.model import Finding
 from kforensics.units import METADATA_TOPICS, TopicPartition
 from kforensics.words import counted, form, listed
@@ -26,6 +28,7 @@ def diff_answer(
     problems: Sequence[Problem] = (),
     among: int | None = None,
     not_given: Collection[TopicPartition] = (),
+    refused: Sequence[RefusedStart] = (),
     quorum: QuorumSetBack | None = None,
 ) -> Answer:
     """Return the answer over all partitions that were compared.
@@ -37,6 +40,7 @@ def diff_answer(
         problems: what could not be read.
         among: the number of all partitions but those of deleted topics, where those in `judged` are only the worst of them.
         not_given: partitions that the metadata names and of which no replica is among the inputs, some broker being there.
+        refused: brokers that do not start as they are.
         quorum: the voters that can go on without metadata that was committed.
     """
     deleted = sum(one.is_deleted for one in judged)
@@ -69,13 +73,15 @@ def diff_answer(
         state = State.UNKNOWN
     if quorum and state in CALM_OF_DIFF:
         return Answer(state=State.UNKNOWN, headline=f"UNKNOWN: {quorum.words}", now=(quorum.step,))
-    found = Concerns(judged, state, among=among)
+    found = Concerns(judged, state, among=among, not_starting={one.broker_id for one in refused if one.is_whole})
+    refusals = "".join(f" {one.words[0].upper()}{one.words[1:]}." for one in refused)
     return Answer(
         state=state,
         headline=diff_headline(found)
+        + refusals
         + (f" {quorum.words}" if quorum else "")
         + (_incomplete(problems) if problems else ""),
-        now=(*([quorum.step] if quorum else []), *diff_steps(found, paths)),
+        now=(*([quorum.step] if quorum else []), *diff_steps(found, paths), *_see_starts(refused, paths)),
         tell=tuple(_tell(found)),
         later=tuple(_later(found)),
         unknown=tuple(diff_unknowns(found, problems)),
@@ -112,6 +118,12 @@ def _tell(found: Concerns) -> Iterator[str]:
 def _later(found: Concerns) -> Iterator[str]:
     if found.of(ConcernKind.SOLE, State.AT_RISK) or found.of(ConcernKind.DISCARD, State.AT_RISK):
         yield "With min.insync.replicas of 2 or more and acks=all, no replica alone holds what was acknowledged."
+
+
+def _see_starts(refused: Sequence[RefusedStart], paths: Sequence[str]) -> Iterator[str]:
+    if refused:
+        named = shlex.join(dict.fromkeys(paths[one.input] for one in refused))
+        yield f"See what each start does, and what to mend: kforensics predict {named} --ways-out"
 
 
 def _incomplete(problems: Sequence[Problem]) -> str:

@@ -1,6 +1,6 @@
 """The concerns of the partitions that were compared, as the sentences of an answer need them: by kind, and by whom they are about."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from kforensics.findings.answers.model import State
 from kforensics.findings.answers.partition_state import OTHER_DISKS, Concern, ConcernKind, JudgedPartition
@@ -19,11 +19,20 @@ class Concerns:
         judged: every partition with its concerns.
         state: of the whole.
         among: the number of all partitions that were compared.
+        not_starting: brokers that do not start as they are.
     """
 
-    def __init__(self, judged: Sequence[JudgedPartition], state: State, *, among: int) -> None:
+    def __init__(
+        self,
+        judged: Sequence[JudgedPartition],
+        state: State,
+        *,
+        among: int,
+        not_starting: Collection[int] = (),
+    ) -> None:
         self.judged = judged
         self.state = state
+        self.not_starting = frozenset(f"broker {broker}" for broker in not_starting)
         self.among = counted(among, "partition")
         self.count = among
         self.is_metadata_alone = among == sum(one.partition.topic in METADATA_TOPICS for one in judged)

@@ -202,15 +202,16 @@ def _outside(found: Concerns, items: Sequence[Item]) -> str:
 def _discard(found: Concerns, items: Sequence[Item]) -> str:
     owners = joined_by_and(owners_of(items))
     certain, possible = sum_of(items, "certain"), sum_of(items, "possible")
+    once = ", once started, will" if owners_of(items) & found.not_starting else " will"
     guess = next((one for _, one in items if one.guess), None)
     if guess is not None:
         what = records_of(certain, possible)
-        return f"if {guess.leader} leads ({guess.guess}), {owners} will discard {what} of {partitions_of(items)}."
+        return f"if {guess.leader} leads ({guess.guess}), {owners}{once} discard {what} of {partitions_of(items)}."
     if found.state is State.AT_RISK:
         also = f" (and {possible:,} that may have been committed)" if possible else ""
-        return f"DATA AT RISK: {owners} will discard {counted(certain, 'committed record')}{also} of {partitions_of(items)} that the leader does not hold."
-    will = "may" if certain else "will"
-    return f"{owners} {will} discard {records_of(certain, possible)} of {partitions_of(items)} that the leader does not hold."
+        return f"DATA AT RISK: {owners}{once} discard {counted(certain, 'committed record')}{also} of {partitions_of(items)} that the leader does not hold."
+    will = " may" if certain else once
+    return f"{owners}{will} discard {records_of(certain, possible)} of {partitions_of(items)} that the leader does not hold."
 
 
 def _sole(found: Concerns, items: Sequence[Item]) -> str:

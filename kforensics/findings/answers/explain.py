@@ -12,6 +12,7 @@ from kforensics.damage import Absent
 from kforensics.evidence.metadata.quorum import QuorumSetBack
 from kforensics.evidence.model import Problem
 from kforensics.findings.answers.model import Answer, State, worst_state
+from kforensics.reconcile.history.past_end import furthest
 from kforensics.reconcile.incident.advice import MOST_NAMED
 from kforensics.reconcile.incident.conclusion import (
     SET_ASIDE,
@@ -75,7 +76,7 @@ def _past_end_state(incident: PartitionIncident) -> State:
 
 
 def _loss_state(loss: LossEntry, incident: PartitionIncident) -> State:
-    if loss.was_committed == "no":
+    if loss.was_committed == "no" or (loss.aborted and not loss.records):
         return State.UNCOMMITTED_LOST
     if loss in incident.tails_of_copies and loss.was_committed != "certain":
         return State.UNKNOWN
@@ -116,6 +117,7 @@ def explain_answer(incidents: Sequence[PartitionIncident], words: Words, scope: 
     return Answer(
         state=state,
         headline=headline
+        + _cut(state, asked)
         + (f" {scope.quorum.words}" if scope.quorum else "")
         + _stuck(asked)
         + (f" Content of {unread} was not read." if unread and state in _HEDGED_BY_DEPTH else "")
@@ -182,13 +184,26 @@ def _headline(
             return _open_question(affected, asked, scope)
         case State.UNCOMMITTED_LOST:
             losses = [loss for one in affected for loss in one.losses]
+            aborted = sum(loss.aborted for loss in losses)
+            gone = f"; {counted(aborted, 'record')} of aborted transactions {form(aborted, 'is', 'are')} gone"
+            also = f"{gone}, too" if aborted else ""
+            if aborted and not any(loss.records for loss in losses):
+                return f"Nothing that was committed is lost{scope.window}{gone} from {_names(affected)}."
             return (
                 f"Nothing that was committed is lost{scope.window}; {records_lost(losses)} of {_names(affected)} that"
-                f" {were(losses)} never committed {are(losses)} lost, though a producer with acks=1 may have got an acknowledgement."
+                f" {were(losses)} never committed {are(losses)} lost, though a producer with acks=1 may have got an acknowledgement{also}."
             )
         case _:
             count = len(asked)
             return f"Nothing that was committed is lost from {counted(count, 'partition')}{scope.window}."
+
+
+def _cut(state: State, asked: Sequence[PartitionIncident]) -> str:
+    """Return the partitions of which logs were truncated and nothing shows what was there, where the headline is about others."""
+    cut = [one for one in asked if one.counts_at_least and not one.losses and not one.past_end]
+    if not cut or state not in {State.LOST, State.MAYBE_LOST, State.DIVERGED}:
+        return ""
+    return f" What logs of {_names(cut)} held that were truncated is not known."
 
 
 def _stuck(asked: Sequence[PartitionIncident]) -> str:
@@ -206,11 +221,10 @@ def _lost(affected: Sequence[PartitionIncident], losses: Sequence[LossEntry]) ->
         shown = [one for one in affected if one.partition in partitions]
         others = [one for one in affected if one.partition not in partitions]
         also = f" Committed records of {_names(others)} are on no disk given, too." if others else ""
-        # No copy shows the records below a high watermark that is past the end of every log.
-        least = "At least " if any(one.past_end for one in shown) else ""
+        least = "At least " if any(one.counts_at_least for one in shown) else ""
         return f"{least}{records_lost(losses)} that {were(losses)} committed {are(losses)} lost from {_names(shown)}: {causes_of(losses)}.{also}"
     first = affected[0]
-    recorded = max(first.past_end, key=lambda one: one.high_watermark)
+    recorded = furthest(first.past_end)
     return (
         f"Committed records of {_names(affected)} are lost: {recorded.words} of {first.partition},"
         f" and every log of it ends at or below {recorded.log_end}{' now' if recorded.is_earlier else ''}."
@@ -222,7 +236,7 @@ def _maybe_lost(affected: Sequence[PartitionIncident]) -> str:
     condition = _condition(affected)
     if not losses:
         first = next(one for one in affected if one.past_end)
-        recorded = max(first.past_end, key=lambda one: one.high_watermark)
+        recorded = furthest(first.past_end)
         return (
             f"Committed records of {_names(affected)} may be lost: {recorded.words} of {first.partition}, and every log given ends at or below"
             f" {recorded.log_end}{' now' if recorded.is_earlier else '' if recorded.is_sure else ' (copied while it ran, or after a power loss)'}."
@@ -237,16 +251,13 @@ def _maybe_lost(affected: Sequence[PartitionIncident]) -> str:
             if len(brokers) == 1
             else f"brokers {listed(brokers, most=MOST_NAMED)}, which do not lead"
         )
-        maybe = "" if all(loss.was_committed == "certain" for loss in held) else "possibly "
         shown = (
             ", as far as the logs given show"
             if missing_replicas_of(held, {one.partition: one for one in affected})
             else ""
         )
-        text = f"{records_lost(held)} of {_names(affected)} that {were(held)} {maybe}committed {are(held)} only on {where}{shown}."
+        text = f"{records_lost(held)} of {_names(affected)} {_were_committed(held, 'possibly ')} {are(held)} only on {where}{shown}."
     else:
-        sure = all(loss.was_committed == "certain" for loss in losses)
-        verb = f"{were(losses)} committed" if sure else "may have been committed"
         away = missing_replicas_of(losses, {one.partition: one for one in affected})
         gone = [loss for loss in losses if not loss.in_use]
         why = "no input says which brokers they are of" if _is_unnamed(affected) else _not_given(away, affected)
@@ -254,10 +265,21 @@ def _maybe_lost(affected: Sequence[PartitionIncident]) -> str:
         if held:
             many = sum(loss.records for loss in gone)
             lost = f"not in the leaders' logs: other replicas hold {sum(loss.records for loss in held):,} of them, {many:,} {form(many, 'is', 'are')} {lost}"
-        text = f"{records_lost(losses)} of {_names(affected)} that {verb} {are(losses)} {lost}: {causes_of(gone)}."
+        text = f"{records_lost(losses)} of {_names(affected)} {_were_committed(losses)} {are(losses)} {lost}: {causes_of(gone)}."
     if _is_the_same_by_all(affected):
         condition = "Whichever replica leads, "
     return condition + text
+
+
+def _were_committed(losses: Sequence[LossEntry], possibly: str = "") -> str:
+    """Return whether records were committed, as the rows of the losses tell them apart."""
+    certain = sum(loss.records for loss in losses if loss.was_committed == "certain")
+    possible = sum(loss.records for loss in losses) - certain
+    if not possible:
+        return f"that {were(losses)} committed"
+    if not certain:
+        return f"that {were(losses)} possibly committed" if possibly else "that may have been committed"
+    return f"({certain:,} certainly committed, {possible:,} that may have been committed)"
 
 
 def _is_unnamed(affected: Sequence[PartitionIncident]) -> bool:
@@ -334,9 +356,10 @@ def _of_one_leader(leader: str, of: str, basis: LeaderBasis) -> str:
 
 
 def _open_question(affected: Sequence[PartitionIncident], asked: Sequence[PartitionIncident], scope: Scope) -> str:
-    seen = [one for one in asked if one.copies]
-    if not seen:
-        return "Whether committed records are lost is unknown: no log of any partition is among the inputs."
+    if not any(one.copies for one in asked):
+        cut = [one for one in asked if one.counts_at_least]
+        of = f", and log lines say that logs of {_names(cut)} were truncated" if cut else ""
+        return f"Whether committed records are lost is unknown: no log of any partition is among the inputs{of}."
     if affected and affected[0].doubts:
         first = affected[0]
         of = f"{len(affected)} of {len(asked)} partitions" if len(asked) > 1 else str(first.partition)

@@ -5,7 +5,7 @@ its state, so that nothing on a screen can be calmer than what a script reads.
 """
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from kforensics.evidence.model import Problem
@@ -179,6 +179,21 @@ def worst_state(command: str, states: Iterable[State]) -> State | None:
     """
     rank = {state: at for at, state in enumerate(STATES[command])}
     return min(states, key=lambda state: rank[state], default=None)
+
+
+def weighed(findings: Iterable[Finding], state: State) -> tuple[Finding, ...]:
+    """Return findings of which none is graver than a state that shows no harm: what is unknown is warned of.
+
+    Args:
+        findings: of one partition.
+        state: of that partition.
+    """
+    return tuple(
+        replace(one, severity=Severity.WARNING)
+        if state is State.UNKNOWN and one.severity.rank > Severity.WARNING.rank
+        else one
+        for one in findings
+    )
 
 
 def exit_code(command: str, answer: Answer, findings: Collection[Finding], problems: Collection[Problem]) -> int:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from kforensics.damage import Absent
 from kforensics.findings.answers.model import Answer, State, worst_state
+from kforensics.findings.answers.partition_state import ConcernKind
 from kforensics.findings.answers.predict_cluster import PredictedCluster
 from kforensics.findings.answers.predict_headline import predict_headline
 from kforensics.findings.answers.predict_steps import after_starts, predict_steps
@@ -12,6 +13,26 @@ from kforensics.findings.answers.start_order import discarded_by_leaders
 from kforensics.protocol.loading.starts import StartResult
 from kforensics.reconcile.logs.predicted_load import DueSegments
 
+_BY_COMPARISON = {
+    State.AT_RISK: State.LOSES,
+    State.UNCOMMITTED_ONLY: State.LOSES,
+    State.MAYBE_AT_RISK: State.UNKNOWN,
+    State.DIVERGED: State.UNKNOWN,
+}
+"""What a state of `diff` leaves of a start that would else be calm: its followers truncate, or may, or serve other content."""
+
+_OF_ENDS = frozenset(
+    {
+        ConcernKind.GONE,
+        ConcernKind.PROTOCOL,
+        ConcernKind.TAIL,
+        ConcernKind.LEADER,
+        ConcernKind.OUTDATED,
+        ConcernKind.LOGGED_END,
+    }
+)
+"""What `diff` does not know of logs that are given; replicas that are not given are asked for in the answer."""
+
 
 def predict_answer(found: PredictedCluster) -> Answer:
     """Return the answer over all starts.
@@ -19,12 +40,14 @@ def predict_answer(found: PredictedCluster) -> Answer:
     Args:
         found: the starts of all nodes, with what is known beside them.
     """
-    outcome = _outcome(found)
-    state = _state(found, outcome)
+    outcome, compared = _outcome(found), _of_replicas(found)
+    state = _state(found, outcome, compared)
+    replicas = None if found.replicas is None or compared is None else found.replicas
     return Answer(
         state=state,
-        headline=predict_headline(found, outcome),
-        now=tuple(predict_steps(found, state)),
+        headline=predict_headline(found, outcome, replicas),
+        now=tuple(predict_steps(found, state, replicas)),
+        tell=() if replicas is None else replicas.answer.tell,
         later=tuple(after_starts(found)),
         unknown=tuple(predict_unknowns(found)),
     )
@@ -74,14 +97,25 @@ def _states(found: PredictedCluster) -> Iterator[State]:
         yield State.STARTS_UNCHANGED
 
 
-def _state(found: PredictedCluster, outcome: State) -> State:
+def _state(found: PredictedCluster, outcome: State, compared: State | None) -> State:
     """Return the state of the whole: with what followers discard, and unknown where more than the starts may be lost."""
     state = outcome
+    if compared is not None:
+        state = worst_state("predict", {state, compared}) or state
     if any(discarded_by_leaders(found.order)):
         state = worst_state("predict", {state, State.LOSES}) or state
     if state in {State.STARTS_UNCHANGED, State.STARTS_AND_REPAIRS} and _is_in_doubt(found):
         return State.UNKNOWN
     return state
+
+
+def _of_replicas(found: PredictedCluster) -> State | None:
+    if found.replicas is None:
+        return None
+    state = found.replicas.answer.state
+    if state is State.UNKNOWN:
+        return State.UNKNOWN if found.replicas.open_kinds & _OF_ENDS else None
+    return _BY_COMPARISON.get(state)
 
 
 def _is_in_doubt(found: PredictedCluster) -> bool:

@@ -3,11 +3,14 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.partition_dirs import LostDirectory
 from kforensics.evidence.metadata.quorum import QuorumSetBack
 from kforensics.evidence.model import Input
+from kforensics.findings.answers.model import Answer
+from kforensics.findings.answers.partition_state import ConcernKind
 from kforensics.findings.answers.predict_directories import MissingDirectories
 from kforensics.protocol.loading.node import Fate
 from kforensics.protocol.loading.starts import StartResult
@@ -20,6 +23,17 @@ from kforensics.reconcile.logs.predicted_load import (
     StartOrder,
     VersionOutcome,
 )
+
+
+class ComparedReplicas(NamedTuple):
+    """The comparison of the replicas of all nodes, of the ends of their logs."""
+
+    answer: Answer
+    """The answer of `diff`."""
+    open_kinds: frozenset[ConcernKind]
+    """The subjects of what decides its state."""
+    paths: tuple[str, ...]
+    """The paths that `diff` is to be called with."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +76,8 @@ class PredictedCluster:
     """Replicas that a reassignment removes from their nodes."""
     order: StartOrder | None = None
     """The order in which to start the brokers, where it was asked for."""
+    replicas: ComparedReplicas | None = None
+    """How the replicas of the nodes compare; none where those of one are given."""
     quorum: QuorumSetBack | None = None
     """The voters that can go on without metadata that was committed."""
     lost: Sequence[LostDirectory] = ()
@@ -183,7 +199,7 @@ class PredictedCluster:
         loading = {log.node for log in self.logs}
         firsts = [start for start in self.starts if start.number == 1 and start.input in loading]
         unclean = [start for start in firsts if not start.clean]
-        return list(dict.fromkeys(self.node(start.input) for start in unclean)), len(unclean) == len(firsts)
+        return sorted({self.node(start.input) for start in unclean}, key=_by_number), len(unclean) == len(firsts)
 
     def node(self, number: int) -> str:
         """Return the node of an input, in words.
@@ -201,6 +217,11 @@ def node_words(one: Input) -> str:
         one: a log directory, or several of one node.
     """
     return f"the node at {one.path}" if isinstance(one.broker_id, Absent) else f"broker {one.broker_id}"
+
+
+def _by_number(node: str) -> tuple[int, str]:
+    """Return the place of a node among others: `broker 2` is before `broker 10`."""
+    return len(node), node
 
 
 def _may_hold_records(log: PredictedLog) -> bool:

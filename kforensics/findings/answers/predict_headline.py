@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from kforensics.evidence.discovery.partition_dirs import LOGS_LEFT_OUT
 from kforensics.findings.answers.model import State
-from kforensics.findings.answers.predict_cluster import PredictedCluster, node_words
+from kforensics.findings.answers.predict_cluster import ComparedReplicas, PredictedCluster, node_words
 from kforensics.findings.answers.start_order import discarded_by_leaders, name_brokers
 from kforensics.protocol.loading.node import UNREGISTERED, Fate
 from kforensics.protocol.loading.starts import StartResult
@@ -14,15 +14,21 @@ from kforensics.words import counted, form, listed
 _INCOMPLETE_METADATA = "records of the metadata log are missing"
 
 
-def predict_headline(found: PredictedCluster, outcome: State) -> str:
+def predict_headline(found: PredictedCluster, outcome: State, replicas: ComparedReplicas | None = None) -> str:
     """Return the answer in a line; what it leaves out is in the parts of the answer that follow.
 
     Args:
         found: the starts of all nodes.
         outcome: the state that they come to by themselves, whatever their order.
+        replicas: how the replicas compare, where that is graver than the starts of the nodes.
     """
     is_open = found.quorum is not None and outcome in {State.STARTS_UNCHANGED, State.STARTS_AND_REPAIRS}
-    return "".join([*_before(found), "" if is_open else _starts(found, outcome), *_beside(found)]).lstrip()
+    parts = [*_before(found), "" if is_open else _starts(found, outcome), *_beside(found)]
+    if replicas is not None and outcome is State.WILL_NOT_START:
+        parts.append(f" {replicas.answer.headline}")
+    elif replicas is not None:
+        parts.insert(len(parts) if found.order else 0, f"{replicas.answer.headline} ")
+    return "".join(parts).lstrip()
 
 
 def _before(found: PredictedCluster) -> Iterator[str]:

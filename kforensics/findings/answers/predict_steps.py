@@ -1,11 +1,12 @@
 """What to do before nodes are started, and what follows their starts."""
 
+import shlex
 from collections.abc import Iterator
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import Input
 from kforensics.findings.answers.model import State
-from kforensics.findings.answers.predict_cluster import PredictedCluster, node_words
+from kforensics.findings.answers.predict_cluster import ComparedReplicas, PredictedCluster, node_words
 from kforensics.findings.answers.start_order import order_steps
 from kforensics.protocol.loading.node import UNREADABLE_LEVEL, UNREGISTERED, Fate
 from kforensics.reconcile.logs.predicted_load import DueSegments, PredictedStart
@@ -14,12 +15,13 @@ from kforensics.words import counted, form, listed
 _COPY_FIRST = "Copy the log directories before anything is started: a start that fails changes them too."
 
 
-def predict_steps(found: PredictedCluster, state: State) -> Iterator[str]:
+def predict_steps(found: PredictedCluster, state: State, replicas: ComparedReplicas | None = None) -> Iterator[str]:
     """Yield what to do before a node is started.
 
     Args:
         found: the starts of all nodes.
         state: of the whole.
+        replicas: how the replicas compare, where that is graver than the starts of the nodes.
     """
     has_strays = any(log.fate in {Fate.STRAY, Fate.DELETED} and log.is_reached for log in found.logs)
     if state in {State.WILL_NOT_START, State.LOSES} or has_strays or found.aged or found.misdated:
@@ -29,6 +31,9 @@ def predict_steps(found: PredictedCluster, state: State) -> Iterator[str]:
         yield found.quorum.step
     elif found.order:
         yield from order_steps(found.order)
+    if replicas is not None:
+        yield from replicas.answer.now
+        yield f"See what each replica truncates, and which leader loses least: {shlex.join(['kforensics', 'diff', *replicas.paths])}"
 
 
 def _keep(found: PredictedCluster) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from kforensics.damage import Absent
+from kforensics.findings.answers.model import CALM_OF_DIFF, State
 from kforensics.findings.answers.predict_cluster import PredictedCluster, node_words
 from kforensics.findings.answers.start_order import unknown_of_order
 from kforensics.protocol.loading.starts import StartResult
@@ -11,9 +12,9 @@ from kforensics.words import counted, form, listed
 
 _OLDER = "What versions before 0.10 would do, which these files allow too: their loaders are not modelled. If the version is a later one, give it with --kafka."
 
-_FOLLOWERS = (
-    "What followers discard once a leader is elected and they truncate to its log: a start only loads the logs. --order over the log "
-    "directories of all brokers of a stopped cluster computes it, and diff shows where replicas differ."
+_AS_A_FOLLOWER = (
+    "What it discards as a follower depends on the log of its leader: a start only loads the logs. Give the log directories of all brokers of the "
+    "cluster: their replicas are compared then, and --order says which broker to start first."
 )
 
 
@@ -26,8 +27,12 @@ def predict_unknowns(found: PredictedCluster) -> Iterator[str]:
     yield from _of_first_moment(found)
     yield from _of_other_directories(found)
     yield from _leaving(found)
-    if found.order is None and found.reached:
-        yield _FOLLOWERS
+    if found.replicas is None and found.order is None and found.reached:
+        yield _AS_A_FOLLOWER
+    elif found.replicas is not None and found.replicas.answer.state is State.UNKNOWN:
+        yield f"What each discards as a follower, by `kforensics diff`: {found.replicas.answer.headline}"
+    elif found.replicas is not None and found.replicas.answer.state in CALM_OF_DIFF:
+        yield "Whether the replicas hold the same below the ends of their logs: `kforensics diff` compares their content."
     yield from _of_identity(found)
     yield from _of_starts(found)
     yield from _of_retention(found)

@@ -75,6 +75,7 @@ def salvage_answer(
     not_all_given: Sequence[TopicPartition] = (),
     of_images: Sequence[str] = (),
     chosen: str = "",
+    counts_at_least: bool = False,
 ) -> Answer:
     """Return the answer of `salvage`: how much is saved.
 
@@ -91,6 +92,7 @@ def salvage_answer(
         not_all_given: those with something to save and a replica that is not among the inputs.
         of_images: what the images beside the replicas leave open.
         chosen: the part of the records that was asked for, by offset or time; empty for all.
+        counts_at_least: more may be lost than is known.
 
     Returns:
         `saved` only where the records are shown to be all: the leader is known, every replica given, and no partition is unsettled.
@@ -113,7 +115,8 @@ def salvage_answer(
     certain = sum(one.certain for one in partitions if not one.is_guessed)
     guessed = any(one.is_guessed for one in partitions)
     noun, clause = _kind(what, premise_state, total)
-    words = f"{saved:,} of {total:,} {noun} of {named}{chosen}{clause} saved"
+    least = "at least " if counts_at_least and premise_state is State.LOST and not chosen else ""
+    words = f"{saved:,} of {least}{total:,} {noun} of {named}{chosen}{clause} saved"
     details = [f"{certain:,} certainly committed"] if certain else []
     if guessed:
         details.append("by a leader that is guessed")

@@ -19,6 +19,9 @@ _DEPTHS = {
 }
 
 
+_STARTS = "What a start makes of these files: it can refuse or delete some of which no byte is damaged. `kforensics predict` tells."
+
+
 def verify_answer(verification: Verification, findings: Sequence[Finding], *, level: Level) -> Answer:
     """Return the answer to whether files are damaged.
 
@@ -61,6 +64,7 @@ def verify_answer(verification: Verification, findings: Sequence[Finding], *, le
     records = sum(report.records for report in files if isinstance(report.records, int))
     contents = f"{counted(batches, 'batch', 'batches')} and {counted(records, 'record')}" if batches else "no batches"
     torn = states[FileState.TORN_TAIL]
+    starts = (_STARTS,) if torn or any(one.context.may_shrink_at_start for one in verification.partitions) else ()
     grave = [one for one in findings if one.severity.rank >= Severity.WARNING.rank]
     what = "Sound"
     if grave:
@@ -70,12 +74,14 @@ def verify_answer(verification: Verification, findings: Sequence[Finding], *, le
             state=State.REPAIRABLE if torn else State.SOUND,
             headline=f"No file is damaged, but {needs}: {grave[0].statement}.",
             now=tuple(dict.fromkeys(one.advice for one in grave if one.advice)),
+            unknown=starts,
         )
     if torn:
         what = f"Nothing is damaged, and {counted(torn, 'file')} would be repaired by a start of the broker"
     return Answer(
         state=State.REPAIRABLE if torn else State.SOUND,
         headline=f"{what}: {total} with {contents} ({_DEPTHS[level]}){rest}.",
+        unknown=starts,
     )
 
 

@@ -2,15 +2,15 @@
 
 A batch of a copy is kept where the leader holds the same bytes at the same offsets; the leader epoch is outside of the checksum and may differ, as when an
 ex-leader appended a request that the client had retried. It is no loss where retention, DeleteRecords or compaction took it, nor where the copy is the one that
-was changed: the leader held other bytes of the same epoch at those offsets before. All else is lost, whether the leader's log ends before it or holds something
-else there.
+was changed: the leader held other bytes of the same epoch at those offsets before, or a replica in use holds the batch and differs from the leader in just
+that way. All else is lost, whether the leader's log ends before it or holds something else there.
 
 Certain, possible or no is the answer of `reconcile.committed`. An offset that the leader has given to another record since is never called certain: an
 acknowledgement or a committed offset that names it may speak of either record. Nor is what a replica in use still holds, for it may lead again. `was_committed`
-keeps what the evidence says of the records themselves.
+keeps what the evidence says of the records themselves. Records of a transaction that was aborted are none that a consumer with read_committed could have lost.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
@@ -28,10 +28,12 @@ from kforensics.formats.log.batch_table import (
     BatchesByOffset,
     BatchTable,
 )
+from kforensics.formats.messages.control import ControlType, parse_control_record
 from kforensics.protocol.epochs import epoch_at
 from kforensics.reconcile.committed.judge import Certainty, CommitJudge, CommittedRun
 from kforensics.reconcile.history.log_copies import Agreement, LogCopy
 from kforensics.reconcile.logs.loaded_log import LoadedLog
+from kforensics.reconcile.logs.transaction_outcomes import Marker, Outcomes, are_markers
 from kforensics.units import EpochEntry, OffsetRange
 
 
@@ -41,6 +43,9 @@ class Loss:
 
     offsets: OffsetRange
     records: int
+    """Those of aborted transactions aside."""
+    aborted: int = 0
+    """Records of aborted transactions, which no consumer with read_committed could have lost."""
     markers: int
     """Control markers among them: no data, but the end of a transaction."""
     committed: Certainty
@@ -73,6 +78,8 @@ class LostBatch(NamedTuple):
     producer_epoch: int
     base_sequence: int
     holders: tuple[LogCopy, ...]
+    is_aborted: bool = False
+    """Its records are of a transaction that was aborted."""
 
 
 class _Piece(NamedTuple):
@@ -138,8 +145,56 @@ def lost_batches(
             rows = rows[(rows["last_offset"] >= start) | _of_other_epochs(rows, leader.view)]
         for row in _missing_rows(copy, rows, leader, others, reader):
             found.setdefault(_key(row), (_batch_of(row), []))[1].append(copy)
-    batches = [batch._replace(holders=_newest_first(holders)) for batch, holders in found.values()]
-    return tuple(sorted(batches, key=lambda batch: (batch.base_offset, batch.epoch, batch.crc)))
+    kept = _only_parted(found, [copy for copy in others if is_in_use(copy)], reader)
+    batches = [
+        batch._replace(holders=_newest_first(holders)) for key, (batch, holders) in found.items() if key not in kept
+    ]
+    batches.sort(key=lambda batch: (batch.base_offset, batch.epoch, batch.crc))
+    return tuple(_with_outcomes(batches, reader))
+
+
+def _with_outcomes(batches: Sequence[LostBatch], reader: BatchReader) -> Iterator[LostBatch]:
+    """Yield the batches, each with whether the log of its newest holder says that its transaction was aborted."""
+    first: dict[LogCopy, int] = {}
+    for batch in batches:
+        if batch.is_transactional and not batch.is_control:
+            first.setdefault(batch.holders[0], batch.base_offset)
+    aborted = {holder: _aborted_keys(holder.view, offset, reader) for holder, offset in first.items()}
+    for batch in batches:
+        keys = aborted.get(batch.holders[0], frozenset())
+        yield batch._replace(is_aborted=(batch.base_offset, batch.last_offset, batch.crc, batch.length) in keys)
+
+
+def _aborted_keys(log: LoadedLog, first: int, reader: BatchReader) -> frozenset[tuple[int, int, int, int]]:
+    """Return the batches of aborted transactions from an offset on."""
+    rows = reader.batches(log.replica, first, max(first, log.log_end_offset - 1))
+    rows = rows[rows["last_offset"] < log.log_end_offset]
+    markers = [
+        Marker(int(row["producer_id"]), int(row["base_offset"]), _is_abort(log, int(row["base_offset"]), reader))
+        for row in rows[are_markers(rows)]
+    ]
+    return _keys(rows[Outcomes(markers).are_aborted(rows)])
+
+
+def _is_abort(log: LoadedLog, offset: int, reader: BatchReader) -> bool:
+    record = next((one for one in reader.records(log.replica, offset, offset) if one.offset == offset), None)
+    return record is not None and parse_control_record(record.key, record.value).type is ControlType.ABORT
+
+
+def _only_parted(
+    found: Mapping[tuple[int, int, int, int], tuple[LostBatch, list[LogCopy]]],
+    replicas: Sequence[LogCopy],
+    reader: BatchReader,
+) -> frozenset[tuple[int, int, int, int]]:
+    """Return the batches that a replica in use holds, while it is not among those whose log shows them as lost: it differs from the leader, and nothing is lost."""
+    parted: set[tuple[int, int, int, int]] = set()
+    for replica in replicas:
+        end = replica.view.log_end_offset
+        keys = {key for key, (_, holders) in found.items() if replica not in holders and key[1] < end}
+        if keys:
+            first, last = min(key[0] for key in keys), max(key[1] for key in keys)
+            parted |= keys & _keys(reader.batches(replica.view.replica, first, last))
+    return frozenset(parted)
 
 
 def _first_suspect(copy: LoadedLog, leader: LoadedLog, agreement: Agreement) -> int | None:
@@ -341,7 +396,8 @@ def _merge(pieces: Sequence[_Piece]) -> Iterator[Loss]:
 
 def _continues(before: _Piece, piece: _Piece) -> bool:
     mine, its = (
-        (one.was_committed, one.is_replaced, one.batch.epoch, one.batch.holders, one.reason) for one in (before, piece)
+        (one.was_committed, one.is_replaced, one.batch.epoch, one.batch.holders, one.reason, one.batch.is_aborted)
+        for one in (before, piece)
     )
     return piece.first == before.last + 1 and mine == its
 
@@ -350,13 +406,15 @@ def _loss(group: Sequence[_Piece]) -> Loss:
     head = group[0]
     offsets = OffsetRange(head.first, group[-1].last)
     inside = [(min(piece.last - piece.first + 1, piece.batch.record_count), piece.batch.is_control) for piece in group]
+    data = sum(count for count, is_control in inside if not is_control)
     in_use = tuple(copy for copy in head.batch.holders if is_in_use(copy))
     committed = head.was_committed
     if committed == "certain" and (head.is_replaced or in_use):
         committed = "possible"
     return Loss(
         offsets=offsets,
-        records=sum(count for count, is_control in inside if not is_control),
+        records=0 if head.batch.is_aborted else data,
+        aborted=data if head.batch.is_aborted else 0,
         markers=sum(count for count, is_control in inside if is_control),
         committed=committed,
         was_committed=head.was_committed,

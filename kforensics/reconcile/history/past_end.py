@@ -32,6 +32,15 @@ class PastEnd:
         return f"{self.owner} {verb} high watermark {self.high_watermark}"
 
 
+def furthest(found: Sequence[PastEnd]) -> PastEnd:
+    """Return the highest of some high watermarks; of equal ones that of the first broker.
+
+    Args:
+        found: at least one.
+    """
+    return min(found, key=lambda one: (-one.high_watermark, one.is_earlier, one.owner))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Earlier:
     """What has to be known of earlier copies, so that their high watermarks speak of the log as it is now."""

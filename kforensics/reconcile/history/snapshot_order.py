@@ -136,7 +136,8 @@ def in_order(moments: Sequence[SnapshotNodes]) -> list[int]:
     """Return the places of the moments, the earliest first, whatever order they are given in.
 
     Orders of pairs need not fit together. What is proven counts before what is likely, that before the times of files; orders of one grade that run in a circle count
-    for nothing. Moments that nothing distinguishes then follow the times of their files, and stay as they were given where these are equal.
+    for nothing. Moments that nothing distinguishes then follow the times of their files, and where these are equal the ends of their logs: of two logs of which one goes on
+    where the other ends, the longer one is the later.
 
     Args:
         moments: the nodes of each, in the order of their inputs.
@@ -154,7 +155,13 @@ def in_order(moments: Sequence[SnapshotNodes]) -> list[int]:
         reached = _closure(edges)
         before = _closure(before | (edges & ~reached.T))
     earlier_ones = before.sum(axis=0).tolist()
-    return sorted(range(len(moments)), key=lambda at: (earlier_ones[at], moments[at].written_ms, at))
+    return sorted(range(len(moments)), key=lambda at: (earlier_ones[at], moments[at].written_ms, _reached(moments[at])))
+
+
+def _reached(moment: SnapshotNodes) -> tuple[int, str]:
+    """Return how far all logs of a moment reach, and what tells it from others that reach as far."""
+    ends = sum(log.log_end_offset for node in moment.nodes for log in node.logs.values())
+    return ends, str(_content(moment))
 
 
 def _closure(edges: NDArray[np.bool_]) -> NDArray[np.bool_]:

@@ -9,6 +9,7 @@ from kforensics.evidence.broker_logs import LogFile
 from kforensics.evidence.model import Input
 from kforensics.reconcile.bugs.evidence import BugTrace
 from kforensics.reconcile.history.causes import CauseName
+from kforensics.reconcile.history.past_end import furthest
 from kforensics.reconcile.incident.advice import (
     MOST_NAMED,
     advice_on_past_end,
@@ -122,13 +123,15 @@ def _verdict(incidents: Sequence[PartitionIncident], losses: Sequence[LossEntry]
                     loss
                     for loss in losses
                     if loss.was_committed == certainty
+                    and not loss.aborted
                     and bool(loss.in_use) is is_held
                     and by_partition[loss.topic_partition].is_leader_known is not is_guess
                 ]
                 if chosen:
                     also = " more" if sentences else ""
                     sentences.append(_loss_sentence(chosen, by_partition, also, is_guess=is_guess))
-    harmless = [loss for loss in losses if loss.was_committed == "no"]
+    harmless = [loss for loss in losses if loss.was_committed == "no" and not loss.aborted]
+    aborted = [loss for loss in losses if loss.aborted]
     sentences += _past_end(incidents)
     if not sentences:
         sentences.append(_no_loss(incidents))
@@ -136,6 +139,11 @@ def _verdict(incidents: Sequence[PartitionIncident], losses: Sequence[LossEntry]
         sentences.append(
             f"{records_lost(harmless)} of {_partitions(harmless)} that {were(harmless)} never committed {are(harmless)} lost: {causes_of(harmless)};"
             " producers with acks=all never got an acknowledgement for them, producers with acks=1 may have got one."
+        )
+    if aborted:
+        count = sum(loss.aborted for loss in aborted)
+        sentences.append(
+            f"{counted(count, 'record')} of aborted transactions in {_partitions(aborted)} {form(count, 'is', 'are')} gone, too: consumers with read_committed never get such records."
         )
     replaced = [loss for loss in losses if loss.was_committed != "no" and loss.is_replaced]
     if replaced:
@@ -156,7 +164,8 @@ def _loss_sentence(
     """Return what became of losses that are alike in whether they were committed, a replica in use holds them, and the leader is guessed."""
     count = sum(loss.records for loss in losses)
     what = f"{count:,}{also} {form(count, 'record')}"
-    that = f"that {were(losses)} committed" if losses[0].was_committed == "certain" else "that may have been committed"
+    is_certain = losses[0].was_committed == "certain"
+    that = f"that {were(losses)} committed" if is_certain else "that may have been committed"
     if losses[0].in_use:
         where = "the guessed leader's log" if is_guess else "the leader's log"
         return f"{what} {that} {are(losses)} not in {where} of {_partitions(losses)}, but {_holders(losses)} {form(count, 'it', 'them')}."
@@ -166,7 +175,10 @@ def _loss_sentence(
         )
     if are_set_aside(losses):
         return f"{what} of {_partitions(losses)} {that} {are(losses)} {SET_ASIDE}: {causes_of(losses)}."
-    return f"{what} {that} {are(losses)} lost from {_partitions(losses)}: {causes_of(losses)}."
+    least = (
+        "At least " if is_certain and any(by_partition[one.topic_partition].counts_at_least for one in losses) else ""
+    )
+    return f"{least}{what} {that} {are(losses)} lost from {_partitions(losses)}: {causes_of(losses)}."
 
 
 SET_ASIDE = "in -stray directories only, which no broker serves"
@@ -201,7 +213,7 @@ def _past_end(incidents: Sequence[PartitionIncident]) -> list[str]:
     found = [incident for incident in incidents if incident.past_end]
     if not found:
         return []
-    first = max(found[0].past_end, key=lambda one: one.high_watermark)
+    first = furthest(found[0].past_end)
     names = [str(incident.partition) for incident in found]
     of = listed(names, most=MOST_NAMED) if len(names) <= MOST_NAMED else f"{len(names)} partitions"
     recorded = f"{first.words} of {found[0].partition}{' in an earlier snapshot' if first.is_earlier else ''}"

@@ -48,6 +48,7 @@ def ledger_entry(
         held_by=tuple(_holder(copy, loss) for copy in loss.held_by),
         citations=tuple(dict.fromkeys((*loss.citations, *citations))),
         confidence=confidence,
+        aborted=loss.aborted,
     )
 
 

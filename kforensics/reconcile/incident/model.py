@@ -12,7 +12,7 @@ from kforensics.reconcile.history.outline import LogOutline
 from kforensics.reconcile.history.past_end import PastEnd
 from kforensics.reconcile.history.residual_divergence import Residual
 from kforensics.reconcile.history.torn_transactions import TornTransactions
-from kforensics.reconcile.incident.doubts import CopyKey, Doubt, Reliance
+from kforensics.reconcile.incident.doubts import CopyKey, Doubt, DoubtKind, Reliance
 from kforensics.reconcile.observed.facts import Leadership
 from kforensics.reconcile.observed.leadership import LeadershipAccount
 from kforensics.units import OffsetRange, TopicPartition
@@ -92,6 +92,8 @@ class LossEntry:
     citations: tuple[Citation, ...]
     confidence: str = "possible"
     """The confidence in the cause."""
+    aborted: int = 0
+    """Records of aborted transactions, which are not counted in `records`: no consumer with read_committed gets them."""
 
     @property
     def in_use(self) -> tuple[Holder, ...]:
@@ -190,6 +192,11 @@ class PartitionIncident:
     """The offset below which content of a log was not read, as the ends of logs were read alone; 0 where all was."""
     state: str = ""
     """One of the states of `explain`, once it has been judged."""
+
+    @property
+    def counts_at_least(self) -> bool:
+        """Whether more may be lost than its losses say: a log was truncated, or ended further on, and no input holds what was there."""
+        return bool(self.past_end) or any(doubt.kind is DoubtKind.TRUNCATION for doubt in self.doubts)
 
     @property
     def stuck_at(self) -> tuple[int, int] | None:

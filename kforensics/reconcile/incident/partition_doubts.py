@@ -83,6 +83,7 @@ def partition_doubts(
             *found.open,
             *in_order,
             *of_truncations,
+            *_of_recoveries(known),
             *tails,
             *_of_logged_ends(known),
             *_of_compaction(known),
@@ -90,6 +91,26 @@ def partition_doubts(
         dispelled=(*found.dispelled, *(() if past else _of_older_disk(known))),
         shortened=found.shortened | shortened,
     )
+
+
+def _of_recoveries(known: LogsOverTime) -> Iterator[Doubt]:
+    """Yield the recoveries that found corruption, of which nothing shows how far the log had reached: of the leader's log, or of any where it is not known."""
+    if known.whole_account is not None:
+        return
+    seen = {(one.broker_id, one.to_offset) for one in known.observed}
+    lines = {
+        (line.broker_id, line.to_offset)
+        for line in known.evidence.logged
+        if line.is_recovery_of_unknown_end and (line.broker_id, line.to_offset) not in seen
+    }
+    led = known.leader.broker_id if known.leader is not None and known.is_leader_known else None
+    for broker, offset in sorted(lines, key=str):
+        if led in {None, broker}:
+            yield Doubt(
+                DoubtKind.TRUNCATION,
+                f"what the log of broker {broker} held from offset {offset} on, to which its recovery truncated it",
+                f"a copy of the disks of broker {broker} from before",
+            )
 
 
 def _denied(known: LogsOverTime, truncation: ObservedTruncation, losses: Sequence[LossEntry]) -> list[OffsetRange]:

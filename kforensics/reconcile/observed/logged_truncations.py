@@ -60,6 +60,11 @@ class LoggedTruncation:
         is_at_end = self.is_exact and self.from_offset == self.to_offset
         return False if is_at_end or self.says_no_effect else Absent.UNKNOWN
 
+    @property
+    def is_recovery_of_unknown_end(self) -> bool:
+        """Whether start-up recovery found corruption, and no line shows how far the log had reached."""
+        return self.rule == "recovery" and isinstance(self.has_effect, Absent)
+
 
 @dataclass(slots=True)
 class _LogState:
@@ -211,7 +216,10 @@ def _truncation(
         broker_id=item.node_id,
         topic_partition=partition,
         time_ms=item.time_ms,
-        from_offset=state.end,
+        # An end from before the log grew on says nothing of what was truncated above it.
+        from_offset=state.end
+        if state.is_exact or (isinstance(state.end, int) and state.end > target)
+        else Absent.UNKNOWN,
         is_exact=state.is_exact,
         to_offset=target,
         rule=rule,

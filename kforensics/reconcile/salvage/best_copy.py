@@ -32,6 +32,8 @@ class Label(NamedTuple):
     leader_epoch: int = NO_EPOCH
     owner: str = ""
     """Empty for the best copy."""
+    is_of_leader: bool = False
+    """It is what the log of the leader holds as it is now."""
 
 
 MOST_LABELS = 100
@@ -51,6 +53,8 @@ class Wanted:
     holders: frozenset[tuple[int, str]]
     """Input and path of the directories that hold it; empty where none does."""
     committed: str
+    is_of_leader: bool = False
+    """It is what the leader holds where another replica keeps other content: saved beside that."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -241,9 +245,10 @@ class BestCopies:
         spans: list[OffsetRange] = []
         for chain in chains:
             span = OffsetRange(wanted[chain[0]].offsets.first, max(wanted[at].offsets.last for at in chain))
-            if any(other.first <= span.last and span.first <= other.last for other in spans):
-                owner = self._owner_of(wanted[chain[0]])
-                number = self._number(Label(_kind(wanted[chain[0]])[0], owner))
+            is_beside = wanted[chain[0]].is_of_leader
+            if is_beside or any(other.first <= span.last and span.first <= other.last for other in spans):
+                first = wanted[chain[0]]
+                number = self._number(Label(_kind(first)[0], self._owner_of(first), leader in first.holders))
                 for at in chain:
                     numbers[at] = number
             else:

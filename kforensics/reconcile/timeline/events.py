@@ -96,7 +96,7 @@ def _partition(event: LogEvent) -> TopicPartition | Absent:
 
 
 def truncation_entry(truncation: LoggedTruncation) -> TimelineEntry:
-    """Return a truncation as an entry, quiet unless a line shows that it had an effect.
+    """Return a truncation as an entry, quiet unless a line shows that it had an effect, or that the log was corrupt.
 
     Args:
         truncation: that log lines report.
@@ -115,7 +115,7 @@ def truncation_entry(truncation: LoggedTruncation) -> TimelineEntry:
             "effect": truncation.has_effect,
         },
         citations=truncation.citations,
-        is_quiet=truncation.has_effect is not True,
+        is_quiet=truncation.has_effect is not True and not truncation.is_recovery_of_unknown_end,
     )
 
 

@@ -25,7 +25,7 @@ from kforensics.render.html.timeline_rows import Happening, happenings, rows_wit
 from kforensics.render.html.unknowns import unknowns
 from kforensics.render.html.verdict import AnswerMark, advice_of, verdict_of
 from kforensics.render.root_cause import root_cause_sentence
-from kforensics.render.timeline import shown_entries
+from kforensics.render.timeline import is_of_unknown_end, shown_entries
 from kforensics.render.view import View
 from kforensics.units import METADATA_TOPICS, Depth, TopicPartition
 from kforensics.words import utc_text
@@ -271,7 +271,9 @@ def _timeline(
     result: Explanation, truncations: Sequence[ExplainedTruncation], references: _References
 ) -> Mapping[str, object]:
     shown = [
-        entry for entry in shown_entries(result.timeline, result.incidents, verbose=False) if entry.kind != "truncation"
+        entry
+        for entry in shown_entries(result.timeline, result.incidents, verbose=False)
+        if entry.kind != "truncation" or is_of_unknown_end(entry)
     ]
     # A truncation has a row of its own, with the log end offset before it.
     others = [entry for entry in result.timeline if entry.kind != "truncation" or entry.is_quiet]

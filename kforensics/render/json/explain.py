@@ -43,7 +43,11 @@ def _plain_explanation(result: Explanation) -> dict[str, Any]:
         "truncations": [
             _plain_truncation(truncation) for incident in result.incidents for truncation in incident.truncations
         ],
-        "losses": [_plain_loss(loss) for incident in result.incidents for loss in incident.losses],
+        "losses": [
+            _plain_loss(loss, at_least=incident.counts_at_least)
+            for incident in result.incidents
+            for loss in incident.losses
+        ],
         "operations": [
             {
                 "kind": one.kind,
@@ -116,13 +120,14 @@ def _plain_truncation(truncation: ExplainedTruncation) -> dict[str, Any]:
     }
 
 
-def _plain_loss(loss: LossEntry) -> dict[str, Any]:
+def _plain_loss(loss: LossEntry, *, at_least: bool) -> dict[str, Any]:
     """Return one run of records that the final leader does not hold."""
     return {
         **_names(loss.topic_partition),
         "first_offset": loss.offsets.first,
         "last_offset": loss.offsets.last,
-        **fields_of(loss, "records", "markers", "committed", "was_committed"),
+        **fields_of(loss, "records", "aborted", "markers", "committed", "was_committed"),
+        "records_at_least": at_least,
         "replaced": loss.is_replaced,
         "leader_epoch": loss.leader_epoch,
         "reason": loss.reason,
@@ -160,6 +165,7 @@ def _plain_incident(incident: PartitionIncident) -> dict[str, Any]:
         "producers_set_back": list(incident.torn_transactions.producers),
         "other_topics": [{"input": one.input, "path": one.path} for one in incident.other_topics],
         "unread_below": incident.unread_below,
+        "records_at_least": incident.counts_at_least,
         "open_questions": [
             {"kind": doubt.kind, "what": doubt.words, "settled_by": doubt.settled_by} for doubt in incident.doubts
         ],

@@ -16,10 +16,10 @@ from kforensics.render.escape import escape_text
 from kforensics.render.events import sentences_of, truncation_sentence
 from kforensics.render.text.screen import INDENT, Line, Style, Words, columns, hanging, section
 from kforensics.render.text.whole import problem_lines, whole_screen
-from kforensics.render.timeline import shown_entries
+from kforensics.render.timeline import is_of_unknown_end, shown_entries
 from kforensics.render.view import View
 from kforensics.units import METADATA_TOPICS
-from kforensics.words import counted, shift_text, time_of_day
+from kforensics.words import counted, listed, shift_text, time_of_day
 
 MOST_ENTRIES = 40
 MOST_LOSSES = 60
@@ -55,6 +55,10 @@ def write(result: Result[Explanation], view: View) -> Iterator[Line]:
     if losses:
         yield from section(f"What the {_leaders(body.incidents)} do not hold")
         yield from _loss_lines(losses, body.inputs)
+        open_ones = [str(one.partition) for one in body.incidents if one.losses and one.counts_at_least]
+        if open_ones:
+            names = escape_text(listed(open_ones, most=4))
+            yield hanging(f"at least these of {names}: what else logs held that were truncated is not known")
     groups = [(incident, group) for incident in body.incidents for group in incident.groups]
     if groups:
         yield from section("Consumer groups with offsets of lost records")
@@ -100,7 +104,7 @@ def _happened(
     verbose: bool,
     unicode: bool,
 ) -> Iterator[Line]:
-    shown = [entry for entry in entries if entry.kind != "truncation" or (verbose and entry.is_quiet)]
+    shown = [entry for entry in entries if entry.kind != "truncation" or _is_line_alone(entry, verbose=verbose)]
     rows = [
         (
             one.time_ms,
@@ -128,6 +132,11 @@ def _happened(
         yield Words(text, indent=INDENT + " " * 14, first=f"{INDENT}{time:<12}  ")
     if hidden:
         yield Text(f"{INDENT}{hidden:,} more (-v lists them)", style=Style.QUIET)
+
+
+def _is_line_alone(entry: TimelineEntry, *, verbose: bool) -> bool:
+    """Whether a truncation is none of those that are explained, and is shown."""
+    return is_of_unknown_end(entry) or (verbose and entry.is_quiet)
 
 
 def _shifted(citations: Sequence[Citation], shifts: Mapping[str, int]) -> str:
@@ -185,7 +194,7 @@ def _loss_lines(losses: Sequence[LossEntry], inputs: Sequence[Input]) -> Iterato
             (
                 escape_text(str(loss.topic_partition)),
                 f"{loss.offsets.first}..{loss.offsets.last}",
-                counted(loss.records, "record"),
+                counted(loss.aborted, "aborted record") if loss.aborted else counted(loss.records, "record"),
                 certainty,
                 state,
             )

@@ -4,6 +4,7 @@ from typing import cast
 
 import pytest
 
+from kforensics.formats.log.batch_table import CONTROL_BIT, TRANSACTIONAL_BIT
 from kforensics.reconcile.committed.judge import CommitJudge, CommittedRun
 from kforensics.reconcile.history.log_copies import Agreement
 from kforensics.reconcile.history.losses import find_losses, lost_batches
@@ -41,6 +42,44 @@ def test_what_a_copy_holds_where_a_cleaner_emptied_the_leaders_log_is_lost_if_it
 
     assert agreement.divergence(copies[1].view, copies[0].view) is None
     assert lost == [one.base_offset for one in lost_batches(copies[0], copies[1:], agreement, reader)]
+
+
+def _lost(leader, *copies, records=None):
+    reader = MemoryReader(records or {})
+    first, *others = [log_copy(leader), *copies]
+    return lost_batches(first, others, Agreement(reader, [one.view for one in (first, *others)]), reader)
+
+
+def test_what_a_replica_in_use_holds_is_not_lost_because_an_earlier_copy_of_the_leader_held_it():
+    """The leader came back with another disk: others differ from it at the same offsets, in the same epoch."""
+    common = [batch(0, 4, 0, crc=1), batch(5, 9, 0, crc=2)]
+    leader = replica(3, [batch(0, 4, 0, crc=7), batch(5, 9, 0, crc=8)])
+    follower = replica(2, common)
+    earlier = [replica(broker, common) for broker in (12, 13)]
+    before = [log_copy(one, rank=0, is_final=False) for one in earlier]
+
+    assert () == _lost(leader, log_copy(follower), *before)
+    # With no replica that holds them they are lost, and each copy is named.
+    gone = _lost(leader, *before)
+    assert [0, 5] == [one.base_offset for one in gone]
+    assert [2, 2] == [len(one.holders) for one in gone]
+
+
+def test_records_of_aborted_transactions_are_told_apart():
+    data = {"attributes": TRANSACTIONAL_BIT, "producer": 7}
+    control = TRANSACTIONAL_BIT | CONTROL_BIT
+    leader = replica(1, [batch(0, 9, 0)])
+    rows = [batch(0, 9, 0), batch(10, 12, 0, **data), batch(13, 13, 0, attributes=control, producer=7)]
+    rows += [batch(14, 15, 0, **data), batch(16, 16, 0, attributes=control, producer=7)]
+    copy = replica(2, rows)
+    ends = [
+        record(13, key=bytes([0, 0, 0, 0]), value=bytes(6), control=True),
+        record(16, key=bytes([0, 0, 0, 1]), value=bytes(6), control=True),
+    ]
+
+    found = _lost(leader, log_copy(copy, rank=0, is_final=False), records={copy.path: ends})
+
+    assert {10: True, 13: False, 14: False, 16: False} == {one.base_offset: one.is_aborted for one in found}
 
 
 class _Certain:

@@ -151,7 +151,8 @@ def test_a_disk_that_was_put_back_while_the_controller_stood_still_orders_nothin
 
     whole, put_back = stopped(120, 2), stopped(53, 1)
     assert 0 == order_of(whole, put_back).later == order_of(put_back, whole).later
-    assert [0, 1] == in_order([whole, put_back])
+    assert [1, 0] == in_order([whole, put_back])
+    assert [0, 1] == in_order([put_back, whole])
     assert -1 == order_of(whole, stopped(53, 1, controller_end=60)).later
 
 

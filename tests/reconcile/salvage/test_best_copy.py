@@ -1,5 +1,7 @@
 """The best copy of each offset, out of replicas made of batches in memory."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -180,3 +182,30 @@ def test_holes_have_their_reasons():
         above.reason,
     ]
     assert [False, False, True] == [below.is_loss, inside.is_loss, above.is_loss]
+
+
+def test_what_an_earlier_copy_of_the_leader_holds_is_not_the_leaders_and_what_the_leader_holds_is_never_the_best_copy():
+    leader = copy_of(1, batch(0, 9, 0), batch(10, 29, 6))
+    before = copy_of(1, batch(0, 9, 0), batch(10, 14, 4), rank=0)
+    before = replace(before, view=load_log(replace(before.view.replica, input=9)))
+    other = copy_of(2, batch(0, 9, 0), batch(10, 19, 5))
+    places = {
+        at: frozenset({(one.view.replica.input, one.view.replica.path)})
+        for at, one in enumerate((leader, before, other))
+    }
+
+    def wanted(at, first, last, epoch, **more):
+        return Wanted(
+            offsets=OffsetRange(first, last), leader_epoch=epoch, holders=places[at], committed="possible", **more
+        )
+
+    lost = [wanted(1, 10, 14, 4), wanted(2, 10, 19, 5)]
+    taken = chosen([leader, before, other], leader, lost)
+    assert {(2, 10), (1, 10)} == {(broker, base) for _, broker, base, _, _ in taken}
+    assert not any(label.is_of_leader for label, *_ in taken)
+
+    # Beside what is lost at other offsets alone: what the leader holds is no lost record.
+    beside = wanted(0, 10, 29, None, is_of_leader=True)
+    taken = chosen([leader, before, other], leader, [wanted(2, 10, 19, 5), beside])
+    assert [(BEST, 2)] == [(label, broker) for label, broker, *_ in taken if not label.is_of_leader]
+    assert [1] == [broker for label, broker, *_ in taken if label.is_of_leader]

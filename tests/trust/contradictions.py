@@ -1,0 +1,449 @@
+"""Commands compared with each other: what one says of some directories, another one must not deny, whatever the order and the names of the directories.
+
+    python -m tests.trust.contradictions --runs N --seed S [--only GLOB] [--verbose]
+
+A subject is a cluster as it is now, with copies from before: the directory of the README, the recordings, and simulated histories, a new one for each seed. Prints how
+often each relation was looked at, and how often it did not hold; exit code 1 where one did not.
+"""
+
+import argparse
+import fnmatch
+import itertools
+import json
+import random
+import re
+import shutil
+import sys
+import tarfile
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from kforensics.protocol.outcome import ProtocolName
+from tests.conftest import FIXTURES
+from tests.fuzz.commands import invoke
+from tests.simulation.less_explained import write_history
+
+Document = dict[str, Any]
+NOW = "2026-11-21T07:00:00Z"
+CALM = {
+    "diff": {"agree", "behind", "same-ends"},
+    "explain": {"nothing-lost"},
+    "predict": {"starts-unchanged", "starts-and-repairs"},
+    "verify": {"sound", "repairable"},
+}
+GRAVE = {"error", "critical"}
+MOST_OFFSETS = 3
+"""Lost runs of a subject that are looked for with `trace`."""
+
+
+class Meant(NamedTuple):
+    """A difference between commands that is none."""
+
+    relation: str
+    words: str
+    """A regular expression that its description matches."""
+    reason: str
+
+
+KNOWN = (
+    Meant(
+        "predict is as grave as diff",
+        r"^diff: diverged .*; predict: starts",
+        "predict compares the ends of logs, which decide what a start takes; it says that content was not compared, and which command does",
+    ),
+    Meant(
+        "explain is as grave as diff",
+        r"^diff: ONLY BROKER",
+        "what one broker alone holds is in danger, and not lost: explain says what was lost, diff what is at risk",
+    ),
+)
+"""Differences that are meant; each with the reason."""
+
+
+@dataclass
+class Subject:
+    """A cluster as it is now, and earlier copies of it."""
+
+    name: str
+    root: Path
+    """All of its files are below; a copy of it elsewhere is the same subject."""
+    now: tuple[Path, ...]
+    before: tuple[Path, ...] = ()
+    logs: tuple[Path, ...] = ()
+    cache: dict[tuple[str, ...], tuple[int, Document]] = field(default_factory=dict)
+
+    def run(
+        self, command: str, *arguments: str, paths: Sequence[Path] | None = None, before: Sequence[Path] = ()
+    ) -> Document:
+        """The document of a command, with its exit code; empty where it refuses."""
+        named = [str(path) for path in (self.now if paths is None else paths)]
+        words = [command, *named, *arguments]
+        for path in before:
+            words += ["--before", str(path)]
+        return self.of(words)
+
+    def of(self, words: Sequence[str]) -> Document:
+        """The document of a command line."""
+        key = tuple(words)
+        if key not in self.cache:
+            code, out, err = invoke([*words, "--format", "json"])
+            if code not in {0, 1, 2, 3}:
+                raise AssertionError(f"exit {code}: {' '.join(words)}: {err[-300:]}")
+            self.cache[key] = code, json.loads(out) if out.strip() else {}
+        code, document = self.cache[key]
+        return {**document, "exit_code": code}
+
+    def diff(self) -> Document:
+        return self.run("diff", "--jobs", "1", paths=(*self.now, *self.logs))
+
+    def predict(self) -> Document:
+        return self.run("predict", "--now", NOW, "--jobs", "1", paths=(*self.now, *self.logs))
+
+    def explain(self, *, before: bool = True) -> Document:
+        return self.run("explain", paths=(*self.now, *self.logs), before=self.before if before else ())
+
+
+def state(document: Document) -> str:
+    """The state of the answer; of a refusal, that word."""
+    return str(document["answer"]["state"]) if "answer" in document else "refused"
+
+
+def headline(document: Document) -> str:
+    """The headline, numbers without separators."""
+    return re.sub(r"(?<=\d),(?=\d{3})", "", document["answer"]["headline"]) if "answer" in document else ""
+
+
+Relation = Callable[[Subject], Iterator[str]]
+
+
+def calmer_prediction(subject: Subject) -> Iterator[str]:
+    """`predict` is not calm where `diff` of the same directories is not."""
+    compared, predicted = subject.diff(), subject.predict()
+    if compared["exit_code"] == 1 and state(predicted) in CALM["predict"] and predicted["exit_code"] == 0:
+        yield f"diff: {state(compared)} ({headline(compared)}); predict: {state(predicted)} ({headline(predicted)})"
+
+
+def promised_to_the_refused(subject: Subject) -> Iterator[str]:
+    """`diff` promises no truncation of a broker that by `predict` does not start, without saying so."""
+    predicted, compared = subject.predict(), subject.diff()
+    last = {one["input"]: one for one in predicted.get("starts", ())}
+    for number, start in last.items():
+        if start["outcome"] != "exits":
+            continue
+        broker = predicted["inputs"][number]["broker_id"]
+        promised = re.search(rf"brokers? (?:\d+, )*{broker}\b[^.]* will discard", headline(compared))
+        if promised and "not start" not in headline(compared):
+            yield f"broker {broker} does not start ({start['exception']}); diff: {headline(compared)}"
+
+
+def calmer_check(subject: Subject) -> Iterator[str]:
+    """`verify` does not call sound what a start refuses, or deletes, by the bytes of the files; it points to `predict`."""
+    checked, predicted = subject.run("verify", "--jobs", "1"), subject.predict()
+    if state(predicted) != "will-not-start" and not re.search(r"deletes|discards", headline(predicted)):
+        return
+    if (
+        state(predicted) in {"will-not-start", "loses"}
+        and state(checked) in CALM["verify"]
+        and checked["exit_code"] == 0
+    ):
+        answer = json.dumps(checked["answer"])
+        is_by_load = any(log.get("outcome") == "fails" or log["records_lost"] for log in predicted["logs"])
+        if is_by_load and "predict" not in answer:
+            yield f"verify: {headline(checked)}; predict: {headline(predicted)}"
+
+
+def lost_and_present(subject: Subject) -> Iterator[str]:
+    """What `explain` calls lost lies in no live directory, as `trace` finds it."""
+    document = subject.explain()
+    gone = [one for one in document.get("losses", ()) if one["was_committed"] != "no" and one["held_by"]]
+    gone = [one for one in gone if not any(each["in_use"] for each in one["held_by"])]
+    for loss in gone[:MOST_OFFSETS]:
+        traced = subject.run(
+            "trace",
+            "-t",
+            loss["topic"],
+            "-p",
+            str(loss["partition"]),
+            "--offset",
+            str(loss["first_offset"]),
+            paths=(*subject.now, *subject.logs),
+            before=subject.before,
+        )
+        holders = {(one["input"], one["path"]) for one in loss["held_by"]}
+        roots = tuple(str(path) for path in subject.now)
+        for record in traced.get("records", ()):
+            places = [(one["input"], one["path"].rpartition("/")[0], one) for one in record["copies"]]
+            if not any((number, folder) in holders for number, folder, _ in places):
+                continue
+            live = [
+                f"{traced['inputs'][number]['path']}/{folder}"
+                for number, folder, one in places
+                if one["in"] == "live"
+                and str(traced["inputs"][number]["path"]).startswith(roots)
+                and (number, folder) not in holders
+            ]
+            if live:
+                yield f"{loss['topic']}-{loss['partition']} offset {loss['first_offset']} is lost by explain, and lies in {live}"
+
+
+def salvage_counts(subject: Subject) -> Iterator[str]:
+    """`salvage` counts the lost records that `explain` does."""
+    document = subject.explain()
+    losses = [one for one in document.get("losses", ()) if one["held_by"]]
+    if not losses:
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        words = ["salvage", *map(str, (*subject.now, *subject.logs)), "--what", "lost", "-o", f"{folder}/out"]
+        for path in subject.before:
+            words += ["--before", str(path)]
+        saved = subject.of(words)
+    if "answer" not in saved:
+        return
+    said = re.match(r"(\d+) of (?:at least )?(\d+) ", headline(saved))
+    records = sum(one["records"] for one in document["losses"])
+    if said is None or int(said[2]) != records:
+        yield f"explain: {records} records ({headline(document)}); salvage: {headline(saved)}"
+
+
+def numbers_agree(subject: Subject) -> Iterator[str]:
+    """The headline, the rows and the document of `explain` have one number, and hedge alike."""
+    document = subject.explain()
+    losses = [
+        one for one in document.get("losses", ()) if not one["topic"].startswith(("__cluster_metadata", "@metadata"))
+    ]
+    words = headline(document)
+    sure = sum(one["records"] for one in losses if one["committed"] == "certain" and not _is_in_use(one))
+    was = sum(one["records"] for one in losses if one["was_committed"] == "certain" and not _is_in_use(one))
+    said = re.match(r"(?:At least )?(\d+) records? that (?:was|were) committed (?:is|are) lost", words)
+    if state(document) == "lost" and said is not None and int(said[1]) not in {sure, was}:
+        yield f"headline: {words}; rows: {was} were certainly committed"
+    every = [one for one in losses if one["was_committed"] != "no"]
+    if "may have been committed" in words and every and all(one["was_committed"] == "certain" for one in every):
+        yield f"headline: {words}; every row is certainly committed"
+
+
+def _is_in_use(loss: Document) -> bool:
+    return any(one["in_use"] for one in loss["held_by"])
+
+
+def grave_but_open(subject: Subject) -> Iterator[str]:
+    """No finding of severity error or critical stands beside a state that says less than an alarm."""
+    for command, document in (("diff", subject.diff()), ("explain", subject.explain())):
+        grave = [one for one in document.get("findings", ()) if one["severity"] in GRAVE]
+        if grave and state(document) in CALM[command] | {"unknown"}:
+            yield f"{command}: {state(document)} ({headline(document)}); {grave[0]['code']}: {grave[0]['statement']}"
+
+
+def same_in_any_order(subject: Subject) -> Iterator[str]:
+    """The order of paths, and that of earlier copies, decides nothing."""
+    turned = tuple(reversed(subject.now))
+    for command, arguments in (("diff", ("--jobs", "1")), ("explain", ()), ("predict", ("--now", NOW, "--jobs", "1"))):
+        one = summary(subject.run(command, *arguments, paths=subject.now))
+        other = summary(subject.run(command, *arguments, paths=turned))
+        yield from _differences(f"{command}, paths reversed", one, other)
+    if len(subject.before) > 1:
+        paths = (*subject.now, *subject.logs)
+        one = summary(subject.run("explain", paths=paths, before=subject.before))
+        other = summary(subject.run("explain", paths=paths, before=tuple(reversed(subject.before))))
+        yield from _differences("explain, --before reversed", one, other)
+
+
+def same_by_any_name(subject: Subject) -> Iterator[str]:
+    """Directories with other names, below another folder, are the same."""
+    with tempfile.TemporaryDirectory() as folder:
+        names = {path: Path(folder, f"copy of {at}", f"data-{at}") for at, path in enumerate(subject.now)}
+        for path, target in names.items():
+            shutil.copytree(path, target, symlinks=True)
+        back = {str(target): str(path) for path, target in names.items()}
+        for command, arguments in (("diff", ("--jobs", "1")), ("explain", ())):
+            one = summary(subject.run(command, *arguments))
+            other = summary(subject.run(command, *arguments, paths=tuple(names.values())), back)
+            yield from _differences(f"{command}, renamed", one, other)
+
+
+def same_from_captures(subject: Subject) -> Iterator[str]:
+    """A capture says what its directory does."""
+    with tempfile.TemporaryDirectory() as folder:
+        captures = [Path(folder, f"{at}.kfc") for at in range(len(subject.now))]
+        for path, target in zip(subject.now, captures, strict=True):
+            code, _, err = invoke(["capture", str(path), "--out", str(target)])
+            if code not in {0, 3}:
+                yield f"capture of {path}: exit {code}: {err[-200:]}"
+                return
+        for command, arguments in (("diff", ("--jobs", "1")), ("explain", ())):
+            one = summary(subject.run(command, *arguments))
+            other = summary(subject.run(command, *arguments, paths=captures))
+            for each in (one, other):
+                each.pop("headline")
+            yield from _differences(f"{command}, captured", one, other)
+
+
+FORBIDDEN = {
+    ("nothing-lost", "lost"),
+    ("nothing-lost", "maybe-lost"),
+    ("nothing-lost", "diverged"),
+    ("uncommitted-lost", "lost"),
+    ("diverged", "lost"),
+}
+
+
+def more_refines(subject: Subject) -> Iterator[str]:
+    """An earlier copy, and the log files, refine: they make no loss of what was proven whole."""
+    if not subject.before:
+        return
+    chain = [subject.run("explain", before=subject.before[:count]) for count in range(len(subject.before) + 1)]
+    chain.append(subject.explain())
+    for less, more in itertools.pairwise(chain):
+        if (state(less), state(more)) in FORBIDDEN:
+            yield f"{state(less)} ({headline(less)}) becomes {state(more)} ({headline(more)})"
+
+
+def explained_calmly(subject: Subject) -> Iterator[str]:
+    """`explain` does not call proven whole what `diff` of the same directories sees at risk by what is certainly committed."""
+    compared, explained = subject.diff(), subject.explain()
+    if state(compared) in {"at-risk", "diverged"} and state(explained) == "nothing-lost":
+        yield f"diff: {headline(compared)}; explain: {headline(explained)}"
+
+
+RELATIONS: dict[str, Relation] = {
+    "predict is as grave as diff": calmer_prediction,
+    "diff knows what a start refuses": promised_to_the_refused,
+    "verify points to predict": calmer_check,
+    "explain is as grave as diff": explained_calmly,
+    "lost is not present": lost_and_present,
+    "salvage counts as explain does": salvage_counts,
+    "headline and rows agree": numbers_agree,
+    "severity and state agree": grave_but_open,
+    "the order of paths is nothing": same_in_any_order,
+    "names of directories are nothing": same_by_any_name,
+    "a capture is its directory": same_from_captures,
+    "more evidence refines": more_refines,
+}
+
+
+def summary(document: Document, names: dict[str, str] | None = None) -> Document:
+    """What two runs over the same must agree in, whatever the paths."""
+    words = headline(document)
+    for there, here in (names or {}).items():
+        words = words.replace(there, here)
+    return {
+        "state": state(document),
+        "exit code": document["exit_code"],
+        "headline": words,
+        "partitions": sorted(
+            (one["topic"], one["partition"], str(one.get("state")))
+            for one in document.get("partitions", ())
+            if "topic" in one
+        ),
+        "losses": sorted(
+            (one["topic"], one["partition"], one["first_offset"], one["last_offset"], one["records"], one["committed"])
+            for one in document.get("losses", ())
+        ),
+        "truncations": sorted(
+            (one["topic"], one["partition"], str(one["broker_id"]), str(one["from_offset"]), one["to_offset"])
+            for one in document.get("truncations", ())
+        ),
+        "findings": sorted(
+            (one["code"], str(one["topic"]), str(one["partition"]), str(one["broker_id"]))
+            for one in document.get("findings", ())
+        ),
+    }
+
+
+def _differences(what: str, one: Document, other: Document) -> Iterator[str]:
+    for key in one:
+        if one[key] != other[key]:
+            yield f"{what}: {key}: {one[key]!s:.300} / {other[key]!s:.300}"
+            return
+
+
+def _nodes(folder: Path) -> tuple[Path, ...]:
+    return tuple(sorted(path for path in folder.iterdir() if path.is_dir()))
+
+
+def fixture_subject() -> Subject:
+    """The cluster of the README."""
+    root = FIXTURES / "unclean-election"
+    return Subject("unclean-election", root, _nodes(root))
+
+
+@contextmanager
+def recorded(name: str) -> Iterator[Subject]:
+    """The last state of a recording, with those before and the log files of its brokers."""
+    with tempfile.TemporaryDirectory() as folder:
+        with tarfile.open(FIXTURES / "incidents" / f"{name}.tar.xz") as archive:
+            archive.extractall(folder, filter="tar")
+        root = next(Path(folder).rglob("snapshots")).parent
+        *before, now = sorted((root / "snapshots").iterdir())
+        logs = _nodes(root / "logs") if (root / "logs").is_dir() else ()
+        yield Subject(name, root, _nodes(now), tuple(before), logs)
+
+
+@contextmanager
+def simulated(seed: int) -> Iterator[Subject]:
+    """A random history, its directories at the end and at moments before; of every second one without the log files of its brokers."""
+    protocols = list(ProtocolName)
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        history = write_history(seed, protocols[seed % len(protocols)], root)
+        logs = _nodes(root / "logs") if seed % 2 and (root / "logs").is_dir() else ()
+        yield Subject(f"history {seed}", root, _nodes(root / "now"), tuple(history.snapshots), logs)
+
+
+def contradictions(subject: Subject, relations: Sequence[str] = tuple(RELATIONS)) -> Iterator[tuple[str, str]]:
+    """Each relation that does not hold of a subject, with what was said; those that are known to be none are left out."""
+    for name in relations:
+        for words in RELATIONS[name](subject):
+            if not any(one.relation == name and re.search(one.words, words) for one in KNOWN):
+                yield name, words
+
+
+def subjects(runs: int, seed: int, only: str) -> Iterator[Callable[[], Any]]:
+    """Makers of subjects: the fixture, the recordings, and histories up to a number of runs."""
+    recordings = sorted(path.name.removesuffix(".tar.xz") for path in (FIXTURES / "incidents").glob("*.tar.xz"))
+    random.Random(seed).shuffle(recordings)
+    made: list[tuple[str, Callable[[], Any]]] = [("unclean-election", lambda: _as_is(fixture_subject()))]
+    made += [(name, partial(recorded, name)) for name in recordings]
+    made += [(f"history {seed + at}", partial(simulated, seed + at)) for at in range(max(0, runs - len(made)))]
+    for name, make in made[:runs] if only == "*" else made:
+        if fnmatch.fnmatch(name, only):
+            yield make
+
+
+@contextmanager
+def _as_is(subject: Subject) -> Iterator[Subject]:
+    yield subject
+
+
+def main() -> int:
+    """Run it, and print figures."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        "--runs", type=int, default=60, metavar="N", help="subjects: the fixture, the recordings, then histories"
+    )
+    parser.add_argument("--seed", type=int, default=0, metavar="S")
+    parser.add_argument("--only", default="*", metavar="GLOB", help="names of subjects")
+    parser.add_argument("--relation", default="*", metavar="GLOB", help="names of relations")
+    options = parser.parse_args()
+    chosen = [name for name in RELATIONS if fnmatch.fnmatch(name, options.relation)]
+    runs, wrong = 0, Counter[str]()
+    for make in subjects(options.runs, options.seed, options.only):
+        with make() as subject:
+            runs += 1
+            for name, words in contradictions(subject, chosen):
+                wrong[name] += 1
+                print(f"{subject.name}: {name}: {words}", flush=True)
+    print(f"{runs} subjects")
+    for name in chosen:
+        print(f"{wrong[name]:5d}  {name}")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
