@@ -12,7 +12,10 @@ from pathlib import PurePath
 from kforensics.source.naming import FileKind, parse_file_name
 
 HEAD_LENGTH = 1024
-"""The bytes at either end of a file that are looked at."""
+"""The first bytes of a file that are looked at."""
+
+TEXT_LENGTH = 1 << 20
+"""The bytes at either end that have to be text, too: the values of records may be text of thousands of characters between two heads of batches."""
 
 _FIRST = b"version "
 _LFS = re.compile(
@@ -44,7 +47,9 @@ def stand_in(path: PurePath | str, size: int, begun: bytes, read: Callable[[int,
             algorithm, digest, length = (one.decode() for one in pointer.groups())
             return f"it is a Git LFS pointer to a file of {int(length):,} bytes ({algorithm} {digest}), not that file: git lfs pull fetches it"
     what = _BINARY.get(parse_file_name(str(path).rpartition("/")[2]).kind)
-    if what is None or not (_is_text(read(0, HEAD_LENGTH)) and _is_text(read(max(size - HEAD_LENGTH, 0), HEAD_LENGTH))):
+    if what is None or not _is_text(read(0, HEAD_LENGTH)):
+        return None
+    if not (_is_text(read(0, TEXT_LENGTH)) and _is_text(read(max(size - TEXT_LENGTH, 0), TEXT_LENGTH))):
         return None
     return f"it is text and no {what}: something else was put in its place"
 
