@@ -180,6 +180,7 @@ FILES = {
     "recovery-point-offset-checkpoint": lambda _: checkpoint(1),
     "log-start-offset-checkpoint": lambda _: checkpoint(1),
     "cleaner-offset-checkpoint": lambda _: checkpoint(1),
+    ".kafka_cleanshutdown": lambda data: data.replace(b'"version":0', b'"version":1'),
     "registrations-0/leader-epoch-checkpoint": lambda _: checkpoint(1),
     "registrations-0/partition.metadata": lambda data: data.replace(b"version: 0", b"version: 1"),
     "registrations-0/*.snapshot": lambda data: struct.pack(">h", 2) + data[2:],
@@ -215,12 +216,14 @@ def test_versions_of_files(edited, capsys, name):
 
 
 UNREAD_BY_DIFF = {
+    ".kafka_cleanshutdown",
     "cleaner-offset-checkpoint",
     "meta.properties",
     "__cluster_metadata-0/quorum-state",
     "registrations-0/*.snapshot",
 }
 UNREAD_BY_A_START = {
+    ".kafka_cleanshutdown",
     "replication-offset-checkpoint",
     "cleaner-offset-checkpoint",
     # Since 3.7 any version of it is read.

@@ -10,10 +10,11 @@ import json
 from typing import NamedTuple
 
 from kforensics.damage import Absent, Damage, DamageKind, Gravity, Span
-from kforensics.errors import FormatError
+from kforensics.errors import FormatError, require_known
 from kforensics.formats.primitives.json_line import integer_of, parse_json_object
 from kforensics.formats.primitives.text_lines import shown
 
+NEWEST_VERSION = 0
 NO_BROKER_EPOCH = -1
 
 
@@ -31,7 +32,10 @@ def parse_clean_shutdown(data: bytes | memoryview) -> CleanShutdown:
         data: the whole file, empty up to 3.6.
 
     Returns:
-        The broker epoch; what can't be read of it is damage of gravity `stale`, and no error is raised.
+        The broker epoch; what can't be read of it is damage of gravity `stale`.
+
+    Raises:
+        NewerThanKnown: it is of a newer version.
     """
     if not len(data):
         return CleanShutdown(broker_epoch=Absent.NOT_APPLICABLE)
@@ -40,6 +44,8 @@ def parse_clean_shutdown(data: bytes | memoryview) -> CleanShutdown:
     except FormatError as error:
         return _unreadable(error.span, error.expected, error.found)
     version, epoch = integer_of(fields.get("version")), integer_of(fields.get("brokerEpoch"))
+    if version is not None and version > NEWEST_VERSION:
+        require_known(Span(0, len(data)), ".kafka_cleanshutdown version", found=version, newest=NEWEST_VERSION)
     if version != 0 or epoch is None or epoch < NO_BROKER_EPOCH:
         return _unreadable(Span(0, len(data)), "version 0 and a brokerEpoch", shown(data))
     return CleanShutdown(broker_epoch=Absent.NOT_WRITTEN if epoch == NO_BROKER_EPOCH else epoch)
