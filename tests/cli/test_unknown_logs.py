@@ -32,7 +32,7 @@ def cluster(fixtures, tmp_path):
 @pytest.fixture
 def refused(monkeypatch):
     """Files and directories that the operating system lets nobody read; even root can't change that."""
-    paths = set()
+    paths: set[str] = set()
     opened, listed = os.open, os.scandir
 
     def refusing(real):

@@ -19,7 +19,7 @@ from kforensics.formats.messages.metadata import METADATA_TABLES, encode_metadat
 from kforensics.formats.messages.share import SHARE_TABLES
 from kforensics.formats.messages.txn import TXN_TABLES
 from kforensics.formats.primitives.checksum import crc32c
-from kforensics.formats.primitives.compression import Codec
+from kforensics.formats.primitives.codec import Codec
 from kforensics.formats.segment.walk import Level, walk_segment
 from kforensics.protocol.versions import NEWEST_FEATURE_LEVELS
 from kforensics.source.mapped import open_evidence
