@@ -90,8 +90,9 @@ def test_same_ends_are_not_agreement(stopped, capsys):
 
 def test_explain_names_what_was_not_read(incident, capsys):
     recording = incident("benign-rolling-restart-4.x")
-    ends, _ = document(capsys, "explain", recording, "--depth", "tails")
-    content, _ = document(capsys, "explain", recording)
+    paths = (recording / "snapshots" / "99-final", recording / "logs")
+    ends, _ = document(capsys, "explain", *paths, "--depth", "tails")
+    content, _ = document(capsys, "explain", *paths)
 
     assert (ends["depth"], content["depth"]) == ("tails", "content")
     assert ends["answer"]["state"] == content["answer"]["state"]

@@ -10,6 +10,7 @@ import pytest
 
 from kforensics.cli.app import run
 from tests.builders.directories import copied
+from tests.opened import opened_path
 
 PARTITION = "orders-0"
 SEGMENT = f"{0:020}.log"
@@ -36,8 +37,8 @@ def refused(monkeypatch):
     opened, listed = os.open, os.scandir
 
     def refusing(real):
-        def call(path, *arguments, **options):
-            if isinstance(path, str | Path) and str(path) in paths:
+        def call(path=".", *arguments, **options):
+            if opened_path(path, options.get("dir_fd")) in paths:
                 raise PermissionError(13, "Permission denied", str(path))
             return real(path, *arguments, **options)
 

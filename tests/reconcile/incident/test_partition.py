@@ -436,7 +436,15 @@ def test_a_topic_without_an_id_that_was_deleted_and_made_again_was_not_truncated
     """Its `-delete` directory holds all; the file times say nothing, and the new topic elected a leader before its first record."""
     old, new = [batch(0, 26, 0, 5)], [batch(0, 9, 1, 6)]
     gone = replace(replica(1, old, state="deleted"), path="b1/t-0.abc-delete")
-    found = explained(replica(1, new), replica(2, new), gone, before=(replica(1, old),), facts=LedAgain(), made=created)
+    found = explained(
+        replica(1, new),
+        replica(2, new),
+        gone,
+        before=(replica(1, old),),
+        facts=LedAgain(),
+        made=created,
+        has_zookeeper=True,
+    )
 
     assert () == found.truncations
     assert lost == ((found.losses[0].offsets.first, found.losses[-1].offsets.last) if found.losses else None)
@@ -452,10 +460,12 @@ def test_a_log_that_is_in_no_deleted_directory_was_truncated_for_all_that_is_kno
 
 @pytest.mark.parametrize(("topic_id", "others"), [("a", 0), (Absent.NOT_WRITTEN, 1)])
 def test_a_topic_with_one_id_in_every_snapshot_was_not_created_again_whatever_the_clocks_say(topic_id, others):
-    """Its log was emptied since; the clock of the broker was behind that of the controller."""
+    """Its log began again since; the clock of the broker was behind that of the controller."""
     held = replica(1, [batch(0, 9, 0)], topic_id=topic_id)
     held = replace(held, segments=(replace(held.segments[0], mtime_ns=10**15),))
-    anew = replica(1, topic_id=topic_id)
-    found = explained(anew, before=(held,), facts=LedAgain(), made=Incarnation(created_ms=10**13))
+    anew = replica(1, [batch(0, 1, 1, 9)], topic_id=topic_id)
+    found = explained(
+        anew, before=(held,), facts=LedAgain(), made=Incarnation(created_ms=10**13), is_deletion_logged=True
+    )
 
     assert others == len(found.other_topics)
