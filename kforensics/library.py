@@ -78,7 +78,7 @@ class Answered(Result[Body]):
         document = self.to_dict()
         if not isinstance(document.get(kind), list):
             names = ", ".join(name for name, value in document.items() if isinstance(value, list))
-            raise ValueError(f"{self.command} has no rows {kind!r}; there are {names}")
+            raise ValueError(f"{self.command} has no rows {kind!r}; there are {names}")  # noqa: TRY004 - it is the name that is wrong
         return [row if isinstance(row, dict) else {"value": row} for row in document[kind]]
 
     def _pieces(self, chosen: OutputFormat) -> Iterator[str]:
@@ -118,11 +118,7 @@ def function_of(name: str) -> Callable[..., Answered[Any]]:
     """
 
     def ask(*paths: Any, **options: Any) -> Answered[Any]:
-        asked: Any
-        if name == "simulate":
-            asked = _simulation(paths, options)
-        else:
-            asked = paced(called(name, paths, options))
+        asked: Any = _simulation(paths, options) if name == "simulate" else paced(called(name, paths, options))
         module = import_module(f"kforensics.commands.{name}")
         run = module.check if name == "seal" and asked.check is not None else module.run
         result = run(asked)
@@ -146,7 +142,7 @@ def _simulation(paths: tuple[Any, ...], options: dict[str, Any]) -> Any:
     if len(paths) > 1:
         raise TypeError("simulate takes one scenario")
     return ask_of(
-        "simulate", {by_name[name]: value for name, value in options.items()} | dict(zip(("scenario",), paths))
+        "simulate", {**{by_name[name]: value for name, value in options.items()}, "scenario": (*paths, None)[0]}
     )
 
 

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 import kforensics
-from kforensics.cli.app import run
+from kforensics.ask.questions import WORDS, each_path
+from kforensics.cli.app import COMMANDS, run
 from kforensics.commands.result import Result
-from kforensics.errors import EvidenceNotFound
+from kforensics.errors import EvidenceNotFound, UsageError
 from tests.builders.directories import copied
 
 
@@ -46,7 +47,7 @@ def test_each_function_answers_as_the_command_prints(fixtures, tmp_path, capsys)
         "dump": kforensics.dump(node),
         "metadata": kforensics.metadata(node),
         "verify": kforensics.verify(node, jobs=1),
-        f"seal --check {manifest}": kforensics.check_seal(manifest, node, jobs=1),
+        f"seal --check {manifest}": kforensics.seal(node, check=manifest, jobs=1),
     }
 
     assert sealed.answer is not None
@@ -75,7 +76,7 @@ def test_content_can_be_read_again(fixtures):
 def test_nothing_there_is_an_error(tmp_path):
     with pytest.raises(EvidenceNotFound):
         kforensics.diff(tmp_path / "missing")
-    with pytest.raises(ValueError, match="kip-1"):
+    with pytest.raises(UsageError, match="kip-1"):
         kforensics.diff(tmp_path, protocol="kip-1")
 
 
@@ -101,9 +102,9 @@ def test_paths_may_be_given_in_a_list(fixtures):
 
     assert kforensics.verify(nodes, jobs=1).body.files == kforensics.verify(*nodes, jobs=1).body.files
     assert len(kforensics.diff(nodes, jobs=1).inputs) == 2
-    assert [] == kforensics._paths(())
-    assert [Path("a"), Path("b"), Path("c")] == kforensics._paths(("a", [Path("b"), "c"]))
-    assert [Path("snapshot")] == kforensics._paths(("snapshot",))
+    assert [] == each_path(())
+    assert [Path("a"), Path("b"), Path("c")] == each_path(("a", [Path("b"), "c"]))
+    assert [Path("snapshot")] == each_path(("snapshot",))
 
 
 def test_what_is_no_path_is_a_clear_error(tmp_path):
@@ -121,9 +122,12 @@ def test_what_is_no_path_is_a_clear_error(tmp_path):
 
 
 def test_only_what_is_promised_is_listed():
-    names = ["__version__", "check_seal", "diff", "dump", "explain", "ls", "metadata", "seal", "verify"]
+    functions = {name for name in dir(kforensics) if name.islower() and name != "__version__"}
 
-    assert names == dir(kforensics)
+    assert {*COMMANDS} == functions == {name for name in WORDS if not name.startswith("fleet-")}
+    assert all(issubclass(getattr(kforensics, name), Exception) for name in dir(kforensics) if name[0].isupper())
+    with pytest.raises(AttributeError):
+        kforensics.nothing  # noqa: B018 # type: ignore[attr-defined]
 
 
 def test_importing_loads_nothing_heavy():

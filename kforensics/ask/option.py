@@ -73,11 +73,19 @@ class Spelled:
         return self.option.name or self.field
 
     def help(self, command: str) -> str:
-        """Return what is said of it to those who use a command."""
+        """Return what is said of it to those who use a command.
+
+        Args:
+            command: its name.
+        """
         return str(_of(self.option.help, command) or "")
 
     def metavar(self, command: str) -> str | None:
-        """Return what stands for its value in the help of a command."""
+        """Return what stands for its value in the help of a command.
+
+        Args:
+            command: its name.
+        """
         return _of(self.option.metavar, command)
 
     def value(self, given: Any) -> Any:
@@ -98,6 +106,16 @@ class Spelled:
         if self.option.read is not None:
             return self.option.read(words, self._spelling)
         return type(self.default)(map(self._one, words))
+
+    @property
+    def taken_type(self) -> str:
+        """The types that a caller may give, as they are written."""
+        one = "Any" if self.option.read else "AnyPath" if self.kind is Path else self.kind.__name__
+        if self.option.choices or (isinstance(self.kind, type) and issubclass(self.kind, StrEnum)):
+            one = "str"
+        if self.option.many:
+            return "Mapping[str, str]" if isinstance(self.default, dict) else f"{one} | Iterable[{one}]"
+        return "bool" if self.kind is bool else f"{one} | None"
 
     @property
     def _spelling(self) -> str:

@@ -187,16 +187,29 @@ def parse_sha256(text: str, option: str) -> bytes:
 
 
 def parse_text(text: str, _option: str) -> bytes:
-    """Return the bytes of a text, those of an argument that is no UTF-8 unchanged."""
+    """Return the bytes of a text, those of an argument that is no UTF-8 unchanged.
+
+    Args:
+        text: as it was given.
+    """
     return text.encode("utf-8", "surrogateescape")
 
 
 def parse_header(text: str, option: str) -> tuple[bytes, bytes | None]:
-    """Return name and value out of `NAME` or `NAME=VALUE`; without a value any will do."""
+    """Return name and value out of `NAME` or `NAME=VALUE`; without a value any will do.
+
+    Args:
+        text: as it was given.
+        option: its name, for the message.
+    """
     name, separator, value = text.partition("=")
     return parse_text(name, option), parse_text(value, option) if separator else None
 
 
 def parse_path(text: str, _option: str) -> Path:
-    """Return the path that a text names."""
+    """Return the path that a text names.
+
+    Args:
+        text: as it was given.
+    """
     return Path(text)

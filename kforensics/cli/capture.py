@@ -23,7 +23,7 @@ def take(output: Output, ask: Ask) -> None:
         check_out(signature, ask.paths)
         key = signing_key(ask.sign_with, ask_passphrase)
     with stops, output.progress() as progress:
-        result = run(paced(ask), progress, is_asked_to_stop=stops.asked)
+        result = run(paced(ask), progress, is_asked_to_stop=stops.asked, lowest_priority=not ask.normal_priority)
     if key is not None and ask.out is not None:
         from kforensics.commands.seal import sign_file
 

@@ -234,7 +234,7 @@ def question(name: str) -> Callable[[Answering], Callable[..., None]]:
         ]
         run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined] # typer reads options from it
         run.__annotations__ = {one.name: one.annotation for one in parameters}
-        run.__name__ = name
+        run.__name__ = name.rpartition("-")[2]
         run.__doc__ = WORDS[name]
         return run
 

@@ -101,5 +101,4 @@ def scan(output: Output, ask: FleetAsk) -> None:
 
 
 for _command in (audit, report, trend, scan):
-    _name = _command.__name__.removeprefix("fleet-")
-    fleet.command(name=_name, help=help_of(_command), epilog=epilog_of(f"fleet {_name}"))(_command)
+    fleet.command(help=help_of(_command), epilog=epilog_of(f"fleet {_command.__name__}"))(_command)

@@ -45,7 +45,11 @@ class CaptureReport:
 
 
 def run(
-    request: Ask, progress: Progress | None = None, *, is_asked_to_stop: Callable[[], bool] = lambda: False
+    request: Ask,
+    progress: Progress | None = None,
+    *,
+    is_asked_to_stop: Callable[[], bool] = lambda: False,
+    lowest_priority: bool = False,
 ) -> Result[CaptureReport]:
     """Take a capture, or say what it would take.
 
@@ -53,6 +57,7 @@ def run(
         request: the paths of one node, and the file.
         progress: called with bytes read and problems so far.
         is_asked_to_stop: asked between segments.
+        lowest_priority: step behind every other process for disk and processor, for good.
 
     Returns:
         The figures of the capture, and what could not be read.
@@ -64,7 +69,7 @@ def run(
     """
     pseudonyms = pseudonyms_of(request)
     _require_possible(request, pseudonyms)
-    if not request.normal_priority:
+    if lowest_priority:
         lower_priority()
     started = dt.datetime.now(dt.UTC)
     is_by_ends = request.depth is Depth.TAILS
