@@ -136,7 +136,7 @@ class Audits:
         folder = self._work / f"captures-{next(self._numbers)}"
         folder.mkdir()
         for node in nodes_of(place):
-            capture(Ask(paths=[node], out=folder / f"{node.name}.kfc"))
+            capture(Ask(paths=(node,), out=folder / f"{node.name}.kfc"))
         found = self.differences([folder])
         shutil.rmtree(folder)
         return found

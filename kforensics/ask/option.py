@@ -153,7 +153,7 @@ def as_path(given: Any) -> Path:
 
 
 @cache
-def spelled_options(ask: type[Any]) -> tuple[Spelled, ...]:
+def spelled_options(ask: Any) -> tuple[Spelled, ...]:
     """Return the options that a class declares, in its order.
 
     Args:

@@ -96,7 +96,7 @@ def options_of(command: str) -> tuple[Spelled, ...]:
     return tuple(one for one in spelled_options(asked_by(command)) if command in one.option.takes)
 
 
-def asked_by(command: str) -> type[Any]:
+def asked_by(command: str) -> Any:
     """Return the class of what a command is asked.
 
     Args:

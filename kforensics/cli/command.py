@@ -273,7 +273,7 @@ def _answer(output: "Output", ask: Ask) -> None:
 
 
 def _enumeration(name: str, choices: Sequence[str]) -> Any:
-    return StrEnum(name, {choice: choice for choice in choices})  # type: ignore[misc] # its name is that of the option
+    return StrEnum(name, {choice: choice for choice in choices})
 
 
 def _keyword(name: str, kind: Any, default: Any) -> inspect.Parameter:

@@ -298,7 +298,7 @@ def test_a_directory_that_vanished_since_it_was_planned_is_named_and_not_called_
         begin(self, started)
 
     monkeypatch.setattr(taking.Taking, "begin", after_the_plan)
-    found = capture(Ask(paths=[broker], out=tmp_path / "broker-1.kfc", jobs=jobs))
+    found = capture(Ask(paths=(broker,), out=tmp_path / "broker-1.kfc", jobs=jobs))
 
     assert [("orders-0", "the directory can't be listed: No such file or directory")] == [
         (one.path, one.message) for one in found.problems

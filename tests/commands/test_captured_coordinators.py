@@ -18,7 +18,7 @@ OPTIONS = {"groups": ("--history",), "transactions": ("--all",)}
 def captured(snapshot, folder, **options):
     folder.mkdir()
     for node in nodes_of(snapshot):
-        capture(Ask(paths=[node], out=folder / f"{node.name}.kfc", jobs=1, **options))
+        capture(Ask(paths=(node,), out=folder / f"{node.name}.kfc", jobs=1, **options))
     return folder
 
 
@@ -91,7 +91,7 @@ def log_dir(folder, *, with_snapshot):
 @pytest.mark.parametrize("with_snapshot", [True, False])
 def test_what_is_open_below_the_captured_batches_is_in_a_producer_snapshot_or_unknown(tmp_path, with_snapshot):
     folder = log_dir(tmp_path / "data", with_snapshot=with_snapshot)
-    capture(Ask(paths=[folder], out=tmp_path / "one.kfc", jobs=1))
+    capture(Ask(paths=(folder,), out=tmp_path / "one.kfc", jobs=1))
 
     (whole,) = transactions(Ask(paths=(folder,), all=True, jobs=1)).body.partitions
     result = transactions(Ask(paths=(tmp_path / "one.kfc",), all=True, jobs=1))
