@@ -13,6 +13,7 @@ from kforensics.commands.processes import paced
 from kforensics.commands.result import Body, Result
 from kforensics.errors import MissingExtra
 from kforensics.render.emit import OutputFormat, emit, formats_of
+from kforensics.render.escape import shorten
 from kforensics.render.view import View
 
 if TYPE_CHECKING:
@@ -25,14 +26,12 @@ COMMANDS = tuple(name for name in WORDS if not name.startswith("fleet-"))
 class Answered(Result[Body]):
     """The result of a function: that of the command, with its document, its rows, and how a notebook shows it."""
 
-    view: View = View(files=True)
+    view: View = View()
     """What of it the document shows."""
 
     def __repr__(self) -> str:
         """Return the answer in a line."""
-        return (
-            f"<kforensics {self.command}: {self.answer.state}, exit code {int(self.exit_code)}: {self.answer.headline}>"
-        )
+        return f"<kforensics {self.command}: {self.answer.state}, exit code {int(self.exit_code)}: {shorten(self.answer.headline, 200)}>"
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows: the answer, what to do now, and the findings."""
@@ -124,7 +123,7 @@ def function_of(name: str) -> Callable[..., Answered[Any]]:
         result = run(asked)
         found = Answered(**{one.name: getattr(result, one.name) for one in fields(result)})
         shown = {one.option.shown: getattr(asked, one.field) for one in options_of(name) if one.option.shown}
-        found.view = View(**{"files": True, **{field: value for field, value in shown.items() if value}})
+        found.view = View(**shown)
         return found
 
     ask.__name__ = ask.__qualname__ = name
