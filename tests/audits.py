@@ -20,7 +20,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from kforensics.commands.capture import CaptureRequest
+from kforensics.ask.fleet import FleetAsk
+from kforensics.ask.model import Ask
 from kforensics.commands.capture import run as capture
 from kforensics.commands.diff import DiffResult, compare
 from kforensics.commands.partition_comparison import DiffOptions
@@ -28,7 +29,7 @@ from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.findings.answers.fleet import fleet_answer
 from kforensics.fleet.audit import audit
 from kforensics.fleet.audit_tables import AuditTables
-from kforensics.fleet.commands import ScanRequest, run_scan
+from kforensics.fleet.commands import run_scan
 from kforensics.fleet.session import open_session
 from kforensics.fleet.sources import read_sources
 from kforensics.fleet.summary import summarise
@@ -135,7 +136,7 @@ class Audits:
         folder = self._work / f"captures-{next(self._numbers)}"
         folder.mkdir()
         for node in nodes_of(place):
-            capture(CaptureRequest(paths=[node], out=folder / f"{node.name}.kfc"))
+            capture(Ask(paths=(node,), out=folder / f"{node.name}.kfc"))
         found = self.differences([folder])
         shutil.rmtree(folder)
         return found
@@ -166,7 +167,7 @@ class Audits:
         folder = self._work / f"evidence-{next(self._numbers)}"
         sources = []
         for node in nodes_of(place):
-            run_scan(ScanRequest(paths=(node,), evidence=str(folder / node.name), normal_priority=True))
+            run_scan(FleetAsk(paths=(node,), evidence=str(folder / node.name), normal_priority=True))
             sources.append(folder / node.name)
         found = self.differences(nodes_of(place), sources)
         shutil.rmtree(folder)

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from kforensics.ask.model import Ask
 from kforensics.cli.app import run
-from kforensics.commands.capture import CaptureRequest
 from kforensics.commands.capture import run as capture
 from kforensics.commands.cluster_evidence import gather_cluster_evidence
 from kforensics.commands.partition_comparison import DiffOptions, compare_all, comparison_of
@@ -25,7 +25,8 @@ from kforensics.units import Depth
 
 def take(paths: Sequence[Path], out: Path, **options: Any) -> Path:
     """A capture of the paths."""
-    capture(CaptureRequest(paths=paths, out=out, **options))
+    stops = {name: options.pop(name) for name in ("is_asked_to_stop",) if name in options}
+    capture(Ask(paths=tuple(paths), out=out, **options), **stops)
     return out
 
 

@@ -26,7 +26,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from kforensics.commands.predict import PredictRequest
+from kforensics.ask.model import Ask
 from kforensics.commands.predict import run as predict
 from kforensics.damage import Absent
 from kforensics.errors import KforensicsError, UsageError
@@ -251,7 +251,7 @@ def _partition_of(name: str) -> str:
 def _predicted(begun: Begun, version: str, *paths: Path) -> tuple[PredictedStart, dict[Path, PredictedLog]]:
     """The first start of a broker, and what it makes of each directory."""
     now_ms = int(begun.time.timestamp() * 1000)
-    result = predict(PredictRequest(paths=paths, keep_going=True, kafka=version, now_ms=now_ms))
+    result = predict(Ask(paths=paths, keep_going=True, kafka=version, now_ms=now_ms))
     mine = (one for one in result.body.starts if one.number == 1 and result.inputs[one.input].broker_id == begun.broker)
     start = next(mine, None)
     if start is None:

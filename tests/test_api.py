@@ -1,4 +1,5 @@
 import ast
+import html
 import json
 import re
 import subprocess
@@ -9,9 +10,10 @@ from typing import Any
 import pytest
 
 import kforensics
-from kforensics.cli.app import run
+from kforensics.ask.questions import WORDS, each_path, options_of
+from kforensics.cli.app import COMMANDS, run
 from kforensics.commands.result import Result
-from kforensics.errors import EvidenceNotFound
+from kforensics.errors import EvidenceNotFound, UsageError
 from tests.builders.directories import copied
 
 
@@ -46,7 +48,7 @@ def test_each_function_answers_as_the_command_prints(fixtures, tmp_path, capsys)
         "dump": kforensics.dump(node),
         "metadata": kforensics.metadata(node),
         "verify": kforensics.verify(node, jobs=1),
-        f"seal --check {manifest}": kforensics.check_seal(manifest, node, jobs=1),
+        f"seal --check {manifest}": kforensics.seal(node, check=manifest, jobs=1),
     }
 
     assert sealed.answer is not None
@@ -75,7 +77,7 @@ def test_content_can_be_read_again(fixtures):
 def test_nothing_there_is_an_error(tmp_path):
     with pytest.raises(EvidenceNotFound):
         kforensics.diff(tmp_path / "missing")
-    with pytest.raises(ValueError, match="kip-1"):
+    with pytest.raises(UsageError, match="kip-1"):
         kforensics.diff(tmp_path, protocol="kip-1")
 
 
@@ -101,9 +103,9 @@ def test_paths_may_be_given_in_a_list(fixtures):
 
     assert kforensics.verify(nodes, jobs=1).body.files == kforensics.verify(*nodes, jobs=1).body.files
     assert len(kforensics.diff(nodes, jobs=1).inputs) == 2
-    assert [] == kforensics._paths(())
-    assert [Path("a"), Path("b"), Path("c")] == kforensics._paths(("a", [Path("b"), "c"]))
-    assert [Path("snapshot")] == kforensics._paths(("snapshot",))
+    assert [] == each_path(())
+    assert [Path("a"), Path("b"), Path("c")] == each_path(("a", [Path("b"), "c"]))
+    assert [Path("snapshot")] == each_path(("snapshot",))
 
 
 def test_what_is_no_path_is_a_clear_error(tmp_path):
@@ -121,9 +123,12 @@ def test_what_is_no_path_is_a_clear_error(tmp_path):
 
 
 def test_only_what_is_promised_is_listed():
-    names = ["__version__", "check_seal", "diff", "dump", "explain", "ls", "metadata", "seal", "verify"]
+    functions = {name for name in dir(kforensics) if name.islower() and name != "__version__"}
 
-    assert names == dir(kforensics)
+    assert {*COMMANDS} == functions == {name for name in WORDS if not name.startswith("fleet-")}
+    assert all(issubclass(getattr(kforensics, name), Exception) for name in dir(kforensics) if name[0].isupper())
+    with pytest.raises(AttributeError):
+        getattr(kforensics, "nothing")  # noqa: B009 - mypy knows what there is
 
 
 def test_importing_loads_nothing_heavy():
@@ -145,3 +150,94 @@ def test_what_the_examples_in_the_docs_import_is_there():
             node for node in ast.walk(ast.parse(block)) if isinstance(node, (ast.Import, ast.ImportFrom))
         ]
         exec(compile(ast.Module(body=imports, type_ignores=[]), page, "exec"), {})
+
+
+FUNCTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("ls", {"depth": "content"}),
+    ("verify", {"level": "crc", "jobs": 1}),
+    ("diff", {"topics": "orders", "replicas": [1, 2, 3], "depth": "tails"}),
+    ("explain", {"topics": ["orders"], "partitions": 0, "since": "2026-11-21"}),
+    ("predict", {"kafka": "4.1.0", "now": "2026-12-01T00:00:00Z", "set": ["log.retention.ms=-1"]}),
+    ("trace", {"topics": "orders", "offset": 60}),
+    ("groups", {}),
+    ("transactions", {"all": True}),
+    ("metadata", {"topics": "orders", "partitions": 0, "at": 60}),
+)
+
+
+@pytest.mark.parametrize(("name", "options"), FUNCTIONS)
+def test_a_function_gives_the_document_of_its_command(name, options, fixtures, capsys):
+    tree = fixtures / "unclean-election"
+    words = [word for one in options_of(name) if one.name in options for word in _words(one, options[one.name])]
+    code = run([name, str(tree), *words, "--format", "json"])
+    printed = json.loads(capsys.readouterr().out)
+    result = getattr(kforensics, name)(tree, **options)
+
+    assert code == result.exit_code == printed["exit_code"]
+    assert printed == {**result.to_dict(), "inputs": printed["inputs"]}
+    assert printed["answer"]["headline"][:60] in repr(result)
+    assert len(repr(result)) < 400
+    assert html.escape(printed["answer"]["headline"]) in result._repr_html_()
+
+
+def _words(one, value):
+    if value is True:
+        return one.option.flags[:1]
+    if one.name == "replicas":
+        return ("--replicas", ",".join(map(str, value)))
+    return [
+        word for each in (value if isinstance(value, list) else [value]) for word in (one.option.flags[0], str(each))
+    ]
+
+
+def test_a_string_is_one_topic_and_not_its_letters(fixtures):
+    tree = fixtures / "unclean-election"
+
+    assert {"orders"} == {one.partition.topic for one in kforensics.diff(tree, topics="orders", jobs=1).body.partitions}
+    with pytest.raises(UsageError, match="topic order"):
+        kforensics.diff(tree, topics="order", jobs=1)
+
+
+def test_options_that_are_not_there_or_of_another_type_are_named(fixtures):
+    tree = fixtures / "unclean-election"
+    for given, words in (
+        ({"topic": "orders"}, "did you mean topics"),
+        ({"leader": "2"}, "of type int"),
+        ({"jobs": True}, "int"),
+    ):
+        with pytest.raises(TypeError, match=words):
+            kforensics.diff(tree, **given)
+    with pytest.raises(UsageError, match="--show-payload needs --show-records"):
+        kforensics.diff(tree, show_payload=True)
+    with pytest.raises(UsageError, match="out of range"):
+        kforensics.diff(tree, jobs=0)
+
+
+def test_rows_are_tables_in_which_what_is_absent_is_null(fixtures):
+    tree = fixtures / "unclean-election"
+    compared = kforensics.diff(tree, jobs=1)
+    document = compared.to_dict()
+
+    for kind in ("partitions", "findings"):
+        table = compared.to_arrow(kind)
+        assert len(document[kind]) == table.num_rows > 0
+    assert [one["state"] for one in document["partitions"]] == compared.to_arrow("partitions")["state"].to_pylist()
+    records = kforensics.dump(tree / "broker-1" / "orders-0", records=True).to_arrow("record")
+    assert 103 == records.num_rows
+    assert [*range(103)] == records["offset"].to_pylist()
+    assert "key" not in records.schema.names  # payloads are shown where they are asked for alone
+    with pytest.raises(ValueError, match="no rows 'nothing'; there are"):
+        compared.to_arrow("nothing")
+
+
+def test_records_are_saved_and_evidence_is_taken_by_functions(fixtures, tmp_path):
+    tree = fixtures / "unclean-election"
+    saved = kforensics.salvage(tree, out=tmp_path / "out", what="at-risk", jobs=1)
+    taken = kforensics.capture(tree / "broker-1", out=tmp_path / "broker-1.kfc", normal_priority=True)
+
+    assert saved.to_dict()["exit_code"] == saved.exit_code
+    assert (tmp_path / "out" / "manifest.json").is_file()
+    assert ("complete", 0) == (taken.answer.state, taken.exit_code)
+    assert "lost" == kforensics.simulate("hw-loss", protocol="hw").answer.state
+    with pytest.raises(UsageError, match="-o OUT is needed"):
+        kforensics.salvage(tree)

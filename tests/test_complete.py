@@ -11,11 +11,7 @@ import pytest
 
 import kforensics
 from kforensics import schema
-from kforensics.cli import fleet as fleet_options
-from kforensics.cli import options
-from kforensics.cli import salvage as salvage_options
-from kforensics.cli import verify as verify_options
-from kforensics.commands.salvage import What
+from kforensics.ask.questions import options_of
 from kforensics.commands.salvaging.forms import FormName
 from kforensics.damage import Absent
 from kforensics.evidence.event_kinds import LOGGED_EVENTS, EventKind, words_of
@@ -136,20 +132,21 @@ def _renew(lists) -> None:
 
 
 @pytest.mark.parametrize(
-    ("option", "owner"),
+    ("command", "option", "owner"),
     [
-        (fleet_options.LeastSeverity, Severity),
-        (fleet_options.FailOn, gate.FailOn),
-        (fleet_options.TableFormat, table_formats.TableFormat),
-        (verify_options.VerifyLevel, Level),
-        (salvage_options.WhatOption, What),
-        (salvage_options.FormOption, FormName),
-        (options.Protocol, ProtocolName),
+        ("fleet-report", "severity", Severity),
+        ("fleet-audit", "fail_on", gate.FailOn),
+        ("fleet-audit", "table_format", table_formats.TableFormat),
+        ("verify", "level", Level),
+        ("salvage", "form", FormName),
+        ("diff", "protocol", ProtocolName),
     ],
 )
-def test_an_option_that_is_listed_without_its_module_has_its_values(option, owner):
+def test_an_option_that_is_listed_without_its_module_has_its_values(command, option, owner):
     """Help and completion list them without loading what they choose among."""
-    assert {one.value for one in option} == {one.value for one in owner}
+    (choices,) = [one.option.choices for one in options_of(command) if one.name == option]
+
+    assert set(choices) == {one.value for one in owner}
 
 
 def test_every_risk_of_an_election_has_words_in_diff_and_explain():

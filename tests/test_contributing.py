@@ -100,7 +100,7 @@ def tool(package):
 def test_every_example_touches_few_modules():
     touched = {title: {step.path for step in steps} for title, steps in EXAMPLES.items()}
 
-    assert list(touched) == ["A format", "A log line", "A known bug", "An output format", "A finding"]
+    assert list(touched) == ["A format", "A log line", "A known bug", "An output format", "A finding", "An option"]
     assert {title: paths for title, paths in touched.items() if len(paths) > MOST_MODULES} == {}
 
 
@@ -143,6 +143,22 @@ def test_a_finding_appears_with_its_meaning(tool, node):
 
     assert (found["code"], found["statement"]) == ("KF599", "orders-0 has no high watermark")
     assert found["advice"] == "Look at the other replicas."
+
+
+def test_an_option_is_taken_by_the_command_line_and_by_the_function(tool, node, package):
+    listed = json.loads(tool("ls", node / "broker-1", "--only-topic", "payments", "--format", "json"))
+    code = f"import kforensics; print(len(kforensics.ls({str(node)!r}, only_topic='orders').body.inventory.partitions))"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=package,
+        env=os.environ | {"PYTHONPATH": str(package)},
+        capture_output=True,
+        check=True,
+    )
+
+    assert [] == listed["partitions"]
+    assert b"1" == done.stdout.strip()
+    assert "List this topic alone." in " ".join(tool("ls", "--help").split())
 
 
 def test_the_examples_fit_the_style_of_the_package(package):

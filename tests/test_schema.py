@@ -13,9 +13,9 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from kforensics import schema
+from kforensics.ask.questions import options_of
 from kforensics.cli.app import COMMANDS, run
 from kforensics.cli.fleet import fleet
-from kforensics.cli.verify import VerifyLevel
 from kforensics.commands.salvaging.carving import IMAGE_KIND
 from kforensics.commands.sealing.signature import SignatureState
 from kforensics.commands.snapshots import SNAPSHOT_KIND, UNUSED_KIND
@@ -174,7 +174,8 @@ def test_kinds_of_inputs_are_those_of_files_and_of_nodes():
     others = {"broker", "controller", "combined", "partition", "log-files", "unreadable", "checkpoint"}
     assert {*others, SNAPSHOT_KIND, UNUSED_KIND, IMAGE_KIND} == set(others_told["enum"])
     assert files == {"$ref": "#/$defs/file-kind"}
-    assert [one.value for one in VerifyLevel] == schema.load("verify")["properties"]["level"]["enum"]
+    (level,) = [one.option.choices for one in options_of("verify") if one.name == "level"]
+    assert list(level) == schema.load("verify")["properties"]["level"]["enum"]
 
 
 def test_the_documentation_links_each():

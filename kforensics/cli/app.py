@@ -18,6 +18,7 @@ import typer
 from typer.main import get_command
 
 from kforensics import __version__
+from kforensics.cli.command import command_of
 from kforensics.cli.destination import forget_output, write_refusal
 from kforensics.cli.examples import epilog_of, help_of
 from kforensics.cli.options import ColourOption
@@ -66,6 +67,9 @@ COMMANDS = (
 )
 """The commands in the order of the help, each a function of its name in the module of its name."""
 
+_OWN = {"capture": "capture", "seal": "seal", "simulate": "simulate", "help": "help_"}
+"""Commands with a module of their own, and their functions there."""
+
 EVERY_COMMAND = (*COMMANDS, "help", "fleet")
 
 
@@ -109,11 +113,12 @@ def application(names: Iterable[str] = EVERY_COMMAND) -> typer.Typer:
     )
     app.callback(help=_help())(kforensics)
     for name in names:
-        module = import_module(f"kforensics.cli.{name}")
         if name == "fleet":
-            app.add_typer(module.fleet)
+            app.add_typer(import_module("kforensics.cli.fleet").fleet)
             continue
-        command: Callable[..., None] = module.help_ if name == "help" else getattr(module, name)
+        command: Callable[..., None] = (
+            command_of(name) if name not in _OWN else getattr(import_module(f"kforensics.cli.{name}"), _OWN[name])
+        )
         app.command(name=name, help=help_of(command), epilog=epilog_of(name))(command)
     return app
 

@@ -2,13 +2,20 @@
 
 import inspect
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from enum import StrEnum
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NoReturn
 
 import typer
 
+from kforensics.ask.model import Ask
+from kforensics.ask.option import Spelled
+from kforensics.ask.questions import WORDS, ask_of, options_of
 from kforensics.cli.destination import check_out, write_result
 from kforensics.cli.options import ColourOption, OutOption, QuietOption, VerboseOption
 from kforensics.cli.terminal import ColourChoice, screen_width, speaks_unicode, wants_colour
@@ -19,6 +26,7 @@ from kforensics.render.emit import (
     MEANINGS,
     OutputFormat,
     emit,
+    flattener,
     formats_of,
     headline,
     require_format,
@@ -53,6 +61,8 @@ class Output(NamedTuple):
     quiet: bool
     verbose: bool
     context: typer.Context
+    shown: Mapping[str, bool]
+    """The options that say what of the result is shown, by the fields of `View`."""
 
     def check(self, inputs: Sequence[Path], *shapes: str) -> None:
         """Refuse, before the work, a format that there is not, and a file that may not be written.
@@ -80,12 +90,11 @@ class Output(NamedTuple):
         with byte_progress() as bar:
             yield bar
 
-    def write(self, result: "Result[Any]", **shown: bool) -> None:
+    def write(self, result: "Result[Any]") -> None:
         """Write the result, and what its screen does not say to standard error.
 
         Args:
             result: of the command.
-            shown: fields of `View` that the command has options for.
         """
         content = result.shape in CONTENT
         if self.quiet and result.shape != "seal manifest":
@@ -99,7 +108,7 @@ class Output(NamedTuple):
             verbose=self.verbose,
             made_ms=now_ms() if self.format is OutputFormat.HTML else None,
             descriptor=_standard_output if self.out is None else None,
-            **shown,
+            **self.shown,
         )
         write_result(emit(result, self.format, view), self.out)
         if result.shape in _ON_STANDARD_ERROR:
@@ -112,7 +121,6 @@ class Output(NamedTuple):
         self,
         look: "Callable[[Depth, ByteProgress | None, Reading[Any] | None], Result[Any]]",
         depth: Depth | None,
-        **shown: bool,
     ) -> NoReturn:
         """Write the result of a depth and end with its exit code.
 
@@ -121,35 +129,33 @@ class Output(NamedTuple):
         Args:
             look: makes the result of a depth, out of what an earlier look has read.
             depth: the one that was asked for.
-            shown: as for `write`.
         """
         is_watched = self.format is OutputFormat.TEXT and self.out is None and not self.quiet and sys.stdout.isatty()
         ends = None
         if depth is None and is_watched:
             ends = look(Depth.TAILS, None, None)
-            self.write(ends, **shown)
+            self.write(ends)
             typer.echo(f"\n{READ_NEXT}")
             sys.stdout.flush()
         with self.progress() as progress:
             result = look(depth or Depth.CONTENT, progress, ends.reading if ends else None)
         if ends is None:
-            self.finish(result, **shown)
+            self.finish(result)
         from kforensics.commands.result import confirms
 
         if confirms(result, ends):
             typer.echo(f"\n{CONFIRMED}\n{headline(result)}", nl=False)
             raise typer.Exit(result.exit_code)
         typer.echo(f"\n{CORRECTED}\n")
-        self.finish(result, **shown)
+        self.finish(result)
 
-    def finish(self, result: "Result[Any]", **shown: bool) -> NoReturn:
+    def finish(self, result: "Result[Any]") -> NoReturn:
         """Write the result and end with its exit code.
 
         Args:
             result: concluded.
-            **shown: what of it is shown, by the fields of `View`.
         """
-        self.write(result, **shown)
+        self.write(result)
         raise typer.Exit(result.exit_code)
 
 
@@ -182,20 +188,25 @@ def _standard_output() -> int:
     return sys.stdout.fileno()
 
 
-def with_output(name: str, *, has_out: bool = True) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command the options for output; it gets what they come to as its first argument.
+Answering = Callable[["Output", Any], None]
+
+
+def question(name: str) -> Callable[[Answering], Callable[..., None]]:
+    """Make a command of a function that answers what is asked: its options, and those for output.
 
     Args:
-        name: of the command in the table of writers.
-        has_out: whether a file can be named for the result.
+        name: of the command.
     """
 
-    def decorate(function: Callable[..., None]) -> Callable[..., None]:
-        offered = formats_of(*shapes_of(name))
+    def decorate(answer: Answering) -> Callable[..., None]:
+        shown_as = name.replace("-", " ")
+        offered = formats_of(*shapes_of(shown_as))
+        asked = options_of(name)
+        has_out = all("--out" not in one.option.flags for one in asked)
         options = [
             ("output_format", _format_option(offered), OutputFormat.TEXT),
             *([("brief", _BriefOption, False)] if OutputFormat.BRIEF in offered else []),
-            *([("out", OutOption, None)] if has_out else []),
+            *([("result_file", OutOption, None)] if has_out else []),
             ("color", ColourOption, None),
             ("quiet", QuietOption, False),
             ("verbose", VerboseOption, False),
@@ -203,34 +214,97 @@ def with_output(name: str, *, has_out: bool = True) -> Callable[[Callable[..., N
 
         def run(context: typer.Context, **values: Any) -> None:
             given = {key: values.pop(key, None) for key, _, _ in options}
-            function(
-                Output(
-                    command=name,
-                    format=OutputFormat.BRIEF if given.get("brief") else given["output_format"],
-                    out=given.get("out"),
-                    colour=given["color"] or context.obj or ColourChoice.AUTO,
-                    quiet=given["quiet"],
-                    verbose=given["verbose"],
-                    context=context,
-                ),
-                **values,
+            ask = ask_of(name, values)
+            output = Output(
+                command=shown_as,
+                format=OutputFormat.BRIEF if given.get("brief") else given["output_format"],
+                out=given.get("result_file"),
+                colour=given["color"] or context.obj or ColourChoice.AUTO,
+                quiet=given["quiet"],
+                verbose=given["verbose"],
+                context=context,
+                shown={one.option.shown: getattr(ask, one.field) for one in asked if one.option.shown},
             )
+            answer(output, ask)
 
-        own = list(inspect.signature(function).parameters.values())[1:]
-        keyword = inspect.Parameter.KEYWORD_ONLY
         parameters = [
             inspect.Parameter("context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context),
-            *(one.replace(kind=keyword) for one in own),
-            *(inspect.Parameter(key, keyword, default=default, annotation=kind) for key, kind, default in options),
+            *(_keyword(one.field, *_annotated(one, name)) for one in asked),
+            *(_keyword(key, kind, default) for key, kind, default in options),
         ]
         run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined] # typer reads options from it
         run.__annotations__ = {one.name: one.annotation for one in parameters}
-        run.__name__ = function.__name__
-        run.__doc__ = function.__doc__
-        run.__module__ = function.__module__
+        run.__name__ = name.rpartition("-")[2]
+        run.__doc__ = WORDS[name]
         return run
 
     return decorate
+
+
+def command_of(name: str) -> Callable[..., None]:
+    """Return a command whose result is written as it comes.
+
+    Args:
+        name: of the command, and of the module that runs it.
+    """
+    return question(name)(_answer)
+
+
+def _answer(output: "Output", ask: Ask) -> None:
+    output.check(ask.inputs)
+    from kforensics.commands.processes import paced
+
+    module = import_module(f"kforensics.commands.{output.command}")
+    run, ask = module.run, paced(ask)
+    if output.command == "diff":
+        flatten = flattener(output.format)
+        run = partial(run, flatten=flatten, keep_quiet=flatten is None and output.verbose)
+    if output.command == "explain":
+        run = partial(run, hash_files=output.format is OutputFormat.HTML)
+    if output.command in {"diff", "explain"}:
+        output.finish_by_depth(
+            lambda depth, progress, read: run(replace(ask, depth=depth), progress, read=read), ask.depth
+        )
+    if output.command == "verify":
+        with output.progress() as progress:
+            result = run(ask, progress)
+        output.finish(result)
+    output.finish(run(ask))
+
+
+def _enumeration(name: str, choices: Sequence[str]) -> Any:
+    return StrEnum(name, {choice: choice for choice in choices})
+
+
+def _keyword(name: str, kind: Any, default: Any) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+
+
+def _annotated(one: Spelled, command: str) -> tuple[Any, Any]:
+    """Return the type of an option, with its words, and its default, as typer reads them."""
+    declared = one.option
+    kind: Any = one.kind
+    if kind is bool:
+        return Annotated[bool, typer.Option(*declared.flags, help=one.help(command))], False
+    if declared.choices:
+        kind = _enumeration(one.field, declared.choices)
+    elif declared.read is not None:
+        kind = str
+    default = one.default or None
+    words: dict[str, Any] = {
+        "help": one.help(command),
+        "metavar": one.metavar(command),
+        "min": declared.least,
+        "max": declared.most,
+        "show_default": isinstance(default, (str, int)),
+        "case_sensitive": False,
+    }
+    is_needed = declared.is_needed or not (declared.flags or str(words["metavar"]).startswith("["))
+    spelled = typer.Option(*declared.flags, **words) if declared.flags else typer.Argument(**words)
+    whole: Any = list[kind] if declared.many else kind
+    if is_needed:
+        return Annotated[whole, spelled], inspect.Parameter.empty
+    return Annotated[whole | None, spelled], kind(default) if declared.choices and default else default
 
 
 def _format_option(offered: Sequence[OutputFormat]) -> Any:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kforensics.cli.destination import write_result
-from kforensics.cli.options import argument
 from kforensics.cli.terminal import screen_width
 from kforensics.errors import UsageError, did_you_mean, nearest_names
 from kforensics.exits import EXIT_MEANINGS
@@ -19,7 +18,10 @@ if TYPE_CHECKING:
 def help_(
     context: typer.Context,
     topic: Annotated[
-        str | None, argument(metavar="[TOPIC]", help="A topic, a command, or the code of a finding, as KF201.")
+        str | None,
+        typer.Argument(
+            show_default=False, metavar="[TOPIC]", help="A topic, a command, or the code of a finding, as KF201."
+        ),
     ] = None,
 ) -> None:
     """Explain a topic or a finding: `kforensics help exit-codes`, `kforensics help KF201`. Without a word it lists the topics."""

@@ -1,21 +1,26 @@
 """Manual pages and the page of all finding codes, generated: `python -m kforensics.cli.manpage [--check]`."""
 
 import enum
+import inspect
 import re
 import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from typer.main import get_command
 
+import kforensics
 from kforensics import __version__
+from kforensics.ask.questions import WORDS, options_of
 from kforensics.cli.app import PROGRAM, application
 from kforensics.cli.examples import EXAMPLES, described
 from kforensics.cli.help import topic_text
 from kforensics.exits import EXIT_MEANINGS
 from kforensics.findings.catalogue import CATALOGUE
+from kforensics.library import COMMANDS
 
 PAGE_DATE = "2026-11-21"
 """The day of the release that the pages are of: generated pages must not depend on the clock."""
@@ -45,7 +50,47 @@ def pages() -> dict[str, str]:
         made[_page_path(words)] = _group_page(words, command) if below else _command_page(words, command)
         made |= {_page_path((*words, inner)): _command_page((*words, inner), one) for inner, one in below.items()}
     made["docs/findings.md"] = findings_page()
+    made["kforensics/__init__.pyi"] = stub()
     return made
+
+
+def stub() -> str:
+    """Return the types of the functions of the package, which are made of the options of the commands."""
+    results: dict[str, str] = {}
+    functions = [line for name in sorted(COMMANDS) for line in _function_stub(name, results)]
+    errors = sorted(name for name in kforensics.__all__ if name[0].isupper())
+    modules = "".join(
+        f"from {module} import {name}\n" for name, module in sorted(results.items(), key=lambda one: one[::-1])
+    )
+    return (
+        "# Generated of the options in kforensics/ask: python -m kforensics.cli.manpage\n\n"
+        "from collections.abc import Iterable, Mapping\nfrom os import PathLike\nfrom typing import Any\n\n"
+        f"{modules}from kforensics.errors import {', '.join(f'{one} as {one}' for one in errors)}\n"
+        "from kforensics.library import Answered\n\n"
+        "__version__: str\n__all__: list[str]\n\nAnyPath = str | PathLike[str]\nAnyPaths = AnyPath | Iterable[AnyPath]\n\n"
+        + "\n".join(functions)
+        + "\n"
+    )
+
+
+def _function_stub(name: str, results: dict[str, str]) -> Iterator[str]:
+    """Yield the lines of a function; the class of its body is added to the results."""
+    run = inspect.signature(import_module(f"kforensics.commands.{name}").run)
+    body = re.fullmatch(r".*Result\[(.+)\]", str(run.return_annotation).replace("typing.", ""))
+    assert body is not None
+    kind = body[1]
+    if "." in kind:
+        module, _, kind = kind.rpartition(".")
+        results[kind] = module
+    if name == "seal":
+        kind = "Any"  # a new manifest, or with `check` the comparison with one
+    yield f"def {name}("
+    yield "    *paths: AnyPaths,"
+    for one in options_of(name):
+        if one.option.flags:
+            yield f"    {one.name}: {one.taken_type} = ...,"
+    yield f") -> Answered[{kind}]:"
+    yield f'    """{WORDS[name].partition(chr(10))[0]}"""'
 
 
 def findings_page() -> str:

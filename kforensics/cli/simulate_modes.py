@@ -5,6 +5,7 @@ from enum import Enum, auto
 
 import typer
 
+from kforensics.ask.simulate import SimulateAsk
 from kforensics.errors import UsageError
 
 
@@ -42,20 +43,26 @@ _PLACES: Mapping[str, tuple[tuple[Mode, ...], str]] = {
 """The modes in which an option has a meaning, and how that is said, by the name of its parameter."""
 
 
-def choose_mode(asked: Mapping[Mode, bool], *, writes: bool) -> Mode:
+def choose_mode(ask: SimulateAsk) -> Mode:
     """Return the one thing that was asked for.
 
     Args:
-        asked: whether each mode was asked for.
-        writes: whether `--write` was given.
+        ask: all options.
 
     Raises:
         UsageError: nothing, or more than one thing, or directories without a place for them.
     """
+    asked = {
+        Mode.LIST: ask.list,
+        Mode.EXPLORE: ask.model is not None,
+        Mode.REPLAY: ask.scenario is not None,
+        Mode.RANDOM: ask.random,
+        Mode.FLEET: ask.length is not None,
+    }
     wanted = [mode for mode, is_wanted in asked.items() if is_wanted]
     if len(wanted) != 1:
         raise UsageError("one of NAME, --list, --explore, --random and --bytes is needed")
-    mode = wanted[0]
+    mode, writes = wanted[0], ask.write is not None
     if mode in {Mode.RANDOM, Mode.FLEET} and not writes:
         raise UsageError("--random and --bytes go with --write DIR")
     return Mode.WRITE if mode is Mode.REPLAY and writes else mode

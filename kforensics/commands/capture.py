@@ -1,17 +1,21 @@
 """What `capture` does: the evidence of one node, read once in the order in which it can vanish, into one file."""
 
 import datetime as dt
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kforensics.ask.model import Ask
 from kforensics.commands.capturing.container import CaptureWriter
 from kforensics.commands.capturing.earlier_captures import EarlierCaptures
 from kforensics.commands.capturing.estimate import CaptureEstimate, estimate
 from kforensics.commands.capturing.killed import keep_recovered, left_behind, left_by_killed, resume_path
-from kforensics.commands.capturing.model import CaptureRequest, WrittenCapture
+from kforensics.commands.capturing.model import WrittenCapture
 from kforensics.commands.capturing.plan import CapturePlan, node_of, plan_capture
+from kforensics.commands.capturing.stakes import MARGIN_OFFSETS
 from kforensics.commands.capturing.taking import Taking
+from kforensics.commands.redaction.key import pseudonyms_of
 from kforensics.commands.result import Conclusion, Progress, Result
 from kforensics.damage import Absent
 from kforensics.errors import Stopped, UsageError
@@ -23,8 +27,9 @@ from kforensics.units import Depth
 
 if TYPE_CHECKING:
     from kforensics.commands.capturing.redacting import CaptureRedaction
+    from kforensics.commands.redaction.pseudonyms import Pseudonyms
 
-__all__ = ["CaptureReport", "CaptureRequest", "WrittenCapture", "names_a_capture", "resume_path", "run"]
+__all__ = ["CaptureReport", "WrittenCapture", "names_a_capture", "resume_path", "run"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,12 +44,20 @@ class CaptureReport:
     """Absent where only the plan was asked for."""
 
 
-def run(request: CaptureRequest, progress: Progress | None = None) -> Result[CaptureReport]:
+def run(
+    request: Ask,
+    progress: Progress | None = None,
+    *,
+    is_asked_to_stop: Callable[[], bool] = lambda: False,
+    lowest_priority: bool = False,
+) -> Result[CaptureReport]:
     """Take a capture, or say what it would take.
 
     Args:
         request: the paths of one node, and the file.
         progress: called with bytes read and problems so far.
+        is_asked_to_stop: asked between segments.
+        lowest_priority: step behind every other process for disk and processor, for good.
 
     Returns:
         The figures of the capture, and what could not be read.
@@ -54,35 +67,36 @@ def run(request: CaptureRequest, progress: Progress | None = None) -> Result[Cap
         UsageError: they are of several nodes, or the file can't be written.
         Stopped: it was asked to stop; what was read is kept for the same command to go on from.
     """
-    _require_possible(request)
-    if request.lowest_priority:
+    pseudonyms = pseudonyms_of(request)
+    _require_possible(request, pseudonyms)
+    if lowest_priority:
         lower_priority()
     started = dt.datetime.now(dt.UTC)
     is_by_ends = request.depth is Depth.TAILS
     plan = plan_capture(
         request.paths,
         all_batches=request.all_batches,
-        margin=0 if is_by_ends else request.margin,
+        margin=0 if is_by_ends else MARGIN_OFFSETS,
         keep_going=request.keep_going,
         is_by_ends=is_by_ends,
         jobs=request.jobs,
     )
-    expected = estimate(plan, rate=request.rate, with_tail=request.with_tail)
+    expected = estimate(plan, rate=request.read_rate, with_tail=request.with_tail)
     written: WrittenCapture | Absent = Absent.NOT_WRITTEN
     problems = plan.problems
     if request.out is not None:
         if progress is not None:
             progress.expect(expected.read_bytes)
         left = resume_path(request.out)
-        redaction = _redaction(request, plan)
+        redaction = _redaction(request, pseudonyms, plan, is_asked_to_stop)
         begins_again = redaction is not None or request.depth is Depth.TAILS
         killed = () if begins_again else left_by_killed(request.out)
         for part in killed:
             keep_recovered(part, left)
-        base = EarlierCaptures([] if begins_again else [*left_behind(left), *request.since])
+        base = EarlierCaptures([] if begins_again else [*left_behind(left), *request.earlier_captures])
         base.require_node(_cluster_and_node(plan))
         with CaptureWriter(request.out) as writer:
-            taking = Taking(plan, writer, request, progress, base, redaction)
+            taking = Taking(plan, writer, request, progress, base, redaction, is_asked_to_stop)
             try:
                 taking.begin(started)
                 taking.read_all()
@@ -123,16 +137,16 @@ def _where(plan: CapturePlan, one: Problem) -> str:
     return f"{given}/{one.path}: {one.message}" if one.path != "." else f"{given}: {one.message}"
 
 
-def _require_possible(request: CaptureRequest) -> None:
-    if request.depth is Depth.TAILS and (request.with_tail or request.all_batches or request.since):
+def _require_possible(request: Ask, pseudonyms: "Pseudonyms | None") -> None:
+    if request.depth is Depth.TAILS and (request.with_tail or request.all_batches or request.earlier_captures):
         raise UsageError(
             "--depth tails reads the ends of logs alone: it does not go with --all-batches, --with-tail or --since"
         )
-    if request.pseudonyms is None:
+    if pseudonyms is None:
         return
     if request.with_tail:
         raise UsageError("--with-tail takes records of users along as they are: it does not go with --redact")
-    if request.since:
+    if request.earlier_captures:
         raise UsageError("--since takes rows of an earlier capture as they are: it does not go with --redact")
 
 
@@ -145,21 +159,23 @@ def names_a_capture(out: str) -> bool:
     return out.endswith(ENDING)
 
 
-def _redaction(request: CaptureRequest, plan: CapturePlan) -> "CaptureRedaction | None":
-    if request.pseudonyms is None:
+def _redaction(
+    request: Ask, pseudonyms: "Pseudonyms | None", plan: CapturePlan, is_asked_to_stop: Callable[[], bool]
+) -> "CaptureRedaction | None":
+    if pseudonyms is None:
         return None
     from kforensics.commands.capturing.redacting import redaction_of  # noqa: PLC0415 - only --redact needs it
 
     return redaction_of(
-        request.pseudonyms,
-        with_topics=request.with_topics,
+        pseudonyms,
+        with_topics=request.redact_topics,
         histories=plan.histories,
         places=tuple(plan.places()),
         paths=(
             *(path for one in plan.roots for path in (one.name, str(one.real), *(each.inner for each in one.log_dirs))),
             *(one.path for one in plan.inputs),
         ),
-        is_asked_to_stop=request.is_stopped,
+        is_asked_to_stop=is_asked_to_stop,
     )
 
 

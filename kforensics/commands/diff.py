@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kforensics.ask.model import Ask
 from kforensics.commands.absent_replicas import (
     known_partitions,
     missing_isr,
@@ -26,6 +26,7 @@ from kforensics.commands.partition_comparison import (
     result_of,
 )
 from kforensics.commands.processes import default_jobs
+from kforensics.commands.redaction.key import pseudonyms_of
 from kforensics.commands.result import Conclusion, Progress, Result, check_seal_of
 from kforensics.commands.shortened_logs import with_shortened_logs
 from kforensics.commands.truncated_records import lacking_records, truncated_records
@@ -69,47 +70,22 @@ class DiffResult:
         return tuple(p.report for p in self.partitions if p.report is not None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DiffRequest:
-    """The request to compare replicas."""
-
-    paths: tuple[Path, ...]
-    leader: int | None = None
-    """Taken as the leader of every partition it holds."""
-    protocol: str | None = None
-    """`hw`, `kip-101`, `kip-279` or `kip-595`; from the evidence where not given."""
-    replicas: tuple[int, ...] = ()
-    """The brokers that every partition is assigned to, where no metadata says it."""
-    is_stopped: bool = False
-    """No broker ran when its directories were copied."""
-    topics: frozenset[str] = frozenset()
-    partitions: frozenset[int] = frozenset()
-    pseudonyms: "Pseudonyms | None" = None
-    """The pseudonyms of payloads and groups; None where they are shown as they are."""
-    seal: Path | None = None
-    """A manifest to check the inputs against first."""
-    jobs: int | None = None
-    """Processes; one for each core where not given."""
-    flatten: Flatten | None = None
-    """Makes of each report what is written out, where it was computed; keeps memory small."""
-    keep_quiet: bool = True
-    """Keep the reports of consistent partitions too."""
-    cluster: str | None = None
-    """The id of the cluster that is wanted, where the inputs are of several."""
-    keep_going: bool = False
-    """A path that can't be used is a problem in the report, and the others are read."""
-    depth: Depth = Depth.CONTENT
-    """How much of the logs is read."""
-    read: Reading[Inputs] | None = None
-    """What an earlier look at the same inputs has read."""
-
-
-def run(request: DiffRequest, progress: Progress | None = None) -> Result[DiffResult]:
+def run(
+    request: Ask,
+    progress: Progress | None = None,
+    *,
+    read: Reading[Inputs] | None = None,
+    flatten: Flatten | None = None,
+    keep_quiet: bool = True,
+) -> Result[DiffResult]:
     """Compare the replicas of every partition below the paths.
 
     Args:
         request: paths, filters and seal.
         progress: called with bytes read and findings so far.
+        read: what an earlier look at the same inputs has read.
+        flatten: makes of each report what is written out, where it was computed; keeps memory small.
+        keep_quiet: keep the reports of consistent partitions too.
 
     Returns:
         A result for each partition.
@@ -119,6 +95,7 @@ def run(request: DiffRequest, progress: Progress | None = None) -> Result[DiffRe
         UsageError: the seal is of other paths.
         ValueError: no such protocol.
     """
+    pseudonyms = pseudonyms_of(request)
     options = DiffOptions(
         leader=request.leader,
         protocol=ProtocolName(request.protocol) if request.protocol else None,
@@ -126,23 +103,23 @@ def run(request: DiffRequest, progress: Progress | None = None) -> Result[DiffRe
         partitions=request.partitions,
         replicas=request.replicas,
         is_stopped=request.is_stopped,
-        rename_group=request.pseudonyms.group if request.pseudonyms else str,
-        depth=request.depth,
+        rename_group=pseudonyms.group if pseudonyms else str,
+        depth=request.depth or Depth.CONTENT,
     )
-    read = request.read or _read(request, options)
+    read = read or _read(request, options)
     inputs = read.found
     compared = compare(
         inputs,
         options,
         read=read,
         jobs=request.jobs,
-        flatten=request.flatten,
-        keep_quiet=request.keep_quiet,
+        flatten=flatten,
+        keep_quiet=keep_quiet,
         progress=progress,
     )
     compared = replace(
         compared,
-        dropped=partial(_dropped, compared, inputs, request.pseudonyms),
+        dropped=partial(_dropped, compared, inputs, pseudonyms),
         not_captured=tuple(lacking_records(compared.reports, inputs)),
     )
     return Result(
@@ -159,7 +136,7 @@ def run(request: DiffRequest, progress: Progress | None = None) -> Result[DiffRe
     )
 
 
-def _read(request: DiffRequest, options: DiffOptions) -> Reading[Inputs]:
+def _read(request: Ask, options: DiffOptions) -> Reading[Inputs]:
     inputs = find_inputs(
         request.paths,
         with_server_logs=True,

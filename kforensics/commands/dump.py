@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from kforensics.ask.model import Ask
 from kforensics.commands.processes import default_jobs
 from kforensics.commands.record_lines import LineMaker, line_windows, write_lines
-from kforensics.commands.redaction.pseudonyms import Pseudonyms
+from kforensics.commands.redaction.key import pseudonyms_of
 from kforensics.commands.redaction.records import redact_item, without_quoted
 from kforensics.commands.result import Conclusion, Result
 from kforensics.damage import Damage, DamageKind, Gravity
@@ -37,39 +38,6 @@ NOT_DUMPED = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DumpRequest:
-    """The request to decode files."""
-
-    paths: tuple[Path, ...]
-    records: bool = False
-    """Records, not batches."""
-    from_offset: int | None = None
-    to_offset: int | None = None
-    leader_epoch: int | None = None
-    producer_id: int | None = None
-    from_time_ms: int | None = None
-    to_time_ms: int | None = None
-    pseudonyms: Pseudonyms | None = None
-    """The pseudonyms of payloads and names; None where they are shown as they are."""
-    jobs: int | None = None
-    """Processes; one for each core where not given."""
-    keep_going: bool = False
-    """A path that can't be used is a problem in the report, and the others are read."""
-
-    @property
-    def selection(self) -> Selection:
-        """The batches and records that are asked for."""
-        return Selection(
-            from_offset=self.from_offset,
-            to_offset=self.to_offset,
-            leader_epoch=self.leader_epoch,
-            producer_id=self.producer_id,
-            from_time_ms=self.from_time_ms,
-            to_time_ms=self.to_time_ms,
-        )
-
-
 @dataclass(frozen=True, slots=True)
 class DumpFile:
     """One file to decode, and how it is called in the output."""
@@ -83,7 +51,7 @@ class DumpFile:
 
     def items(self) -> Iterator[DumpItem]:
         """Yield batches or records, entries and damage, in the order of the file; an error becomes a problem."""
-        content, request = self._content, self._content.request
+        content = self._content
         try:
             with open_evidence(self.path) as file:
                 name = recognised_name(file, self.name)
@@ -91,7 +59,7 @@ class DumpFile:
                     content.complain(self, NOT_DUMPED[name.kind])
                     return
                 unread = 0
-                for item in walk_items(file, self.path, name, records=request.records, selection=request.selection):
+                for item in walk_items(file, self.path, name, records=content.records, selection=content.selection):
                     if isinstance(item, RecordItem) and item.meaning and (reason := item.meaning.newer):
                         unread += 1
                         if unread <= MOST_UNREAD:
@@ -100,18 +68,18 @@ class DumpFile:
                         content.complain(self, f"at byte {item.span.position}: {item.found}")
                     elif isinstance(item, Damage):
                         self._met(item)
-                    yield redact_item(item, request.pseudonyms) if request.pseudonyms else item
+                    yield redact_item(item, content.pseudonyms) if content.pseudonyms else item
                 if unread > MOST_UNREAD:
                     content.complain(self, f"{unread - MOST_UNREAD:,} more records are newer than kforensics knows")
         except EvidenceError as error:
             words = error.problem
-            content.complain(self, without_quoted(words, request.pseudonyms) if request.pseudonyms else words)
+            content.complain(self, without_quoted(words, content.pseudonyms) if content.pseudonyms else words)
 
     @property
     def is_plain(self) -> bool:
         """Whether all records of a segment are asked for and are of no topic of Kafka's own: then columns make the lines."""
-        request = self._content.request
-        if request.pseudonyms or not request.records or not request.selection.is_everything:
+        content = self._content
+        if content.pseudonyms or not content.records or not content.selection.is_everything:
             return False
         return self.name.kind is FileKind.SEGMENT and decoder_of_file(self.path, self.name) is None
 
@@ -136,10 +104,9 @@ class DumpFile:
             make: makes lines of records and of damage.
             descriptor: of the open file.
         """
-        jobs = self._content.request.jobs or default_jobs()
         try:
             with open_evidence(self.path) as file:
-                for damage in write_lines(file, self.path, make, descriptor, jobs=jobs):
+                for damage in write_lines(file, self.path, make, descriptor, jobs=self._content.jobs):
                     self._met(damage)
         except EvidenceError as error:
             self._content.complain(self, error.problem)
@@ -154,8 +121,19 @@ class DumpFile:
 class DumpContent:
     """The content of all files. It is read each time that it is asked for; what was met the last time is kept."""
 
-    def __init__(self, request: DumpRequest, inputs: Inputs) -> None:
-        self.request = request
+    def __init__(self, request: Ask, inputs: Inputs) -> None:
+        self.jobs = request.jobs or default_jobs()
+        self.pseudonyms = pseudonyms_of(request)
+        self.records = request.records or request.show_payload or request.text
+        """Whether records are asked for, not batches."""
+        self.selection = Selection(
+            from_offset=request.from_offset,
+            to_offset=request.to_offset,
+            leader_epoch=request.leader_epoch,
+            producer_id=next(iter(request.producer_ids), None),
+            from_time_ms=request.from_time_ms,
+            to_time_ms=request.to_time_ms,
+        )
         self.damaged: set[str] = set()
         self._inputs = inputs
         self._obstacles: list[Problem] = list(inputs.problems)
@@ -224,7 +202,7 @@ def _why_not_dumped(found: FoundInput) -> str:
         return NOT_DUMPED.get(recognised_name(file, name).kind, "")
 
 
-def run(request: DumpRequest) -> Result[DumpContent]:
+def run(request: Ask) -> Result[DumpContent]:
     """Decode the files below the paths.
 
     Args:

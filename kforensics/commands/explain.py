@@ -2,9 +2,9 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 
+from kforensics.ask.model import Ask
 from kforensics.commands.cluster_evidence import ClusterEvidence, Reading, gather_cluster_evidence, newest_time
 from kforensics.commands.explanation import Explanation
 from kforensics.commands.filters import check_wanted, is_wanted
@@ -17,7 +17,7 @@ from kforensics.commands.partition_account import (
     with_returned_doubts,
 )
 from kforensics.commands.processes import default_jobs
-from kforensics.commands.redaction.pseudonyms import Pseudonyms
+from kforensics.commands.redaction.key import pseudonyms_of
 from kforensics.commands.result import Conclusion, Progress, Result, check_seal_of
 from kforensics.commands.snapshots import Evidence, gather_evidence
 from kforensics.damage import Absent
@@ -57,46 +57,20 @@ UNCLEAN_ONLY = "Of {:,} partitions without a directory among the inputs the time
 NO_LOGS = "no log of any wanted partition is among the inputs: what was lost is unknown"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExplainRequest:
-    """The request to explain an incident."""
-
-    paths: tuple[Path, ...]
-    """The inputs as they are now."""
-    before: tuple[Path, ...] = ()
-    """Earlier snapshots."""
-    topics: frozenset[str] = frozenset()
-    partitions: frozenset[int] = frozenset()
-    since_ms: int | None = None
-    until_ms: int | None = None
-    log_timezone: str | None = None
-    """The time zone of the times in log files, as `+02:00` or `Europe/Berlin`; from the evidence where not given."""
-    pseudonyms: Pseudonyms | None = None
-    """The pseudonyms of groups, hosts and principals; None where they are shown as they are."""
-    seal: Path | None = None
-    """A manifest to check the inputs against first."""
-    hash_files: bool = False
-    """Hash the files that citations name."""
-    jobs: int | None = None
-    """Processes; one for each core where not given."""
-    is_stopped: bool = False
-    """Whether the user says that no broker ran while its directories were copied."""
-    cluster: str | None = None
-    """The id of the cluster that is wanted, where the inputs are of several."""
-    keep_going: bool = False
-    """A path that can't be used is a problem in the report, and the others are read."""
-    depth: Depth = Depth.CONTENT
-    """How much of the logs is read."""
-    read: Reading[Evidence] | None = None
-    """What an earlier look at the same inputs has read."""
-
-
-def run(request: ExplainRequest, progress: Progress | None = None) -> Result[Explanation]:
+def run(
+    request: Ask,
+    progress: Progress | None = None,
+    *,
+    read: Reading[Evidence] | None = None,
+    hash_files: bool = False,
+) -> Result[Explanation]:
     """Explain what happened to every partition below the paths.
 
     Args:
         request: paths, snapshots, filters and seal.
         progress: called with the bytes of logs that were read.
+        read: what an earlier look at the same inputs has read.
+        hash_files: hash the files that are cited, too.
 
     Returns:
         The explanation, redacted where that was asked for.
@@ -108,7 +82,7 @@ def run(request: ExplainRequest, progress: Progress | None = None) -> Result[Exp
     from kforensics.commands.cited import cited_files  # noqa: PLC0415 - few runs hash files or replace names
     from kforensics.commands.redaction.explanation import redact_cited_files, redact_explanation  # noqa: PLC0415
 
-    pseudonyms = request.pseudonyms
+    pseudonyms = pseudonyms_of(request)
     options = ExplainOptions(
         topics=request.topics,
         partitions=request.partitions,
@@ -117,11 +91,11 @@ def run(request: ExplainRequest, progress: Progress | None = None) -> Result[Exp
         until_ms=request.until_ms,
         log_zone=parse_zone(request.log_timezone) if request.log_timezone else None,
         rename_group=pseudonyms.group if pseudonyms else str,
-        depth=request.depth,
+        depth=request.depth or Depth.CONTENT,
     )
     if options.since_ms is not None and options.until_ms is not None and options.since_ms > options.until_ms:
         raise UsageError("--since is later than --until")
-    read = request.read or _read(request, options)
+    read = read or _read(request, options)
     evidence, seal = read.found, read.seal
     result = explain(evidence, options, jobs=request.jobs, progress=progress, read=read)
     if seal is not None:
@@ -129,7 +103,7 @@ def run(request: ExplainRequest, progress: Progress | None = None) -> Result[Exp
         found, problems = (*result.findings, *seal.findings), (*result.problems, *seal.problems)
         result = replace(result, findings=by_gravity(found), problems=problems)
         seal = replace(seal, findings=(), problems=())
-    if request.hash_files:
+    if hash_files:
         result = replace(result, files=cited_files(result.citations(), evidence.inputs))
     if pseudonyms is not None:
         files = redact_cited_files(result.files, result, pseudonyms)
@@ -144,7 +118,7 @@ def run(request: ExplainRequest, progress: Progress | None = None) -> Result[Exp
     )
 
 
-def _read(request: ExplainRequest, options: ExplainOptions) -> Reading[Evidence]:
+def _read(request: Ask, options: ExplainOptions) -> Reading[Evidence]:
     evidence = gather_evidence(request.paths, request.before, keep_going=request.keep_going, cluster=request.cluster)
     paths = (*request.paths, *request.before)
     seal = check_seal_of(request.seal, paths, evidence.inputs.described, request.jobs)

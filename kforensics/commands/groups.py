@@ -4,16 +4,16 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import merge
-from pathlib import Path
 from typing import NamedTuple
 
+from kforensics.ask.model import Ask
 from kforensics.commands.coordinator_evidence import CoordinatorEvidence, gather_coordinator_evidence
 from kforensics.commands.filters import not_there
 from kforensics.commands.offsets_log import OffsetsLog, lost_with_log, offsets_logs
 from kforensics.commands.partition_account import ExplainOptions, explain_all, open_account, with_returned_doubts
 from kforensics.commands.processes import default_jobs
 from kforensics.commands.redaction.coordinators import GROUP, CoordinatorRedaction, renaming
-from kforensics.commands.redaction.pseudonyms import Pseudonyms
+from kforensics.commands.redaction.key import pseudonyms_of
 from kforensics.commands.result import Conclusion, Result
 from kforensics.commands.share_log import SharePositions
 from kforensics.damage import Absent
@@ -42,44 +42,10 @@ MOST_SETBACKS = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupsRequest:
-    """The request to list the positions of groups."""
-
-    paths: tuple[Path, ...]
-    before: tuple[Path, ...] = ()
-    groups: frozenset[str] = frozenset()
-    topics: frozenset[str] = frozenset()
-    partitions: frozenset[int] = frozenset()
-    at_ms: int | None = None
-    """Positions and lag as of this time."""
-    history: bool = False
-    """Every change of a position, too."""
-    expired: bool = False
-    """Only positions that expired, as history."""
-    cluster: str | None = None
-    keep_going: bool = False
-    pseudonyms: Pseudonyms | None = None
-    """The pseudonyms of groups, and of hosts in paths; None where they are shown as they are."""
-    jobs: int | None = None
-
-    def wants(self, key: CommitKey) -> bool:
-        """Whether a position was asked for.
-
-        Args:
-            key: group, topic and partition.
-        """
-        return (
-            (not self.groups or key.group in self.groups)
-            and (not self.topics or key.topic in self.topics)
-            and (not self.partitions or key.partition in self.partitions)
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Groups:
     """The groups of the inputs."""
 
-    request: GroupsRequest
+    request: Ask
     topic: CoordinatorTopic
     groups: tuple[GroupView, ...]
     setbacks: tuple[Change, ...]
@@ -91,7 +57,7 @@ class Groups:
     """Plays the logs again and gives every change that was asked for: those of a partition in its order, those of all about in order of time."""
 
 
-def run(request: GroupsRequest) -> Result[Groups]:
+def run(request: Ask) -> Result[Groups]:
     """Play the commits of all groups.
 
     Args:
@@ -112,17 +78,18 @@ def run(request: GroupsRequest) -> Result[Groups]:
     logs = offsets_logs(given, until_ms=request.at_ms)
     played = _play(request, logs)
     gone, elsewhere = _only_earlier(given)
-    of_gone = [one for one in gone if request.wants(one.key)]
+    of_gone = [one for one in gone if _wants(request, one.key)]
     shares = SharePositions(given, until_ms=request.at_ms)
     shared = shares.by_group()
-    of_shares = [one for one in shares.setbacks() if request.wants(one.key)]
+    of_shares = [one for one in shares.setbacks() if _wants(request, one.key)]
     topic = _topic(given, logs, played.names, elsewhere)
     _check_names(request, logs.values(), topic, shared)
     ends = _LogEnds(given, request.at_ms)
     groups = _views(request, played.states, played.positions, ends, shared)
     now = {**played.positions, **{key: one for found in shared.values() for key, one, _ in found}}
     setbacks = [with_return(one, now.get(one.key)) for one in (*played.setbacks, *of_shares, *of_gone)]
-    redaction = None if request.pseudonyms is None else CoordinatorRedaction(request.pseudonyms, given)
+    pseudonyms = pseudonyms_of(request)
+    redaction = None if pseudonyms is None else CoordinatorRedaction(pseudonyms, given)
     shown: Callable[[Change], Change] = _same if redaction is None else redaction.change
     if redaction is not None:
         groups = tuple(sorted(map(redaction.view, groups), key=lambda view: str(view.name)))
@@ -181,7 +148,16 @@ class _Played(NamedTuple):
     setback_count: int
 
 
-def _play(request: GroupsRequest, logs: Mapping[int, OffsetsLog]) -> _Played:
+def _wants(request: Ask, key: CommitKey) -> bool:
+    """Whether a position was asked for."""
+    return (
+        (not request.groups or key.group in request.groups)
+        and (not request.topics or key.topic in request.topics)
+        and (not request.partitions or key.partition in request.partitions)
+    )
+
+
+def _play(request: Ask, logs: Mapping[int, OffsetsLog]) -> _Played:
     """Play each log to its end; every log learns the retention that the expired positions of all show."""
     setbacks: list[Change] = []
     count = 0
@@ -192,7 +168,7 @@ def _play(request: GroupsRequest, logs: Mapping[int, OffsetsLog]) -> _Played:
     for number, log in logs.items():
         replay = log.replay()
         for change in log.settle(replay):
-            if request.wants(change.key):
+            if _wants(request, change.key):
                 count += 1
                 setbacks.append(change)
                 if len(setbacks) > 2 * MOST_SETBACKS:
@@ -278,14 +254,14 @@ def _doubtful(given: CoordinatorEvidence, logs: Mapping[int, OffsetsLog]) -> dic
     }
 
 
-def _changes(request: GroupsRequest, logs: Mapping[int, OffsetsLog], of_shares: Iterable[Change]) -> Iterator[Change]:
+def _changes(request: Ask, logs: Mapping[int, OffsetsLog], of_shares: Iterable[Change]) -> Iterator[Change]:
     """Play the logs again, and yield every change that was asked for."""
     every = merge(
         *(log.play(log.replay()) for log in logs.values()),
         sorted(of_shares, key=lambda one: one.time_ms),
         key=lambda one: one.time_ms,
     )
-    return (one for one in every if request.wants(one.key) and (not request.expired or one.by == "expiry"))
+    return (one for one in every if _wants(request, one.key) and (not request.expired or one.by == "expiry"))
 
 
 def _judged(
@@ -325,7 +301,7 @@ def _largest(setbacks: Sequence[Change]) -> list[Change]:
     ]
 
 
-def _complete_since(logs: Mapping[int, OffsetsLog], topic: CoordinatorTopic, request: GroupsRequest) -> int | Absent:
+def _complete_since(logs: Mapping[int, OffsetsLog], topic: CoordinatorTopic, request: Ask) -> int | Absent:
     """Return from when on the logs that hold what was asked for have every commit."""
     lacks = any(topic.may_lack(one) for one in request.groups) if request.groups else not topic.is_complete
     if lacks:
@@ -345,7 +321,7 @@ def _complete_since(logs: Mapping[int, OffsetsLog], topic: CoordinatorTopic, req
 
 
 def _check_names(
-    request: GroupsRequest,
+    request: Ask,
     logs: Collection[OffsetsLog],
     topic: CoordinatorTopic,
     shared: Mapping[Name, Sequence[SharedPosition]],
@@ -376,7 +352,7 @@ def _of(topics: Collection[str]) -> str:
 
 
 def _views(
-    request: GroupsRequest,
+    request: Ask,
     states: Mapping[Name, tuple[GroupState | None, bool]],
     positions: Mapping[CommitKey, Position],
     ends: "_LogEnds",
@@ -385,7 +361,7 @@ def _views(
     by_group: dict[Name, list[SharedPosition]] = defaultdict(list)
     committed = [(key, position, None) for key, position in positions.items()]
     for one in (*committed, *(each for those in shared.values() for each in those)):
-        if request.wants(one[0]):
+        if _wants(request, one[0]):
             by_group[one[0].group].append(one)
     is_filtered = bool(request.topics or request.partitions)
     views = []

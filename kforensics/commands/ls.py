@@ -3,8 +3,8 @@
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 
+from kforensics.ask.model import Ask
 from kforensics.commands.result import Conclusion, Result
 from kforensics.evidence.discovery.inputs import Inputs, find_inputs, why_not_listed
 from kforensics.evidence.inventory import Inventory, take_inventory
@@ -13,17 +13,6 @@ from kforensics.findings.inventory import inventory_findings
 from kforensics.protocol.loading.starts import start_word_by_name
 from kforensics.source.walk import FoundFile
 from kforensics.units import Depth
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LsRequest:
-    """The request to list inputs."""
-
-    paths: tuple[Path, ...]
-    keep_going: bool = False
-    """A path that can't be used is a problem in the report, and the others are read."""
-    depth: Depth = Depth.TAILS
-    """How much of the logs is read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +48,7 @@ class Listing:
                     )
 
 
-def run(request: LsRequest) -> Result[Listing]:
+def run(request: Ask) -> Result[Listing]:
     """List what is below the paths; of each log only the end is read where nothing else is asked for.
 
     Args:
@@ -72,12 +61,13 @@ def run(request: LsRequest) -> Result[Listing]:
         EvidenceError: a path can't be used.
     """
     inputs = find_inputs(request.paths, with_server_logs=True, why_not=why_not_listed, keep_going=request.keep_going)
-    inventory = _with_starts(take_inventory(inputs, depth=request.depth))
+    depth = request.depth or Depth.TAILS
+    inventory = _with_starts(take_inventory(inputs, depth=depth))
     findings = inventory_findings(inventory)
     return Result(
         command="ls",
         inputs=inputs.described,
-        body=Listing(inventory=inventory, found=inputs, depth=request.depth),
+        body=Listing(inventory=inventory, found=inputs, depth=depth),
         concluded=Conclusion(
             answer=ls_answer(inventory, inputs.described), findings=findings, problems=tuple(inventory.problems)
         ),

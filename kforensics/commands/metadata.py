@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from functools import partial
+from pathlib import PurePosixPath
 
+from kforensics.ask.model import Ask
 from kforensics.commands.filters import not_there
 from kforensics.commands.result import Conclusion, Result
 from kforensics.damage import Absent, Damage
@@ -24,34 +26,15 @@ from kforensics.findings.answers.metadata import metadata_answer
 from kforensics.source.walk import Obstacle, join
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetadataRequest:
-    """The topic whose history is asked for; None means everything."""
-
-    paths: tuple[Path, ...] = ()
-    topic: str | None = None
-    partition: int | None = None
-    broker: int | None = None
-    at: int | None = None
-    """An offset of the metadata log."""
-    cluster: str | None = None
-    """The id of the cluster that is wanted, where the inputs are of several."""
-    keep_going: bool = False
-    """A path that can't be used is a problem in the report, and the others are read."""
-
-    def has(self, event: MetadataEvent) -> bool:
-        """Whether an event belongs to the answer.
-
-        Args:
-            event: of the metadata log.
-        """
-        if self.at is not None and event.when.offset > self.at:
-            return False
-        if self.topic is not None:
-            return event.topic == self.topic and (
-                self.partition is None or isinstance(event.partition, Absent) or event.partition == self.partition
-            )
-        return self.broker is None or self.broker in _brokers_of(event)
+def _has(asked: Ask, event: MetadataEvent) -> bool:
+    """Whether an event belongs to the answer."""
+    if asked.at_offset is not None and event.when.offset > asked.at_offset:
+        return False
+    if asked.topic is not None:
+        return event.topic == asked.topic and (
+            asked.partition is None or isinstance(event.partition, Absent) or event.partition == asked.partition
+        )
+    return asked.broker is None or asked.broker in _brokers_of(event)
 
 
 def _brokers_of(event: MetadataEvent) -> set[int]:
@@ -69,7 +52,7 @@ def _brokers_of(event: MetadataEvent) -> set[int]:
 class MetadataView:
     """The newest metadata log, how the others compare with it, and what was asked of it."""
 
-    request: MetadataRequest
+    request: Ask
     comparison: LogComparison
     events: EventSelection
     """The events: what changed, in order."""
@@ -77,7 +60,7 @@ class MetadataView:
     """The state at the offset that was asked for, else at the end."""
 
 
-def run(request: MetadataRequest) -> Result[MetadataView]:
+def run(request: Ask) -> Result[MetadataView]:
     """Read and compare the metadata logs below the paths.
 
     Args:
@@ -120,7 +103,7 @@ def run(request: MetadataRequest) -> Result[MetadataView]:
     problems = (*inputs.problems, *_unlisted(inputs), *(problem for one in histories for problem in _problems(one)))
     epochs = [log_dir.broker_epoch for one in inputs.found for log_dir in one.log_dirs]
     events = change_events(
-        newest, topic=request.topic, partition=request.partition, up_to=request.at, wants=request.has
+        newest, topic=request.topic, partition=request.partition, up_to=request.at_offset, wants=partial(_has, request)
     )
     return Result(
         command="metadata",
@@ -129,7 +112,7 @@ def run(request: MetadataRequest) -> Result[MetadataView]:
             request=request,
             comparison=comparison,
             events=events,
-            state=newest.at(request.at) if request.at is not None else newest.latest(),
+            state=newest.at(request.at_offset) if request.at_offset is not None else newest.latest(),
         ),
         concluded=Conclusion(
             answer=metadata_answer(
@@ -154,7 +137,7 @@ def _directories_without_log(inputs: Inputs) -> list[str]:
     ]
 
 
-def _check_question(question: MetadataRequest, history: MetadataHistory) -> None:
+def _check_question(question: Ask, history: MetadataHistory) -> None:
     if question.topic is not None and not history.topics_named(question.topic):
         raise not_there(f"the metadata log knows no topic {question.topic}", question.topic, history.topic_ids)
     if question.topic is not None and question.partition is not None:
@@ -166,8 +149,8 @@ def _check_question(question: MetadataRequest, history: MetadataHistory) -> None
     elif question.broker is not None and question.broker not in history.brokers:
         words = f"the metadata log knows no broker {question.broker}"
         raise not_there(words, str(question.broker), map(str, history.brokers))
-    if question.at is not None and question.at >= history.end_offset:
-        raise UsageError(f"the metadata log ends at offset {history.end_offset - 1}, before {question.at}")
+    if question.at_offset is not None and question.at_offset >= history.end_offset:
+        raise UsageError(f"the metadata log ends at offset {history.end_offset - 1}, before {question.at_offset}")
 
 
 def _unlisted(inputs: Inputs) -> Iterator[Problem]:

@@ -1,12 +1,13 @@
 """What `predict` does: predicts the start of each node over its log directories, start after start, until one ends well or nothing changes."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
+from kforensics.ask.model import Ask
 from kforensics.commands.filters import check_wanted
 from kforensics.commands.lost_records import find_lost_records
+from kforensics.commands.moment import now_ms
 from kforensics.commands.predicting.directories import Reads
 from kforensics.commands.predicting.followers import compare_followers
 from kforensics.commands.predicting.log_starts import Conditions, Outcomes
@@ -47,32 +48,6 @@ from kforensics.units import Depth
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PredictRequest:
-    """The request to predict a start."""
-
-    paths: tuple[Path, ...]
-    keep_going: bool = False
-    """A path that can't be used is a problem in the report, and the others are read."""
-    kafka: str | None = None
-    """The version that will be started; by the evidence where it is not given."""
-    now_ms: int = 0
-    topics: frozenset[str] = frozenset()
-    partitions: frozenset[int] = frozenset()
-    without: tuple[Path, ...] = ()
-    """Files and directories that are taken as not there."""
-    settings: Mapping[str, str] = field(default_factory=dict)
-    """Settings of the broker that are started with, as given."""
-    ways_out: bool = False
-    """Predict the starts under changes too, and rank them."""
-    order: bool = False
-    """Say in which order to start the brokers of a stopped cluster."""
-    depth: Depth = Depth.CONTENT
-    """How much of the logs is compared for that order; a start itself reads what the broker reads."""
-    jobs: int | None = None
-    """Processes; one for each core where not given."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Prediction:
     """All starts of all nodes."""
 
@@ -91,7 +66,7 @@ class Prediction:
     depth: Depth = Depth.CONTENT
 
 
-def run(request: PredictRequest) -> Result[Prediction]:
+def run(request: Ask) -> Result[Prediction]:
     """Predict the starts.
 
     Args:
@@ -142,7 +117,7 @@ def run(request: PredictRequest) -> Result[Prediction]:
         logs=logs,
         metadata_logs=metadata_logs,
         versions=versions,
-        depth=request.depth,
+        depth=request.depth or Depth.CONTENT,
         ways_out=tuple(way for one in started for way in starting.ways_out(one, problems)) if request.ways_out else (),
         order=_order(request, nodes) if request.order else None,
     )
@@ -175,13 +150,13 @@ def _lost_directories(inputs: Inputs, problems: list[Problem]) -> Sequence[LostD
     return unexplained(lost, inputs)
 
 
-def _check_filters(request: PredictRequest, inputs: Inputs) -> None:
+def _check_filters(request: Ask, inputs: Inputs) -> None:
     if not request.topics and not request.partitions:
         return
     check_wanted(request, find_places(inputs).by_partition)
 
 
-def _order(request: PredictRequest, nodes: Sequence[Node]) -> StartOrder:
+def _order(request: Ask, nodes: Sequence[Node]) -> StartOrder:
     """Return the order in which to start the nodes.
 
     Raises:
@@ -194,7 +169,7 @@ def _order(request: PredictRequest, nodes: Sequence[Node]) -> StartOrder:
         )
     from kforensics.commands.predicting.order import find_order  # noqa: PLC0415 - for `--order` alone
 
-    return find_order(request.paths, keep_going=request.keep_going, depth=request.depth)
+    return find_order(request.paths, keep_going=request.keep_going, depth=request.depth or Depth.CONTENT)
 
 
 def _log_files(inputs: Inputs, nodes: frozenset[int], problems: list[Problem]) -> tuple[LogFile, ...]:
@@ -225,13 +200,14 @@ class _Nodes:
 
     def __init__(
         self,
-        request: PredictRequest,
+        request: Ask,
         inputs: Inputs,
         surroundings: Surroundings,
         nodes: Sequence[Node],
         given: NodeVersion | None,
     ) -> None:
         self._request, self._around, self._nodes = request, surroundings, nodes
+        self._now_ms = now_ms() if request.now_ms is None else request.now_ms
         self._inputs = inputs
         self._without = _without(request, inputs)
         self._outcomes: Outcomes | None = {} if request.ways_out else None
@@ -258,7 +234,7 @@ class _Nodes:
             version=version.version,
             is_inferred=version.source != "given",
             newer=version.newer,
-            now_ms=self._request.now_ms,
+            now_ms=self._now_ms,
             topics=self._request.topics,
             partitions=self._request.partitions,
             settings=self._request.settings,
@@ -415,7 +391,7 @@ def _metadata_logs(inputs: Inputs, started: Sequence[NodeStarts], problems: list
     )
 
 
-def _without(request: PredictRequest, inputs: Inputs) -> dict[int, frozenset[str]]:
+def _without(request: Ask, inputs: Inputs) -> dict[int, frozenset[str]]:
     """Return the paths that are taken as not there, by input and relative to it."""
     found: dict[int, frozenset[str]] = {}
     for given in request.without:

@@ -2,8 +2,10 @@
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
+from kforensics.ask.model import Ask
 from kforensics.errors import UsageError
 from kforensics.evidence import parallel
 from kforensics.source.mapped import limit_read_rate
@@ -21,23 +23,19 @@ def default_jobs() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def read_at(rate: int | None, jobs: int | None) -> int | None:
-    """Read evidence no faster than a rate from now on, in one process.
+def paced(ask: Ask) -> Ask:
+    """Read evidence no faster than it is asked for from now on, and then in one process.
 
     Args:
-        rate: bytes a second; None for as fast as possible.
-        jobs: the processes that were asked for.
-
-    Returns:
-        The processes to use.
+        ask: with a rate, or None for as fast as possible.
 
     Raises:
         UsageError: several processes were asked for, which can't keep one rate.
     """
-    if rate is not None and jobs is not None and jobs > 1:
+    if ask.read_rate is not None and ask.jobs is not None and ask.jobs > 1:
         raise UsageError("--read-rate reads in one process: leave --jobs out")
-    limit_read_rate(rate)
-    return jobs if rate is None else 1
+    limit_read_rate(ask.read_rate)
+    return ask if ask.read_rate is None else replace(ask, jobs=1)
 
 
 def spread(

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from pathlib import Path
 
+from kforensics.ask.model import Ask, What
 from kforensics.commands.filters import is_wanted
 from kforensics.commands.processes import default_jobs, spread
 from kforensics.commands.result import Conclusion, Result
@@ -47,61 +47,6 @@ LARGE = 256 << 20
 """Bytes of a partition that is worth all processes."""
 
 
-class What(StrEnum):
-    """The records that are wanted."""
-
-    LOST = "lost"
-    AT_RISK = "at-risk"
-    ALL = "all"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SalvageRequest:
-    """The request to get records back."""
-
-    paths: tuple[Path, ...]
-    """The inputs as they are now, with broker logs."""
-    out: Path
-    """A new or empty directory outside of every input."""
-    before: tuple[Path, ...] = ()
-    """Earlier snapshots."""
-    what: str | None = None
-    """As `What`; lost records where not given, and with images what they hold and the given replicas do not."""
-    form: str = FormName.JSONL.value
-    topics: frozenset[str] = frozenset()
-    partitions: frozenset[int] = frozenset()
-    images: tuple[Path, ...] = ()
-    """Disk images or block devices to carve."""
-    offsets: tuple[int, int] | None = None
-    """The first and the last one."""
-    time_ms: tuple[int, int] | None = None
-    """From the first on, and before the second."""
-    leader: int | None = None
-    topic_id: str | None = None
-    """The id that `--form segments` writes to `partition.metadata`; the one that the inputs have where not given."""
-    from_zero: bool = False
-    """Let the logs of `--form segments` begin at offset 0."""
-    with_aborted: bool = False
-    cluster: str | None = None
-    keep_going: bool = False
-    is_stopped: bool = False
-    jobs: int | None = None
-
-    @property
-    def scope(self) -> Scope:
-        """The partitions that are wanted, and whose log decides."""
-        return Scope(topics=self.topics, partitions=self.partitions, leader=self.leader, is_stopped=self.is_stopped)
-
-    @property
-    def filters(self) -> Filters:
-        """The records that are wanted of them."""
-        return Filters(
-            offsets=OffsetRange(*self.offsets) if self.offsets else None,
-            time_ms=self.time_ms,
-            with_aborted=self.with_aborted,
-        )
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SalvageReport:
     """The report of what was saved, what was not, and where it is."""
@@ -123,7 +68,7 @@ class SalvageReport:
         return sum(one.records for one in self.partitions)
 
 
-def run(request: SalvageRequest) -> Result[SalvageReport]:
+def run(request: Ask) -> Result[SalvageReport]:
     """Write what is wanted to the directory.
 
     Args:
@@ -137,21 +82,22 @@ def run(request: SalvageRequest) -> Result[SalvageReport]:
         MissingExtra: the form needs a package that is not installed.
         UsageError: the directory can't be used, a filter matches nothing, or the form can't hold the records.
     """
-    form = FormName(request.form)
+    form, out = FormName(request.form), request.out
+    assert out is not None
     require_form(form)
     _check_options(request, form)
-    check_folder(request.out, (*request.paths, *request.before, *request.images))
+    check_folder(out, (*request.paths, *request.before, *request.images))
     if request.images and request.what is None:
-        return _run_carving(request)
-    what = What(request.what or What.LOST)
+        return _run_carving(request, out)
+    what = request.what or What.LOST
     evidence = gather_evidence(request.paths, request.before, keep_going=request.keep_going, cluster=request.cluster)
     _require_local(evidence)
     jobs = request.jobs or default_jobs()
-    found = _tasks(what, evidence, request.scope, jobs)
+    found = _tasks(what, evidence, _scope(request), jobs)
     image_problems: list[Problem] = []
     carved = carve(request.images, evidence.inputs, image_problems) if request.images else None
     inputs = evidence.inputs.described if carved is None else carved.inputs
-    folder = OutFolder(request.out)
+    folder = OutFolder(out)
     shared = _Shared(request, evidence, found.facts, folder, carved=carved)
     partitions, problems, failure = _save_all(
         shared, found.tasks, 1 if form in {FormName.KCAT, FormName.CONSOLE} else jobs
@@ -167,7 +113,7 @@ def run(request: SalvageRequest) -> Result[SalvageReport]:
     report = SalvageReport(
         what=what.value,
         form=form.value,
-        out=str(request.out),
+        out=str(out),
         partitions=partitions,
         files=files,
         failure=failure,
@@ -177,7 +123,7 @@ def run(request: SalvageRequest) -> Result[SalvageReport]:
     answer = salvage_answer(
         [_figures(one) for one in partitions],
         what=what.value,
-        out=str(request.out),
+        out=str(out),
         failure=failure,
         premise=found.headline,
         premise_state=found.state,
@@ -192,7 +138,23 @@ def run(request: SalvageRequest) -> Result[SalvageReport]:
     return _result(inputs, report, answer, problems)
 
 
-def _run_carving(request: SalvageRequest) -> Result[SalvageReport]:
+def _scope(request: Ask) -> Scope:
+    """Return the partitions that are wanted, and whose log decides."""
+    return Scope(
+        topics=request.topics, partitions=request.partitions, leader=request.leader, is_stopped=request.is_stopped
+    )
+
+
+def _filters(request: Ask) -> Filters:
+    """Return which of their records are wanted."""
+    return Filters(
+        offsets=OffsetRange(*request.offsets) if request.offsets else None,
+        time_ms=request.time_ms,
+        with_aborted=request.with_aborted,
+    )
+
+
+def _run_carving(request: Ask, out: Path) -> Result[SalvageReport]:
     """Save what disk images hold and no given replica does."""
     problems: list[Problem] = []
     inputs = (
@@ -202,7 +164,7 @@ def _run_carving(request: SalvageRequest) -> Result[SalvageReport]:
     )
     problems += inputs.problems
     carved = carve(request.images, inputs, problems)
-    folder = OutFolder(request.out)
+    folder = OutFolder(out)
     partitions: list[SavedPartition] = []
     failure = ""
     files: tuple[WrittenFile, ...] = ()
@@ -217,7 +179,7 @@ def _run_carving(request: SalvageRequest) -> Result[SalvageReport]:
     report = SalvageReport(
         what=CARVED,
         form=request.form,
-        out=str(request.out),
+        out=str(out),
         partitions=tuple(partitions),
         files=files,
         failure=failure,
@@ -227,7 +189,7 @@ def _run_carving(request: SalvageRequest) -> Result[SalvageReport]:
         figures,
         saved=report.records,
         missing=sum(one.missing for one in partitions),
-        out=str(request.out),
+        out=str(out),
         failure=failure,
         has_replicas=bool(request.paths),
         is_incomplete=bool(problems),
@@ -254,7 +216,7 @@ def _figures_of(carved: Carved) -> CarvedFigures:
     )
 
 
-def _chosen(request: SalvageRequest) -> str:
+def _chosen(request: Ask) -> str:
     words = ""
     if request.offsets is not None:
         first, last = request.offsets
@@ -265,7 +227,7 @@ def _chosen(request: SalvageRequest) -> str:
     return f"{words} with timestamps in --time" if request.time_ms is not None else words
 
 
-def _check_options(request: SalvageRequest, form: FormName) -> None:
+def _check_options(request: Ask, form: FormName) -> None:
     if form is FormName.SEGMENTS:
         if request.time_ms is not None:
             raise UsageError("--time chooses single records: it does not go with --form segments")
@@ -295,7 +257,7 @@ def _tasks(what: What, evidence: Evidence, scope: Scope, jobs: int) -> Tasks:
 
 @dataclass(frozen=True, slots=True)
 class _Shared:
-    request: SalvageRequest
+    request: Ask
     evidence: Evidence
     facts: ClusterFacts | None
     folder: OutFolder
@@ -367,7 +329,7 @@ def _save_one(shared: _Shared, task: Task) -> _Done:
         plans = plans_of(
             task,
             shared.evidence,
-            shared.request.scope,
+            _scope(shared.request),
             shared.facts,
             problems,
             carved=copies,
@@ -405,7 +367,7 @@ def _save(shared: _Shared, plan: PartitionPlan, reader: BatchReader) -> SavedPar
         plan,
         folder=shared.folder,
         form=FormName(shared.request.form),
-        filters=shared.request.filters,
+        filters=_filters(shared.request),
         roots=shared.roots,
         reader=reader,
         batch_writer=shared.batch_writer,
@@ -437,7 +399,7 @@ def _save_carved(shared: _Shared, carved: Carved, *, with_named: bool = True) ->
 
 
 def _write_papers(
-    folder: OutFolder, request: SalvageRequest, what: str, inputs: Sequence[Input], partitions: Sequence[SavedPartition]
+    folder: OutFolder, request: Ask, what: str, inputs: Sequence[Input], partitions: Sequence[SavedPartition]
 ) -> tuple[WrittenFile, ...]:
     manifest = write_manifest(
         folder, inputs=inputs, partitions=partitions, what=what, form=request.form, filters=_plain(request)
@@ -445,7 +407,7 @@ def _write_papers(
     return (manifest, *write_readme(folder, partitions, what=what, form=request.form))
 
 
-def _plain(request: SalvageRequest) -> dict[str, object]:
+def _plain(request: Ask) -> dict[str, object]:
     return {
         "topics": sorted(request.topics),
         "partitions": sorted(request.partitions),

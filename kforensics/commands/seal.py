@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kforensics import __version__
+from kforensics.ask.model import SIGNATURE_SUFFIX, Ask
 from kforensics.commands.moment import now_ms
 from kforensics.commands.processes import default_jobs
 from kforensics.commands.result import Conclusion, Result
@@ -37,40 +38,9 @@ from kforensics.words import utc_text
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-SIGNATURE_SUFFIX = ".sig"
 MOST_KEY_LENGTH = 1 << 16
 SEALED_KIND = "sealed"
 """Kind of an input of `seal`, which looks at no content."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SealRequest:
-    """The request to seal evidence."""
-
-    paths: tuple[Path, ...]
-    case_id: str | None = None
-    operator: str | None = None
-    sign_with: Path | None = None
-    """An Ed25519 private key (PEM)."""
-    passphrase: Callable[[], bytes] = bytes
-    """Asked where that key is encrypted."""
-    jobs: int | None = None
-    """Processes; one for each core where not given."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SealCheckRequest:
-    """The request to compare evidence with a manifest."""
-
-    manifest: Path
-    """Or a capture, which has a manifest of its own."""
-    paths: tuple[Path, ...] = ()
-    """The paths in the order in which they were sealed, or none: then where they were sealed."""
-    public_key: Path | None = None
-    """An Ed25519 public key (PEM) that the signature must hold for."""
-    signature: Path | None = None
-    """Beside the manifest where not given."""
-    jobs: int | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -105,11 +75,12 @@ class CheckedManifest:
     """Checked once the differences have been read to their end."""
 
 
-def run(request: SealRequest) -> Result[NewSeal]:
+def run(request: Ask, passphrase: Callable[[], bytes] = bytes) -> Result[NewSeal]:
     """Seal everything below the paths.
 
     Args:
         request: paths, and what the manifest says of itself.
+        passphrase: asked where the key is encrypted.
 
     Returns:
         A manifest that is made while its pieces are read.
@@ -120,7 +91,7 @@ def run(request: SealRequest) -> Result[NewSeal]:
     """
     if not request.paths:
         raise UsageError("nothing to seal: name directories or files")
-    key = signing_key(request.sign_with, request.passphrase) if request.sign_with else None
+    key = signing_key(request.sign_with, passphrase) if request.sign_with else None
     roots = find_roots(request.paths)
     shown = tuple(str(path) for path in request.paths)
     head = ManifestHead(tool_version=__version__, envelope=_envelope(request.case_id, request.operator), inputs=shown)
@@ -168,7 +139,7 @@ def signing_key(path: Path, passphrase: Callable[[], bytes]) -> "Ed25519PrivateK
     return load_private_key(_read_key(path), passphrase)
 
 
-def check(request: SealCheckRequest) -> Result[CheckedManifest]:
+def check(request: Ask) -> Result[CheckedManifest]:
     """Compare what is there now with a manifest.
 
     Args:
@@ -181,13 +152,15 @@ def check(request: SealCheckRequest) -> Result[CheckedManifest]:
         EvidenceError: manifest, signature or a path can't be read.
         UsageError: other paths than those that were sealed, or a key that can't be used.
     """
+    manifest = request.check
+    assert manifest is not None
     with ExitStack() as stack:
-        if is_capture(request.manifest):
+        if is_capture(manifest):
             if request.paths:
                 raise UsageError("a capture is checked by its own manifest: name it alone")
-            found = check_capture(request.manifest)
+            found = check_capture(manifest)
         else:
-            file = stack.enter_context(open_named(request.manifest))
+            file = stack.enter_context(open_named(manifest))
             found = check_seal(file, request.paths, jobs=request.jobs or default_jobs())
         is_open = stack.pop_all()
 
@@ -242,8 +215,8 @@ def _add_uncompared(result: SealCheck) -> None:
             )
 
 
-def _check_signature(request: SealCheckRequest, sha256: str) -> CheckedSignature:
-    path = request.signature or Path(f"{request.manifest}{SIGNATURE_SUFFIX}")
+def _check_signature(request: Ask, sha256: str) -> CheckedSignature:
+    path = request.signature or Path(f"{request.check}{SIGNATURE_SUFFIX}")
     if request.public_key is None:
         there = request.signature is not None or os.path.lexists(path)
         return CheckedSignature(state=SignatureState.NOT_CHECKED if there else SignatureState.NONE)

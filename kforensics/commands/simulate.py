@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kforensics.ask.simulate import SimulateAsk
 from kforensics.commands.result import Conclusion, Result
 from kforensics.errors import UsageError
 from kforensics.findings.answers.simulate import exploration_answer, list_answer, replay_answer, written_answer
@@ -24,58 +25,6 @@ MOST_RANDOM_BROKERS = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ListRequest:
-    """The built-in scenarios."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplayRequest:
-    """A scenario to replay."""
-
-    scenario: str
-    """A built-in name, else a file."""
-    protocol: str | None = None
-    """The one protocol to use; all where not given."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExploreRequest:
-    """A model of which every state is visited."""
-
-    model: str
-    invariant: str | None = None
-    """The invariant that must hold in every state."""
-    replicas: int = 2
-    max_log: int = 2
-    max_records: int = 2
-    max_epoch: int = 1
-    max_states: int = 2_000_000
-    """The search stops after so many."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WriteRequest:
-    """Data directories to write: of a scenario, of a random history where there is a seed, of a fleet where there is a length."""
-
-    directory: Path
-    scenario: str | None = None
-    protocol: str | None = None
-    seed: int | None = None
-    brokers: int = 3
-    partitions: int = 2
-    racks: int = 0
-    """The number of racks of a random history; 0 for none."""
-    length: int | None = None
-    """Bytes of a fleet's segments."""
-    steps: int | None = None
-    """The number of steps of a scenario to play; all where not given."""
-    stops: bool = False
-    """Whether in the end all brokers run, and then stop cleanly."""
-    to_json: Callable[[object], str]
-    """Makes of the truth what `truth.json` holds."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Replays:
     """One scenario under one or more protocols."""
 
@@ -84,13 +33,12 @@ class Replays:
     """Whether one protocol was asked for."""
 
 
-def run(
-    request: ListRequest | ReplayRequest | ExploreRequest | WriteRequest,
-) -> Result[Any]:
+def run(request: SimulateAsk, to_json: Callable[[object], str] = str) -> Result[Any]:
     """Do one of the things that `simulate` does.
 
     Args:
         request: which of them.
+        to_json: makes of the truth of a history what `truth.json` holds.
 
     Returns:
         Scenarios, `Replays`, an `Exploration`, or what was written: a mapping of `directory`, `bytes` and `truth`.
@@ -98,21 +46,20 @@ def run(
     Raises:
         UsageError: no such scenario, protocol, model or invariant, or the directory can't be used.
     """
-    match request:
-        case ListRequest():
-            scenarios = tuple(builtin_scenario(name) for name in builtin_names())
-            return _result("list", scenarios, Conclusion(answer=list_answer(len(scenarios))))
-        case ReplayRequest():
-            scenario = _read_scenario(request.scenario)
-            played = tuple(replay(scenario, one) for one in _protocols(request.protocol))
-            body = Replays(replays=played, is_one=request.protocol is not None)
-            return _result("replay", body, Conclusion(answer=replay_answer(played)))
-        case ExploreRequest():
-            found = _explore(request)
-            return _result("explore", found, Conclusion(answer=exploration_answer(found)))
-    written = _write(request)
-    answer = written_answer(str(written["directory"]), int(written["bytes"]))
-    return _result("write", written, Conclusion(answer=answer))
+    if request.write is not None:
+        written = _write(request, request.write, to_json)
+        answer = written_answer(str(written["directory"]), int(written["bytes"]))
+        return _result("write", written, Conclusion(answer=answer))
+    if request.model is not None:
+        found = _explore(request, request.model)
+        return _result("explore", found, Conclusion(answer=exploration_answer(found)))
+    if request.scenario is not None:
+        scenario = _read_scenario(request.scenario)
+        played = tuple(replay(scenario, one) for one in _protocols(request.protocol))
+        body = Replays(replays=played, is_one=request.protocol is not None)
+        return _result("replay", body, Conclusion(answer=replay_answer(played)))
+    scenarios = tuple(builtin_scenario(name) for name in builtin_names())
+    return _result("list", scenarios, Conclusion(answer=list_answer(len(scenarios))))
 
 
 def _result(shape: str, body: Any, concluded: Conclusion) -> Result[Any]:
@@ -146,7 +93,7 @@ def _protocols(name: str | None) -> list[ProtocolName]:
         raise UsageError(f"no protocol {name!r}: {PROTOCOLS}") from None
 
 
-def _explore(request: ExploreRequest) -> Exploration:
+def _explore(request: SimulateAsk, model: str) -> Exploration:
     wanted = None
     if request.invariant is not None:
         try:
@@ -159,10 +106,10 @@ def _explore(request: ExploreRequest) -> Exploration:
         max_records=request.max_records,
         max_epoch=request.max_epoch,
     )
-    return Explorer(request.model, size).explore(wanted, max_states=request.max_states)
+    return Explorer(model, size).explore(wanted, max_states=request.max_states)
 
 
-def _write(request: WriteRequest) -> Mapping[str, Any]:
+def _write(request: SimulateAsk, directory: Path, to_json: Callable[[object], str]) -> Mapping[str, Any]:
     """Write the directories and what is true of them, and say what was written."""
     from kforensics.simulation.broker_files import write_cluster  # noqa: PLC0415 - writers that few runs need
     from kforensics.simulation.broker_logs import write_broker_logs  # noqa: PLC0415
@@ -171,20 +118,20 @@ def _write(request: WriteRequest) -> Mapping[str, Any]:
 
     truth: object
     if request.length is not None:
-        _require_room(request.directory, request.length)
+        _require_room(directory, request.length)
         fleet = write_fleet(
-            request.directory, brokers=request.brokers, partitions=request.partitions, total_length=request.length
+            directory, brokers=request.brokers, partitions=request.partitions, total_length=request.length
         )
         truth, written = fleet, fleet.bytes
     else:
         cluster = _cluster(request, _protocols(request.protocol or ProtocolName.KIP_595.value)[0])
-        if request.stops:
+        if request.stop:
             cluster.stop_all()
-        written = write_cluster(cluster, request.directory)
-        write_broker_logs(cluster, request.directory)
+        written = write_cluster(cluster, directory)
+        write_broker_logs(cluster, directory)
         truth = truth_of(cluster)
-    request.directory.joinpath("truth.json").write_text(request.to_json(truth), encoding="utf-8")
-    return {"directory": request.directory, "bytes": written, "truth": "truth.json"}
+    directory.joinpath("truth.json").write_text(to_json(truth), encoding="utf-8")
+    return {"directory": directory, "bytes": written, "truth": "truth.json"}
 
 
 def _require_room(directory: Path, length: int) -> None:
@@ -195,13 +142,12 @@ def _require_room(directory: Path, length: int) -> None:
         raise UsageError(f"{directory} has room for {free} bytes, --bytes asks for {length}")
 
 
-def _cluster(request: WriteRequest, protocol: ProtocolName) -> "SimulatedCluster":
+def _cluster(request: SimulateAsk, protocol: ProtocolName) -> "SimulatedCluster":
     from kforensics.simulation.cluster import SimulatedCluster  # noqa: PLC0415 - a fleet needs none of them
     from kforensics.simulation.partition import SimulatedPartition  # noqa: PLC0415
     from kforensics.simulation.random_history import random_cluster  # noqa: PLC0415
 
     if request.scenario is None:
-        assert request.seed is not None
         if request.partitions > MOST_RANDOM_PARTITIONS:
             raise UsageError(f"a random history has at most {MOST_RANDOM_PARTITIONS} partitions; --bytes makes a fleet")
         if request.brokers > MOST_RANDOM_BROKERS:

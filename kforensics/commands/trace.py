@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
+from kforensics.ask.model import Ask
 from kforensics.commands.cited import CitedFile, hashed_file
 from kforensics.commands.cluster_evidence import gather_cluster_evidence
 from kforensics.commands.filters import check_wanted
@@ -13,7 +14,6 @@ from kforensics.commands.result import Conclusion, Result
 from kforensics.commands.snapshots import gather_evidence
 from kforensics.commands.tracing.by_offset import found_by_offset
 from kforensics.commands.tracing.records import Place
-from kforensics.commands.tracing.request import TraceRequest
 from kforensics.commands.tracing.topic_evidence import TopicEvidence
 from kforensics.errors import MissingExtra, UsageError
 from kforensics.evidence.content.search import RecordSearch
@@ -71,7 +71,7 @@ class TraceReport:
     """Where `--erasure` asks for it."""
 
 
-def run(request: TraceRequest) -> Result[TraceReport]:
+def run(request: Ask) -> Result[TraceReport]:
     """Trace records.
 
     Args:
@@ -84,6 +84,8 @@ def run(request: TraceRequest) -> Result[TraceReport]:
         EvidenceError: a path can't be used.
         UsageError: nothing or something impossible is searched for, or the topic is not among the inputs.
     """
+    topic = request.topic
+    assert topic is not None
     search = _search(request)
     jobs = request.jobs or default_jobs()
     evidence = gather_evidence(request.paths, request.before, keep_going=request.keep_going, cluster=request.cluster)
@@ -92,9 +94,9 @@ def run(request: TraceRequest) -> Result[TraceReport]:
             raise UsageError(f"{one.described.path} is not on this machine: trace reads files and captures")
     places = find_places(evidence.inputs)
     gathered = gather_cluster_evidence(evidence.for_facts(), places, jobs=jobs, earlier=evidence.ranks.keys())
-    recorded = _recorded_partitions(gathered.histories, request.topic)
-    held = {tp for tp in places.by_partition if tp.topic == request.topic}
-    named = held | {TopicPartition(request.topic, number) for number in recorded}
+    recorded = _recorded_partitions(gathered.histories, topic)
+    held = {tp for tp in places.by_partition if tp.topic == topic}
+    named = held | {TopicPartition(topic, number) for number in recorded}
     check_wanted(
         request,
         {*places.by_partition, *named},
@@ -102,7 +104,7 @@ def run(request: TraceRequest) -> Result[TraceReport]:
         known_brokers={place.state.broker_id for tp in held for place in places.by_partition[tp]},
     )
     numbers = sorted(request.partitions or {tp.partition for tp in named})
-    partitions = [TopicPartition(request.topic, number) for number in numbers]
+    partitions = [TopicPartition(topic, number) for number in numbers]
     problems = [*places.problems, *gathered.problems]
     shared = TopicEvidence(request, search, evidence, places, gathered, problems)
     found = found_by_offset(shared, partitions)
@@ -112,9 +114,10 @@ def run(request: TraceRequest) -> Result[TraceReport]:
 
         found = PartitionSearch(shared, jobs=jobs).partitions(partitions)
     placement = None
-    if request.key is not None:
+    key = _key(request)
+    if key is not None:
         count = len(recorded) or max((tp.partition for tp in held), default=0) + 1
-        placement = place_key(request.key, count, is_recorded=bool(recorded))
+        placement = place_key(key, count, is_recorded=bool(recorded))
     records = _counted([one.records for one in found])
     problems = list(dict.fromkeys(problems))
     is_whole_topic = bool(recorded) or bool(request.partitions)
@@ -136,8 +139,8 @@ def run(request: TraceRequest) -> Result[TraceReport]:
             records.tally, looked, offset=request.offset, problems=problems, is_whole_topic=is_whole_topic
         )
     report = TraceReport(
-        by=request.by,
-        topic=request.topic,
+        by=_by(request),
+        topic=topic,
         records=records,
         partitions=looked,
         placement=placement,
@@ -172,17 +175,36 @@ def _counted(parts: Sequence[Callable[[], Iterable[TracedRecord]]]) -> TracedRec
     return TracedRecords(parts, tally)
 
 
-def _search(request: TraceRequest) -> RecordSearch:
-    if not request.by:
+def _by(request: Ask) -> tuple[str, ...]:
+    """Return what is searched by."""
+    given = {
+        "key": _key(request),
+        "key-sha256": request.key_sha256,
+        "offset": request.offset,
+        "header": request.header,
+        "value": request.value,
+        "value-regex": request.value_regex,
+        "time": request.time_ms,
+    }
+    return tuple(name for name, value in given.items() if value is not None)
+
+
+def _key(request: Ask) -> bytes | None:
+    return request.key if request.key_base64 is None else request.key_base64
+
+
+def _search(request: Ask) -> RecordSearch:
+    if not _by(request):
         raise UsageError(
             "what to trace is needed: --key, --key-base64, --key-sha256, --offset, --header, --value or --time"
         )
-    if request.erasure and set(request.by) not in ({"key"}, {"key-sha256"}):
+    if request.erasure and set(_by(request)) not in ({"key"}, {"key-sha256"}):
         raise UsageError("--erasure reports on all records of a key: give --key, --key-base64 or --key-sha256 alone")
-    if request.key is not None and request.key_sha256 is not None:
+    key = _key(request)
+    if key is not None and request.key_sha256 is not None:
         raise UsageError("--key and --key-sha256 name the same thing: give one of them")
     return RecordSearch(
-        keys=None if request.key is None else frozenset({request.key}),
+        keys=None if key is None else frozenset({key}),
         key_sha256=request.key_sha256,
         offset=request.offset,
         header=request.header,

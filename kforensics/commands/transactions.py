@@ -3,11 +3,11 @@
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kforensics.ask.model import Ask
 from kforensics.commands.cluster_evidence import newest_time
 from kforensics.commands.coordinator_evidence import CoordinatorEvidence, gather_coordinator_evidence
 from kforensics.commands.filters import check_wanted, is_wanted, not_there
@@ -15,7 +15,7 @@ from kforensics.commands.loading import DirectoryOnDisk
 from kforensics.commands.offsets_log import positions_now
 from kforensics.commands.processes import default_jobs
 from kforensics.commands.redaction.coordinators import GROUP, TRANSACTIONAL_ID, CoordinatorRedaction, renaming
-from kforensics.commands.redaction.pseudonyms import Pseudonyms
+from kforensics.commands.redaction.key import pseudonyms_of
 from kforensics.commands.result import Conclusion, Result
 from kforensics.commands.transaction_state_log import StateLogs
 from kforensics.damage import Absent
@@ -59,29 +59,6 @@ INTERNAL_TOPICS = frozenset({TRANSACTIONS_TOPIC, OFFSETS_TOPIC})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TransactionsRequest:
-    """The request to list transactions."""
-
-    paths: tuple[Path, ...]
-    before: tuple[Path, ...] = ()
-    topics: frozenset[str] = frozenset()
-    partitions: frozenset[int] = frozenset()
-    transactional_ids: frozenset[str] = frozenset()
-    producer_ids: frozenset[int] = frozenset()
-    at_ms: int | None = None
-    """Judge as of this time; what was written later is left out."""
-    shows: str = "unfinished"
-    """`open`: only replicas with open transactions; `unfinished`: those with torn ones, too; `all`: every replica."""
-    is_stopped: bool = False
-    """No broker ran while its directories were copied."""
-    cluster: str | None = None
-    keep_going: bool = False
-    pseudonyms: Pseudonyms | None = None
-    """The pseudonyms of transactional ids and groups, and of hosts in paths; None where they are shown as they are."""
-    jobs: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class EndedBy:
     """The offsets that an open transaction holds back, and what ends it."""
 
@@ -122,7 +99,7 @@ class Transactions:
         return self.endings[place.state.input, place.path, one.open.producer_id]
 
 
-def run(request: TransactionsRequest) -> Result[Transactions]:
+def run(request: Ask) -> Result[Transactions]:
     """Find and judge the transactions that have no end, and the ends that have no transaction.
 
     Args:
@@ -160,7 +137,8 @@ def run(request: TransactionsRequest) -> Result[Transactions]:
     _check_ids(request.transactional_ids, coordinators)
     if coordinators.topic.is_complete and not lacking.absent:
         _check_producers(request.producer_ids, scans, coordinators)
-    redaction = None if request.pseudonyms is None else CoordinatorRedaction(request.pseudonyms, given)
+    pseudonyms = pseudonyms_of(request)
+    redaction = None if pseudonyms is None else CoordinatorRedaction(pseudonyms, given)
     if redaction is not None:
         coordinators = redaction.coordinators(coordinators, request.transactional_ids)
         named = renaming(redaction, TRANSACTIONAL_ID)
@@ -225,7 +203,7 @@ def stuck_replicas(
         is_stopped: no broker ran while its directories were copied.
         jobs: processes.
     """
-    request = TransactionsRequest(paths=(), is_stopped=is_stopped, jobs=jobs)
+    request = Ask(is_stopped=is_stopped, jobs=jobs)
     scans = _scan(request, wanted, jobs)
     open_producers = {one.producer_id for scan in scans for one in scan.open}
     if not open_producers:
@@ -249,7 +227,7 @@ def _last_known_time(
 
 def _lacking(
     given: CoordinatorEvidence,
-    request: TransactionsRequest,
+    request: Ask,
     scans: Sequence[ReplicaTransactions],
     states: StateLogs,
 ) -> LackingLogs:
@@ -268,14 +246,14 @@ def _lacking(
 
 
 def _wanted(
-    request: TransactionsRequest, live: Mapping[TopicPartition, tuple[PartitionPlace, ...]]
+    request: Ask, live: Mapping[TopicPartition, tuple[PartitionPlace, ...]]
 ) -> dict[TopicPartition, tuple[PartitionPlace, ...]]:
     check_wanted(request, live)
     return {tp: places for tp, places in live.items() if is_wanted(tp, request)}
 
 
 def _scan(
-    request: TransactionsRequest, wanted: Mapping[TopicPartition, tuple[PartitionPlace, ...]], jobs: int
+    request: Ask, wanted: Mapping[TopicPartition, tuple[PartitionPlace, ...]], jobs: int
 ) -> list[ReplicaTransactions]:
     places = [place for group in wanted.values() for place in group]
     until_ms = request.at_ms
@@ -351,7 +329,7 @@ def _commits_elsewhere(
 
 
 def _judge(
-    request: TransactionsRequest,
+    request: Ask,
     given: CoordinatorEvidence,
     scans: Sequence[ReplicaTransactions],
     coordinators: Coordinators,
@@ -420,7 +398,7 @@ def _with_split(
     return [replace(one, torn=(*one.torn, *split.get((place.state.input, place.path), ()))) for one, place in places]
 
 
-def _of_producers(request: TransactionsRequest, judged: Sequence[PartitionTransactions]) -> list[PartitionTransactions]:
+def _of_producers(request: Ask, judged: Sequence[PartitionTransactions]) -> list[PartitionTransactions]:
     """Return the replicas with the transactions of the producers that were asked for; a last stable offset stays that of all."""
     if not request.producer_ids and not request.transactional_ids:
         return list(judged)
@@ -431,8 +409,8 @@ def _of_producers(request: TransactionsRequest, judged: Sequence[PartitionTransa
     return [one.only(is_asked_for) for one in judged]
 
 
-def _shown(request: TransactionsRequest, judged: Sequence[PartitionTransactions]) -> tuple[PartitionTransactions, ...]:
-    match request.shows:
+def _shown(request: Ask, judged: Sequence[PartitionTransactions]) -> tuple[PartitionTransactions, ...]:
+    match "open" if request.open else "all" if request.all else "":
         case "all":
             return tuple(judged)
         case "open":

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kforensics.ask.model import Ask
 from kforensics.commands.processes import default_jobs
 from kforensics.commands.result import Conclusion, Progress, Result, check_seal_of
 from kforensics.damage import Absent
@@ -22,21 +22,6 @@ from kforensics.units import METADATA_TOPICS, TopicPartition
 
 if TYPE_CHECKING:
     from kforensics.reconcile.observed.leadership import LeadershipAccount
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VerifyRequest:
-    """The request to check files, and how deep."""
-
-    paths: tuple[Path, ...]
-    level: str = Level.RECORDS.value
-    """`headers`, `crc` or `records`."""
-    seal: Path | None = None
-    """A manifest to check the inputs against first."""
-    jobs: int | None = None
-    """Processes; one for each core where not given."""
-    keep_going: bool = False
-    """A path that can't be used is a problem in the report, and the others are read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +44,7 @@ class VerifyResult:
         return self.verification.partitions
 
 
-def run(request: VerifyRequest, progress: Progress | None = None) -> Result[VerifyResult]:
+def run(request: Ask, progress: Progress | None = None) -> Result[VerifyResult]:
     """Check every file below the paths.
 
     Args:

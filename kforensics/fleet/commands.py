@@ -3,11 +3,12 @@
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kforensics.ask.fleet import FleetAsk
 from kforensics.commands.filters import not_there
 from kforensics.commands.partition_comparison import DiffOptions
 from kforensics.commands.result import Conclusion, Progress, Result
@@ -36,114 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["require_pyarrow", "require_spark", "run_audit", "run_comparison", "run_report", "run_scan", "run_trend"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GateRequest:
-    """The rules by which a scheduled audit fails."""
-
-    fail_on: tuple[str, ...]
-    """Severities, `new` or `worse`; those of severity `warning` where none is named."""
-    accept: Path | None = None
-    """A file of accepted findings."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuditRequest:
-    """The sources of an audit, and the directory that its tables are written to."""
-
-    sources: tuple[str, ...]
-    tables: str
-    """A directory for this audit alone, or a history that it is appended to."""
-    is_history: bool = False
-    audit_id: str | None = None
-    """A name for the audit; what a history has under this name is shown again, and nothing is read."""
-    table_format: str | None = None
-    """The table format of a history; what it has, or plain Parquet, where None."""
-    since: str | None = None
-    """Tables of an earlier audit: what has not changed since is not read again."""
-    master: str | None = None
-    settings: Mapping[str, str] = field(default_factory=dict)
-    """The settings of Spark."""
-    leader: int | None = None
-    protocol: str | None = None
-    replicas: tuple[int, ...] = ()
-    """The brokers that every partition is assigned to, where no metadata says it."""
-    is_stopped: bool = False
-    """No broker ran when its directories were copied."""
-    topics: frozenset[str] = frozenset()
-    partitions: frozenset[int] = frozenset()
-    most: int = 100
-    """Partitions that the summary shows."""
-    keep_going: bool = False
-    """A source that can't be used is a problem in the report, and the others are read."""
-    take_over: bool = False
-    """Take the lock of an audit that ended without releasing it."""
-    storage: Mapping[str, str] = field(default_factory=dict)
-    """Options of storage that is not of this machine."""
-    metrics: Path | None = None
-    """A file that is written beside the tables, outside of the sources, too."""
-    gate: "GateRequest | None" = None
-    depth: Depth = Depth.CONTENT
-    """How much of the logs is read."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReportRequest:
-    """An audit, and which part of it is to be shown."""
-
-    tables: str
-    audit_id: str | None = None
-    """Which audit of a history; the latest where none is named."""
-    topics: frozenset[str] = frozenset()
-    partitions: frozenset[int] = frozenset()
-    nodes: frozenset[int] = frozenset()
-    verdicts: frozenset[str] = frozenset()
-    codes: frozenset[str] = frozenset()
-    least_severity: str = Severity.NOTE.value
-    most: int = 100
-    storage: Mapping[str, str] = field(default_factory=dict)
-    """Options of storage that is not of this machine."""
-    gate: GateRequest | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrendRequest:
-    """Audits, and which part of them is to be counted."""
-
-    tables: tuple[str, ...]
-    """Histories, or tables of single audits."""
-    last: int
-    """Audits that are shown."""
-    report: ReportRequest
-    """Gives the filters."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ComparisonRequest:
-    """Two audits, and which part of them is to be compared."""
-
-    earlier: str
-    """Where its tables are; where the later audit is of a history also the name of an audit there, or `previous`."""
-    report: ReportRequest
-    """The later audit."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScanRequest:
-    """Data directories of one broker, and the directory that their evidence is written to."""
-
-    paths: tuple[Path, ...]
-    evidence: str
-    rate: int | None = None
-    """Most bytes to read in a second."""
-    digests_only: bool = False
-    normal_priority: bool = False
-    keep_going: bool = False
-    """A path that can't be used is a problem in the report, and the others are read."""
-    storage: Mapping[str, str] = field(default_factory=dict)
-    """Options of storage that is not of this machine."""
-
-
-def run_audit(request: AuditRequest, progress: "Callable[[Stage], None] | None" = None) -> Result[FleetSummary]:
+def run_audit(request: FleetAsk, progress: "Callable[[Stage], None] | None" = None) -> Result[FleetSummary]:
     """Judge every partition of the sources on Spark, and write tables.
 
     Args:
@@ -170,8 +64,9 @@ def run_audit(request: AuditRequest, progress: "Callable[[Stage], None] | None" 
         require_table_format(table_format)
     check_options(request.storage)
     found = read_sources(list(request.sources), request.storage)
-    rules = _gate_rules(request.gate)
-    target = parse_location(request.tables, request.storage)
+    rules = _gate_rules(request)
+    is_history = request.history_tables is not None
+    target = parse_location(str(request.new_tables or request.history_tables), request.storage)
     for out in (target, request.metrics, Path(os.environ.get("TMPDIR", "/tmp"))):  # noqa: S108 - where Spark writes
         if out is not None:
             check_output(out, found)
@@ -182,18 +77,16 @@ def run_audit(request: AuditRequest, progress: "Callable[[Stage], None] | None" 
         is_stopped=request.is_stopped,
         topics=request.topics,
         partitions=request.partitions,
-        depth=request.depth,
+        depth=request.depth or Depth.CONTENT,
     )
     since = parse_location(request.since, request.storage) if request.since else None
     with _named_errors(target):
         # What is refused, or there already, needs no Spark.
-        output = open_output(
-            target, is_history=request.is_history, audit_id=request.audit_id, table_format=table_format
-        )
+        output = open_output(target, is_history=is_history, audit_id=request.audit_id, table_format=table_format)
         tables = output.finished
         if tables is None:
             require_free(output.tables, take_over=request.take_over)
-            with open_session(request.master, dict(request.settings)) as session:
+            with open_session(request.master, dict(request.spark_conf)) as session:
                 outcome = audit(
                     session,
                     found,
@@ -201,7 +94,7 @@ def run_audit(request: AuditRequest, progress: "Callable[[Stage], None] | None" 
                     options=options,
                     since=since,
                     take_over=request.take_over,
-                    is_history=request.is_history,
+                    is_history=is_history,
                     audit_id=request.audit_id,
                     table_format=table_format,
                     keep_going=request.keep_going,
@@ -212,7 +105,7 @@ def run_audit(request: AuditRequest, progress: "Callable[[Stage], None] | None" 
         return _summary("fleet audit", tables, earlier, most=request.most, filters=Filters(), rules=rules)
 
 
-def run_report(request: ReportRequest) -> Result[FleetSummary]:
+def run_report(request: FleetAsk) -> Result[FleetSummary]:
     """Summarise tables of an audit, or a part of them.
 
     Args:
@@ -224,10 +117,10 @@ def run_report(request: ReportRequest) -> Result[FleetSummary]:
     from kforensics.fleet.audit_tables import open_audit
 
     check_options(request.storage)
-    rules = _gate_rules(request.gate)
-    place = parse_location(request.tables, request.storage)
+    rules = _gate_rules(request)
+    place = parse_location(str(request.tables), request.storage)
     with _named_errors(place):
-        tables = open_audit(place, request.audit_id)
+        tables = open_audit(place, request.shown_audit)
         filters = _filters(request, tables)
         earlier = _compared_with(tables, None, request.storage)
         return _summary("fleet report", tables, earlier, most=request.most, filters=filters, rules=rules)
@@ -260,8 +153,8 @@ def _compared_with(tables: "AuditTables", since: str | None, storage: Mapping[st
     return previous_audit(tables) if since is None or since == PREVIOUS else earlier_audit(tables, since, storage)
 
 
-def _gate_rules(request: GateRequest | None) -> "tuple[tuple[FailOn, ...], tuple[Acceptance, ...]] | None":
-    if request is None:
+def _gate_rules(request: FleetAsk) -> "tuple[tuple[FailOn, ...], tuple[Acceptance, ...]] | None":
+    if not request.fail_on and request.accept is None:
         return None
     accepted: tuple[Acceptance, ...] = ()
     if request.accept is not None:
@@ -272,7 +165,7 @@ def _gate_rules(request: GateRequest | None) -> "tuple[tuple[FailOn, ...], tuple
     return tuple(map(FailOn, request.fail_on)) or (FailOn.WARNING,), accepted
 
 
-def _filters(request: ReportRequest, *audits: "AuditTables") -> "Filters":
+def _filters(request: FleetAsk, *audits: "AuditTables") -> "Filters":
     """Return the filters of a report.
 
     Raises:
@@ -303,7 +196,7 @@ def _filters(request: ReportRequest, *audits: "AuditTables") -> "Filters":
         nodes=request.nodes,
         verdicts=request.verdicts,
         codes=request.codes,
-        least_severity=Severity(request.least_severity),
+        least_severity=Severity(request.severity),
     )
 
 
@@ -314,7 +207,7 @@ def _require(words: str, wanted: Iterable[str | int], known: Iterable[str | int]
             raise not_there(words.format(one), one, names)
 
 
-def run_comparison(request: ComparisonRequest) -> Result[AuditComparison]:
+def run_comparison(request: FleetAsk) -> Result[AuditComparison]:
     """Say what changed between two audits.
 
     Args:
@@ -327,22 +220,22 @@ def run_comparison(request: ComparisonRequest) -> Result[AuditComparison]:
     from kforensics.fleet.audit_tables import earlier_audit, open_audit
     from kforensics.fleet.comparison import compare_audits
 
-    storage = request.report.storage
+    storage = request.storage
     check_options(storage)
-    place = parse_location(request.report.tables, storage)
+    place = parse_location(str(request.tables), storage)
     with _named_errors(place):
-        later = open_audit(place, request.report.audit_id)
-        earlier = earlier_audit(later, request.earlier, storage)
+        later = open_audit(place, request.shown_audit)
+        earlier = earlier_audit(later, str(request.since), storage)
         if earlier.audit_id == later.audit_id or earlier.audited_ns > later.audited_ns:
             what = "this audit itself" if earlier.audit_id == later.audit_id else "a later audit"
-            raise UsageError(f"--since {request.earlier} is {what}: name one that was made before {later.audit_id}")
-        comparison = compare_audits(earlier, later, _filters(request.report, earlier, later))
+            raise UsageError(f"--since {request.since} is {what}: name one that was made before {later.audit_id}")
+        comparison = compare_audits(earlier, later, _filters(request, earlier, later))
     return Result(
         command="fleet comparison", body=comparison, concluded=Conclusion(answer=comparison_answer(comparison))
     )
 
 
-def run_trend(request: TrendRequest) -> Result[AuditTrend]:
+def run_trend(request: FleetAsk) -> Result[AuditTrend]:
     """Count the findings of audits one after the other.
 
     Args:
@@ -354,18 +247,18 @@ def run_trend(request: TrendRequest) -> Result[AuditTrend]:
     from kforensics.fleet.audit_tables import open_audits
     from kforensics.fleet.trend import trend_of
 
-    storage = request.report.storage
+    storage = request.storage
     check_options(storage)
     audits = []
-    for place in (parse_location(text, storage) for text in request.tables):
+    for place in (parse_location(text, storage) for text in request.several_tables):
         with _named_errors(place):
             audits += open_audits(place)
     audits.sort(key=lambda one: one.age)
-    trend = trend_of(audits, request.last, _filters(request.report, *audits))
+    trend = trend_of(audits, request.last, _filters(request, *audits))
     return Result(command="fleet trend", body=trend, concluded=Conclusion(answer=trend_answer(trend)))
 
 
-def run_scan(request: ScanRequest, progress: Progress | None = None) -> Result[ScanResult]:
+def run_scan(request: FleetAsk, progress: Progress | None = None) -> Result[ScanResult]:
     """Extract the evidence of a broker's own disks, without talking to the broker.
 
     Args:
@@ -381,18 +274,18 @@ def run_scan(request: ScanRequest, progress: Progress | None = None) -> Result[S
     if not request.normal_priority:
         lower_priority()
     check_options(request.storage)
-    place = parse_location(request.evidence, request.storage)
+    place = parse_location(str(request.evidence), request.storage)
     with _named_errors(place):
         found = scan_node(
             request.paths,
             place,
-            rate=request.rate,
+            rate=request.read_rate,
             digests_only=request.digests_only,
             keep_going=request.keep_going,
             progress=progress,
         )
     if not isinstance(place, StoragePath):
-        found = replace(found, evidence=request.evidence)  # as it was named: nothing of it travels
+        found = replace(found, evidence=str(request.evidence))  # as it was named: nothing of it travels
     return Result(
         command="fleet scan",
         inputs=found.inputs,

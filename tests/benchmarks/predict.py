@@ -12,7 +12,8 @@ import tracemalloc
 from pathlib import Path
 from random import Random
 
-from kforensics.commands.predict import PredictRequest, run
+from kforensics.ask.model import Ask
+from kforensics.commands.predict import run
 from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
 from tests.benchmarks.measure import Measured, kforensics, measured, measured_in_turn, median_of
 from tests.oracle.loading.judge import HERE, OPEN_MODULES
@@ -71,7 +72,7 @@ def kept(folder: Path) -> int:
     gc.collect()
     tracemalloc.start()
     try:
-        result = run(PredictRequest(paths=(folder,), kafka=KAFKA, now_ms=NOW_MS, settings={"log.retention.ms": "-1"}))
+        result = run(Ask(paths=(folder,), kafka=KAFKA, now_ms=NOW_MS, settings={"log.retention.ms": "-1"}))
         gc.collect()
         assert result.body.logs
         return tracemalloc.get_traced_memory()[0]

@@ -194,7 +194,13 @@ def test_the_help_loads_nothing_heavy(arguments):
 
 NOT_FOR_ENDS = (
     *("construct", "cramjam", "isal", "hashlib", "pdb", "rich", "multiprocessing", "concurrent"),
-    *("kforensics.cli.fleet", "kforensics.cli.explain", "kforensics.render.text", "kforensics.render.html"),
+    *(
+        "kforensics.cli.fleet",
+        "kforensics.cli.seal",
+        "kforensics.commands.explain",
+        "kforensics.render.text",
+        "kforensics.render.html",
+    ),
     *("kforensics.evidence.broker_logs", "kforensics.formats.log_lines", "kforensics.reconcile.timeline"),
     *("kforensics.evidence.metadata.log", "kforensics.evidence.group_commits", "kforensics.formats.messages"),
     *("kforensics.evidence.captured.reading", "kforensics.evidence.captured.digests"),

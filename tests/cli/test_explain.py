@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from kforensics.ask.model import Ask
 from kforensics.cli.app import run
 from kforensics.commands import explain as explain_module
 from tests.builders.directories import copied
@@ -295,10 +296,10 @@ def test_metadata_alone_reads_everything_and_shows_no_log(incident, capsys):
 
 def test_of_many_partitions_without_a_directory_only_unclean_elections_are_shown(fixtures, monkeypatch):
     controller = fixtures / "unclean-election" / "controller-100"
-    whole = explain_module.run(explain_module.ExplainRequest(paths=(controller,))).body
+    whole = explain_module.run(Ask(paths=(controller,))).body
     monkeypatch.setattr(explain_module, "MOST_STATES", 3)
 
-    short = explain_module.run(explain_module.ExplainRequest(paths=(controller,))).body
+    short = explain_module.run(Ask(paths=(controller,))).body
 
     kinds = {"leader-change", "leader-lost", "unclean-election", "isr-shrink", "isr-expand"}
     unclean = [entry for entry in whole.timeline if entry.kind == "unclean-election"]

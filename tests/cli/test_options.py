@@ -2,9 +2,10 @@
 
 import pytest
 
+from kforensics.ask.values import parse_rate, parse_size, parse_time
 from kforensics.cli.app import run
-from kforensics.cli.options import apply_read_rate, parse_rate, parse_size, parse_time
 from kforensics.errors import UsageError
+from kforensics.source.mapped import limit_read_rate
 
 
 @pytest.mark.parametrize(
@@ -52,7 +53,7 @@ def test_every_command_takes_the_same_rates(command, fixtures, tmp_path, capsys)
             assert run([*command.split(), node, "--read-rate", rate, *out]) in {0, 1, 3}, capsys.readouterr().err
         assert run([*command.split(), node, "--read-rate", "1.5 loaves", *out]) == 2
     finally:
-        apply_read_rate(None, None)
+        limit_read_rate(None)
     assert "--read-rate 1.5 loaves: expected bytes a second" in capsys.readouterr().err
 
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from kforensics.commands.predict import PredictRequest, run
+from kforensics.ask.model import Ask
+from kforensics.commands.predict import run
 from kforensics.commands.predicting import look_ahead
 from kforensics.commands.processes import spread
 from kforensics.errors import EvidenceUnreadable
@@ -58,7 +59,7 @@ def test_logs_that_other_processes_look_at_are_predicted_as_here(is_clean, incid
         return read_needed(folder, need, scans)
 
     monkeypatch.setattr("kforensics.commands.loading.read_needed", read)
-    request = PredictRequest(paths=(Path(broker),), kafka="4.1.0", now_ms=1_790_000_000_000, jobs=2)
+    request = Ask(paths=(Path(broker),), kafka="4.1.0", now_ms=1_790_000_000_000, jobs=2)
     here = run(request)
     for name, value in {"CLEAN_LOG": WORTH_A_PROCESS, "UNCLEAN_LOG": WORTH_A_PROCESS, "spread": counted}.items():
         monkeypatch.setattr(look_ahead, name, value)
@@ -85,7 +86,7 @@ def test_segments_in_parts_are_predicted_as_in_one_process(options, tmp_path, mo
         case = Case(batches=batches, rolls=[24], edits=[one] if one else [])
         write_files(edited_files(case), tmp_path / "data" / f"orders-{at}")
     (tmp_path / "data" / "meta.properties").write_text("version=0\nbroker.id=1\ncluster.id=AAAAAAAAAAAAAAAAAAAAAw\n")
-    request = PredictRequest(paths=(tmp_path / "data",), kafka="3.9.1", now_ms=NOW_MS, jobs=1, **options)
+    request = Ask(paths=(tmp_path / "data",), kafka="3.9.1", now_ms=NOW_MS, jobs=1, **options)
     here = run(request)
     parts = []
 

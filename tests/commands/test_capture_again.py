@@ -12,8 +12,8 @@ import zipfile
 
 import pytest
 
+from kforensics.ask.model import Ask
 from kforensics.cli.app import run
-from kforensics.commands.capture import CaptureRequest
 from kforensics.commands.capture import run as capture
 from kforensics.commands.capturing import blocks, container, taking
 from kforensics.commands.capturing import earlier_captures as reuse
@@ -43,7 +43,8 @@ def node(tmp_path, small_cluster):
 
 
 def _figures(paths, out, **options):
-    return capture(CaptureRequest(paths=paths, out=out, **options)).body.capture
+    stops = {name: options.pop(name) for name in ("is_asked_to_stop",) if name in options}
+    return capture(Ask(paths=tuple(paths), out=out, **options), **stops).body.capture
 
 
 def _content(path):
@@ -65,7 +66,7 @@ def _small_files(path):
 @pytest.mark.parametrize("options", [{}, {"with_tail": True}, {"all_batches": True}])
 def test_segments_that_did_not_change_are_not_read_again(options, node, tmp_path):
     first = take([node], tmp_path / "first.kfc", **options)
-    second = _figures([node], tmp_path / "second.kfc", since=[first], **options)
+    second = _figures([node], tmp_path / "second.kfc", earlier_captures=[first], **options)
     with zipfile.ZipFile(tmp_path / "second.kfc") as archive:
         (base,) = json.loads(archive.read("manifest.json"))["since"]
 
@@ -92,7 +93,7 @@ def test_after_a_kill_the_same_command_goes_on_from_what_was_written(options, no
     process = os.fork()
     if not process:
         try:
-            _figures([node], out, is_stopped=die_at_the_fourth, **options)
+            _figures([node], out, is_asked_to_stop=die_at_the_fourth, **options)
         finally:
             os._exit(1)
     assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == -signal.SIGKILL
@@ -157,7 +158,7 @@ def test_a_segment_that_changed_is_read(node, tmp_path):
     data[-1] ^= 1
     log.write_bytes(data)
     os.utime(log, ns=(status.st_atime_ns, status.st_mtime_ns))  # length and time of change are as before
-    second = _figures([node], tmp_path / "second.kfc", since=[first])
+    second = _figures([node], tmp_path / "second.kfc", earlier_captures=[first])
 
     assert second.segments - 1 == second.reused_segments
     assert document("diff", [node]) == document("diff", [tmp_path / "second.kfc"]) != document("diff", [first])
@@ -167,12 +168,12 @@ def test_what_was_changed_when_the_earlier_capture_began_is_read(node, tmp_path,
     first = take([node], tmp_path / "first.kfc")
     monkeypatch.setattr(reuse, "SETTLED_NS", 10**15)
 
-    assert 0 == _figures([node], tmp_path / "second.kfc", since=[first]).reused_segments
+    assert 0 == _figures([node], tmp_path / "second.kfc", earlier_captures=[first]).reused_segments
 
 
 def test_bytes_and_rows_that_the_earlier_capture_lacks_are_read(node, tmp_path):
     first = take([node], tmp_path / "first.kfc")
-    second = _figures([node], tmp_path / "second.kfc", since=[first], with_tail=True)
+    second = _figures([node], tmp_path / "second.kfc", earlier_captures=[first], with_tail=True)
     log = node / "orders-0" / f"{0:020}.log"
 
     assert 0 == second.reused_segments
@@ -185,7 +186,7 @@ def test_a_capture_of_another_node_is_refused(node, tmp_path, small_cluster):
     other = take([small_cluster / "broker-2"], tmp_path / "other.kfc")
 
     with pytest.raises(UsageError, match="is a capture of node 2"):
-        take([node], tmp_path / "out.kfc", since=[other])
+        take([node], tmp_path / "out.kfc", earlier_captures=[other])
     assert not (tmp_path / "out.kfc").exists()
 
 
@@ -193,9 +194,9 @@ def test_a_capture_of_another_node_is_refused(node, tmp_path, small_cluster):
 def test_a_capture_that_was_stopped_goes_on_from_there(after, node, tmp_path):
     out, asked = tmp_path / "broker-1.kfc", iter(range(100))
     whole = take([node], tmp_path / "whole.kfc", with_tail=True)
-    stopped = CaptureRequest(paths=[node], out=out, with_tail=True, is_stopped=lambda: next(asked) >= after)
+    stopped = Ask(paths=(node,), out=out, with_tail=True)
     with pytest.raises(Stopped, match="the same command continues from there"):
-        capture(stopped)
+        capture(stopped, is_asked_to_stop=lambda: next(asked) >= after)
 
     left = resume_path(out)
     assert not out.exists()
@@ -215,7 +216,7 @@ def test_a_second_stop_keeps_what_the_first_one_left(node, tmp_path):
     for after in (4, 1):
         answers = iter([False] * after + [True])
         with pytest.raises(Stopped):
-            capture(CaptureRequest(paths=[node], out=out, is_stopped=answers.__next__))
+            capture(Ask(paths=(node,), out=out), is_asked_to_stop=answers.__next__)
 
     assert 4 == _figures([node], out).reused_segments
 
@@ -297,7 +298,7 @@ def test_a_directory_that_vanished_since_it_was_planned_is_named_and_not_called_
         begin(self, started)
 
     monkeypatch.setattr(taking.Taking, "begin", after_the_plan)
-    found = capture(CaptureRequest(paths=[broker], out=tmp_path / "broker-1.kfc", jobs=jobs))
+    found = capture(Ask(paths=(broker,), out=tmp_path / "broker-1.kfc", jobs=jobs))
 
     assert [("orders-0", "the directory can't be listed: No such file or directory")] == [
         (one.path, one.message) for one in found.problems

@@ -126,7 +126,7 @@ def node(tmp_path, small_cluster):
 
 
 def _take(paths, out, **options):
-    return take(paths, out, pseudonyms=Pseudonyms(key=KEY), **options)
+    return take(paths, out, redact_key=KEY, **options)
 
 
 def _everything(path):
@@ -148,7 +148,7 @@ def _everything(path):
 
 def test_no_secret_is_anywhere_in_it(node, tmp_path):
     plain = take(node, tmp_path / "plain.kfc")
-    taken = _take(node, tmp_path / "redacted.kfc", with_topics=True)
+    taken = _take(node, tmp_path / "redacted.kfc", redact_topics=True)
     secrets = [name.encode().lower() for names in SECRETS.values() for name in names]
 
     found = [(part, name) for part, data in _everything(taken) for name in secrets if name in data.lower()]
@@ -166,7 +166,7 @@ def test_without_topics_their_names_stay(node, tmp_path):
 
 
 def test_every_record_is_written_again(node, tmp_path):
-    taken = _take(node, tmp_path / "redacted.kfc", with_topics=True)
+    taken = _take(node, tmp_path / "redacted.kfc", redact_topics=True)
     (files, *_) = find_metadata_logs(find_inputs([taken]))
     history = read_metadata_log(files)
     pseudonyms = Pseudonyms(key=KEY)
@@ -208,7 +208,7 @@ def test_records_that_are_not_known_and_damaged_bytes_are_blanked_and_counted(tm
 def test_commands_conclude_the_same(with_topics, tmp_path, small_cluster):
     nodes = nodes_of(small_cluster)
     plain = [take([node], tmp_path / f"{node.name}.kfc") for node in nodes]
-    taken = [_take([node], tmp_path / f"r-{node.name}.kfc", with_topics=with_topics) for node in nodes]
+    taken = [_take([node], tmp_path / f"r-{node.name}.kfc", redact_topics=with_topics) for node in nodes]
     for command in ("diff", "explain"):
         (one, code), (other, its_code) = document(command, plain), document(command, taken)
         assert code == its_code
@@ -224,8 +224,8 @@ def test_redacted_captures_are_not_mixed_with_others(tmp_path, small_cluster):
     for other in (
         small_cluster / "broker-2",
         take([small_cluster / "broker-2"], tmp_path / "plain.kfc"),
-        take([small_cluster / "broker-2"], tmp_path / "other.kfc", pseudonyms=Pseudonyms(key=b"x" * 32)),
-        _take([small_cluster / "broker-2"], tmp_path / "topics.kfc", with_topics=True),
+        take([small_cluster / "broker-2"], tmp_path / "other.kfc", redact_key=b"x" * 32),
+        _take([small_cluster / "broker-2"], tmp_path / "topics.kfc", redact_topics=True),
     ):
         with pytest.raises(InputsRefused, match="redacted under the same key"):
             find_inputs([one, other], one_cluster=True)
@@ -237,9 +237,9 @@ def test_what_can_not_be_redacted_is_refused_or_left_out(node, tmp_path):
     with pytest.raises(UsageError, match="--with-tail"):
         _take(node, tmp_path / "out.kfc", with_tail=True)
     with pytest.raises(UsageError, match="--since"):
-        _take(node, tmp_path / "out.kfc", since=[take(node, tmp_path / "plain.kfc")])
+        _take(node, tmp_path / "out.kfc", earlier_captures=[take(node, tmp_path / "plain.kfc")])
     with pytest.raises(Stopped):
-        _take(node, tmp_path / "out.kfc", is_stopped=lambda: True)
+        _take(node, tmp_path / "out.kfc", is_asked_to_stop=lambda: True)
     assert [] == [path.name for path in tmp_path.iterdir() if "out.kfc" in path.name]
     (node[0] / "orders-0" / "remote_log_snapshot").write_bytes(b"of acme")
     taken = _take(node, tmp_path / "out.kfc")

@@ -4,10 +4,8 @@ import shutil
 
 import pytest
 
-from kforensics.commands.capture import CaptureRequest
+from kforensics.ask.model import Ask
 from kforensics.commands.capture import run as capture
-from kforensics.commands.redaction.pseudonyms import Pseudonyms
-from kforensics.commands.transactions import TransactionsRequest
 from kforensics.commands.transactions import run as transactions
 from kforensics.formats.index.producer_snapshot import ProducerEntry, encode_producers
 from tests.builders.coordinators import NOW, batch, marker
@@ -20,7 +18,7 @@ OPTIONS = {"groups": ("--history",), "transactions": ("--all",)}
 def captured(snapshot, folder, **options):
     folder.mkdir()
     for node in nodes_of(snapshot):
-        capture(CaptureRequest(paths=[node], out=folder / f"{node.name}.kfc", jobs=1, **options))
+        capture(Ask(paths=(node,), out=folder / f"{node.name}.kfc", jobs=1, **options))
     return folder
 
 
@@ -46,7 +44,7 @@ def test_captures_of_every_node_say_the_same(coordinators, tmp_path, command, na
 def test_records_that_stayed_on_the_broker_are_named_and_leave_the_state_unknown(coordinators, tmp_path, command, name):
     moment = "01-before-live" if command == "groups" else "03-prepared"
     snapshot = coordinators(name) / "snapshots" / moment
-    folder = captured(snapshot, tmp_path / "kfc", pseudonyms=Pseudonyms(key=b"k" * 32))
+    folder = captured(snapshot, tmp_path / "kfc", redact_key=b"k" * 32)
 
     found, code = document(command, [folder], *OPTIONS[command])
 
@@ -93,10 +91,10 @@ def log_dir(folder, *, with_snapshot):
 @pytest.mark.parametrize("with_snapshot", [True, False])
 def test_what_is_open_below_the_captured_batches_is_in_a_producer_snapshot_or_unknown(tmp_path, with_snapshot):
     folder = log_dir(tmp_path / "data", with_snapshot=with_snapshot)
-    capture(CaptureRequest(paths=[folder], out=tmp_path / "one.kfc", jobs=1))
+    capture(Ask(paths=(folder,), out=tmp_path / "one.kfc", jobs=1))
 
-    (whole,) = transactions(TransactionsRequest(paths=(folder,), shows="all", jobs=1)).body.partitions
-    result = transactions(TransactionsRequest(paths=(tmp_path / "one.kfc",), shows="all", jobs=1))
+    (whole,) = transactions(Ask(paths=(folder,), all=True, jobs=1)).body.partitions
+    result = transactions(Ask(paths=(tmp_path / "one.kfc",), all=True, jobs=1))
 
     (replica,) = result.body.partitions
     assert replica.replica.read_from > 1
@@ -112,14 +110,14 @@ def test_what_is_open_below_the_captured_batches_is_in_a_producer_snapshot_or_un
 
 def test_a_follower_alone_is_not_judged_as_the_leader(coordinators, tmp_path):
     snapshot = coordinators("transactions-3.9") / "snapshots" / "03-prepared"
-    whole = transactions(TransactionsRequest(paths=(snapshot,), jobs=1))
+    whole = transactions(Ask(paths=(snapshot,), jobs=1))
     leaders = {
         str(one.topic_partition): one.replica.place.state.broker_id for one in whole.body.partitions if one.leads
     }
     copied(snapshot, tmp_path / "copy")
     shutil.rmtree(tmp_path / "copy" / f"broker-{leaders['orders-1']}")
 
-    result = transactions(TransactionsRequest(paths=(tmp_path / "copy",), jobs=1))
+    result = transactions(Ask(paths=(tmp_path / "copy",), jobs=1))
 
     ((one,),) = (each.open for each in result.body.partitions if str(each.topic_partition) == "orders-1")
     assert one.judgement.verdict == "unknown"

@@ -7,8 +7,9 @@ import shutil
 
 import pytest
 
+from kforensics.ask.model import Ask
 from kforensics.cli.app import run as run_line
-from kforensics.commands.groups import GroupsRequest, run
+from kforensics.commands.groups import run
 from kforensics.damage import Absent
 from kforensics.errors import InputsRefused, UsageError
 from tests.builders.coordinators import NOW, batch, commit, group_metadata, marker, write_log
@@ -18,7 +19,7 @@ RECORDINGS = ("groups-1.1", "groups-2.8", "groups-4.1")
 
 
 def groups(*paths, **options):
-    return run(GroupsRequest(paths=paths, jobs=1, **options))
+    return run(Ask(paths=paths, jobs=1, **options))
 
 
 def everything(root):

@@ -5,7 +5,8 @@ import re
 
 import pytest
 
-from kforensics.commands.transactions import TransactionsRequest, run
+from kforensics.ask.model import Ask
+from kforensics.commands.transactions import run
 
 RECORDINGS = ("coordinator-lost-2.8", "coordinator-lost-4.1")
 MOMENTS = {
@@ -18,7 +19,7 @@ MOMENTS = {
 
 
 def opened(*paths, **options):
-    result = run(TransactionsRequest(paths=paths, jobs=1, **options))
+    result = run(Ask(paths=paths, jobs=1, **options))
     found = {
         (str(p.topic_partition), one.judgement.transactional_id): (one, result.body.ending(p, one).to_end_it)
         for p in result.body.partitions
@@ -33,7 +34,7 @@ def test_last_stable_offsets_and_states_are_those_of_the_brokers(coordinators, n
     root = coordinators(name)
     truth = json.loads((root / "oracle" / f"transactions-{moment}.json").read_text())
 
-    result, found = opened(root / "snapshots" / MOMENTS[moment], shows="all")
+    result, found = opened(root / "snapshots" / MOMENTS[moment], all=True)
 
     ends = re.findall(r"(\S+)=(\d+)", truth["read_committed ends"])
     assert ends

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import pytest
 
+from kforensics.ask.model import Ask
 from kforensics.cli.app import run as run_line
-from kforensics.commands.transactions import TransactionsRequest, run
+from kforensics.commands.transactions import run
 from kforensics.damage import Absent
 from kforensics.errors import InputsRefused, UsageError
 from kforensics.findings.answers.transactions import JudgedTransactions
@@ -27,7 +28,7 @@ ABORT = "kafka-transactions.sh --bootstrap-server HOST:PORT abort"
 
 
 def transactions(*paths, **options):
-    return run(TransactionsRequest(paths=paths, jobs=1, **options))
+    return run(Ask(paths=paths, jobs=1, **options))
 
 
 def by_partition(result):
@@ -53,7 +54,7 @@ def test_open_transactions_and_last_stable_offsets_are_those_of_the_brokers(coor
     root = coordinators(name)
     truth = json.loads((root / "oracle" / f"transactions-{moment}.json").read_text())
 
-    result = transactions(root / "snapshots" / MOMENTS[moment], shows="all")
+    result = transactions(root / "snapshots" / MOMENTS[moment], all=True)
 
     found = by_partition(result)
     ends = re.findall(r"(\S+)=(\d+)", truth["read_committed ends"])
@@ -74,7 +75,7 @@ def test_open_transactions_and_last_stable_offsets_are_those_of_the_brokers(coor
 
 @pytest.mark.parametrize("name", RECORDINGS)
 def test_each_act_is_named_and_none_is_invented(coordinators, name):
-    result = transactions(coordinators(name) / "snapshots" / "03-prepared", shows="open")
+    result = transactions(coordinators(name) / "snapshots" / "03-prepared", open=True)
 
     verdicts = {
         (str(p.topic_partition), one.judgement.transactional_id): str(one.judgement.verdict)
@@ -231,7 +232,7 @@ def test_a_transaction_that_one_partition_commits_and_another_aborts_is_torn(coo
 
 
 def test_a_marker_that_was_sent_twice_is_not_torn(coordinators):
-    result = transactions(coordinators("transactions-3.5") / "snapshots" / "04-prepared-ended-live", shows="all")
+    result = transactions(coordinators("transactions-3.5") / "snapshots" / "04-prepared-ended-live", all=True)
 
     (replica,) = (one for one in result.body.partitions if str(one.topic_partition) == "on-1-0")
     assert replica.replica.lone_count == 1
@@ -253,7 +254,7 @@ def test_what_is_asked_of_the_past_leaves_out_what_came_later(coordinators):
     root = coordinators("transactions-3.9")
     truth = json.loads((root / "oracle" / "transactions-hanging.json").read_text())
 
-    result = transactions(root / "snapshots" / "99-final", at_ms=truth["t_ms"], shows="all")
+    result = transactions(root / "snapshots" / "99-final", at_ms=truth["t_ms"], all=True)
 
     found = by_partition(result)
     for partition, end in re.findall(r"(\S+)=(\d+)", truth["read_committed ends"]):
@@ -359,7 +360,7 @@ def test_wrong_names_are_refused(coordinators):
         transactions(snapshot, topics=frozenset({"orders"}), partitions=frozenset({77}))
     with pytest.raises(UsageError, match=r"no transaction of producer 77 .*there is .*1000"):
         transactions(snapshot, producer_ids=frozenset({77}))
-    assert transactions(snapshot, producer_ids=frozenset({1000}), shows="all").body.partitions
+    assert transactions(snapshot, producer_ids=frozenset({1000}), all=True).body.partitions
 
 
 def test_several_clusters_are_refused(coordinators):

@@ -8,10 +8,11 @@ import pytest
 from typer.main import get_command
 
 import kforensics
+from kforensics.ask.model import Ask
+from kforensics.ask.simulate import SimulateAsk
 from kforensics.cli.app import COMMANDS, application
 from kforensics.cli.fleet import fleet
 from kforensics.commands import capture, groups, predict, salvage, simulate, trace, transactions
-from kforensics.commands.tracing.request import TraceRequest
 from kforensics.errors import UsageError
 from kforensics.findings.answers.model import STATES
 from kforensics.render.emit import (
@@ -38,7 +39,7 @@ def results(fixtures: Path, tmp_path: Path) -> dict[str, Callable[[], Any]]:
     node = fixtures / "unclean-election" / "broker-2"
     manifest = tmp_path / "manifest"
     manifest.write_text("".join(kforensics.seal(node, jobs=1).body.pieces))
-    explored = simulate.ExploreRequest(model="hw")
+    explored = SimulateAsk(model="hw")
     return {
         "ls": lambda: kforensics.ls(node),
         "dump": lambda: kforensics.dump(node / "orders-0"),
@@ -46,20 +47,18 @@ def results(fixtures: Path, tmp_path: Path) -> dict[str, Callable[[], Any]]:
         "explain": lambda: kforensics.explain(node, jobs=1),
         "verify": lambda: kforensics.verify(node, jobs=1),
         "metadata": lambda: kforensics.metadata(node),
-        "capture": lambda: capture.run(capture.CaptureRequest(paths=(node,), out=None)),
-        "predict": lambda: predict.run(predict.PredictRequest(paths=(node,))),
-        "groups": lambda: groups.run(groups.GroupsRequest(paths=(node,), jobs=1)),
-        "transactions": lambda: transactions.run(transactions.TransactionsRequest(paths=(node,), jobs=1)),
-        "salvage": lambda: salvage.run(salvage.SalvageRequest(paths=(node,), out=tmp_path / "salvaged", jobs=1)),
-        "trace": lambda: trace.run(TraceRequest(paths=(node,), topic="orders", offset=0, jobs=1)),
+        "capture": lambda: capture.run(Ask(paths=(node,), out=None)),
+        "predict": lambda: predict.run(Ask(paths=(node,))),
+        "groups": lambda: groups.run(Ask(paths=(node,), jobs=1)),
+        "transactions": lambda: transactions.run(Ask(paths=(node,), jobs=1)),
+        "salvage": lambda: salvage.run(Ask(paths=(node,), out=tmp_path / "salvaged", jobs=1)),
+        "trace": lambda: trace.run(Ask(paths=(node,), topics=frozenset({"orders"}), offset=0, jobs=1)),
         "seal manifest": lambda: kforensics.seal(node, jobs=1),
-        "seal check": lambda: kforensics.check_seal(manifest, node, jobs=1),
-        "simulate list": lambda: simulate.run(simulate.ListRequest()),
-        "simulate replay": lambda: simulate.run(simulate.ReplayRequest(scenario="hw-loss")),
+        "seal check": lambda: kforensics.seal(node, check=manifest, jobs=1),
+        "simulate list": lambda: simulate.run(SimulateAsk()),
+        "simulate replay": lambda: simulate.run(SimulateAsk(scenario="hw-loss")),
         "simulate explore": lambda: simulate.run(explored),
-        "simulate write": lambda: simulate.run(
-            simulate.WriteRequest(directory=tmp_path / "written", scenario="hw-loss", to_json=repr)
-        ),
+        "simulate write": lambda: simulate.run(SimulateAsk(write=tmp_path / "written", scenario="hw-loss"), repr),
     }
 
 

@@ -2,8 +2,10 @@
 
 import pytest
 
+from kforensics.ask.model import Ask
+from kforensics.ask.values import parse_rate
 from kforensics.cli.app import run
-from kforensics.cli.options import apply_read_rate
+from kforensics.commands.processes import paced
 from kforensics.errors import UsageError
 from kforensics.source import mapped
 from kforensics.source.mapped import open_evidence
@@ -50,17 +52,17 @@ def test_files_are_read_in_pieces_at_the_rate(tmp_path, monkeypatch):
 @pytest.mark.parametrize("rate", ["", "x", "50MB/h", "-1MB/s", "0", "0.1", "1.5.5MB/s"])
 def test_what_is_no_rate_is_refused(rate):
     with pytest.raises(UsageError):
-        apply_read_rate(rate, None)
+        parse_rate(rate, "--read-rate")
 
 
 def test_a_rate_is_for_one_process(tmp_path):
     (tmp_path / "file").write_bytes(b"x")
     try:
-        assert apply_read_rate("50MB/s", None) == 1
+        assert paced(Ask(read_rate=50_000_000)).jobs == 1
         with pytest.raises(UsageError):
-            apply_read_rate("50MB/s", 2)
+            paced(Ask(read_rate=50_000_000, jobs=2))
     finally:
-        assert apply_read_rate(None, 7) == 7
+        assert paced(Ask(jobs=7)).jobs == 7
 
     assert run(["seal", str(tmp_path), "--read-rate", "50MB/s"]) == 0
     assert run(["seal", str(tmp_path)]) == 0

@@ -16,7 +16,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from kforensics.commands.explain import ExplainRequest, run
+from kforensics.ask.model import Ask
+from kforensics.commands.explain import run
 from kforensics.commands.explanation import Explanation
 from tests.conftest import ROOT
 
@@ -45,7 +46,7 @@ def explained(root: Path, since_ms: int | None) -> Explanation:
     checks = json.loads((root / "checks.json").read_text())["explain"]
     before = tuple(root / "snapshots" / name for name in checks.get("before", []))
     paths = (root / "snapshots" / checks["snapshot"], root / "logs")
-    return run(ExplainRequest(paths=paths, before=before, since_ms=since_ms)).body
+    return run(Ask(paths=paths, before=before, since_ms=since_ms)).body
 
 
 def main(arguments: Sequence[str]) -> int:

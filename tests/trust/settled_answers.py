@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from kforensics.ask.model import Ask
 from kforensics.commands import diff, explain
 from kforensics.findings.answers.model import State
 from tests.builders.directories import copied
@@ -73,8 +74,8 @@ def _nodes(folder: Path) -> list[Path]:
 def state_of(command: str, run: Run) -> State:
     """The state of the answer; a refusal is none."""
     if command == "diff":
-        return diff.run(diff.DiffRequest(paths=run.paths, jobs=1)).body.answer.state
-    answer = explain.run(explain.ExplainRequest(paths=run.paths, before=run.before, jobs=1)).answer
+        return diff.run(Ask(paths=run.paths, jobs=1)).body.answer.state
+    answer = explain.run(Ask(paths=run.paths, before=run.before, jobs=1)).answer
     assert answer is not None
     return answer.state
 

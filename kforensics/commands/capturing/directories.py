@@ -1,16 +1,17 @@
 """What a capture takes of a directory: the rows of its segments, and its other files byte for byte or by their names."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kforensics.ask.model import Ask
 from kforensics.commands.capturing.blocks import SMALL_LENGTH, Gatherer
 from kforensics.commands.capturing.container import CaptureWriter
 from kforensics.commands.capturing.earlier_captures import EarlierCaptures
 from kforensics.commands.capturing.folders import FolderPlan, RootPlan
-from kforensics.commands.capturing.model import CannotRedact, CaptureRequest
+from kforensics.commands.capturing.model import CannotRedact
 from kforensics.commands.capturing.pieces import TASK_SEGMENTS, Piece, groups_of
 from kforensics.commands.capturing.plan import CapturePlan
 from kforensics.commands.capturing.secrets import without_secrets
@@ -67,10 +68,12 @@ class Directories:
     plan: CapturePlan
     writer: Gatherer
     """Where they are written; large files and bytes of segments need a `CaptureWriter`."""
-    request: CaptureRequest
+    request: Ask
     progress: Progress | None
     base: EarlierCaptures
     redaction: "CaptureRedaction | None"
+    is_asked_to_stop: Callable[[], bool]
+    """Asked between segments."""
     taken: Taken = field(default_factory=Taken)
     held: dict[Path, EvidenceFile] = field(default_factory=dict)
     """Segments that may be removed at any moment, kept open until their bytes were taken along."""
@@ -137,7 +140,7 @@ class Directories:
         is_new = [not self.base or self.base.scan(piece.task(), with_bytes=piece.has_bytes) is None for piece in pieces]
         read = self._read(list(compress(pieces, is_new)))
         for piece, is_read in zip(pieces, is_new, strict=True):
-            if self.request.is_stopped():
+            if self.is_asked_to_stop():
                 raise Stopped("stopped")
             if is_read:
                 yield piece, next(read)
@@ -272,7 +275,7 @@ class Directories:
 
     def _ends(self, folder: FolderPlan) -> dict[str, CapturedScan]:
         """Return what depth tails reads of the segments of a directory; all of each that is not in use, or where the ends do not decide."""
-        if self.request.is_stopped():
+        if self.is_asked_to_stop():
             raise Stopped("stopped")
         assert folder.place is not None
         pieces = {entry.name: self.piece(folder, entry, base) for entry, _, base in folder.segments()}

@@ -3,7 +3,7 @@
 import datetime as dt
 import json
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -11,16 +11,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kforensics import __version__
+from kforensics.ask.model import Ask
 from kforensics.commands.capturing.blocks import SMALL_LENGTH, Block, Gatherer
 from kforensics.commands.capturing.container import CaptureWriter
 from kforensics.commands.capturing.directories import Directories, Taken
 from kforensics.commands.capturing.earlier_captures import EarlierCaptures
 from kforensics.commands.capturing.folders import FolderPlan
 from kforensics.commands.capturing.killed import BEGUN, segments_of
-from kforensics.commands.capturing.model import CaptureRequest, WrittenCapture
+from kforensics.commands.capturing.model import WrittenCapture
 from kforensics.commands.capturing.pieces import Piece, about_to_be_removed
 from kforensics.commands.capturing.plan import CapturePlan, Task, node_of
 from kforensics.commands.capturing.segments import CapturedScan
+from kforensics.commands.capturing.stakes import MARGIN_OFFSETS
 from kforensics.commands.processes import default_jobs
 from kforensics.commands.result import Progress
 from kforensics.damage import Absent
@@ -31,6 +33,7 @@ from kforensics.evidence.parallel import stream
 from kforensics.source.foreign import Entry
 from kforensics.source.mapped import open_evidence
 from kforensics.source.naming import FileKind, FileSuffix, parse_file_name
+from kforensics.units import Depth
 from kforensics.words import byte_count
 
 if TYPE_CHECKING:
@@ -72,23 +75,25 @@ class Taking:
         progress: called with bytes read and problems so far.
         base: earlier captures, whose segments are not read again.
         redaction: none where names are taken along as they are.
+        is_asked_to_stop: asked between segments.
     """
 
     def __init__(
         self,
         plan: CapturePlan,
         writer: CaptureWriter,
-        request: CaptureRequest,
+        request: Ask,
         progress: Progress | None,
         base: EarlierCaptures,
         redaction: "CaptureRedaction | None",
+        is_asked_to_stop: Callable[[], bool],
     ) -> None:
         self.plan = plan
         self.writer = writer
         self.request = request
         self.redaction = redaction
         self.base = base
-        self._directories = Directories(plan, writer, request, progress, base, redaction)
+        self._directories = Directories(plan, writer, request, progress, base, redaction, is_asked_to_stop)
         self._taken = self._directories.taken
         self._taken.problems = list(plan.problems)
         self._named = self._directories.named
@@ -174,7 +179,16 @@ class Taking:
         task, first_group = numbered
         gatherer = Gatherer(first_group)
         request = replace(self.request, jobs=1)
-        directories = Directories(self.plan, gatherer, request, None, self.base, None, early=self._directories.early)
+        directories = Directories(
+            self.plan,
+            gatherer,
+            request,
+            None,
+            self.base,
+            None,
+            self._directories.is_asked_to_stop,
+            early=self._directories.early,
+        )
         left: list[str] = []
         light: list[FolderPlan] = []
         is_stopped = False
@@ -317,8 +331,8 @@ class Taking:
             ],
             "options": {
                 "all_batches": self.request.all_batches,
-                "depth": self.request.depth.value,
-                "margin_offsets": self.request.margin,
+                "depth": (self.request.depth or Depth.CONTENT).value,
+                "margin_offsets": MARGIN_OFFSETS,
                 "with_tail": self.request.with_tail,
             },
             "counts": {

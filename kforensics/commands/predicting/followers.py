@@ -3,6 +3,7 @@
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
+from kforensics.ask.model import Ask
 from kforensics.commands.predicting.nodes import Node
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, UsageError
@@ -34,19 +35,18 @@ def compare_followers(
     ids = [node.node_id for node in nodes]
     if without or len(ids) < 2 or len(set(ids)) < len(ids) or any(isinstance(one, Absent) for one in ids):
         return None
-    from kforensics.commands.diff import DiffRequest, run  # noqa: PLC0415 - for several nodes alone
+    from kforensics.commands.diff import run  # noqa: PLC0415 - for several nodes alone
 
-    request = DiffRequest(
+    request = Ask(
         paths=tuple(paths),
         topics=topics,
         partitions=partitions,
         keep_going=keep_going,
         jobs=jobs,
         depth=Depth.TAILS,
-        keep_quiet=False,
     )
     try:
-        compared = run(request).body
+        compared = run(request, keep_quiet=False).body
     except (EvidenceError, UsageError):
         return None
     return ComparedReplicas(

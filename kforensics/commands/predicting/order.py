@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from kforensics.commands.diff import DiffRequest
+from kforensics.ask.model import Ask
 from kforensics.commands.diff import run as compare
 from kforensics.damage import Absent
 from kforensics.reconcile.logs.predicted_load import Election, FirstStart, StartOrder
@@ -21,7 +21,7 @@ def find_order(paths: Sequence[Path], *, keep_going: bool = False, depth: Depth 
         keep_going: a path that can't be used is left out.
         depth: how much of the logs is compared.
     """
-    compared = compare(DiffRequest(paths=tuple(paths), is_stopped=True, keep_going=keep_going, depth=depth))
+    compared = compare(Ask(paths=tuple(paths), is_stopped=True, keep_going=keep_going, depth=depth))
     reports = [one for one in compared.body.reports if one.what_if and not one.is_quorum and not one.is_deleted]
     brokers = sorted({broker for report in reports for broker in map(_broker, report.what_if) if broker is not None})
     certain: Counter[int] = Counter()

@@ -52,7 +52,7 @@ class PartitionSearch:
             shared.places,
             shared.gathered,
             ExplainOptions(
-                topics=frozenset({request.topic}),
+                topics=request.topics,
                 partitions=request.partitions,
                 is_stopped=request.is_stopped,
                 leader=request.leader,

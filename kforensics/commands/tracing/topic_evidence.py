@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from kforensics.ask.model import Ask
 from kforensics.commands.cluster_evidence import ClusterEvidence, gather_cluster_evidence
 from kforensics.commands.partition_comparison import Comparison, DiffOptions, comparison_of
 from kforensics.commands.snapshots import Evidence
 from kforensics.commands.tracing.account import TruncationAccount
 from kforensics.commands.tracing.records import Place
 from kforensics.commands.tracing.removal import removal_settings
-from kforensics.commands.tracing.request import TraceRequest
 from kforensics.commands.tracing.scan import ScannedReplica
 from kforensics.damage import Absent
 from kforensics.evidence.content.search import RecordSearch
@@ -51,7 +51,7 @@ class TopicEvidence:
 
     def __init__(
         self,
-        request: TraceRequest,
+        request: Ask,
         search: RecordSearch,
         evidence: Evidence,
         places: Places,
@@ -59,6 +59,7 @@ class TopicEvidence:
         problems: list[Problem],
     ) -> None:
         self.request = request
+        self.topic = request.topic or ""
         self.search = search
         self.evidence = evidence
         self.places = places
@@ -66,7 +67,7 @@ class TopicEvidence:
         self.problems = problems
         self.comparison = _comparison(request, evidence, places, gathered, problems)
         self.truncations = TruncationAccount(gathered)
-        self.settings = removal_settings(request.topic, evidence, gathered.histories, problems)
+        self.settings = removal_settings(self.topic, evidence, gathered.histories, problems)
 
     def judge(
         self,
@@ -106,7 +107,7 @@ class TopicEvidence:
 
 
 def _comparison(
-    request: TraceRequest,
+    request: Ask,
     evidence: Evidence,
     places: Places,
     gathered: ClusterEvidence,
@@ -114,7 +115,7 @@ def _comparison(
 ) -> Comparison:
     options = DiffOptions(
         leader=request.leader,
-        topics=frozenset({request.topic}),
+        topics=request.topics,
         partitions=request.partitions,
         is_stopped=request.is_stopped,
     )

@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from kforensics.commands.metadata import MetadataRequest, MetadataView
+from kforensics.ask.model import Ask
+from kforensics.commands.metadata import MetadataView
 from kforensics.commands.result import Result
 from kforensics.damage import Absent
 from kforensics.evidence.metadata.compare import LogComparison
@@ -34,7 +35,7 @@ def write_lines(result: Result[MetadataView], _view: View) -> Iterator[str]:
     return (json_line(_plain_event(event)) for event in result.body.events)
 
 
-def _selected(plain: dict[str, Any], asked: MetadataRequest) -> dict[str, Any]:
+def _selected(plain: dict[str, Any], asked: Ask) -> dict[str, Any]:
     """Return the state, down to the topic and partition that were asked for."""
     if asked.topic is None:
         return plain

@@ -52,7 +52,7 @@ def write(result: Result[DumpContent], view: View) -> Iterator[str]:
             for line in text_lines(item, show_payload=view.show_payload, as_text=view.as_text):
                 yield line + "\n"
         if item is None and len(content.problems) == unread:
-            yield "no entries\n" if content.request.selection.is_everything else "nothing that was asked for\n"
+            yield "no entries\n" if content.selection.is_everything else "nothing that was asked for\n"
 
 
 def text_lines(item: DumpItem, *, show_payload: bool, as_text: bool) -> Iterator[str]:

@@ -28,9 +28,9 @@ def write(result: Result[MetadataView], view: View) -> Iterator[Line]:
     asked = body.request
     yield from _comparison_lines(body.comparison)
     yield ""
-    if asked.broker is None or asked.at is not None:
+    if asked.broker is None or asked.at_offset is not None:
         yield from _state_lines(body.state, topic=asked.topic, partition=asked.partition)
-    if asked.at is not None and asked.topic is None and asked.broker is None:
+    if asked.at_offset is not None and asked.topic is None and asked.broker is None:
         return
     pieces = history_pieces(body.events, verbose=view.verbose, jobs=default_jobs())
     separator = "\n"

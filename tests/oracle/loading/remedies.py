@@ -18,7 +18,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kforensics.commands.predict import Prediction, PredictRequest, run
+from kforensics.ask.model import Ask
+from kforensics.commands.predict import Prediction, run
 from kforensics.damage import Absent
 from kforensics.protocol.loading.node import Fate
 from kforensics.reconcile.logs.predicted_load import ChangeKind, PredictedLog, VirtualChange, WayOut
@@ -399,9 +400,7 @@ def carry_out(node: Node, change: VirtualChange, inputs: Sequence[Path]) -> Node
 
 def predict(node: Node, *, ways_out: bool = False) -> Prediction:
     """What `predict` says of a node."""
-    request = PredictRequest(
-        paths=tuple(_inputs(node)), kafka=node.kafka, now_ms=time.time_ns() // 1_000_000, ways_out=ways_out
-    )
+    request = Ask(paths=tuple(_inputs(node)), kafka=node.kafka, now_ms=time.time_ns() // 1_000_000, ways_out=ways_out)
     return run(request).body
 
 

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 import kforensics.render.html
+from kforensics.ask.simulate import SimulateAsk
 from kforensics.commands.cited import CitedFile
-from kforensics.commands.simulate import ReplayRequest, run
+from kforensics.commands.simulate import run
 from kforensics.damage import Absent
 from kforensics.findings.answers.model import CALM, STATES, Answer, State
 from kforensics.render.emit import OutputFormat, emit
@@ -53,7 +54,7 @@ def audit_page():
 
 
 def scenario_page():
-    return "".join(emit(run(ReplayRequest(scenario="fast-failover")), OutputFormat.HTML, View()))
+    return "".join(emit(run(SimulateAsk(scenario="fast-failover")), OutputFormat.HTML, View()))
 
 
 PAGES = {"incident": incident_page, "calm": calm_page, "audit": audit_page, "scenario": scenario_page}

@@ -1,56 +1,35 @@
-"""The options of redaction, the same in every command, and the key they need."""
+"""The key of a redaction, as it is asked for."""
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
+from kforensics.ask.model import KEY_VARIABLE, Ask
 from kforensics.errors import UsageError
 
 if TYPE_CHECKING:
     from kforensics.commands.redaction.pseudonyms import Pseudonyms
 
-KEY_VARIABLE = "KFORENSICS_REDACT_KEY"
 MOST_KEY_LENGTH = 1 << 16
 """Bytes: whoever names a larger file has named the wrong one."""
 
 HOW_TO_MAKE_ONE = "openssl rand -hex 32 > redact.key makes one"
 
-RedactOption = Annotated[
-    bool,
-    typer.Option(
-        "--redact",
-        help="Replace keys, values, groups, hosts and principals by pseudonyms under a key of yours; topics, offsets and times stay.",
-    ),
-]
 
-RedactKeyOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--redact-key",
-        metavar="FILE",
-        help=f"The key for --redact, at least 16 bytes; else the environment variable {KEY_VARIABLE}. The same key gives the same pseudonyms.",
-        show_default=False,
-    ),
-]
-
-
-def pseudonyms_of(redact: bool, key_file: Path | None) -> "Pseudonyms | None":
-    """Return the pseudonyms that the options ask for; None where nothing is to be redacted.
+def pseudonyms_of(ask: Ask) -> "Pseudonyms | None":
+    """Return the pseudonyms that are asked for; None where nothing is to be redacted.
 
     Args:
-        redact: whether `--redact` was given.
-        key_file: that holds the key; None to take it from the environment.
+        ask: with the key, the file that holds it, or none to take it from the environment.
 
     Raises:
         UsageError: there is no key, or it is too short.
     """
-    if not redact and key_file is None:
+    if not ask.redact and not ask.redact_topics and ask.redact_key is None:
         return None
-    from kforensics.commands.redaction.pseudonyms import LEAST_KEY_LENGTH, Pseudonyms
+    from kforensics.commands.redaction.pseudonyms import LEAST_KEY_LENGTH, Pseudonyms  # noqa: PLC0415 - few runs redact
 
-    key = _key(key_file)
+    key = ask.redact_key if isinstance(ask.redact_key, bytes) else _key(ask.redact_key)
     if len(key) < LEAST_KEY_LENGTH:
         raise UsageError(
             f"the key for --redact has {len(key)} bytes; below {LEAST_KEY_LENGTH} it could be guessed: {HOW_TO_MAKE_ONE}"

@@ -1,0 +1,1 @@
+"""What a command is asked: every option once, for the command line, the library and the manual pages."""

@@ -1,0 +1,217 @@
+"""The commands that are asked: their words, what contradicts itself, and how an `Ask` is made for each."""
+
+from collections.abc import Iterable, Mapping
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from kforensics.ask.fleet import FleetAsk
+from kforensics.ask.model import Ask, What
+from kforensics.ask.option import Spelled, as_path, spelled_options
+from kforensics.ask.simulate import SimulateAsk
+from kforensics.errors import UsageError, did_you_mean, nearest_names
+
+WORDS = {
+    "ls": (
+        "List what is here: nodes, log directories, partitions with their offsets, every file by its kind.\n\n"
+        "Of each log only the end is read, but with --depth content. In the table, epoch is the leader epoch of the last batch, start and end are the log start and log end offset, HW is the high watermark and recovery the recovery point; a dash means a value that nothing here holds."
+    ),
+    "dump": (
+        "Decode any file of a data directory: batches or records, indexes, snapshots, checkpoints.\n\n"
+        "Damage is shown in its place. Records of the metadata log and of Kafka's own topics are decoded to named fields."
+    ),
+    "verify": (
+        "Check every file against its format and against its neighbours.\n\n"
+        "Checksums, batch order, leader epochs, lengths and counts; indexes, transactions, producer snapshots and checkpoints against the log; names against content. Behind a damaged batch it continues with the next good one. Where another replica among the inputs holds a damaged range intact, it is named. Exit code 0 says that nothing is damaged."
+    ),
+    "diff": (
+        "Compare the replicas of every partition: where each will truncate, what differs, and what each possible leader would lose.\n\n"
+        "Give the data directories of the brokers of one cluster, and of its controllers where it has them. The first line says what is at risk. The exit code follows from it: 1 where something is at risk, differs for good or is truncated, 3 where the inputs do not show it."
+    ),
+    "explain": (
+        "Explain what happened in an incident: every truncation with its cause, and every lost record.\n\n"
+        "Works on one broker's directory alone and gets better with every other replica, metadata log, log file and earlier snapshot; it says what is missing. `--format html -o report.html` makes a page for the post-mortem. Exit code 1 means that records that were or may have been committed are lost."
+    ),
+    "predict": (
+        "Say what a broker will do to its logs when it is started: scanned, truncated, deleted, rebuilt, or refused, file by file.\n\n"
+        "Give the log directories of a stopped broker, or a copy of them, and those of the other brokers to learn who else holds what would be discarded. Nothing is written. Starts are computed one after the other until one succeeds or nothing changes. Where it is not given, the version is the one that the server log names, or that the node registered."
+    ),
+    "salvage": (
+        "Get records back: the best copy of what is lost, at risk, or of everything, with a list of gaps.\n\n"
+        "Reads live replicas, .deleted and .swap files, -delete, -stray and -future directories, earlier snapshots, and sound batches behind damage; writes only to OUT, never below an input, and connects to nothing. OUT/manifest.json says of every run of records where it was and what its SHA-256 is, and of every gap why it is there; OUT/README how to put the records back. Exit code 0: all is saved; 1: there are gaps; 3: it is unknown whether that is all, or something could not be read or written."
+    ),
+    "trace": (
+        "Trace a record: every copy of it and what became of it, or what was searched without finding it.\n\n"
+        "Reads live replicas, .deleted and .swap files, -delete, -stray and -future directories, captures and earlier snapshots. Records that match everything given are found. `never-here` is the answer only where every offset of the logs was read, on every replica; otherwise the gaps are named."
+    ),
+    "groups": (
+        "Show the positions of consumer groups, how far behind they are, and who set them back.\n\n"
+        "`__consumer_offsets` is replayed in the order of its log: commits, transactional ones with their marker, resets, expiry, deletion, and what a truncation took."
+    ),
+    "transactions": (
+        "Show open transactions, whether they hang, and what ends them.\n\n"
+        "The logs of the partitions are joined with what the coordinators wrote into `__transaction_state`: a transaction hangs, is torn by a truncation, waits for its coordinator, or is in time. Nothing is sent to a cluster."
+    ),
+    "metadata": (
+        "Show the history of partitions, topics and brokers from the KRaft metadata log and its snapshots.\n\n"
+        "The metadata logs of several nodes are compared with each other, and the newest one is shown."
+    ),
+    "capture": (
+        "Take the evidence of a node along in one file, which every command takes where it takes directories.\n\n"
+        "On each broker `kforensics capture`, and where the files are brought together `kforensics diff *.kfc`. Every small file, the metadata log and the log files are in it byte for byte; of segments offsets, leader epochs, damage and digests, and a row a batch where a truncation can still happen. No key, value or header of a user's record is in it, unless --with-tail is given. It reads at the lowest priority for disk and processor, and writes only FILE."
+    ),
+    "seal": (
+        "Seal evidence: a manifest with size, times and sha256 of everything below the paths, to show later that nothing changed.\n\n"
+        "Without --check the manifest is written to standard output or to --out, and its own sha256 to standard error: write that down, or sign the manifest. With --check the exit code is 0 where everything is as it was sealed, 1 where something differs, is missing or was added, or the signature does not hold, and 3 where something can't be read."
+    ),
+    "fleet-audit": (
+        "Judge every partition of a fleet as diff does, on Spark, and write Parquet tables and a summary.\n\n"
+        "Every source must be readable from every worker by its path; what a broker extracted with `fleet scan` only has to be readable itself. Needs Java 17 or later, and kforensics installed with its extra named spark."
+    ),
+    "fleet-report": (
+        "Show an audit again, a part of it, or what changed since an earlier one. Needs neither Spark nor Java."
+    ),
+    "fleet-trend": (
+        "Show audit by audit how many findings there were, and how many were new, gone, worse, better or unchanged. Needs neither Spark nor Java."
+    ),
+    "fleet-scan": (
+        "Extract on a broker what an audit needs of its disks: the old name of `kforensics capture`, which it is with --out NAME.kfc. Needs no Spark.\n\n"
+        "A capture is one file, needs no pyarrow, and is taken by `fleet audit` and by all other commands. With another --out this writes tables, as Parquet, that only `fleet audit` takes: no keys, no values.\n\n"
+        "Reads at the lowest priority for disk and processor, and continues where it was interrupted. The evidence can be brought together from all brokers and given to `fleet audit`."
+    ),
+    "simulate": (
+        "Replay how replicas lose and diverge, explore every interleaving, or write a history as data directories.\n\n"
+        "A scenario is shown step by step under each truncation protocol. Exploring visits all states of a small configuration and shows the shortest way to a broken invariant: exit code 1 where one breaks, 3 where --max-states ended the search first."
+    ),
+}
+"""What each command does, in paragraphs: its help, its manual page, and the documentation of its function."""
+
+
+def options_of(command: str) -> tuple[Spelled, ...]:
+    """Return the options that a command takes, in the order of its help.
+
+    Args:
+        command: its name.
+    """
+    return tuple(one for one in spelled_options(asked_by(command)) if command in one.option.takes)
+
+
+def asked_by(command: str) -> Any:
+    """Return the class of what a command is asked.
+
+    Args:
+        command: its name.
+    """
+    return SimulateAsk if command == "simulate" else FleetAsk if command.startswith("fleet-") else Ask
+
+
+def ask_of(command: str, given: Mapping[str, Any]) -> Any:
+    """Return what a command is asked, in the class for it.
+
+    Args:
+        command: its name.
+        given: words or values by field; what is None or left out has its default.
+
+    Raises:
+        UsageError: a value is none, or options contradict each other.
+        TypeError: a value of another type.
+    """
+    ask = asked_by(command)(**{one.field: one.value(given.get(one.field)) for one in options_of(command)})
+    for words in _contradictions(command, ask):
+        raise UsageError(words)
+    return ask
+
+
+def called(command: str, paths: Iterable[Any], options: Mapping[str, Any]) -> Ask:
+    """Return what a function of the library is asked.
+
+    Args:
+        command: its name.
+        paths: each a path or several of them.
+        options: by their names.
+
+    Raises:
+        UsageError: as `ask_of`.
+        TypeError: a value of another type, or an option that the command does not take.
+        ValueError: no path.
+    """
+    known = {one.name: one.field for one in options_of(command) if one.field != "paths"}
+    for name in options:
+        if name not in known:
+            raise TypeError(f"{command} takes no {name}; {did_you_mean(nearest_names(name, known))}".rstrip("; "))
+    named = {known[name]: value for name, value in options.items()}
+    for field in ("before", "images", "earlier_captures", "without"):
+        if field in named:
+            named[field] = each_path((named[field],))
+    ask: Ask = ask_of(command, {"paths": each_path(paths), **named})
+    if not (ask.paths or ask.images or ask.check):
+        raise ValueError("no path is given")
+    return ask
+
+
+def each_path(given: Iterable[Any]) -> list[Path]:
+    """Return paths one by one, whether each was given by itself or in a list.
+
+    Args:
+        given: each a path, or several.
+
+    Raises:
+        TypeError: one is no path.
+    """
+    found: list[Path] = []
+    for one in given:
+        several = (one,) if isinstance(one, (str, PathLike)) or not isinstance(one, Iterable) else one
+        found += map(as_path, several)
+    return found
+
+
+def _contradictions(command: str, ask: Any) -> Iterable[str]:
+    """Yield why what is asked can't be answered."""
+    match command:
+        case "fleet-audit":
+            if ask.table_format is not None and ask.history_tables is None:
+                yield "--table-format needs --history"
+            if (ask.new_tables is None) == (ask.history_tables is None):
+                yield "give either --out, a directory for this audit alone, or --history, tables to which it is appended"
+        case "fleet-report" if ask.since is not None and (ask.metrics or ask.fail_on or ask.accept):
+            yield "--since shows what changed; --fail-on, --accept and --metrics are for a report of one audit"
+        case "diff" if ask.show_payload and not ask.show_records:
+            yield "--show-payload needs --show-records"
+        case "transactions" if ask.open and ask.all:
+            yield "--open and --all exclude each other"
+        case "metadata":
+            if ask.partitions and not ask.topics:
+                yield "--partition needs --topic"
+            if len(ask.topics) > 1 or len(ask.partitions) > 1:
+                yield "the history of one topic or partition is shown: give --topic and --partition once"
+        case "dump" if len(ask.producer_ids) > 1:
+            yield "the batches of one producer are shown: give --producer-id once"
+        case "trace":
+            if len(ask.topics) != 1:
+                yield "--topic NAME is needed" if not ask.topics else "one topic is searched: give --topic once"
+            if ask.all_partitions and ask.partitions:
+                yield "--all-partitions and --partition contradict each other"
+            if ask.key is not None and ask.key_base64 is not None:
+                yield "--key and --key-base64 name the same thing: give one of them"
+        case "salvage":
+            yield from _of_salvage(ask)
+        case "capture" if (ask.out is None) != ask.plan:
+            yield "--out FILE is needed" if ask.out is None else "--plan writes no file: leave --out out"
+        case "seal":
+            if ask.check is None and (ask.public_key or ask.signature):
+                yield "--public-key and --signature go with --check"
+            if ask.check is not None and (ask.case_id or ask.operator or ask.sign_with):
+                yield "--case-id, --operator and --sign-with go with a new seal, not with --check"
+
+
+def _of_salvage(ask: Ask) -> Iterable[str]:
+    if ask.out is None:
+        yield "-o OUT is needed: the directory for the records"
+    if not ask.paths and not ask.images:
+        yield "a PATH or --carve IMAGE is needed"
+    if ask.images and ask.what is None and (ask.before or ask.leader is not None):
+        yield "--carve goes with --before or --leader only where --what lost or --what all is asked for"
+    if ask.images and ask.what is What.AT_RISK:
+        yield "--carve does not go with --what at-risk: what is at risk is in the PATHs"
+    if ask.images and ask.what is not None and not ask.paths:
+        yield f"--what {ask.what} needs a PATH: the replicas that say what is missing"

@@ -1,0 +1,159 @@
+"""The commands as functions: what `kforensics.diff(...)` and the others do."""
+
+import html
+import inspect
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import fields
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from kforensics.ask.questions import WORDS, ask_of, called, options_of
+from kforensics.commands.processes import paced
+from kforensics.commands.result import Body, Result
+from kforensics.errors import MissingExtra
+from kforensics.render.emit import OutputFormat, emit, formats_of
+from kforensics.render.escape import shorten
+from kforensics.render.view import View
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+COMMANDS = tuple(name for name in WORDS if not name.startswith("fleet-"))
+"""The commands that are functions of the package."""
+
+
+class Answered(Result[Body]):
+    """The result of a function: that of the command, with its document, its rows, and how a notebook shows it."""
+
+    view: View = View()
+    """What of it the document shows."""
+
+    def __repr__(self) -> str:
+        """Return the answer in a line."""
+        return f"<kforensics {self.command}: {self.answer.state}, exit code {int(self.exit_code)}: {shorten(self.answer.headline, 200)}>"
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: the answer, what to do now, and the findings."""
+        listed = "".join(f"<li>{html.escape(words)}</li>" for words in self.answer.now)
+        rows = "".join(
+            f"<tr><td>{html.escape(one.code)}</td><td>{html.escape(one.severity)}</td><td>{html.escape(one.statement)}</td></tr>"
+            for one in self.findings[:MOST_SHOWN]
+        )
+        more = len(self.findings) - MOST_SHOWN
+        rest = f"<p>and {more:,} more findings</p>" if more > 0 else ""
+        return (
+            f"<p><b>{html.escape(self.answer.headline)}</b> ({html.escape(self.answer.state)}, exit code {int(self.exit_code)})</p>"
+            f"<ul>{listed}</ul><table>{rows}</table>{rest}"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the document that `--format json` writes."""
+        found: dict[str, Any] = json.loads("".join(self._pieces(OutputFormat.JSON)))
+        return found
+
+    def to_arrow(self, kind: str) -> "pa.Table":
+        """Return rows as a table of Arrow, which pandas, DuckDB and Polars read; a value that is not there is null.
+
+        Args:
+            kind: `findings`, or another list of the document by its name, such as `partitions`, `losses`, `events`; of `dump` the type of a line, as `batch` or `record`.
+
+        Raises:
+            MissingExtra: pyarrow is not installed.
+            ValueError: the result has no such rows.
+        """
+        try:
+            import pyarrow as pa  # noqa: PLC0415 - an extra
+        except ImportError as error:
+            raise MissingExtra("spark", "rows as Arrow") from error
+        rows = [_without_absence(row) for row in self._rows(kind)]
+        names = dict.fromkeys(name for row in rows for name in row)
+        return pa.table({name: _column([row.get(name) for row in rows]) for name in names})
+
+    def _rows(self, kind: str) -> list[dict[str, Any]]:
+        if self.command == "dump":
+            lines = (json.loads(line) for piece in self._pieces(OutputFormat.JSONL) for line in piece.splitlines())
+            return [line for line in lines if line.get("type") == kind]
+        document = self.to_dict()
+        if not isinstance(document.get(kind), list):
+            names = ", ".join(name for name, value in document.items() if isinstance(value, list))
+            raise ValueError(f"{self.command} has no rows {kind!r}; there are {names}")  # noqa: TRY004 - it is the name that is wrong
+        return [row if isinstance(row, dict) else {"value": row} for row in document[kind]]
+
+    def _pieces(self, chosen: OutputFormat) -> Iterator[str]:
+        if chosen not in formats_of(self.shape):
+            raise ValueError(f"{self.shape} has no {chosen}")
+        yield from emit(self, chosen, self.view)
+
+
+def _without_absence(value: Any) -> Any:
+    """Return a value in which what is absent is null."""
+    if isinstance(value, dict):
+        if value.keys() == {"absent"}:
+            return None
+        return {name: _without_absence(one) for name, one in value.items()}
+    return [_without_absence(one) for one in value] if isinstance(value, list) else value
+
+
+def _column(values: list[Any]) -> "pa.Array":
+    """Return a column; of values of several types as JSON."""
+    import pyarrow as pa  # noqa: PLC0415 - an extra
+
+    try:
+        return pa.array(values)
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        return pa.array([None if one is None else json.dumps(one) for one in values])
+
+
+MOST_SHOWN = 50
+"""Findings in a notebook."""
+
+
+def function_of(name: str) -> Callable[..., Answered[Any]]:
+    """Return the function that does what a command does.
+
+    Args:
+        name: of the command.
+    """
+
+    def ask(*paths: Any, **options: Any) -> Answered[Any]:
+        asked: Any = _simulation(paths, options) if name == "simulate" else paced(called(name, paths, options))
+        module = import_module(f"kforensics.commands.{name}")
+        run = module.check if name == "seal" and asked.check is not None else module.run
+        result = run(asked)
+        found = Answered(**{one.name: getattr(result, one.name) for one in fields(result)})
+        shown = {one.option.shown: getattr(asked, one.field) for one in options_of(name) if one.option.shown}
+        found.view = View(**shown)
+        return found
+
+    ask.__name__ = ask.__qualname__ = name
+    ask.__doc__ = WORDS[name]
+    ask.__module__ = "kforensics"
+    ask.__signature__ = signature_of(name)  # type: ignore[attr-defined] # for help() and for editors
+    return ask
+
+
+def _simulation(paths: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    by_name = {one.name: one.field for one in options_of("simulate")}
+    for name in options:
+        if name not in by_name:
+            raise TypeError(f"simulate takes no {name}")
+    if len(paths) > 1:
+        raise TypeError("simulate takes one scenario")
+    return ask_of(
+        "simulate", {**{by_name[name]: value for name, value in options.items()}, "scenario": (*paths, None)[0]}
+    )
+
+
+def signature_of(name: str) -> inspect.Signature:
+    """Return the parameters of a function: paths, and the options of the command by name.
+
+    Args:
+        name: of the command.
+    """
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    given = inspect.Parameter("paths", inspect.Parameter.VAR_POSITIONAL)
+    options = [
+        inspect.Parameter(one.name, keyword, default=one.default) for one in options_of(name) if one.option.flags
+    ]
+    return inspect.Signature([given, *options])
