@@ -431,7 +431,7 @@ def test_nothing_of_damaged_files_is_anywhere_in_it(tmp_path, small_cluster):
         with path.open("ab") as file:
             file.write(SECRET)
 
-    taken = _take([data], tmp_path / "redacted.kfc", with_topics=True)
+    taken = _take([data], tmp_path / "redacted.kfc", redact_topics=True)
 
     words = (b"secret-host", b"customer", b"corp.example")
     assert [] == [(part, word) for part, content in _everything(taken) for word in words if word in content]
