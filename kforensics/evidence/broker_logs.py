@@ -17,6 +17,7 @@ from kforensics.evidence.parallel import Progress, spread
 from kforensics.formats.log_lines.event import DECISIVE, LineCensus, LogEvent, LogEventKind
 from kforensics.source.capture import MissingBytes
 from kforensics.source.mapped import EvidenceFile, open_evidence
+from kforensics.source.naming import FileKind, parse_file_name
 from kforensics.words import counted, form, listed
 
 WINDOW_LENGTH = 1 << 20
@@ -61,6 +62,8 @@ class LogFile:
     """The kinds of events that were left out, since no line says whose they are."""
     utc_ties: tuple[tuple[int, int], ...] = ()
     """The time of a line without a zone, and the UTC time that the line itself names; one for each difference."""
+    is_understood: bool = True
+    """Whether its lines are in a layout that is read; else there are no events, and only its name says that it is a log."""
     location: str = ""
     """The real path of the file, by which files that are given singly are known as rotated out of one another."""
 
@@ -115,12 +118,13 @@ def read_log_files(
     ]
 
 
-def _plan(place: LogPlace) -> "list[_Part] | EvidenceError | None":
-    """Return the ranges that a file is read in; a gzip file has but one."""
+def _plan(place: LogPlace) -> "list[_Part] | LogFile | EvidenceError | None":
+    """Return the ranges that a file is read in; a gzip file has but one. A log by its name alone is returned as it is."""
     try:
         with open_evidence(place.location) as file:
             if not is_log_file(file):
-                return None
+                is_named = file.size > 0 and parse_file_name(str(place.location.name)).kind is FileKind.LOG_FILE
+                return _not_understood(place, file.mtime_ns) if is_named else None
             if file.read(0, len(GZIP_MAGIC)) == GZIP_MAGIC:
                 return [_Part(0, file.size, is_compressed=True)]
             starts = range(0, max(file.size, 1), RANGE_LENGTH)
@@ -129,6 +133,22 @@ def _plan(place: LogPlace) -> "list[_Part] | EvidenceError | None":
         return None  # a capture took all files along that are logs by name or content
     except EvidenceError as error:
         return error
+
+
+def _not_understood(place: LogPlace, mtime_ns: int) -> LogFile:
+    return LogFile(
+        input=place.input,
+        path=place.path,
+        is_compressed=False,
+        node_id=_node_of(set(), place.location),
+        events=(),
+        census=LineCensus(),
+        events_dropped=0,
+        problems=(),
+        mtime_ns=mtime_ns,
+        is_understood=False,
+        location=str(place.location),
+    )
 
 
 def _read_part(place: LogPlace, part: "_Part", keep: Keep) -> "_Reading":

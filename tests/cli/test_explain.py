@@ -307,3 +307,15 @@ def test_of_many_partitions_without_a_directory_only_unclean_elections_are_shown
     assert len(unclean) < len([entry for entry in whole.timeline if entry.kind in kinds])
     assert any("--topic shows all of a topic" in note for note in short.notes)
     assert not any("--topic shows all of a topic" in note for note in whole.notes)
+
+
+@pytest.mark.parametrize(
+    "line", ["%s INFO [main] Log:119 - Created log for partition orders-0\n", "node-1 kafka: %s created log\n"]
+)
+def test_a_log_file_in_an_unknown_layout_is_not_asked_for(line, fixtures, tmp_path, capsys):
+    (tmp_path / "server.log").write_text("".join(line % f"2026-11-21 06:39:{second:02}" for second in range(30)))
+    run(["explain", str(fixtures / "unclean-election" / "broker-1"), str(tmp_path / "server.log")])
+    shown = " ".join(capsys.readouterr().out.split())
+
+    assert "server.log, state-change.log and controller.log would show" not in shown
+    assert "server.log are in a layout that is not understood" in shown

@@ -238,6 +238,11 @@ def missing_evidence(
         missing.append(
             "server.log, state-change.log and controller.log would show when logs were truncated, by which rule and to which offset."
         )
+    if strange := [file for file in log_files if not file.is_understood]:
+        named = listed(
+            [file.path if file.path != "." else inputs[file.input].path for file in strange], most=MOST_NAMED
+        )
+        missing.append(f"Lines of {named} are in a layout that is not understood: nothing of them was read.")
     if not any(one.kind == "snapshot-before" for one in inputs):
         missing.append("A snapshot of the data directories from before (--before) would show what the logs held then.")
     with_logs = {file.node_id for file in log_files}
