@@ -1,6 +1,7 @@
 """Named inputs that can't be used, or do not belong together, stop every command before anything is said."""
 
 import json
+import re
 import shutil
 
 import pytest
@@ -254,6 +255,18 @@ def test_log_directories_of_a_broker_that_are_named_one_by_one_are_of_one_moment
 
     assert run(["groups", *(str(tmp_path / one / "disk") for one in "01")]) == 3
     assert "holds a partition twice" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["explain", "trace", "salvage"])
+def test_a_broker_with_two_metadata_logs_is_there_twice_whatever_its_directory_ids(command, fixtures, tmp_path, capsys):
+    """Of another cluster of the same id, formatted by the command of one tutorial."""
+    other = copied(fixtures / "unclean-election" / "broker-1", tmp_path / "broker-1")
+    meta = other / "meta.properties"
+    meta.write_text(re.sub("directory.id=.*", "directory.id=AAAAAAAAAAAAAAAAAAAAAQ", meta.read_text()))
+    more = {"trace": ["-t", "orders", "--offset", "60"], "salvage": ["-o", str(tmp_path / "out")]}.get(command, [])
+
+    assert run([command, str(fixtures / "unclean-election"), str(other), *more]) == 3
+    assert "one broker holds a partition twice" in capsys.readouterr().err
 
 
 def test_the_rest_is_analysed_where_that_is_asked_for(broker, tmp_path, capsys):
