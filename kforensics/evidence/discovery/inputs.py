@@ -46,7 +46,6 @@ from kforensics.source.walk import (
     walk_log_dir,
     walk_partition,
 )
-from kforensics.units import METADATA_TOPICS
 
 WHOLE_INPUT = "."
 """The path of an input that is itself a file, or of its root, relative to the input."""
@@ -429,8 +428,8 @@ def _refuse_twins(inputs: Inputs, *, is_of_one_moment: bool) -> None:
 def _are_two_disks(one: FoundInput, other: FoundInput) -> bool:
     """Whether two inputs have directory ids, none in common, and one metadata log at most: they are log directories of a broker that holds a partition in both."""
     ids, others = _directory_ids(one), _directory_ids(other)
-    logs = {name for name in _live_partitions(one) & _live_partitions(other) if name[:-2] in METADATA_TOPICS}
-    return bool(ids) and bool(others) and not ids & others and not logs
+    have_logs = [any(each.is_metadata_dir for each in found.log_dirs) for found in (one, other)]
+    return bool(ids) and bool(others) and not ids & others and not all(have_logs)
 
 
 def _directory_ids(found: FoundInput) -> frozenset[object]:
