@@ -285,7 +285,7 @@ class _LogReader:
             return
         known = self.unread.get((path, words))
         self.unread[path, words] = (
-            known._replace(count=known.count + 1)
+            known._replace(records=known.records + 1)
             if known is not None
             else Unread(path, offset, words, is_newer=isinstance(message, Decoded) or message.is_newer)
         )

@@ -154,12 +154,12 @@ class Unread(NamedTuple):
     """What it is, and why it is not understood."""
     is_newer: bool
     """It is of a type, version or field that is newer than known; else it is damaged."""
-    count: int = 1
+    records: int = 1
 
     @property
     def message(self) -> str:
         """What a report says of them."""
-        more = f" (and {self.count - 1:,} more like it)" if self.count > 1 else ""
+        more = f" (and {self.records - 1:,} more like it)" if self.records > 1 else ""
         return f"offset {self.offset}: {self.words}{more}"
 
 

@@ -114,7 +114,7 @@ class MetadataFacts(CommittedFacts):
         ]
         unread = [f"what offset {one.offset} of the metadata log says ({one.words})" for one in self._history.unread]
         if len(unread) > MOST_UNREAD:
-            more = sum(one.count for one in self._history.unread[MOST_UNREAD:])
+            more = sum(one.records for one in self._history.unread[MOST_UNREAD:])
             unread[MOST_UNREAD:] = [
                 f"what {more:,} more {form(more, 'record')} of the metadata log {form(more, 'says', 'say')}"
             ]

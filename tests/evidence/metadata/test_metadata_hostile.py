@@ -124,7 +124,7 @@ def test_what_every_record_has_that_is_not_known_is_said_once(tmp_path: Path) ->
 
     history = history_of(tmp_path, batch(0, TOPIC, *map(newer, range(500))), batch(501, b"\x01\x7f\x00"))
 
-    assert [(one.offset, one.count) for one in history.unread] == [(1, 500), (501, 1)]
+    assert [(one.offset, one.records) for one in history.unread] == [(1, 500), (501, 1)]
     first, last = (one.message for one in history.problems)
     assert (
         first == "offset 1: FeatureLevelRecord has tagged field 9, newer than kforensics knows (and 499 more like it)"
