@@ -211,6 +211,18 @@ def test_options_that_are_not_there_or_of_another_type_are_named(fixtures):
         kforensics.diff(tree, show_payload=True)
     with pytest.raises(UsageError, match="out of range"):
         kforensics.diff(tree, jobs=0)
+    with pytest.raises(UsageError, match="--depth is one of tails, content, not half"):
+        kforensics.diff(tree, depth="half")
+
+
+def test_settings_are_given_as_a_mapping_or_as_words(fixtures):
+    node = fixtures / "unclean-election" / "broker-1"
+    by_words, by_names, without = (
+        kforensics.predict(node, kafka="4.3", now=4_000_000_000_000, jobs=1, **given).to_dict()["answer"]
+        for given in ({"set": "log.retention.ms=-1"}, {"set": {"log.retention.ms": "-1"}}, {})
+    )
+    assert by_words == by_names
+    assert by_names != without
 
 
 def test_rows_are_tables_in_which_what_is_absent_is_null(fixtures):

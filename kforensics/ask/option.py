@@ -124,11 +124,13 @@ class Spelled:
     def _one(self, given: Any) -> Any:
         if self.option.read is not None:
             return self.option.read(given, self._spelling) if isinstance(given, str) else given
-        if self.option.choices and given not in self.option.choices:
-            raise UsageError(f"{self._spelling} is one of {', '.join(self.option.choices)}, not {given}")
+        is_listed = issubclass(self.kind, StrEnum)
+        choices = tuple(self.kind) if is_listed else self.option.choices
+        if choices and given not in choices:
+            raise UsageError(f"{self._spelling} is one of {', '.join(choices)}, not {given}")
         if self.kind is Path:
             return as_path(given)
-        if issubclass(self.kind, StrEnum):
+        if is_listed:
             return self.kind(given)
         if not isinstance(given, self.kind) or (self.kind is int and isinstance(given, bool)):
             raise TypeError(f"{self.name} is of type {self.kind.__name__}, not {type(given).__name__}")

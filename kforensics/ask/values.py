@@ -3,7 +3,7 @@
 import base64
 import binascii
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -55,16 +55,18 @@ def _size_of(text: str) -> int | None:
     return int(Decimal(match[1]) * (1024 if match[3] else 1000) ** _POWERS[match[2].upper()])
 
 
-def parse_pairs(given: Iterable[str], option: str) -> dict[str, str]:
+def parse_pairs(given: Iterable[str] | Mapping[str, str], option: str) -> dict[str, str]:
     """Return names with their values out of `name=value`; of two for a name the later counts.
 
     Args:
-        given: as they were given.
+        given: as they were given, or as they are.
         option: its name, for the message.
 
     Raises:
         UsageError: one without a name or an equals sign.
     """
+    if isinstance(given, Mapping):
+        return {str(name): str(value) for name, value in given.items()}
     pairs: dict[str, str] = {}
     for text in given:
         name, equals, value = text.partition("=")

@@ -1,9 +1,11 @@
 """`__consumer_offsets` of the inputs: the replica by which each of its partitions is judged, and the positions that its log ends with."""
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
+from operator import itemgetter
 from typing import cast
 
 from kforensics.commands.coordinator_evidence import CoordinatorEvidence, UncleanElection, weight_of
@@ -23,7 +25,6 @@ from kforensics.protocol.loading.names import EPOCH_FILE
 from kforensics.reconcile.groups.replay import MINUTE_MS, Change, Detour, Position, Replay, Retention
 from kforensics.reconcile.observed.facts import GroupCommit
 from kforensics.reconcile.observed.leadership import LeadershipAccount
-from kforensics.reconcile.observed.logged_events import LoggedEvent
 from kforensics.units import OFFSETS_TOPIC, TopicPartition
 
 TOPIC_REMOVAL_MS = 5 * 60 * 1000
@@ -203,21 +204,23 @@ class OffsetsLog:
 
     def _line_of_expiry(self, time_ms: int) -> Citation | None:
         """Return the line with which a broker of the partition said, when it had appended the tombstones, that it removed expired offsets."""
-        brokers = {place.state.broker_id for place in self._places}
-        return next(
-            (
-                item.citation
-                for item in self._expiries
-                if (item.node_id in brokers or isinstance(item.node_id, Absent))
-                and isinstance(item.time_ms, int)
-                and 0 <= item.time_ms - time_ms <= LOGGED_WITHIN_MS
-            ),
-            None,
-        )
+        times, lines = self._expiries
+        at = bisect_left(times, time_ms)
+        return lines[at] if at < len(times) and times[at] - time_ms <= LOGGED_WITHIN_MS else None
 
     @cached_property
-    def _expiries(self) -> Sequence[LoggedEvent]:
-        return [one for one in self._given.cluster.events if one.event.kind is LogEventKind.OFFSETS_EXPIRED]
+    def _expiries(self) -> tuple[list[int], list[Citation]]:
+        """Return the times of such lines, the earliest first, and the lines: there may be thousands, and as many tombstones."""
+        brokers = {place.state.broker_id for place in self._places}
+        found = [
+            (item.time_ms, item.citation)
+            for item in self._given.cluster.events
+            if item.event.kind is LogEventKind.OFFSETS_EXPIRED
+            and (item.node_id in brokers or isinstance(item.node_id, Absent))
+            and isinstance(item.time_ms, int)
+        ]
+        found.sort(key=itemgetter(0))
+        return [time for time, _ in found], [line for _, line in found]
 
     def _is_elected_without(self, leader_epoch: int) -> bool:
         """Whether the log that speaks for the partition is that of an unclean election after an epoch: what it lacks of that epoch is discarded."""

@@ -15,8 +15,8 @@ from kforensics.commands.result import Progress
 from kforensics.commands.snapshots import Evidence
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
-from kforensics.evidence.coordinators.replica_log import holds_records
-from kforensics.evidence.discovery.partition_dirs import PartitionPlace, Places
+from kforensics.evidence.coordinators.replica_log import holds_records, list_log
+from kforensics.evidence.discovery.partition_dirs import PartitionPlace, Places, checkpoint_value
 from kforensics.evidence.discovery.server_settings import ServerSettings
 from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.quorum import newest_log
@@ -126,7 +126,9 @@ def open_account(evidence: Evidence, places: Places, gathered: ClusterEvidence, 
             is_stopped=options.is_stopped,
             remote_copies=remote_copies(
                 place for group in coordinators.live(REMOTE_LOG_TOPIC).values() for place in group
-            ),
+            )
+            if any(_begins_elsewhere(place) for _, group in groups for place in group)
+            else {},
             without_directory=places.brokers_without_directory(
                 frozenset(range(len(evidence.inputs.found))) - evidence.ranks.keys()
             ),
@@ -141,6 +143,12 @@ def open_account(evidence: Evidence, places: Places, gathered: ClusterEvidence, 
         leader=options.leader,
         depth=options.depth,
     )
+
+
+def _begins_elsewhere(place: PartitionPlace) -> bool:
+    """Whether a log begins before its first segment here: only then it matters what is in remote storage, of which there is one record or more a segment."""
+    start = checkpoint_value(place.state, "log_start", place.topic_partition)
+    return not isinstance(start, Absent) and start.value < list_log(place).first_base
 
 
 def settled(incidents: Sequence[PartitionIncident]) -> Iterator[PartitionIncident]:

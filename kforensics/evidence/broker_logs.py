@@ -2,7 +2,7 @@
 
 import re
 import zlib
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -245,6 +245,8 @@ class _Reading:
     clusters: dict[str, LogEvent] = field(default_factory=dict)
     runs: list[LogEvent] = field(default_factory=list)
     """The lines by which a writer names another cluster than in its line of this kind before."""
+    last_named: dict[str, str] = field(default_factory=dict)
+    """The cluster that each writer named last."""
     ties: dict[int, tuple[int, int]] = field(default_factory=dict)
     """Times of lines and the UTC times that they name, by the whole seconds between them."""
     problems: list[Problem] = field(default_factory=list)
@@ -295,8 +297,9 @@ class _Reading:
                 self.by_writer.setdefault(event.writer, set()).add(configured)
 
     def _name_cluster(self, event: LogEvent) -> None:
-        before = next((one for one in reversed(self.runs) if one.writer == event.writer), None)
-        if before is None or before.fields["cluster"] != event.fields["cluster"]:
+        cluster = str(event.fields["cluster"])
+        if self.last_named.get(event.writer) != cluster:
+            self.last_named[event.writer] = cluster
             self.runs.append(event)
 
     def leave_out_others(self, wanted: Collection[str]) -> str:
@@ -337,7 +340,8 @@ def _stops_before(events: Sequence[LogEvent], named: Sequence[LogEvent]) -> list
     stops = [one.line for one in events if one.kind is LogEventKind.BROKER_STOPPED and one.writer == named[0].writer]
     lines: list[int] = []
     for one in named:
-        stop = next((line for line in reversed(stops) if line < one.line), 0)
+        before = bisect_left(stops, one.line)
+        stop = stops[before - 1] if before else 0
         lines.append(stop + 1 if stop and (not lines or stop + 1 > lines[-1]) else one.line)
     return lines
 

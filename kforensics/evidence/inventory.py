@@ -239,6 +239,11 @@ class _Lister:
         self.directories: list[OtherDirectory] = []
         self.unknown: list[UnknownFile] = []
         self.problems: list[Problem] = []
+        self._unread: set[tuple[int, str]] = set()
+        """Input and path of problems: there may be as many as directories."""
+        self._beside: set[tuple[int, str]] = set()
+        """The directories that these are in."""
+        self._looked_at = 0
         self.missing: list[MissingOffsets] = []
         self.states: list[LogDirState] = []
         self._counts: Counter[tuple[int, str, str]] = Counter()
@@ -305,8 +310,9 @@ class _Lister:
         directory = seen.directory
         name = directory.name if isinstance(directory.name, PartitionDirectoryName) else None
         state = states.get(directory.log_dir)
-        is_listed = not any(met.input == index and met.path == (directory.path or ".") for met in self.problems)
-        tail = self._tail(index, one, seen) if is_listed else Absent.UNREADABLE
+        self._note_problems()
+        here = (index, directory.path or ".")
+        tail = Absent.UNREADABLE if here in self._unread else self._tail(index, one, seen)
         claimed_start = _claim(state, "log_start", name)
         self.partitions.append(
             ListedPartition(
@@ -332,9 +338,16 @@ class _Lister:
             )
         )
 
-        is_listed = not any(one.input == index and one.path.startswith(directory.path or ".") for one in self.problems)
-        if is_listed and name is not None and name.state is DirectoryState.LIVE:
+        self._note_problems()
+        is_read = here not in self._unread and here not in self._beside
+        if is_read and name is not None and name.state is DirectoryState.LIVE:
             self._note_missing(index, one, seen, state, name, tail)
+
+    def _note_problems(self) -> None:
+        for one in self.problems[self._looked_at :]:
+            self._unread.add((one.input, one.path))
+            self._beside.add((one.input, one.path.rpartition("/")[0] or "."))
+        self._looked_at = len(self.problems)
 
     def _note_missing(
         self,

@@ -25,6 +25,9 @@ LISTING_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC
 PASSING_FLAGS = getattr(os, "O_PATH", os.O_RDONLY) | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC
 NO_ACCESS_TIME = getattr(os, "O_NOATIME", 0)  # Linux only, and only for the owner of the file
 
+DEEP = 64
+"""Parts of a path up to which each directory is reached by way of the one above it: evidence may have thousands within each other."""
+
 READ_NO_WAIT = getattr(os, "RWF_NOWAIT", 0)  # Linux only
 
 SMALLEST_HOLE = 1 << 20
@@ -522,18 +525,34 @@ def _reached(path: str, device: int, inode: int) -> _Directory:
     """Return the directory that was at a path when it was looked at: as long as the same is there, it is walked to once."""
     parent, _, name = path.rpartition("/")
     if not name:
-        return _Directory(os.open("/", PASSING_FLAGS))
-    above = _directory(parent or "/")
-    try:
-        found = _Directory(os.open(name, PASSING_FLAGS, dir_fd=above.descriptor))
-    except NotADirectoryError:
-        if stat.S_ISLNK(os.stat(name, dir_fd=above.descriptor, follow_symlinks=False).st_mode):
-            raise _BehindALinkError(errno.ELOOP, path) from None
-        raise
+        return _directory(parent) if parent else _root()
+    found = _below(_walked(parent) if path.count("/") > DEEP else _directory(parent or "/"), name, path)
     status = os.fstat(found.descriptor)
     if (status.st_dev, status.st_ino) != (device, inode):
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
     return found
+
+
+def _walked(path: str) -> _Directory:
+    """Return the directory at a path of any length."""
+    found, so_far = _root(), ""
+    for name in filter(None, path.split("/")):
+        so_far = f"{so_far}/{name}"
+        found = _below(found, name, so_far)
+    return found
+
+
+def _root() -> _Directory:
+    return _Directory(os.open("/", PASSING_FLAGS))
+
+
+def _below(above: _Directory, name: str, path: str) -> _Directory:
+    try:
+        return _Directory(os.open(name, PASSING_FLAGS, dir_fd=above.descriptor))
+    except NotADirectoryError:
+        if stat.S_ISLNK(os.stat(name, dir_fd=above.descriptor, follow_symlinks=False).st_mode):
+            raise _BehindALinkError(errno.ELOOP, os.strerror(errno.ELOOP), path) from None
+        raise
 
 
 def _place_of(path: Path | str) -> tuple[_Directory, str]:
@@ -610,7 +629,7 @@ def unreadable(path: Path | str, error: OSError | ValueError, where: str = "") -
     """
     path = Path(path) if isinstance(path, str) else path
     if isinstance(error, _BehindALinkError):
-        return EvidenceUnreadable(str(path), f"behind a symbolic link, {error.strerror}, which is not followed")
+        return EvidenceUnreadable(str(path), f"behind a symbolic link, {error.filename}, which is not followed")
     number = error.errno if isinstance(error, OSError) else None
     match number:
         case errno.ENOENT | errno.ENOTDIR:

@@ -5,6 +5,7 @@ import pytest
 
 import kforensics
 from kforensics.cli.app import run
+from kforensics.errors import UsageError
 from kforensics.evidence.metadata import log as metadata_log
 from kforensics.evidence.metadata.log import read_metadata_log
 from kforensics.protocol.outcome import ProtocolName
@@ -188,5 +189,5 @@ def test_functions_take_a_depth(stopped):
     assert ends.body.depth == "tails"
     assert ends.answer.state != "agree"
     assert kforensics.explain(stopped, depth="tails").body.depth == "tails"
-    with pytest.raises(ValueError, match="deep"):
+    with pytest.raises(UsageError, match="--depth is one of tails, content, not deep"):
         kforensics.diff(stopped, depth="deep")

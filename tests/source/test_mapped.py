@@ -207,3 +207,33 @@ def test_a_link_on_the_way_to_a_file_that_was_named_is_followed(exchanged):
     (exchanged / "link").symlink_to("file")
     with pytest.raises(EvidenceUnreadable, match="a symbolic link, which is not followed"):
         open_named(exchanged / "link")
+
+
+def test_directories_however_deep_within_each_other_are_walked_to(tmp_path):
+    depth = 700
+    folders = [os.open(tmp_path, os.O_RDONLY)]
+    for _ in range(depth):
+        os.mkdir("d", dir_fd=folders[-1])
+        folders.append(os.open("d", os.O_RDONLY, dir_fd=folders[-1]))
+        os.close(os.open("file", os.O_WRONLY | os.O_CREAT, dir_fd=folders[-1]))
+    deepest = tmp_path.joinpath(*["d"] * depth)
+    try:
+        # What is next to a directory is looked at once all below that was.
+        for path in (deepest / "file", *(parent / "file" for parent in deepest.parents[: depth - 1])):
+            assert read_evidence(path, 100) == b""
+        assert read_evidence(str(tmp_path) + "//d//file", 100) == b""
+    finally:
+        for above in reversed(folders[:-1]):
+            folder = os.open("d", os.O_RDONLY, dir_fd=above)
+            os.unlink("file", dir_fd=folder)
+            os.rmdir("d", dir_fd=above)
+            os.close(folder)
+        for folder in folders:
+            os.close(folder)
+
+
+def test_words_of_the_system_name_no_path(exchanged):
+    """Of a capture they are kept where names are redacted."""
+    assert [one.message for one in list_directory(exchanged.parent, "orders-0/below").obstacles]
+    for one in list_directory(exchanged.parent, "orders-0/below").obstacles:
+        assert str(exchanged.parent) not in one.message

@@ -79,10 +79,11 @@ def find_due_segments(
     if not due:
         return Absent.NOT_APPLICABLE
     lengths = {one.base_offset: one.length for one in aged}
+    aged_out = {base for base, rule in due if rule is RetentionRule.TIME}
     misdated = tuple(
         one.base_offset
         for one in aged
-        if (one.base_offset, RetentionRule.TIME) in due
+        if one.base_offset in aged_out
         and one.timestamp_ms == _indexed_timestamp(disk, outcome, one.base_offset)
         and one.timestamp_ms < (recorded := _first_timestamps(disk, outcome, one.base_offset))
         and now_ms - recorded <= rules.retention_ms

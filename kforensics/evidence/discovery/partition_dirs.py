@@ -98,7 +98,7 @@ def read_log_dir_state(
     unreadable = set()
     root = listings.root
     here = _partitions_here(listings, log_dir)
-    folded = _by_folded_name(here or {})
+    folded: dict[TopicPartition, TopicPartition] | None = None
     other_case: dict[TopicPartition, TopicPartition] = {}
     for name, file_name in CHECKPOINTS.items():
         path = join(log_dir, file_name)
@@ -107,7 +107,9 @@ def read_log_dir_state(
         try:
             with open_evidence(root / path) as file:
                 values[name], missing = _checkpoint_lines(file.read_all(TEXT_LIMIT), here)
-            alike = {one: is_at for one in missing if (is_at := folded.get(_folded(one))) is not None}
+            if missing and folded is None:  # of thousands of directories
+                folded = _by_folded_name(here or {})
+            alike = {one: is_at for one in missing if (is_at := (folded or {}).get(_folded(one))) is not None}
             other_case.update(alike)
             elsewhere[name] = {one: packed for one, packed in missing.items() if one not in alike}
         except (EvidenceError, FormatError) as error:

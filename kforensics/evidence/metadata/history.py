@@ -84,9 +84,7 @@ class MetadataHistory:
     @property
     def unread_problems(self) -> tuple[Problem, ...]:
         """What of the records is not understood, as the report says it."""
-        return tuple(
-            Problem(input=self.input, path=one.path, message=f"offset {one.offset}: {one.words}") for one in self.unread
-        )
+        return tuple(Problem(input=self.input, path=one.path, message=one.message) for one in self.unread)
 
     def without_partitions(self) -> "MetadataHistory":
         """Return the history without the states of partitions, by far the most of it."""

@@ -72,7 +72,8 @@ class _LogReader:
     """As the newest record names them: a leader change, or a change of the voters alone (KIP-853)."""
     damage: list[tuple[str, Damage]] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
-    unread: list[Unread] = field(default_factory=list)
+    unread: dict[tuple[str, str], Unread] = field(default_factory=dict)
+    """By file and reason: of a newer release every record may have a field that is not known."""
     gaps: list[tuple[int, int]] = field(default_factory=list)
     batches: list[BatchTable] = field(default_factory=list)
     start_offset: int | None = None
@@ -96,6 +97,8 @@ class _LogReader:
                 f"no segment of the log is here: what follows its snapshot at offset {self.next_offset} is missing",
             )
         self.replay.finish(self.next_offset - 1)
+        for one in self.unread.values():
+            self._problem(one.path, one.message)
         batches = np.concatenate(self.batches) if self.batches else empty_batches()
         replay, steps = self.replay, self.replay.partitions
         return MetadataHistory(
@@ -120,7 +123,7 @@ class _LogReader:
             aborted=tuple(replay.aborted),
             gaps=tuple(self.gaps),
             unapplied=tuple(replay.unapplied),
-            unread=tuple(self.unread),
+            unread=tuple(self.unread.values()),
             damage=tuple(self.damage),
             problems=tuple(self.problems),
             is_log_known=self.is_log_known,
@@ -280,8 +283,12 @@ class _LogReader:
             words = f"{message.name or 'a record'} is not understood: {message.reason}"
         elif not (words := not_understood(message)):
             return
-        self._problem(path, f"offset {offset}: {words}")
-        self.unread.append(Unread(path, offset, words, is_newer=isinstance(message, Decoded) or message.is_newer))
+        known = self.unread.get((path, words))
+        self.unread[path, words] = (
+            known._replace(records=known.records + 1)
+            if known is not None
+            else Unread(path, offset, words, is_newer=isinstance(message, Decoded) or message.is_newer)
+        )
 
     def _read_snapshot(self, end_offset: int, raft_epoch: int, path: str) -> None:
         """Look whether a snapshot is whole; its records are read when they are needed."""

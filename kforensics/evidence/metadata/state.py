@@ -145,14 +145,22 @@ class AbortedTransaction(NamedTuple):
 
 
 class Unread(NamedTuple):
-    """A record of the metadata log, or a part of it, that is not understood: what it changed is not known."""
+    """Records of the metadata log, or parts of them, that are not understood for one reason: what they changed is not known."""
 
     path: str
     offset: int
+    """That of the first."""
     words: str
     """What it is, and why it is not understood."""
     is_newer: bool
     """It is of a type, version or field that is newer than known; else it is damaged."""
+    records: int = 1
+
+    @property
+    def message(self) -> str:
+        """What a report says of them."""
+        more = f" (and {self.records - 1:,} more like it)" if self.records > 1 else ""
+        return f"offset {self.offset}: {self.words}{more}"
 
 
 class SnapshotFile(NamedTuple):

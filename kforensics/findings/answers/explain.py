@@ -273,9 +273,10 @@ def _maybe_lost(affected: Sequence[PartitionIncident]) -> str:
 
 def _were_committed(losses: Sequence[LossEntry], possibly: str = "") -> str:
     """Return whether records were committed, as the rows of the losses tell them apart."""
-    certain = sum(loss.records for loss in losses if loss.was_committed == "certain")
-    possible = sum(loss.records for loss in losses) - certain
-    if not possible:
+    counted_ones = [loss for loss in losses if loss.records] or losses  # of markers alone their rows tell it
+    certain = sum(loss.records for loss in counted_ones if loss.was_committed == "certain")
+    possible = sum(loss.records for loss in counted_ones) - certain
+    if all(loss.was_committed == "certain" for loss in counted_ones):
         return f"that {were(losses)} committed"
     if not certain:
         return f"that {were(losses)} possibly committed" if possibly else "that may have been committed"

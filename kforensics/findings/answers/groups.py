@@ -233,7 +233,7 @@ class JudgedGroups:
             ("are read again", self._behind),
             (
                 "were read twice, before the group had caught up",
-                [one for one in self.setbacks if one not in self._behind],
+                [one for one in self.setbacks if one.caught_up_ms is not None],
             ),
         ):
             again = sum(one.set_back for one in found if one.by != "truncation" and not one.is_lost)

@@ -140,13 +140,14 @@ def _returns(events: Iterable[LoggedEvent]) -> Iterator[tuple[int, int, int]]:
 
 def _made_again(events: Iterable[LoggedEvent]) -> Iterator[tuple[int, int]]:
     """Yield broker and time of each start that found no log of those the broker had and none had removed, and made one of them anew: its log directory had been emptied."""
-    held: dict[int, set[TopicPartition]] = {}
+    held: dict[int, dict[str, set[int]]] = {}
+    """Partitions by topic and broker: of thousands of deleted topics each is looked up."""
     has_loaded: set[int] = set()
     for item in events:
         event, node, partition = item.event, item.node_id, item.event.topic_partition
         if not isinstance(node, int) or not isinstance(item.time_ms, int):
             continue
-        own = held.setdefault(node, set())
+        own = held.setdefault(node, {})
         if event.kind in {Kind.BROKER_STOPPED, Kind.BROKER_STARTED}:
             has_loaded.discard(node)
         elif event.kind is Kind.STRAY_LOG or item.file.events_dropped:
@@ -154,19 +155,19 @@ def _made_again(events: Iterable[LoggedEvent]) -> Iterator[tuple[int, int]]:
             own.clear()
         elif event.kind is Kind.TOPIC_DELETED:
             for logs in held.values():
-                logs -= {one for one in logs if one.topic == event.fields.get("topic_name")}
+                logs.pop(str(event.fields.get("topic_name")), None)
         elif isinstance(partition, Absent) or partition.topic in METADATA_TOPICS or is_of_other_directory(event):
             continue
         elif event.kind is Kind.LOG_DISCARDED:
-            own.discard(partition)
+            own.get(partition.topic, set()).discard(partition.partition)
         elif event.kind is Kind.LOG_LOADED:
             has_loaded.add(node)
-            own.add(partition)
+            own.setdefault(partition.topic, set()).add(partition.partition)
         elif event.kind is Kind.LOG_CREATED:
-            if partition in own and node not in has_loaded:
+            if partition.partition in own.get(partition.topic, ()) and node not in has_loaded:
                 yield node, item.time_ms
                 own.clear()
-            own.add(partition)
+            own.setdefault(partition.topic, set()).add(partition.partition)
 
 
 def _is_of_metadata(event: LogEvent) -> bool:

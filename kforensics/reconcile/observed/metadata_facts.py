@@ -18,6 +18,7 @@ from kforensics.evidence.metadata.state import (
 )
 from kforensics.reconcile.observed.facts import Commits, CommittedFacts, Leadership, Restart
 from kforensics.units import METADATA_TOPICS, TopicPartition
+from kforensics.words import form
 
 MIN_INSYNC_REPLICAS = "min.insync.replicas"
 UNCLEAN_ELECTION = "unclean.leader.election.enable"
@@ -113,7 +114,10 @@ class MetadataFacts(CommittedFacts):
         ]
         unread = [f"what offset {one.offset} of the metadata log says ({one.words})" for one in self._history.unread]
         if len(unread) > MOST_UNREAD:
-            unread[MOST_UNREAD:] = [f"what {len(unread) - MOST_UNREAD:,} more records of the metadata log say"]
+            more = sum(one.records for one in self._history.unread[MOST_UNREAD:])
+            unread[MOST_UNREAD:] = [
+                f"what {more:,} more {form(more, 'record')} of the metadata log {form(more, 'says', 'say')}"
+            ]
         return tuple(dict.fromkeys((*missing, *damaged, *unread)))
 
     def is_newest_metadata(self) -> bool:

@@ -115,3 +115,19 @@ def test_a_metadata_log_of_messages_shorter_than_any_record(tmp_path: Path) -> N
 
     assert (history.end_offset, len(history.topics), len(history.brokers)) == (1, 0, 0)
     assert [problem.message for problem in history.problems]
+
+
+def test_what_every_record_has_that_is_not_known_is_said_once(tmp_path: Path) -> None:
+    def newer(number: int) -> bytes:
+        value = record("FeatureLevelRecord", name=f"f{number}.version", feature_level=1)
+        return value[:-1] + bytes((1, 9, 1, 0))
+
+    history = history_of(tmp_path, batch(0, TOPIC, *map(newer, range(500))), batch(501, b"\x01\x7f\x00"))
+
+    assert [(one.offset, one.records) for one in history.unread] == [(1, 500), (501, 1)]
+    first, last = (one.message for one in history.problems)
+    assert (
+        first == "offset 1: FeatureLevelRecord has tagged field 9, newer than kforensics knows (and 499 more like it)"
+    )
+    assert "more like it" not in last
+    assert len(history.features) == 500

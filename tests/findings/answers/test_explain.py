@@ -121,6 +121,19 @@ def test_what_another_replica_holds_is_not_called_lost():
     assert f"other replicas hold {loss.records} of them, {loss.records} are lost" in headline
 
 
+@pytest.mark.parametrize(("certainty", "is_sure"), [("certain", True), ("possible", False)])
+def test_markers_alone_were_committed_only_where_that_is_certain(certainty, is_sure):
+    shown = WHOLE.incidents[0].losses[0]
+    loss = replace(shown, records=0, markers=1, committed="possible", was_committed=certainty, held_by=())
+    incident = replace(QUIET, losses=(loss,))
+
+    words = conclude([incident], (), log_files=(), inputs=WHOLE.inputs, clocks=())
+    headline = explain_answer([incident], words, Scope()).headline
+
+    assert is_sure is ("that were committed" in headline)
+    assert is_sure is not ("may have been committed" in headline)
+
+
 def test_the_headline_counts_records_only_of_the_partitions_that_lost_them():
     """Of u-0 only a high watermark shows that something is gone."""
     lost = replace(WHOLE.incidents[0], is_leader_known=True, missing_replicas=())
