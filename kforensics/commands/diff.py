@@ -39,7 +39,6 @@ from kforensics.findings.answers.model import Answer, State, weighed
 from kforensics.findings.diff import RefusedStart, identity_findings, partition_findings, with_refused_starts
 from kforensics.findings.model import Finding, by_gravity
 from kforensics.formats.log.records import Record
-from kforensics.protocol.outcome import ProtocolName
 from kforensics.reconcile.observed.facts import ClusterFacts
 from kforensics.reconcile.replicas.report import PartitionReport
 from kforensics.source.capture import CapturePath
@@ -96,16 +95,7 @@ def run(
         ValueError: no such protocol.
     """
     pseudonyms = pseudonyms_of(request)
-    options = DiffOptions(
-        leader=request.leader,
-        protocol=ProtocolName(request.protocol) if request.protocol else None,
-        topics=request.topics,
-        partitions=request.partitions,
-        replicas=request.replicas,
-        is_stopped=request.is_stopped,
-        rename_group=pseudonyms.group if pseudonyms else str,
-        depth=request.depth or Depth.CONTENT,
-    )
+    options = DiffOptions.of(request, rename_group=pseudonyms.group if pseudonyms else str)
     read = read or _read(request, options)
     inputs = read.found
     compared = compare(
