@@ -1,6 +1,6 @@
 """The commands that are asked: their words, what contradicts itself, and how an `Ask` is made for each."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -122,12 +122,12 @@ def ask_of(command: str, given: Mapping[str, Any]) -> Any:
     return ask
 
 
-def called(command: str, paths: Iterable[Any], options: Mapping[str, Any]) -> Ask:
+def called(command: str, paths: Sequence[Any], options: Mapping[str, Any]) -> Any:
     """Return what a function of the library is asked.
 
     Args:
         command: its name.
-        paths: each a path or several of them.
+        paths: each a path or several of them; of `simulate` the scenario.
         options: by their names.
 
     Raises:
@@ -135,14 +135,15 @@ def called(command: str, paths: Iterable[Any], options: Mapping[str, Any]) -> As
         TypeError: a value of another type, or an option that the command does not take.
         ValueError: no path.
     """
-    known = {one.name: one.field for one in options_of(command) if one.field != "paths"}
+    known = {one.name: one.field for one in options_of(command) if one.option.flags}
     for name in options:
         if name not in known:
             raise TypeError(f"{command} takes no {name}; {did_you_mean(nearest_names(name, known))}".rstrip("; "))
     named = {known[name]: value for name, value in options.items()}
-    for field in ("before", "images", "earlier_captures", "without"):
-        if field in named:
-            named[field] = each_path((named[field],))
+    if command == "simulate":
+        if len(paths) > 1:
+            raise TypeError("simulate takes one scenario")
+        return ask_of(command, {**named, "scenario": (*paths, None)[0]})
     ask: Ask = ask_of(command, {"paths": each_path(paths), **named})
     if not (ask.paths or ask.images or ask.check):
         raise ValueError("no path is given")
