@@ -11,7 +11,6 @@ from kforensics.commands.absent_replicas import (
     known_partitions,
     missing_isr,
     nodes_in_parts,
-    nodes_of,
     single_files,
     without_directories,
 )
@@ -199,7 +198,7 @@ def compare(
     refused = _refused_starts(inputs, gathered, results)
     findings = by_gravity(
         (
-            *identity_findings(inputs.described, nodes_of(inputs), nodes_in_parts(inputs)),
+            *identity_findings(inputs, nodes_in_parts(inputs)),
             *_missing_isr(inputs, groups, gathered.facts, {result.partition: result.state for result in results}),
             *with_refused_starts((item for result in results for item in result.findings), refused),
         )
@@ -249,7 +248,7 @@ def _missing_isr(
     facts: ClusterFacts,
     states: Mapping[TopicPartition, State],
 ) -> Iterator[Finding]:
-    given = frozenset(node.node_id for node in nodes_of(inputs) if isinstance(node.node_id, int))
+    given = inputs.brokers
     for partition, places in groups:
         held_by = frozenset(
             place.state.broker_id
