@@ -111,7 +111,7 @@ def version_of_node(node: "Node", around: Surroundings, *, is_alone: bool) -> No
         return NodeVersion(min(logged, NEWEST_MODELLED) if newer else logged, "server-log", newer=newer)
     if newer:
         return NodeVersion(NEWEST_MODELLED, "metadata-log" if history is not None else "assumed", newer=newer)
-    registered = _registered(history, node.node_id)
+    registered = least_version_of_level(_supported(history, node.node_id))
     if registered is not None and OLDEST_MODELLED <= registered < FIRST_NOT_MODELLED:
         release = {registered, *(one for one in distinct_rules() if one[:2] == registered[:2])}
         newest = max(release)
@@ -187,11 +187,6 @@ def _logged(log_files: Sequence[LogFile], node_id: int | Absent, *, is_alone: bo
                 time = event.time_ms if isinstance(event.time_ms, int) else 0
                 named.append((time, at, parse_version(text)))
     return max(named, key=lambda one: one[:2])[2] if named else None
-
-
-def _registered(history: MetadataHistory | None, node_id: int | Absent) -> KafkaVersion | None:
-    """Return the release whose newest metadata.version the node's last registration says it supports."""
-    return least_version_of_level(_supported(history, node_id))
 
 
 def _supported(history: MetadataHistory | None, node_id: int | Absent) -> int:
