@@ -8,7 +8,7 @@ from dataclasses import fields
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from kforensics.ask.questions import WORDS, ask_of, called, options_of
+from kforensics.ask.questions import WORDS, called, options_of
 from kforensics.commands.processes import paced
 from kforensics.commands.result import Body, Result
 from kforensics.errors import MissingExtra
@@ -117,7 +117,8 @@ def function_of(name: str) -> Callable[..., Answered[Any]]:
     """
 
     def ask(*paths: Any, **options: Any) -> Answered[Any]:
-        asked: Any = _simulation(paths, options) if name == "simulate" else paced(called(name, paths, options))
+        asked = called(name, paths, options)
+        asked = asked if name == "simulate" else paced(asked)
         module = import_module(f"kforensics.commands.{name}")
         run = module.check if name == "seal" and asked.check is not None else module.run
         result = run(asked)
@@ -131,18 +132,6 @@ def function_of(name: str) -> Callable[..., Answered[Any]]:
     ask.__module__ = "kforensics"
     ask.__signature__ = signature_of(name)  # type: ignore[attr-defined] # for help() and for editors
     return ask
-
-
-def _simulation(paths: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    by_name = {one.name: one.field for one in options_of("simulate")}
-    for name in options:
-        if name not in by_name:
-            raise TypeError(f"simulate takes no {name}")
-    if len(paths) > 1:
-        raise TypeError("simulate takes one scenario")
-    return ask_of(
-        "simulate", {**{by_name[name]: value for name, value in options.items()}, "scenario": (*paths, None)[0]}
-    )
 
 
 def signature_of(name: str) -> inspect.Signature:

@@ -124,8 +124,8 @@ def time_of_day(time_ms: int) -> str:
     Args:
         time_ms: since 1970; a claim from disk may be any number.
     """
-    text = utc_second(time_ms // 1000)
-    return f"{time_ms} ms" if text is None else f"{text[11:]}.{time_ms % 1000:03d}"
+    _, _, text = utc_text(time_ms).rstrip("Z").rpartition("T")
+    return text
 
 
 def shift_text(shift_ms: int) -> str:

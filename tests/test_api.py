@@ -251,5 +251,7 @@ def test_records_are_saved_and_evidence_is_taken_by_functions(fixtures, tmp_path
     assert (tmp_path / "out" / "manifest.json").is_file()
     assert ("complete", 0) == (taken.answer.state, taken.exit_code)
     assert "lost" == kforensics.simulate("hw-loss", protocol="hw").answer.state
+    with pytest.raises(kforensics.UsageError, match="--seed needs --random"):
+        kforensics.simulate("hw-loss", seed=3)
     with pytest.raises(UsageError, match="-o OUT is needed"):
         kforensics.salvage(tree)

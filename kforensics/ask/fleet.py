@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kforensics.ask.model import Ask
-from kforensics.ask.option import option
+from kforensics.ask.option import option, switch
 from kforensics.ask.values import parse_pairs
 
 SEVERITIES = ("critical", "error", "warning", "note")
@@ -18,7 +18,6 @@ class FleetAsk(Ask):
     sources: tuple[str, ...] = option(
         takes="fleet-audit",
         default=(),
-        many=True,
         metavar="SOURCE...",
         help="Data directories, parents or globs of them, on local disk or as URIs (hdfs://, s3://, gs://, abfss://); inventories of "
         "nodes (.yaml, .csv, .parquet with node and location); captures (.kfc); evidence that `fleet scan` wrote. They can be mixed.",
@@ -30,7 +29,6 @@ class FleetAsk(Ask):
         takes="fleet-trend",
         name="tables",
         default=(),
-        many=True,
         metavar="TABLES...",
         help="A history that `fleet audit --history` wrote, or the tables of several audits.",
     )
@@ -38,7 +36,6 @@ class FleetAsk(Ask):
         "--out",
         "-o",
         takes="fleet-audit",
-        name="out",
         metavar="TABLES",
         help="A new directory, outside of every source, for the Parquet tables; that of an interrupted audit is continued.",
     )
@@ -46,7 +43,6 @@ class FleetAsk(Ask):
         "--out",
         "-o",
         takes="fleet-scan",
-        name="out",
         is_needed=True,
         metavar="EVIDENCE",
         help="With the ending .kfc a capture, as `kforensics capture` writes it. Else a directory, outside of the data, for what is extracted; "
@@ -55,7 +51,6 @@ class FleetAsk(Ask):
     history_tables: str | None = option(
         "--history",
         takes="fleet-audit",
-        name="history",
         metavar="TABLES",
         help="Instead of --out: the tables of many audits, to which this one is appended; what has not changed since the latest is not read again.",
     )
@@ -66,11 +61,7 @@ class FleetAsk(Ask):
         help="A name for the audit, such as the run id of a scheduler; where the history has an audit of this name, it is shown again and nothing is read.",
     )
     shown_audit: str | None = option(
-        "--audit",
-        takes="fleet-report",
-        name="audit",
-        metavar="ID",
-        help="An audit of a history; the latest where none is named.",
+        "--audit", takes="fleet-report", metavar="ID", help="An audit of a history; the latest where none is named."
     )
     table_format: str | None = option(
         "--table-format",
@@ -99,25 +90,18 @@ class FleetAsk(Ask):
     spark_conf: Mapping[str, str] = option(
         "--spark-conf",
         takes="fleet-audit",
-        default_factory=dict,
-        many=True,
+        default={},
         metavar="NAME=VALUE",
         read=parse_pairs,
         help="A Spark setting; repeatable.",
     )
     last: int = option(
-        "--last",
-        takes="fleet-trend",
-        default=30,
-        metavar="N",
-        least=1,
-        help="Audits that are shown, the latest ones.",
+        "--last", takes="fleet-trend", default=30, metavar="N", least=1, help="Audits that are shown, the latest ones."
     )
     nodes: frozenset[int] = option(
         "--node",
         takes="fleet-report fleet-trend",
         default=frozenset(),
-        many=True,
         metavar="ID",
         help="Only replicas and findings of this node; repeatable.",
     )
@@ -125,7 +109,6 @@ class FleetAsk(Ask):
         "--verdict",
         takes="fleet-report fleet-trend",
         default=frozenset(),
-        many=True,
         metavar="NAME",
         help="Only partitions of this verdict; repeatable.",
     )
@@ -133,7 +116,6 @@ class FleetAsk(Ask):
         "--code",
         takes="fleet-report fleet-trend",
         default=frozenset(),
-        many=True,
         metavar="CODE",
         help="Only findings of this code; repeatable.",
     )
@@ -156,7 +138,6 @@ class FleetAsk(Ask):
         "--fail-on",
         takes="fleet-audit fleet-report",
         default=(),
-        many=True,
         choices=(*SEVERITIES, "new", "worse"),
         help="End with exit code 1 only where a finding is at least as grave, or is new, or is worse than in the earlier audit; repeatable. "
         "Where something could not be read the exit code is 3 all the same.",
@@ -174,24 +155,21 @@ class FleetAsk(Ask):
         metavar="FILE",
         help="Write the numbers in the text format of Prometheus; a file of an earlier run is replaced.",
     )
-    take_over: bool = option(
+    take_over: bool = switch(
         "--take-over",
         takes="fleet-audit",
-        default=False,
         help="Take the lock of an audit that was killed, or ended otherwise without releasing it; an audit that runs keeps it.",
     )
-    digests_only: bool = option(
+    digests_only: bool = switch(
         "--digests-only",
         takes="fleet-scan",
-        default=False,
         help="Write no rows of batches: the evidence is smaller, but an audit can't show which batches differ.",
     )
     storage: Mapping[str, str] = option(
         "--storage-option",
         takes="fleet-audit fleet-report fleet-trend fleet-scan",
         name="storage_option",
-        default_factory=dict,
-        many=True,
+        default={},
         metavar="NAME=VALUE",
         read=parse_pairs,
         help="An option of storage behind a URI, such as region or endpoint_override of s3://; SCHEME:NAME=VALUE for that scheme "

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from kforensics.ask.option import option
+from kforensics.ask.option import option, switch
 from kforensics.ask.values import (
     parse_base64,
     parse_brokers,
@@ -44,7 +44,6 @@ class Ask:
     paths: tuple[Path, ...] = option(
         takes="ls dump verify diff explain predict salvage trace groups transactions metadata capture seal fleet-scan",
         default=(),
-        many=True,
         metavar={"": "PATH...", "salvage": "[PATH]...", "seal": "[PATH]...", "fleet-scan": "DIR..."},
         help={
             "": "Data directories, parents of several of them, partition directories, or single files.",
@@ -70,7 +69,6 @@ class Ask:
         "--before",
         takes="explain salvage trace groups transactions",
         default=(),
-        many=True,
         metavar="PATH",
         help="Data directories as they were at an earlier time; repeatable.",
     )
@@ -94,7 +92,6 @@ class Ask:
         takes="salvage",
         name="carve",
         default=(),
-        many=True,
         metavar="IMAGE",
         help="Look for batches in a disk image or block device, whatever its file system says; repeatable. PATHs give logs their names. "
         "With --what lost or all, batches of the image fill what the PATHs lack; without --what, all is written that the PATHs do not hold.",
@@ -104,7 +101,6 @@ class Ask:
         "-t",
         takes="diff explain predict salvage trace groups transactions metadata fleet-audit fleet-report fleet-trend",
         default=frozenset(),
-        many=True,
         metavar="NAME",
         help={"": "Only this topic; repeatable.", "trace": "The topic.", "metadata": "The history of this topic."},
     )
@@ -113,18 +109,12 @@ class Ask:
         "-p",
         takes="diff explain predict salvage trace groups transactions metadata fleet-audit fleet-report fleet-trend",
         default=frozenset(),
-        many=True,
         metavar="N",
         help={"": "Only partitions of this number; repeatable.", "metadata": "With --topic: of this partition."},
     )
     broker: int | None = option("--broker", takes="metadata", metavar="ID", help="The history of this broker.")
     at_offset: int | None = option(
-        "--at",
-        takes="metadata",
-        name="at",
-        least=0,
-        metavar="OFFSET",
-        help="The state once this metadata offset is applied.",
+        "--at", takes="metadata", least=0, metavar="OFFSET", help="The state once this metadata offset is applied."
     )
 
     key: bytes | None = option("--key", takes="trace", metavar="TEXT", read=parse_text, help="The key, as UTF-8.")
@@ -155,16 +145,14 @@ class Ask:
         metavar="RE",
         help="What the value matches somewhere, in the syntax of RE2, which is matched in linear time; it needs the extra named regex.",
     )
-    all_partitions: bool = option(
+    all_partitions: bool = switch(
         "--all-partitions",
         takes="trace",
-        default=False,
         help="Search every partition of the topic, as is done unless --partition names some: no hash of a key proves where it is not.",
     )
-    erasure: bool = option(
+    erasure: bool = switch(
         "--erasure",
         takes="trace",
-        default=False,
         help="Report whether any bytes of the key are left: every place, until when they stay there, and the hashes of all files that were searched.",
     )
     offsets: tuple[int, int] | None = option(
@@ -173,15 +161,13 @@ class Ask:
     time_ms: tuple[int, int] | None = option(
         "--time",
         takes="salvage trace",
-        name="time",
         metavar="A..B",
         read=parse_times,
         help="Only records of these timestamps, from A on and before B: ISO 8601, UTC where it names no zone, or milliseconds.",
     )
-    with_aborted: bool = option(
+    with_aborted: bool = switch(
         "--with-aborted",
         takes="salvage",
-        default=False,
         help="Also records of aborted transactions, which consumers were never given.",
     )
     topic_id: str | None = option(
@@ -190,8 +176,8 @@ class Ask:
         metavar="ID",
         help="With --form segments: the id of the topic in the cluster that is to load them; without it the one that the directories have.",
     )
-    from_zero: bool = option(
-        "--from-zero", takes="salvage", default=False, help="With --form segments: let each log begin at offset 0."
+    from_zero: bool = switch(
+        "--from-zero", takes="salvage", help="With --form segments: let each log begin at offset 0."
     )
 
     groups: frozenset[str] = option(
@@ -199,7 +185,6 @@ class Ask:
         "-g",
         takes="groups",
         default=frozenset(),
-        many=True,
         metavar="NAME",
         help="Only this consumer group; repeatable.",
     )
@@ -207,7 +192,6 @@ class Ask:
         "--transactional-id",
         takes="transactions",
         default=frozenset(),
-        many=True,
         metavar="ID",
         help="Only transactions of this id, with its history on disk; repeatable.",
     )
@@ -215,7 +199,6 @@ class Ask:
         "--producer-id",
         takes="transactions dump",
         default=frozenset(),
-        many=True,
         metavar="N",
         least=0,
         help={"": "Only transactions of this producer; repeatable.", "dump": "Of this producer only."},
@@ -223,7 +206,6 @@ class Ask:
     at_ms: int | None = option(
         "--at",
         takes="groups transactions",
-        name="at",
         metavar="TIME",
         read=parse_time,
         help={
@@ -231,40 +213,31 @@ class Ask:
             "transactions": "Judge as of this time; what was written later is left out. ISO 8601 or milliseconds.",
         },
     )
-    history: bool = option("--history", takes="groups", default=False, help="List every commit, and who made it.")
-    expired: bool = option("--expired", takes="groups", default=False, help="List the positions that expired.")
-    open: bool = option(
+    history: bool = switch("--history", takes="groups", help="List every commit, and who made it.")
+    expired: bool = switch("--expired", takes="groups", help="List the positions that expired.")
+    open: bool = switch(
         "--open",
         takes="transactions",
-        default=False,
         help="List only replicas with open transactions. Where it is not given, those with torn ones, too.",
     )
-    all: bool = option(
-        "--all", takes="transactions", default=False, help="List every replica, with its last stable offset."
-    )
+    all: bool = switch("--all", takes="transactions", help="List every replica, with its last stable offset.")
 
-    records: bool = option("--records", takes="dump", default=False, help="Show records, not batches.")
+    records: bool = switch("--records", takes="dump", help="Show records, not batches.")
     from_offset: int | None = option("--from-offset", takes="dump", metavar="OFFSET", help="From this offset on.")
     to_offset: int | None = option("--to-offset", takes="dump", metavar="OFFSET", help="Up to this offset.")
-    leader_epoch: int | None = option(
-        "--epoch", takes="dump", name="epoch", metavar="EPOCH", help="Of this leader epoch only."
-    )
+    leader_epoch: int | None = option("--epoch", takes="dump", metavar="EPOCH", help="Of this leader epoch only.")
     from_time_ms: int | None = option(
         "--from-time",
         takes="dump",
-        name="from_time",
         metavar="TIME",
         read=parse_time,
         help="From this time on: ISO 8601, UTC where it names no zone, or milliseconds.",
     )
-    to_time_ms: int | None = option(
-        "--to-time", takes="dump", name="to_time", metavar="TIME", read=parse_time, help="Up to this time."
-    )
+    to_time_ms: int | None = option("--to-time", takes="dump", metavar="TIME", read=parse_time, help="Up to this time.")
 
     since_ms: int | None = option(
         "--since",
         takes="explain",
-        name="since",
         metavar="TIME",
         read=parse_time,
         help="Timeline from this time on: ISO 8601, UTC where it names no zone, or milliseconds. With a metadata log among the inputs, log files that end a day before it are not read.",
@@ -272,7 +245,6 @@ class Ask:
     until_ms: int | None = option(
         "--until",
         takes="explain",
-        name="until",
         metavar="TIME",
         read=parse_time,
         help="Timeline up to this time. With a metadata log among the inputs, log files that begin a day after it are not read.",
@@ -293,7 +265,6 @@ class Ask:
     now_ms: int | None = option(
         "--now",
         takes="predict",
-        name="now",
         metavar="TIME",
         read=parse_time,
         help="When it will be started, for retention and the expiry of producers: ISO 8601 or milliseconds since 1970. This machine's clock where it is not given.",
@@ -302,7 +273,6 @@ class Ask:
         "--without",
         takes="predict",
         default=(),
-        many=True,
         metavar="FILE",
         help="Compute the start as if this file or directory were not there, such as an index, the epoch file or .kafka_cleanshutdown; repeatable. Nothing is changed.",
     )
@@ -310,22 +280,19 @@ class Ask:
         "--set",
         takes="predict",
         name="set",
-        default_factory=dict,
-        many=True,
+        default={},
         metavar="NAME=VALUE",
         read=parse_pairs,
         help="A setting that it will be started with, such as log.retention.ms; repeatable. Others are those of the metadata log, of a server.properties among the inputs, or Kafka's defaults.",
     )
-    ways_out: bool = option(
+    ways_out: bool = switch(
         "--ways-out",
         takes="predict",
-        default=False,
         help="Also compute the start under changes, alone and in pairs, such as a file moved away, the marker, another version; rank them by what each loses. Nothing is changed.",
     )
-    order: bool = option(
+    order: bool = switch(
         "--order",
         takes="predict",
-        default=False,
         help="For a cluster that is stopped as a whole: say which broker to start first, which to wait for, and which elections that needs. Name the directories of all brokers.",
     )
 
@@ -351,14 +318,13 @@ class Ask:
         default=(),
         metavar="ID,ID,…",
         read=parse_brokers,
+        many=False,
         help="The brokers that every partition is assigned to, such as 1,2,3, where no metadata log says it: without it, replicas that agree "
         "are not known to be all.",
     )
-    is_stopped: bool = option(
+    is_stopped: bool = switch(
         "--stopped",
         takes="diff explain salvage trace transactions fleet-audit",
-        name="stopped",
-        default=False,
         help="No broker ran while its directories were copied: ends of logs that don't fit then are no effect of copying.",
     )
     cluster: str | None = option(
@@ -384,19 +350,15 @@ class Ask:
             "capture": "How much of the logs is read. tails: their ends, as diff --depth tails does: fast at any size, for commands with --depth tails. content, which is the default: every batch.",
         },
     )
-    plan: bool = option(
-        "--plan", takes="capture", default=False, help="Only say how long it will take and how large it will be."
-    )
-    all_batches: bool = option(
+    plan: bool = switch("--plan", takes="capture", help="Only say how long it will take and how large it will be.")
+    all_batches: bool = switch(
         "--all-batches",
         takes="capture",
-        default=False,
         help="Take a row a batch along everywhere, not only where a truncation can still happen: for truncations long ago.",
     )
-    with_tail: bool = option(
+    with_tail: bool = switch(
         "--with-tail",
         takes="capture",
-        default=False,
         help="Take the batches that can still be truncated along byte for byte, with the records of users in them: FILE is then as private as the data.",
     )
     earlier_captures: tuple[Path, ...] = option(
@@ -404,14 +366,12 @@ class Ask:
         takes="capture",
         name="since",
         default=(),
-        many=True,
         metavar="FILE.kfc",
         help="An earlier capture of the node: segments that did not change since are taken from it. The new capture is complete without it.",
     )
-    normal_priority: bool = option(
+    normal_priority: bool = switch(
         "--normal-priority",
         takes="capture fleet-scan",
-        default=False,
         help="Read at normal priority; without it the broker comes first for disk and processor.",
     )
 
@@ -446,38 +406,24 @@ class Ask:
         help=f"With --check: the signature; MANIFEST{SIGNATURE_SUFFIX} where it is not given.",
     )
 
-    files: bool = option(
-        "--files",
-        takes="ls",
-        default=False,
-        shown="files",
-        help="List every file, not only counts by kind (json, jsonl).",
+    files: bool = switch(
+        "--files", takes="ls", shown="files", help="List every file, not only counts by kind (json, jsonl)."
     )
-    only_findings: bool = option(
-        "--only-findings",
-        takes="diff",
-        default=False,
-        shown="only_findings",
-        help="One line a finding, without the blocks.",
+    only_findings: bool = switch(
+        "--only-findings", takes="diff", shown="only_findings", help="One line a finding, without the blocks."
     )
-    explain_steps: bool = option(
-        "--explain-steps",
-        takes="diff",
-        default=False,
-        shown="steps",
-        help="Show each request and answer of the truncation protocol.",
+    explain_steps: bool = switch(
+        "--explain-steps", takes="diff", shown="steps", help="Show each request and answer of the truncation protocol."
     )
-    show_records: bool = option(
+    show_records: bool = switch(
         "--show-records",
         takes="diff",
-        default=False,
         shown="show_records",
         help="List the offsets and keys of the records that would be discarded.",
     )
-    show_payload: bool = option(
+    show_payload: bool = switch(
         "--show-payload",
         takes="dump diff trace",
-        default=False,
         shown="show_payload",
         help={
             "dump": "Show keys, values and headers of records; implies --records.",
@@ -485,24 +431,18 @@ class Ask:
             "trace": "Show keys, values and headers of the records.",
         },
     )
-    text: bool = option(
-        "--text", takes="dump", default=False, shown="as_text", help="Show payloads as text where they are UTF-8."
-    )
+    text: bool = switch("--text", takes="dump", shown="as_text", help="Show payloads as text where they are UTF-8.")
 
-    redact: bool = option(
+    redact: bool = switch(
         "--redact",
         takes="dump diff explain groups transactions capture",
-        default=False,
         help={
             "": "Replace keys, values, groups, hosts and principals by pseudonyms under a key of yours; topics, offsets and times stay.",
             "capture": "Replace groups, hosts and principals by pseudonyms under a key of yours, the same in the captures of all nodes under one key.",
         },
     )
-    redact_topics: bool = option(
-        "--redact-topics",
-        takes="capture",
-        default=False,
-        help="Replace names of topics, too, but Kafka's own; implies --redact.",
+    redact_topics: bool = switch(
+        "--redact-topics", takes="capture", help="Replace names of topics, too, but Kafka's own; implies --redact."
     )
     redact_key: Path | bytes | None = option(
         "--redact-key",
@@ -517,10 +457,9 @@ class Ask:
         metavar="MANIFEST",
         help="Check the inputs against this manifest of `kforensics seal` first, and say in the report what was sealed, by its sha256 and case.",
     )
-    keep_going: bool = option(
+    keep_going: bool = switch(
         "--keep-going",
         takes="ls dump verify diff explain predict salvage trace groups transactions metadata capture fleet-audit fleet-scan",
-        default=False,
         help="Analyse the rest where a named path can't be used; the answer then says that it is incomplete.",
     )
     jobs: int | None = option(

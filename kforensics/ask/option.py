@@ -36,25 +36,34 @@ class Option:
     shown: str | None = None
     """The field of `View` that it sets, where it changes only what is shown."""
     name: str | None = None
-    """Its name in the library, where commands mean two things by one; else that of the field."""
+    """Its name in the library, where that is neither the long flag nor, of what can be repeated, the name of the field."""
 
 
-def option(
-    *flags: str, takes: str, default: Any = None, default_factory: Callable[[], Any] | None = None, **declared: Any
-) -> Any:
+def option(*flags: str, takes: str, default: Any = None, many: bool | None = None, **declared: Any) -> Any:
     """Declare a field of `Ask`.
 
     Args:
         flags: on the command line, the long one first.
         takes: the commands, separated by blanks.
         default: of the field.
-        default_factory: makes it where it can be changed.
+        many: whether it can be repeated; where that is not said, what has a collection as its default can.
         declared: the other fields of `Option`.
     """
-    metadata = {_KEY: Option(flags=flags, takes=tuple(takes.split()), **declared)}
-    if default_factory is not None:
-        return field(default_factory=default_factory, metadata=metadata)
+    is_many = isinstance(default, (tuple, frozenset, Mapping)) if many is None else many
+    metadata = {_KEY: Option(flags=flags, takes=tuple(takes.split()), many=is_many, **declared)}
+    if isinstance(default, Mapping):
+        return field(default_factory=dict, metadata=metadata)
     return field(default=default, metadata=metadata)
+
+
+def switch(*flags: str, **declared: Any) -> Any:
+    """Declare a field of `Ask` that is on or off, and off where it is not given.
+
+    Args:
+        flags: as of `option`.
+        declared: likewise.
+    """
+    return option(*flags, default=False, **declared)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +79,8 @@ class Spelled:
     @property
     def name(self) -> str:
         """Its name in the library."""
-        return self.option.name or self.field
+        named = self.option.flags and not self.option.many
+        return self.option.name or (self.option.flags[0][2:].replace("-", "_") if named else self.field)
 
     def help(self, command: str) -> str:
         """Return what is said of it to those who use a command.

@@ -1,6 +1,6 @@
 """The commands that are asked: their words, what contradicts itself, and how an `Ask` is made for each."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -122,12 +122,12 @@ def ask_of(command: str, given: Mapping[str, Any]) -> Any:
     return ask
 
 
-def called(command: str, paths: Iterable[Any], options: Mapping[str, Any]) -> Ask:
+def called(command: str, paths: Sequence[Any], options: Mapping[str, Any]) -> Any:
     """Return what a function of the library is asked.
 
     Args:
         command: its name.
-        paths: each a path or several of them.
+        paths: each a path or several of them; of `simulate` the scenario.
         options: by their names.
 
     Raises:
@@ -135,14 +135,15 @@ def called(command: str, paths: Iterable[Any], options: Mapping[str, Any]) -> As
         TypeError: a value of another type, or an option that the command does not take.
         ValueError: no path.
     """
-    known = {one.name: one.field for one in options_of(command) if one.field != "paths"}
+    known = {one.name: one.field for one in options_of(command) if one.option.flags}
     for name in options:
         if name not in known:
             raise TypeError(f"{command} takes no {name}; {did_you_mean(nearest_names(name, known))}".rstrip("; "))
     named = {known[name]: value for name, value in options.items()}
-    for field in ("before", "images", "earlier_captures", "without"):
-        if field in named:
-            named[field] = each_path((named[field],))
+    if command == "simulate":
+        if len(paths) > 1:
+            raise TypeError("simulate takes one scenario")
+        return ask_of(command, {**named, "scenario": (*paths, None)[0]})
     ask: Ask = ask_of(command, {"paths": each_path(paths), **named})
     if not (ask.paths or ask.images or ask.check):
         raise ValueError("no path is given")
@@ -195,6 +196,8 @@ def _contradictions(command: str, ask: Any) -> Iterable[str]:
                 yield "--key and --key-base64 name the same thing: give one of them"
         case "salvage":
             yield from _of_salvage(ask)
+        case "simulate":
+            yield from _of_simulate(ask)
         case "capture" if (ask.out is None) != ask.plan:
             yield "--out FILE is needed" if ask.out is None else "--plan writes no file: leave --out out"
         case "seal":
@@ -215,3 +218,34 @@ def _of_salvage(ask: Ask) -> Iterable[str]:
         yield "--carve does not go with --what at-risk: what is at risk is in the PATHs"
     if ask.images and ask.what is not None and not ask.paths:
         yield f"--what {ask.what} needs a PATH: the replicas that say what is missing"
+
+
+_ONE = {"NAME": "scenario", "--list": "list", "--explore": "model", "--random": "random", "--bytes": "length"}
+"""The things that `simulate` does, by the fields that ask for them."""
+
+_PLACES = {
+    "protocol": (("NAME", "--random"), "NAME or --random"),
+    "write": (("NAME", "--random", "--bytes"), "NAME, --random or --bytes"),
+    "steps": (("NAME",), "NAME and --write"),
+    "stop": (("NAME", "--random"), "--write and NAME or --random"),
+    **dict.fromkeys(("seed", "racks"), (("--random",), "--random")),
+    **dict.fromkeys(("brokers", "partitions"), (("--random", "--bytes"), "--random or --bytes")),
+    **dict.fromkeys(
+        ("replicas", "max_log", "max_records", "max_epoch", "invariant", "max_states"), (("--explore",), "--explore")
+    ),
+}
+"""With what an option of `simulate` has a meaning, and how that is said."""
+
+
+def _of_simulate(ask: SimulateAsk) -> Iterable[str]:
+    wanted = [words for words, field in _ONE.items() if getattr(ask, field) not in (None, False)]
+    if len(wanted) != 1:
+        yield "one of NAME, --list, --explore, --random and --bytes is needed"
+        return
+    if wanted[0] in {"--random", "--bytes"} and ask.write is None:
+        yield "--random and --bytes go with --write DIR"
+    for one in options_of("simulate"):
+        places, words = _PLACES.get(one.field, (wanted, ""))
+        needs_write = one.field in {"steps", "stop"} and ask.write is None
+        if getattr(ask, one.field) != one.default and (wanted[0] not in places or needs_write):
+            yield f"{one.option.flags[0]} needs {words}"

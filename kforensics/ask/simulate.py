@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kforensics.ask.model import PROTOCOLS
-from kforensics.ask.option import option
+from kforensics.ask.option import option, switch
 from kforensics.ask.values import parse_size
 
 
@@ -13,7 +13,7 @@ class SimulateAsk:
     """What `simulate` is asked."""
 
     scenario: str | None = option(takes="simulate", metavar="[NAME|FILE]", help="A built-in scenario, or a YAML file.")
-    list: bool = option("--list", takes="simulate", default=False, help="List the built-in scenarios.")
+    list: bool = switch("--list", takes="simulate", help="List the built-in scenarios.")
     protocol: str | None = option(
         "--protocol",
         takes="simulate",
@@ -23,7 +23,6 @@ class SimulateAsk:
     model: str | None = option(
         "--explore",
         takes="simulate",
-        name="explore",
         metavar="MODEL",
         help="Visit every state of a model: hw, kip-101, kip-279, kip-320-first-try or kip-320.",
     )
@@ -46,12 +45,7 @@ class SimulateAsk:
         help="What must hold: WeakIsr, StrongIsr, LeaderInIsr, LeaderInIsrOrNone or TypeOk.",
     )
     max_states: int = option(
-        "--max-states",
-        takes="simulate",
-        default=2_000_000,
-        metavar="N",
-        least=1,
-        help="Stop after this many states.",
+        "--max-states", takes="simulate", default=2_000_000, metavar="N", least=1, help="Stop after this many states."
     )
     write: Path | None = option(
         "--write",
@@ -62,13 +56,10 @@ class SimulateAsk:
     steps: int | None = option(
         "--steps", takes="simulate", metavar="N", least=0, help="Write after the first N steps only."
     )
-    stop: bool = option(
-        "--stop",
-        takes="simulate",
-        default=False,
-        help="Write after brokers that are down came back and all stopped cleanly.",
+    stop: bool = switch(
+        "--stop", takes="simulate", help="Write after brokers that are down came back and all stopped cleanly."
     )
-    random: bool = option("--random", takes="simulate", default=False, help="Write a random history with faults.")
+    random: bool = switch("--random", takes="simulate", help="Write a random history with faults.")
     seed: int = option(
         "--seed", takes="simulate", default=0, metavar="N", least=0, help="The seed of the random history."
     )
@@ -82,13 +73,7 @@ class SimulateAsk:
         help="Brokers of a random history or fleet.",
     )
     partitions: int = option(
-        "--partitions",
-        takes="simulate",
-        default=2,
-        metavar="N",
-        least=1,
-        most=1_000_000,
-        help="Partitions, likewise.",
+        "--partitions", takes="simulate", default=2, metavar="N", least=1, most=1_000_000, help="Partitions, likewise."
     )
     racks: int = option(
         "--racks",
@@ -102,7 +87,6 @@ class SimulateAsk:
     length: int | None = option(
         "--bytes",
         takes="simulate",
-        name="bytes",
         metavar="SIZE",
         read=parse_size,
         help="Write a fleet of so many bytes, such as 20G or 20GiB, over all replicas.",

@@ -60,7 +60,6 @@ class Output(NamedTuple):
     colour: ColourChoice
     quiet: bool
     verbose: bool
-    context: typer.Context
     shown: Mapping[str, bool]
     """The options that say what of the result is shown, by the fields of `View`."""
 
@@ -222,7 +221,6 @@ def question(name: str) -> Callable[[Answering], Callable[..., None]]:
                 colour=given["color"] or context.obj or ColourChoice.AUTO,
                 quiet=given["quiet"],
                 verbose=given["verbose"],
-                context=context,
                 shown={one.option.shown: getattr(ask, one.field) for one in asked if one.option.shown},
             )
             answer(output, ask)

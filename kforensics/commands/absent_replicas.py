@@ -9,7 +9,7 @@ from kforensics.evidence.discovery.inputs import WHOLE_INPUT, Inputs
 from kforensics.evidence.discovery.log_dirs import FoundLogDir, are_of_one_node
 from kforensics.evidence.discovery.partition_dirs import LostDirectory
 from kforensics.evidence.metadata.quorum import end_of_majority
-from kforensics.evidence.model import Node, Problem
+from kforensics.evidence.model import Problem
 from kforensics.findings.diff import missing_isr_findings
 from kforensics.findings.model import Finding
 from kforensics.reconcile.observed.facts import ClusterFacts
@@ -71,25 +71,6 @@ def without_directories(
         )
         if report.emptied:
             yield report
-
-
-def nodes_of(inputs: Inputs) -> tuple[Node, ...]:
-    """Return the nodes among the inputs: each that has log directories.
-
-    Args:
-        inputs: all that were given.
-    """
-    return tuple(
-        Node(
-            input=index,
-            node_id=found.described.broker_id,
-            kind=found.described.kind,
-            cluster_id=found.described.cluster_id,
-            version_hint=found.described.kafka_version_hint,
-        )
-        for index, found in enumerate(inputs.found)
-        if found.log_dirs
-    )
 
 
 def nodes_in_parts(inputs: Inputs) -> frozenset[int]:

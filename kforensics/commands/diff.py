@@ -11,7 +11,6 @@ from kforensics.commands.absent_replicas import (
     known_partitions,
     missing_isr,
     nodes_in_parts,
-    nodes_of,
     single_files,
     without_directories,
 )
@@ -39,7 +38,6 @@ from kforensics.findings.answers.model import Answer, State, weighed
 from kforensics.findings.diff import RefusedStart, identity_findings, partition_findings, with_refused_starts
 from kforensics.findings.model import Finding, by_gravity
 from kforensics.formats.log.records import Record
-from kforensics.protocol.outcome import ProtocolName
 from kforensics.reconcile.observed.facts import ClusterFacts
 from kforensics.reconcile.replicas.report import PartitionReport
 from kforensics.source.capture import CapturePath
@@ -96,16 +94,7 @@ def run(
         ValueError: no such protocol.
     """
     pseudonyms = pseudonyms_of(request)
-    options = DiffOptions(
-        leader=request.leader,
-        protocol=ProtocolName(request.protocol) if request.protocol else None,
-        topics=request.topics,
-        partitions=request.partitions,
-        replicas=request.replicas,
-        is_stopped=request.is_stopped,
-        rename_group=pseudonyms.group if pseudonyms else str,
-        depth=request.depth or Depth.CONTENT,
-    )
+    options = DiffOptions.of(request, rename_group=pseudonyms.group if pseudonyms else str)
     read = read or _read(request, options)
     inputs = read.found
     compared = compare(
@@ -209,7 +198,7 @@ def compare(
     refused = _refused_starts(inputs, gathered, results)
     findings = by_gravity(
         (
-            *identity_findings(inputs.described, nodes_of(inputs), nodes_in_parts(inputs)),
+            *identity_findings(inputs, nodes_in_parts(inputs)),
             *_missing_isr(inputs, groups, gathered.facts, {result.partition: result.state for result in results}),
             *with_refused_starts((item for result in results for item in result.findings), refused),
         )
@@ -259,7 +248,7 @@ def _missing_isr(
     facts: ClusterFacts,
     states: Mapping[TopicPartition, State],
 ) -> Iterator[Finding]:
-    given = frozenset(node.node_id for node in nodes_of(inputs) if isinstance(node.node_id, int))
+    given = inputs.brokers
     for partition, places in groups:
         held_by = frozenset(
             place.state.broker_id

@@ -47,7 +47,7 @@ from kforensics.reconcile.timeline.events import TimelineEntry, build_timeline, 
 from kforensics.reconcile.timeline.logged_operations import logged_operations
 from kforensics.reconcile.timeline.metadata_events import cluster_entries
 from kforensics.source.walk import join
-from kforensics.units import METADATA_TOPICS, TRANSACTIONS_TOPIC, Depth, TopicPartition
+from kforensics.units import METADATA_TOPICS, TRANSACTIONS_TOPIC, TopicPartition
 from kforensics.words import counted, form, utc_words
 
 MOST_STATES = 50_000
@@ -83,15 +83,10 @@ def run(
     from kforensics.commands.redaction.explanation import redact_cited_files, redact_explanation  # noqa: PLC0415
 
     pseudonyms = pseudonyms_of(request)
-    options = ExplainOptions(
-        topics=request.topics,
-        partitions=request.partitions,
-        is_stopped=request.is_stopped,
-        since_ms=request.since_ms,
-        until_ms=request.until_ms,
+    options = ExplainOptions.of(
+        request,
         log_zone=parse_zone(request.log_timezone) if request.log_timezone else None,
         rename_group=pseudonyms.group if pseudonyms else str,
-        depth=request.depth or Depth.CONTENT,
     )
     if options.since_ms is not None and options.until_ms is not None and options.since_ms > options.until_ms:
         raise UsageError("--since is later than --until")

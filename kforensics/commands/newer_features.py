@@ -1,7 +1,7 @@
 """Feature levels of a cluster that are newer than known: what its brokers do by them is not known."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kforensics.errors import newer_than_known
 from kforensics.protocol.versions import NEWEST_FEATURE_LEVELS
@@ -11,15 +11,8 @@ if TYPE_CHECKING:
     from kforensics.evidence.metadata.state import FeatureChange
 
 
-class NewerFeature(NamedTuple):
-    """A level in force, and that it is newer than known, in words."""
-
-    change: "FeatureChange"
-    words: str
-
-
-def newer_features(history: "MetadataHistory") -> Iterator[NewerFeature]:
-    """Yield the levels in force that are newer than known.
+def newer_features(history: "MetadataHistory") -> "Iterator[tuple[FeatureChange, str]]":
+    """Yield the levels in force that are newer than known, each with that in words.
 
     Args:
         history: the newest metadata log.
@@ -27,4 +20,4 @@ def newer_features(history: "MetadataHistory") -> Iterator[NewerFeature]:
     for name, change in {change.name: change for change in history.features}.items():
         newest = NEWEST_FEATURE_LEVELS.get(name, 0)
         if change.level > newest:
-            yield NewerFeature(change, newer_than_known(name, change.level, newest))
+            yield change, newer_than_known(name, change.level, newest)

@@ -5,7 +5,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Any
 
+from kforensics.ask.model import Ask
 from kforensics.commands.cluster_evidence import ClusterEvidence, CommittedOffsets
 from kforensics.commands.coordinator_evidence import CoordinatorEvidence
 from kforensics.commands.filters import is_wanted
@@ -65,6 +67,25 @@ class ExplainOptions:
     """Taken as the final leader of every partition that it holds."""
     depth: Depth = Depth.CONTENT
     """How much of the logs is read."""
+
+    @classmethod
+    def of(cls, ask: Ask, **others: Any) -> "ExplainOptions":
+        """Return the options that are asked for.
+
+        Args:
+            ask: of any command that explains.
+            others: options that it does not have.
+        """
+        return cls(
+            topics=ask.topics,
+            partitions=ask.partitions,
+            is_stopped=ask.is_stopped,
+            since_ms=ask.since_ms,
+            until_ms=ask.until_ms,
+            leader=ask.leader,
+            depth=ask.depth or Depth.CONTENT,
+            **others,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from kforensics.ask.model import Ask
 from kforensics.commands.cluster_evidence import ClusterEvidence
 from kforensics.commands.filters import is_wanted
 from kforensics.commands.processes import END_OF_LOG, in_chunks, spread
@@ -73,6 +74,25 @@ class DiffOptions:
     """The function that gives the names of consumer groups in the result."""
     depth: Depth = Depth.CONTENT
     """How much of the logs is read."""
+
+    @classmethod
+    def of(cls, ask: Ask, **others: Any) -> "DiffOptions":
+        """Return the options that are asked for.
+
+        Args:
+            ask: of any command that compares.
+            others: options that it does not have.
+        """
+        return cls(
+            leader=ask.leader,
+            protocol=ProtocolName(ask.protocol) if ask.protocol else None,
+            topics=ask.topics,
+            partitions=ask.partitions,
+            replicas=ask.replicas,
+            is_stopped=ask.is_stopped,
+            depth=ask.depth or Depth.CONTENT,
+            **others,
+        )
 
 
 class PartitionResult(NamedTuple):

@@ -169,7 +169,7 @@ def _order(request: Ask, nodes: Sequence[Node]) -> StartOrder:
         )
     from kforensics.commands.predicting.order import find_order  # noqa: PLC0415 - for `--order` alone
 
-    return find_order(request.paths, keep_going=request.keep_going, depth=request.depth or Depth.CONTENT)
+    return find_order(request)
 
 
 def _log_files(inputs: Inputs, nodes: frozenset[int], problems: list[Problem]) -> tuple[LogFile, ...]:
@@ -214,17 +214,7 @@ class _Nodes:
         self._jobs = 1 if read_rate_is_limited() else request.jobs or default_jobs()
         self.reads: Reads = {}
         self.versions = {
-            node.first: given
-            or version_of_node(
-                node.inputs,
-                node.node_id,
-                is_kraft=node.is_kraft,
-                is_blank=node.is_blank,
-                log_files=surroundings.log_files,
-                history=surroundings.history,
-                is_alone=len(nodes) == 1,
-            )
-            for node in nodes
+            node.first: given or version_of_node(node, surroundings, is_alone=len(nodes) == 1) for node in nodes
         }
 
     def conditions(self, node: Node) -> Conditions:
@@ -336,15 +326,7 @@ class _Nodes:
             unserved=unserved_strays(started, self._around),
             leaving=leaving_replicas(started, self._around),
             order=body.order,
-            replicas=compare_followers(
-                self._request.paths,
-                self._nodes,
-                topics=self._request.topics,
-                partitions=self._request.partitions,
-                without=self._request.without,
-                keep_going=self._request.keep_going,
-                jobs=self._jobs,
-            ),
+            replicas=compare_followers(self._request, self._nodes, jobs=self._jobs),
             quorum=self._around.quorum,
             lost=lost,
             allows_older=any(one.allows_older for one in self.versions.values()),

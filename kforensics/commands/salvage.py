@@ -13,7 +13,7 @@ from kforensics.commands.salvaging.folder import OutFolder, WriteFailed, Written
 from kforensics.commands.salvaging.forms import FormName, HoldsDelimiter, NotRebased, require_form
 from kforensics.commands.salvaging.manifest import write_manifest
 from kforensics.commands.salvaging.model import Filters, PartitionPlan, SavedPartition
-from kforensics.commands.salvaging.plans import Scope, Task, Tasks, all_tasks, at_risk_tasks, lost_tasks, plans_of
+from kforensics.commands.salvaging.plans import Task, Tasks, all_tasks, at_risk_tasks, lost_tasks, plans_of
 from kforensics.commands.salvaging.readme import CARVED, write_readme
 from kforensics.commands.salvaging.saving import DEFAULT_WRITERS, save_partition
 from kforensics.commands.salvaging.segments import SegmentLog, SegmentOptions
@@ -93,7 +93,7 @@ def run(request: Ask) -> Result[SalvageReport]:
     evidence = gather_evidence(request.paths, request.before, keep_going=request.keep_going, cluster=request.cluster)
     _require_local(evidence)
     jobs = request.jobs or default_jobs()
-    found = _tasks(what, evidence, _scope(request), jobs)
+    found = _tasks(what, evidence, request, jobs)
     image_problems: list[Problem] = []
     carved = carve(request.images, evidence.inputs, image_problems) if request.images else None
     inputs = evidence.inputs.described if carved is None else carved.inputs
@@ -136,13 +136,6 @@ def run(request: Ask) -> Result[SalvageReport]:
         of_images=() if report.carved is None else carved_unknown(report.carved),
     )
     return _result(inputs, report, answer, problems)
-
-
-def _scope(request: Ask) -> Scope:
-    """Return the partitions that are wanted, and whose log decides."""
-    return Scope(
-        topics=request.topics, partitions=request.partitions, leader=request.leader, is_stopped=request.is_stopped
-    )
 
 
 def _filters(request: Ask) -> Filters:
@@ -245,14 +238,14 @@ def _require_local(evidence: Evidence) -> None:
             raise UsageError(f"{one.described.path} is not on this machine: salvage reads files and captures")
 
 
-def _tasks(what: What, evidence: Evidence, scope: Scope, jobs: int) -> Tasks:
+def _tasks(what: What, evidence: Evidence, request: Ask, jobs: int) -> Tasks:
     match what:
         case What.LOST:
-            return lost_tasks(evidence, scope, jobs=jobs)
+            return lost_tasks(evidence, request, jobs=jobs)
         case What.AT_RISK:
-            return at_risk_tasks(evidence, scope, jobs=jobs)
+            return at_risk_tasks(evidence, request, jobs=jobs)
         case What.ALL:
-            return all_tasks(evidence, scope)
+            return all_tasks(evidence, request)
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,7 +322,7 @@ def _save_one(shared: _Shared, task: Task) -> _Done:
         plans = plans_of(
             task,
             shared.evidence,
-            _scope(shared.request),
+            shared.request,
             shared.facts,
             problems,
             carved=copies,

@@ -238,17 +238,6 @@ class Replica:
         return Citation(input=self.input, path=f"{self.path}/{name}" if name else self.path, span=span)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
-    """One broker, controller or combined node."""
-
-    input: int
-    node_id: int | Absent
-    kind: str
-    cluster_id: str | Absent
-    version_hint: str | Absent
-
-
 class BatchReader(Protocol):
     """The interface through which conclusions ask for content: the only way from a rule to bytes, handed in by `evidence.batch_reader`."""
 

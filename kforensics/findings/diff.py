@@ -5,8 +5,8 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from kforensics.damage import Absent, DamageKind
-from kforensics.evidence.discovery.inputs import WHOLE_INPUT
-from kforensics.evidence.model import Citation, Input, Node
+from kforensics.evidence.discovery.inputs import WHOLE_INPUT, Inputs
+from kforensics.evidence.model import Citation
 from kforensics.evidence.replica.unaccounted import Sign
 from kforensics.findings.missing import lost_directory_finding, missing_finding
 from kforensics.findings.model import Confidence, Finding, Severity, finding
@@ -419,33 +419,29 @@ def _own_log(report: PartitionReport, replica: ReplicaReport) -> Iterator[Findin
         )
 
 
-def identity_findings(
-    inputs: Sequence[Input], nodes: Sequence[Node], in_parts: Collection[int] = ()
-) -> Iterator[Finding]:
+def identity_findings(inputs: Inputs, in_parts: Collection[int] = ()) -> Iterator[Finding]:
     """Yield contradictions among the inputs as a whole: several clusters, or one node given twice.
 
     Args:
         inputs: all that were given.
-        nodes: the nodes that they belong to, each with the number of its input.
         in_parts: nodes of which the inputs are different log directories of one moment.
     """
-    clusters = sorted({str(i.cluster_id) for i in inputs if not isinstance(i.cluster_id, Absent)})
+    clusters = sorted({str(i.cluster_id) for i in inputs.described if not isinstance(i.cluster_id, Absent)})
     if len(clusters) > 1:
         yield finding(
             "KF507",
             severity=Severity.ERROR,
             statement=f"the inputs belong to {len(clusters)} clusters: {', '.join(clusters)}",
         )
-    seen: dict[int, list[int]] = {}
-    for node in nodes:
-        if not isinstance(node.node_id, Absent):
-            seen.setdefault(node.node_id, []).append(node.input)
+    seen: dict[int, list[str]] = {}
+    for one in inputs.found:
+        if one.log_dirs and isinstance(one.described.broker_id, int):
+            seen.setdefault(one.described.broker_id, []).append(one.described.path)
     for node_id, places in sorted(seen.items()):
         if len(places) > 1 and node_id not in in_parts:
-            paths = ", ".join(inputs[place].path for place in places)
             yield finding(
                 "KF508",
                 severity=Severity.ERROR,
-                statement=f"node {node_id} is given {len(places)} times, as it was at different times or under a wrong id: {paths}",
+                statement=f"node {node_id} is given {len(places)} times, as it was at different times or under a wrong id: {', '.join(places)}",
                 broker_id=node_id,
             )

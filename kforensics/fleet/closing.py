@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pyarrow.compute as pc
 
-from kforensics.commands.absent_replicas import nodes_in_parts, nodes_of, single_files, without_directories
+from kforensics.commands.absent_replicas import nodes_in_parts, single_files, without_directories
 from kforensics.commands.filters import is_wanted, missing_filters
 from kforensics.commands.partition_comparison import DiffOptions
 from kforensics.damage import Absent
@@ -129,7 +129,7 @@ def _cluster_findings(tables: Tables, cluster: str, found: FoundSources, cluster
     members = [one.found for one, own in zip(found.inputs, clusters, strict=True) if own == cluster]
     # Clusters are judged one by one: a fleet may well have several.
     whole = Inputs(found=tuple(members))
-    yield from identity_findings(whole.described, nodes_of(whole), nodes_in_parts(whole))
+    yield from identity_findings(whole, nodes_in_parts(whole))
     column = tables.column_table("partitions", ["cluster_id", "leader", "leader_source"])
     is_own = pc.equal(pc.fill_null(column["cluster_id"], ""), cluster)
     recorded = column.filter(

@@ -25,10 +25,8 @@ from kforensics.fleet.file_systems import check_options
 from kforensics.fleet.secrets import redacted
 from kforensics.fleet.session import open_session, require_spark
 from kforensics.fleet.storage import StoragePath, parse_location, require_pyarrow
-from kforensics.protocol.outcome import ProtocolName
 from kforensics.reconcile.replicas.report import Verdict
 from kforensics.source.priority import lower_priority
-from kforensics.units import Depth
 
 if TYPE_CHECKING:
     from kforensics.fleet.audit_tables import AuditTables, Filters
@@ -70,15 +68,7 @@ def run_audit(request: FleetAsk, progress: "Callable[[Stage], None] | None" = No
     for out in (target, request.metrics, Path(os.environ.get("TMPDIR", "/tmp"))):  # noqa: S108 - where Spark writes
         if out is not None:
             check_output(out, found)
-    options = DiffOptions(
-        leader=request.leader,
-        protocol=ProtocolName(request.protocol) if request.protocol else None,
-        replicas=request.replicas,
-        is_stopped=request.is_stopped,
-        topics=request.topics,
-        partitions=request.partitions,
-        depth=request.depth or Depth.CONTENT,
-    )
+    options = DiffOptions.of(request)
     since = parse_location(request.since, request.storage) if request.since else None
     with _named_errors(target):
         # What is refused, or there already, needs no Spark.

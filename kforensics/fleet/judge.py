@@ -35,7 +35,7 @@ from kforensics.reconcile.logs.divergence import EndsDoNotDecideError
 from kforensics.reconcile.observed.facts import ClusterFacts
 from kforensics.reconcile.replicas.directories import Given
 from kforensics.reconcile.replicas.placement import Placement, place_partition
-from kforensics.reconcile.replicas.report import PartitionReport, ReplicaReport, Verdict
+from kforensics.reconcile.replicas.report import WORST, PartitionReport, ReplicaReport, Verdict
 from kforensics.render.json.diff import plain_report
 from kforensics.render.json.document import to_plain
 from kforensics.source.mapped import read_counts
@@ -48,7 +48,6 @@ READ_BYTES = "read_bytes"
 STATE = "state"
 """The folder of what workers need beyond the rows, and of the files that record failed attempts."""
 
-_RANK = {verdict: rank for rank, verdict in enumerate(Verdict)}
 _WITH_REPORT = frozenset(Verdict) - {Verdict.LEADER, Verdict.CONSISTENT}
 
 
@@ -355,7 +354,7 @@ def _partition_row(
         "topic_id": known(report.topic_id),
         "state": judged.state.value,
         "verdict": report.verdict.value,
-        "verdict_rank": _RANK[report.verdict],
+        "verdict_rank": WORST[report.verdict],
         "leader": None if leader is None else known(leader.broker_id),
         "leader_epoch": None if leader is None else known(leader.leader_epoch),
         "leader_source": None if leader is None else leader.source,

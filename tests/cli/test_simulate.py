@@ -145,6 +145,9 @@ def test_explore_stops_at_its_limit(simulate):
     [
         ((), "one of NAME, --list, --explore, --random and --bytes is needed"),
         (("hw-loss", "--list"), "one of NAME, --list, --explore, --random and --bytes is needed"),
+        (("--random",), "--random and --bytes go with --write DIR"),
+        (("hw-loss", "--seed", "3"), "--seed needs --random"),
+        (("hw-loss", "--steps", "3"), "--steps needs NAME and --write"),
         (("nope",), "no scenario 'nope'"),
         (("hw-loss", "--protocol", "kip-1"), "no protocol 'kip-1'"),
         (("--explore", "kip-1"), "no model 'kip-1'"),

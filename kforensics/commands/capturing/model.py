@@ -1,10 +1,6 @@
-"""What a capture is asked for, and what is said of one that was written."""
+"""What is said of a capture that was written."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    pass
 
 
 class CannotRedact(Exception):  # noqa: N818 - it is no error of the caller's

@@ -75,7 +75,7 @@ _SETTING = re.compile(
     rb"(?:listeners|port|(?:advertised|allow|alter|authorizer|auto|background|broker|client|cluster|compression|config|connections?|control|controlled|controller|create|default|delegation"
     rb"|delete|early|eligible|enable|fetch|follower|group|heartbeat|host|initial|inter|internal|kafka|leader|listener|log|log4j|max|message|metadata|metrics?|min|node|num|offsets?"
     rb"|password|principal|process|producer|queued|quota|quorum|remote|replica|replication|request|reserved|rlmm|rootLogger|sasl|security|server|share|socket|ssl|streams|super|telemetry"
-    rb"|transaction|transactional|transaction|unclean|unstable|zookeeper)(?:\.[a-z0-9_-]+)+)",
+    rb"|transaction|transactional|unclean|unstable|zookeeper)(?:\.[a-z0-9_-]+)+)",
 )
 _CONTINUATION = re.compile(
     rb"\s+at [\w.$<>/]+\(|\s*\.\.\. \d+ more$|(?:Caused by: |\s*Suppressed: )?[\w$]+(?:\.[\w$]+)+(?:Exception|Error|Throwable)\b|\t[a-z][\w-]*(?:\.[\w-]+)* = |\s*$"

@@ -58,22 +58,22 @@ def _lines(form: re.Pattern[bytes]) -> Rewrite:
     return rewrite
 
 
-def _parsed(parse: Callable[[bytes], Any], encode: Callable[[Any], bytes]) -> Rewrite:
-    def rewrite(data: bytes) -> bytes:
-        try:
-            value = parse(data)
-        except FormatError as error:
-            raise CannotRedact(NOT_UNDERSTOOD) from error
-        if value.damage:
-            raise CannotRedact(NOT_UNDERSTOOD)
-        return encode(value)
+def _sound(parse: Callable[[bytes], Any], data: bytes) -> Any:
+    try:
+        value = parse(data)
+    except FormatError as error:
+        raise CannotRedact(NOT_UNDERSTOOD) from error
+    if value.damage:
+        raise CannotRedact(NOT_UNDERSTOOD)
+    return value
 
-    return rewrite
+
+def _parsed(parse: Callable[[bytes], Any], encode: Callable[[Any], bytes]) -> Rewrite:
+    return lambda data: encode(_sound(parse, data))
 
 
 def _quorum_state(data: bytes) -> bytes:
-    again = _parsed(parse_quorum_state, lambda state: state)
-    state: Any = again(data)
+    state = _sound(parse_quorum_state, data)
     if isinstance(state.cluster_id, str) and state.cluster_id and not _CLUSTER_ID.fullmatch(state.cluster_id.encode()):
         raise CannotRedact(NOT_UNDERSTOOD)
     return encode_quorum_state(state)
@@ -81,7 +81,7 @@ def _quorum_state(data: bytes) -> bytes:
 
 def _index(parse: Callable[[bytes], Any]) -> Rewrite:
     def rewrite(data: bytes) -> bytes:
-        _parsed(parse, lambda _: b"")(data)
+        _sound(parse, data)
         small = np.frombuffer(data, ">u4")
         if parse is parse_time_index:
             small = small.reshape(-1, 3)[:, [0, 2]]  # the high half of a timestamp, and the relative offset

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Collection, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 from kforensics.ask.model import Ask
@@ -10,18 +9,15 @@ from kforensics.commands.diff import run as compare
 from kforensics.damage import Absent
 from kforensics.reconcile.logs.predicted_load import Election, FirstStart, StartOrder
 from kforensics.reconcile.replicas.report import PartitionReport, WhatIf
-from kforensics.units import Depth
 
 
-def find_order(paths: Sequence[Path], *, keep_going: bool = False, depth: Depth = Depth.CONTENT) -> StartOrder:
+def find_order(request: Ask) -> StartOrder:
     """Return the order that loses least, from what each replica would discard of the others as the leader.
 
     Args:
-        paths: log directories of all brokers.
-        keep_going: a path that can't be used is left out.
-        depth: how much of the logs is compared.
+        request: what `predict` is asked, over the log directories of all brokers.
     """
-    compared = compare(Ask(paths=tuple(paths), is_stopped=True, keep_going=keep_going, depth=depth))
+    compared = compare(Ask(paths=request.paths, is_stopped=True, keep_going=request.keep_going, depth=request.depth))
     reports = [one for one in compared.body.reports if one.what_if and not one.is_quorum and not one.is_deleted]
     brokers = sorted({broker for report in reports for broker in map(_broker, report.what_if) if broker is not None})
     certain: Counter[int] = Counter()

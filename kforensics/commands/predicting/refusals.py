@@ -63,15 +63,7 @@ def refused_starts(
             continue
         logs = doubted[node.node_id] if isinstance(node.node_id, int) else set()
         try:
-            version = version_of_node(
-                node.inputs,
-                node.node_id,
-                is_kraft=node.is_kraft,
-                is_blank=node.is_blank,
-                log_files=around.log_files,
-                history=around.history,
-                is_alone=len(nodes) == 1,
-            )
+            version = version_of_node(node, around, is_alone=len(nodes) == 1)
         except UsageError:
             continue
         conditions = Conditions(

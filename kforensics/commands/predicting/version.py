@@ -2,8 +2,10 @@
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from kforensics.commands.newer_features import newer_features
+from kforensics.commands.predicting.surroundings import Surroundings
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, FormatError, NewerThanKnown, UsageError, newer_than_known
 from kforensics.evidence.broker_logs import LogFile
@@ -32,6 +34,9 @@ from kforensics.protocol.versions import (
 )
 from kforensics.source.walk import join
 from kforensics.units import METADATA_TOPIC
+
+if TYPE_CHECKING:
+    from kforensics.commands.predicting.nodes import Node
 
 FIRST_QUORUM, PREVIEW = KafkaVersion(3, 0), KafkaVersion(2, 8)
 """The first version that runs without ZooKeeper and that others can be started after, and the preview before it."""
@@ -87,55 +92,43 @@ def given_version(text: str, history: MetadataHistory | None) -> NodeVersion:
     return NodeVersion(version, "given", newer=next(_newer_metadata(history, without={METADATA_VERSION}), ""))
 
 
-def version_of_node(
-    members: Sequence[FoundInput],
-    node_id: int | Absent,
-    *,
-    is_kraft: bool,
-    is_blank: bool,
-    log_files: Sequence[LogFile],
-    history: MetadataHistory | None,
-    is_alone: bool,
-) -> NodeVersion:
+def version_of_node(node: "Node", around: Surroundings, *, is_alone: bool) -> NodeVersion:
     """Return the version of a node by the evidence.
 
     Args:
-        members: the inputs that hold its log directories.
-        node_id: its id.
-        is_kraft: it runs without ZooKeeper.
-        is_blank: nothing is in its log directories.
-        log_files: server logs among the inputs.
-        history: the newest metadata log among the inputs.
+        node: that is started.
+        around: server logs and the metadata log among the inputs.
         is_alone: no other node is among the inputs: a log whose lines name no node is its own.
 
     Raises:
         UsageError: the evidence names a version that is older than those that are modelled.
     """
-    logged = _logged(log_files, node_id, is_alone=is_alone)
-    newer = next(_newer(members, history, node_id, logged), "")
+    history = around.history
+    logged = _logged(around.log_files, node.node_id, is_alone=is_alone)
+    newer = next(_newer(node.inputs, history, node.node_id, logged), "")
     if logged is not None:
-        _check(logged, f"the log of node {node_id} names it")
+        _check(logged, f"the log of node {node.node_id} names it")
         return NodeVersion(min(logged, NEWEST_MODELLED) if newer else logged, "server-log", newer=newer)
     if newer:
         return NodeVersion(NEWEST_MODELLED, "metadata-log" if history is not None else "assumed", newer=newer)
-    registered = _registered(history, node_id)
+    registered = least_version_of_level(_supported(history, node.node_id))
     if registered is not None and OLDEST_MODELLED <= registered < FIRST_NOT_MODELLED:
         release = {registered, *(one for one in distinct_rules() if one[:2] == registered[:2])}
         newest = max(release)
         return NodeVersion(newest, "metadata-log", tuple(sorted(release - {newest})))
-    floor = _floor(members, history)
-    if is_kraft and is_blank:
+    floor = _floor(node.inputs, history)
+    if node.is_kraft and node.is_blank:
         floor = max(floor, FIRST_QUORUM)
-    if is_kraft and floor < FIRST_QUORUM:
+    if node.is_kraft and floor < FIRST_QUORUM:
         # The preview of 2.8 can't be upgraded: no other version starts on its directories.
         return NodeVersion(PREVIEW, "assumed")
-    ceiling = FIRST_NOT_MODELLED if is_kraft else FIRST_WITHOUT_ZOOKEEPER
+    ceiling = FIRST_NOT_MODELLED if node.is_kraft else FIRST_WITHOUT_ZOOKEEPER
     possible = [one for one in distinct_rules() if one < ceiling]
     # The rules of a release hold until the next that differs: the last one at or below the floor is possible, too.
     first = max((at for at, one in enumerate(possible) if one <= floor), default=0)
     allowed = possible[first:]
     newest = max(allowed)
-    shown = newest if is_kraft else NEWEST_WITH_ZOOKEEPER
+    shown = newest if node.is_kraft else NEWEST_WITH_ZOOKEEPER
     others = tuple(max(one, floor) for one in allowed if one != newest)
     return NodeVersion(shown, "assumed", others, allows_older=floor < OLDEST_MODELLED)
 
@@ -176,7 +169,7 @@ def _newer_metadata(history: MetadataHistory | None, without: Collection[str] = 
     """Yield features and records of the metadata log that are newer than known, in words."""
     if history is None:
         return
-    yield from (one.words for one in newer_features(history) if one.change.name not in without)
+    yield from (words for change, words in newer_features(history) if change.name not in without)
     for one in history.unread:
         if one.is_newer:
             yield f"offset {one.offset} of the metadata log: {one.words}"
@@ -194,11 +187,6 @@ def _logged(log_files: Sequence[LogFile], node_id: int | Absent, *, is_alone: bo
                 time = event.time_ms if isinstance(event.time_ms, int) else 0
                 named.append((time, at, parse_version(text)))
     return max(named, key=lambda one: one[:2])[2] if named else None
-
-
-def _registered(history: MetadataHistory | None, node_id: int | Absent) -> KafkaVersion | None:
-    """Return the release whose newest metadata.version the node's last registration says it supports."""
-    return least_version_of_level(_supported(history, node_id))
 
 
 def _supported(history: MetadataHistory | None, node_id: int | Absent) -> int:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from kforensics.ask.model import Ask
 from kforensics.commands.cluster_evidence import gather_cluster_evidence
 from kforensics.commands.filters import check_wanted, is_wanted
 from kforensics.commands.processes import spread
@@ -71,31 +72,18 @@ class Tasks:
     """More may be lost than is known: logs were truncated, and no input holds what was there."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scope:
-    """The partitions that are wanted, and whose log decides."""
-
-    topics: frozenset[str] = frozenset()
-    partitions: frozenset[int] = frozenset()
-    leader: int | None = None
-    is_stopped: bool = False
-
-
-def lost_tasks(evidence: Evidence, scope: Scope, *, jobs: int | None) -> Tasks:
+def lost_tasks(evidence: Evidence, request: Ask, *, jobs: int | None) -> Tasks:
     """Return the tasks for all that `explain` reports as lost, whatever its certainty.
 
     Args:
         evidence: inputs as they are now and earlier snapshots.
-        scope: what is asked for.
+        request: what is asked for.
         jobs: the number of processes, None for that of the processors.
     """
     from kforensics.commands.explain import explain  # noqa: PLC0415 - much to load, and not for everything
     from kforensics.commands.partition_account import ExplainOptions  # noqa: PLC0415
 
-    options = ExplainOptions(
-        topics=scope.topics, partitions=scope.partitions, is_stopped=scope.is_stopped, leader=scope.leader
-    )
-    found = explain(evidence, options, jobs=jobs)
+    found = explain(evidence, ExplainOptions.of(request), jobs=jobs)
     places = find_places(evidence.inputs).by_partition
     tasks = []
     for incident in found.incidents:
@@ -111,7 +99,7 @@ def lost_tasks(evidence: Evidence, scope: Scope, *, jobs: int | None) -> Tasks:
                     partition=incident.partition,
                     places=places.get(incident.partition, ()),
                     leader=leader,
-                    leader_source=_source(scope, incident.leader, is_known=incident.is_leader_known),
+                    leader_source=_source(request, incident.leader, is_known=incident.is_leader_known),
                     wanted=wanted,
                     unheld=unheld,
                 )
@@ -166,18 +154,18 @@ def _leader_of(incident: "PartitionIncident") -> tuple[int, str] | None:
     return found[0] if found else None
 
 
-def _source(scope: Scope, leader: int | Absent, *, is_known: bool) -> str:
-    if scope.leader is not None and scope.leader == leader:
+def _source(request: Ask, leader: int | Absent, *, is_known: bool) -> str:
+    if request.leader is not None and request.leader == leader:
         return "option"
     return "recorded" if is_known else "guessed"
 
 
-def at_risk_tasks(evidence: Evidence, scope: Scope, *, jobs: int | None) -> Tasks:
+def at_risk_tasks(evidence: Evidence, request: Ask, *, jobs: int | None) -> Tasks:
     """Return the tasks for all that `diff` expects a start, a truncation or an election to discard, or that one replica alone holds.
 
     Args:
         evidence: inputs as they are now and earlier snapshots.
-        scope: what is asked for.
+        request: what is asked for.
         jobs: the number of processes, None for that of the processors.
     """
     now = replace(
@@ -186,10 +174,7 @@ def at_risk_tasks(evidence: Evidence, scope: Scope, *, jobs: int | None) -> Task
     from kforensics.commands.diff import compare  # noqa: PLC0415 - for what is at risk alone
     from kforensics.commands.partition_comparison import DiffOptions  # noqa: PLC0415
 
-    options = DiffOptions(
-        leader=scope.leader, topics=scope.topics, partitions=scope.partitions, is_stopped=scope.is_stopped
-    )
-    compared = compare(now, options, jobs=jobs, keep_quiet=True)
+    compared = compare(now, DiffOptions.of(request), jobs=jobs, keep_quiet=True)
     places = find_places(evidence.inputs).by_partition
     tasks = []
     for report in compared.reports:
@@ -251,12 +236,12 @@ def _runs(replica: Replica, runs: Iterable[CommittedRun]) -> Iterator[Wanted]:
         yield Wanted(offsets=run.offsets, leader_epoch=None, holders=place, committed=run.certainty)
 
 
-def all_tasks(evidence: Evidence, scope: Scope) -> Tasks:
+def all_tasks(evidence: Evidence, request: Ask) -> Tasks:
     """Return the tasks for every partition of the inputs that is asked for.
 
     Args:
         evidence: inputs as they are now and earlier snapshots.
-        scope: what is asked for.
+        request: what is asked for.
 
     Raises:
         UsageError: a topic, a partition or a leader that is asked for is not there.
@@ -264,12 +249,12 @@ def all_tasks(evidence: Evidence, scope: Scope) -> Tasks:
     inputs = evidence.inputs
     places = find_places(inputs)
     holders = {place.state.broker_id for group in places.by_partition.values() for place in group}
-    check_wanted(scope, places.by_partition, leader=scope.leader, known_brokers=holders)
+    check_wanted(request, places.by_partition, leader=request.leader, known_brokers=holders)
     gathered = gather_cluster_evidence(evidence.for_facts(), places)
     tasks = tuple(
         Task(partition=partition, places=group, leader=None, leader_source="", wanted=None)
         for partition, group in places.by_partition.items()
-        if is_wanted(partition, scope)
+        if is_wanted(partition, request)
     )
     return Tasks(
         tasks=tasks,
@@ -291,7 +276,7 @@ def _lacks_a_replica(task: Task, facts: ClusterFacts) -> bool:
 def plans_of(
     task: Task,
     evidence: Evidence,
-    scope: Scope,
+    request: Ask,
     facts: ClusterFacts | None,
     problems: list[Problem],
     *,
@@ -305,7 +290,7 @@ def plans_of(
     Args:
         task: the partition.
         evidence: inputs and ranks of snapshots.
-        scope: whose log decides.
+        request: whose log decides.
         facts: who leads, where everything is wanted.
         problems: what can't be read is added.
         carved: copies of the partition out of images, which fill what no other copy has; none is taken where two topics of the name are among the inputs.
@@ -326,7 +311,7 @@ def plans_of(
     replicas = [one.replica for one in collected]
     topic_id = facts.topic_id(task.partition.topic) if facts is not None else Absent.UNKNOWN
     found = _copies(replicas, evidence, topic_id)
-    leader, source = _chosen(task, found, scope, facts)
+    leader, source = _chosen(task, found, request, facts)
     if task.wanted is not None:
         # What explain calls lost may be of an earlier topic of the name.
         found = replace(found, copies=(*found.copies, *found.others), others=())
@@ -473,7 +458,7 @@ def _views(copies: Sequence[LogCopy]) -> list[LoadedLog]:
     return [copy.view for copy in final or copies if copy.view.replica.segments]
 
 
-def _chosen(task: Task, found: LogCopies, scope: Scope, facts: ClusterFacts | None) -> tuple[LogCopy | None, str]:
+def _chosen(task: Task, found: LogCopies, request: Ask, facts: ClusterFacts | None) -> tuple[LogCopy | None, str]:
     if task.wanted is not None:
         for copy in found.copies:
             place = (copy.view.replica.input, copy.view.replica.path)
@@ -482,7 +467,7 @@ def _chosen(task: Task, found: LogCopies, scope: Scope, facts: ClusterFacts | No
         return None, "unknown"
     live = [copy.view for copy in found.live] or _views(found.copies)
     leaderships = facts.leaderships(task.partition, found.topic_id) if facts is not None else ()
-    choice = choose_leader(live, wanted=scope.leader, leaderships=leaderships)
+    choice = choose_leader(live, wanted=request.leader, leaderships=leaderships)
     if choice is not None and (not choice.view.replica.is_log_known or (found.unread and not choice.is_known)):
         return None, "unknown"
     leader = next((copy for copy in found.copies if choice is not None and copy.view is choice.view), None)

@@ -46,18 +46,7 @@ class PartitionSearch:
         self._ranks = shared.evidence.ranks
         self._jobs = jobs
         self._problems = shared.problems
-        request = shared.request
-        self._account = open_account(
-            shared.evidence,
-            shared.places,
-            shared.gathered,
-            ExplainOptions(
-                topics=request.topics,
-                partitions=request.partitions,
-                is_stopped=request.is_stopped,
-                leader=request.leader,
-            ),
-        )
+        self._account = open_account(shared.evidence, shared.places, shared.gathered, ExplainOptions.of(shared.request))
         self._explained = {tp for tp, _ in self._account.groups}
 
     def partitions(self, wanted: Sequence[TopicPartition]) -> list[TracedPartition]:

@@ -113,12 +113,7 @@ def _comparison(
     gathered: ClusterEvidence,
     problems: list[Problem],
 ) -> Comparison:
-    options = DiffOptions(
-        leader=request.leader,
-        topics=request.topics,
-        partitions=request.partitions,
-        is_stopped=request.is_stopped,
-    )
+    options = DiffOptions.of(request)
     if not evidence.ranks:
         return comparison_of(evidence.inputs, places, gathered, options)
     inputs = replace(

@@ -12,6 +12,7 @@ from kforensics.formats.log.records import Record
 from kforensics.formats.messages.schema import Decoded
 from kforensics.formats.messages.txn import parse_txn_record
 from kforensics.units import TopicPartition
+from kforensics.words import name_text
 
 
 class TransactionState(NamedTuple):
@@ -29,7 +30,6 @@ class TransactionState(NamedTuple):
     producer_epoch: int = -1
     previous_producer_id: int = -1
     next_producer_id: int = -1
-    next_producer_epoch: int = -1
     timeout_ms: int = -1
     status: int = -1
     """A number of `TransactionStatus`, or one that is newer."""
@@ -129,11 +129,10 @@ def _state_of(record: Record, place: PartitionPlace, path: str) -> TransactionSt
         producer_epoch=value["producer_epoch"],
         previous_producer_id=value.get("previous_producer_id", -1),
         next_producer_id=value.get("next_producer_id", -1),
-        next_producer_epoch=value.get("next_producer_epoch", -1),
         timeout_ms=value["transaction_timeout_ms"],
         status=value["transaction_status"],
         partitions=tuple(
-            TopicPartition(_topic(one["topic"]), partition)
+            TopicPartition(name_text(one["topic"]), partition)
             for one in value["transaction_partitions"] or ()
             for partition in one["partition_ids"]
         ),
@@ -141,7 +140,3 @@ def _state_of(record: Record, place: PartitionPlace, path: str) -> TransactionSt
         started_ms=value["transaction_start_timestamp_ms"],
         client_version=value.get("client_transaction_version", 0),
     )
-
-
-def _topic(name: str | bytes) -> str:
-    return name.decode(errors="replace") if isinstance(name, bytes) else name

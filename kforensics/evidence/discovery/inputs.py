@@ -155,12 +155,6 @@ class Inputs:
         return [one for one in problems if not one.is_foreign and self.found[one.input].shape is not Absent.UNREADABLE]
 
     @property
-    def is_membership_shown(self) -> bool:
-        """Whether each of several nodes' directories names its cluster, so that all are known to be of one."""
-        nodes = [one for one in self.found if one.log_dirs]
-        return len(nodes) < 2 or all(not isinstance(one.described.cluster_id, Absent) for one in nodes)
-
-    @property
     def brokers(self) -> frozenset[int]:
         """The nodes whose data directories are among the inputs."""
         return frozenset(

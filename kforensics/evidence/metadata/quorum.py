@@ -64,9 +64,8 @@ class QuorumSetBack(NamedTuple):
     voter_count: int
     end: int
     """The end of the longest log with which one of them can win."""
-    committed_below: int
     shown_by: str
-    """What shows that, as a part of a sentence."""
+    """What shows what was committed, as a part of a sentence."""
     holders: tuple[int, ...]
     """Nodes whose logs hold all of it."""
 
@@ -134,7 +133,6 @@ def quorum_set_back(
         voters=tuple(sorted(one for one in voters if ends.get(one, (math.inf, 0)) <= winner)),
         voter_count=len(voters),
         end=winner[1],
-        committed_below=committed,
         shown_by=shown_by,
         holders=tuple(
             sorted(node for node, end in ends.items() if end[1] >= committed and end[0] == newest.last_epoch)

@@ -23,8 +23,6 @@ from kforensics.formats.primitives.text_lines import (
 from kforensics.formats.primitives.uuid import uuid_bytes, uuid_text
 
 ZERO_UUID = "A" * 22
-METADATA_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
-"""The id of `__cluster_metadata`, the same in every cluster."""
 
 MOST_LINES = 16
 """The most lines of the file that are read; a broker writes two."""

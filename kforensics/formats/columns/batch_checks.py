@@ -13,7 +13,6 @@ from kforensics.formats.primitives.codec import BadCompression, Codec, WindowToo
 from kforensics.formats.primitives.word_buffer import WordBuffer
 from kforensics.units import OffsetRange
 
-Rows = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 

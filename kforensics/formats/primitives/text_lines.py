@@ -14,9 +14,6 @@ from kforensics.damage import Damage, DamageKind, Gravity, Span
 TEXT_FILE_LIMIT = 64 * 1024 * 1024
 """The most bytes of a text file that are read, enough for a million lines; the bytes behind them are reported as not read."""
 
-LINE_LENGTH_LIMIT = 1024 * 1024
-"""The most bytes of one line that are read."""
-
 MOST_DAMAGE = 100
 """The most damaged places of one file that are listed one by one; the last entry counts the others."""
 

@@ -48,7 +48,6 @@ class LoadSettings:
 class FileAction(StrEnum):
     """The fate of a file."""
 
-    KEEP = "keep"
     DELETE = "delete"
     RENAME = "rename"
     TRUNCATE = "truncate"

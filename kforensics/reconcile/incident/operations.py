@@ -53,7 +53,11 @@ def operations(
         for one in _deleted_records(incident):
             key = (one.kind, one.topic_partition, one.meaning)
             known = found.get(key)
-            found[key] = one if known is None else replace(known, citations=_joined(known, one))
+            found[key] = (
+                one
+                if known is None
+                else replace(known, citations=tuple(dict.fromkeys((*known.citations, *one.citations))))
+            )
         if incident.partition not in moved and incident.partition.topic not in recreated:
             found.update({(one.kind, one.topic_partition, one.meaning): one for one in _moved(incident, looked or {})})
         if incident.deleted_topics and incident.partition.topic not in recreated:
@@ -61,10 +65,6 @@ def operations(
             one = _recreated_topic(incident)
             found[one.kind, one.topic_partition, one.meaning] = one
     return tuple(found.values())
-
-
-def _joined(one: Operation, other: Operation) -> tuple[Citation, ...]:
-    return tuple(dict.fromkeys((*one.citations, *other.citations)))
 
 
 def _changes(timeline: Iterable[TimelineEntry]) -> Iterator[Operation]:

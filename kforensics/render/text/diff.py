@@ -7,6 +7,7 @@ from dataclasses import replace
 from rich.text import Text
 
 from kforensics.commands.diff import DiffResult
+from kforensics.commands.partition_comparison import QUIET_VERDICTS
 from kforensics.commands.result import Result
 from kforensics.damage import Absent
 from kforensics.evidence.model import CheckpointValue, Input
@@ -33,7 +34,6 @@ _STATE_WORDS = {
 }
 """Words for the states of partitions, where no verdict of a replica says it."""
 _LANE_WIDTH = 36
-_QUIET = frozenset({Verdict.LEADER, Verdict.CONSISTENT, Verdict.BEHIND})
 
 _WORDS = {
     Verdict.SILENT_DIVERGENCE: "SILENT DIVERGENCE",
@@ -108,7 +108,11 @@ def _block(
         epoch = "" if isinstance(leader.leader_epoch, Absent) else f", epoch {leader.leader_epoch}"
         led = f"leader {_short(leader.view)}{epoch}" if leader.is_known else f"leader {_short(leader.view)}?"
     words = {**_WORDS, Verdict.CONSISTENT: "same ends"} if report.depth is Depth.TAILS else _WORDS
-    verdict = words[report.verdict] if report.verdict not in _QUIET else _STATE_WORDS.get(state, words[report.verdict])
+    verdict = (
+        words[report.verdict]
+        if report.verdict not in QUIET_VERDICTS
+        else _STATE_WORDS.get(state, words[report.verdict])
+    )
     if report.verdict is Verdict.WILL_TRUNCATE and _is_open(report):
         verdict = "may truncate"
     if report.is_deleted:
@@ -196,7 +200,7 @@ def _lane_line(replica: ReplicaReport, drawn: str, lane: Lane, numbers: int, rep
     if replica.verdict is Verdict.DIFFERENT_TOPIC:
         yield Text(f"{INDENT}{name:<11} another topic of this name: id {escape_text(str(view.replica.topic_id))}")
         return
-    style = Style.ANSWER_WARNING if replica.verdict not in _QUIET else Style.PLAIN
+    style = Style.ANSWER_WARNING if replica.verdict not in QUIET_VERDICTS else Style.PLAIN
     yield Text(
         f"{INDENT}{name:<11} {lane.start:>{numbers}} {drawn} {lane.end:<{numbers}}  HW {recorded_words}{role}",
         style=style,

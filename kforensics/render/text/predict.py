@@ -73,8 +73,6 @@ def write(result: Result[Prediction], view: View) -> Iterator[Line]:
             continue
         if start.reason == LOGS_LEFT_OUT:
             continue
-        if start.reason == LOGS_LEFT_OUT:
-            continue
         shown = [log for log in logs if verbose or log.is_changed or log.outcome != "loads"]
         shown.sort(key=_gravity)
         for log in shown if verbose else shown[:MOST_LOGS]:
