@@ -22,6 +22,7 @@ from kforensics.render.html.identity import identity_of
 from kforensics.render.html.lanes import draw_figure, loss_summary
 from kforensics.render.html.pages import fill_page
 from kforensics.render.html.timeline_rows import Happening, happenings, rows_within
+from kforensics.render.html.unknowns import unknowns
 from kforensics.render.html.verdict import AnswerMark, advice_of, verdict_of
 from kforensics.render.root_cause import root_cause_sentence
 from kforensics.render.timeline import is_of_unknown_end, shown_entries
@@ -143,6 +144,7 @@ def write(result: Result[Explanation], view: View) -> str:
         operations=[(one, references.of(one.citations)) for one in body.operations[:MOST_FINDINGS]],
         more_operations=max(0, len(body.operations) - MOST_FINDINGS),
         residuals=_residuals(body, references),
+        unknowns=unknowns(body),
         notes=body.notes,
         missing=body.missing,
         problems=[
