@@ -1,6 +1,7 @@
 """Voters of the metadata quorum that came back with empty disks: no command is calm, and none says that nothing was committed."""
 
 import json
+import re
 import shutil
 
 import pytest
@@ -66,6 +67,18 @@ def test_one_emptied_voter_of_three_can_not_win(cluster, capsys, command):
     _, document = told(capsys, command[0], cluster, *command[1:])
 
     assert "lack metadata" not in json.dumps(document["answer"])
+
+
+@pytest.mark.parametrize("names", [("controller-101",), ("controller-102", "controller-103")])
+def test_an_emptied_voter_is_given_and_its_directory_not_asked_for(cluster, capsys, names):
+    for name in names:
+        format_anew(cluster / name, has_log=False)
+    _, document = told(capsys, "diff", cluster)
+    answer = document["answer"]
+
+    assert "not among the inputs" not in answer["headline"]
+    assert re.search("none of (its|their) log directories among the inputs does", answer["headline"])
+    assert any(one.startswith("What is on other log directories of controller") for one in answer["unknown"])
 
 
 def test_voters_that_are_not_given_are_not_taken_as_empty(cluster, capsys):

@@ -46,6 +46,18 @@ def test_what_log_lines_say_was_truncated_is_a_lower_bound(incident, capsys, tmp
     assert {False} == {one["records_at_least"] for one in whole["losses"] if one["topic"] != "__cluster_metadata"}
 
 
+def test_a_lower_bound_of_what_may_have_been_committed_is_said_in_the_first_line(incident, capsys):
+    root = incident("hw-loss-0.10")
+    now, logs = root / "snapshots" / "99-final", root / "logs"
+    document, _ = explain(capsys, now, logs)
+
+    assert document["answer"]["state"] == "maybe-lost"
+    assert document["answer"]["headline"].startswith("At least 6 records of orders-0 that may have been committed")
+
+    whole, _ = explain(capsys, now, logs, "--before", root / "snapshots" / "01-a-killed-live")
+    assert whole["answer"]["headline"].startswith("15 records of orders-0 that may have been committed")
+
+
 def test_aborted_transactions_are_counted_apart_by_explain_and_salvage(incident, capsys, tmp_path):
     root = incident("unclean-election-2.8")
     *earlier, now = sorted((root / "snapshots").iterdir())

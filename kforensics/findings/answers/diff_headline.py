@@ -252,7 +252,9 @@ def _past_end(found: Concerns, items: Sequence[Item]) -> str:
     words = f"{owners} recorded high watermarks up to {counted(sum_of(items, 'records'), 'offset')} past the end of every log, of {partitions_of(items)}"
     if found.state is State.AT_RISK:
         return f"COMMITTED RECORDS ARE MISSING: {words}."
-    return f"{words}: copied while the broker ran, or after a power loss."
+    # After a clean stop the end was not left behind: only a replica that is not given can hold it.
+    why = next((one.detail for _, one in items if one.detail), "only a replica that is not given can hold them")
+    return f"{words}: {why}."
 
 
 def _elected(found: Concerns, items: Sequence[Item]) -> str:

@@ -55,8 +55,8 @@ def diff_unknowns(found: Concerns, problems: Sequence[Problem]) -> Iterator[str]
     if gone:
         losers = joined_by_and(owners_of(gone))
         yield f"What {losers} held of {names_of(gone)}: an earlier copy of the log directory would show it."
-    if found.of(ConcernKind.TAIL, State.UNKNOWN, State.MAYBE_AT_RISK) or found.of(
-        ConcernKind.PAST_END, State.MAYBE_AT_RISK
+    if found.of(ConcernKind.TAIL, State.UNKNOWN, State.MAYBE_AT_RISK) or any(
+        one.detail for _, one in found.of(ConcernKind.PAST_END, State.MAYBE_AT_RISK)
     ):
         yield "Whether brokers ran when they were copied: if none did, say --stopped, and the ends of logs are judged."
     if found.of(ConcernKind.OUTDATED, State.UNKNOWN) or found.of(ConcernKind.LOGGED_END, State.UNKNOWN):

@@ -265,10 +265,11 @@ def _maybe_lost(affected: Sequence[PartitionIncident]) -> str:
         if held:
             many = sum(loss.records for loss in gone)
             lost = f"not in the leaders' logs: other replicas hold {sum(loss.records for loss in held):,} of them, {many:,} {form(many, 'is', 'are')} {lost}"
-        text = f"{records_lost(losses)} of {_names(affected)} {_were_committed(losses)} {are(losses)} {lost}: {causes_of(gone)}."
+        least = "at least " if any(one.counts_at_least for one in affected if one.losses) else ""
+        text = f"{least}{records_lost(losses)} of {_names(affected)} {_were_committed(losses)} {are(losses)} {lost}: {causes_of(gone)}."
     if _is_the_same_by_all(affected):
         condition = "Whichever replica leads, "
-    return condition + text
+    return condition + text if condition else text[0].upper() + text[1:]
 
 
 def _were_committed(losses: Sequence[LossEntry], possibly: str = "") -> str:

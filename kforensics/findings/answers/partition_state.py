@@ -582,7 +582,10 @@ def _missing_ends(report: PartitionReport, live: Sequence[ReplicaReport]) -> Ite
         # A copy of a running broker, and a log after a power loss, end below a high watermark just so.
         is_sure = any(one.view.replica.clean_shutdown for one in past) or report.is_stopped
         state = State.AT_RISK if is_sure and _is_whole(report) else State.MAYBE_AT_RISK
-        yield _concern(report, state, ConcernKind.PAST_END, (one.view for one in past), records=highest - end)
+        detail = "" if is_sure else "copied while the broker ran, or after a power loss"
+        yield _concern(
+            report, state, ConcernKind.PAST_END, (one.view for one in past), records=highest - end, detail=detail
+        )
     if not all(one.view.replica.is_log_known for one in report.replicas):
         return  # what recovery discards may be in the log that could not be read
     for one in live:
