@@ -543,6 +543,8 @@ def _divergences(report: PartitionReport, live: Sequence[ReplicaReport]) -> Iter
 
 def _whole_beside(report: PartitionReport, live: Sequence[ReplicaReport], odd: Sequence[LoadedLog]) -> str:
     """Return the owner of a replica that holds intact all that these do; empty where none of those given is known to."""
+    if any(one.view is view for one in report.sole_holders for view in odd):
+        return ""  # however it came to them, what it alone holds would be gone
     first, end = min(one.content_start_offset for one in odd), max(one.log_end_offset for one in odd)
     return next(
         (
