@@ -7,6 +7,7 @@ import shutil
 import pytest
 
 from kforensics.cli.app import run
+from tests.builders.directories import copied
 from tests.builders.explained import explain
 
 pytestmark = pytest.mark.usefixtures("read_once")
@@ -109,3 +110,14 @@ def test_copies_that_nothing_distinguishes_are_in_one_order_however_they_are_giv
 
     assert [] == found[0]["truncations"] == found[1]["truncations"]
     assert found[0]["answer"] == found[1]["answer"]
+
+
+def test_a_holder_without_a_broker_is_named_as_diff_names_it(fixtures, capsys, tmp_path):
+    cluster = copied(fixtures / "unclean-election", tmp_path / "cluster")
+    (cluster / "broker-1" / "meta.properties").unlink()
+    document, _ = explain(capsys, cluster)
+
+    answer = document["answer"]
+    assert "are only on input 1, which does not lead" in answer["headline"]
+    assert answer["now"][0].startswith("Do not start input 1 before its directories")
+    assert "broker unknown" not in json.dumps(document)

@@ -6,8 +6,6 @@ from kforensics.findings.answers.diff_concerns import (
     MOST_NAMED,
     Concerns,
     Item,
-    joined_by_and,
-    joined_names,
     names_of,
     owners_of,
     partitions_of,
@@ -17,7 +15,7 @@ from kforensics.findings.answers.diff_concerns import (
 from kforensics.findings.answers.model import CALM_OF_DIFF, State
 from kforensics.findings.answers.partition_state import ORDER, OTHER_DISKS, ConcernKind
 from kforensics.units import TopicPartition
-from kforensics.words import counted, form
+from kforensics.words import counted, form, joined_by_and, joined_names
 
 _WITHOUT_ALARM = CALM_OF_DIFF | {State.UNCOMMITTED_ONLY}
 

@@ -3,18 +3,10 @@
 from collections.abc import Iterator, Sequence
 
 from kforensics.evidence.model import Problem
-from kforensics.findings.answers.diff_concerns import (
-    MOST_NAMED,
-    Concerns,
-    first_ones,
-    joined_by_and,
-    joined_names,
-    names_of,
-    owners_of,
-)
+from kforensics.findings.answers.diff_concerns import MOST_NAMED, Concerns, first_ones, names_of, owners_of
 from kforensics.findings.answers.model import State
 from kforensics.findings.answers.partition_state import ConcernKind
-from kforensics.words import counted, form
+from kforensics.words import counted, form, joined_by_and, joined_names
 
 BELOW_THE_ENDS = "Whether content below the ends of the logs is the same and undamaged"
 
