@@ -96,3 +96,11 @@ def test_the_only_voter_that_was_formatted_anew_knows_none_of_the_topics(fixture
 
     assert 0 != code
     assert "Controller 100, the only voter, lacks metadata that was committed" in document["answer"]["headline"]
+
+
+def test_voters_that_are_behind_may_elect_one_of_them_and_make_others_truncate(incident, capsys):
+    _, document = told(capsys, "diff", incident("kraft-quorum-3x") / "snapshots" / "02-active-controller-killed")
+
+    headline = document["answer"]["headline"]
+    assert "unless a majority of the voters elects one that lacks uncommitted metadata" in headline
+    assert "controllers 102 and 103 lack records" in headline

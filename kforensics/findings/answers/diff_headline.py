@@ -14,7 +14,7 @@ from kforensics.findings.answers.diff_concerns import (
 )
 from kforensics.findings.answers.model import CALM_OF_DIFF, State
 from kforensics.findings.answers.partition_state import ORDER, OTHER_DISKS, ConcernKind
-from kforensics.units import TopicPartition
+from kforensics.units import METADATA_TOPICS, TopicPartition
 from kforensics.words import counted, form, joined_by_and, joined_names
 
 _WITHOUT_ALARM = CALM_OF_DIFF | {State.UNCOMMITTED_ONLY}
@@ -339,6 +339,10 @@ def _behind(found: Concerns, items: Sequence[Item]) -> str:
         else "No replica will truncate"
     )
     lack = "lack" if " and " in owners else "lacks"
+    if any(tp.topic in METADATA_TOPICS and one.detail for tp, one in items):
+        truncates = (
+            "No replica will truncate, unless a majority of the voters elects one that lacks uncommitted metadata"
+        )
     return f"{truncates}; {owners} {lack} records of {partitions_of(items)} of {found.count:,} that others hold."
 
 

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from kforensics.damage import Absent
+from kforensics.evidence.metadata.quorum import majority
 from kforensics.evidence.model import Problem, Replica
 from kforensics.evidence.replica.unaccounted import is_empty, unaccounted_offsets
 from kforensics.findings.answers.model import State, worst_state
@@ -642,6 +643,8 @@ def _behind(report: PartitionReport, live: Sequence[ReplicaReport]) -> Iterator[
         if not is_uncommitted:
             short.append(one.view)
     if short and (is_led or not isinstance(report.electable, Absent)):
-        yield _concern(report, State.BEHIND, ConcernKind.BEHIND, short)
+        voters = 0 if isinstance(report.assigned, Absent) or not report.is_quorum else len(report.assigned)
+        can_win = "they can elect one of them" if voters and len(short) >= majority(voters) else ""
+        yield _concern(report, State.BEHIND, ConcernKind.BEHIND, short, detail=can_win)
     elif short:
         yield _concern(report, State.UNKNOWN, ConcernKind.LEADER, short)
