@@ -7,6 +7,7 @@ import shutil
 import pytest
 
 from kforensics.cli.app import run
+from tests.builders.coordinators import NOW, batch, write_log
 from tests.builders.directories import copied
 from tests.builders.explained import explain
 
@@ -121,3 +122,18 @@ def test_a_holder_without_a_broker_is_named_as_diff_names_it(fixtures, capsys, t
     assert "are only on input 1, which does not lead" in answer["headline"]
     assert answer["now"][0].startswith("Do not start input 1 before its directories")
     assert "broker unknown" not in json.dumps(document)
+
+
+def test_what_a_live_directory_holds_is_not_lost_though_the_guessed_leader_shares_nothing_with_it(capsys, tmp_path):
+    for broker, since in ((1, NOW), (2, NOW + 10**9)):
+        log = b"".join(batch(at, [(b"k", b"v")], time_ms=since + at) for at in range(18))
+        node = tmp_path / f"broker-{broker}"
+        write_log(node, "orders-0", (0, log))
+        (node / "meta.properties").write_text(f"version=0\nbroker.id={broker}\ncluster.id=AAAAAAAAAAAAAAAAAAAAAA\n")
+        (node / "replication-offset-checkpoint").write_text("0\n1\norders 0 18\n")
+    document, code = explain(capsys, tmp_path)
+
+    assert (document["answer"]["state"], code) == ("maybe-lost", 1)
+    assert "18 records of orders-0 that were possibly committed are only on broker 2" in document["answer"]["headline"]
+    assert {True} == {holder["in_use"] for loss in document["losses"] for holder in loss["held_by"]}
+    assert document["losses"]
