@@ -137,3 +137,17 @@ def test_what_a_live_directory_holds_is_not_lost_though_the_guessed_leader_share
     assert "18 records of orders-0 that were possibly committed are only on broker 2" in document["answer"]["headline"]
     assert {True} == {holder["in_use"] for loss in document["losses"] for holder in loss["held_by"]}
     assert document["losses"]
+
+
+def test_a_disk_that_holds_nothing_of_a_log_is_not_said_to_be_an_earlier_state(incident, capsys, tmp_path):
+    root = incident("disk-replaced-4.x")
+    before = copied(root / "snapshots" / "02-all-down-before-replacement", tmp_path / "before")
+    now = copied(root / "snapshots" / "99-final", tmp_path / "now")
+    logs = copied(root / "logs", tmp_path / "logs")
+    for path in (*tmp_path.rglob("__cluster_metadata-0"), *tmp_path.rglob("controller-*")):
+        shutil.rmtree(path, ignore_errors=True)
+    document, _ = explain(capsys, now, logs, "--before", before)
+
+    assert "put back to an earlier state" not in document["answer"]["headline"]
+    assert "another or an emptied disk" in document["answer"]["headline"]
+    assert "disk-restored" not in {one["cause"] for one in document["truncations"] if not one["to_offset"]}
