@@ -1,6 +1,6 @@
 """Numbers, times and lists as people read them, the same in a headline, on a screen and on a page."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
@@ -146,3 +146,28 @@ def name_text(name: str | bytes) -> str:
         name: of a file, as text or as the bytes that a file system gave.
     """
     return name.decode(errors="replace") if isinstance(name, bytes) else name
+
+
+def joined_by_and(names: Iterable[str]) -> str:
+    """Return brokers in a sentence, all of which are meant.
+
+    Args:
+        names: as `broker 1`.
+    """
+    return joined_names(names, "and")
+
+
+def joined_names(names: Iterable[str], word: str) -> str:
+    """Return names in a sentence, those of one kind together: `brokers 1 and 2 and controller 100`.
+
+    Args:
+        names: as `broker 1`.
+        word: between the last two.
+    """
+    every = sorted(dict.fromkeys(names), key=lambda name: (len(name), name))
+    parts = []
+    for kind in dict.fromkeys(name.rpartition(" ")[0] for name in every):
+        numbers = [name.rpartition(" ")[2] for name in every if name.rpartition(" ")[0] == kind]
+        several = f"{kind}s {', '.join(numbers[:-1])} {word} {numbers[-1]}"
+        parts.append(several if len(numbers) > 1 else f"{kind} {numbers[0]}".strip())
+    return f" {word} ".join(parts)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from kforensics.commands.newer_features import newer_features
 from kforensics.damage import Absent
+from kforensics.errors import newer_than_known
 from kforensics.evidence.discovery.inputs import Inputs, empty_beside
 from kforensics.evidence.discovery.log_dirs import FoundLogDir
 from kforensics.evidence.discovery.log_places import LogPlace, find_logs
@@ -16,11 +17,13 @@ from kforensics.evidence.discovery.server_settings import ServerSettings
 from kforensics.evidence.metadata.files import find_metadata_logs
 from kforensics.evidence.metadata.quorum import QuorumSetBack, majority, newest_log, quorum_set_back
 from kforensics.evidence.model import CheckpointValue, Problem
+from kforensics.formats.checkpoint.meta_properties import NEWEST_VERSION, WHAT, MetaProperties
 from kforensics.protocol.outcome import ProtocolName
 from kforensics.protocol.versions import KafkaVersion, least_version_of_level
 from kforensics.reconcile.observed.broker_versions import BrokerVersions
 from kforensics.reconcile.observed.facts import ClusterFacts, CommittedFacts, GroupCommit
 from kforensics.reconcile.replicas.directories import Given, GivenBroker
+from kforensics.source.walk import join
 from kforensics.units import OFFSETS_TOPIC, TopicPartition
 
 if TYPE_CHECKING:
@@ -153,6 +156,7 @@ def gather_cluster_evidence(
         problems=(
             *(one for one in (logged.problems if logged else ()) if not one.is_foreign),
             *(_newer_metadata(newest) if newest else ()),
+            *_newer_identities(inputs),
         ),
         left_out=tuple(one for one in logged.problems if one.is_foreign) if logged else (),
         logs_not_read=not_read,
@@ -184,6 +188,15 @@ def _newer_metadata(newest: "MetadataHistory") -> Iterator[Problem]:
     for change, words in newer_features(newest):
         message = f"offset {change.when.offset}: {words}"
         yield Problem(input=newest.input, path=change.when.citation.path, message=message)
+
+
+def _newer_identities(inputs: Inputs) -> Iterator[Problem]:
+    """Yield each `meta.properties` of a version that is newer than known."""
+    for number, found in enumerate(inputs.found):
+        for one in found.log_dirs:
+            if isinstance(one.meta, MetaProperties) and one.meta.version > NEWEST_VERSION:
+                message = newer_than_known(WHAT, one.meta.version, NEWEST_VERSION)
+                yield Problem(input=number, path=join(one.path, "meta.properties"), message=message)
 
 
 def _facts(

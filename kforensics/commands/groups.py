@@ -87,7 +87,10 @@ def run(request: Ask) -> Result[Groups]:
     ends = _LogEnds(given, request.at_ms)
     groups = _views(request, played.states, played.positions, ends, shared)
     now = {**played.positions, **{key: one for found in shared.values() for key, one, _ in found}}
-    setbacks = [with_return(one, now.get(one.key)) for one in (*played.setbacks, *of_shares, *of_gone)]
+    by_key: dict[CommitKey, list[Change]] = defaultdict(list)
+    for one in (*played.setbacks, *of_shares, *of_gone):
+        by_key[one.key].append(one)
+    setbacks = [with_return(one, now.get(key), changes) for key, changes in by_key.items() for one in changes]
     pseudonyms = pseudonyms_of(request)
     redaction = None if pseudonyms is None else CoordinatorRedaction(pseudonyms, given)
     shown: Callable[[Change], Change] = _same if redaction is None else redaction.change

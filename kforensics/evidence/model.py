@@ -136,6 +136,16 @@ class Segment:
     """Batches below this offset were not read: counts, digests, damage and the table are of those from it on."""
 
 
+def owner_words(number: int, broker_id: int | Absent) -> str:
+    """Return the owner of a directory in words: its broker, or the input where no broker is known.
+
+    Args:
+        number: of the input, from 0.
+        broker_id: as its `meta.properties` or its name says.
+    """
+    return f"input {number + 1}" if isinstance(broker_id, Absent) else f"broker {broker_id}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replica:
     """One partition directory of one node."""
@@ -226,7 +236,7 @@ class Replica:
     @property
     def owner(self) -> str:
         """The owner of the replica in words: its broker, or the input where no broker is known."""
-        return f"input {self.input + 1}" if isinstance(self.broker_id, Absent) else f"broker {self.broker_id}"
+        return owner_words(self.input, self.broker_id)
 
     def cite(self, name: str = "", span: Span | Absent = Absent.NOT_APPLICABLE) -> Citation:
         """Return a citation of a file in the replica's directory, or of the directory.

@@ -8,10 +8,11 @@ from kforensics.findings.answers.explain import incident_state
 from kforensics.findings.answers.model import weighed
 from kforensics.findings.model import Confidence, Finding, Severity, by_gravity, finding
 from kforensics.reconcile.history.causes import CauseName
+from kforensics.reconcile.incident.conclusion import owners_in_use
 from kforensics.reconcile.incident.model import ExplainedTruncation, LeaderBasis, LossEntry, PartitionIncident
 from kforensics.reconcile.timeline.events import TimelineEntry
 from kforensics.units import METADATA_TOPICS, OffsetRange
-from kforensics.words import listed
+from kforensics.words import form, joined_by_and
 
 
 def explain_findings(incidents: Sequence[PartitionIncident], timeline: Sequence[TimelineEntry]) -> tuple[Finding, ...]:
@@ -123,14 +124,14 @@ def _loss_findings(incident: PartitionIncident) -> Iterator[Finding]:
         if not losses or not sum(loss.records for loss in losses):
             continue
         records = sum(loss.records for loss in losses)
-        in_use = sorted({str(holder.broker_id) for loss in losses for holder in loss.in_use})
+        in_use = owners_in_use(losses)
         held = sum(loss.records for loss in losses if loss.in_use)
         is_one = records == 1
         # What a replica in use holds is not lost yet.
         lost = "not in the leader's log" if held else "lost"
-        least = "at least " if certainty == "certain" and incident.counts_at_least else ""
+        least = "at least " if certainty != "no" and incident.counts_at_least else ""
         what = f"1 record that {one} is {lost}" if is_one else f"{records} records that {many} are {lost}"
-        holders = f"broker {in_use[0]} still holds" if len(in_use) == 1 else f"brokers {listed(in_use)} still hold"
+        holders = f"{joined_by_and(in_use)} still {form(len(in_use), 'holds', 'hold')}"
         tail = f"; {holders} {'it' if is_one else 'them' if held == records else f'{held} of them'}" if held else ""
         yield finding(
             code,

@@ -1,6 +1,7 @@
 """Voters of the metadata quorum that came back with empty disks: no command is calm, and none says that nothing was committed."""
 
 import json
+import re
 import shutil
 
 import pytest
@@ -68,6 +69,18 @@ def test_one_emptied_voter_of_three_can_not_win(cluster, capsys, command):
     assert "lack metadata" not in json.dumps(document["answer"])
 
 
+@pytest.mark.parametrize("names", [("controller-101",), ("controller-102", "controller-103")])
+def test_an_emptied_voter_is_given_and_its_directory_not_asked_for(cluster, capsys, names):
+    for name in names:
+        format_anew(cluster / name, has_log=False)
+    _, document = told(capsys, "diff", cluster)
+    answer = document["answer"]
+
+    assert "not among the inputs" not in answer["headline"]
+    assert re.search("none of (its|their) log directories among the inputs does", answer["headline"])
+    assert any(one.startswith("What is on other log directories of controller") for one in answer["unknown"])
+
+
 def test_voters_that_are_not_given_are_not_taken_as_empty(cluster, capsys):
     format_anew(cluster / "controller-102", has_log=True)
     shutil.rmtree(cluster / "controller-101")
@@ -83,3 +96,11 @@ def test_the_only_voter_that_was_formatted_anew_knows_none_of_the_topics(fixture
 
     assert 0 != code
     assert "Controller 100, the only voter, lacks metadata that was committed" in document["answer"]["headline"]
+
+
+def test_voters_that_are_behind_may_elect_one_of_them_and_make_others_truncate(incident, capsys):
+    _, document = told(capsys, "diff", incident("kraft-quorum-3x") / "snapshots" / "02-active-controller-killed")
+
+    headline = document["answer"]["headline"]
+    assert "unless a majority of the voters elects one that lacks uncommitted metadata" in headline
+    assert "controllers 102 and 103 lack records" in headline

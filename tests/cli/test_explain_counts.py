@@ -7,6 +7,8 @@ import shutil
 import pytest
 
 from kforensics.cli.app import run
+from tests.builders.coordinators import NOW, batch, write_log
+from tests.builders.directories import copied
 from tests.builders.explained import explain
 
 pytestmark = pytest.mark.usefixtures("read_once")
@@ -44,6 +46,18 @@ def test_what_log_lines_say_was_truncated_is_a_lower_bound(incident, capsys, tmp
     whole, _ = explain(capsys, *before, now, logs)
     assert whole["answer"]["headline"].startswith("81 records that were committed are lost")
     assert {False} == {one["records_at_least"] for one in whole["losses"] if one["topic"] != "__cluster_metadata"}
+
+
+def test_a_lower_bound_of_what_may_have_been_committed_is_said_in_the_first_line(incident, capsys):
+    root = incident("hw-loss-0.10")
+    now, logs = root / "snapshots" / "99-final", root / "logs"
+    document, _ = explain(capsys, now, logs)
+
+    assert document["answer"]["state"] == "maybe-lost"
+    assert document["answer"]["headline"].startswith("At least 6 records of orders-0 that may have been committed")
+
+    whole, _ = explain(capsys, now, logs, "--before", root / "snapshots" / "01-a-killed-live")
+    assert whole["answer"]["headline"].startswith("15 records of orders-0 that may have been committed")
 
 
 def test_aborted_transactions_are_counted_apart_by_explain_and_salvage(incident, capsys, tmp_path):
@@ -97,3 +111,43 @@ def test_copies_that_nothing_distinguishes_are_in_one_order_however_they_are_giv
 
     assert [] == found[0]["truncations"] == found[1]["truncations"]
     assert found[0]["answer"] == found[1]["answer"]
+
+
+def test_a_holder_without_a_broker_is_named_as_diff_names_it(fixtures, capsys, tmp_path):
+    cluster = copied(fixtures / "unclean-election", tmp_path / "cluster")
+    (cluster / "broker-1" / "meta.properties").unlink()
+    document, _ = explain(capsys, cluster)
+
+    answer = document["answer"]
+    assert "are only on input 1, which does not lead" in answer["headline"]
+    assert answer["now"][0].startswith("Do not start input 1 before its directories")
+    assert "broker unknown" not in json.dumps(document)
+
+
+def test_what_a_live_directory_holds_is_not_lost_though_the_guessed_leader_shares_nothing_with_it(capsys, tmp_path):
+    for broker, since in ((1, NOW), (2, NOW + 10**9)):
+        log = b"".join(batch(at, [(b"k", b"v")], time_ms=since + at) for at in range(18))
+        node = tmp_path / f"broker-{broker}"
+        write_log(node, "orders-0", (0, log))
+        (node / "meta.properties").write_text(f"version=0\nbroker.id={broker}\ncluster.id=AAAAAAAAAAAAAAAAAAAAAA\n")
+        (node / "replication-offset-checkpoint").write_text("0\n1\norders 0 18\n")
+    document, code = explain(capsys, tmp_path)
+
+    assert (document["answer"]["state"], code) == ("maybe-lost", 1)
+    assert "18 records of orders-0 that were possibly committed are only on broker 2" in document["answer"]["headline"]
+    assert {True} == {holder["in_use"] for loss in document["losses"] for holder in loss["held_by"]}
+    assert document["losses"]
+
+
+def test_a_disk_that_holds_nothing_of_a_log_is_not_said_to_be_an_earlier_state(incident, capsys, tmp_path):
+    root = incident("disk-replaced-4.x")
+    before = copied(root / "snapshots" / "02-all-down-before-replacement", tmp_path / "before")
+    now = copied(root / "snapshots" / "99-final", tmp_path / "now")
+    logs = copied(root / "logs", tmp_path / "logs")
+    for path in (*tmp_path.rglob("__cluster_metadata-0"), *tmp_path.rglob("controller-*")):
+        shutil.rmtree(path, ignore_errors=True)
+    document, _ = explain(capsys, now, logs, "--before", before)
+
+    assert "put back to an earlier state" not in document["answer"]["headline"]
+    assert "another or an emptied disk" in document["answer"]["headline"]
+    assert "disk-restored" not in {one["cause"] for one in document["truncations"] if not one["to_offset"]}

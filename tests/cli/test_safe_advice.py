@@ -97,3 +97,15 @@ def test_the_only_snapshot_must_stay_after_a_clean_stop(node, capsys):
 
     assert clean.startswith("Do not set it aside: it is the only snapshot")
     assert CATALOGUE["KF105"].advice == several
+
+
+def test_no_replica_is_emptied_that_alone_holds_records(incident, capsys):
+    """Broker 2 took records of its own while it led, so its leader epochs go down again: its log is whole and its records are nowhere else."""
+    run(["diff", str(incident("fast-failover-1.1") / "snapshots" / "99-final"), "--format", "json"])
+    document = json.loads(capsys.readouterr().out)
+
+    first = next(one for one in document["partitions"] if (one["topic"], one["partition"]) == ("payments", 0))
+    assert 2 in {one["broker_id"] for one in first["sole_holders"]}
+    steps = document["answer"]["now"]
+    assert any(step.startswith("Empty and delete no replica of payments-0") for step in steps)
+    assert not any("copy it again into an empty directory" in step for step in steps)

@@ -668,3 +668,23 @@ def test_a_removal_that_a_line_of_the_coordinator_calls_expiry_is_one(tmp_path, 
 
     assert (by if delay_s == 1 else "deletion") == last.by
     assert (last.by == "expiry") is any(one.path.endswith("server.log") for one in last.citations)
+
+
+@pytest.mark.parametrize(
+    ("committed", "behind", "past"),
+    [((18, 0, 9, 18, 4, 10), [(18, 4)], [(18, 0)]), ((18, 0, 9, 12, 4), [(18, 0), (12, 4)], [])],
+)
+def test_a_set_back_that_was_caught_up_before_the_next_one_is_past(tmp_path, committed, behind, past):
+    hour = 3_600_000
+    log = b"".join(
+        batch(at, [commit("billing", "orders", 0, offset, time_ms=NOW + at * hour)], time_ms=NOW + at * hour)
+        for at, offset in enumerate(committed)
+    )
+    write_log(tmp_path / "broker-1", "__consumer_offsets-0", (0, log))
+    result = groups(tmp_path / "broker-1" / "__consumer_offsets-0")
+
+    found = [(one.caught_up_ms is None, one.previous, one.offset) for one in result.body.setbacks]
+    assert sorted(behind) == sorted((previous, offset) for is_behind, previous, offset in found if is_behind)
+    assert past == [(previous, offset) for is_behind, previous, offset in found if not is_behind]
+    (previous, offset) = behind[0]
+    assert f"orders-0 from {previous} to {offset}" in result.conclusion.answer.headline

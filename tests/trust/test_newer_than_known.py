@@ -353,3 +353,14 @@ def test_a_codec(edited, capsys):
         document, said = answer(capsys, command, *arguments)
         assert document["answer"]["state"] == "unknown", command
         assert NEWER.search(said), command
+
+
+@pytest.mark.parametrize("place", [0, -1])
+def test_an_identity_of_a_later_version(edited, capsys, place):
+    path = sorted(edited.rglob("meta.properties"))[place]
+    path.write_text(path.read_text().replace("version=1", "version=2"))
+
+    for command in JUDGING:
+        document, said = answer(capsys, command, edited)
+        assert document["answer"]["state"] not in CALM or document["exit_code"] != 0, command
+        assert NEWER.search(said), command

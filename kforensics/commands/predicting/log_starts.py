@@ -211,6 +211,9 @@ class LogStarts:
             is_reached=is_reached,
             before=before,
         )
+        if before.log_end_offset is Absent.UNREADABLE and isinstance(outcome, LoadOutcome):
+            # A clean start need not look at the file that a broker reads; what it makes of the log depends on it all the same.
+            outcome = Unpredictable(f"{named_offsets(directory.disk.files, LOG)[-1][1]} can't be read here")
         if isinstance(outcome, Unpredictable):
             return predicted(
                 outcome="unknown",

@@ -21,6 +21,8 @@ from kforensics.commands.predicting.nodes import Node
 from kforensics.commands.predicting.settings import Settings
 from kforensics.commands.predicting.surroundings import Surroundings
 from kforensics.damage import Absent
+from kforensics.errors import EvidenceError
+from kforensics.evidence.discovery.log_dirs import SMALL_FILE_LIMIT
 from kforensics.evidence.discovery.partition_dirs import LOGS_LEFT_OUT
 from kforensics.evidence.model import Problem
 from kforensics.evidence.replica.loader_dirs import FoundLogs, find_logs
@@ -43,7 +45,8 @@ from kforensics.protocol.loading.starts import LoadedLogDir, LogLoad, Start, Sta
 from kforensics.protocol.loading.values import LoadOutcome, Unpredictable
 from kforensics.protocol.loading.versions import LoadingRules, loading_rules
 from kforensics.protocol.versions import KafkaVersion
-from kforensics.reconcile.logs.predicted_load import FurtherEnd, PredictedLog, PredictedStart
+from kforensics.reconcile.logs.predicted_load import IDENTITY_UNREAD, FurtherEnd, PredictedLog, PredictedStart
+from kforensics.source.mapped import read_evidence
 from kforensics.source.walk import Obstacle, join
 
 MOST_STARTS = 4
@@ -203,9 +206,10 @@ class _NodeStarter:
         }
         refusal = self._refusal()
         self._newer = self._newer_than_known() if self._conditions.is_inferred or refusal is None else ""
-        if self._newer:
+        not_judged = IDENTITY_UNREAD if self._is_identity_unread() else self._newer
+        if not_judged:
             refusal = None
-        is_reached = refusal is None and not self._newer
+        is_reached = refusal is None and not not_judged
         unregistered = self._registration_refusal() if is_reached else None
         with_logs = {directory.place for directory in self._directories} or markers.keys()
         for number in range(1, MOST_STARTS + 1):
@@ -265,8 +269,8 @@ class _NodeStarter:
             if Fate.EXITS in becoming and isinstance(end, Start) and not _exits(end):
                 name = self._directories[becoming.index(Fate.EXITS)].name
                 end = Start(StartResult.EXITS, "RuntimeException", f"{name}: no topic id in a directory (KAFKA-16814)")
-            if self._newer:
-                end = Unpredictable(self._newer)
+            if not_judged:
+                end = Unpredictable(not_judged)
             elif refusal is not None:
                 end = Start(StartResult.EXITS, refusal.exception, refusal.reason)
             elif unregistered is not None and not _exits(end):
@@ -307,6 +311,20 @@ class _NodeStarter:
             and bool(self._directories)
             and (self._around.assigned is None or self._is_preview),
         )
+
+    def _is_identity_unread(self) -> bool:
+        """Whether a `meta.properties` can't be read here; a broker that can does not refuse it."""
+        unread = False
+        for number, one in self._node.members:
+            for log_dir in one.log_dirs:
+                if log_dir.meta is Absent.UNREADABLE:
+                    path = join(log_dir.path, "meta.properties")
+                    try:
+                        read_evidence(one.root / path, SMALL_FILE_LIMIT)
+                    except EvidenceError as error:
+                        self._problems.append(Problem(input=number, path=path, message=error.problem))
+                        unread = True
+        return unread
 
     def _newer_than_known(self) -> str:
         """Return what is newer than known, so that nothing can be said of the start."""

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 from kforensics.evidence.metadata.quorum import QuorumSetBack
 from kforensics.evidence.model import Problem
-from kforensics.findings.answers.diff_concerns import MOST_NAMED, Concerns, joined_by_and, topics_of
+from kforensics.findings.answers.diff_concerns import MOST_NAMED, Concerns, topics_of
 from kforensics.findings.answers.diff_headline import deleted_topics, diff_headline
 from kforensics.findings.answers.diff_steps import diff_steps
 from kforensics.findings.answers.diff_unknowns import diff_unknowns
@@ -17,7 +17,7 @@ from kforensics.findings.answers.partition_state import ConcernKind, JudgedParti
 from kforensics.findings.diff import RefusedStart
 from kforensics.findings.model import Finding
 from kforensics.units import METADATA_TOPICS, TopicPartition
-from kforensics.words import counted, form, listed
+from kforensics.words import counted, form, joined_by_and, listed
 
 
 def diff_answer(

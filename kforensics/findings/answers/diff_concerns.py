@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Sequence
 from kforensics.findings.answers.model import State
 from kforensics.findings.answers.partition_state import OTHER_DISKS, Concern, ConcernKind, JudgedPartition
 from kforensics.units import METADATA_TOPICS, TopicPartition
-from kforensics.words import counted
+from kforensics.words import counted, joined_by_and
 
 Item = tuple[TopicPartition, Concern]
 
@@ -154,28 +154,3 @@ def first_ones(names: Iterable[str], others: str = "") -> str:
     each = list(names)
     more = f" and {len(each) - MOST_NAMED} more{others}" if len(each) > MOST_NAMED else ""
     return ", ".join(each[:MOST_NAMED]) + more
-
-
-def joined_by_and(names: Iterable[str]) -> str:
-    """Return brokers in a sentence, all of which are meant.
-
-    Args:
-        names: as `broker 1`.
-    """
-    return joined_names(names, "and")
-
-
-def joined_names(names: Iterable[str], word: str) -> str:
-    """Return names in a sentence, those of one kind together: `brokers 1 and 2 and controller 100`.
-
-    Args:
-        names: as `broker 1`.
-        word: between the last two.
-    """
-    every = sorted(dict.fromkeys(names), key=lambda name: (len(name), name))
-    parts = []
-    for kind in dict.fromkeys(name.rpartition(" ")[0] for name in every):
-        numbers = [name.rpartition(" ")[2] for name in every if name.rpartition(" ")[0] == kind]
-        several = f"{kind}s {', '.join(numbers[:-1])} {word} {numbers[-1]}"
-        parts.append(several if len(numbers) > 1 else f"{kind} {numbers[0]}".strip())
-    return f" {word} ".join(parts)

@@ -6,8 +6,6 @@ from kforensics.findings.answers.diff_concerns import (
     MOST_NAMED,
     Concerns,
     Item,
-    joined_by_and,
-    joined_names,
     names_of,
     owners_of,
     partitions_of,
@@ -16,8 +14,8 @@ from kforensics.findings.answers.diff_concerns import (
 )
 from kforensics.findings.answers.model import CALM_OF_DIFF, State
 from kforensics.findings.answers.partition_state import ORDER, OTHER_DISKS, ConcernKind
-from kforensics.units import TopicPartition
-from kforensics.words import counted, form
+from kforensics.units import METADATA_TOPICS, TopicPartition
+from kforensics.words import counted, form, joined_by_and, joined_names
 
 _WITHOUT_ALARM = CALM_OF_DIFF | {State.UNCOMMITTED_ONLY}
 
@@ -252,7 +250,9 @@ def _past_end(found: Concerns, items: Sequence[Item]) -> str:
     words = f"{owners} recorded high watermarks up to {counted(sum_of(items, 'records'), 'offset')} past the end of every log, of {partitions_of(items)}"
     if found.state is State.AT_RISK:
         return f"COMMITTED RECORDS ARE MISSING: {words}."
-    return f"{words}: copied while the broker ran, or after a power loss."
+    # After a clean stop the end was not left behind: only a replica that is not given can hold it.
+    why = next((one.detail for _, one in items if one.detail), "only a replica that is not given can hold them")
+    return f"{words}: {why}."
 
 
 def _elected(found: Concerns, items: Sequence[Item]) -> str:
@@ -339,6 +339,10 @@ def _behind(found: Concerns, items: Sequence[Item]) -> str:
         else "No replica will truncate"
     )
     lack = "lack" if " and " in owners else "lacks"
+    if any(tp.topic in METADATA_TOPICS and one.detail for tp, one in items):
+        truncates = (
+            "No replica will truncate, unless a majority of the voters elects one that lacks uncommitted metadata"
+        )
     return f"{truncates}; {owners} {lack} records of {partitions_of(items)} of {found.count:,} that others hold."
 
 

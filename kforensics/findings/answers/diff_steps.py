@@ -4,17 +4,10 @@ import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 
-from kforensics.findings.answers.diff_concerns import (
-    MOST_NAMED,
-    Concerns,
-    Item,
-    joined_by_and,
-    names_of,
-    owners_of,
-)
+from kforensics.findings.answers.diff_concerns import MOST_NAMED, Concerns, Item, names_of, owners_of
 from kforensics.findings.answers.model import State
 from kforensics.findings.answers.partition_state import ConcernKind
-from kforensics.words import Prohibition
+from kforensics.words import Prohibition, joined_by_and
 
 
 def diff_steps(found: Concerns, paths: Sequence[str]) -> Iterator[str]:

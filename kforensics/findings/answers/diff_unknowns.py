@@ -3,18 +3,10 @@
 from collections.abc import Iterator, Sequence
 
 from kforensics.evidence.model import Problem
-from kforensics.findings.answers.diff_concerns import (
-    MOST_NAMED,
-    Concerns,
-    first_ones,
-    joined_by_and,
-    joined_names,
-    names_of,
-    owners_of,
-)
+from kforensics.findings.answers.diff_concerns import MOST_NAMED, Concerns, first_ones, names_of, owners_of
 from kforensics.findings.answers.model import State
 from kforensics.findings.answers.partition_state import ConcernKind
-from kforensics.words import counted, form
+from kforensics.words import counted, form, joined_by_and, joined_names
 
 BELOW_THE_ENDS = "Whether content below the ends of the logs is the same and undamaged"
 
@@ -55,8 +47,8 @@ def diff_unknowns(found: Concerns, problems: Sequence[Problem]) -> Iterator[str]
     if gone:
         losers = joined_by_and(owners_of(gone))
         yield f"What {losers} held of {names_of(gone)}: an earlier copy of the log directory would show it."
-    if found.of(ConcernKind.TAIL, State.UNKNOWN, State.MAYBE_AT_RISK) or found.of(
-        ConcernKind.PAST_END, State.MAYBE_AT_RISK
+    if found.of(ConcernKind.TAIL, State.UNKNOWN, State.MAYBE_AT_RISK) or any(
+        one.detail for _, one in found.of(ConcernKind.PAST_END, State.MAYBE_AT_RISK)
     ):
         yield "Whether brokers ran when they were copied: if none did, say --stopped, and the ends of logs are judged."
     if found.of(ConcernKind.OUTDATED, State.UNKNOWN) or found.of(ConcernKind.LOGGED_END, State.UNKNOWN):

@@ -21,6 +21,7 @@ from kforensics.reconcile.incident.conclusion import (
     are_set_aside,
     causes_of,
     missing_replicas_of,
+    owners_in_use,
     records_lost,
     were,
 )
@@ -28,7 +29,7 @@ from kforensics.reconcile.incident.doubts import DoubtKind
 from kforensics.reconcile.incident.model import LeaderBasis, LossEntry, PartitionIncident
 from kforensics.reconcile.observed.leadership import Risk
 from kforensics.units import METADATA_TOPICS, TopicPartition
-from kforensics.words import counted, form, listed
+from kforensics.words import counted, form, joined_by_and, listed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -245,12 +246,8 @@ def _maybe_lost(affected: Sequence[PartitionIncident]) -> str:
         return _whoever_leads(affected)
     held = [loss for loss in losses if loss.in_use]
     if held and len(held) == len(losses):
-        brokers = sorted({str(holder.broker_id) for loss in held for holder in loss.in_use})
-        where = (
-            f"broker {brokers[0]}, which does not lead"
-            if len(brokers) == 1
-            else f"brokers {listed(brokers, most=MOST_NAMED)}, which do not lead"
-        )
+        owners = owners_in_use(held)
+        where = f"{joined_by_and(owners)}, which {form(len(owners), 'does', 'do')} not lead"
         shown = (
             ", as far as the logs given show"
             if missing_replicas_of(held, {one.partition: one for one in affected})
@@ -265,10 +262,11 @@ def _maybe_lost(affected: Sequence[PartitionIncident]) -> str:
         if held:
             many = sum(loss.records for loss in gone)
             lost = f"not in the leaders' logs: other replicas hold {sum(loss.records for loss in held):,} of them, {many:,} {form(many, 'is', 'are')} {lost}"
-        text = f"{records_lost(losses)} of {_names(affected)} {_were_committed(losses)} {are(losses)} {lost}: {causes_of(gone)}."
+        least = "at least " if any(one.counts_at_least for one in affected if one.losses) else ""
+        text = f"{least}{records_lost(losses)} of {_names(affected)} {_were_committed(losses)} {are(losses)} {lost}: {causes_of(gone)}."
     if _is_the_same_by_all(affected):
         condition = "Whichever replica leads, "
-    return condition + text
+    return condition + text if condition else text[0].upper() + text[1:]
 
 
 def _were_committed(losses: Sequence[LossEntry], possibly: str = "") -> str:

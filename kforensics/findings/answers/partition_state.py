@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from kforensics.damage import Absent
+from kforensics.evidence.metadata.quorum import majority
 from kforensics.evidence.model import Problem, Replica
 from kforensics.evidence.replica.unaccounted import is_empty, unaccounted_offsets
 from kforensics.findings.answers.model import State, worst_state
@@ -543,6 +544,8 @@ def _divergences(report: PartitionReport, live: Sequence[ReplicaReport]) -> Iter
 
 def _whole_beside(report: PartitionReport, live: Sequence[ReplicaReport], odd: Sequence[LoadedLog]) -> str:
     """Return the owner of a replica that holds intact all that these do; empty where none of those given is known to."""
+    if any(one.view is view for one in report.sole_holders for view in odd):
+        return ""  # however it came to them, what it alone holds would be gone
     first, end = min(one.content_start_offset for one in odd), max(one.log_end_offset for one in odd)
     return next(
         (
@@ -582,7 +585,10 @@ def _missing_ends(report: PartitionReport, live: Sequence[ReplicaReport]) -> Ite
         # A copy of a running broker, and a log after a power loss, end below a high watermark just so.
         is_sure = any(one.view.replica.clean_shutdown for one in past) or report.is_stopped
         state = State.AT_RISK if is_sure and _is_whole(report) else State.MAYBE_AT_RISK
-        yield _concern(report, state, ConcernKind.PAST_END, (one.view for one in past), records=highest - end)
+        detail = "" if is_sure else "copied while the broker ran, or after a power loss"
+        yield _concern(
+            report, state, ConcernKind.PAST_END, (one.view for one in past), records=highest - end, detail=detail
+        )
     if not all(one.view.replica.is_log_known for one in report.replicas):
         return  # what recovery discards may be in the log that could not be read
     for one in live:
@@ -637,6 +643,8 @@ def _behind(report: PartitionReport, live: Sequence[ReplicaReport]) -> Iterator[
         if not is_uncommitted:
             short.append(one.view)
     if short and (is_led or not isinstance(report.electable, Absent)):
-        yield _concern(report, State.BEHIND, ConcernKind.BEHIND, short)
+        voters = 0 if isinstance(report.assigned, Absent) or not report.is_quorum else len(report.assigned)
+        can_win = "they can elect one of them" if voters and len(short) >= majority(voters) else ""
+        yield _concern(report, State.BEHIND, ConcernKind.BEHIND, short, detail=can_win)
     elif short:
         yield _concern(report, State.UNKNOWN, ConcernKind.LEADER, short)

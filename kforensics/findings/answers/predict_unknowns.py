@@ -7,7 +7,7 @@ from kforensics.findings.answers.model import CALM_OF_DIFF, State
 from kforensics.findings.answers.predict_cluster import PredictedCluster, node_words
 from kforensics.findings.answers.start_order import unknown_of_order
 from kforensics.protocol.loading.starts import StartResult
-from kforensics.reconcile.logs.predicted_load import DueSegments, FurtherEnd, VersionOutcome
+from kforensics.reconcile.logs.predicted_load import IDENTITY_UNREAD, DueSegments, FurtherEnd, VersionOutcome
 from kforensics.words import counted, form, listed
 
 _OLDER = "What versions before 0.10 would do, which these files allow too: their loaders are not modelled. If the version is a later one, give it with --kafka."
@@ -112,7 +112,8 @@ def _of_starts(found: PredictedCluster) -> Iterator[str]:
         yield "What a second start does: a broker with ZooKeeper that fails to start may write its marker and recovery points again."
     for start in found.starts:
         if found.is_newer(start):
-            yield f"What the start of {found.node(start.input)} does: {start.reason}. A release of kforensics that knows it would tell."
+            told_by = "" if start.reason == IDENTITY_UNREAD else " A release of kforensics that knows it would tell."
+            yield f"What the start of {found.node(start.input)} does: {start.reason}.{told_by}"
     by_message: dict[str, dict[str, None]] = {}
     for log in found.logs:
         if log.outcome == "unknown":

@@ -124,15 +124,21 @@ class Change(NamedTuple):
         return max(self.previous - self.offset, 0)
 
 
-def with_return(change: Change, position: Position | None) -> Change:
+def with_return(change: Change, position: Position | None, of_key: Iterable[Change] = ()) -> Change:
     """Return a set-back with the time by which the group was again where it had been, where it was.
 
     Args:
         change: that set a position back.
         position: the one in force now; None where there is none.
+        of_key: the set-backs of the same position: a later one that began at or above it shows that the group had caught up.
     """
-    is_back = position is not None and change.previous is not None and position.offset >= change.previous
-    return change._replace(caught_up_ms=position.committed_ms) if is_back and position is not None else change
+    if change.previous is None:
+        return change
+    again = [(one.time_ms, one.previous) for one in of_key if one is not change and one.time_ms > change.time_ms]
+    if position is not None:
+        again.append((position.committed_ms, position.offset))
+    back = [time for time, offset in again if offset is not None and offset >= change.previous]
+    return change._replace(caught_up_ms=min(back)) if back else change
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

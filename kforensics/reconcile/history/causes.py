@@ -224,8 +224,9 @@ def _of_own_writes(truncation: ObservedTruncation, election: Leadership, evidenc
     led_again = f"its log ended at {truncation.to_offset} when it led again{_in_epoch(truncation, election)}"
     wrote = f"broker {election.leader} had written these records itself"
     if evidence.risk_of(election) is Risk.RESTART:
-        reason = f"{wrote} and had stopped cleanly, which flushes a log, and {led_again}: its disk was put back to an earlier state"
-        return Cause(CauseName.DISK_RESTORED, "likely", reason, (election.citation,))
+        name, words = _disk_of(truncation)
+        reason = f"{wrote} and had stopped cleanly, which flushes a log, and {led_again}: {words}"
+        return Cause(name, "likely", reason, (election.citation,))
     was_last = _was_in_sync(election, evidence.leaderships)
     name = CauseName.LAST_REPLICA_STANDING if was_last else CauseName.POWER_LOSS
     return Cause(name, "likely", f"{wrote}, and {led_again}: it had lost them", (election.citation,))
@@ -395,18 +396,26 @@ def _started_clean(truncation: ObservedTruncation, evidence: CauseEvidence) -> b
     return evidence.started_clean(truncation.broker_id, written)
 
 
+def _disk_of(truncation: ObservedTruncation) -> tuple[CauseName, str]:
+    """Return what became of a disk that lacks flushed records: one that holds nothing of the log was emptied or exchanged as likely as put back."""
+    if truncation.to_offset:
+        return CauseName.DISK_RESTORED, "its disk was put back to an earlier state"
+    return CauseName.DISK_REPLACED, "its disk was emptied, exchanged, or put back to before the first record"
+
+
 def _restored(truncation: ObservedTruncation, evidence: CauseEvidence, confidence: str) -> Cause:
+    name, words = _disk_of(truncation)
     if not _was_flushed(truncation) and _started_clean(truncation, evidence):
         reason = (
             f"broker {truncation.broker_id} started with the marker of a clean stop, which no power loss leaves, and its log continues without the records from offset"
-            f" {truncation.to_offset} on: its disk was put back to an earlier state"
+            f" {truncation.to_offset} on: {words}"
         )
     else:
         reason = (
             f"broker {truncation.broker_id} had flushed records from offset {truncation.to_offset} on, which no power loss takes, and its log continues without them:"
-            " its disk was put back to an earlier state"
+            f" {words}"
         )
-    return Cause(CauseName.DISK_RESTORED, confidence, reason, truncation.citations)
+    return Cause(name, confidence, reason, truncation.citations)
 
 
 def _is_of_earlier_topic(truncation: ObservedTruncation, incarnation: Incarnation) -> bool:

@@ -97,7 +97,7 @@ def what_to_keep(losses: Sequence[LossEntry], incidents: Sequence[PartitionIncid
     kept = {(one.broker_id, incident.partition) for incident in incidents for one in incident.residuals}
     in_use = sorted(
         {
-            (holder.broker_id, str(loss.topic_partition))
+            (holder.owner, str(loss.topic_partition))
             for loss in losses
             for holder in loss.in_use
             # A replica that no rule truncates keeps what only it holds.
@@ -105,11 +105,11 @@ def what_to_keep(losses: Sequence[LossEntry], incidents: Sequence[PartitionIncid
         },
         key=str,
     )
-    for broker in sorted({broker for broker, _ in in_use}, key=str):
-        names = [name for who, name in in_use if who == broker]
+    for owner in sorted({owner for owner, _ in in_use}):
+        names = [name for who, name in in_use if who == owner]
         advice.append(
             Prohibition(
-                f"Do not start broker {broker} before its directories of {listed(names, most=MOST_NAMED)} are copied: as a follower it will truncate what only it holds."
+                f"Do not start {owner} before its directories of {listed(names, most=MOST_NAMED)} are copied: as a follower it will truncate what only it holds."
             )
         )
     held = sorted(

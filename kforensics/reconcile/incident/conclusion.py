@@ -26,7 +26,7 @@ from kforensics.reconcile.incident.operations import Operation
 from kforensics.reconcile.observed.clocks import Clock
 from kforensics.reconcile.timeline.events import TimelineEntry
 from kforensics.units import METADATA_TOPICS, TopicPartition
-from kforensics.words import counted, form, listed
+from kforensics.words import counted, form, joined_by_and, listed
 
 CAUSE_WORDS = {
     CauseName.UNCLEAN_ELECTION: "an unclean election",
@@ -175,9 +175,7 @@ def _loss_sentence(
         )
     if are_set_aside(losses):
         return f"{what} of {_partitions(losses)} {that} {are(losses)} {SET_ASIDE}: {causes_of(losses)}."
-    least = (
-        "At least " if is_certain and any(by_partition[one.topic_partition].counts_at_least for one in losses) else ""
-    )
+    least = "At least " if any(by_partition[one.topic_partition].counts_at_least for one in losses) else ""
     return f"{least}{what} {that} {are(losses)} lost from {_partitions(losses)}: {causes_of(losses)}."
 
 
@@ -316,12 +314,17 @@ def causes_of(losses: Sequence[LossEntry]) -> str:
 
 
 def _holders(losses: Sequence[LossEntry]) -> str:
-    brokers = sorted({str(holder.broker_id) for loss in losses for holder in loss.in_use})
-    return (
-        f"broker {brokers[0]} still holds"
-        if len(brokers) == 1
-        else f"brokers {listed(brokers, most=MOST_NAMED)} still hold"
-    )
+    owners = owners_in_use(losses)
+    return f"{joined_by_and(owners)} still {form(len(owners), 'holds', 'hold')}"
+
+
+def owners_in_use(losses: Iterable[LossEntry]) -> list[str]:
+    """Return who holds in use what the leader does not, in words.
+
+    Args:
+        losses: of any partitions.
+    """
+    return sorted({holder.owner for loss in losses for holder in loss.in_use})
 
 
 def _elections(

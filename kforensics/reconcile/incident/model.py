@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from kforensics.damage import Absent
-from kforensics.evidence.model import Citation
+from kforensics.evidence.model import Citation, owner_words
 from kforensics.reconcile.bugs.evidence import BugTrace
 from kforensics.reconcile.committed.judge import Certainty, CommittedCounts
 from kforensics.reconcile.history.causes import Cause, CauseName
@@ -46,6 +46,11 @@ class Holder:
     """Files or a directory as they are now that were renamed for deletion: the broker removes them after a while, or at its next start."""
     is_stray: bool = False
     """A directory as it is now of a broker that is no replica any more."""
+
+    @property
+    def owner(self) -> str:
+        """The owner of the place in words: its broker, or the input where no broker is known."""
+        return owner_words(self.input, self.broker_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -60,8 +60,9 @@ def _of_another_log(known: LogsOverTime, loss: Loss) -> Loss:
             "nothing of their log is in that of now: the disks were emptied, or the topic was deleted and created again;"
             " no topic id, record or line tells which"
         )
-    else:
-        reason = f"they are of topic id {its}, and the partition is of {now} now: no record or line says that their topic was deleted"
+        # A broker serves what lies in its directory now, whatever it was before.
+        return replace(_as_question(loss, reason), in_use=loss.in_use)
+    reason = f"they are of topic id {its}, and the partition is of {now} now: no record or line says that their topic was deleted"
     return _as_question(loss, reason)
 
 

@@ -12,6 +12,8 @@ from kforensics.protocol.loading.starts import StartResult, StartWord, start_wor
 from kforensics.protocol.loading.values import FileAction, FileChange
 from kforensics.units import EpochEntry
 
+IDENTITY_UNREAD = "its meta.properties can't be read here, and a start begins with it"
+
 
 class LostPiece(NamedTuple):
     """Bytes of a log file that the broker will not read again."""

@@ -241,7 +241,7 @@ class PartitionJudge:
             replicas=tuple(reports),
             what_if=what_if,
             missing_replicas=missing,
-            without_disk=frozenset() if self.is_quorum else frozenset(self.given) & frozenset(missing),
+            without_disk=frozenset(self.given) & frozenset(missing),
             set_aside=self.set_aside,
             assigned=self.assigned,
             is_assignment_stated=self.is_assignment_stated,

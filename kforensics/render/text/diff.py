@@ -11,7 +11,6 @@ from kforensics.commands.partition_comparison import QUIET_VERDICTS
 from kforensics.commands.result import Result
 from kforensics.damage import Absent
 from kforensics.evidence.model import CheckpointValue, Input
-from kforensics.findings.answers.diff_concerns import joined_by_and
 from kforensics.findings.answers.model import State
 from kforensics.findings.model import Finding
 from kforensics.formats.log.records import Record
@@ -25,7 +24,7 @@ from kforensics.render.text.screen import INDENT, Line, Style, Words, hanging, s
 from kforensics.render.text.whole import problem_lines, whole_screen
 from kforensics.render.view import View
 from kforensics.units import Depth, TopicPartition
-from kforensics.words import counted, listed
+from kforensics.words import counted, joined_by_and, listed
 
 _STATE_WORDS = {
     State.AT_RISK: "AT RISK",
