@@ -32,7 +32,6 @@ def nearest_names(wanted: str, known: Iterable[str]) -> tuple[str, ...]:
     """Return the names that are most like the wanted one, the likest first; none where none is like it.
 
     Args:
-        wanted: as it was given.
         known: the names that there are; three of them are returned at most.
     """
     from difflib import get_close_matches  # noqa: PLC0415 - only where something was mistyped
@@ -138,7 +137,6 @@ def newer_than_known(what: str, found: int, newest: int) -> str:
 
     Args:
         what: that has versions, such as `record type`.
-        found: the number on disk.
         newest: the highest number that is known.
     """
     return f"{what} {found} is newer than {newest}, which kforensics knows"
@@ -148,11 +146,7 @@ def require_known(span: Span, what: str, *, found: int, newest: int, oldest: int
     """Refuse a version that is not known.
 
     Args:
-        span: of the version.
-        what: it is the version of.
-        found: the number on disk.
         newest: the highest number that is known.
-        oldest: the lowest.
 
     Raises:
         NewerThanKnown: it is above the newest.

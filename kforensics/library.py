@@ -110,11 +110,7 @@ MOST_SHOWN = 50
 
 
 def function_of(name: str) -> Callable[..., Answered[Any]]:
-    """Return the function that does what a command does.
-
-    Args:
-        name: of the command.
-    """
+    """Return the function that does what a command does."""
 
     def ask(*paths: Any, **options: Any) -> Answered[Any]:
         asked = called(name, paths, options)
@@ -135,11 +131,7 @@ def function_of(name: str) -> Callable[..., Answered[Any]]:
 
 
 def signature_of(name: str) -> inspect.Signature:
-    """Return the parameters of a function: paths, and the options of the command by name.
-
-    Args:
-        name: of the command.
-    """
+    """Return the parameters of a function: paths, and the options of the command by name."""
     keyword = inspect.Parameter.KEYWORD_ONLY
     given = inspect.Parameter("paths", inspect.Parameter.VAR_POSITIONAL)
     options = [

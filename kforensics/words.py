@@ -18,7 +18,6 @@ def counted(count: int, singular: str, plural: str | None = None) -> str:
 
     Args:
         count: of 0 or more.
-        singular: the noun for one.
         plural: the noun for all others; None for the singular with an s.
     """
     return f"{count:,} {form(count, singular, plural)}"
@@ -29,7 +28,6 @@ def form(count: int, singular: str, plural: str | None = None) -> str:
 
     Args:
         count: of 0 or more.
-        singular: the form for one.
         plural: the form for all others; None for the singular with an s.
     """
     return singular if count == 1 else plural or singular + "s"

@@ -44,10 +44,7 @@ def option(*flags: str, takes: str, default: Any = None, many: bool | None = Non
 
     Args:
         flags: on the command line, the long one first.
-        takes: the commands, separated by blanks.
-        default: of the field.
         many: whether it can be repeated; where that is not said, what has a collection as its default can.
-        declared: the other fields of `Option`.
     """
     is_many = isinstance(default, (tuple, frozenset, Mapping)) if many is None else many
     metadata = {_KEY: Option(flags=flags, takes=tuple(takes.split()), many=is_many, **declared)}
@@ -61,7 +58,6 @@ def switch(*flags: str, **declared: Any) -> Any:
 
     Args:
         flags: as of `option`.
-        declared: likewise.
     """
     return option(*flags, default=False, **declared)
 
@@ -83,19 +79,11 @@ class Spelled:
         return self.option.name or (self.option.flags[0][2:].replace("-", "_") if named else self.field)
 
     def help(self, command: str) -> str:
-        """Return what is said of it to those who use a command.
-
-        Args:
-            command: its name.
-        """
+        """Return what is said of it to those who use a command."""
         return str(_of(self.option.help, command) or "")
 
     def metavar(self, command: str) -> str | None:
-        """Return what stands for its value in the help of a command.
-
-        Args:
-            command: its name.
-        """
+        """Return what stands for its value in the help of a command."""
         return _of(self.option.metavar, command)
 
     def value(self, given: Any) -> Any:
@@ -166,11 +154,7 @@ def as_path(given: Any) -> Path:
 
 @cache
 def spelled_options(ask: Any) -> tuple[Spelled, ...]:
-    """Return the options that a class declares, in its order.
-
-    Args:
-        ask: the class.
-    """
+    """Return the options that a class declares, in its order."""
     hints = get_type_hints(ask)
     return tuple(
         Spelled(

@@ -88,20 +88,12 @@ WORDS = {
 
 
 def options_of(command: str) -> tuple[Spelled, ...]:
-    """Return the options that a command takes, in the order of its help.
-
-    Args:
-        command: its name.
-    """
+    """Return the options that a command takes, in the order of its help."""
     return tuple(one for one in spelled_options(asked_by(command)) if command in one.option.takes)
 
 
 def asked_by(command: str) -> Any:
-    """Return the class of what a command is asked.
-
-    Args:
-        command: its name.
-    """
+    """Return the class of what a command is asked."""
     return SimulateAsk if command == "simulate" else FleetAsk if command.startswith("fleet-") else Ask
 
 
@@ -109,7 +101,6 @@ def ask_of(command: str, given: Mapping[str, Any]) -> Any:
     """Return what a command is asked, in the class for it.
 
     Args:
-        command: its name.
         given: words or values by field; what is None or left out has its default.
 
     Raises:
@@ -126,9 +117,7 @@ def called(command: str, paths: Sequence[Any], options: Mapping[str, Any]) -> An
     """Return what a function of the library is asked.
 
     Args:
-        command: its name.
         paths: each a path or several of them; of `simulate` the scenario.
-        options: by their names.
 
     Raises:
         UsageError: as `ask_of`.

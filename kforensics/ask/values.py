@@ -17,10 +17,6 @@ _MILLISECONDS = re.compile(r"-?[0-9]{1,18}", re.ASCII)
 def parse_size(text: str, option: str) -> int:
     """Return bytes, as in `800000`, `20G`, `1.5MB` or `64KiB`: K, M, G and T are powers of 1000, Ki, Mi, Gi and Ti of 1024.
 
-    Args:
-        text: as it was given.
-        option: its name, for the message.
-
     Raises:
         UsageError: it is no size.
     """
@@ -32,10 +28,6 @@ def parse_size(text: str, option: str) -> int:
 
 def parse_rate(text: str, option: str) -> int:
     """Return bytes a second: a size as `parse_size` reads it, above 0, with or without `/s`.
-
-    Args:
-        text: as it was given.
-        option: its name, for the message.
 
     Raises:
         UsageError: it is no rate.
@@ -60,7 +52,6 @@ def parse_pairs(given: Iterable[str] | Mapping[str, str], option: str) -> dict[s
 
     Args:
         given: as they were given, or as they are.
-        option: its name, for the message.
 
     Raises:
         UsageError: one without a name or an equals sign.
@@ -106,7 +97,6 @@ def parse_times(text: str, option: str) -> tuple[int, int]:
     """Two times as `A..B`, in milliseconds; either may be left out.
 
     Args:
-        text: what was given.
         option: which option it was given to, for the error.
 
     Raises:
@@ -126,7 +116,6 @@ def parse_offsets(text: str, option: str) -> tuple[int, int]:
     """Two offsets as `A..B`, both included; either may be left out.
 
     Args:
-        text: what was given.
         option: which option it was given to, for the error.
 
     Raises:
@@ -144,10 +133,6 @@ def parse_offsets(text: str, option: str) -> tuple[int, int]:
 def parse_brokers(listed: str, option: str) -> tuple[int, ...]:
     """Return broker ids out of `1,2,3`, each once.
 
-    Args:
-        listed: as it was given.
-        option: its name, for the message.
-
     Raises:
         UsageError: it is no list of ids.
     """
@@ -159,10 +144,6 @@ def parse_brokers(listed: str, option: str) -> tuple[int, ...]:
 
 def parse_base64(text: str, option: str) -> bytes:
     """Return the bytes that base64 stands for.
-
-    Args:
-        text: as it was given.
-        option: its name, for the message.
 
     Raises:
         UsageError: it is no base64.
@@ -176,10 +157,6 @@ def parse_base64(text: str, option: str) -> bytes:
 def parse_sha256(text: str, option: str) -> bytes:
     """Return the bytes of a SHA-256 in hexadecimal digits.
 
-    Args:
-        text: as it was given.
-        option: its name, for the message.
-
     Raises:
         UsageError: these are not its 64 digits.
     """
@@ -189,29 +166,16 @@ def parse_sha256(text: str, option: str) -> bytes:
 
 
 def parse_text(text: str, _option: str) -> bytes:
-    """Return the bytes of a text, those of an argument that is no UTF-8 unchanged.
-
-    Args:
-        text: as it was given.
-    """
+    """Return the bytes of a text, those of an argument that is no UTF-8 unchanged."""
     return text.encode("utf-8", "surrogateescape")
 
 
 def parse_header(text: str, option: str) -> tuple[bytes, bytes | None]:
-    """Return name and value out of `NAME` or `NAME=VALUE`; without a value any will do.
-
-    Args:
-        text: as it was given.
-        option: its name, for the message.
-    """
+    """Return name and value out of `NAME` or `NAME=VALUE`; without a value any will do."""
     name, separator, value = text.partition("=")
     return parse_text(name, option), parse_text(value, option) if separator else None
 
 
 def parse_path(text: str, _option: str) -> Path:
-    """Return the path that a text names.
-
-    Args:
-        text: as it was given.
-    """
+    """Return the path that a text names."""
     return Path(text)

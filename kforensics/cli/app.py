@@ -286,11 +286,7 @@ def _wants_document(arguments: Sequence[str]) -> bool:
 
 
 def defect_words(error: BaseException) -> str:
-    """Return one line that lets a maintainer find a defect, without payloads.
-
-    Args:
-        error: that no code expected.
-    """
+    """Return one line that lets a maintainer find a defect, without payloads."""
     import traceback
 
     from kforensics.render.escape import escape_text, shorten

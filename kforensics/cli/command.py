@@ -90,11 +90,7 @@ class Output(NamedTuple):
             yield bar
 
     def write(self, result: "Result[Any]") -> None:
-        """Write the result, and what its screen does not say to standard error.
-
-        Args:
-            result: of the command.
-        """
+        """Write the result, and what its screen does not say to standard error."""
         content = result.shape in CONTENT
         if self.quiet and result.shape != "seal manifest":
             write_result(headline(result), self.out)
@@ -149,11 +145,7 @@ class Output(NamedTuple):
         self.finish(result)
 
     def finish(self, result: "Result[Any]") -> NoReturn:
-        """Write the result and end with its exit code.
-
-        Args:
-            result: concluded.
-        """
+        """Write the result and end with its exit code."""
         self.write(result)
         raise typer.Exit(result.exit_code)
 
@@ -191,11 +183,7 @@ Answering = Callable[["Output", Any], None]
 
 
 def question(name: str) -> Callable[[Answering], Callable[..., None]]:
-    """Make a command of a function that answers what is asked: its options, and those for output.
-
-    Args:
-        name: of the command.
-    """
+    """Make a command of a function that answers what is asked: its options, and those for output."""
 
     def decorate(answer: Answering) -> Callable[..., None]:
         shown_as = name.replace("-", " ")

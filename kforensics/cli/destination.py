@@ -14,7 +14,6 @@ def check_out(out: Path | None, inputs: Sequence[Path]) -> None:
 
     Args:
         out: as `--out` names it; None for standard output.
-        inputs: the evidence.
 
     Raises:
         UsageError: it is one of these.
@@ -39,11 +38,7 @@ def forget_output() -> None:
 
 
 def write_refusal(error: EvidenceError) -> None:
-    """Write the document of inputs that are refused, unless a result was begun before.
-
-    Args:
-        error: by which they are refused.
-    """
+    """Write the document of inputs that are refused, unless a result was begun before."""
     if not _StandardOutput.is_begun:
         from kforensics.render.emit import refusal_document
 

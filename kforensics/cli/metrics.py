@@ -43,7 +43,6 @@ def write_metrics(path: Path, result: "Result[Any]") -> None:
 
     Args:
         path: of the file, which is replaced.
-        result: of the audit.
 
     Raises:
         UsageError: the file can't be written.

@@ -53,7 +53,6 @@ def wants_colour(stream: IO[str] | None, choice: ColourChoice = ColourChoice.AUT
 
     Args:
         stream: None where the result is written to a file, which gets colour only where it is always wanted.
-        choice: of `--color`.
     """
     if choice is not ColourChoice.AUTO or stream is None:
         return choice is ColourChoice.ALWAYS

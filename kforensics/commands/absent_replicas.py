@@ -57,8 +57,6 @@ def without_directories(
 
     Args:
         known: partitions without a directory, with their topic ids.
-        facts: what the metadata says.
-        options: of the comparison.
         has_metadata: whether a metadata log is among the inputs.
     """
     for partition, topic_id in known.items() if options.given else ():
@@ -74,11 +72,7 @@ def without_directories(
 
 
 def nodes_in_parts(inputs: Inputs) -> frozenset[int]:
-    """Return the nodes of which several inputs are given that are log directories of one moment, as disks are that are named one by one.
-
-    Args:
-        inputs: all that were given.
-    """
+    """Return the nodes of which several inputs are given that are log directories of one moment, as disks are that are named one by one."""
     found: dict[int, list[FoundLogDir]] = {}
     for one in inputs.found:
         if isinstance(one.described.broker_id, int):
@@ -92,10 +86,8 @@ def missing_isr(
     """Yield a partition whose whole ISR has lost it, by the disks of just those brokers.
 
     Args:
-        partition: which.
         held_by: brokers with a live directory of it.
         given: brokers whose log directories are among the inputs.
-        facts: what the metadata says.
     """
     topic_id = facts.topic_id(partition.topic)
     if partition.topic in METADATA_TOPICS or facts.is_deleted(partition.topic, topic_id):
@@ -106,11 +98,7 @@ def missing_isr(
 
 
 def single_files(inputs: Inputs) -> Iterator[Problem]:
-    """Yield a problem for each segment without a partition directory: nothing says what it is a replica of.
-
-    Args:
-        inputs: all that were given.
-    """
+    """Yield a problem for each segment without a partition directory: nothing says what it is a replica of."""
     for index, found in enumerate(inputs.found):
         if found.described.kind == FileKind.SEGMENT.value:
             words = "a segment file by itself does not say which partition it is of: name its partition directory"

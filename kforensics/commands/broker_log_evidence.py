@@ -61,7 +61,6 @@ def logged_evidence(
     """Return what log files say, in order of time.
 
     Args:
-        log_files: of one cluster.
         histories: the metadata logs, which date the leader epochs that lines name.
         problems: met while the files were read.
         zone: of the times in log files, where the user names it.
@@ -90,9 +89,7 @@ def logs_outside(
     """Return the log files whose lines are all outside of the time that is asked about.
 
     Args:
-        inputs: all that were given.
         newest: the metadata log, which says who led then.
-        end_ms: the newest time in it.
         since_ms: None for the beginning.
         until_ms: None for the end.
     """
@@ -121,7 +118,6 @@ def logs_of_cluster(inputs: Inputs, log_files: Sequence[LogFile]) -> tuple[tuple
 
     Args:
         inputs: whose `meta.properties` name clusters.
-        log_files: every one among them.
 
     Returns:
         The files; one that names no cluster is left out where it lies in a directory of files of other clusters only.
@@ -190,8 +186,6 @@ def read_logs(
     """Return every broker log among the inputs that is needed, and what could not be read of them.
 
     Args:
-        inputs: all that were given.
-        jobs: the number of processes.
         unneeded: files whose lines are all outside of the time in question.
     """
     places = [place for place in find_logs(inputs) if place not in unneeded]
@@ -213,8 +207,6 @@ def read_own_logs(
     """Return the broker logs of the cluster of the inputs, and what could not be read of them or was left out.
 
     Args:
-        inputs: all that were given.
-        jobs: the number of processes.
         unneeded: files whose lines are all outside of the time in question.
 
     Raises:

@@ -35,12 +35,7 @@ class CitedCapture(CitedFile):
 
 
 def cited_files(citations: Iterable[Citation], inputs: Inputs) -> tuple[CitedFile, ...]:
-    """Return every file that is cited, read once more and hashed; directories are left out.
-
-    Args:
-        citations: of a result.
-        inputs: those that they are of.
-    """
+    """Return every file that is cited, read once more and hashed; directories are left out."""
     named = {(citation.input, citation.path) for citation in citations}
     files = (hashed_file(inputs.found[at], at, path) for at, path in sorted(named) if at < len(inputs.found))
     found = [file for file in files if file is not None]
@@ -60,8 +55,6 @@ def hashed_file(found: FoundInput, at: int, path: str) -> CitedFile | None:
     """Return one file of an input with its hash; none where it is a directory.
 
     Args:
-        found: the input.
-        at: its number.
         path: relative to it.
     """
     try:

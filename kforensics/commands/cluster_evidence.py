@@ -97,12 +97,9 @@ def gather_cluster_evidence(
     """Read the metadata logs and the broker logs of the inputs; consumer offsets are read when they are first asked for.
 
     Args:
-        inputs: with broker logs among them.
-        places: partition directories of the inputs.
         carried_commits: of consumer groups, out of another reading.
         rename_group: what consumer groups are called.
         log_zone: of the times in log files, where the user names it.
-        jobs: processes.
         earlier: inputs that are not as they are now.
         since_ms: log files that are older need not be read.
         until_ms: log files that are younger need not be read.
@@ -268,9 +265,6 @@ def possible_protocols(inputs: Inputs) -> dict[int, tuple[ProtocolName, ...]]:
 
     Brokers from 2.8 on write `partition.metadata` into every partition directory, and those from 0.11 on `leader-epoch-checkpoint`. A broker
     of whose partitions none was given is left out.
-
-    Args:
-        inputs: all that were given.
     """
     floors: dict[int, tuple[int, ...]] = {}
     for found in inputs.found:
@@ -294,9 +288,7 @@ def given_brokers(
     """Return brokers whose log directories are among the inputs, all directories of one together.
 
     Args:
-        inputs: with their log directories.
         lost: partitions that checkpoints name and of which there is no directory.
-        states: of their log directories.
     """
     other_case: dict[int | Absent, set[TopicPartition]] = {}
     for state in states:

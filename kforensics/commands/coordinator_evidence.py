@@ -78,22 +78,14 @@ class CoordinatorEvidence:
         return found
 
     def leaderships(self, partition: TopicPartition) -> Sequence[Leadership]:
-        """Return the states of a partition on record up to the time that is asked about; those of no known time are left out where one is.
-
-        Args:
-            partition: the topic and number.
-        """
+        """Return the states of a partition on record up to the time that is asked about; those of no known time are left out where one is."""
         known = self.cluster.facts.leaderships(partition, Absent.UNKNOWN)
         if self.at_ms is None:
             return known
         return [one for one in known if isinstance(one.time_ms, int) and one.time_ms <= self.at_ms]
 
     def copies(self, partition: TopicPartition) -> tuple[PartitionPlace, ...]:
-        """Return every directory of a partition: replicas, those that are moving or being deleted, and earlier snapshots.
-
-        Args:
-            partition: the topic and number.
-        """
+        """Return every directory of a partition: replicas, those that are moving or being deleted, and earlier snapshots."""
         return self.places.by_partition.get(partition, ())
 
     def is_now(self, place: PartitionPlace) -> bool:
@@ -122,7 +114,6 @@ class CoordinatorEvidence:
         """Return the broker that the newest record names as leader, not applicable where it says that none leads; unknown where logs hold a newer leader epoch.
 
         Args:
-            partition: of which it is asked.
             newest_epoch: the highest leader epoch in its replicas.
         """
         known = self.leaderships(partition)
@@ -131,11 +122,7 @@ class CoordinatorEvidence:
         return known[-1].leader
 
     def leader_epoch(self, partition: TopicPartition) -> int:
-        """Return the newest leader epoch of a partition on record, -1 where there is none.
-
-        Args:
-            partition: the topic and number.
-        """
+        """Return the newest leader epoch of a partition on record, -1 where there is none."""
         return max((one.leader_epoch for one in self.leaderships(partition)), default=-1)
 
     def last_unclean_election(self, partition: TopicPartition, *, until_now: bool = False) -> UncleanElection | None:
@@ -144,7 +131,6 @@ class CoordinatorEvidence:
         Since 4.1 the last leader, too, is elected uncleanly when it comes back (KIP-966): it has all that it had.
 
         Args:
-            partition: the topic and number.
             until_now: those after that time count, too.
         """
         facts = self.cluster.facts
@@ -163,7 +149,6 @@ class CoordinatorEvidence:
         """Return the leader of a partition where it is known and its log is not here, else none.
 
         Args:
-            partition: of which it is asked.
             leader: its leader as `leader` gives it.
         """
         return None if isinstance(leader, Absent) or leader in self._holders(partition) else leader
@@ -172,7 +157,6 @@ class CoordinatorEvidence:
         """Whether it is not known who leads a partition, and another replica may than the only one here.
 
         Args:
-            partition: of which it is asked.
             leader: its leader as `leader` gives it.
         """
         known = self.leaderships(partition)
@@ -187,7 +171,6 @@ class CoordinatorEvidence:
         A broker's copy of the metadata log ends where the broker stopped: where other replicas are not here, one of them may have led since.
 
         Args:
-            partition: of which it is asked.
             leader: its leader as `leader` gives it.
         """
         if leader is Absent.NOT_APPLICABLE:
@@ -250,7 +233,6 @@ class CoordinatorEvidence:
         """Return a clause that says why the log of a partition is here in part; none where it is here as a whole.
 
         Args:
-            partition: of a coordinator's topic.
             leader: its leader as `leader` gives it.
             end: the log end offset of the replica that speaks for it; none where it was not read to its end.
             promised_end: where it has to end at least, by `promised_end` or `promised_end_of_leader`.
@@ -272,16 +254,12 @@ class CoordinatorEvidence:
         """Return who led a partition, with what is unknown of it.
 
         Args:
-            partition: of a coordinator's topic.
             newest_epoch: the highest leader epoch that a replica of it knows, -1 where none knows any.
         """
         return account_of(partition, Absent.UNKNOWN, self.cluster.facts, newest_epoch=newest_epoch)
 
     def promised_end(self, partition: TopicPartition) -> int:
         """Return the highest high watermark or recovery point that a replica of now was left with: a log that ends below it has lost records.
-
-        Args:
-            partition: the topic and number.
 
         Returns:
             0 where no replica of now has either.
@@ -294,7 +272,6 @@ class CoordinatorEvidence:
         """Return the highest high watermark or recovery point that the leader's log has to reach: one of a follower whose log ends before an unclean election on record does not count where the leader's log is here.
 
         Args:
-            partition: of which it is asked.
             leader: its leader as `leader` gives it.
             epochs: the last leader epoch of each replica that was read, by broker.
         """
@@ -354,9 +331,7 @@ def weight_of(leader: int | Absent, place: PartitionPlace, last_epoch: int, end:
 
     Args:
         leader: the broker that leads by the metadata; absent where none is known.
-        place: the partition directory.
         last_epoch: of its log, -1 for none.
-        end: its log end offset.
 
     Returns:
         A value that is greater the more it speaks.
@@ -377,10 +352,8 @@ def gather_coordinator_evidence(
 
     Args:
         paths: as they are now, with broker logs.
-        before: earlier snapshots.
         keep_going: a path that can't be used is a problem in the report, and the others are read.
         cluster: its id, where only what is of one cluster is wanted.
-        jobs: processes.
         at_ms: the time that is asked about; now where it is none.
 
     Raises:

@@ -79,7 +79,6 @@ def run(
     """Compare the replicas of every partition below the paths.
 
     Args:
-        request: paths, filters and seal.
         progress: called with bytes read and findings so far.
         read: what an earlier look at the same inputs has read.
         flatten: makes of each report what is written out, where it was computed; keeps memory small.
@@ -165,8 +164,6 @@ def compare(
     """Compare every partition of the inputs that the options ask for.
 
     Args:
-        inputs: what was named.
-        options: leader, protocol, which partitions.
         jobs: processes; one for each core where not given.
         flatten: makes of each report what is written out, where it was computed; keeps memory small.
         keep_quiet: keep the reports of consistent partitions too.

@@ -102,7 +102,6 @@ class DumpFile:
 
         Args:
             make: makes lines of records and of damage.
-            descriptor: of the open file.
         """
         try:
             with open_evidence(self.path) as file:
@@ -152,12 +151,7 @@ class DumpContent:
         self._is_read = True
 
     def complain(self, file: DumpFile, message: str) -> None:
-        """Keep what could not be read of a file.
-
-        Args:
-            file: the one.
-            message: why, in words.
-        """
+        """Keep what could not be read of a file."""
         self._problems.append(Problem(input=file.input, path=file.relative, message=message))
 
     @property

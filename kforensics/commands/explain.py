@@ -67,7 +67,6 @@ def run(
     """Explain what happened to every partition below the paths.
 
     Args:
-        request: paths, snapshots, filters and seal.
         progress: called with the bytes of logs that were read.
         read: what an earlier look at the same inputs has read.
         hash_files: hash the files that are cited, too.

@@ -27,7 +27,6 @@ def is_wanted(partition: TopicPartition, filters: Filters) -> bool:
     """Whether the filters ask for the partition.
 
     Args:
-        partition: the topic and number.
         filters: without topics all are asked for, without numbers all of these topics.
     """
     if filters.topics and partition.topic not in filters.topics:
@@ -48,7 +47,6 @@ def check_wanted(
         filters: the topics and numbers that are wanted.
         named: the partitions that any input names; looked at only where some are asked for.
         leader: the broker that is to be taken as leader, None where none was named.
-        known_brokers: that hold a wanted partition.
 
     Raises:
         UsageError: a topic, a partition or the leader is not there; it names the nearest that are.
@@ -77,7 +75,6 @@ def missing_filters(
 
     Args:
         filters: the topics and numbers that were asked for.
-        known_topics: those among the inputs.
         known_partitions: the numbers among the inputs, of the topics that were asked for.
         leader: the broker of `--leader`, None where it was not given.
         known_brokers: those that hold a wanted partition.
@@ -99,7 +96,6 @@ def not_there(words: str, wanted: str, known: Iterable[str]) -> UsageError:
     Args:
         words: what is wrong, as a sentence without its end.
         wanted: the name that was asked for.
-        known: the names that there are.
     """
     return UsageError(_with_nearest(words, wanted, known))
 

@@ -50,8 +50,6 @@ class DirectoryOnDisk:
             clean_shutdown: whether the log directory holds the marker of a clean shutdown.
             recovery_point: the partition's entry of its checkpoint, 0 without one.
             log_start_offset: the partition's entry of its checkpoint, 0 without one.
-            settings: those of the topic.
-            rules: those of the broker's version.
 
         Returns:
             What the load leaves, or why it can't be predicted, as where bytes of the evidence can't be read.
@@ -91,8 +89,6 @@ class DirectoryOnDisk:
         Args:
             recovery_point: the partition's entry of its checkpoint, 0 without one.
             log_start_offset: the partition's entry of its checkpoint, 0 without one.
-            settings: those of the topic.
-            rules: those of the broker's version.
 
         Returns:
             As `load`; None where that has to be asked.
@@ -184,9 +180,5 @@ class _Contents(Mapping[Need, object]):
 
 
 def bytes_scanned(outcome: LoadOutcome) -> int:
-    """Return the bytes of segments that a load reads through.
-
-    Args:
-        outcome: of the load.
-    """
+    """Return the bytes of segments that a load reads through."""
     return sum(one.length for one in outcome.scanned)

@@ -28,8 +28,6 @@ def lost_pieces(
     """Return the bytes of its log files that the broker will not read again once a load has ended.
 
     Args:
-        outcome: of the load.
-        disk: the directory before.
         log_start_offset: the log start before; records below it were deleted already.
         log_end_offset: where the log ended before, by its last sound batch.
     """
@@ -79,7 +77,6 @@ def find_lost_records(inputs: Inputs, index: int, path: str, lost: LostRecords, 
     """Count the records in the bytes that go, and those of them that other replicas hold.
 
     Args:
-        inputs: all.
         index: the input that the directory is in.
         path: of the directory, relative to it.
         lost: which bytes go.

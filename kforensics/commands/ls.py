@@ -51,9 +51,6 @@ class Listing:
 def run(request: Ask) -> Result[Listing]:
     """List what is below the paths; of each log only the end is read where nothing else is asked for.
 
-    Args:
-        request: the paths.
-
     Returns:
         The inventory, with what is odd about it as findings.
 

@@ -63,9 +63,6 @@ class MetadataView:
 def run(request: Ask) -> Result[MetadataView]:
     """Read and compare the metadata logs below the paths.
 
-    Args:
-        request: the paths, and whose history.
-
     Returns:
         Events and state of the newest log.
 

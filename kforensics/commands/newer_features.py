@@ -12,11 +12,7 @@ if TYPE_CHECKING:
 
 
 def newer_features(history: "MetadataHistory") -> "Iterator[tuple[FeatureChange, str]]":
-    """Yield the levels in force that are newer than known, each with that in words.
-
-    Args:
-        history: the newest metadata log.
-    """
+    """Yield the levels in force that are newer than known, each with that in words."""
     for name, change in {change.name: change for change in history.features}.items():
         newest = NEWEST_FEATURE_LEVELS.get(name, 0)
         if change.level > newest:

@@ -39,9 +39,6 @@ class OffsetsLog:
     """One partition of `__consumer_offsets`: the replica that speaks for it, and what truncations took from it.
 
     Args:
-        given: the inputs.
-        partition: of `__consumer_offsets`.
-        places: its live replicas.
         retention_ms: `offsets.retention.minutes` where the inputs agree on it.
         until_ms: records that are newer are left out.
         with_lost: look in the other copies for records that truncations took.
@@ -314,7 +311,6 @@ def offsets_logs(
     """Return the partitions of `__consumer_offsets` that are among the inputs, by number.
 
     Args:
-        given: the inputs.
         until_ms: records that are newer are left out.
         with_lost: look in the other copies for records that truncations took.
     """
@@ -332,8 +328,6 @@ def lost_with_log(
     """Yield the positions of a partition of which earlier copies alone are left, as lost.
 
     Args:
-        given: the inputs.
-        partition: of `__consumer_offsets`.
         places: its copies of the newest moment that has any.
     """
     log = OffsetsLog(given, partition, places, retention_ms=None, until_ms=None, with_lost=False)
@@ -356,11 +350,7 @@ def lost_with_log(
 
 
 def positions_now(given: CoordinatorEvidence) -> dict[CommitKey, Position]:
-    """Return the positions of all groups at the end of the logs.
-
-    Args:
-        given: the inputs.
-    """
+    """Return the positions of all groups at the end of the logs."""
     found: dict[CommitKey, Position] = {}
     for log in offsets_logs(given, with_lost=False).values():
         replay = log.replay()
@@ -374,7 +364,6 @@ class PositionsNow:
     """The positions of groups by partition, read when the first partition is asked for.
 
     Args:
-        given: the inputs.
         rename_group: what consumer groups are called.
     """
 

@@ -73,7 +73,6 @@ class ExplainOptions:
         """Return the options that are asked for.
 
         Args:
-            ask: of any command that explains.
             others: options that it does not have.
         """
         return cls(
@@ -118,8 +117,6 @@ def open_account(evidence: Evidence, places: Places, gathered: ClusterEvidence, 
 
     Args:
         evidence: inputs, snapshots and their order.
-        places: partition directories of the inputs.
-        gathered: the evidence beyond the replicas.
         options: which partitions, and the final leader.
     """
     events, settings = gathered.events, ServerSettings(evidence.inputs)
@@ -173,22 +170,14 @@ def _begins_elsewhere(place: PartitionPlace) -> bool:
 
 
 def settled(incidents: Sequence[PartitionIncident]) -> Iterator[PartitionIncident]:
-    """Yield the incidents of partitions that something happened to, each with its state, once those of all partitions are known.
-
-    Args:
-        incidents: of all partitions.
-    """
+    """Yield the incidents of partitions that something happened to, each with its state, once those of all partitions are known."""
     for incident in with_returned_doubts(incidents):
         if is_eventful(incident):
             yield replace(incident, state=incident_state(incident).value)
 
 
 def with_returned_doubts(incidents: Sequence[PartitionIncident]) -> Iterator[PartitionIncident]:
-    """Yield the incidents with the doubts back that relied on copies of nodes of which any log shows that they had lost the end of their logs.
-
-    Args:
-        incidents: of all partitions.
-    """
+    """Yield the incidents with the doubts back that relied on copies of nodes of which any log shows that they had lost the end of their logs."""
     shortened = frozenset(key for incident in incidents for key in incident.shortened)
     for incident in incidents:
         back = [one.doubt for one in incident.dispelled if not one.holds(shortened)]
@@ -271,11 +260,7 @@ def _final_commits(given: CoordinatorEvidence, options: ExplainOptions) -> Commi
 
 
 def is_eventful(incident: PartitionIncident) -> bool:
-    """Whether anything happened to a partition that its explanation has to speak of.
-
-    Args:
-        incident: of the partition.
-    """
+    """Whether anything happened to a partition that its explanation has to speak of."""
     return bool(
         incident.truncations
         or incident.losses
@@ -295,7 +280,6 @@ def explain_all(
 
     Args:
         shared: what every account needs; the partitions among it.
-        jobs: the most processes to use.
         progress: called with the bytes of logs that were read.
 
     Returns:
@@ -336,8 +320,6 @@ def explain_replicas(
     """Explain what happened to one partition whose replicas have been read.
 
     Args:
-        shared: what every account needs.
-        partition: to explain.
         collected: what was read of each of its directories.
 
     Returns:

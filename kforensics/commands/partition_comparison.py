@@ -80,7 +80,6 @@ class DiffOptions:
         """Return the options that are asked for.
 
         Args:
-            ask: of any command that compares.
             others: options that it does not have.
         """
         return cls(
@@ -130,14 +129,7 @@ class Comparison(NamedTuple):
 
 
 def comparison_of(inputs: Inputs, places: Places, gathered: ClusterEvidence, options: DiffOptions) -> Comparison:
-    """Return what is needed to compare the partitions that the options ask for; no log is read.
-
-    Args:
-        inputs: as they are now.
-        places: their partition directories.
-        gathered: their evidence beyond the replicas.
-        options: leader, protocol, which partitions.
-    """
+    """Return what is needed to compare the partitions that the options ask for; no log is read."""
     options = replace(
         options,
         protocol_hints={**gathered.protocol_hints, **options.protocol_hints},
@@ -158,7 +150,6 @@ def compare_all(shared: Comparison, jobs: int, progress: Progress | None) -> lis
 
     Args:
         shared: what every comparison needs; the partitions among it.
-        jobs: the most processes to use.
         progress: called with bytes read and findings so far.
 
     Returns:
@@ -305,8 +296,6 @@ def compare_replicas(
     """Compare the replicas of one partition that have been read.
 
     Args:
-        shared: what every comparison needs.
-        places: the directories of the partition.
         collected: what was read of each of them.
 
     Raises:
@@ -347,9 +336,6 @@ def result_of(
     """Return the result of one partition: its state, and its report where it needs attention.
 
     Args:
-        shared: what every comparison needs.
-        report: on its replicas.
-        findings: of the report.
         problems: what could not be read of it.
         length: of its logs, in bytes.
     """
@@ -379,7 +365,6 @@ def judge_partition(
 
     Args:
         replicas: every directory of the partition among the inputs.
-        reader: reads their batches.
         facts: what metadata and broker logs say.
         options: what the caller asks for and states.
     """

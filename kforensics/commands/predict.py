@@ -69,9 +69,6 @@ class Prediction:
 def run(request: Ask) -> Result[Prediction]:
     """Predict the starts.
 
-    Args:
-        request: the paths and the version.
-
     Returns:
         The starts of each node, what each log comes to, and the answer.
 
@@ -235,7 +232,6 @@ class _Nodes:
         """Return the starts of a node.
 
         Args:
-            node: whose disks are loaded.
             conditions: other ones than the request says; None for those.
         """
         return start_node(
@@ -291,11 +287,8 @@ class _Nodes:
         """Return the starts with what is known beside them.
 
         Args:
-            started: the starts of all nodes.
-            body: what they come to.
             configured: the nodes that a `server.properties` configures.
             lost: partitions that checkpoints name and of which their node holds no directory.
-            has_problems: something could not be read.
         """
         known = [(node.node_id, node.first) for node in self._nodes if not isinstance(node.node_id, Absent)]
         counts = Counter(node_id for node_id, _ in known)

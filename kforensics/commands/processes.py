@@ -55,7 +55,6 @@ def spread(
         function: called in this process or in a forked one.
         shared: what all tasks need; inherited by forked processes, so it may be large.
         tasks: small enough to be sent, as results have to be.
-        jobs: the most processes to use.
         weights: the larger ones are done first; all alike where not given.
         sizes: the bytes that each task reads, which are reported when it is done.
         progress: called in this process with these bytes.
@@ -85,7 +84,6 @@ def in_chunks(weights: Iterable[int], *, weight: int, most: int) -> Iterator[tup
     Args:
         weights: of each task, such as its bytes.
         weight: of a run, which its last member may exceed.
-        most: members of a run.
     """
     first = total = 0
     end = 0

@@ -44,11 +44,7 @@ class LineMaker(Protocol):
         """
 
     def item(self, item: RecordItem | Damage) -> bytes:
-        """Return the line of a control record or of damage.
-
-        Args:
-            item: either of them.
-        """
+        """Return the line of a control record or of damage."""
 
 
 class _Turn(NamedTuple):
@@ -80,11 +76,9 @@ def write_lines(file: EvidenceFile, path: Path, make: LineMaker, descriptor: int
     """Write the lines of all records of a segment to an open file.
 
     Args:
-        file: the segment.
         path: of the segment, for processes that open it themselves.
         make: makes the lines.
         descriptor: of the file that is written; nothing may wait in a buffer of its writer.
-        jobs: the most processes to use.
 
     Returns:
         The first damage of each gravity.
@@ -106,7 +100,6 @@ def line_windows(
     """Yield lines of all records, some at a time, and the damage that some of them are.
 
     Args:
-        file: a segment, open.
         make: makes lines of records and of damage.
         start: a position where a batch begins.
         end: batches that begin here or behind it are left out; None for the end of the file.

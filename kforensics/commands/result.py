@@ -23,11 +23,7 @@ class Progress(Protocol):
     """The progress that a command reports."""
 
     def expect(self, total: int) -> None:
-        """Say how many bytes there are to read.
-
-        Args:
-            total: of all inputs.
-        """
+        """Say how many bytes there are to read."""
 
     def __call__(self, count: int, found: int = 0) -> None:
         """Say how many bytes were read since the last call, and how many findings there are so far."""
@@ -115,7 +111,6 @@ def confirms(content: Result[Any], ends: Result[Any]) -> bool:
 
     Args:
         content: the result of a command at depth content.
-        ends: its result at depth tails.
     """
     mine, its = content.conclusion, ends.conclusion
     state = State.AGREE if its.answer.state is State.SAME_ENDS else its.answer.state

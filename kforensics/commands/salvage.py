@@ -71,9 +71,6 @@ class SalvageReport:
 def run(request: Ask) -> Result[SalvageReport]:
     """Write what is wanted to the directory.
 
-    Args:
-        request: inputs, filters and form.
-
     Returns:
         What was saved of each partition, and what is missing.
 

@@ -118,7 +118,6 @@ def sign_file(path: Path, key: "Ed25519PrivateKey") -> str:
     """Return the signature over a file, as a DSSE envelope.
 
     Args:
-        path: of the file.
         key: as `signing_key` gives it.
     """
     with open_evidence(path.resolve()) as file:
@@ -129,7 +128,6 @@ def signing_key(path: Path, passphrase: Callable[[], bytes]) -> "Ed25519PrivateK
     """Return the Ed25519 private key of a PEM file.
 
     Args:
-        path: of the file.
         passphrase: asked where the key is encrypted.
 
     Raises:
@@ -141,9 +139,6 @@ def signing_key(path: Path, passphrase: Callable[[], bytes]) -> "Ed25519PrivateK
 
 def check(request: Ask) -> Result[CheckedManifest]:
     """Compare what is there now with a manifest.
-
-    Args:
-        request: manifest, paths and keys.
 
     Returns:
         The comparison, which is done while its differences are read.

@@ -17,7 +17,6 @@ class SharePositions:
     """The share partitions of all groups.
 
     Args:
-        given: the inputs.
         until_ms: records that are newer are left out.
     """
 

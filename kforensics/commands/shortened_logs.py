@@ -15,12 +15,7 @@ _SAME = frozenset({State.AGREE, State.SAME_ENDS})
 def with_shortened_logs(
     results: Sequence[PartitionResult], groups: Sequence[tuple[TopicPartition, tuple[PartitionPlace, ...]]]
 ) -> list[PartitionResult]:
-    """Return the results, in which no partition agrees of which a replica is in a log directory where another log ends before a logged offset.
-
-    Args:
-        results: of all partitions.
-        groups: the directories of each partition.
-    """
+    """Return the results, in which no partition agrees of which a replica is in a log directory where another log ends before a logged offset."""
     ended = {
         (one.partition, number)
         for one in results

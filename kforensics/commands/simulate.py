@@ -37,7 +37,6 @@ def run(request: SimulateAsk, to_json: Callable[[object], str] = str) -> Result[
     """Do one of the things that `simulate` does.
 
     Args:
-        request: which of them.
         to_json: makes of the truth of a history what `truth.json` holds.
 
     Returns:

@@ -115,7 +115,6 @@ def gather_evidence(
 
     Args:
         paths: as they are now, with broker logs.
-        before: earlier snapshots.
         keep_going: a path that can't be used is a problem in the report, and the others are read.
         cluster: its id, where only what is of one cluster is wanted.
 

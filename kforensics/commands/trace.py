@@ -34,7 +34,6 @@ class TracedRecords:
 
     Args:
         parts: gives those of each partition.
-        tally: what was counted of them.
     """
 
     def __init__(self, parts: Sequence[Callable[[], Iterable[TracedRecord]]], tally: TraceTally) -> None:

@@ -18,7 +18,6 @@ class StateLogs:
     """The replicas of `__transaction_state`, and the one of each partition that speaks for it.
 
     Args:
-        given: the inputs.
         until_ms: what was written later is left out; None for nothing.
     """
 
@@ -63,11 +62,7 @@ class StateLogs:
         return {log.place.topic_partition: log.end for log in self._chosen.values() if not log.problems}
 
     def ids_of(self, producers: Collection[int]) -> set[Name]:
-        """Return the transactional ids whose newest state names one of the producers.
-
-        Args:
-            producers: their ids.
-        """
+        """Return the transactional ids whose newest state names one of the producers."""
         return {
             one.transactional_id
             for log in self._chosen.values()

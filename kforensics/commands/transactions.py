@@ -89,12 +89,7 @@ class Transactions:
     """Unfinished transactions of the coordinators with a partition that is not here."""
 
     def ending(self, partition: PartitionTransactions, one: JudgedTransaction) -> EndedBy:
-        """Return what an open transaction of a replica holds back, and what ends it.
-
-        Args:
-            partition: the replica's transactions.
-            one: one of them.
-        """
+        """Return what an open transaction of a replica holds back, and what ends it."""
         place = partition.replica.place
         return self.endings[place.state.input, place.path, one.open.producer_id]
 
@@ -198,10 +193,8 @@ def stuck_replicas(
     """Return the replicas with open transactions that no coordinator will end, by what `__transaction_state` says of them.
 
     Args:
-        given: the inputs.
         wanted: replicas as they are now, by partition.
         is_stopped: no broker ran while its directories were copied.
-        jobs: processes.
     """
     request = Ask(is_stopped=is_stopped, jobs=jobs)
     scans = _scan(request, wanted, jobs)

@@ -16,7 +16,6 @@ def truncated_records(
     """Yield for each expected truncation the partition, the owner of the replica, and the records that it would discard, where their bytes can be read.
 
     Args:
-        reports: of the comparison.
         inputs: of the comparison; captures give those records whose bytes they hold.
     """
     reader = _content_reader(inputs)
@@ -26,12 +25,7 @@ def truncated_records(
 
 
 def lacking_records(reports: Iterable[PartitionReport], inputs: Inputs) -> Iterator[Problem]:
-    """Yield a problem for each replica whose records an expected truncation would discard, and whose capture does not hold their bytes.
-
-    Args:
-        reports: of the comparison.
-        inputs: of the comparison.
-    """
+    """Yield a problem for each replica whose records an expected truncation would discard, and whose capture does not hold their bytes."""
     reader = _content_reader(inputs)
     for _, directory, (first, last) in _truncations(reports):
         if (lack := reader.lack_of_content(directory, first, last)) is not None:

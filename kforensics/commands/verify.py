@@ -48,7 +48,6 @@ def run(request: Ask, progress: Progress | None = None) -> Result[VerifyResult]:
     """Check every file below the paths.
 
     Args:
-        request: paths, level and seal.
         progress: called with the bytes of segments as they are read.
 
     Returns:

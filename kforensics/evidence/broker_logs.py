@@ -94,7 +94,6 @@ def read_log_files(
 
     Args:
         places: where the files are.
-        keep: which events are wanted.
         jobs: the most processes to use; what is found does not depend on it.
         clusters: those that are wanted: lines of others are left out of a file that names one of these, too.
     """

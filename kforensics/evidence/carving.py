@@ -131,10 +131,6 @@ class CarvedImage:
 def carve_image(path: Path, image: int) -> CarvedImage:
     """Find every chain of batches in a disk image or on a block device; memory grows with the pieces of files, not with their length.
 
-    Args:
-        path: of the image.
-        image: its index.
-
     Raises:
         EvidenceError: it can't be read.
     """
@@ -224,7 +220,6 @@ class CarvedReader:
     """Rows of carved chains out of their images, and of everything else by another reader.
 
     Args:
-        otherwise: reads what lies in files.
         images: where each image is, by the index of its input.
         starts: for each carved replica, by its path, the position at which each of its chains begins.
     """
@@ -240,8 +235,6 @@ class CarvedReader:
 
         Args:
             replica: a carved one; any other is read by the reader of files.
-            first_offset: the first one wanted.
-            last_offset: the last one wanted.
         """
         if replica.input not in self._images:
             return self._otherwise.batches(replica, first_offset, last_offset)
@@ -272,8 +265,6 @@ class CarvedReader:
 
         Args:
             replica: a carved one; any other is read by the reader of files.
-            first_offset: the first one wanted.
-            last_offset: the last one wanted.
         """
         if replica.input not in self._images:
             yield from self._otherwise.records(replica, first_offset, last_offset)

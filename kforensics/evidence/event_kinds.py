@@ -170,9 +170,5 @@ LOGGED_EVENTS: dict[Kind, LoggedEventRow] = {
 
 
 def words_of(event: EventKind) -> str:
-    """Return the sentence that `LOGGED_EVENTS` has for an event, empty where it has none.
-
-    Args:
-        event: of a timeline.
-    """
+    """Return the sentence that `LOGGED_EVENTS` has for an event, empty where it has none."""
     return next((row.words for row in LOGGED_EVENTS.values() if row.event is event), "")

@@ -90,7 +90,6 @@ def read_and_understand(kind: FileKind, file: EvidenceFile) -> tuple[Any | None,
 
     Args:
         kind: what the file is taken for.
-        file: open.
 
     Raises:
         EvidenceError: it can't be read, is larger than its row allows, or of a version that is newer than known.
@@ -136,9 +135,7 @@ def file_entries(file: EvidenceFile, path: Path, name: FileName) -> Iterator[Fil
     """Yield the entries of a file that is no segment.
 
     Args:
-        file: opened.
         path: where it is.
-        name: its name, understood.
 
     Yields:
         Entries, and damage in its place; one entry with the length alone where the kind has no entries.

@@ -52,10 +52,6 @@ def walk_group_commits(places: Iterable[PartitionPlace]) -> Iterator[GroupCommit
 def commits_in_file(place: PartitionPlace, path: str) -> Iterator[GroupCommitRecord]:
     """Yield the offset commits of one segment that took effect, in the order in which they did; of each transaction the highest.
 
-    Args:
-        place: the partition.
-        path: of the segment.
-
     Raises:
         EvidenceError: the file can't be opened.
     """

@@ -161,7 +161,6 @@ def take_inventory(inputs: Inputs, *, depth: Depth = Depth.TAILS) -> Inventory:
     """Return what lies below all inputs, walked once; what can't be read is a problem, and the rest is still listed.
 
     Args:
-        inputs: what was named.
         depth: how much of the logs is read.
     """
     lister = _Lister(depth)

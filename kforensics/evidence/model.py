@@ -42,11 +42,7 @@ class Problem:
     """It is of another cluster or node, and was left out: nothing is incomplete by that."""
 
     def place(self, inputs: "Sequence[Input]") -> str:
-        """Return the whole path of what could not be read, as the input was named.
-
-        Args:
-            inputs: all that were given.
-        """
+        """Return the whole path of what could not be read, as the input was named."""
         return full_path(inputs, self.input, self.path)
 
 
@@ -54,7 +50,6 @@ def full_path(inputs: "Sequence[Input]", number: int, path: str) -> str:
     """Return the whole path of a place in an input, as the input was named.
 
     Args:
-        inputs: all that were given.
         number: of the input; one that is not given has no path.
         path: relative to it; `..` before it leads to what was found beside the input, below the path that was named.
     """
@@ -252,21 +247,9 @@ class BatchReader(Protocol):
     """The interface through which conclusions ask for content: the only way from a rule to bytes, handed in by `evidence.batch_reader`."""
 
     def batches(self, replica: Replica, first_offset: int, last_offset: int) -> BatchTable:
-        """Return every sound batch that touches the offsets, in file order; `segment` indexes `replica.segments`.
-
-        Args:
-            replica: whose log is read.
-            first_offset: the first one wanted.
-            last_offset: the last one wanted.
-        """
+        """Return every sound batch that touches the offsets, in file order; `segment` indexes `replica.segments`."""
         ...
 
     def records(self, replica: Replica, first_offset: int, last_offset: int) -> Iterator[Record]:
-        """Yield every record at the offsets, in file order, payloads included.
-
-        Args:
-            replica: whose log is read.
-            first_offset: the first one wanted.
-            last_offset: the last one wanted.
-        """
+        """Yield every record at the offsets, in file order, payloads included."""
         ...

@@ -48,7 +48,6 @@ def spread(
         work: a function of a task; it may be called in another process.
         tasks: what it is called with.
         weights: bytes each task reads.
-        jobs: the most processes to use.
         progress: called in this process.
         joins: this process is one of them and takes tasks too; for tasks of some milliseconds, as nothing is received meanwhile.
     """
@@ -163,7 +162,6 @@ def stream(work: Callable[[Task], Result], tasks: Sequence[Task], *, jobs: int) 
     Args:
         work: a function of a task; it may be called in another process, and there sees what it left behind itself.
         tasks: what it is called with.
-        jobs: the most processes to use.
     """
     processes = min(jobs, len(tasks))
     if processes < 2 or not hasattr(os, "fork"):

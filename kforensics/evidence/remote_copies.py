@@ -28,11 +28,7 @@ class _Copy(NamedTuple):
 
 
 def remote_copies(places: Iterable[PartitionPlace]) -> RemoteCopies:
-    """Return the offsets whose copies in remote storage were finished and not deleted since; what can't be read adds nothing.
-
-    Args:
-        places: the replicas of `__remote_log_metadata`.
-    """
+    """Return the offsets whose copies in remote storage were finished and not deleted since; what can't be read adds nothing."""
     copies: dict[str, _Copy] = {}
     states: dict[str, int] = {}
     for place in places:

@@ -40,11 +40,7 @@ class Part(NamedTuple):
     """The position behind it; none for the end of the segment."""
 
     def length(self, size: int) -> int:
-        """Return its bytes.
-
-        Args:
-            size: of the segment.
-        """
+        """Return its bytes."""
         return (size if self.end is None else self.end) - self.start
 
 
@@ -64,11 +60,7 @@ class Extent(NamedTuple):
     """Whether a batch of magic 2 has no leader epoch."""
 
     def is_followed_by(self, other: "Extent") -> bool:
-        """Whether another part begins where this one ends, neither offsets nor leader epochs go back there, and not only one of them has batches without leader epochs.
-
-        Args:
-            other: the part behind it.
-        """
+        """Whether another part begins where this one ends, neither offsets nor leader epochs go back there, and not only one of them has batches without leader epochs."""
         if self.stop != other.start:
             return False
         if self.last_offset is not None and other.first_offset is not None and other.first_offset <= self.last_offset:
@@ -84,10 +76,8 @@ def split_segment(path: Path, *, length: int, base_offset: int | None, jobs: int
     """Return the parts of a segment in file order; one where it is small, or can't be opened.
 
     Args:
-        path: of the segment.
         length: in bytes; parts are not smaller than `SMALLEST_PART`.
         base_offset: the first offset that it may have; None where that is not known.
-        jobs: the number of processes.
     """
     count = min(length // SMALLEST_PART, jobs * PARTS_PER_JOB) if jobs > 1 else 1
     if count > 1:
@@ -103,10 +93,8 @@ def parts_of_file(file: EvidenceFile, *, length: int, base_offset: int | None, c
     """Return parts of about the same length, in file order; fewer where no batch is found that one could begin at.
 
     Args:
-        file: the segment.
         length: in bytes.
         base_offset: the first offset that it may have; None where that is not known.
-        count: the most parts.
 
     Raises:
         EvidenceError: it can't be read.
@@ -133,10 +121,8 @@ def walk_sound_batches(
     """Yield the sound batches of a segment with the damage among them, in file order; a segment without damage may be walked in parts by several processes.
 
     Args:
-        file: the segment.
         base_offset: the first offset that it may have.
         keep: picks those that are sent from another process, of any run of batches, wherever it begins; what is read here is given whole.
-        jobs: the most processes to use.
     """
     jobs = jobs if file.is_of_the_system else 1
     parts = split_segment(file.path, length=file.size, base_offset=base_offset, jobs=jobs)
@@ -199,9 +185,5 @@ def _extended(extent: Extent, batches: BatchTable, stop: int) -> Extent:
 
 
 def lack_epochs(batches: BatchTable) -> bool:
-    """Whether a batch of magic 2 has no leader epoch.
-
-    Args:
-        batches: sound ones.
-    """
+    """Whether a batch of magic 2 has no leader epoch."""
     return bool(((batches["magic"] == 2) & (batches["partition_leader_epoch"] < 0)).any())

@@ -82,12 +82,7 @@ def _torn(partition: PartitionTransactions, one: TornTransaction) -> Finding:
 
 
 def group_findings(groups: Sequence[GroupView], setbacks: Sequence[Change]) -> tuple[Finding, ...]:
-    """Return a finding for each position past the end of a log or below its start, and for each set-back.
-
-    Args:
-        groups: with their positions.
-        setbacks: the largest first.
-    """
+    """Return a finding for each position past the end of a log or below its start, and for each set-back."""
     return by_gravity(tuple(islice(_of_groups(groups, setbacks), MOST_FINDINGS)))
 
 

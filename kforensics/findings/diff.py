@@ -46,7 +46,6 @@ def with_refused_starts(findings: Iterable[Finding], refused: Sequence[RefusedSt
     """Yield findings, of which none promises the truncation of a broker that does not start, and those refusals.
 
     Args:
-        findings: of partitions.
         refused: the brokers that do not start as they are.
     """
     whole = {one.broker_id for one in refused if one.is_whole}
@@ -116,8 +115,6 @@ def missing_isr_findings(
     """Yield a partition whose whole ISR has lost it, by the disks of just those brokers.
 
     Args:
-        partition: which one.
-        newest: its newest recorded state.
         held_by: brokers among the inputs with a live directory of it.
         given: brokers whose log directories are among the inputs.
     """
@@ -423,7 +420,6 @@ def identity_findings(inputs: Inputs, in_parts: Collection[int] = ()) -> Iterato
     """Yield contradictions among the inputs as a whole: several clusters, or one node given twice.
 
     Args:
-        inputs: all that were given.
         in_parts: nodes of which the inputs are different log directories of one moment.
     """
     clusters = sorted({str(i.cluster_id) for i in inputs.described if not isinstance(i.cluster_id, Absent)})

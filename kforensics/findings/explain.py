@@ -19,7 +19,6 @@ def explain_findings(incidents: Sequence[PartitionIncident], timeline: Sequence[
     """Return every finding about the incidents, the gravest first.
 
     Args:
-        incidents: those of all partitions.
         timeline: all events, of which unclean elections without a loss become findings too.
     """
     found = [item for incident in incidents for item in _incident_findings(incident)]
@@ -153,11 +152,7 @@ _BASES = {
 
 
 def basis_words(incident: PartitionIncident) -> str:
-    """Return what a leader that is not known is taken for the leader by.
-
-    Args:
-        incident: of its partition.
-    """
+    """Return what a leader that is not known is taken for the leader by."""
     return _BASES[incident.leader_basis]
 
 

@@ -16,7 +16,6 @@ def placement_findings(report: PartitionReport, placement: Placement) -> Iterato
     """Yield the findings about the placement of one partition.
 
     Args:
-        report: its replicas, compared.
         placement: where they are, and where the metadata says they should be.
     """
     partition = report.partition

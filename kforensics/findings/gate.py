@@ -118,8 +118,6 @@ def decide(
     """Decide whether an audit fails.
 
     Args:
-        findings: of the audit.
-        rules: any of which fails it.
         acceptances: findings that do not count, as long as these hold.
         today: the day of the decision, in UTC.
         is_incomplete: something could not be read, judged or compared: what no finding fails is not calm then.
@@ -168,10 +166,6 @@ _ANY_FINDING = "-/-/-"
 
 def parse_acceptances(text: str, name: str) -> tuple[Acceptance, ...]:
     """Read a file of acceptances: a list of `finding`, `who`, `until`, `why`, and where wanted `severity`, the gravest that is accepted.
-
-    Args:
-        text: in YAML.
-        name: of the file, for errors.
 
     Raises:
         UsageError: it is no such list.

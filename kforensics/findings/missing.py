@@ -26,13 +26,7 @@ COMPARE_VOTERS = "Compare the metadata logs of all voters with `kforensics metad
 
 
 def lost_directory_finding(partition: TopicPartition, named: CheckpointValue, broker_id: int | Absent) -> Finding:
-    """Return the finding about a partition that a checkpoint of a log directory names, and of which its broker holds no directory.
-
-    Args:
-        partition: which.
-        named: the line of the checkpoint.
-        broker_id: whose log directory it is.
-    """
+    """Return the finding about a partition that a checkpoint of a log directory names, and of which its broker holds no directory."""
     return finding(
         "KF116",
         severity=Severity.ERROR,
@@ -50,7 +44,6 @@ def missing_finding(
 
     Args:
         unaccounted: the offsets, and the sign by which the segment is missed.
-        partition: whose log it is.
         directory: the partition directory; the finding cites the file in it that shows the gap, where there is one.
         broker_id: absent where the node is not known.
     """

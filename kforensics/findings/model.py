@@ -84,9 +84,7 @@ def finding(
 
     Args:
         code: a key of `CATALOGUE`.
-        severity: how grave it is.
         statement: one sentence that the evidence shows.
-        confidence: how well it shows it.
         meaning: what follows from it; empty for the words of the catalogue.
         advice: what to do; empty for the words of the catalogue.
         topic_partition: the partition that it is about; `NOT_APPLICABLE` for none.

@@ -67,9 +67,7 @@ def verify_findings(
     """Return every finding, the gravest first; what brokers repair by themselves is one note a kind.
 
     Args:
-        verification: all files, checked.
         intact: who holds a damaged range intact.
-        inputs: what was named.
         leaders: who led the damaged partitions, as far as any input shows it.
     """
     found: list[Finding] = []

@@ -70,7 +70,6 @@ def audit(
     """Audit the inputs of the sources and write the tables.
 
     Args:
-        session: a Spark session.
         sources: where to look.
         out: the directory of the tables: new, or of an audit that was interrupted; or a history.
         options: as for a comparison: leader, protocol, topics.
@@ -80,7 +79,6 @@ def audit(
         progress: called with the progress of each stage.
         is_history: append to a history, instead of writing a directory of its own.
         audit_id: a name for the audit; where the history has an audit of this name nothing is read and nothing is written.
-        table_format: of a history.
         take_over: take the lock of an audit that ended without releasing it.
 
     Raises:

@@ -63,12 +63,7 @@ class Filters:
 
 
 def is_in(column: str, values: Iterable[Any]) -> Any:
-    """Return the condition that a column has one of the values; none, which filters nothing, where there are none.
-
-    Args:
-        column: the name.
-        values: of one type.
-    """
+    """Return the condition that a column has one of the values; none, which filters nothing, where there are none."""
     wanted = sorted(values)
     return pd.field(column).isin(wanted) if wanted else None
 
@@ -77,8 +72,6 @@ def one_of(column: str, values: Iterable[Any], kind: pa.DataType) -> Any:
     """Return the condition that a column has one of the values; false where there are none.
 
     Args:
-        column: the name.
-        values: of one type.
         kind: that type, which no values would not show.
     """
     return pd.field(column).isin(pa.array(sorted(values), kind))
@@ -94,12 +87,7 @@ def all_of(*conditions: Any) -> Any:
 
 
 class AuditTables(Tables):
-    """The tables of a finished audit: the parts that its manifest names, in a directory of their own or in a history.
-
-    Args:
-        location: of the tables.
-        manifest: of the audit.
-    """
+    """The tables of a finished audit: the parts that its manifest names, in a directory of their own or in a history."""
 
     def __init__(self, location: Path, manifest: Mapping[str, Any]) -> None:
         super().__init__(location)
@@ -158,7 +146,6 @@ class AuditTables(Tables):
 
         Args:
             table: a key of `AUDIT_TABLES`.
-            column: its name.
             where: a condition of pyarrow, None for all rows.
         """
         return set(pc.unique(self.column_table(table, [column], where)[column]).to_pylist()) - {None}
@@ -191,19 +178,12 @@ class AuditTables(Tables):
 
 
 def manifest_name(audit_id: str) -> str:
-    """Return the manifest of an audit in a history, as a path from the history.
-
-    Args:
-        audit_id: any text.
-    """
+    """Return the manifest of an audit in a history, as a path from the history."""
     return f"{AUDITS}/{part_stem(audit_id)}.json"
 
 
 def history_of(tables: Tables) -> list[AuditTables]:
     """Return the finished audits of a history, the oldest first; none where it is no history.
-
-    Args:
-        tables: the directory.
 
     Raises:
         EvidenceUnreadable: a manifest is none of this version.
@@ -269,7 +249,6 @@ def earlier_audit(later: AuditTables, named: str, storage: Options = MappingProx
     """Return the audit that another one is compared with.
 
     Args:
-        later: the other one.
         named: the tables of an audit; or where the other is of a history, the name of an audit there, or `previous`: the
             last one before it that has a cluster in common with it.
         storage: options of storage that is not of this machine.
@@ -300,11 +279,7 @@ def earlier_audit(later: AuditTables, named: str, storage: Options = MappingProx
 
 
 def previous_audit(later: AuditTables) -> AuditTables | None:
-    """Return the last audit of a history before another one that has a cluster in common with it, of the same depth if there is one; None where there is none.
-
-    Args:
-        later: of the history.
-    """
+    """Return the last audit of a history before another one that has a cluster in common with it, of the same depth if there is one; None where there is none."""
     found = last_alike(later, [one for one in history_of(later) if one.age < later.age])
     return None if found is None else _whole(found)
 
@@ -313,7 +288,6 @@ def last_alike(later: AuditTables, audits: Sequence[AuditTables]) -> AuditTables
     """Return the last of some audits, in order, that another one can be compared with: it has a cluster in common with it, and the same depth if there is one.
 
     Args:
-        later: the other one.
         audits: without any, or without one alike, None is returned.
     """
     clusters = set(later.manifest.get("clusters", ()))
@@ -340,22 +314,12 @@ def _checked(location: Path, manifest: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def sum_of(table: pa.Table, column: str) -> int:
-    """Return the sum of a column of numbers or truths, nulls left out.
-
-    Args:
-        table: the rows.
-        column: the name.
-    """
+    """Return the sum of a column of numbers or truths, nulls left out."""
     return int(pc.sum(pc.cast(table[column], pa.int64())).as_py() or 0)
 
 
 def list_length(table: pa.Table, column: str) -> int:
-    """Return the number of members of all lists in a column.
-
-    Args:
-        table: the rows.
-        column: the name.
-    """
+    """Return the number of members of all lists in a column."""
     return int(pc.sum(pc.list_value_length(table[column])).as_py() or 0)
 
 
@@ -363,7 +327,6 @@ def counts_of(table: pa.Table, column: str) -> dict[str, int]:
     """Return how often each value of a column occurs, by value.
 
     Args:
-        table: the rows.
         column: the name; its values must be of one type, without nulls.
     """
     return dict(sorted((one["values"], one["counts"]) for one in pc.value_counts(table[column]).to_pylist()))
@@ -373,9 +336,7 @@ def grouped(table: pa.Table, keys: Sequence[str], sums: Sequence[str]) -> list[d
     """Return the rows of a table counted by some columns, and others summed.
 
     Args:
-        table: the rows.
         keys: the columns by which rows are grouped.
-        sums: the columns that are summed.
 
     Returns:
         Rows with the keys, `count_all`, and `<column>_sum` of each sum.

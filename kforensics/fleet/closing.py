@@ -37,14 +37,8 @@ def write_rest(
     """Write the nodes, the findings about clusters and inventory, and the problems that the driver knows.
 
     Args:
-        tables: of the stages.
         run: the number of this attempt, in the names of parts.
-        found: the nodes.
         clusters: of each node, empty for none.
-        tasks: the log directories.
-        totals: of each of them.
-        problems: what could not be read.
-        knowledge: of each cluster.
 
     Returns:
         How many rows were written to each table.
@@ -148,8 +142,6 @@ def unanswered(
 
     Args:
         tables: of the stages, with the replicas written.
-        found: the nodes.
-        totals: of each log directory.
         options: what was asked for.
     """
     yield from single_files(Inputs(found=tuple(one.found for one in found.inputs)))
@@ -171,7 +163,6 @@ def audited_brokers(found: FoundSources, clusters: Sequence[str]) -> dict[str, f
     """Return the brokers whose disks were looked at, by cluster: controllers hold no partitions, and a disk that can't be read proves nothing.
 
     Args:
-        found: the nodes.
         clusters: of each node, empty for none.
     """
     out: dict[str, set[int]] = {}

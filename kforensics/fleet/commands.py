@@ -39,7 +39,6 @@ def run_audit(request: FleetAsk, progress: "Callable[[Stage], None] | None" = No
     """Judge every partition of the sources on Spark, and write tables.
 
     Args:
-        request: sources, tables and options.
         progress: called with the progress of each stage.
 
     Returns:
@@ -97,9 +96,6 @@ def run_audit(request: FleetAsk, progress: "Callable[[Stage], None] | None" = No
 
 def run_report(request: FleetAsk) -> Result[FleetSummary]:
     """Summarise tables of an audit, or a part of them.
-
-    Args:
-        request: the tables and filters.
 
     Raises:
         EvidenceError: they are no tables of a finished audit.
@@ -228,9 +224,6 @@ def run_comparison(request: FleetAsk) -> Result[AuditComparison]:
 def run_trend(request: FleetAsk) -> Result[AuditTrend]:
     """Count the findings of audits one after the other.
 
-    Args:
-        request: tables and filters.
-
     Raises:
         EvidenceError: they are no tables of finished audits.
     """
@@ -252,7 +245,6 @@ def run_scan(request: FleetAsk, progress: Progress | None = None) -> Result[Scan
     """Extract the evidence of a broker's own disks, without talking to the broker.
 
     Args:
-        request: data directories, evidence and rate.
         progress: called with bytes read and findings.
 
     Raises:

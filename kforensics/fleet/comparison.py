@@ -27,8 +27,6 @@ def compare_audits(before: AuditTables, after: AuditTables, filters: Filters | N
     """Compare two audits, finding by finding and partition by partition.
 
     Args:
-        before: the earlier audit.
-        after: the later audit.
         filters: which partitions and findings it is about.
     """
     filters = filters or Filters()
@@ -63,13 +61,7 @@ def compare_audits(before: AuditTables, after: AuditTables, filters: Filters | N
 
 
 def gated_findings(tables: AuditTables, earlier: AuditTables | None, filters: Filters) -> Iterator[GatedFinding]:
-    """Yield the findings of an audit and what became of each since an earlier one; all are new where there is none.
-
-    Args:
-        tables: of the audit.
-        earlier: the audit before it.
-        filters: which findings it is about.
-    """
+    """Yield the findings of an audit and what became of each since an earlier one; all are new where there is none."""
     if earlier is None:
         for one in tables.rows("findings", columns=["finding_id", "severity"], where=filters.of_findings()):
             yield GatedFinding(finding_id=one["finding_id"], severity=Severity(one["severity"]))

@@ -99,7 +99,6 @@ def parse_condition(text: str, schema: pa.Schema) -> Condition:
     """Parse a condition.
 
     Args:
-        text: the SQL.
         schema: the columns that it may name.
 
     Raises:

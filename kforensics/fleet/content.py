@@ -53,12 +53,7 @@ def content_part(source: str, directory: str) -> str:
 
 
 class ContentKeeper:
-    """Writes the content of one log directory while it is scanned; what was not read again is taken from the earlier parts.
-
-    Args:
-        tables: the evidence.
-        task: the log directory.
-    """
+    """Writes the content of one log directory while it is scanned; what was not read again is taken from the earlier parts."""
 
     def __init__(self, tables: Tables, task: LogDirTask) -> None:
         self._tables = tables
@@ -75,7 +70,6 @@ class ContentKeeper:
         """Expect the next run of whole partition directories.
 
         Args:
-            rows: of the listing.
             reused: paths of files that are not read again; the content of a directory with others is written again.
         """
         self._reused = reused
@@ -86,22 +80,14 @@ class ContentKeeper:
         )
 
     def directory(self, row: Listed) -> None:
-        """Begin a partition directory, whose segments follow.
-
-        Args:
-            row: of the listing.
-        """
+        """Begin a partition directory, whose segments follow."""
         self._close()
         self.parts.add(self._part(row["path"]))
         if row["path"] in self._renewed:
             self._batches = self._sink("batches", row["path"], CARRIED_BATCHES, self._open)
 
     def taken_over(self, row: Listed) -> None:
-        """Copy the content of a segment that is as it was.
-
-        Args:
-            row: of the listing.
-        """
+        """Copy the content of a segment that is as it was."""
         if self._batches is not None and row["kind"] == IS_SEGMENT:
             self._batches.add(self._earlier("batches", row))
 
@@ -109,7 +95,6 @@ class ContentKeeper:
         """Return the function that receives a segment's batches as they are read, None where they are not kept.
 
         Args:
-            row: of the listing.
             source: the segment, from which control records are read.
         """
         sink = self._batches
@@ -121,7 +106,6 @@ class ContentKeeper:
         """Write what needs the whole of a directory; gives what could not be read.
 
         Args:
-            rows: the run of the listing.
             scanned: the segments in it, read or taken over.
             replicas: its partition directories, which learn what is carried of them.
         """

@@ -19,13 +19,7 @@ _COPIED = frozenset({FileKind.SEGMENT, FileKind.METADATA_SNAPSHOT})
 
 
 def copy_facts(number: int, found: FoundInput, tables: Tables) -> list[Problem]:
-    """Copy the files about the cluster into the evidence, and return the problems of reading them.
-
-    Args:
-        number: of the input.
-        found: the input.
-        tables: the evidence.
-    """
+    """Copy the files about the cluster into the evidence, and return the problems of reading them."""
     problems = []
     for path in (*_metadata_files(found), *_log_files(found)):
         location = found.root if path == WHOLE_INPUT else found.root / path

@@ -112,7 +112,6 @@ class KforensicsReader(DataSourceReader):  # type: ignore[misc]
     """Lists the files where the query is planned, and reads them on the workers.
 
     Args:
-        options: as the module describes them.
         names: the columns to produce; all that the options ask for where none are given.
 
     Raises:

@@ -95,9 +95,6 @@ class DeltaLog:
     def forget(self, audit_id: str) -> None:
         """Take back what an audit that did not finish committed; its files are still there.
 
-        Args:
-            audit_id: of the audit.
-
         Raises:
             EvidenceUnreadable: a log can't be read or written.
         """

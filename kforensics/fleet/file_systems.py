@@ -88,7 +88,6 @@ def options_of(scheme: str, options: Mapping[str, str]) -> dict[str, str]:
     """Return the options that are for a scheme: those that name it, and of the others those that it knows.
 
     Args:
-        scheme: of a URI.
         options: value by name, or by `SCHEME:name`, which wins.
     """
     known = _KNOWN.get(SCHEMES.get(scheme, ""), {})
@@ -100,10 +99,6 @@ def children(filesystem: Any, path: str) -> list[Any]:
     """Return what is in a directory, as `FileInfo`.
 
     pyarrow lists all objects below a directory of Google Cloud Storage at any rate, and leaves out directories that are no objects themselves.
-
-    Args:
-        filesystem: of pyarrow.
-        path: of the directory in it.
     """
     from pyarrow.fs import FileInfo, FileSelector, FileType
 
@@ -123,7 +118,6 @@ def make_file_system(scheme: str, authority: str, options: Mapping[str, str]) ->
     """Return a file system of pyarrow.
 
     Args:
-        scheme: of the URI.
         authority: its bucket, container or name node.
         options: as `options_of` chose them.
 

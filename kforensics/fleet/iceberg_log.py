@@ -97,11 +97,7 @@ class IcebergLog:
                 snapshot.append_data_file(one)
 
     def forget(self, audit_id: str) -> None:
-        """Take back what an audit that did not finish committed; its files are still there.
-
-        Args:
-            audit_id: of the audit.
-        """
+        """Take back what an audit that did not finish committed; its files are still there."""
         for table in AUDIT_TABLES:
             found = self._table(table)
             if found is None or found.current_snapshot() is None:

@@ -20,8 +20,6 @@ def fingerprint_of(
     """Return a digest of all that a verdict depends on: every file's name, length and time of change, the options, and this program.
 
     Args:
-        found: the nodes.
-        tasks: the log directories.
         totals: of each of them, with the digests of their listings.
         options: what was asked for.
     """
@@ -45,13 +43,7 @@ def _options(options: DiffOptions) -> str:
 
 
 def is_unchanged(fingerprint: str, totals: Sequence[LogDirTotals], earlier: AuditTables) -> bool:
-    """Return whether an earlier audit saw the same, read everything, and began when the last change had settled.
-
-    Args:
-        fingerprint: of now.
-        totals: of each log directory now.
-        earlier: a finished audit.
-    """
+    """Return whether an earlier audit saw the same, read everything, and began when the last change had settled."""
     if earlier.manifest.get("fingerprint") != fingerprint:
         return False
     newest = max((one.newest_ns for one in totals), default=0)

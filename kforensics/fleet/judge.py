@@ -86,13 +86,7 @@ class ClusterKnowledge:
 
 
 def save_knowledge(tables: Tables, knowledge: Mapping[str, ClusterKnowledge], audit: str) -> None:
-    """Write what is known of the clusters where every worker can read it.
-
-    Args:
-        tables: of the stages.
-        knowledge: by cluster.
-        audit: the id of the audit.
-    """
+    """Write what is known of the clusters where every worker can read it."""
     tables.write_bytes(STATE, f"knowledge-{audit}", pickle.dumps(dict(knowledge)))
 
 
@@ -108,9 +102,7 @@ def judge_group(group: int, parcels: Iterable[bytes], context: JudgeContext) -> 
     """Judge the partitions of one group, write their rows, and return how many, by table, with the bytes that were read.
 
     Args:
-        group: the number of the group.
         parcels: what the scans sent to it.
-        context: of the audit.
     """
     scanned = unpack(parcels)
     by_partition = _stitch(scanned, context)
@@ -236,9 +228,7 @@ class JudgedRows:
         """Judge a partition by its replicas.
 
         Args:
-            key: the partition.
             replicas: each with its row.
-            knowledge: of its cluster.
             reader: gives content.
             problems: what could not be read of them, if no task of the scan has said it.
             depth: how much of them was read.
@@ -286,8 +276,6 @@ class JudgedRows:
 
         Args:
             cluster: empty for none.
-            report: of the partition.
-            knowledge: of the cluster.
         """
         placement = self._placement(cluster, report, knowledge)
         self._add(cluster, report, judged_partition(report, ()), placement, tuple(partition_findings(report)), ())
@@ -313,10 +301,7 @@ class JudgedRows:
         """Add the problem of a partition that could not be judged, at one of its directories.
 
         Args:
-            key: the partition.
             number: of the input that the directory is in.
-            path: of the directory.
-            error: that ended it.
         """
         words = f"{TopicPartition(*key[1:])} could not be judged: {type(error).__name__}: {error}"
         self.problems.append(problem_row(Problem(input=number, path=path, message=words)))

@@ -91,9 +91,6 @@ class Gathered:
 def cluster_of_inputs(inputs: Sequence[PlannedInput]) -> tuple[str, ...]:
     """Return the cluster of each input; those that do not know theirs belong to the only one there is, else to none.
 
-    Args:
-        inputs: the nodes.
-
     Returns:
         Cluster ids in their order, empty for none.
     """
@@ -110,15 +107,7 @@ def gather_knowledge(
     totals: Sequence[LogDirTotals],
     tables: Tables,
 ) -> Gathered:
-    """Return the facts about each cluster, and what could not be read of it.
-
-    Args:
-        inputs: of the fleet.
-        clusters: the cluster of each.
-        tasks: their log directories.
-        totals: of the listing of each.
-        tables: hold these listings.
-    """
+    """Return the facts about each cluster, and what could not be read of it."""
     by_number = {one.number: one for one in totals}
     out: dict[str, ClusterKnowledge] = {}
     lost, left_out = _lost(tasks, totals, tables)

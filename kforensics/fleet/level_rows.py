@@ -122,7 +122,6 @@ def is_set(options: Mapping[str, str], name: str) -> bool:
 
     Args:
         options: of the data source, by names in lower case.
-        name: of the option.
 
     Raises:
         UsageError: it is neither `true` nor `false`.
@@ -152,7 +151,6 @@ class Projection:
     """The columns that are wanted of the rows that pass.
 
     Args:
-        schema: the wanted columns.
         whole: all columns of the level, of which the condition may ask others.
         condition: what the rows pass, none where all do.
     """
@@ -167,7 +165,6 @@ class Projection:
         """Yield the rows of a batch table that pass the condition.
 
         Args:
-            batches: of one segment.
             where: the columns that say where it is.
         """
         if self._condition is not None:
@@ -208,7 +205,6 @@ class Projection:
 
         Args:
             where: the columns that say where it is.
-            words: what is wrong.
         """
         row = {name: where.get(name) for name in self._schema.names}
         return pa.RecordBatch.from_pylist([{**row, PROBLEM.name: words}], schema=self._schema)

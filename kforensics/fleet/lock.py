@@ -102,7 +102,6 @@ def hold_lock(tables: Tables, *, take_over: bool = False) -> Iterator[Held]:
     """Hold the lock of some tables while they are written.
 
     Args:
-        tables: that are written.
         take_over: remove the lock of a process that ended without releasing it; one that is alive keeps it.
 
     Raises:
@@ -125,7 +124,6 @@ def require_free(tables: Tables, *, take_over: bool = False) -> None:
     """Refuse what `hold_lock` would refuse, before anything is made ready for the work.
 
     Args:
-        tables: the directory.
         take_over: whether the lock of a process that ended without releasing it counts as free.
 
     Raises:

@@ -27,10 +27,6 @@ def node_health(
     """Return each node and how it is: the worst of what could not be read, damage, and findings.
 
     Args:
-        nodes: rows of the table.
-        replicas: the table.
-        findings: the table.
-        problems: rows of the table.
         depth: of the audit; where only ends of logs were read, no node is called sound.
     """
     by_input = {row["input"]: row for row in grouped(replicas, ["input"], ["bytes", "segments", "damaged_places"])}
@@ -71,12 +67,7 @@ def node_health(
 
 
 def damage_by_disk(nodes: Sequence[Mapping[str, Any]], replicas: pa.Table) -> tuple[DiskDamage, ...]:
-    """Return log directories with damaged places, the worst first.
-
-    Args:
-        nodes: rows of the table.
-        replicas: the table.
-    """
+    """Return log directories with damaged places, the worst first."""
     damaged = replicas.filter(pc.greater(replicas["damaged_places"], 0))
     paths = {row["input"]: row["path"] for row in nodes}
     disks = [
@@ -94,11 +85,7 @@ def damage_by_disk(nodes: Sequence[Mapping[str, Any]], replicas: pa.Table) -> tu
 
 
 def set_aside(replicas: pa.Table) -> dict[str, Any]:
-    """Return number and bytes of stray directories and of those on the way to deletion.
-
-    Args:
-        replicas: the table.
-    """
+    """Return number and bytes of stray directories and of those on the way to deletion."""
     by_state = {row["state"]: row for row in grouped(replicas, ["state"], ["bytes"])}
     out = {}
     for state in ("stray", "deleted"):
@@ -127,7 +114,6 @@ def leader_shares(nodes: Sequence[Mapping[str, Any]], parts: pa.Table) -> tuple[
     """Return how evenly leaders are distributed over the nodes, by cluster.
 
     Args:
-        nodes: rows of the table.
         parts: the table `partitions`, of which those count whose leader the metadata names.
     """
     recorded = parts.filter(pc.fill_null(pc.equal(parts["leader_source"], "metadata"), fill_value=False))
@@ -156,7 +142,6 @@ def layout(nodes: Sequence[Mapping[str, Any]], parts: pa.Table) -> dict[str, Any
     """Return how many topics are placed by Kafka's rule of assignment, and how many were checked for it.
 
     Args:
-        nodes: rows of the table.
         parts: the table `partitions`; topics of one partition, or with a gap in their numbers, are not checked.
     """
     brokers = _brokers_by_cluster(nodes)

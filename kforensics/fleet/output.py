@@ -107,7 +107,6 @@ class Output:
         Args:
             manifest: the whole of it, without parts.
             expected: the rows that the stages reported, by table.
-            counts: the rows that were published.
 
         Raises:
             EvidenceUnreadable: rows are missing; nothing is declared complete.
@@ -132,7 +131,6 @@ def open_output(
 
     Args:
         out: the directory of one audit, new or of an attempt that was interrupted; or a history.
-        is_history: which of the two.
         audit_id: a name for the audit, or None for a new one.
         table_format: of a history; what it has, or plain Parquet, where None.
 

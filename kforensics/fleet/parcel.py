@@ -22,24 +22,13 @@ PartitionKey = tuple[str, str, int]
 
 
 def group_of(key: PartitionKey, groups: int) -> int:
-    """Return the group that judges a partition, the same on every machine.
-
-    Args:
-        key: cluster, topic and number.
-        groups: how many there are.
-    """
+    """Return the group that judges a partition, the same on every machine."""
     cluster, topic, partition = key
     return zlib.crc32(f"{cluster}\0{topic}\0{partition}".encode()) % groups
 
 
 def pack(scanned: Scanned, clusters: Sequence[str], groups: int) -> dict[int, bytes]:
-    """Return the parcels of a task, by the group that they go to.
-
-    Args:
-        scanned: what the task read.
-        clusters: of each input.
-        groups: how many there are.
-    """
+    """Return the parcels of a task, by the group that they go to."""
     contents: dict[int, tuple[list[Any], list[Any], list[Any]]] = {}
 
     def content(row: Mapping[str, Any]) -> tuple[list[Any], list[Any], list[Any]]:

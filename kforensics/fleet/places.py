@@ -167,7 +167,6 @@ def scan_manifest(
     """Return the contents of `evidence.json`.
 
     Args:
-        planned: the inputs that were read.
         is_complete: they were read to the end.
         named: by the key of each log directory, the partitions that its checkpoints name and that have no directory in it.
     """

@@ -96,11 +96,7 @@ class Piece:
 
 
 def log_dir_tasks(inputs: Sequence[PlannedInput]) -> tuple[LogDirTask, ...]:
-    """Return the log directories of all inputs, in order; a loose partition directory is one by itself.
-
-    Args:
-        inputs: the nodes.
-    """
+    """Return the log directories of all inputs, in order; a loose partition directory is one by itself."""
     tasks: list[LogDirTask] = []
     for index, planned in enumerate(inputs):
         found = planned.found
@@ -125,11 +121,7 @@ def log_dir_tasks(inputs: Sequence[PlannedInput]) -> tuple[LogDirTask, ...]:
 
 
 def part_name(number: int) -> str:
-    """Return the part of the `plan` table that lists a log directory.
-
-    Args:
-        number: of its task.
-    """
+    """Return the part of the `plan` table that lists a log directory."""
     return f"log-dir-{number:06d}"
 
 
@@ -138,7 +130,6 @@ def list_log_dir(task: LogDirTask, tables: Tables, options: DiffOptions) -> LogD
 
     Args:
         task: the log directory; one that was extracted by `fleet scan` is listed from there, and nothing is written.
-        tables: of the stages.
         options: what was asked for.
     """
     if task.evidence is not None:
@@ -223,7 +214,6 @@ def list_rows(task: LogDirTask, options: DiffOptions, problems: list[Problem] | 
     """Return the listing of a log directory without writing a table.
 
     Args:
-        task: the log directory.
         options: what was asked for.
         problems: where what can't be listed is added; None to leave it out.
     """
@@ -231,11 +221,7 @@ def list_rows(task: LogDirTask, options: DiffOptions, problems: list[Problem] | 
 
 
 def file_fingerprint(item: FoundFile) -> bytes:
-    """Return what is the same as long as a file is; never the same where the storage knows no time of change.
-
-    Args:
-        item: of a listing.
-    """
+    """Return what is the same as long as a file is; never the same where the storage knows no time of change."""
     changed = item.mtime_ns or uuid.uuid4().hex
     return f"{item.path}\0{item.length}\0{changed}\n".encode(errors="surrogateescape")
 
@@ -342,12 +328,7 @@ class _Lister:
 
 
 def place_of(task: LogDirTask, row: Mapping[str, Any]) -> PartitionPlace:
-    """Return the partition directory of a row of the plan, with the facts that its log directory has about it.
-
-    Args:
-        task: the log directory.
-        row: of a partition directory.
-    """
+    """Return the partition directory of a row of the plan, with the facts that its log directory has about it."""
     partition = TopicPartition(row["topic"], row["partition"])
     lines = row["checkpoint_lines"] or (None,) * len(CHECKPOINTS)
     state = LogDirState(
@@ -370,10 +351,6 @@ def place_of(task: LogDirTask, row: Mapping[str, Any]) -> PartitionPlace:
 
 def inputs_without_logs(tasks: Sequence[LogDirTask], totals: Sequence[LogDirTotals]) -> frozenset[int]:
     """Return the inputs whose checkpoints refer to records and that hold no segment at all: directories without logs are no empty logs.
-
-    Args:
-        tasks: the log directories.
-        totals: of each of them.
 
     Returns:
         Numbers of inputs.

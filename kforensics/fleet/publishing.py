@@ -50,9 +50,7 @@ class AuditStamp:
         """Return the rows with the columns of a finished audit.
 
         Args:
-            rows: as the stages wrote them.
             clusters: the cluster id of each row, null for none.
-            schema: the columns.
         """
         count = rows.num_rows
         own = {
@@ -81,7 +79,6 @@ def is_part_of(name: str, audit_id: str) -> bool:
 
     Args:
         name: of the file, or its path.
-        audit_id: of the audit.
     """
     return re.fullmatch(rf"{re.escape(part_stem(audit_id))}-\d{{5,}}\.parquet", name.rpartition("/")[2]) is not None
 
@@ -157,7 +154,6 @@ class Publisher:
 
     Args:
         target: where to.
-        layout: of the parts.
     """
 
     def __init__(self, target: Tables, layout: Layout) -> None:
@@ -170,7 +166,6 @@ class Publisher:
         """Write one table.
 
         Args:
-            table: its name.
             chunks: rows, and the cluster of each.
             empty_for: the cluster whose folder gets an empty part where there are no rows: a table without any part is none for most readers.
 
@@ -259,9 +254,6 @@ def working_chunks(work: Tables, table: str, run: int, cluster_of: ClusterOf) ->
     """Yield the parts that one attempt wrote of a table, one after the other; those of earlier attempts are left out.
 
     Args:
-        work: what the stages wrote.
-        table: its name.
-        run: the number of the attempt.
         cluster_of: gives the cluster of each row.
     """
     for part in work.parts(table):
@@ -272,11 +264,7 @@ def working_chunks(work: Tables, table: str, run: int, cluster_of: ClusterOf) ->
 
 
 def total_rows(counts: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
-    """Return the number of rows of each table.
-
-    Args:
-        counts: rows by table and part.
-    """
+    """Return the number of rows of each table."""
     return {table: sum(parts.values()) for table, parts in counts.items()}
 
 
@@ -284,7 +272,6 @@ def check_rows(location: str, expected: Mapping[str, int], written: Mapping[str,
     """Compare the rows that the stages reported with those that were found and published.
 
     Args:
-        location: the directory, for the message.
         expected: rows by table, as the stages counted them.
         written: rows by table, as they were published.
 

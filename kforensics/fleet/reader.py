@@ -53,8 +53,6 @@ class FleetBatchReader(FileBatchReader):
 
         Args:
             replica: at hand as files, or as the evidence of a scan.
-            first_offset: the first one wanted.
-            last_offset: the last one wanted.
         """
         tables = self._tables_of(replica)
         if tables is None:
@@ -79,8 +77,6 @@ class FleetBatchReader(FileBatchReader):
 
         Args:
             replica: at hand as files, or as the evidence of a scan.
-            first_offset: the first one wanted.
-            last_offset: the last one wanted.
         """
         tables = self._tables_of(replica)
         if tables is None:

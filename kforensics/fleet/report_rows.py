@@ -17,7 +17,6 @@ def input_row(number: int, described: Input) -> Row:
 
     Args:
         number: of the input, from 0.
-        described: what is known of it.
     """
     values = {
         "node_id": described.broker_id,
@@ -59,7 +58,6 @@ def finding_rows(findings: Sequence[Finding], cluster_id: str | None, roots: Seq
     Args:
         findings: all of one partition, or all that are of none.
         cluster_id: of them, where it is known.
-        roots: the place of each input.
     """
     ids = finding_ids(findings, cluster_id, roots)
     return [_finding_row(one, own, cluster_id) for one, own in zip(findings, ids, strict=True)]
@@ -107,9 +105,6 @@ def _finding_row(item: Finding, own_id: str, cluster_id: str | None) -> Row:
 def finding_of(row: Mapping[str, Any]) -> Finding:
     """Return the finding of a row.
 
-    Args:
-        row: of the table `findings`.
-
     Raises:
         ValueError: a severity, a confidence or a reason for absence is not known.
     """
@@ -145,11 +140,7 @@ def finding_of(row: Mapping[str, Any]) -> Finding:
 
 
 def problem_row(problem: Problem) -> Row:
-    """Return something that could not be read as a row, with the partition whose directory its path names.
-
-    Args:
-        problem: of an input.
-    """
+    """Return something that could not be read as a row, with the partition whose directory its path names."""
     partition = _partition_in(problem.path)
     return {
         "input": problem.input,
@@ -167,11 +158,7 @@ def _partition_in(path: str) -> TopicPartition | None:
 
 
 def problem_of(row: Mapping[str, Any]) -> Problem:
-    """Return the problem of a row.
-
-    Args:
-        row: of the table `problems`.
-    """
+    """Return the problem of a row."""
     return Problem(
         input=row["input"],
         path=row["path"],

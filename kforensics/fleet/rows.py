@@ -31,9 +31,7 @@ def replica_row(
     """Return the facts of a partition directory without its segments.
 
     Args:
-        replica: of the directory.
         source: the key of its log directory.
-        sequence: its place in the listing.
         content: what can be read of its segments: `files`, `records`, `batches` or `digests`.
         segment_files: the number of its segment files; none where it could not be listed whole.
     """
@@ -80,8 +78,6 @@ def replica_of(row: Mapping[str, Any], segments: Sequence[Segment], deleted: Seq
     """Return the replica of a row and its segments.
 
     Args:
-        row: of the table `replicas`.
-        segments: those of the log.
         deleted: those whose files carry `.deleted`.
     """
     absent = {name: Absent(why) for name, _, why in (one.partition("=") for one in row["absent"] or ())}

@@ -36,46 +36,26 @@ class Keeper(Protocol):
         """Expect a run of the listing next.
 
         Args:
-            rows: whole partition directories.
             reused: paths of files in it that are not read again.
         """
         ...
 
     def directory(self, row: Mapping[str, Any]) -> None:
-        """Begin a partition directory, whose segments follow.
-
-        Args:
-            row: of the listing.
-        """
+        """Begin a partition directory, whose segments follow."""
         ...
 
     def taken_over(self, row: Mapping[str, Any]) -> None:
-        """Copy what is kept of a segment that is as it was.
-
-        Args:
-            row: of the listing.
-        """
+        """Copy what is kept of a segment that is as it was."""
         ...
 
     def segment(self, row: Mapping[str, Any], source: SegmentBytes) -> Callable[[BatchTable], None] | None:
-        """Return the function that receives a segment's batches as they are read, None where they are not kept.
-
-        Args:
-            row: of the listing.
-            source: the segment.
-        """
+        """Return the function that receives a segment's batches as they are read, None where they are not kept."""
         ...
 
     def finish(
         self, rows: Sequence[Mapping[str, Any]], scanned: Sequence[Row], replicas: Sequence[Row]
     ) -> Iterable[Row]:
-        """End the run, and return what could not be read.
-
-        Args:
-            rows: of the listing.
-            scanned: the segments.
-            replicas: the partition directories.
-        """
+        """End the run, and return what could not be read."""
         ...
 
 
@@ -94,24 +74,14 @@ class Scanned:
     reused: int = 0
 
     def add_segment(self, row: Row, digests: list[list[int]], epochs: list[list[int]]) -> None:
-        """Add one segment.
-
-        Args:
-            row: of the table `segments`.
-            digests: of its batches.
-            epochs: of its lineage.
-        """
+        """Add one segment."""
         key = (row["source"], row["path"])
         self.segments.append(row)
         self.digests[key] = digests
         self.epochs[key] = epochs
 
     def add(self, other: "Scanned") -> None:
-        """Add all of another look.
-
-        Args:
-            other: of other files.
-        """
+        """Add all of another look."""
         self.directories += other.directories
         self.replicas += other.replicas
         self.segments += other.segments
@@ -226,8 +196,6 @@ def scan_piece(
     """Read what a run of a log directory's listing names; what can't be read becomes a problem.
 
     Args:
-        task: the log directory.
-        rows: of its listing.
         earlier: what need not be read again.
         keeper: receives what is read, where some of it is kept; the run is one of whole partition directories then.
     """
@@ -303,8 +271,6 @@ def take_evidence(task: LogDirTask, evidence: Tables, options: DiffOptions) -> S
     """Return the evidence that `fleet scan` extracted of a log directory, as far as the options ask for it, under this audit's numbers.
 
     Args:
-        task: the log directory.
-        evidence: the tables of the scan.
         options: what was asked for.
     """
     wanted = wanted_evidence(task.source, options)

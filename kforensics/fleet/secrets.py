@@ -32,11 +32,7 @@ def hide(options: Mapping[str, str]) -> None:
 
 
 def redacted(text: str) -> str:
-    """Return the text without credentials: those that are known, those of a URI's user, and those in a query.
-
-    Args:
-        text: of a message.
-    """
+    """Return the text without credentials: those that are known, those of a URI's user, and those in a query."""
     for value in sorted(_known, key=len, reverse=True):
         text = text.replace(value, HIDDEN)
     text = _IN_URI.sub(HIDDEN, text)

@@ -147,7 +147,6 @@ def open_session(master: str | None, settings: dict[str, str] | None = None) -> 
     Args:
         master: as Spark knows it, or a server of Spark Connect (`sc://…`); where none is given and no spark-submit started
             this program that of Spark's configuration, else `local[*]`.
-        settings: further Spark settings.
 
     Raises:
         MissingExtra: pyspark is not installed.

@@ -37,7 +37,6 @@ def read_sources(given: Sequence[str], storage: Options = MappingProxyType({})) 
     """Resolve the sources of a command line to places, in their order.
 
     Args:
-        given: as they were named.
         storage: options of storage that is not of this machine.
 
     Raises:
@@ -148,10 +147,6 @@ def _sources_of(inventory: Path, number: int, row: Any, storage: Options) -> Ite
 
 def check_output(out: Path, sources: Sequence[Source]) -> None:
     """Refuse an output directory that would lie inside the evidence.
-
-    Args:
-        out: the directory.
-        sources: the evidence.
 
     Raises:
         UsageError: the output would lie inside of an input.

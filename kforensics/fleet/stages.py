@@ -48,11 +48,7 @@ class ScanContext:
 
 
 def cores_of(session: Any) -> int:
-    """Return the number of tasks that run at the same time; 16 where the session does not show it, as that of Spark Connect.
-
-    Args:
-        session: of Spark.
-    """
+    """Return the number of tasks that run at the same time; 16 where the session does not show it, as that of Spark Connect."""
     context = _context(session)
     return int(context.defaultParallelism) if context is not None else 16
 
@@ -61,7 +57,6 @@ def groups_of(replicas: int, cores: int) -> int:
     """Return how many groups of partitions are judged together: enough for all cores, as many a core.
 
     Args:
-        replicas: of all nodes.
         cores: the number of tasks that run at the same time.
     """
     wanted = max(replicas // (3 * GROUP_PARTITIONS), min(cores * 2, replicas // 8), 1)
@@ -87,9 +82,6 @@ def list_fleet(
 
     Args:
         session: of Spark; a small fleet is listed by threads of this process.
-        found: the nodes.
-        tasks: the log directories.
-        tables: of the stages.
         options: what was asked for.
         progress: is called with the stage as it advances; None for no report.
 
@@ -143,10 +135,6 @@ def scan_and_judge(
     """Scan and judge; where tasks kill their workers again and again, without them.
 
     Args:
-        session: of Spark.
-        scan: the pieces to read.
-        judge: what judging needs.
-        totals: of each log directory.
         progress: is called with the stage as it advances; None for no report.
 
     Returns:
@@ -239,12 +227,7 @@ def _note_attempt(scan: ScanContext, number: int) -> None:
 
 
 def scan_task(scan: ScanContext, number: int) -> Scanned:
-    """Return what one task's pieces hold, with their part of the evidence tables written.
-
-    Args:
-        scan: the pieces of all tasks.
-        number: of the task.
-    """
+    """Return what one task's pieces hold, with their part of the evidence tables written."""
     whole = Scanned()
     rows: Counter[str] = Counter()
     for piece in scan.pieces[number]:

@@ -65,8 +65,6 @@ def summarise(tables: AuditTables, *, most: int, filters: Filters | None = None)
     """Return the summary of a finished audit.
 
     Args:
-        tables: of the audit.
-        most: partitions that are shown.
         filters: which partitions and findings it is about.
     """
     filters = filters or Filters()

@@ -55,11 +55,7 @@ class TableLog(Protocol):
         ...
 
     def forget(self, audit_id: str) -> None:
-        """Take back what an audit that did not finish committed.
-
-        Args:
-            audit_id: of the audit.
-        """
+        """Take back what an audit that did not finish committed."""
         ...
 
 
@@ -77,12 +73,7 @@ def require_table_format(chosen: str) -> None:
 
 
 def table_log(chosen: TableFormat, history: Tables) -> TableLog | None:
-    """Return the log of a history; None where files in folders are all.
-
-    Args:
-        chosen: the format.
-        history: its tables.
-    """
+    """Return the log of a history; None where files in folders are all."""
     if chosen is TableFormat.ICEBERG:
         from kforensics.fleet.iceberg_log import IcebergLog
 

@@ -61,9 +61,6 @@ class Tables:
     def create(self, names: Iterable[str]) -> None:
         """Make the directories of some tables.
 
-        Args:
-            names: of the tables.
-
         Raises:
             EvidenceUnreadable: that is not possible.
         """
@@ -78,9 +75,7 @@ class Tables:
         """Write one part of a table, replacing the part of that name.
 
         Args:
-            table: of this program.
             part: the name of the file without its suffix.
-            rows: with every column.
             schema: the columns, None for those of the table.
 
         Raises:
@@ -113,9 +108,7 @@ class Tables:
         """Write one part row group by row group; it replaces the part of that name when all is written.
 
         Args:
-            table: of this program.
             part: the name of the file without its suffix.
-            schema: the columns.
 
         Raises:
             OSError: it can't be written.
@@ -132,11 +125,7 @@ class Tables:
             filesystem.move(target, path)
 
     def parts(self, table: str) -> list[str]:
-        """Return the names of the parts of a table, sorted; none where the table is not there.
-
-        Args:
-            table: of this program.
-        """
+        """Return the names of the parts of a table, sorted; none where the table is not there."""
         filesystem, path = self.place(table)
         found = filesystem.get_file_info(FileSelector(path, allow_not_found=True))
         suffix = f".{self._format}"
@@ -152,7 +141,6 @@ class Tables:
         """Return one part.
 
         Args:
-            table: of this program.
             part: the name of the file without its suffix.
             columns: the names, None for all.
             filters: a condition of pyarrow, None for all rows.
@@ -173,18 +161,13 @@ class Tables:
         """Remove a part that this program wrote in an earlier attempt.
 
         Args:
-            table: of this program.
             part: the name of the file without its suffix.
         """
         filesystem, path = self._part(table, part)
         filesystem.delete_file(path)
 
     def schema(self, table: str) -> pa.Schema:
-        """Return the columns of a table.
-
-        Args:
-            table: of this program.
-        """
+        """Return the columns of a table."""
         return _SCHEMAS[table]
 
     def dataset(self, table: str) -> pd.Dataset:
@@ -211,7 +194,6 @@ class Tables:
         """Yield the rows of a table, in batches behind the scenes.
 
         Args:
-            table: of this program.
             columns: the names, None for all.
             where: a condition of pyarrow, None for all rows.
         """
@@ -223,8 +205,6 @@ class Tables:
         """Return some columns of a whole table.
 
         Args:
-            table: of this program.
-            columns: the names.
             where: a condition of pyarrow, None for all rows.
         """
         return self.dataset(table).to_table(columns=list(columns), filter=where)
@@ -255,7 +235,6 @@ class Tables:
 
         Args:
             name: as a path from the directory.
-            content: values of JSON.
         """
         filesystem, path = self.place(name)
         is_local = isinstance(filesystem, LocalFileSystem)
@@ -270,8 +249,6 @@ class Tables:
         """Write a small file that is no table, whole or not at all.
 
         Args:
-            folder: of the directory.
-            name: of the file.
             content: all of its bytes.
         """
         filesystem, path = self.place(folder, name)
@@ -295,10 +272,6 @@ class Tables:
     def remove_file(self, folder: str, name: str) -> None:
         """Remove a small file that is no table.
 
-        Args:
-            folder: of the directory.
-            name: of the file.
-
         Raises:
             FileNotFoundError: it is not there, and the storage notices that.
         """
@@ -307,10 +280,6 @@ class Tables:
 
     def read_bytes(self, folder: str, name: str) -> bytes:
         """Return a small file that is no table.
-
-        Args:
-            folder: of the directory.
-            name: of the file.
 
         Raises:
             OSError: it can't be read.
@@ -369,11 +338,7 @@ class Tables:
         return sorted(one.path.removeprefix(f"{path}/") for one in found if one.is_file)
 
     def is_empty(self, ignored: frozenset[str] = frozenset()) -> bool:
-        """Return whether nothing is there yet.
-
-        Args:
-            ignored: names that do not count.
-        """
+        """Return whether nothing is there yet."""
         filesystem, path = self.place()
         info = filesystem.get_file_info(path)
         if info.type == FileType.NotFound:

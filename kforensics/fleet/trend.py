@@ -13,7 +13,6 @@ def trend_of(audits: Sequence[AuditTables], most: int, filters: Filters) -> Audi
     """Return the findings of audits, and what became of them from each to the next of the same cluster.
 
     Args:
-        audits: the oldest first.
         most: audits that are shown, the latest ones.
         filters: which partitions and findings it is about.
     """

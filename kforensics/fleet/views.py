@@ -25,7 +25,6 @@ def view_statements(history: str, dialect: Dialect = Dialect.SPARK) -> tuple[str
 
     Args:
         history: where its tables are, as the engine writes it.
-        dialect: the engine.
     """
     place = history.rstrip("/")
     statements = [_view(table, f"select * from {_source(f'{place}/{table}', dialect)}") for table in TABLES]  # noqa: S608 - likewise

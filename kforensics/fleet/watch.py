@@ -42,7 +42,6 @@ class Counters:
         """Add files and bytes that a task is done with; called on a worker.
 
         Args:
-            files: how many.
             length: their bytes.
         """
         if self._files is not None:
@@ -50,20 +49,12 @@ class Counters:
             self._bytes.add(length)
 
     def add_findings(self, count: int) -> None:
-        """Add findings of a group; called on a worker.
-
-        Args:
-            count: how many.
-        """
+        """Add findings of a group; called on a worker."""
         if self._findings is not None:
             self._findings.add(count)
 
     def read_into(self, stage: Stage) -> Stage:
-        """Return the stage with what the tasks added so far; called on the driver.
-
-        Args:
-            stage: as it was.
-        """
+        """Return the stage with what the tasks added so far; called on the driver."""
         if self._files is None:
             return stage
         return replace(stage, files_done=self._files.value, bytes_done=self._bytes.value, findings=self._findings.value)
@@ -99,10 +90,7 @@ def watch_tasks(
 
     Args:
         context: of Spark, None where there is none, as with Spark Connect.
-        stage: the first one.
-        counters: what workers add up.
         progress: is called with the stage as it advances; None for no report.
-        words: the name of the jobs.
     """
     with _named_job(context, words) as group, _progress(context, group, stage, counters, progress):
         yield

@@ -72,7 +72,6 @@ def coordinator_partition(name: str | bytes, partitions: int) -> int:
 
     Args:
         name: of the group, or the transactional id.
-        partitions: of the topic.
     """
     return coordinator_hash(name) % partitions
 
@@ -101,7 +100,6 @@ def is_late(*, started_ms: int, timeout_ms: int, now_ms: int) -> bool:
 
     Args:
         started_ms: when its first partition was added.
-        timeout_ms: its timeout.
         now_ms: the time it is judged at.
     """
     return now_ms > started_ms + timeout_ms + LATE_BUFFER_MS

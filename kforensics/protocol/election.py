@@ -121,7 +121,6 @@ def elect_preferred(
     Args:
         partition: what the controller knows of it.
         live: the brokers that are registered and not fenced.
-        controller: who elects.
 
     Returns:
         The partition after the election, unchanged where the preferred leader leads already or can't be elected.
@@ -145,8 +144,6 @@ def isr_without(
     Without ELR the last member stays in the ISR although it is offline: only it holds all committed records.
 
     Args:
-        partition: the partition before.
-        leaving: the brokers that leave.
         min_insync_replicas: with ELR, brokers that leave a smaller ISR stay eligible.
         uses_elr: KIP-966, feature eligible.leader.replicas.version 1.
         unclean_shutdown: the leaving brokers that lost their page cache, which are never eligible.
@@ -182,7 +179,6 @@ def isr_with(
     Args:
         partition: what the controller knows of it.
         joining: the broker that caught up with the leader.
-        min_insync_replicas: of the topic.
         uses_elr: whether the controller keeps an ELR.
 
     Returns:

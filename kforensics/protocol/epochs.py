@@ -72,8 +72,6 @@ def assign(epochs: Epochs, leader_epoch: int, start_offset: int, rules: EpochRul
     """Return the cache after a batch of `leader_epoch` was appended at `start_offset` (`LeaderEpochFileCache.assign`).
 
     Args:
-        epochs: the cache before.
-        leader_epoch: that of the batch.
         start_offset: the base offset of the batch; a cache that has the epoch already keeps its own.
         rules: what the version does with an entry that contradicts others.
 
@@ -101,7 +99,6 @@ def truncate_from_end(epochs: Epochs, truncate_to: int) -> Epochs:
     """Return the cache after the log was truncated: epochs that start at or above `truncate_to` are removed (`truncateFromEnd`).
 
     Args:
-        epochs: the cache before.
         truncate_to: the new log end offset; a negative one leaves the cache as it is.
     """
     if truncate_to < 0 or not epochs or epochs[-1].start_offset < truncate_to:
@@ -115,8 +112,6 @@ def truncate_from_start(epochs: Epochs, log_start_offset: int, rules: EpochRules
     Several entries may start at one offset before KAFKA-7415: those at the log start are all kept.
 
     Args:
-        epochs: the cache before.
-        log_start_offset: the new one.
         rules: whether equal start offsets can occur.
     """
     passed = 0

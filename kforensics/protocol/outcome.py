@@ -117,8 +117,6 @@ def loaded_high_watermark(high_watermark: int | Absent, log_start_offset: int, l
 
     Args:
         high_watermark: of the checkpoint or of memory.
-        log_start_offset: of the log.
-        log_end_offset: of the log.
     """
     known = 0 if isinstance(high_watermark, Absent) else high_watermark
     return max(log_start_offset, min(known, log_end_offset))

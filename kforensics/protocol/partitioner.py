@@ -49,9 +49,7 @@ def place_key(key: bytes, partitions: int, *, is_recorded: bool) -> Placement:
     """Return the partitions that default partitioners choose.
 
     Args:
-        key: of the record.
         partitions: how many the topic has, at least one.
-        is_recorded: the metadata records that number.
     """
     return Placement(
         partitions=partitions,

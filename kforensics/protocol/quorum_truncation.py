@@ -18,7 +18,6 @@ def quorum_end_offset_for_epoch(log: LogState, leader_epoch: int) -> EpochEndOff
 
     Args:
         log: that is asked.
-        leader_epoch: the epoch asked for.
     """
     found = end_offset_for_epoch(log.epochs, log.log_end_offset, leader_epoch)
     return EpochEndOffset(_last_epoch(log), log.log_end_offset) if isinstance(found, Absent) else found
@@ -30,7 +29,6 @@ def diverging_end(leader: LogState, fetch_offset: int, last_fetched_epoch: int) 
     Source: `ReplicatedLog.validateOffsetAndEpoch`.
 
     Args:
-        leader: its log.
         fetch_offset: the log end offset of the node that fetches.
         last_fetched_epoch: the epoch of its last record, 0 for none.
     """
@@ -48,7 +46,6 @@ def quorum_truncation(follower: LogState, leader: LogState) -> TruncationOutcome
     A directory shows neither the high watermark of a member, which is only in memory, nor whether a leader would send a snapshot instead.
 
     Args:
-        follower: the member's log.
         leader: the log of the quorum's leader, which entered its epoch at its log end.
     """
     log = follower

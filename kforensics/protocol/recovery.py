@@ -69,7 +69,6 @@ def first_scanned(base_offsets: Sequence[int], recovery_point: int) -> int:
     """Return the index of the first segment that recovery scans, which holds the recovery point (`LogSegments.values`).
 
     Args:
-        base_offsets: those of all segments, rising.
         recovery_point: of the checkpoint; 0 of a log without one. Below the first segment, that one is scanned.
     """
     index = 0
@@ -87,7 +86,6 @@ def repair_epochs_at_load(
     Args:
         epochs: as read, with what a scan has added.
         log_start_offset: as checkpointed, 0 where it is not: the first segment's base offset does not count (`LogLoader.load`, 4.1.0).
-        log_end_offset: of the loaded log.
         rules: the epoch cache of the broker's version.
     """
     return truncate_from_start(truncate_from_end(epochs, log_end_offset), log_start_offset, rules)
@@ -103,7 +101,6 @@ def epochs_after_scan(
     """Return the cache after a scan: a batch adds its epoch if it is above the latest one (`LogSegment.recover`).
 
     Args:
-        epochs: the cache before.
         found: the epochs of the scanned batches with their base offsets, in the order of the log.
         skips_epoch_zero: KAFKA-10432: until 2.6.0 the first epoch of all was not restored.
         rules: what the version does with an entry that contradicts others.
@@ -134,7 +131,6 @@ def recovery_point_at_load(checkpointed: int, log_end_offset: int, *, clean_shut
 
     Args:
         checkpointed: the partition's entry of `recovery-point-offset-checkpoint`, 0 without one.
-        log_end_offset: of the loaded log.
         clean_shutdown: whether the log directory holds the marker of a clean shutdown.
     """
     return log_end_offset if clean_shutdown else min(checkpointed, log_end_offset)
@@ -163,12 +159,10 @@ def recover_log(
     with an empty file and a clean shutdown it stays empty.
 
     Args:
-        segments: rising by base offset.
         clean_shutdown: whether `.kafka_cleanshutdown` is in the log dir. The metadata log of a quorum is opened without it and
             with a recovery point of 0, whatever is there (`KafkaRaftLog.createLog`, 4.3.1).
         recovery_point: of `recovery-point-offset-checkpoint`; missing is 0.
         log_start_offset: of `log-start-offset-checkpoint`; missing is the first segment's base offset.
-        high_watermark: of `replication-offset-checkpoint`.
         checkpoint_epochs: of `leader-epoch-checkpoint`, as read; none where the file is missing or empty.
         has_remote_storage: the topic keeps older segments in remote storage (KIP-405, 3.6): the log starts where the checkpoint
             says, below the first segment on disk too.

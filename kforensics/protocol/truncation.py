@@ -36,7 +36,6 @@ def leader_after_election(leader: LogState, new_epoch: int, *, rules: EpochRules
     It enters `new_epoch` at its log end (KAFKA-7415, 2.0.1); before, a leader did so with its first append.
 
     Args:
-        leader: its log before.
         new_epoch: the leader epoch that the controller gave it.
         rules: the epoch cache of the broker's version.
     """
@@ -49,7 +48,6 @@ def truncate_log(log: LogState, truncate_to: int, *, rules: EpochRules = CURRENT
     """Return the log after `UnifiedLog.truncateTo`, which lowers log end, epochs, log start and high watermark together.
 
     Args:
-        log: before.
         truncate_to: the new log end offset; at or above the present one no record is discarded.
         rules: whether entries that start at the log end are removed even then (KAFKA-10706).
     """
@@ -89,7 +87,6 @@ def follower_truncation(
     Args:
         follower: the follower's log as its broker has loaded it.
         leader: the leader's log; one elected just now should come out of `leader_after_election`.
-        protocol: the rule in force.
         rules: the epoch cache of the follower's version.
         leader_rules: the epoch cache of the leader's version; the follower's if it is not given.
         halts_out_of_range: whether a broker whose log ends above the leader's halts: up to 1.0 with `unclean.leader.election.enable=false`, where no leader

@@ -102,11 +102,7 @@ def least_version_of_level(level: int) -> KafkaVersion | None:
 
 
 def level_name(level: int) -> str:
-    """Return the name of a level of metadata.version in words, such as "4.4-IV2".
-
-    Args:
-        level: the feature level of metadata.version.
-    """
+    """Return the name of a level of metadata.version in words, such as "4.4-IV2"."""
     name = METADATA_VERSION_LEVELS.get(level)
     if name is not None:
         return name
@@ -152,7 +148,6 @@ def protocol_of(
     """Return the protocol by which a broker of `version` truncates.
 
     Args:
-        version: of the broker.
         inter_broker_version: `inter.broker.protocol.version`; absent, and from 4.0 on in any case, the last level of the version itself.
     """
     if isinstance(inter_broker_version, Absent) or version.major >= 4:
@@ -169,11 +164,7 @@ def protocol_of(
 
 
 def epoch_rules_of(version: KafkaVersion) -> EpochRules:
-    """Return the rules of the epoch cache of a broker of `version`.
-
-    Args:
-        version: of the broker.
-    """
+    """Return the rules of the epoch cache of a broker of `version`."""
     if version < (1, 0, 2) or (1, 1) <= version < (1, 1, 1):
         return RULES_BEFORE_1_0_2
     if version < (2, 0, 1):
@@ -184,11 +175,7 @@ def epoch_rules_of(version: KafkaVersion) -> EpochRules:
 
 
 def epoch_rules_of_protocol(protocol: ProtocolName) -> EpochRules:
-    """Return the epoch cache of a protocol if the version is not known: that of the protocol's last release.
-
-    Args:
-        protocol: by which the followers truncate.
-    """
+    """Return the epoch cache of a protocol if the version is not known: that of the protocol's last release."""
     return RULES_BEFORE_2_0_1 if protocol is ProtocolName.KIP_101 else CURRENT_RULES
 
 
@@ -202,9 +189,5 @@ def needs_epoch_start(protocol: ProtocolName) -> bool:
 
 
 def advances_only_at_min_isr(version: KafkaVersion) -> bool:
-    """Return whether a leader's high watermark waits for min.insync.replicas: since 3.7.0 (KIP-966).
-
-    Args:
-        version: of the leader.
-    """
+    """Return whether a leader's high watermark waits for min.insync.replicas: since 3.7.0 (KIP-966)."""
     return version >= (3, 7)

@@ -28,10 +28,8 @@ def leader_high_watermark(
     to 3.6 an ISR of one advanced it alone. `Partition.maybeIncrementLeaderHW`.
 
     Args:
-        high_watermark: before.
         log_end_offsets: those of the ISR, the leader's own included; without any the high watermark stays.
         isr_size: the number of replicas in the ISR.
-        min_insync_replicas: of the topic.
         strict_min_isr: whether the leader is of 3.7.0 or later.
     """
     if strict_min_isr and isr_size < min_insync_replicas:
@@ -44,7 +42,6 @@ def follower_high_watermark(log_end_offset: int, leader_high_watermark_in_answer
 
     Args:
         log_end_offset: of the follower, once it has appended what the response brought.
-        leader_high_watermark_in_answer: of the response.
     """
     return min(log_end_offset, leader_high_watermark_in_answer)
 
@@ -56,7 +53,6 @@ def may_join_isr(
 
     Args:
         follower_log_end_offset: as the leader knows it by its last fetch.
-        high_watermark: of the leader.
         leader_epoch_start_offset: the leader's log end offset when it was elected.
         needs_epoch_start: whether the leader's version has KAFKA-7128.
     """
@@ -69,7 +65,6 @@ def is_in_sync_by_time(*, lag_ms: int, lag_time_max_ms: int) -> bool:
 
     Args:
         lag_ms: since the follower last had all that the leader had.
-        lag_time_max_ms: the setting.
     """
     return lag_ms <= lag_time_max_ms
 
@@ -79,7 +74,6 @@ def is_in_sync_by_messages(*, lag_messages: int, lag_max_messages: int) -> bool:
 
     Args:
         lag_messages: how many records the follower is behind the leader's log end.
-        lag_max_messages: the setting.
     """
     return lag_messages <= lag_max_messages
 
@@ -88,9 +82,7 @@ def accepts_write(acks: Acks, *, isr_size: int, min_insync_replicas: int) -> boo
     """Return whether a leader accepts a write: with acks=all and an ISR below min.insync.replicas it answers NOT_ENOUGH_REPLICAS.
 
     Args:
-        acks: of the request.
         isr_size: the number of replicas in the ISR, the leader included.
-        min_insync_replicas: of the topic.
     """
     return acks is not Acks.ALL or isr_size >= min_insync_replicas
 
@@ -117,7 +109,6 @@ def last_stable_offset(high_watermark: int, first_open_transaction_offset: int |
     """Return the last stable offset: the first offset of the oldest open transaction, at most the high watermark (KIP-98).
 
     Args:
-        high_watermark: of the leader.
         first_open_transaction_offset: absent where no transaction is open.
     """
     if isinstance(first_open_transaction_offset, Absent):

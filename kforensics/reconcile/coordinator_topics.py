@@ -81,7 +81,6 @@ def coordinator_topic(
     their number is the only one from there up under which every name hashes to the partition that holds it, that is their number.
 
     Args:
-        name: of the topic.
         present: partitions of which a live replica is here.
         history: the newest metadata log among the inputs.
         settings: values of `offsets.topic.num.partitions` or `transaction.state.log.num.partitions` among the inputs.

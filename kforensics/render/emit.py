@@ -178,11 +178,6 @@ def writer_of(shape: str, chosen: OutputFormat) -> Writer:
 def emit(result: "Result[Any]", chosen: OutputFormat, view: View) -> Iterable[str]:
     """Return a result in a format, piece by piece.
 
-    Args:
-        result: of any command.
-        chosen: how it is written.
-        view: what of it is shown.
-
     Raises:
         UsageError: results of its shape do not have this format.
     """
@@ -203,22 +198,14 @@ def flattener(chosen: OutputFormat) -> Callable[[Any, Any], bytes] | None:
 
 
 def headline(result: "Result[Any]") -> str:
-    """Return the first line of the answer, made safe for a terminal, with its line break.
-
-    Args:
-        result: concluded.
-    """
+    """Return the first line of the answer, made safe for a terminal, with its line break."""
     from kforensics.render.escape import escape_text  # noqa: PLC0415 - `--help` does not need it
 
     return f"{escape_text(result.answer.headline)}\n"
 
 
 def truth_json(value: object) -> str:
-    """Return a value as one line of JSON, as `simulate` writes what is true of its directories.
-
-    Args:
-        value: of dataclasses and plain values.
-    """
+    """Return a value as one line of JSON, as `simulate` writes what is true of its directories."""
     from kforensics.render.json.document import json_line  # noqa: PLC0415 - `--help` does not need it
 
     return json_line(value)

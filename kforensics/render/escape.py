@@ -10,9 +10,6 @@ def escape_text(text: str | bytes) -> str:
     r"""Escape every character that is not plainly visible, as `\x1b` or `\u202e`.
 
     Bytes are read as UTF-8, and what is not UTF-8 becomes `\xff`. A backslash is doubled, so that the result is unambiguous.
-
-    Args:
-        text: from evidence.
     """
     if isinstance(text, bytes):
         text = text.decode("utf-8", errors="surrogateescape")

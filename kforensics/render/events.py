@@ -122,7 +122,6 @@ def sentence(entry: TimelineEntry, names: str) -> str:
     """Describe an entry of the timeline in a sentence.
 
     Args:
-        entry: the entry.
         names: the names of the partitions that it concerns, empty if it concerns none.
     """
     known = _known_fields(entry, names)

@@ -31,11 +31,7 @@ class VerdictCount(NamedTuple):
 
 
 def verdict_counts(summary: FleetSummary) -> list[VerdictCount]:
-    """Return the verdicts that occur, the worst first, with the words for each.
-
-    Args:
-        summary: of an audit.
-    """
+    """Return the verdicts that occur, the worst first, with the words for each."""
     return [
         VerdictCount(name, "one replica here" if name == "leader" else name, count)
         for name in _VERDICTS
@@ -44,11 +40,7 @@ def verdict_counts(summary: FleetSummary) -> list[VerdictCount]:
 
 
 def totals_words(summary: FleetSummary) -> str:
-    """Describe the size of the fleet, and how much of it was read.
-
-    Args:
-        summary: of an audit.
-    """
+    """Describe the size of the fleet, and how much of it was read."""
     words = [
         counted(summary.nodes, "node"),
         counted(summary.partition_count, "partition")
@@ -64,11 +56,7 @@ def totals_words(summary: FleetSummary) -> str:
 
 
 def placement_words(summary: FleetSummary) -> list[str]:
-    """Describe the placement of replicas and leaders, a line for each thing that there is.
-
-    Args:
-        summary: of an audit.
-    """
+    """Describe the placement of replicas and leaders, a line for each thing that there is."""
     parts = [
         (summary.offline, "partition without a leader", "partitions without a leader"),
         (summary.under_replicated, "under-replicated partition", None),
@@ -113,11 +101,7 @@ _HEADINGS = (
 
 
 def changes_by_heading(comparison: AuditComparison) -> Iterator[tuple[str, tuple[FindingChange, ...]]]:
-    """Yield the findings of each change that there is, under its heading.
-
-    Args:
-        comparison: of two audits.
-    """
+    """Yield the findings of each change that there is, under its heading."""
     for heading, name in _HEADINGS:
         findings = getattr(comparison, name)
         if findings:

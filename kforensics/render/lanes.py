@@ -32,22 +32,13 @@ class Scale:
     width: int
 
     def column(self, offset: int) -> int:
-        """Return the column where an offset begins; one outside of the scale is at its edge.
-
-        Args:
-            offset: of a record.
-        """
+        """Return the column where an offset begins; one outside of the scale is at its edge."""
         spread = max(self.last - self.first, 1)
         return min(max((offset - self.first) * self.width // spread, 0), self.width)
 
 
 def scale_of(lanes: Sequence[Lane], width: int) -> Scale:
-    """Return the scale on which all lanes fit; the part that all lanes share is shortened, so that the ends stay distinct.
-
-    Args:
-        lanes: the replicas of one partition.
-        width: in columns.
-    """
+    """Return the scale on which all lanes fit; the part that all lanes share is shortened, so that the ends stay distinct."""
     first = min((lane.start for lane in lanes), default=0)
     last = max((lane.end for lane in lanes), default=1)
     points = [p for lane in lanes for p in (lane.end, lane.truncated_from, lane.differs_from) if p is not None]
@@ -61,7 +52,6 @@ def draw_lane(lane: Lane, scale: Scale, *, marks: dict[str, str]) -> str:
     """Draw the lane as exactly `scale.width` characters.
 
     Args:
-        lane: one replica.
         scale: of all replicas of the partition.
         marks: the character of each fact, for terminals with and without Unicode.
     """

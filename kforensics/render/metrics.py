@@ -19,9 +19,6 @@ def metrics_text(result: Result[FleetSummary]) -> str:
     """Return the metrics of an audit or of a report of one.
 
     Source: https://prometheus.io/docs/instrumenting/exposition_formats/ (text format 0.0.4).
-
-    Args:
-        result: concluded.
     """
     return "".join(line for one in _families(result) for line in _lines(*one))
 

@@ -37,7 +37,6 @@ def shown_entries(
     Args:
         timeline: of all partitions, in the order of time.
         incidents: of all partitions; those of partitions that lost or truncated nothing are left out.
-        verbose: whether all are shown.
     """
     if verbose:
         return list(timeline)
@@ -68,11 +67,7 @@ def shown_entries(
 
 
 def is_of_unknown_end(entry: TimelineEntry) -> bool:
-    """Whether an entry is a truncation that is among none that are explained, as nothing shows how far the log had reached.
-
-    Args:
-        entry: of the timeline.
-    """
+    """Whether an entry is a truncation that is among none that are explained, as nothing shows how far the log had reached."""
     return entry.kind == "truncation" and not entry.is_quiet and isinstance(entry.detail.get("effect"), Absent)
 
 

@@ -39,7 +39,6 @@ def write_broker_logs(cluster: SimulatedCluster, directory: Path) -> None:
     """Write `server.log` and `state-change.log` of every broker below `logs`.
 
     Args:
-        cluster: with its history.
         directory: of the cluster, without `logs` yet.
     """
     for broker in cluster.brokers:
@@ -52,12 +51,7 @@ def write_broker_logs(cluster: SimulatedCluster, directory: Path) -> None:
 
 
 def broker_lines(cluster: SimulatedCluster, broker: int) -> Iterator[LogLine]:
-    """Yield every line of one broker, not ordered by time.
-
-    Args:
-        cluster: with its history.
-        broker: its id.
-    """
+    """Yield every line of one broker, not ordered by time."""
     version = VERSIONS[cluster.protocol]
     starts = [cluster.settings.start_time_ms]
     starts += [event.time_ms for event in cluster.broker_events if event[1:] == (broker, "start")]

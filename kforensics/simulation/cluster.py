@@ -41,10 +41,7 @@ class SimulatedCluster:
         """Make a cluster with a new topic; its replicas are assigned in turn, or with racks as a controller assigns them.
 
         Args:
-            brokers: their ids, all running.
-            partitions: how many the topic has.
             replication_factor: how many replicas each partition gets.
-            protocol: by which replicas truncate.
             settings: of the topic and the brokers.
             racks: the rack of every broker; None where racks do not count.
 
@@ -98,21 +95,11 @@ class SimulatedCluster:
         return stable_id(f"directory {node_id} {self.cluster_id}")
 
     def is_running(self, broker: int) -> bool:
-        """Return whether a broker is running.
-
-        Args:
-            broker: its id.
-        """
+        """Return whether a broker is running."""
         return self._running[broker]
 
     def produce(self, partition: TopicPartition, records: Sequence[str], acks: Acks) -> None:
-        """Write one batch, or nothing without a leader.
-
-        Args:
-            partition: of the topic.
-            records: their values.
-            acks: of the request.
-        """
+        """Write one batch, or nothing without a leader."""
         self._tick()
         if self.partitions[partition].leader is not None:
             self.partitions[partition].produce(records, acks)
@@ -121,7 +108,6 @@ class SimulatedCluster:
         """Fetch once as a follower, if it and a leader are running.
 
         Args:
-            partition: of the topic.
             broker: the follower; nothing happens where it leads or has no replica.
         """
         self._tick()
@@ -136,7 +122,6 @@ class SimulatedCluster:
         """Stop brokers at the same moment.
 
         Args:
-            brokers: all of them running.
             kind: as in `SimulatedPartition.stop`.
 
         Raises:
@@ -156,9 +141,6 @@ class SimulatedCluster:
 
     def start(self, broker: int) -> None:
         """Start a broker.
-
-        Args:
-            broker: one that is not running.
 
         Raises:
             ImpossibleEventError: it is running.
@@ -189,9 +171,6 @@ class SimulatedCluster:
     def flush(self, broker: int) -> None:
         """Flush the logs of a running broker.
 
-        Args:
-            broker: its id.
-
         Raises:
             ImpossibleEventError: it is not running.
         """
@@ -199,9 +178,6 @@ class SimulatedCluster:
 
     def checkpoint(self, broker: int) -> None:
         """Checkpoint the high watermarks of a running broker.
-
-        Args:
-            broker: its id.
 
         Raises:
             ImpossibleEventError: it is not running.
@@ -212,7 +188,6 @@ class SimulatedCluster:
         """Call a function for every partition of which a broker has a replica.
 
         Args:
-            broker: its id.
             act: is called with the partition.
         """
         for simulated in self.partitions.values():

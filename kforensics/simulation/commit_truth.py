@@ -34,7 +34,6 @@ class CommitTruth:
         """Note a batch that a leader has appended.
 
         Args:
-            batch: at its offsets.
             acks: of the request, which decides when the producer gets its acknowledgement.
         """
         for offset, record in enumerate(batch.records, start=batch.base_offset):
@@ -48,7 +47,6 @@ class CommitTruth:
 
         Args:
             leader: with its high watermark of now.
-            before: its high watermark before.
         """
         end, high_watermark = leader.log_end_offset, leader.high_watermark
         while self._pending and is_acknowledged(
@@ -85,7 +83,6 @@ def missing_from(records: Mapping[int, str], wanted: Sequence[NumberedRecord]) -
     """Return the wanted records that a log does not hold at their offsets.
 
     Args:
-        records: of the log, by offset.
         wanted: in any order.
     """
     return [numbered for numbered in wanted if records.get(numbered.offset) != numbered.record]

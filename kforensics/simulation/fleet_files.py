@@ -99,7 +99,6 @@ def write_fleet(directory: Path, *, brokers: int, partitions: int, total_length:
 
     Args:
         directory: must not exist yet.
-        brokers: how many.
         partitions: how many, each of a topic as the plan says.
         total_length: bytes of segments over all replicas.
 

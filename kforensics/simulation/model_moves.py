@@ -31,7 +31,6 @@ def controller_moves(controller: ModelController, size: ModelSize) -> Iterator[M
     """Yield the decisions of the controller: remove a replica from the ISR, or elect a member of it.
 
     Args:
-        controller: as it is.
         size: of the configuration, which bounds the leader epochs.
     """
     if len(controller.requests) > size.max_epoch:
@@ -53,8 +52,6 @@ def own_moves(side: Side, controller: ModelController, size: ModelSize) -> Itera
     """Yield the actions of one replica: become leader, write.
 
     Args:
-        side: the replica and its place.
-        controller: as it is.
         size: of the configuration, which bounds records and logs.
     """
     index, replica = side
@@ -77,9 +74,7 @@ def follower_moves(
     """Yield the actions of a follower with a leader: fetch, follow a request, truncate late; each changes the follower's state.
 
     Args:
-        model: its rules.
         leader: the replica to fetch from, whatever the controller says.
-        follower: the replica that acts.
         controller: with the requests that were sent.
     """
     own, other = follower.replica, leader.replica
@@ -103,14 +98,7 @@ def follower_moves(
 
 
 def isr_moves(model: ReplicationModel, leader: Side, follower: Side, controller: ModelController) -> Iterator[Move]:
-    """Yield the changes of a follower's membership in the ISR; only the true leader makes them, and each changes its state.
-
-    Args:
-        model: its rules.
-        leader: the replica that acts.
-        follower: the replica whose membership changes.
-        controller: as it is.
-    """
+    """Yield the changes of a follower's membership in the ISR; only the true leader makes them, and each changes its state."""
     index, replica = leader
     is_true = controller.leader == index and presumes(leader) and replica.leader_epoch == controller.leader_epoch
     if not is_true:
@@ -127,11 +115,7 @@ def isr_moves(model: ReplicationModel, leader: Side, follower: Side, controller:
 
 
 def raised_high_watermark(leader: Side) -> Move:
-    """Return the move that raises the leader's high watermark by one; every member of its ISR must allow it.
-
-    Args:
-        leader: the replica that acts.
-    """
+    """Return the move that raises the leader's high watermark by one; every member of its ISR must allow it."""
     raised = leader.replica.high_watermark + 1
     return Move(
         f"leader {leader.broker} raises its high watermark to {raised}", leader.replica._replace(high_watermark=raised)

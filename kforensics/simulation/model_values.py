@@ -96,7 +96,6 @@ def agrees_below_high_watermark(leader: ModelReplica, member: ModelReplica) -> b
 
     Args:
         leader: a replica that presumes to be one.
-        member: of the ISR in question.
     """
     end = leader.high_watermark
     return len(leader.log) >= end and leader.log[:end] == member.log[:end]

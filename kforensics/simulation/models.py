@@ -36,7 +36,6 @@ def follows(follower: Side, leader: Side) -> bool:
     """Return whether a replica believes in a leader, whatever the epoch.
 
     Args:
-        follower: the replica.
         leader: the one that it may believe in.
     """
     return follower.replica.leader == leader.broker
@@ -47,7 +46,6 @@ def shares_epoch(leader: Side, follower: Side) -> bool:
 
     Args:
         leader: a replica that may presume to lead.
-        follower: another one.
     """
     return (
         presumes(leader) and follows(follower, leader) and leader.replica.leader_epoch == follower.replica.leader_epoch
@@ -55,12 +53,7 @@ def shares_epoch(leader: Side, follower: Side) -> bool:
 
 
 def last_match(follower: ModelReplica, leader: ModelReplica) -> int:
-    """Return the offset behind the last one at which both hold the same record, 0 where there is none.
-
-    Args:
-        follower: a replica.
-        leader: another one.
-    """
+    """Return the offset behind the last one at which both hold the same record, 0 where there is none."""
     for offset in range(min(follower.log_end_offset, leader.log_end_offset), 0, -1):
         if follower.log[offset - 1] == leader.log[offset - 1]:
             return offset
@@ -73,40 +66,24 @@ class ReplicationModel(ABC):
     name: str
 
     def may_fetch(self, leader: Side, follower: Side) -> bool:
-        """Return whether the leader answers the follower's fetch with records.
-
-        Args:
-            leader: the replica that is asked.
-            follower: the replica that asks.
-        """
+        """Return whether the leader answers the follower's fetch with records."""
         return presumes(leader) and follows(follower, leader)
 
     def is_caught_up(self, leader: Side, follower: Side, end: int) -> bool:
         """Return whether the follower holds the log up to an offset.
 
         Args:
-            leader: the replica that judges it.
             follower: must believe in the leader.
             end: exclusive.
         """
         return follows(follower, leader) and min(leader.replica.log_end_offset, follower.replica.log_end_offset) >= end
 
     def may_leave_isr(self, leader: Side, follower: Side) -> bool:
-        """Return whether the leader may take the follower out of the ISR.
-
-        Args:
-            leader: the replica that decides.
-            follower: a member of its ISR.
-        """
+        """Return whether the leader may take the follower out of the ISR."""
         return not self.is_caught_up(leader, follower, leader.replica.log_end_offset)
 
     def may_join_isr(self, leader: Side, follower: Side) -> bool:
-        """Return whether the leader may take the follower into the ISR.
-
-        Args:
-            leader: the replica that decides.
-            follower: no member of its ISR.
-        """
+        """Return whether the leader may take the follower into the ISR."""
         return self.is_caught_up(leader, follower, leader.replica.high_watermark)
 
     def counts_for_high_watermark(self, leader: Side, member: Side) -> bool:
@@ -120,22 +97,12 @@ class ReplicationModel(ABC):
         return presumes(leader) and follows(member, leader) and has_record
 
     def may_follow(self, leader: Side, leader_epoch: int) -> bool:
-        """Return whether a follower can take a request while the leader is as it is.
-
-        Args:
-            leader: of the request.
-            leader_epoch: of the request.
-        """
+        """Return whether a follower can take a request while the leader is as it is."""
         del leader, leader_epoch
         return True
 
     def truncate_to(self, follower: ModelReplica, leader: ModelReplica) -> int:
-        """Return where a follower truncates when it accepts a request; above its log end it can't accept the request.
-
-        Args:
-            follower: before.
-            leader: of the request.
-        """
+        """Return where a follower truncates when it accepts a request; above its log end it can't accept the request."""
         return last_match(follower, leader)
 
     def following(
@@ -144,9 +111,6 @@ class ReplicationModel(ABC):
         """Return the follower after it accepted a request, or None if it can't.
 
         Args:
-            follower: before.
-            leader: of the request.
-            request: of the controller.
             epoch: the leader epoch of the request.
         """
         truncate_to = self.truncate_to(follower, leader)
@@ -161,12 +125,7 @@ class ReplicationModel(ABC):
         )
 
     def truncate_late(self, leader: Side, follower: Side) -> ModelReplica | None:
-        """Return the follower after a fetch has shown that its log does not fit, or None.
-
-        Args:
-            leader: the replica that is asked.
-            follower: the replica that asks.
-        """
+        """Return the follower after a fetch has shown that its log does not fit, or None."""
         del leader, follower
         return None
 

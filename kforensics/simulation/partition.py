@@ -26,7 +26,6 @@ class SimulatedPartition(ControlledPartition):
 
         Args:
             records: their values, or how many to make.
-            acks: of the request.
 
         Raises:
             ImpossibleEventError: there is no leader.
@@ -106,7 +105,6 @@ class SimulatedPartition(ControlledPartition):
         """Stop brokers at the same moment.
 
         Args:
-            brokers: all of them running.
             kind: `stop` is clean, `crash` loses memory, `power-loss` also the unflushed tail.
 
         Raises:
@@ -138,9 +136,6 @@ class SimulatedPartition(ControlledPartition):
     def start(self, broker: int) -> list[Row]:
         """Start a broker: it loads its log and follows, or becomes leader if the controller has waited for it.
 
-        Args:
-            broker: one that is not running.
-
         Raises:
             ImpossibleEventError: it is running, or has no replica.
         """
@@ -161,9 +156,6 @@ class SimulatedPartition(ControlledPartition):
     def restart(self, broker: int) -> list[Row]:
         """Crash and restart a follower before its session ends: the controller does not notice, and the ISR stays.
 
-        Args:
-            broker: running and no leader.
-
         Raises:
             ImpossibleEventError: it is not running, or leads.
         """
@@ -176,11 +168,7 @@ class SimulatedPartition(ControlledPartition):
         return rows + (self.follow(replica) if self.leader is not None else [])
 
     def advance(self, milliseconds: int) -> list[Row]:
-        """Advance the time: both checkpoints are written when they are due, and followers that fetched too long ago leave the ISR.
-
-        Args:
-            milliseconds: by how much.
-        """
+        """Advance the time: both checkpoints are written when they are due, and followers that fetched too long ago leave the ISR."""
         self.now_ms += milliseconds
         running = [self.replicas[broker] for broker in self.live]
         if self.now_ms - self._checkpointed_ms >= self.settings.checkpoint_interval_ms:
@@ -197,9 +185,6 @@ class SimulatedPartition(ControlledPartition):
     def checkpoint(self, broker: int) -> list[Row]:
         """Checkpoint a broker's high watermark.
 
-        Args:
-            broker: its id.
-
         Returns:
             One row, which shows the partition afterwards.
 
@@ -212,9 +197,6 @@ class SimulatedPartition(ControlledPartition):
     def flush(self, broker: int) -> list[Row]:
         """Flush a broker's log.
 
-        Args:
-            broker: its id.
-
         Returns:
             One row, which shows the partition afterwards.
 
@@ -225,11 +207,7 @@ class SimulatedPartition(ControlledPartition):
         return [self.row(f"broker {broker} flushes its log", broker)]
 
     def say(self, words: str) -> list[Row]:
-        """Add a comment between two steps.
-
-        Args:
-            words: of the scenario.
-        """
+        """Add a comment between two steps."""
         return [self.row(words, Absent.NOT_APPLICABLE)._replace(is_scenario=True)]
 
     def _running(self, broker: int) -> SimulatedReplica:

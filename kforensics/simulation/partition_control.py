@@ -135,11 +135,7 @@ class ControlledPartition:
         return rows
 
     def follow(self, replica: SimulatedReplica) -> list[Row]:
-        """Make a replica a follower; before KIP-101 it truncates to its high watermark at once.
-
-        Args:
-            replica: running.
-        """
+        """Make a replica a follower; before KIP-101 it truncates to its high watermark at once."""
         replica.needs_alignment = True
         self._take_role(replica)
         if self.protocol is not ProtocolName.HW:
@@ -159,8 +155,6 @@ class ControlledPartition:
         """Apply a truncation to a follower, note it, and return its row.
 
         Args:
-            follower: whose log is truncated.
-            outcome: what the protocol says.
             is_done: whether the follower has asked the leader already, as it has not before KIP-101.
         """
         before = follower.log_end_offset
@@ -197,11 +191,7 @@ class ControlledPartition:
         return [self.row(f"controller removes broker {broker} from the ELR: unclean shutdown", broker)]
 
     def raise_high_watermark(self, leader: SimulatedReplica) -> None:
-        """Let the leader raise its high watermark as far as its ISR allows.
-
-        Args:
-            leader: the replica that leads.
-        """
+        """Let the leader raise its high watermark as far as its ISR allows."""
         isr, before = self.registration.isr, leader.high_watermark
         ends = [leader.log_end_offset if b == leader.broker_id else leader.remotes[b].log_end_offset for b in isr]
         leader.high_watermark = leader_high_watermark(
@@ -215,11 +205,7 @@ class ControlledPartition:
         self.note_copies(leader)
 
     def note_copies(self, leader: SimulatedReplica) -> None:
-        """Note what the whole ISR holds, if the ISR is large enough to commit.
-
-        Args:
-            leader: the replica that leads.
-        """
+        """Note what the whole ISR holds, if the ISR is large enough to commit."""
         isr = self.registration.isr
         if len(isr) >= self.settings.min_insync_replicas or not self.settings.strict_min_isr:
             others = [self.replicas[broker] for broker in isr if broker != leader.broker_id]
@@ -229,8 +215,6 @@ class ControlledPartition:
         """Add a follower that has caught up to the ISR.
 
         Args:
-            leader: the replica that leads.
-            follower_id: the broker that fetched.
             offset: at which it fetched, which is its log end offset.
         """
         joins = follower_id not in self.registration.isr and may_join_isr(
@@ -300,9 +284,6 @@ class ControlledPartition:
     def known(self, broker: int) -> SimulatedReplica:
         """Return the replica on a broker.
 
-        Args:
-            broker: its id.
-
         Raises:
             ImpossibleEventError: it has no replica of the partition.
         """
@@ -316,7 +297,6 @@ class ControlledPartition:
         """Return the row of the step table for the last event.
 
         Args:
-            event: in words.
             broker: which it happened to, where it is one.
             truncation: what it truncated, where it did.
         """

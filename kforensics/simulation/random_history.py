@@ -28,9 +28,6 @@ def random_cluster(
 
     Args:
         seed: the same one gives the same history on any machine.
-        protocol: by which replicas truncate.
-        brokers: how many.
-        partitions: how many.
         racks: how many, which have the brokers in turn; 0 for none.
         most_steps: at most.
         after_step: sees the cluster after each step, for instance to copy its directories; None for no such function.

@@ -28,7 +28,6 @@ class SimulatedBatch(NamedTuple):
         """Return the records from one offset up to another, if they can be separated: before magic 2 each is a message of its own.
 
         Args:
-            first: the first offset.
             end: exclusive.
         """
         skip = max(first - self.base_offset, 0)
@@ -135,7 +134,6 @@ class SimulatedReplica:
         """Begin a term: the epoch is entered by the rules of the version, nothing is known of the followers.
 
         Args:
-            leader_epoch: that the controller gave it.
             followers: the other brokers of the partition.
             now_ms: from which followers count as caught up.
         """

@@ -103,7 +103,6 @@ def replay(scenario: Scenario, protocol: ProtocolName) -> Replay:
 
     Args:
         scenario: with its brokers, settings and steps.
-        protocol: by which replicas truncate.
 
     Raises:
         StepFailedError: a step that can't happen, or too many rows.
@@ -138,10 +137,6 @@ def play(scenario: Scenario, partition: SimulatedPartition) -> Replay:
 def apply(partition: SimulatedPartition, step: ScenarioStep) -> list[Row]:
     """Apply one step to a partition, and return its rows.
 
-    Args:
-        partition: is changed.
-        step: with what its action needs.
-
     Raises:
         ImpossibleEventError: the step can't happen.
     """
@@ -169,11 +164,7 @@ def apply(partition: SimulatedPartition, step: ScenarioStep) -> list[Row]:
 
 
 def outcome_of(partition: SimulatedPartition) -> Outcome:
-    """Return the losses and differences against the leader, or against the longest log if there is no leader.
-
-    Args:
-        partition: at its end.
-    """
+    """Return the losses and differences against the leader, or against the longest log if there is no leader."""
     logs = {broker: replica.records for broker, replica in partition.replicas.items()}
     leader = partition.registration.leader
     final = max(logs.values(), key=len) if isinstance(leader, Absent) else logs[leader]
@@ -186,11 +177,7 @@ def outcome_of(partition: SimulatedPartition) -> Outcome:
 
 
 def first_divergence(logs: Sequence[Mapping[int, str]]) -> int | Absent:
-    """Return the first offset at which two logs hold different records; absent where none do.
-
-    Args:
-        logs: records by offset.
-    """
+    """Return the first offset at which two logs hold different records; absent where none do."""
     for offset in sorted({offset for log in logs for offset in log}):
         if len({log[offset] for log in logs if offset in log}) > 1:
             return offset

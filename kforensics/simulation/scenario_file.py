@@ -41,10 +41,6 @@ class ScenarioFileError(UsageError):
 def parse_scenario(text: str, source: str) -> Scenario:
     """Parse a scenario from YAML.
 
-    Args:
-        text: the whole file.
-        source: names it in messages.
-
     Raises:
         ScenarioFileError: anything that is not a scenario.
     """

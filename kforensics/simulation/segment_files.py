@@ -54,13 +54,7 @@ class SegmentFiles:
         self._max_timestamp_offset = self.base_offset
 
     def append(self, data: bytes, *, last_offset: int, timestamp_ms: int) -> None:
-        """Append one batch, and an index entry if enough bytes have followed the last one.
-
-        Args:
-            data: the encoded batch.
-            last_offset: of the batch.
-            timestamp_ms: its largest one.
-        """
+        """Append one batch, and an index entry if enough bytes have followed the last one."""
         if timestamp_ms > self._max_timestamp_ms:
             self._max_timestamp_ms, self._max_timestamp_offset = timestamp_ms, last_offset
         if self._since_entry > INDEX_INTERVAL_LENGTH:
@@ -74,7 +68,6 @@ class SegmentFiles:
         """Write the three files; a closed segment's indexes are trimmed and its time index ends with its newest record.
 
         Args:
-            folder: the partition directory.
             is_closed: whether a later segment follows, or the broker stopped cleanly.
         """
         stem = f"{self.base_offset:020d}"
@@ -98,9 +91,7 @@ def write_segments(
     """Write a log into its directory and return the bytes of its segments; an empty log has one empty segment.
 
     Args:
-        folder: the partition directory.
         batches: in the order of their offsets.
-        magic: of the messages or batches.
         segment_length: the most bytes of a segment, which a single longer batch exceeds.
         is_closed: whether the broker stopped cleanly, so that the last segment is closed too.
     """

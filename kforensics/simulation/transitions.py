@@ -60,11 +60,7 @@ class Transitions:
         ]  # type: list[tuple[int, int, dict[int, _Pair]]]
 
     def encode(self, state: ModelState) -> int:
-        """Return the state as one integer, which only these transitions can read.
-
-        Args:
-            state: of the configuration's size.
-        """
+        """Return the state as one integer, which only these transitions can read."""
         code = self._number(state.controller)
         for shift, replica in zip(self._shifts, state.replicas, strict=True):
             code |= self._number(replica) << shift
@@ -82,11 +78,7 @@ class Transitions:
         )
 
     def expand(self, code: int) -> tuple[bool, bool, list[int]]:
-        """Return whether all agree below the high watermark, by the leader's own ISR and by the controller's; and each successor's difference.
-
-        Args:
-            code: of a state.
-        """
+        """Return whether all agree below the high watermark, by the leader's own ISR and by the controller's; and each successor's difference."""
         controller = code & _PART_MASK
         deltas = list(self._controller_deltas.get(controller) or self._find_controller_deltas(controller))
         raises = []
@@ -112,11 +104,7 @@ class Transitions:
         return weak, strong, deltas
 
     def moves(self, state: ModelState) -> Iterator[tuple[str, ModelState]]:
-        """Yield every possible step of a state in words, with the next state.
-
-        Args:
-            state: of the configuration's size.
-        """
+        """Yield every possible step of a state in words, with the next state."""
         controller, size = state.controller, self.size
         sides = [Side(index, replica) for index, replica in enumerate(state.replicas)]
         for move in controller_moves(controller, size):

@@ -69,11 +69,7 @@ class ClusterTruth:
 
 
 def truth_of(cluster: SimulatedCluster) -> ClusterTruth:
-    """Return the truth about a cluster at this moment; the cluster is unchanged.
-
-    Args:
-        cluster: with its history.
-    """
+    """Return the truth about a cluster at this moment; the cluster is unchanged."""
     return ClusterTruth(
         protocol=cluster.protocol.value,
         cluster_id=cluster.cluster_id,

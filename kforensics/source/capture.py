@@ -112,7 +112,6 @@ class MissingBytes(EvidenceUnreadable):
 
         Args:
             capture: that lacks its bytes.
-            inner: the path in it.
         """
         return cls(f"{capture.path}/{inner}", capture.where(inner))
 
@@ -139,9 +138,6 @@ _opened: dict[str, Capture] = {}
 
 def open_capture(path: Path) -> Capture:
     """Return the capture at a path, opened once in a process.
-
-    Args:
-        path: of the archive itself.
 
     Raises:
         EvidenceError: it can't be read, or is none.
@@ -296,9 +292,6 @@ class CapturePath(ForeignPath):
     def entries_below(self, relative: str) -> Iterator[Entry]:
         """Return the entries of a directory.
 
-        Args:
-            relative: to this path.
-
         Raises:
             FileNotFoundError: it is not in the capture.
             OSError: what the capture says of it can't be used.
@@ -315,9 +308,6 @@ class CapturePath(ForeignPath):
     def folder_below(self, relative: str) -> tuple[Capture, CapturedFolder] | None:
         """Return the capture, and a directory with its entries and what the capture says of their bytes; none where it has no such directory.
 
-        Args:
-            relative: to this path.
-
         Raises:
             EvidenceError: what the capture says of it can't be used.
         """
@@ -325,20 +315,12 @@ class CapturePath(ForeignPath):
         return (capture, capture.folder(inner)) if capture.has_folder(inner) else None
 
     def block_below(self, relative: str) -> int | None:
-        """Return the block of the capture that has a directory, and is read as a whole; none where it has no such directory.
-
-        Args:
-            relative: to this path.
-        """
+        """Return the block of the capture that has a directory, and is read as a whole; none where it has no such directory."""
         capture, inner = self._below(relative)
         return capture.block_of(inner)
 
     def segment_bytes_below(self, relative: str) -> int | None:
-        """Return the bytes of the segments of a partition directory that holds files alone; none where listing it has to show them.
-
-        Args:
-            relative: to this path.
-        """
+        """Return the bytes of the segments of a partition directory that holds files alone; none where listing it has to show them."""
         capture, inner = self._below(relative)
         return capture.segment_bytes(inner)
 
@@ -348,9 +330,6 @@ class CapturePath(ForeignPath):
 
     def open_below(self, relative: str) -> EvidenceFile:
         """Return a file, with its bytes or with what was found in them.
-
-        Args:
-            relative: to this path.
 
         Raises:
             EvidenceError: it is not in the capture, is no regular file, or its bytes stayed on the broker.

@@ -211,8 +211,6 @@ class Capture:
 
         Args:
             block: the number of the block, from 0.
-            table: the name of the table.
-            name: the name of the column.
 
         Returns:
             A file of numpy's format, not parsed yet.
@@ -500,9 +498,6 @@ class Capture:
 def checked_count(value: Any) -> int:
     """Return a number of a capture that counts something.
 
-    Args:
-        value: any value of JSON.
-
     Raises:
         ValueError: it is no whole number from 0 to 2⁶³ - 1.
     """
@@ -523,11 +518,7 @@ def are_below(paths: Collection[str]) -> bool:
 
 
 def are_names(names: Collection[str]) -> bool:
-    """Whether names are those of files and directories, none of them a path, empty, `.` or `..`.
-
-    Args:
-        names: of the entries of directories.
-    """
+    """Whether names are those of files and directories, none of them a path, empty, `.` or `..`."""
     return "" not in names and "/" not in "".join(names) and are_below(names)
 
 
@@ -570,20 +561,10 @@ def _folders(found: Mapping[str, Sequence[Mapping[str, Any]]], block: int) -> di
 
 
 def are_whole(values: Sequence[Any], least: int, most: int) -> bool:
-    """Whether values of a capture are whole numbers between two.
-
-    Args:
-        values: any values of JSON.
-        least: the lowest that is allowed.
-        most: the highest that is allowed.
-    """
+    """Whether values of a capture are whole numbers between two."""
     return not values or ({*map(type, values)} == {int} and least <= min(values) and max(values) <= most)
 
 
 def real_path(path: Path) -> Path:
-    """Return a path without links and `..`; one on other storage as it is.
-
-    Args:
-        path: of a capture.
-    """
+    """Return a path without links and `..`; one on other storage as it is."""
     return path if isinstance(path, ForeignPath) else Path(os.path.realpath(path))

@@ -139,9 +139,7 @@ def is_log_dir(listings: Listings, relative: str, listing: Listing) -> bool:
     """Return whether a broker's `log.dirs` could name the directory: by a file that only log directories hold, or a partition directory in it.
 
     Args:
-        listings: those of the input.
         relative: the directory, relative to their root.
-        listing: of the directory.
     """
     for entry in listing.entries:
         if not entry.is_directory and entry.name in LOG_DIR_MARKERS:

@@ -40,9 +40,6 @@ class ForeignPath(type(Path())):  # type: ignore[misc] # the concrete class of t
     def open_below(self, relative: str) -> "EvidenceFile":
         """Open a file for reading.
 
-        Args:
-            relative: to this path.
-
         Raises:
             EvidenceError: that is impossible.
         """
@@ -56,9 +53,6 @@ class ForeignPath(type(Path())):  # type: ignore[misc] # the concrete class of t
     def entries_below(self, relative: str) -> Iterator[Entry]:
         """Yield the entries of a directory.
 
-        Args:
-            relative: to this path.
-
         Raises:
             OSError: it can't be listed.
         """
@@ -66,11 +60,7 @@ class ForeignPath(type(Path())):  # type: ignore[misc] # the concrete class of t
         return path.entries()
 
     def segment_bytes_below(self, relative: str) -> int | None:  # noqa: ARG002 - most storage does not know it
-        """Return the bytes of the segments of a partition directory that holds files alone; none where listing it has to show them.
-
-        Args:
-            relative: to this path.
-        """
+        """Return the bytes of the segments of a partition directory that holds files alone; none where listing it has to show them."""
         return None
 
     def mode(self) -> int:

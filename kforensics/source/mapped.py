@@ -79,7 +79,6 @@ class HeldRanges:
         """Hold the bytes of a version of a file from a position on.
 
         Args:
-            path: of the file.
             version: what was known of the file when it was read: another size or time of change is another version.
             position: of the first byte in the file.
             data: the bytes.
@@ -90,7 +89,6 @@ class HeldRanges:
         """Return the bytes of a span where all of them are held: what was read before a file changed is not given as its content now.
 
         Args:
-            path: of the file.
             position: of the first byte in the file.
             length: in bytes.
             version: the one that is wanted; None for any.
@@ -422,7 +420,6 @@ def open_below(root: Path, relative: str) -> EvidenceFile:
 
     Args:
         root: local or not.
-        relative: to the root.
 
     Raises:
         EvidenceError: it is no regular file, or can't be opened.
@@ -620,7 +617,6 @@ def unreadable(path: Path | str, error: OSError | ValueError, where: str = "") -
     """Describe the refusal of the operating system with its likely causes.
 
     Args:
-        path: of the file.
         error: what the system said; a ValueError for a path that no system call takes.
         where: words that follow the problem, such as " at byte 4096".
 

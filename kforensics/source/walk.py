@@ -246,7 +246,6 @@ def list_directory(root: Path, relative: str) -> Listing:
     """List a directory now, sorted by name; every failure becomes an `Obstacle`.
 
     Args:
-        root: the root of the walk.
         relative: the directory, relative to the root.
     """
     if isinstance(root, ForeignPath):
@@ -284,7 +283,6 @@ def directory_names(root: Path, relative: str) -> tuple[str, ...]:
     """Return the names in a directory in any order.
 
     Args:
-        root: the root of the walk.
         relative: the directory, relative to the root.
 
     Raises:
@@ -325,7 +323,6 @@ def walk_log_dir(
     """Yield everything in a log directory: its own files, then each directory followed by the files in it.
 
     Args:
-        listings: of the input.
         log_dir: relative to it.
         within: whether a directory is looked into, by its name; into every one where it is not given.
         in_outline: the files of a partition directory are not wanted where the bytes of its segments are known without them.
@@ -356,7 +353,6 @@ def walk_partition(listings: Listings, relative: str = "", *, name: str | None =
     """Yield a partition directory that is an input of its own, and everything in it.
 
     Args:
-        listings: those of the input.
         relative: the partition directory, relative to their root.
         name: the name to take it for, where its own is another; None for that of the root.
     """
@@ -367,11 +363,7 @@ def walk_partition(listings: Listings, relative: str = "", *, name: str | None =
 
 
 def walk_files(listings: Listings) -> Iterator[Found]:
-    """Yield every file below a directory that is no data directory, such as a directory of server logs.
-
-    Args:
-        listings: those of the directory.
-    """
+    """Yield every file below a directory that is no data directory, such as a directory of server logs."""
     yield from _walk_below(listings, "", "", Absent.NOT_APPLICABLE, DEEPEST)
 
 
@@ -379,9 +371,7 @@ def walk_directory(listings: Listings, log_dir: str, name: str) -> Iterator[Foun
     """Yield one directory of a log directory, and the files in it.
 
     Args:
-        listings: of the input.
         log_dir: relative to it.
-        name: of the directory.
     """
     parsed, path = parse_partition_directory(name), join(log_dir, name)
     if parsed is not None:

@@ -70,27 +70,17 @@ class Gatherer:
         return group.number + bool(group.rows)
 
     def keep_block(self, block: Block) -> None:
-        """Hand a block over.
-
-        Args:
-            block: that was gathered.
-        """
+        """Hand a block over."""
         self.blocks.append(block)
 
     def keep_column(self, name: str, data: bytes) -> None:
-        """Hand a column of a group of rows over.
-
-        Args:
-            name: in the archive.
-            data: a file of numpy's format.
-        """
+        """Hand a column of a group of rows over."""
         self.columns.append((name, data))
 
     def add_small(self, path: str, data: bytes, mtime_ns: int) -> dict[str, Any]:
         """Keep a small file in the tar file of the block, and return its content for the entry.
 
         Args:
-            path: in the capture.
             data: all of its bytes.
             mtime_ns: when it was last changed, in ns since 1970.
         """
@@ -138,7 +128,6 @@ class Gatherer:
         """Keep what a directory holds.
 
         Args:
-            path: in the capture.
             entries: as the tree of a capture has them; they are made one by one.
 
         Raises:
@@ -219,12 +208,7 @@ class Group:
         self.pieces: dict[str, list[NDArray[Any]]] = {}
 
     def add(self, columns: Columns, size: int) -> None:
-        """Add rows.
-
-        Args:
-            columns: of one length each.
-            size: that length.
-        """
+        """Add rows."""
         for name, values in columns.items():
             pieces = self.pieces.setdefault(name, [])
             pieces.append(values)

@@ -43,12 +43,7 @@ class DeflatedObject:
         self._is_empty = True
 
     def add(self, name: str, value: int) -> None:
-        """Add a member.
-
-        Args:
-            name: that no other has.
-            value: of it.
-        """
+        """Add a member."""
         self._held += self._deflate.compress(f"{'' if self._is_empty else ','}{ENCODE(name)}:{value}".encode())
         self._is_empty = False
 
@@ -121,9 +116,7 @@ class CaptureWriter(Gatherer):
         """Write one part, and return its number.
 
         Args:
-            name: in the archive.
             data: all of its bytes, which are deflated.
-            level: of zlib.
 
         Raises:
             UsageError: the disk is full, or can't be written for another reason.
@@ -139,7 +132,6 @@ class CaptureWriter(Gatherer):
         """Write one part whose bytes come in pieces, and return its number.
 
         Args:
-            name: in the archive.
             pieces: its bytes, in order, which are deflated.
 
         Raises:
@@ -168,7 +160,6 @@ class CaptureWriter(Gatherer):
         """Copy a file chunk by chunk, and return its content for the entry, and the number of bytes that were there.
 
         Args:
-            file: open.
             length: how many bytes to copy; fewer are copied where the file has become shorter.
 
         Raises:
@@ -189,7 +180,6 @@ class CaptureWriter(Gatherer):
         """Keep a file that comes in pieces, and return its content for the entry, and its length in bytes.
 
         Args:
-            path: in the capture.
             pieces: its bytes, in order.
             mtime_ns: when it was last changed, in ns since 1970.
 
@@ -219,8 +209,6 @@ class CaptureWriter(Gatherer):
         Args:
             file: the segment; one that is shorter by now gives fewer.
             position: of the first of the bytes.
-            end: the position behind the last.
-            folder: of the archive.
         """
         held: list[list[int | None]] = []
         while position < end:
@@ -274,10 +262,6 @@ class CaptureWriter(Gatherer):
     def keep_column(self, name: str, data: bytes) -> None:
         """Write a column of a group of rows.
 
-        Args:
-            name: in the archive.
-            data: a file of numpy's format.
-
         Raises:
             UsageError: the capture can't be written.
         """
@@ -285,9 +269,6 @@ class CaptureWriter(Gatherer):
 
     def reserve_groups(self, count: int) -> int:
         """Return the first of some numbers that no group of batches has or gets.
-
-        Args:
-            count: of the numbers.
 
         Raises:
             UsageError: the capture can't be written.

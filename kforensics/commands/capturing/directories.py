@@ -119,11 +119,7 @@ class Directories:
                 self._folder(folder, scans)
 
     def has_early(self, folder: FolderPlan) -> bool:
-        """Whether segments of a directory were read before all others.
-
-        Args:
-            folder: the directory.
-        """
+        """Whether segments of a directory were read before all others."""
         return bool(self.early) and any(folder.path / entry.name in self.early for entry in folder.each())
 
     # ------------------------------------------------------------ segments
@@ -153,9 +149,6 @@ class Directories:
         """Return what is to be read of a segment.
 
         Args:
-            folder: that it is in.
-            entry: of the segment.
-            base_offset: by its name.
             lengths: of the files of the directory by name, where its indexes are described with it.
         """
         key = b"" if self.redaction is None else self.redaction.digest_key
@@ -266,11 +259,7 @@ class Directories:
             yield folder, own
 
     def by_ends(self, folder: FolderPlan) -> bool:
-        """Whether of the directory the ends of its log alone are read.
-
-        Args:
-            folder: the directory.
-        """
+        """Whether of the directory the ends of its log alone are read."""
         return self.request.depth is Depth.TAILS and folder.place is not None and not folder.is_metadata
 
     def _ends(self, folder: FolderPlan) -> dict[str, CapturedScan]:
@@ -348,19 +337,12 @@ class Directories:
         """Return the entries of the segments of a directory that were read, whose rows are written.
 
         Args:
-            folder: the directory.
             scans: what was found in them, by name.
         """
         return [self._segment(folder, entry, scans[entry.name]) for entry in folder.entries if entry.name in scans]
 
     def _segment(self, folder: FolderPlan, entry: Entry, scan: CapturedScan) -> dict[str, Any]:
-        """Return the entry of a segment, whose rows are written.
-
-        Args:
-            folder: that it is in.
-            entry: as it was listed.
-            scan: what was found in it.
-        """
+        """Return the entry of a segment, whose rows are written."""
         self.taken.segments += 1
         row = scan.content.get("segment")
         if row is not None:
@@ -444,11 +426,7 @@ class Directories:
         return self.writer.add_small(inner, data, mtime_ns)
 
     def root_file(self, root: RootPlan) -> dict[str, Any]:
-        """Return the entry of a path that is a file itself.
-
-        Args:
-            root: the path.
-        """
+        """Return the entry of a path that is a file itself."""
         assert root.file is not None
         folder = FolderPlan(root=root.real.parent, relative="", inner="", holds_logs=True)
         status = root.file.lstat()

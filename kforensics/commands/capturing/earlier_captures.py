@@ -123,10 +123,6 @@ class ReusedScan:
     def copy_bytes(self, writer: CaptureWriter, folder: str) -> list[list[int | None]]:
         """Copy those of its bytes that are wanted into the capture, and return where they are.
 
-        Args:
-            writer: of the new capture.
-            folder: of the archive.
-
         Raises:
             UsageError: the capture can't be written.
         """

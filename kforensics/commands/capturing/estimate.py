@@ -42,7 +42,6 @@ def estimate(plan: CapturePlan, *, rate: int | None = None, with_tail: bool = Fa
     """Estimate by names and lengths, and read at most 48 MiB to measure.
 
     Args:
-        plan: of the capture.
         rate: bytes a second that reading is limited to.
         with_tail: whether bytes of batches are taken along.
     """

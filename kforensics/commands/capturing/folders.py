@@ -181,11 +181,7 @@ class LogDirPlan:
         self.vanishing = tuple(vanishing)
 
     def place(self, name: str) -> PartitionPlace | None:
-        """Return the place of a partition directory; none where the input holds no logs.
-
-        Args:
-            name: of the directory.
-        """
+        """Return the place of a partition directory; none where the input holds no logs."""
         parsed = parse_partition_directory(name)
         if self.state is None or parsed is None:
             return None
@@ -197,11 +193,7 @@ class LogDirPlan:
         )
 
     def folders(self, name: str) -> list[FolderPlan]:
-        """Return the plans of a partition directory and of what is below it, as they are listed now; nothing is decided yet.
-
-        Args:
-            name: of the directory.
-        """
+        """Return the plans of a partition directory and of what is below it, as they are listed now; nothing is decided yet."""
         path, inner = join(self.path, name), f"{self.inner}/{name}"
         listing = self.found.listings.once(path)
         entries = listing.entries
@@ -237,7 +229,6 @@ def add_folders(
         inner: of the directory in the capture.
         found: the input that it belongs to.
         relative: of the directory below that input.
-        levels: of directories below it.
         holds_logs: it is a directory of log files.
         without_partitions: partition directories directly below it are left out.
     """

@@ -115,7 +115,6 @@ def recover(part: Path, left: Path) -> bool:
     """Write the whole members of a capture that was killed as one that was stopped; whether there was anything to go on from.
 
     Args:
-        part: its file.
         left: the name of captures that were stopped.
     """
     try:

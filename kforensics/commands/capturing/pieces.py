@@ -59,7 +59,6 @@ def about_to_be_removed(folder: FolderPlan, entries: Iterable[Entry]) -> Iterato
 
     Args:
         folder: where to look.
-        entries: of the directory.
     """
     for entry, name, base in folder.segments(entries):
         if folder.may_vanish or name.suffix is FileSuffix.DELETED:

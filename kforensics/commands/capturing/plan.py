@@ -97,12 +97,7 @@ class CapturePlan:
             yield from (place for name in (*one.vanishing, *one.names) if (place := one.place(name)) is not None)
 
     def partitions(self, log_dir: LogDirPlan, names: Iterable[str]) -> Iterator[FolderPlan]:
-        """Yield partition directories with what is below them; each is listed now.
-
-        Args:
-            log_dir: that they are in.
-            names: of the partition directories.
-        """
+        """Yield partition directories with what is below them; each is listed now."""
         for name in names:
             for folder in log_dir.folders(name):
                 self.scope.decide(folder)
@@ -113,11 +108,7 @@ class CapturePlan:
 
 
 def node_of(plan: CapturePlan) -> Input | None:
-    """Return the first input that says of which node it is.
-
-    Args:
-        plan: of the capture.
-    """
+    """Return the first input that says of which node it is."""
     return next((one for one in plan.inputs if isinstance(one.broker_id, int)), None)
 
 

@@ -116,11 +116,7 @@ class CaptureRedaction:
     # ------------------------------------------------------------ names
 
     def path(self, path: str) -> str:
-        """Return a path of a directory or file, as it is called in the capture.
-
-        Args:
-            path: on the broker.
-        """
+        """Return a path of a directory or file, as it is called in the capture."""
         return "/".join(self._part(part) for part in path.split("/"))
 
     def _part(self, part: str) -> str:
@@ -144,19 +140,13 @@ class CaptureRedaction:
         return name
 
     def log_name(self, name: str) -> str:
-        """Return a name for a file that is a log by its content, under which it is taken for one.
-
-        Args:
-            name: on the broker.
-        """
+        """Return a name for a file that is a log by its content, under which it is taken for one."""
         return f"{self.pseudonyms.name('kafka', name)}.log{'.gz' if name.endswith('.gz') else ''}"
 
     def entry(self, name: str, *, is_directory: bool, is_taken: bool) -> str:
         """Return the name of an entry of a directory.
 
         Args:
-            name: on the broker.
-            is_directory: whether it is one.
             is_taken: whether the content of the file is in the capture.
         """
         if is_directory:
@@ -189,8 +179,6 @@ class CaptureRedaction:
         """Return the content of a file with names replaced, piece by piece.
 
         Args:
-            file: to be taken along.
-            name: of the file.
             is_metadata: whether it is in the directory of a metadata log.
 
         Raises:
@@ -371,7 +359,6 @@ def redaction_of(
         pseudonyms: under the key of the redaction.
         with_topics: names of topics are replaced, too.
         histories: of the metadata logs of the node.
-        places: its partition directories.
         paths: that were named, and of log directories.
         is_asked_to_stop: asked between files.
     """

@@ -41,11 +41,7 @@ _CLUSTER_ID = re.compile(_ID)
 
 
 def blanked(line: bytes) -> bytes:
-    """Return a line of as many letters x, with its end.
-
-    Args:
-        line: of a text.
-    """
+    """Return a line of as many letters x, with its end."""
     text = line.rstrip(b"\r\n")
     return b"x" * len(text) + line[len(text) :]
 

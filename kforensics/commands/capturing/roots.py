@@ -39,7 +39,6 @@ def new_name(name: str, roots: Sequence[RootPlan]) -> str:
 
     Args:
         name: of the directory on the broker.
-        roots: the others.
     """
     taken, number, found = {root.name for root in roots}, 2, name
     while found in taken:
@@ -49,9 +48,6 @@ def new_name(name: str, roots: Sequence[RootPlan]) -> str:
 
 def require_one_node(inputs: Sequence[FoundInput]) -> None:
     """Refuse directories of more than one node.
-
-    Args:
-        inputs: all that was found.
 
     Raises:
         UsageError: they name several nodes.
@@ -71,7 +67,6 @@ def plan_root(root: RootPlan, found: Sequence[FoundInput]) -> None:
 
     Args:
         root: that the plans are added to.
-        found: the inputs below it.
     """
     planned: dict[str, FolderPlan] = {}
     for one in found:
@@ -118,11 +113,7 @@ def _add_parents(planned: dict[str, FolderPlan], root: RootPlan) -> None:
 
 
 def lock_files(roots: Sequence[RootPlan]) -> Iterator[Path]:
-    """Yield the files that a running broker holds locks on.
-
-    Args:
-        roots: with their directories.
-    """
+    """Yield the files that a running broker holds locks on."""
     for root in roots:
         for folder in root.folders:
             if folder.place is None:

@@ -110,7 +110,6 @@ def capture_ends(place: PartitionPlace, tasks: Mapping[str, SegmentTask]) -> dic
     """Read of a partition directory what depth tails reads.
 
     Args:
-        place: the directory.
         tasks: its segments in use, by name; besides what is read, rows are taken along of the batches that they ask for.
 
     Returns:

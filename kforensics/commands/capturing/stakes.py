@@ -67,11 +67,7 @@ class Scope:
 
 
 def metadata_histories(inputs: Inputs) -> "list[MetadataHistory]":
-    """Return what the metadata logs say; one that can't be read is left out.
-
-    Args:
-        inputs: of one node.
-    """
+    """Return what the metadata logs say; one that can't be read is left out."""
     histories = []
     for files in find_metadata_logs(inputs):
         from kforensics.evidence.metadata.log import read_metadata_log  # noqa: PLC0415 - only nodes with a metadata log need it
@@ -143,7 +139,6 @@ def stake(place: PartitionPlace, margin: int) -> int:
 
     Args:
         place: the partition directory, with what the checkpoints say of it.
-        margin: in offsets.
     """
     partition = place.topic_partition
     values = [checkpoint_value(place.state, name, partition) for name in ("high_watermark", "recovery_point")]

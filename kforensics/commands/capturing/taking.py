@@ -69,9 +69,6 @@ class Taking:
     """Takes a capture.
 
     Args:
-        plan: what is read.
-        writer: the file.
-        request: what is wanted.
         progress: called with bytes read and problems so far.
         base: earlier captures, whose segments are not read again.
         redaction: none where names are taken along as they are.
@@ -263,7 +260,6 @@ class Taking:
         """Return the numbers of what was written.
 
         Args:
-            out: the capture.
             length: of its file, in bytes.
         """
         return WrittenCapture(

@@ -79,11 +79,7 @@ class Tally:
                 self.size += _NAME_BYTES
 
     def merge(self, other: "Tally") -> None:
-        """Add what other directories come to.
-
-        Args:
-            other: their tally.
-        """
+        """Add what other directories come to."""
         self.segments += other.segments
         self.files += other.files
         self.copied += other.copied

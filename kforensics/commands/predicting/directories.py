@@ -133,7 +133,6 @@ def end_before(directory: StartedDirectory, logs: Sequence[tuple[int, str]]) -> 
     """Return where the log ends by its last sound batch.
 
     Args:
-        directory: of the log.
         logs: base offset and name of each segment.
     """
     disk = directory.disk
@@ -169,12 +168,7 @@ def _read_end(directory: StartedDirectory, logs: Sequence[tuple[int, str]]) -> i
 
 
 def further_end(directory: StartedDirectory, before: LogAtStart) -> FurtherEnd | Absent:
-    """Return the furthest end that checkpoints, epochs and snapshots name above the end of the log.
-
-    Args:
-        directory: of the log.
-        before: the log before the start.
-    """
+    """Return the furthest end that checkpoints, epochs and snapshots name above the end of the log."""
     end, found = before.log_end_offset if before.segments else 0, directory.within.logs
     if isinstance(end, Absent) or directory.partition is None or directory.name.endswith(ENDINGS):
         return Absent.NOT_APPLICABLE
@@ -199,9 +193,7 @@ def unchanged_end(
     """Return where a log ends that loads unscanned and keeps all of its segments: the load has read it; none where it has to be looked for.
 
     Args:
-        directory: of the log.
         logs: base offset and name of each segment.
-        outcome: of its load.
     """
     if isinstance(outcome, Unpredictable) or isinstance(outcome.state, Absent) or outcome.scanned:
         return None
@@ -216,11 +208,7 @@ def unchanged_end(
 
 
 def partition_named(name: str) -> TopicPartition | None:
-    """Return the partition that the name of a directory says; none where it says none.
-
-    Args:
-        name: of the directory.
-    """
+    """Return the partition that the name of a directory says; none where it says none."""
     parsed = partition_of_directory(name)
     return None if parsed is None else TopicPartition(*parsed)
 
@@ -229,7 +217,6 @@ def checkpointed(read: Mapping[TopicPartition, int] | LoadFailure, partition: To
     """Return the offset that a checkpoint has for a partition.
 
     Args:
-        read: the checkpoint.
         partition: none has none.
     """
     if isinstance(read, LoadFailure):
@@ -241,7 +228,6 @@ def offset_or_zero(read: Mapping[TopicPartition, int] | LoadFailure, partition: 
     """Return the offset that a start takes from a checkpoint for a partition, 0 where it has none.
 
     Args:
-        read: the checkpoint.
         partition: none has none.
     """
     value = checkpointed(read, partition)
@@ -249,12 +235,7 @@ def offset_or_zero(read: Mapping[TopicPartition, int] | LoadFailure, partition: 
 
 
 def named_offsets(files: Iterable[str], ending: str) -> list[tuple[int, str]]:
-    """Return offset and name of each file of a kind, sorted by name; those whose names hold no number are left out.
-
-    Args:
-        files: names in a partition directory.
-        ending: of the kind.
-    """
+    """Return offset and name of each file of a kind, sorted by name; those whose names hold no number are left out."""
     out = []
     for name in sorted([one for one in files if one.endswith(ending)]):
         try:
@@ -274,11 +255,7 @@ def segments_of(files: Mapping[str, int]) -> tuple[tuple[int, int], ...]:
 
 
 def epochs_of(disk: DirectoryOnDisk) -> tuple[EpochEntry, ...] | Absent:
-    """Return what the epoch file says before the load, which has read it.
-
-    Args:
-        disk: the directory.
-    """
+    """Return what the epoch file says before the load, which has read it."""
     need = Need(EPOCH_FILE, Content.EPOCHS)
     found = disk.written.get(need, disk.read.get(need, Absent.NOT_WRITTEN))
     if isinstance(found, LoadFailure):

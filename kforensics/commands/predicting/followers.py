@@ -15,8 +15,6 @@ def compare_followers(request: Ask, nodes: Sequence[Node], *, jobs: int) -> Comp
 
     Args:
         request: what `predict` is asked.
-        nodes: that are started.
-        jobs: the most processes to use.
     """
     ids = [node.node_id for node in nodes]
     if request.without or len(ids) < 2 or len(set(ids)) < len(ids) or any(isinstance(one, Absent) for one in ids):

@@ -75,10 +75,6 @@ class LogStarts:
     """Loads the directories of a node under some conditions, and describes what comes of each.
 
     Args:
-        node: whose directories they are.
-        conditions: version, clock and settings.
-        known: the settings of the node.
-        rules: those of its version.
         outcomes: first loads that were predicted, where the node is started again and again; more are added.
     """
 
@@ -95,7 +91,6 @@ class LogStarts:
         """Return what loading makes of a directory as it is now.
 
         Args:
-            directory: of the node.
             clean: whether its log directory holds the marker of a clean shutdown.
         """
         found, disk = directory.within.logs, directory.disk
@@ -166,11 +161,7 @@ class LogStarts:
         return self._retention[topic]
 
     def load_after_clean_shutdown(self, directory: StartedDirectory) -> LoadOutcome | None:
-        """Return what loading makes of a directory whose log directory was closed cleanly, where little has to be read for it; else none.
-
-        Args:
-            directory: as it was found.
-        """
+        """Return what loading makes of a directory whose log directory was closed cleanly, where little has to be read for it; else none."""
         found = directory.within.logs
         outcome = directory.disk.load_after_clean_shutdown(
             recovery_point=offset_or_zero(found.recovery_points, directory.partition),
@@ -193,8 +184,6 @@ class LogStarts:
 
         Args:
             number: of the start, from 1.
-            directory: as it was before.
-            outcome: of its load.
             fate: what becomes of it apart from that.
             is_reached: whether the start comes to loading logs.
         """
@@ -292,11 +281,7 @@ def _lost_by(directory: StartedDirectory, outcome: LoadOutcome, before: LogAtSta
 
 
 def newer_file(disk: DirectoryOnDisk) -> str:
-    """Return which file that a load has read is of a version newer than known, in words; empty where none is.
-
-    Args:
-        disk: the directory that was loaded.
-    """
+    """Return which file that a load has read is of a version newer than known, in words; empty where none is."""
     return next(
         (f"{need.file}: {one.newer}" for need, one in disk.read.items() if isinstance(one, LoadFailure) and one.newer),
         "",
@@ -307,7 +292,6 @@ def expected_scans(directory: StartedDirectory, *, clean: bool) -> list[tuple[st
     """Return names and lengths of the segments that a load most likely scans, in the order in which it does; which it does scan is known when it is predicted.
 
     Args:
-        directory: of a log.
         clean: whether its log directory holds the marker of a clean shutdown.
     """
     files = directory.disk.files
@@ -322,9 +306,6 @@ def expected_scans(directory: StartedDirectory, *, clean: bool) -> list[tuple[st
 
 def needed_load(load: LogLoad) -> LogLoad | None:
     """Return what the start of the node depends on: the load without its files, which are in the report by then.
-
-    Args:
-        load: of a directory.
 
     Returns:
         None for a log that loads without being scanned and has no open transaction: of such a log the start needs the name alone.
@@ -342,7 +323,6 @@ def key_of(number: int, path: str) -> str:
     """Return the key of a log directory among those of a node.
 
     Args:
-        number: of its input.
         path: relative to it.
     """
     return sys.intern(f"{number}:{path}")

@@ -49,9 +49,6 @@ def look_ahead(
     Args:
         directories: of the node, as they were found.
         markers: whether each log directory holds the marker of a clean shutdown.
-        starts: loads them.
-        scans: takes the plan.
-        likely_fate: of a directory.
         is_reached: whether the start comes to loading logs.
 
     Returns:

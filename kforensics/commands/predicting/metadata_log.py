@@ -54,10 +54,7 @@ def start_metadata_log(
 
     Args:
         node: the input by which its node is named.
-        number: of the input.
-        one: the input.
         log_dirs: log directories with the numbers of their inputs.
-        version: of the binary.
         reads: what has been read; more is added.
         scans: its segments may be scanned by several processes.
         is_inferred: the version is that of the evidence: where a file is newer than known, nothing is said of the log.

@@ -95,7 +95,6 @@ def kafka_words(version: KafkaVersion, *, is_later: bool) -> str:
     """Return a version in words.
 
     Args:
-        version: of Kafka.
         is_later: it is only the newest that is modelled, and a later one is needed.
     """
     return f"{version.major}.{version.minor} or later" if is_later else str(version)
@@ -115,14 +114,11 @@ def start_node(
     """Start a node as often as it takes.
 
     Args:
-        node: its log directories.
         conditions: version, clock, settings, and what is taken as other than it is.
-        surroundings: metadata and settings.
         reads: what has been read; more is added.
         node_count: of all nodes among the inputs.
         outcomes: first loads that were predicted, where the node is started again and again; more are added.
         keeps_reads: the node is started under other conditions too: what was read of each directory is kept.
-        jobs: the most processes to use.
     """
     return _NodeStarter(
         node, conditions, surroundings, reads, node_count, outcomes, keeps_reads=keeps_reads, jobs=jobs

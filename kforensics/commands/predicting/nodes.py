@@ -71,11 +71,7 @@ class Node:
         return not self.is_kraft and any(isinstance(meta, MetaProperties) and meta.version == 0 for meta in metas)
 
     def is_not_migrated(self, version: KafkaVersion) -> bool:
-        """Whether log directories of a broker with ZooKeeper are started without it, by the version or by the settings.
-
-        Args:
-            version: of the binary.
-        """
+        """Whether log directories of a broker with ZooKeeper are started without it, by the version or by the settings."""
         has_roles = self.configured is not None and self.configured.has_roles
         return self.is_of_zookeeper and (version >= FIRST_WITHOUT_ZOOKEEPER or has_roles)
 
@@ -140,7 +136,6 @@ def nodes_of(inputs: Inputs, configured: Sequence[ConfiguredNode] = ()) -> tuple
     """Return the nodes among the inputs.
 
     Args:
-        inputs: as found, of whatever clusters.
         configured: the nodes that each `server.properties` among them is of.
 
     Returns:
@@ -171,7 +166,6 @@ def side_by_side(nodes: Sequence[Node], configured: Sequence[ConfiguredNode] = (
     """Return the first inputs of nodes with ZooKeeper whose log directories lie in one folder, as the disks of one node do, while their ids differ.
 
     Args:
-        nodes: all.
         configured: the nodes that each `server.properties` among the inputs is of: whose a log directory is that one names is settled.
     """
     named = {path for one in configured for path in one.log_dirs}

@@ -84,7 +84,6 @@ class Harm(NamedTuple):
         """Return how many records are discarded where a broker starts before the best leader does: by an election of itself, and by an unclean one.
 
         Args:
-            broker: that starts.
             left: the brokers that have not started yet.
         """
         if broker == self.best or self.best not in left:

@@ -10,12 +10,7 @@ from kforensics.reconcile.logs.predicted_load import LeavingReplica
 
 
 def leaving_replicas(started: Sequence[NodeStarts], surroundings: Surroundings) -> tuple[LeavingReplica, ...]:
-    """Return the replicas that are assigned to their nodes, and that an unfinished reassignment removes (`removing_replicas` of PartitionRecord).
-
-    Args:
-        started: the starts of all nodes.
-        surroundings: with the newest metadata.
-    """
+    """Return the replicas that are assigned to their nodes, and that an unfinished reassignment removes (`removing_replicas` of PartitionRecord)."""
     state = surroundings.state
     if state is None:
         return ()
@@ -33,12 +28,7 @@ def leaving_replicas(started: Sequence[NodeStarts], surroundings: Surroundings) 
 
 
 def unserved_strays(started: Sequence[NodeStarts], surroundings: Surroundings) -> frozenset[tuple[int, str]]:
-    """Return input and path of directories without a topic id that become strays of brokers that their partition is assigned to, where all of these are given and none keeps a log of it.
-
-    Args:
-        started: the starts of all nodes.
-        surroundings: with the newest metadata.
-    """
+    """Return input and path of directories without a topic id that become strays of brokers that their partition is assigned to, where all of these are given and none keeps a log of it."""
     state = surroundings.state
     if state is None or not any(node.without_topic_id for node in started):
         return frozenset()

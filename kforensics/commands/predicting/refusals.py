@@ -47,7 +47,6 @@ def refused_starts(
     """Return the brokers that do not start, or not with all their log directories, whatever their other logs hold.
 
     Args:
-        inputs: all.
         gathered: their metadata, and the lines that name versions.
         doubted: the brokers that are asked about, each with the logs that are loaded.
     """

@@ -36,12 +36,7 @@ def find_due_segments(
     """Return the segments that retention deletes once the high watermark has reached the log end.
 
     Args:
-        disk: the directory before the load.
-        outcome: of the load.
         segments: base offset and length of each that it leaves.
-        policy: of the topic.
-        now_ms: when it runs.
-        version: of the binary.
 
     Returns:
         Which ones; not applicable where none are due, unreadable where their age can't be read.

@@ -95,7 +95,6 @@ class Settings:
         """Return a setting of a topic, none where it has Kafka's default; and whether it is known.
 
         Args:
-            topic: its name.
             name: of the setting, as topics have it.
         """
         own = self._topics.get(topic, {})
@@ -119,13 +118,7 @@ class Settings:
         return {topic: own["segment.bytes"] for topic, own in self._topics.items() if "segment.bytes" in own}
 
     def number(self, topic: str, name: str, default: int) -> int:
-        """Return a whole number; Kafka's default where it is not known or none.
-
-        Args:
-            topic: whose setting it is.
-            name: as a topic has it.
-            default: Kafka's.
-        """
+        """Return a whole number; Kafka's default where it is not known or none."""
         value, _ = self.of_topic(topic, name)
         number = None if value is None else _number(value)
         return default if number is None else number
@@ -142,11 +135,7 @@ class Settings:
         return default if number is None else number
 
     def retention(self, topic: str) -> Policy:
-        """Return the retention of a topic, and whether it is known rather than taken for Kafka's default.
-
-        Args:
-            topic: the name.
-        """
+        """Return the retention of a topic, and whether it is known rather than taken for Kafka's default."""
         cleanup, is_cleanup_known = self.of_topic(topic, "cleanup.policy")
         if cleanup is None:
             cleanup = created_policy(topic)
@@ -160,11 +149,7 @@ class Settings:
 
 
 def log_dirs_of(properties: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the log directories that a `server.properties` names, that of the metadata log among them; none where it has neither setting.
-
-    Args:
-        properties: value by name.
-    """
+    """Return the log directories that a `server.properties` names, that of the metadata log among them; none where it has neither setting."""
     named = properties.get("log.dirs", properties.get("log.dir", ""))
     # A damaged file may have null bytes, which no path has: such a directory is one that is not here.
     each = (*named.split(","), properties.get("metadata.log.dir", ""))

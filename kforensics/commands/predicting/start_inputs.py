@@ -19,7 +19,6 @@ def find_start_inputs(paths: Sequence[Path], *, keep_going: bool) -> Inputs:
     """Return the inputs that paths name; an empty directory, named or below one that is, is one where a `server.properties` among them names it.
 
     Args:
-        paths: as named by a person.
         keep_going: a path that can't be used is a problem in the report, and the others are read.
 
     Raises:
@@ -43,11 +42,7 @@ def find_start_inputs(paths: Sequence[Path], *, keep_going: bool) -> Inputs:
 
 
 def configured_nodes(inputs: Inputs) -> list[ConfiguredNode]:
-    """Return the node that each `server.properties` among the inputs is of.
-
-    Args:
-        inputs: all.
-    """
+    """Return the node that each `server.properties` among the inputs is of."""
     return [
         ConfiguredNode(
             log_dirs=frozenset(Path(os.path.realpath(path)) for path in log_dirs_of(settings)),

@@ -62,11 +62,7 @@ class Surroundings:
         return Absent.UNKNOWN if self.state is None else self.state.metadata_version
 
     def configured_id(self, node_count: int) -> int | None:
-        """Return the id that the only `server.properties` gives the only node, None where there are several of either.
-
-        Args:
-            node_count: of the inputs.
-        """
+        """Return the id that the only `server.properties` gives the only node, None where there are several of either."""
         if node_count != 1 or len(self.properties) != 1:
             return None
         value = node_id_of(self.properties[0])
@@ -79,8 +75,6 @@ def look_around(
     """Read the newest metadata log and the settings among the inputs.
 
     Args:
-        inputs: all.
-        log_files: server logs among them.
         problems: what can't be read is added here.
         is_of_one_moment: no node is among the inputs twice.
     """
@@ -101,7 +95,6 @@ def server_properties(inputs: Inputs, problems: list[Problem]) -> tuple[Mapping[
     Files of one input are of one node, unless they name several.
 
     Args:
-        inputs: all.
         problems: what can't be read is added here.
     """
     found: list[Mapping[str, str]] = []

@@ -63,9 +63,6 @@ class NodeVersion:
 def check_version(text: str) -> KafkaVersion:
     """Return the version of `--kafka`.
 
-    Args:
-        text: as it was given.
-
     Raises:
         UsageError: no version, or one that is not modelled.
     """
@@ -81,7 +78,6 @@ def given_version(text: str, history: MetadataHistory | None) -> NodeVersion:
     """Return the version of `--kafka`, with what of the metadata it can't be said to read.
 
     Args:
-        text: as it was given.
         history: the newest metadata log among the inputs.
 
     Raises:
@@ -96,7 +92,6 @@ def version_of_node(node: "Node", around: Surroundings, *, is_alone: bool) -> No
     """Return the version of a node by the evidence.
 
     Args:
-        node: that is started.
         around: server logs and the metadata log among the inputs.
         is_alone: no other node is among the inputs: a log whose lines name no node is its own.
 
@@ -213,11 +208,7 @@ def _floor(members: Sequence[FoundInput], history: MetadataHistory | None) -> Ka
 
 
 def runs_without_zookeeper(members: Sequence[FoundInput]) -> bool:
-    """Whether a node runs without ZooKeeper: by a meta.properties of version 1, or a metadata log.
-
-    Args:
-        members: the inputs of the node.
-    """
+    """Whether a node runs without ZooKeeper: by a meta.properties of version 1, or a metadata log."""
     log_dirs = [log_dir for one in members for log_dir in one.log_dirs]
     versions = {log_dir.meta.version for log_dir in log_dirs if isinstance(log_dir.meta, MetaProperties)}
     return 1 in versions or any(log_dir.is_metadata_dir for log_dir in log_dirs)

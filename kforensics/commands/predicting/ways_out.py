@@ -96,11 +96,7 @@ class WaysOut:
     _true: dict[tuple[int, str], Epochs | None] = field(default_factory=dict)
 
     def find(self, as_it_is: NodeStarts) -> tuple[WayOut, ...]:
-        """Return all rows, the best first.
-
-        Args:
-            as_it_is: the node without any change.
-        """
+        """Return all rows, the best first."""
         base = self._row((), as_it_is)
         rows = [base, *(self._row(changes) for changes in self._singles(as_it_is))]
         if any(_gravity(row.way) < _gravity(base.way) for row in rows) or not _is_perfect(base.way):
@@ -306,11 +302,7 @@ def _changed(conditions: Conditions, changes: Iterable[VirtualChange]) -> Condit
 
 
 def removable_files(names: Sequence[str]) -> Iterator[tuple[ChangeKind, list[str]]]:
-    """Yield the files of a directory that each change moves away.
-
-    Args:
-        names: of all its files.
-    """
+    """Yield the files of a directory that each change moves away."""
     odd = [name for name in names if name.endswith((SWAP, CLEANED)) or not _has_offset(name)]
     if odd:
         yield ChangeKind.FILES_AWAY, odd

@@ -26,7 +26,6 @@ class CoordinatorRedaction:
     """Redacts what `groups` and `transactions` say.
 
     Args:
-        pseudonyms: of names and hosts.
         given: the inputs, which name hosts and topics.
     """
 
@@ -73,7 +72,6 @@ class CoordinatorRedaction:
         """Return what the coordinators know, transactional ids under their pseudonyms.
 
         Args:
-            known: as their logs have it.
             asked: ids that were asked for, which the logs may not have.
         """
         names: dict[str, Name] = {
@@ -94,19 +92,11 @@ class CoordinatorRedaction:
         return state._replace(transactional_id=self.name(TRANSACTIONAL_ID, state.transactional_id))
 
     def aborted(self, one: AbortedLate) -> AbortedLate:
-        """Return a transaction with its id under its pseudonym.
-
-        Args:
-            one: its state then and now.
-        """
+        """Return a transaction with its id under its pseudonym."""
         return AbortedLate(state=self._state(one.state), now=self._state(one.now))
 
     def partition(self, one: PartitionTransactions) -> PartitionTransactions:
-        """Return a replica with the hosts in its paths replaced, and the ids of its transactions.
-
-        Args:
-            one: the transactions of one replica.
-        """
+        """Return a replica with the hosts in its paths replaced, and the ids of its transactions."""
         place = one.replica.place._replace(path=self._path(one.replica.place.path))
         return replace(
             one,
@@ -141,6 +131,5 @@ def renaming(redaction: CoordinatorRedaction | None, kind: str) -> Callable[[Nam
 
     Args:
         redaction: None where names are shown as they are.
-        kind: of the names.
     """
     return (lambda name: name) if redaction is None else lambda name: redaction.name(kind, name)

@@ -24,9 +24,7 @@ def redact_cited_files(
     """Return the files with the same paths as citations have in the redacted explanation.
 
     Args:
-        files: that the explanation cites.
         result: the explanation before it was redacted.
-        pseudonyms: as for the explanation.
     """
     known = _knowing(result, pseudonyms)
     return tuple(dataclasses.replace(file, path=known.path(file.path)) for file in files)

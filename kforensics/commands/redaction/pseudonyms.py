@@ -106,11 +106,7 @@ class Pseudonyms:
         return f"{kind}-{hmac.digest(self.key, raw, 'sha256').hex()[:DIGEST_LENGTH]}"
 
     def group(self, group: str) -> str:
-        """Return the pseudonym of a consumer group.
-
-        Args:
-            group: the id of the group.
-        """
+        """Return the pseudonym of a consumer group."""
         return self.name("group", group)
 
     def host(self, host: str) -> str:
@@ -123,11 +119,7 @@ class Pseudonyms:
         return self.name("host", plain) if plain and plain not in _WILDCARDS else host
 
     def principal(self, principal: str) -> str:
-        """Return the pseudonym of `User:name` or of a bare name; the type stays, and so do wildcards.
-
-        Args:
-            principal: as Kafka writes it.
-        """
+        """Return the pseudonym of `User:name` or of a bare name; the type stays, and so do wildcards."""
         kind, colon, name = principal.rpartition(":")
         if name in _WILDCARDS or not name:
             return principal

@@ -68,7 +68,6 @@ def redact_item(item: DumpItem, pseudonyms: Pseudonyms) -> DumpItem:
     """Return the item with payloads and names replaced, and of small files what is quoted because it is not understood.
 
     Args:
-        item: of a dump.
         pseudonyms: under the key of this redaction.
     """
     match item:
@@ -110,7 +109,6 @@ def redact_record(record: Record, pseudonyms: Pseudonyms) -> Record:
     """Return the record with key, value and values of headers as pseudonyms; null and empty stay what they are.
 
     Args:
-        record: of a user's topic.
         pseudonyms: under the key of this redaction.
     """
     return record._replace(
@@ -184,9 +182,5 @@ def _text(name: str, text: str, around: Mapping[str, Any], message: str, pseudon
 
 
 def identifies_no_one(text: str) -> bool:
-    """Return whether a setting is a number, a switch or another word that identifies no one.
-
-    Args:
-        text: its value.
-    """
+    """Return whether a setting is a number, a switch or another word that identifies no one."""
     return text.lower() in _HARMLESS_VALUES or text.removeprefix("-").replace(".", "", 1).isdecimal()

@@ -36,7 +36,6 @@ def redacted(value: T, pseudonyms: Pseudonyms) -> T:
     """Return a value of dataclasses and tuples with every path, message, detail and sentence redacted, which fields of those names are.
 
     Args:
-        value: it stays as it is.
         pseudonyms: with the hosts and topics that are known.
     """
     return _any(value, pseudonyms, "")  # type: ignore[no-any-return] # a value becomes one of its own type

@@ -100,8 +100,6 @@ def gather(view: memoryview, starts: NDArray[np.int64], ends: NDArray[np.int64],
     """Return parts of a buffer as an array of Arrow's over one buffer of its own: of an array of the parts and what lies between them, every second one.
 
     Args:
-        view: the buffer.
-        starts: positions in it, rising.
         ends: the position behind each part, not above the next start.
         bitmap: which of them are not null, None for all.
     """

@@ -71,7 +71,6 @@ def carve(images: Sequence[Path], inputs: Inputs, problems: list[Problem]) -> Ca
 
     Args:
         images: files or block devices.
-        inputs: given replicas.
         problems: what can't be read is added.
 
     Raises:
@@ -133,7 +132,6 @@ def carved_copies(carved: Carved, partition: TopicPartition) -> tuple[list[LogCo
 
     Args:
         carved: what was found in all images.
-        partition: the topic and number.
     """
     copies: list[LogCopy] = []
     starts: dict[str, tuple[int, ...]] = {}
@@ -150,8 +148,6 @@ def carved_plans(
     """Yield a plan for each log: what the images hold of it and no given replica does.
 
     Args:
-        carved: the logs.
-        reader: reads given replicas.
         with_named: whether logs are wanted of which the partition is proven.
     """
     number = 0

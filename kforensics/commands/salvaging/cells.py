@@ -18,9 +18,7 @@ class Cells(Protocol):
         """Return whole numbers, or the word of a code where it is 0 or more.
 
         Args:
-            values: one a record.
             codes: one a record, negative where the number counts.
-            words: by code.
         """
 
     def words(self, codes: NDArray[np.int8], words: Sequence[bytes]) -> Column:
@@ -28,24 +26,17 @@ class Cells(Protocol):
 
         Args:
             codes: one a record, of 0 or more.
-            words: by code.
         """
 
     def base64(self, view: memoryview, positions: NDArray[np.int64], lengths: NDArray[np.int64]) -> Column:
         """Return bytes of a buffer as base64, nothing where a length is below 0.
 
         Args:
-            view: the buffer.
-            positions: in it, one a record.
             lengths: in bytes, one a record.
         """
 
     def texts(self, texts: list[bytes]) -> Column:
-        """Return texts as a column.
-
-        Args:
-            texts: one a record.
-        """
+        """Return texts as a column."""
 
     def joined(self, constants: Sequence[bytes], columns: Sequence[Column]) -> "bytes | memoryview":
         """Return each record's cells behind each other in one buffer: a constant before each, and one behind the last.

@@ -36,7 +36,6 @@ class DelimitedRecords:
 
         Args:
             chunk: valid until this returns.
-            given: not used by this form.
 
         Raises:
             HoldsDelimiter: as many records as are named can't be held.

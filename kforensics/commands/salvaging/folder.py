@@ -63,9 +63,7 @@ class OutFile:
     """A file while it is written; without `finish` it stays as it is, named `.partial`.
 
     Args:
-        root: the directory of the output.
         name: relative to it.
-        beside: whether threads write and hash.
     """
 
     def __init__(self, root: Path, name: str, *, beside: bool = True) -> None:
@@ -302,7 +300,6 @@ class OutFolder:
 
         Args:
             name: relative to the directory; parts that are longer than a file system takes are shortened, and the file has the name that it got.
-            beside: whether threads write and hash.
 
         Raises:
             WriteFailed: a folder can't be made, or the file can't be opened.
@@ -364,7 +361,6 @@ def check_folder(out: Path, inputs: Sequence[Path]) -> None:
 
     Args:
         out: the directory, which need not exist.
-        inputs: the evidence.
 
     Raises:
         UsageError: either of them, or the directory that it would be made in is not there.

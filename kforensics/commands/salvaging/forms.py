@@ -101,7 +101,6 @@ class BatchWriter(Protocol):
 
         Args:
             run: batches that lie behind each other in one file.
-            files: of all copies.
         """
 
     def finish(self) -> tuple[WrittenFile, ...]:
@@ -139,8 +138,6 @@ def record_writer(
     Args:
         form: other than `segments`.
         folder: where files are made.
-        stem: of their names.
-        partition: whose records they are.
         beside: whether threads may do what can be done beside the decoding of records.
     """
     if form is FormName.PARQUET:

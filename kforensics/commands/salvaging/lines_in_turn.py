@@ -33,8 +33,6 @@ class LinesInTurn:
 
     Args:
         outputs: of the partition; that of the best copy is written.
-        records: reads runs.
-        jobs: the processes.
     """
 
     def __init__(self, outputs: Outputs, records: RunRecords, *, jobs: int) -> None:
@@ -50,10 +48,6 @@ class LinesInTurn:
 
     def add(self, run: Run, gaps: list[Gap]) -> Iterator[Taken]:
         """Give batches to a process as soon as they are enough, of a long run a part to each; yield what came of runs before.
-
-        Args:
-            run: of the best copy.
-            gaps: before it.
 
         Raises:
             WriteFailed: the system takes no more.

@@ -26,16 +26,7 @@ def write_manifest(
     form: str,
     filters: Mapping[str, Any],
 ) -> WrittenFile:
-    """Write the manifest; nothing in it depends on when or where it is written.
-
-    Args:
-        folder: the output.
-        inputs: as sources number them.
-        partitions: what was saved.
-        what: was wanted.
-        form: of the files.
-        filters: as they were given.
-    """
+    """Write the manifest; nothing in it depends on when or where it is written."""
     with folder.open(MANIFEST) as file:
         head = {
             "schema": "kforensics/salvage-manifest/1",

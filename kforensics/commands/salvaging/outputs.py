@@ -38,9 +38,6 @@ class Outputs:
     Args:
         plan: what is wanted, and of which copies.
         folder: where files are made.
-        form: of the files.
-        filters: the part that is wanted.
-        files: of all copies.
         labels: by number, as they are found.
         batch_writer: makes the writer of a form of whole batches, by the stem of its files.
         report: is given what can't be read.
@@ -109,9 +106,6 @@ class Outputs:
     def of(self, number: int) -> Output:
         """Return the output of a label, which is opened where it is not.
 
-        Args:
-            number: of the label.
-
         Raises:
             WriteFailed: its file can't be made.
         """
@@ -156,13 +150,7 @@ class Outputs:
         return f"{folder}alternates/{name}/{epoch}{owner}/{name}"
 
     def note(self, run: Run, output: Output, records: int) -> None:
-        """Remember where records came from, with the SHA-256 of the bytes; runs that continue each other are one.
-
-        Args:
-            run: of which something was written.
-            output: to which it was.
-            records: that were written of it.
-        """
+        """Remember where records came from, with the SHA-256 of the bytes; runs that continue each other are one."""
         if not records and (output.batches is None or not output.batches.copied):
             return
         replica = self._plan.copies[run.copy].view.replica
@@ -197,12 +185,7 @@ class Outputs:
         self._hash(run, output)
 
     def continues(self, run: Run, output: Output) -> bool:
-        """Return whether this run of bytes continues the last one.
-
-        Args:
-            run: of one file.
-            output: with the runs so far.
-        """
+        """Return whether this run of bytes continues the last one."""
         if output.digest is None:
             return False
         last = output.saved.runs[-1]
@@ -245,11 +228,7 @@ class Outputs:
         return position
 
     def seal(self, output: Output) -> None:
-        """Note the SHA-256 of the last run: no other continues it.
-
-        Args:
-            output: with the runs so far.
-        """
+        """Note the SHA-256 of the last run: no other continues it."""
         if output.digest is not None:
             self.background.wait()
             digest = output.digest.digest() if isinstance(output.digest, OutFile) else output.digest

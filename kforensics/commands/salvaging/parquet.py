@@ -78,9 +78,7 @@ class ParquetRecords:
     """One Parquet file of a partition and label.
 
     Args:
-        folder: the output.
         stem: of the name of the file.
-        partition: whose records they are.
         beside: whether another thread compresses while this one decodes, which holds twice the memory.
     """
 

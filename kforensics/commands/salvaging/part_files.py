@@ -31,11 +31,7 @@ class PartTask(NamedTuple):
 
 
 def part_length(length: int) -> int | None:
-    """Return the most bytes of batches in each file, None where one file takes all.
-
-    Args:
-        length: of the longest copy.
-    """
+    """Return the most bytes of batches in each file, None where one file takes all."""
     if length <= LARGEST_PART:
         return None
     spare = LARGEST_PART // 256  # no file is filled to its last byte, and what is left would be a small file of its own
@@ -65,7 +61,6 @@ class PartFiles:
 
         Args:
             item: of one file, or what is merged.
-            gaps: before them.
 
         Raises:
             WriteFailed: a file can't be written.
@@ -151,7 +146,6 @@ def add_parts(saved: SavedPartition, parts: Sequence[SavedPartition]) -> None:
     """Add what came of each file to what came of the partition.
 
     Args:
-        saved: with its alternates.
         parts: in the order of offsets.
     """
     best = SavedLabel.of_best_copy()

@@ -288,9 +288,6 @@ def plans_of(
     """Yield the partition, and other topics that had its name.
 
     Args:
-        task: the partition.
-        evidence: inputs and ranks of snapshots.
-        request: whose log decides.
         facts: who leads, where everything is wanted.
         problems: what can't be read is added.
         carved: copies of the partition out of images, which fill what no other copy has; none is taken where two topics of the name are among the inputs.

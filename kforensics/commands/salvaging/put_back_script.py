@@ -60,7 +60,6 @@ def number(value: Any, otherwise: int) -> int:
 
     Args:
         value: a number, or an object that says why there is none.
-        otherwise: the number to return then.
     """
     return value if isinstance(value, int) else otherwise
 
@@ -99,7 +98,6 @@ def is_unchanged(path: Path, sha256: str) -> bool:
     """Whether a file is as it was written.
 
     Args:
-        path: of the file.
         sha256: in hexadecimal digits, by the manifest.
     """
     digest = hashlib.sha256()
@@ -110,13 +108,7 @@ def is_unchanged(path: Path, sha256: str) -> bool:
 
 
 def marks_in(config: dict[str, str], topic: str, partition: int) -> set[bytes]:
-    """Return the header of every record of the partition that was put back before.
-
-    Args:
-        config: the settings of the client.
-        topic: the name.
-        partition: the number.
-    """
+    """Return the header of every record of the partition that was put back before."""
     from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPartition  # noqa: PLC0415 - a dry run needs no client
 
     consumer = Consumer(
@@ -163,7 +155,6 @@ class Putter:
         """Produce one record.
 
         Args:
-            topic: the name.
             record: as a line of the file has it.
         """
         try:

@@ -145,7 +145,6 @@ class CopyFiles:
         """Return a segment of a copy.
 
         Args:
-            copy: the number of the copy.
             number: of the segment in its replica.
         """
         return self.copies[copy].view.replica.segments[number]
@@ -154,7 +153,6 @@ class CopyFiles:
         """Return the file of a segment, opened where it is not; few are kept open.
 
         Args:
-            copy: the number of the copy.
             number: of the segment in its replica.
 
         Raises:
@@ -173,9 +171,6 @@ class CopyFiles:
     def at_hand(self, run: Run) -> NDArray[np.bool_]:
         """Return whether the bytes of each batch are here: of a captured segment some or all may have stayed on the broker.
 
-        Args:
-            run: batches of one segment.
-
         Raises:
             EvidenceError: the file can't be read any more.
         """
@@ -191,9 +186,6 @@ class CopyFiles:
     def source(self, run: Run) -> SegmentBytes:
         """Return the bytes to read the batches of a run from; of a captured segment none behind them are asked for.
 
-        Args:
-            run: batches of one segment.
-
         Raises:
             EvidenceError: the file can't be read any more.
         """
@@ -204,7 +196,6 @@ class CopyFiles:
         """Return the file on the broker that a captured segment is of; empty for any other segment.
 
         Args:
-            copy: the number of the copy.
             number: of the segment in its replica.
 
         Raises:
@@ -224,7 +215,6 @@ def outcomes_of(at: int, files: CopyFiles, reader: BatchReader) -> Outcomes:
     """Return the outcome of every transaction of one copy, by the markers in it.
 
     Args:
-        at: the number of the copy.
         files: gives the bytes of markers.
         reader: gives batch rows.
     """
@@ -246,7 +236,6 @@ def marker_of(row: Any, at: int, files: CopyFiles) -> tuple[int, int] | None:
     """Return type and coordinator epoch of a control batch, None where it ends no transaction.
 
     Args:
-        row: of the batch.
         at: the number of the copy that it is of.
         files: gives its bytes.
     """

@@ -80,10 +80,7 @@ def write_readme(
     """Write the README, and the script where the form has one.
 
     Args:
-        folder: the output.
-        partitions: what was saved.
         what: was wanted, or `CARVED`.
-        form: of the files.
     """
     name = FormName(form)
     command = f"kforensics salvage {'--carve IMAGE' if what == CARVED else f'--what {what}'}"

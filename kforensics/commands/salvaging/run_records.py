@@ -53,8 +53,6 @@ class RunRecords:
 
     Args:
         plan: what is wanted, and of which copies.
-        filters: the part that is wanted.
-        files: of all copies.
         reader: gives batch rows.
     """
 
@@ -92,12 +90,7 @@ class RunRecords:
         part.gaps.append(Gap(offsets=offsets, count=offsets.count, reason=reason_of(damage), detail=where))
 
     def problem_of(self, run: Run, error: EvidenceError) -> Problem:
-        """Return what can't be read of a run as a problem of its segment.
-
-        Args:
-            run: of one segment.
-            error: what the system said.
-        """
+        """Return what can't be read of a run as a problem of its segment."""
         replica = self._plan.copies[run.copy].view.replica
         return Problem(input=replica.input, path=replica.segments[run.segment].path, message=error.problem)
 
@@ -105,8 +98,6 @@ class RunRecords:
         """Yield the records of a run that are wanted, and count them; control records and those of aborted transactions are counted apart.
 
         Args:
-            run: batches.
-            part: what is counted.
             seen: offsets that are taken already, to which these are added.
         """
         for chunk in self._chunks(run, part):
@@ -187,7 +178,6 @@ class RunRecords:
         """Write the records of a run, and yield what came of it: in several parts where some of it can't be read.
 
         Args:
-            run: batches.
             write: is given the records that are wanted.
             seen: offsets that are taken already, to which these are added.
         """
@@ -213,7 +203,6 @@ class RunRecords:
         """Yield batches in stretches that can be read, and stretches that can't; at least one can't.
 
         Args:
-            run: that could not be read.
             rows: its batches, or some of them.
         """
         ends = (rows["position"].astype(np.int64) + rows["length"]).tolist()
@@ -241,13 +230,7 @@ class RunRecords:
         return None
 
     def count_batches(self, run: Run, rows: BatchTable, part: Part) -> None:
-        """Count the records of whole batches.
-
-        Args:
-            run: that they are of.
-            rows: of the batches.
-            part: what is counted.
-        """
+        """Count the records of whole batches."""
         control = (rows["magic"] == 2) & (rows["attributes"] & CONTROL_BIT > 0)
         part.markers += int(rows["count"][control].sum())
         part.records += int(rows["count"][~control].sum())
@@ -271,11 +254,7 @@ class RunRecords:
 
 
 def split_run(run: Run) -> Iterator[Run]:
-    """Yield a run in parts that are small enough to be held as records.
-
-    Args:
-        run: of any length.
-    """
+    """Yield a run in parts that are small enough to be held as records."""
     ends = np.cumsum(run.rows["length"].astype(np.int64))
     edges = [0, *(np.flatnonzero(np.diff((ends - 1) // TASK_LENGTH)) + 1).tolist(), len(ends)]
     for first, end in pairwise(edges):
@@ -292,11 +271,7 @@ def is_worth_a_task(length: int) -> bool:
 
 
 def singly(run: Run) -> Iterator[Run]:
-    """Return each batch as a run.
-
-    Args:
-        run: of several.
-    """
+    """Return each batch as a run."""
     return (Run(copy=run.copy, label=run.label, rows=run.rows[at : at + 1]) for at in range(len(run.rows)))
 
 
@@ -305,7 +280,6 @@ def lacking(rows: BatchTable, reason: GapReason, detail: str) -> Iterator[Gap]:
 
     Args:
         rows: of batches that are not saved.
-        reason: why.
         detail: where it is, in words.
     """
     for row in rows:

@@ -52,12 +52,9 @@ def save_partition(
     Args:
         plan: what is wanted, and of which copies.
         folder: where files are made.
-        form: of the files.
-        filters: the part that is wanted.
         roots: where each input really is, by its index.
         reader: gives batch rows.
         batch_writer: makes the writer of a form of whole batches, by the stem of its files.
-        jobs: the most processes that write.
 
     Raises:
         WriteFailed: the output can't be written.

@@ -138,14 +138,7 @@ def _read(file: EvidenceFile, start: int, end: int) -> memoryview:
 
 
 class SegmentLog:
-    """The log of one partition and label.
-
-    Args:
-        folder: the output.
-        stem: the path of the directory.
-        partition: whose log it is.
-        options: what it is written like.
-    """
+    """The log of one partition and label."""
 
     def __init__(self, folder: OutFolder, stem: str, partition: TopicPartition, options: SegmentOptions) -> None:
         self._folder, self._stem, self._partition, self._options = folder, stem, partition, options
@@ -175,7 +168,6 @@ class SegmentLog:
 
         Args:
             run: batches that lie behind each other in one file, no more of them than may be held, or one batch.
-            files: of all copies.
 
         Raises:
             EvidenceError: they can't be read; none of them is in the log then.

@@ -21,9 +21,6 @@ _MODE = "0644"
 def check_capture(path: Path) -> SealCheck:
     """Compare the parts of a capture with its manifest; the work is done as the differences are asked for.
 
-    Args:
-        path: of the capture.
-
     Raises:
         EvidenceError: it is none, its end is missing, or its manifest is not the one that was written.
     """

@@ -91,11 +91,7 @@ def _placed(root: str, path: str, inputs: Sequence[Input]) -> tuple[int, str] | 
 
 
 def seal_sentence(seal: CheckedSeal) -> str:
-    """Return what a report says of its seal; names in it are as the manifest has them, not yet made safe to show.
-
-    Args:
-        seal: checked to its end.
-    """
+    """Return what a report says of its seal; names in it are as the manifest has them, not yet made safe to show."""
     envelope = seal.envelope
     case = "" if isinstance(envelope.case_id, Absent) else f" for case {envelope.case_id}"
     by = "" if isinstance(envelope.operator, Absent) else f" by {envelope.operator}"

@@ -20,9 +20,6 @@ MOST_NAMED = 100
 def find_roots(paths: Sequence[Path]) -> list[Path]:
     """Return the real places of the paths; a symbolic link is followed here, and only here.
 
-    Args:
-        paths: as they were given.
-
     Raises:
         EvidenceError: one of them is not there; a seal of the others would not be that of what was named.
     """
@@ -84,7 +81,6 @@ def check_seal(manifest: EvidenceFile, paths: Sequence[Path], *, jobs: int, is_p
     """Compare what is there with a manifest; the work is done as the differences are asked for.
 
     Args:
-        manifest: open.
         paths: what is to be compared; without any, the paths that the manifest names.
         jobs: the number of threads that read and hash.
         is_part: whether there may be more paths than were sealed, where all that were are among them by name.
@@ -156,7 +152,6 @@ def read_envelope(path: Path, limit: int) -> bytes:
     """Return the bytes of a detached signature.
 
     Args:
-        path: of its file.
         limit: the most bytes that are taken for one.
 
     Raises:

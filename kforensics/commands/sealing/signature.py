@@ -53,7 +53,6 @@ def load_private_key(data: bytes, passphrase: Callable[[], bytes]) -> "Ed25519Pr
     """Return the private key of a PEM file.
 
     Args:
-        data: the whole file.
         passphrase: is asked only where the key is encrypted.
 
     Raises:
@@ -76,9 +75,6 @@ def load_private_key(data: bytes, passphrase: Callable[[], bytes]) -> "Ed25519Pr
 def load_public_key(data: bytes) -> "Ed25519PublicKey":
     """Return the public key of a PEM file.
 
-    Args:
-        data: the whole file.
-
     Raises:
         UsageError: it is no Ed25519 key.
         MissingExtra: the package `cryptography` is missing.
@@ -94,11 +90,7 @@ def load_public_key(data: bytes) -> "Ed25519PublicKey":
 
 
 def key_id(key: "Ed25519PublicKey") -> str:
-    """Return a short name of a key: the sha256 of its SubjectPublicKeyInfo, as DER.
-
-    Args:
-        key: the public one.
-    """
+    """Return a short name of a key: the sha256 of its SubjectPublicKeyInfo, as DER."""
     serialization, _ = _library()
     der = key.public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
     return f"sha256:{hashlib.sha256(der).hexdigest()}"
@@ -114,10 +106,8 @@ def sign(key: "Ed25519PrivateKey", *, name: str, sha256: str, tool_version: str)
     """Return the DSSE envelope of a file.
 
     Args:
-        key: the private one.
         name: of the file, as the statement has it.
         sha256: of the file, in hexadecimal digits.
-        tool_version: of kforensics.
     """
     statement = {
         "_type": STATEMENT_TYPE,
@@ -143,8 +133,6 @@ def check_signature(envelope: bytes, key: "Ed25519PublicKey", *, sha256: str) ->
     """Return whether one of the envelope's signatures is of this key and speaks of a file with this hash.
 
     Args:
-        envelope: the whole file.
-        key: the public one.
         sha256: of the file, in hexadecimal digits.
 
     Raises:

@@ -11,11 +11,7 @@ from kforensics.words import listed
 
 
 class TruncationAccount:
-    """What metadata and server logs say about changes of leaders, at which followers truncate what the new leader lacks.
-
-    Args:
-        gathered: the evidence beyond the replicas.
-    """
+    """What metadata and server logs say about changes of leaders, at which followers truncate what the new leader lacks."""
 
     def __init__(self, gathered: ClusterEvidence) -> None:
         self._facts = gathered.facts
@@ -29,22 +25,11 @@ class TruncationAccount:
                 self._logged_from.setdefault(file.node_id, Absent.UNKNOWN)
 
     def has_changed(self, partition: TopicPartition, topic_id: str | Absent) -> bool:
-        """Whether more than one broker led, by what is on record.
-
-        Args:
-            partition: that is searched.
-            topic_id: of its topic.
-        """
+        """Whether more than one broker led, by what is on record."""
         return len(_leaders(self._facts.leaderships(partition, topic_id))) > 1
 
     def doubt(self, partition: TopicPartition, topic_id: str | Absent, brokers: Collection[int]) -> str:
-        """Return why a truncation may have left no trace in the inputs; empty where one would have.
-
-        Args:
-            partition: that is searched.
-            topic_id: of its topic.
-            brokers: that hold a replica.
-        """
+        """Return why a truncation may have left no trace in the inputs; empty where one would have."""
         states = self._facts.leaderships(partition, topic_id)
         if self._has_metadata and states and len(_leaders(states)) < 2:
             return ""

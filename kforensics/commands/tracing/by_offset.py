@@ -21,7 +21,6 @@ def found_by_offset(shared: TopicEvidence, wanted: Sequence[TopicPartition]) -> 
 
     Args:
         shared: the inputs, and what is searched for.
-        wanted: the partitions.
     """
     if not shared.search.is_by_offset or shared.evidence.ranks or shared.gathered.log_files:
         return None

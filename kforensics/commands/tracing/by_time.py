@@ -46,7 +46,6 @@ def search_by_time(
     and where the live replicas do not all hold the same of them.
 
     Args:
-        group: the directories.
         ranks: of inputs that are earlier snapshots.
         search: which records are wanted, a span of time among what is asked for.
     """

@@ -53,8 +53,6 @@ def searched(
     """Return what was read of one partition.
 
     Args:
-        partition: that was searched.
-        scanned: its directories.
         report: what `diff` says of it.
         incident: what `explain` says of it.
         current: the id of the topic as it is now.

@@ -27,9 +27,6 @@ def outline_of(place: PartitionPlace) -> Replica | None:
 
     That is so where the broker did not stop cleanly, a cleaner works on the log, there are no leader epochs or files are left over, of a capture, and where the end of
     the log is damaged.
-
-    Args:
-        place: a live directory.
     """
     paths = segment_paths(place)
     if isinstance(place.state.root, CapturePath) or place.directory_state != "live" or not place.state.clean_shutdown:
@@ -58,14 +55,7 @@ def outline_of(place: PartitionPlace) -> Replica | None:
 
 
 def search_at(place: PartitionPlace, replica: Replica, search: RecordSearch, offset: int) -> SearchedFile | None:
-    """Return what the batches that may hold an offset give, of which the indexes say where they are; None where they are damaged, or no segment holds it.
-
-    Args:
-        place: the directory.
-        replica: in outline.
-        search: which records are wanted.
-        offset: theirs.
-    """
+    """Return what the batches that may hold an offset give, of which the indexes say where they are; None where they are damaged, or no segment holds it."""
     for segment in replica.segments:
         last = segment.last_offset
         if isinstance(last, Absent) or not segment.base_offset <= offset <= last:

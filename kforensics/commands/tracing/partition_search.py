@@ -37,7 +37,6 @@ class PartitionSearch:
 
     Args:
         shared: the inputs, and what is searched for.
-        jobs: the most processes to use.
     """
 
     def __init__(self, shared: TopicEvidence, *, jobs: int) -> None:
@@ -50,11 +49,7 @@ class PartitionSearch:
         self._explained = {tp for tp, _ in self._account.groups}
 
     def partitions(self, wanted: Sequence[TopicPartition]) -> list[TracedPartition]:
-        """Return what was searched of each partition, and the records that match.
-
-        Args:
-            wanted: partitions of one topic.
-        """
+        """Return what was searched of each partition, and the records that match."""
         groups = [self._shared.places.by_partition.get(partition, ()) for partition in wanted]
         found = self._by_time(wanted, groups) if self._search.time_ms is not None else None
         if found is not None:

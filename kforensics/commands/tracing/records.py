@@ -33,8 +33,6 @@ class Reread:
     """Reads matching records again, by slices of offsets.
 
     Args:
-        replicas: the directories of a partition.
-        search: which records are wanted.
         slices: as `slices_of` gives them.
     """
 
@@ -81,11 +79,7 @@ class Reread:
 
 
 def slices_of(replicas: Sequence[ScannedReplica]) -> tuple[OffsetRange, ...]:
-    """Return ranges of offsets of which each copy holds some thousand records and not much more than a MiB, as far as its batches are known.
-
-    Args:
-        replicas: the directories of a partition.
-    """
+    """Return ranges of offsets of which each copy holds some thousand records and not much more than a MiB, as far as its batches are known."""
     edges: set[int] = set()
     last = -1
     for one in replicas:
@@ -128,7 +122,6 @@ def grouped(hits: Sequence[Hit], markers: Mapping[Place, Markers]) -> Iterator[F
     """Yield the distinct records among the hits, by topic id, offset, leader epoch and content.
 
     Args:
-        hits: of one partition.
         markers: of each directory, by input and path.
     """
     at_offset: dict[int, list[Hit]] = {}

@@ -22,9 +22,6 @@ def removal_settings(
     """Return a function that gives the settings of a topic at a broker.
 
     Args:
-        topic: its name.
-        evidence: the inputs.
-        histories: the metadata logs among them.
         problems: what can't be read is added.
     """
     newest = newest_log([one for one in histories if one.input not in evidence.ranks])

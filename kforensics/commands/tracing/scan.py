@@ -67,7 +67,6 @@ class Coverage:
 
         Args:
             offsets: in file order.
-            epochs: the leader epoch of each.
         """
         if not len(offsets):
             return
@@ -79,7 +78,6 @@ class Coverage:
         """Add a run behind those before.
 
         Args:
-            first: the first offset.
             last: the last offset, included.
             epoch: the leader epoch of all of them.
         """
@@ -96,13 +94,7 @@ class Markers:
         self._ends: dict[int, list[tuple[int, bool]]] = {}
 
     def add(self, producer_id: int, offset: int, *, is_abort: bool) -> None:
-        """Add one marker.
-
-        Args:
-            producer_id: whose transaction it ends.
-            offset: of the marker.
-            is_abort: whether the transaction was aborted.
-        """
+        """Add one marker."""
         self._ends.setdefault(producer_id, []).append((offset, is_abort))
 
     def merge(self, other: "Markers") -> None:
@@ -115,12 +107,7 @@ class Markers:
             self._ends[producer_id] = sorted((*self._ends.get(producer_id, ()), *ends))
 
     def after(self, producer_id: int, offset: int) -> tuple[int, bool] | None:
-        """Return the first marker of a producer behind an offset: its own offset, and whether it aborts; None where there is none.
-
-        Args:
-            producer_id: of the record.
-            offset: of the record.
-        """
+        """Return the first marker of a producer behind an offset: its own offset, and whether it aborts; None where there is none."""
         ends = self._ends.get(producer_id, [])
         at = bisect_right(ends, (offset, True))
         return ends[at] if at < len(ends) else None
@@ -231,10 +218,7 @@ def scan_partitions(
     """Read all copies of partitions, one partition after the other.
 
     Args:
-        groups: the directories of each partition.
         ranks: of inputs that are earlier snapshots.
-        search: which records are wanted.
-        jobs: the most processes to use.
         problems: what can't be read is added.
     """
     tasks = [
@@ -289,7 +273,6 @@ def kind_of(replica: Replica, ranks: Mapping[int, int]) -> CopyKind:
     """Return what copies in a directory are.
 
     Args:
-        replica: what was read of it.
         ranks: of inputs that are earlier snapshots.
     """
     return CopyKind.SNAPSHOT if replica.input in ranks else _KINDS[replica.state]
@@ -298,14 +281,7 @@ def kind_of(replica: Replica, ranks: Mapping[int, int]) -> CopyKind:
 def scanned_replica(
     place: PartitionPlace, collected: CollectedReplica, kind: CopyKind, files: Mapping[str, SearchedFile]
 ) -> ScannedReplica:
-    """Return one directory with what its files gave.
-
-    Args:
-        place: the directory.
-        collected: what was read of it.
-        kind: what copies in it are.
-        files: by their paths.
-    """
+    """Return one directory with what its files gave."""
     one = ScannedReplica(place=place, collected=collected, kind=kind, log=load_log(collected.replica))
     for path, file in files.items():
         is_renamed = parse_file_name(path.rpartition("/")[2]).suffix is not FileSuffix.NONE

@@ -42,10 +42,6 @@ class TopicEvidence:
 
     Args:
         request: inputs and what is searched for.
-        search: the records that are wanted.
-        evidence: the inputs.
-        places: their partition directories.
-        gathered: the evidence beyond the replicas.
         problems: what can't be read is added.
     """
 
@@ -82,8 +78,6 @@ class TopicEvidence:
         """Return the judge of the records of one partition.
 
         Args:
-            partition: theirs.
-            replicas: its directories.
             report: what `diff` says of it.
             incident: what `explain` says of it.
             successors: by key, records of that key, of no aborted or open transaction.
@@ -128,7 +122,6 @@ def current_id(scanned: Sequence[ScannedReplica], report: PartitionReport | None
     """Return the id of the topic as it is now.
 
     Args:
-        scanned: the directories of a partition.
         report: what `diff` says of it.
     """
     if report is not None and not isinstance(report.topic_id, Absent):

@@ -240,7 +240,6 @@ def control_records(rows: BatchTable, controls: NDArray[np.int64]) -> Iterator[R
     """Yield the control records of the batches whose type is known.
 
     Args:
-        rows: a batch table.
         controls: the type of each batch, `NO_CONTROL` where it is none or could not be read.
 
     Yields:
@@ -271,22 +270,14 @@ def control_records(rows: BatchTable, controls: NDArray[np.int64]) -> Iterator[R
 
 
 def npy_of(values: NDArray[Any]) -> bytes:
-    """Return a column as a `.npy` file of the narrowest type that holds all of it.
-
-    Args:
-        values: of a whole-number type.
-    """
+    """Return a column as a `.npy` file of the narrowest type that holds all of it."""
     out = io.BytesIO()
     npy.write_array(out, np.ascontiguousarray(narrow(values)), version=(1, 0))
     return out.getvalue()
 
 
 def narrow(values: NDArray[Any]) -> NDArray[Any]:
-    """Return numbers in the narrowest type that holds all of them; unsigned ones as they are.
-
-    Args:
-        values: of a whole-number type.
-    """
+    """Return numbers in the narrowest type that holds all of them; unsigned ones as they are."""
     if values.dtype.kind == "u" or not len(values):
         return values
     low, high = int(values.min()), int(values.max())
@@ -298,9 +289,6 @@ def narrow(values: NDArray[Any]) -> NDArray[Any]:
 
 def column_of(data: bytes) -> NDArray[Any]:
     """Return the column in a `.npy` file, without trusting what its head says.
-
-    Args:
-        data: the whole file.
 
     Raises:
         ValueError: it is none of the columns that a capture has.
@@ -326,7 +314,6 @@ def gather(
 
     Args:
         runs: group, first row and number of rows of each; claims of a capture.
-        names: the columns that are wanted.
         column: gives a column of a group by its name.
 
     Raises:

@@ -43,7 +43,6 @@ def control_types(batches: BatchTable, source: SegmentBytes) -> list[int | None]
 
     Args:
         batches: a batch table of the segment.
-        source: the segment.
     """
     return [None if one == NO_CONTROL else one for one in controls(batches, source)[0].tolist()]
 

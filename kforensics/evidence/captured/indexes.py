@@ -28,8 +28,6 @@ class IndexWatch:
     """Holds the entries of a segment's offset index against its batches, window after window.
 
     Args:
-        log: the segment.
-        base_offset: of the segment.
         endings: of the indexes that it has under the names that a broker loads it by, none where they are empty.
     """
 

@@ -47,9 +47,7 @@ def captured_segment(file: CapturedSegment, *, path: str, base_offset: int, with
     """Return the findings in a segment at the time of its capture.
 
     Args:
-        file: the segment in its capture.
         path: relative to the replica's input, for citations.
-        base_offset: from the file's name.
         with_batches: whether the table of batches is wanted; else a segment without damage has none, and `BatchReader` reads it where it is asked for.
 
     Raises:
@@ -97,9 +95,6 @@ def findings_in(row: Mapping[str, Any]) -> bytes | None:
     """Return all of what a capture says of a segment that its summary is made of, to be compared with what is said of others; none where a part of it is missing or impossible, or it was not read whole.
 
     As bytes, 4.0 and `true` are not taken for the equal numbers 4 and 1, which they are refused for elsewhere.
-
-    Args:
-        row: a claim of the capture.
     """
     if row.get("unread_below"):
         return None
@@ -121,9 +116,6 @@ _BY_VALUE = 0
 
 def unread_below(file: CapturedSegment) -> int:
     """Return the offset below which nothing of the segment was read when it was captured at depth tails; 0 where all was.
-
-    Args:
-        file: the captured segment.
 
     Raises:
         EvidenceUnreadable: what the capture says of it is impossible.
@@ -179,20 +171,13 @@ def _whole_table(file: CapturedSegment) -> BatchTable | Absent:
 
 
 def carried_from(file: CapturedSegment) -> int | None:
-    """Return the first offset from which the batches of the segment were taken along, none where none were.
-
-    Args:
-        file: the captured segment.
-    """
+    """Return the first offset from which the batches of the segment were taken along, none where none were."""
     value = file.row.get("carried_from")
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def captured_tail(file: CapturedSegment) -> tuple[int, int, int] | None:
     """Return the offset behind the last sound batch, its leader epoch and its highest timestamp in ms; none where no batch is sound.
-
-    Args:
-        file: the captured segment.
 
     Raises:
         EvidenceUnreadable: what the capture says of its end is impossible.
@@ -208,9 +193,6 @@ def captured_tail(file: CapturedSegment) -> tuple[int, int, int] | None:
 
 def captured_extent(file: CapturedSegment) -> tuple[Span, int]:
     """Return the span of the first sound batch, and the position behind the last one; zeros where no batch is sound.
-
-    Args:
-        file: the captured segment.
 
     Raises:
         EvidenceUnreadable: what the capture says of its sound part is impossible.
@@ -238,9 +220,6 @@ class CapturedCommit(NamedTuple):
 def captured_commits(file: CapturedSegment) -> Iterator[CapturedCommit]:
     """Yield the commits in a segment of `__consumer_offsets`.
 
-    Args:
-        file: the captured segment.
-
     Raises:
         EvidenceUnreadable: what the capture says of its commits is impossible.
     """
@@ -260,11 +239,7 @@ def captured_commits(file: CapturedSegment) -> Iterator[CapturedCommit]:
 
 
 def has_records(file: CapturedSegment) -> bool:
-    """Whether digests of the records of the segment were taken along.
-
-    Args:
-        file: the captured segment.
-    """
+    """Whether digests of the records of the segment were taken along."""
     return file.row.get("records") is not None
 
 
@@ -291,9 +266,6 @@ def captured_controls(file: CapturedSegment) -> tuple[NDArray[np.int64], NDArray
 
     The type is `NO_CONTROL` where it is no control batch, or where its type could not be read; the epoch -1 where there is none.
 
-    Args:
-        file: the captured segment.
-
     Raises:
         EvidenceUnreadable: its rows can't be used.
     """
@@ -307,10 +279,6 @@ def captured_controls(file: CapturedSegment) -> tuple[NDArray[np.int64], NDArray
 def captured_columns(file: CapturedSegment, kind: Literal["batches", "records"]) -> dict[str, NDArray[Any]]:
     """Return the columns of the batches or of the digested records, as `unpack_batches` and `unpack_records` take them; empty where there are none.
 
-    Args:
-        file: the captured segment.
-        kind: which of the two.
-
     Raises:
         EvidenceUnreadable: its rows can't be used.
     """
@@ -320,9 +288,6 @@ def captured_columns(file: CapturedSegment, kind: Literal["batches", "records"])
 
 def captured_records(file: CapturedSegment) -> Iterator[Record]:
     """Yield the records of the segment, digested; where they were not taken along, its control records.
-
-    Args:
-        file: the captured segment.
 
     Raises:
         EvidenceUnreadable: its rows can't be used.

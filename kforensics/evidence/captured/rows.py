@@ -20,11 +20,7 @@ _DIGEST_COLUMNS = ("bucket", "low", "high", "batches", "position")
 
 
 def known(value: Any) -> Any:
-    """Return a value as the rows of tables have it: none where it is absent, whatever the reason, and no end behind the last offset that 64 bits hold.
-
-    Args:
-        value: of a field.
-    """
+    """Return a value as the rows of tables have it: none where it is absent, whatever the reason, and no end behind the last offset that 64 bits hold."""
     if isinstance(value, Absent):
         return None
     return min(value, LARGEST_OFFSET) if type(value) is int else value
@@ -34,7 +30,6 @@ def known_or(value: Any, absent: Absent) -> Any:
     """Return a value of a row, or the reason for which it is absent where the row has none.
 
     Args:
-        value: of a column.
         absent: what none stands for in that column.
     """
     return absent if value is None else value
@@ -106,7 +101,6 @@ def segment_row(segment: Segment, place: Mapping[str, Any], *, is_deleted: bool,
     """Return a segment as a row of plain values; digests and lineage have tables of their own.
 
     Args:
-        segment: what was found in it.
         place: the columns that say where it is.
         is_deleted: whether its file carries `.deleted`.
         scanned_ns: when it was read, in ns since 1970.

@@ -71,9 +71,7 @@ def verify_inputs(
     """Check every file of the inputs.
 
     Args:
-        inputs: as found.
         level: how deep segments are looked into.
-        jobs: the most processes to use.
         progress: called with the bytes of segments that were walked.
         unexplained: asked about partitions that a checkpoint names and that have no directory.
     """

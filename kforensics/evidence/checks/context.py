@@ -114,11 +114,7 @@ class PartitionContext:
         return isinstance(self.recovery_point, Absent) or self.recovery_point.value <= end_offset
 
     def of_kind(self, kind: FileKind) -> tuple[FoundFile, ...]:
-        """Return the directory's files of a kind that are in use, in the order of their offsets.
-
-        Args:
-            kind: by the grammar of names.
-        """
+        """Return the directory's files of a kind that are in use, in the order of their offsets."""
         chosen = [file for file in self.files if file.name.kind is kind and file.name.suffix is FileSuffix.NONE]
         return tuple(sorted(chosen, key=lambda file: (base_offset_of(file), file.path)))
 
@@ -150,20 +146,12 @@ class SoundRange:
 
 
 def base_offset_of(file: FoundFile) -> int:
-    """Return the offset in a file's name, -1 where the name has none.
-
-    Args:
-        file: as the walk found it.
-    """
+    """Return the offset in a file's name, -1 where the name has none."""
     return file.name.base_offset if isinstance(file.name.base_offset, int) else -1
 
 
 def state_of(damage: Iterable[Damage]) -> FileState:
-    """Return the verdict that follows from what was met; what is stale by design leaves a file intact.
-
-    Args:
-        damage: all places of one file.
-    """
+    """Return the verdict that follows from what was met; what is stale by design leaves a file intact."""
     gravities = {place.gravity for place in damage}
     if Gravity.DAMAGE in gravities:
         return FileState.DAMAGED
@@ -182,8 +170,6 @@ def mismatch(
     Args:
         span: the bytes in the file.
         expected: what the neighbour says, in words for people.
-        found: what is there instead.
-        gravity: whether a broker repairs it.
         kind: the defect, where it is a more special one.
     """
     return Damage(span=span, kind=kind, expected=expected, found=found, gravity=gravity)

@@ -28,9 +28,6 @@ def check_epochs(
     """Return damage of lines that contradict the batches, and of batches whose epoch the file does not know.
 
     Args:
-        context: of the partition.
-        checkpoint: as read.
-        segments: of the log.
         damaged: path and position of batches whose own leader epoch is damaged.
     """
     runs = [

@@ -28,9 +28,7 @@ def check_offset_index(
     """Return the damage of an offset index, read alone and against its segment.
 
     Args:
-        index: its entries.
         scan: the segment, walked with this index.
-        base_offset: of the segment.
         is_recovered: whether the broker will rebuild the index when it loads the segment.
     """
     offsets = index.entries["relative_offset"].astype(np.int64) + base_offset
@@ -74,7 +72,6 @@ def check_time_index(
     Args:
         index: the parsed file, whose own damage is among the result.
         scan: of the segment, with the entries of the index looked up; without, only the index's own damage is returned.
-        base_offset: of the segment.
         is_recovered: whether the next start scans the segment and rebuilds the index.
     """
     offsets = index.entries["relative_offset"].astype(np.int64) + base_offset
@@ -111,8 +108,6 @@ def padding_damage(tail: Span, *, is_closed: bool, is_recovered: bool) -> tuple[
     makes its segment one of 1970, which retention deletes.
 
     Args:
-        tail: the zeros.
-        is_closed: whether a later segment follows.
         is_recovered: whether the next start scans the segment.
     """
     if not tail.length or not is_closed or is_recovered:

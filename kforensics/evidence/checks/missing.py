@@ -81,7 +81,6 @@ def doubt_of_start(
     """Return that segments at the beginning of the log may have been taken away, where a broker that was killed or copied just then, or remote storage, may explain it too.
 
     Args:
-        context: the partition directory.
         segments: all of its segments, scanned, by base offset.
         epochs: its leader epochs, where they can be read.
     """
@@ -155,11 +154,7 @@ def _lost_end(context: PartitionContext, segments: Sequence[ScannedSegment]) -> 
 
 
 def longest_batch(segments: Sequence[ScannedSegment]) -> int | None:
-    """Return how many offsets the longest batch takes, 0 where there is none, and none where the scans do not show it.
-
-    Args:
-        segments: scanned.
-    """
+    """Return how many offsets the longest batch takes, 0 where there is none, and none where the scans do not show it."""
     longest = [segment.scan.longest_batch for segment in segments]
     return None if None in longest else max((one for one in longest if one is not None), default=0)
 

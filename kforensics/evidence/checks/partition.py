@@ -48,7 +48,6 @@ def scan_tasks(context: PartitionContext, level: Level) -> list[tuple[FoundFile,
     """Return the files of a partition that have to be walked: its segments, with the indexes beside them.
 
     Args:
-        context: the partition directory.
         level: how much of each batch is checked.
     """
     by_name = _live_by_name(context)

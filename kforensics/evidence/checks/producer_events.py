@@ -61,7 +61,6 @@ class ProducerEvents:
 
     Args:
         splits: offsets, rising, at which the state will be asked for.
-        read_marker: reads a control batch.
     """
 
     def __init__(self, splits: tuple[int, ...], read_marker: MarkerReader) -> None:

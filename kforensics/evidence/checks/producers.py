@@ -125,11 +125,8 @@ def check_snapshot(
     """Return the producers whose last batch or open transaction is not the log's.
 
     Args:
-        snapshot: as read.
-        state: recomputed.
         log_start: the first offset the log holds: older batches can't be recomputed.
         is_compacted: whether the cleaner has been over these offsets.
-        gravity: of a difference.
     """
     damage = DamageList(gravity)
     for at, entry in enumerate(snapshot.entries):
@@ -196,13 +193,9 @@ def check_txn_index(
     """Return damage of entries without their ABORT marker, and of markers without their entry.
 
     Args:
-        index: of one segment.
-        history: of the whole log.
-        base_offset: of the segment.
         end_offset: behind its last batch.
         log_start: the first offset the log holds.
         is_compacted: whether the cleaner may have taken markers away.
-        gravity: of a difference.
     """
     damage = DamageList(gravity)
     for at, entry in enumerate(index.entries):

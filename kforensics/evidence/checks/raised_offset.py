@@ -31,8 +31,6 @@ def settle_raised_offset(
     """Return the segment unchanged, or with the damage of its last batch and the end that the witnesses show.
 
     Args:
-        context: of the partition.
-        segment: of the log.
         after: the segment behind it, if there is one.
         indexes: of the segment, as far as they could be read.
     """

@@ -141,7 +141,6 @@ def scan_segment_file(
     """Walk the segment once.
 
     Args:
-        task: what to walk.
         progress: called with the bytes of every window.
         buffers: to be used again where many segments or parts are walked; None to allocate new ones.
 
@@ -339,7 +338,6 @@ def fit_together(left: SegmentScan, right: SegmentScan) -> bool:
     """Return whether two parts of one segment, joined, say what one pass would: which of several batches is out of order is decided by those before and behind them.
 
     Args:
-        left: the part before.
         right: the part that begins where the left one ended.
     """
     is_in_order = not any(one.kind in {DamageKind.EPOCH, DamageKind.ORDER} for one in (*left.damage, *right.damage))
@@ -353,7 +351,6 @@ def join_scans(left: SegmentScan, right: SegmentScan) -> SegmentScan:
     """Return two parts of one segment as one; they must fit together.
 
     Args:
-        left: the part before.
         right: the part that begins where the left one ended, with the same index entries looked up.
     """
     damage = (*left.damage, *right.damage)

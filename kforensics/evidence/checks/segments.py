@@ -39,7 +39,6 @@ def check_segments(context: PartitionContext, segments: Sequence[ScannedSegment]
     """Return the damage of each segment in the order of their base offsets, its gravity settled.
 
     Args:
-        context: the partition directory.
         segments: all of its segments, scanned, by base offset.
     """
     results = []
@@ -57,9 +56,6 @@ def grade_tail(context: PartitionContext, segment: ScannedSegment, place: Damage
 
     Args:
         context: the partition directory; a clean shutdown leaves no unfinished end.
-        segment: the one that is damaged.
-        place: what its scan found.
-        is_last: whether no segment follows.
     """
     scan = segment.scan
     if place.gravity is Gravity.UNREAD:
@@ -76,11 +72,7 @@ def grade_tail(context: PartitionContext, segment: ScannedSegment, place: Damage
 
 
 def sound_range(segment: ScannedSegment) -> SoundRange | None:
-    """Return the offsets that the segment holds intact, none where it holds no sound batch.
-
-    Args:
-        segment: scanned.
-    """
+    """Return the offsets that the segment holds intact, none where it holds no sound batch."""
     scan = segment.scan
     if scan.first_offset is None or scan.last_offset is None:
         return None

@@ -44,7 +44,6 @@ def find_range(
     Args:
         segment: open; a position from an index is taken only where a batch begins there.
         path: of the segment; its indexes are beside it.
-        base_offset: of the segment.
         from_offset: the first one wanted, None for no bound.
         to_offset: the last one wanted, None for no bound.
         from_time_ms: the earliest time wanted, None for no bound.
@@ -87,10 +86,6 @@ def time_entries(path: Path, base_offset: int) -> tuple[np.ndarray, np.ndarray] 
     """Return what the time index beside a segment says: rising timestamps, and for each the offset up to which no record is newer.
 
     Source: `TimeIndex.maybeAppend`.
-
-    Args:
-        path: the segment.
-        base_offset: its own.
 
     Returns:
         Timestamps in milliseconds and offsets, none where the index can't be read, is damaged, or does not rise.

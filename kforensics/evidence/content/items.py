@@ -110,9 +110,7 @@ def walk_items(
     """Yield everything in a file that is asked for, in the order of the file.
 
     Args:
-        file: open.
         path: of the file; its partition directory says what its records mean.
-        name: what it is taken for.
         records: whether records are wanted, and not batches.
         selection: what is asked for; files other than segments and snapshots are shown whole.
     """
@@ -131,7 +129,6 @@ def recognised_name(file: EvidenceFile, name: FileName) -> FileName:
 
     Args:
         file: open; it is a segment where a sound batch begins at its first byte.
-        name: by the grammar of names.
     """
     if name.kind not in {FileKind.UNKNOWN, FileKind.LOG_FILE}:
         return name
@@ -147,10 +144,6 @@ def recognised_name(file: EvidenceFile, name: FileName) -> FileName:
 def decoder_of_file(path: Path, name: FileName) -> Decoder | None:
     """Return the decoder for the records of a file, by its own name or that of its partition directory.
 
-    Args:
-        path: of the file.
-        name: what it is taken for.
-
     Returns:
         The decoder, or None where nothing says what the records mean.
     """
@@ -164,9 +157,7 @@ def selected_range(file: EvidenceFile, path: Path, name: FileName, selection: Se
     """Return the part of a segment that can hold what is asked for; all of a file whose name has no offset.
 
     Args:
-        file: open.
         path: of the file; its indexes are beside it.
-        name: what it is taken for.
         selection: what is asked for.
     """
     if name.kind is not FileKind.SEGMENT or isinstance(name.base_offset, Absent):

@@ -50,20 +50,12 @@ Decoder = Callable[[bytes | None, bytes | None], RecordMeaning]
 
 
 def decoder_of_topic(topic: str) -> Decoder | None:
-    """Return the decoder of a topic of Kafka's own, or None for any other topic.
-
-    Args:
-        topic: the name.
-    """
+    """Return the decoder of a topic of Kafka's own, or None for any other topic."""
     return _DECODERS.get(topic)
 
 
 def control_meaning(record: Record) -> tuple[ControlType, RecordMeaning]:
-    """Return the type of a control record and the meaning of its value.
-
-    Args:
-        record: of a control batch.
-    """
+    """Return the type of a control record and the meaning of its value."""
     control = parse_control_record(record.key, record.value)
     return control.type, RecordMeaning(None, control.value)
 

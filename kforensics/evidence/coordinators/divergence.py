@@ -12,7 +12,6 @@ def batch_outline(log: ReplicaLog, *, deleted: bool = False, from_offset: int = 
     """Return offset, leader epoch, checksum and time of every sound batch of a log.
 
     Args:
-        log: its files.
         deleted: of the segments renamed `.deleted` in place of the log.
         from_offset: batches that end below are left out.
     """
@@ -28,7 +27,6 @@ def first_difference(log: BatchTable, copy: BatchTable, *, from_offset: int) -> 
 
     Args:
         log: the batches of the log, as `batch_outline` gives them.
-        copy: those of the copy.
         from_offset: a cleaner passed over the batches below in one of them, so that they need not be the same.
     """
     theirs = copy[copy["base_offset"] >= from_offset]

@@ -169,7 +169,6 @@ def outline(log: ReplicaLog, cleaner_point: int) -> LogOutline:
     """Read the batch headers of a log.
 
     Args:
-        log: its files.
         cleaner_point: what `cleaner-offset-checkpoint` says of it, 0 where it says nothing.
     """
     # An empty segment behind the records was rolled at its base offset, which is then the end.
@@ -262,7 +261,6 @@ class GroupLogReader:
     """Reads a log of `__consumer_offsets` once; what it had to skip is counted.
 
     Args:
-        log: the files of a replica.
         deleted: read the segments renamed `.deleted` in place of the log.
     """
 

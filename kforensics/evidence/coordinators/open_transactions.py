@@ -252,11 +252,7 @@ class _Scan:
 
 
 def transactional(rows: BatchTable) -> BatchTable:
-    """Return the transactional batches of a table, markers among them.
-
-    Args:
-        rows: a batch table.
-    """
+    """Return the transactional batches of a table, markers among them."""
     found: BatchTable = rows[_is_transactional(rows)]
     return found
 
@@ -310,7 +306,6 @@ def scan_transactions(place: PartitionPlace, *, until_ms: int | None = None, job
     """Read the transactions of a replica's log; what can't be read is among its problems.
 
     Args:
-        place: the partition directory.
         until_ms: batches that are newer are left out.
         jobs: the most processes that walk a segment.
     """
@@ -371,8 +366,6 @@ def read_producers(
     """Read the batches of some producers.
 
     Args:
-        place: the partition directory.
-        wanted: their producer ids.
         deleted: read the segments renamed `.deleted` in place of the log.
         until_ms: batches that are newer are left out.
         jobs: the most processes that walk a segment.
@@ -404,13 +397,7 @@ def read_producers(
 
 
 def marker_of(row: np.void, batches: SegmentBatches, place: PartitionPlace) -> Marker:
-    """Return a control batch as the marker that it holds; of unknown type where it can't be decoded.
-
-    Args:
-        row: one of the batches.
-        batches: of its segment.
-        place: the partition directory.
-    """
+    """Return a control batch as the marker that it holds; of unknown type where it can't be decoded."""
     control = batches.control(row)
     value = control.value.fields if isinstance(control.value, Decoded) else {}
     span = Span(int(row["position"]), int(row["length"]))

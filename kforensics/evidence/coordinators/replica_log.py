@@ -123,7 +123,6 @@ class ReplicaLog:
         """Note what a broker would not repair by itself: records may be missing there.
 
         Args:
-            path: of the segment.
             damage: what was found; what a broker repairs is not noted.
         """
         if damage.hides_content:
@@ -148,11 +147,7 @@ _NO_CONTROL = ControlRecord(ControlType.UNKNOWN, None, Undecoded("the control re
 
 
 def list_log(place: PartitionPlace) -> ReplicaLog:
-    """List the files of a partition directory that describe its records and producers.
-
-    Args:
-        place: the directory.
-    """
+    """List the files of a partition directory that describe its records and producers."""
     log = ReplicaLog(place)
     name = Path(place.path).name
     for found in walk_partition(place.state.listings, place.path, name=name):

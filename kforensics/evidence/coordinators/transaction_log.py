@@ -69,7 +69,6 @@ def read_transaction_log(
     """Read a replica of `__transaction_state`.
 
     Args:
-        place: its directory.
         until_ms: records that are newer are left out.
         history_of: transactional ids whose every state is kept, not only the newest.
         deleted: read the segments renamed `.deleted` in place of the log.

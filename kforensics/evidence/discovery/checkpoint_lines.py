@@ -28,11 +28,7 @@ def packed_line(offset: int, line: int) -> int:
 
 
 def unpacked_line(packed: int) -> CheckpointLine:
-    """Return offset and line of a checkpoint that `packed_line` put into one number.
-
-    Args:
-        packed: the number.
-    """
+    """Return offset and line of a checkpoint that `packed_line` put into one number."""
     return CheckpointLine(packed >> _LINE_BITS, packed & ((1 << _LINE_BITS) - 1))
 
 

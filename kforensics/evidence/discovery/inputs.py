@@ -147,11 +147,7 @@ class Inputs:
         return tuple(one.described for one in self.found if one.shape is Absent.UNREADABLE)
 
     def below_named(self, problems: Iterable[Problem]) -> list[Problem]:
-        """Return the problems of places below paths that can be used: headlines name the others by themselves.
-
-        Args:
-            problems: what could not be read.
-        """
+        """Return the problems of places below paths that can be used: headlines name the others by themselves."""
         return [one for one in problems if not one.is_foreign and self.found[one.input].shape is not Absent.UNREADABLE]
 
     @property
@@ -259,7 +255,6 @@ def without_emptied(errors: Sequence[EvidenceError], found: Sequence[FoundInput]
 
     Args:
         errors: one for each path that can't be used.
-        found: all inputs.
     """
     beside = {one.root.parent for one in found if one.shape is Shape.LOG_DIR and not isinstance(one.root, CapturePath)}
     return [
@@ -298,21 +293,13 @@ def refuse(errors: Sequence[EvidenceError], *, named: int, keep_going: bool | No
 
 
 def unusable_input(path: Path) -> FoundInput:
-    """Return an input in place of a path that can't be used, so that those behind it keep their numbers.
-
-    Args:
-        path: as it was given.
-    """
+    """Return an input in place of a path that can't be used, so that those behind it keep their numbers."""
     described = Input(path=str(path), kind="unreadable")
     return FoundInput(described=described, listings=Listings(path), shape=Absent.UNREADABLE)
 
 
 def problem_words(error: EvidenceError) -> str:
-    """Return an error about a named path as one sentence of a problem, with its likely causes and the nearest names.
-
-    Args:
-        error: as it was raised.
-    """
+    """Return an error about a named path as one sentence of a problem, with its likely causes and the nearest names."""
     words = f"{error.problem}; likely {' or '.join(error.causes)}" if error.causes else error.problem
     return f"{words}; {did_you_mean(error.nearest)}" if error.nearest else words
 
@@ -321,7 +308,6 @@ def belonging_together(inputs: Inputs, *, cluster: str | None = None, is_of_one_
     """Return the inputs, which are of one cluster then.
 
     Args:
-        inputs: as found.
         cluster: the one that is wanted; what names another is left out.
         is_of_one_moment: whether they are taken as the present state of each broker: a broker that holds a partition twice is an error then.
 
@@ -556,11 +542,7 @@ def empty_log_dir(path: Path) -> FoundInput:
 
 
 def empty_beside(found: FoundInput) -> frozenset[str]:
-    """Return the empty directories beside the log directories of an input, without what a file system puts on a new disk.
-
-    Args:
-        found: the input of one node.
-    """
+    """Return the empty directories beside the log directories of an input, without what a file system puts on a new disk."""
     folders = {str(PurePosixPath(one.path).parent) for one in found.log_dirs if one.path}
     beside = {
         join("" if folder == "." else folder, entry.name)

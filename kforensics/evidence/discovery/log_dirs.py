@@ -63,7 +63,6 @@ def node_kind(log_dirs: Sequence[FoundLogDir], node_id: int | Absent) -> str:
     """Return `broker`, `controller` or `combined`, from what is in the directories and who has voted.
 
     Args:
-        log_dirs: those of one node.
         node_id: absent where no `meta.properties` says it.
     """
     has_metadata = any(one.is_metadata_dir for one in log_dirs)
@@ -84,11 +83,7 @@ def _is_voter(log_dir: FoundLogDir, node_id: int | Absent) -> bool:
 
 
 def version_hint(log_dirs: Sequence[FoundLogDir]) -> str | Absent:
-    """Return the oldest Kafka version that writes all that is here, with the sign of it; unknown where nothing shows one.
-
-    Args:
-        log_dirs: those of one node.
-    """
+    """Return the oldest Kafka version that writes all that is here, with the sign of it; unknown where nothing shows one."""
     version, sign = max((one.version_floor for one in log_dirs), default=((), ""))
     return f"{'.'.join(map(str, version))} or later ({sign})" if version else Absent.UNKNOWN
 
@@ -97,7 +92,6 @@ def look_at_log_dir(listings: Listings, path: str) -> FoundLogDir:
     """Return a log directory by its own small files and the names in it.
 
     Args:
-        listings: those of the input.
         path: the log directory, relative to their root.
 
     Returns:
@@ -286,7 +280,6 @@ def are_copies(one: FoundLogDir, other: FoundLogDir) -> bool:
     """Whether two log directories share most partitions: disks of one broker share none, or few after a mishap.
 
     Args:
-        one: a log directory.
         other: another of the same node id.
     """
     mine, theirs = _names_of(one.partitions), _names_of(other.partitions)

@@ -35,11 +35,7 @@ def is_log_file(file: EvidenceFile) -> bool:
 
 
 def begins_like_a_log(path: Path) -> bool:
-    """Whether the file at a path begins like a broker's log; one that can't be read does not.
-
-    Args:
-        path: of any file.
-    """
+    """Whether the file at a path begins like a broker's log; one that can't be read does not."""
     try:
         with open_evidence(path) as file:
             return is_log_file(file)

@@ -83,7 +83,6 @@ def read_log_dir_state(
     """Return the checkpoints of one log directory, each value with the line that says it.
 
     Args:
-        listings: those of the input.
         input_index: the number of the input, from 0.
         log_dir: relative to the input.
         broker_id: absent where no `meta.properties` says it.
@@ -187,7 +186,6 @@ def no_logs_are_here(states: Iterable[LogDirState], *, has_segments: bool) -> bo
     """Whether log directories whose checkpoints refer to records hold no segment at all.
 
     Args:
-        states: those of one input.
         has_segments: whether any of its partition directories holds one.
     """
     if has_segments:
@@ -264,7 +262,6 @@ def named_without_directory(state: LogDirState, here: Collection[TopicPartition]
     """Return the partitions that the checkpoints of a log directory name with an offset above zero and that have no directory, each once.
 
     Args:
-        state: of the log directory.
         here: the partitions that have a directory in another one of the same node.
     """
     found: dict[TopicPartition, tuple[int, str]] = {}
@@ -427,9 +424,7 @@ def checkpoint_value(state: LogDirState, name: str, partition: TopicPartition) -
     """Return the value that one of the `CHECKPOINTS` has for a partition.
 
     Args:
-        state: of the log directory.
         name: a key of `CHECKPOINTS`.
-        partition: the topic and number.
 
     Returns:
         The value with its line; `UNREADABLE` where the file is, `NOT_WRITTEN` where it has no such line.
@@ -442,9 +437,7 @@ def checkpoint_offset(state: LogDirState, name: str, partition: TopicPartition) 
     """Return the value that one of the `CHECKPOINTS` has for a partition, without the line that says it.
 
     Args:
-        state: of the log directory.
         name: a key of `CHECKPOINTS`.
-        partition: the topic and number.
     """
     packed = _packed_line_of(state, name, partition)
     return packed if isinstance(packed, Absent) else unpacked_line(packed).offset
@@ -454,10 +447,6 @@ def begins_with_first_segment(state: LogDirState, partition: TopicPartition) -> 
     """Return whether `log-start-offset-checkpoint` is there and does not name a partition: its log began with its first segment, and no part of it is in remote storage.
 
     `LogManager.checkpointLogStartOffsetsInDir`, once a minute and at a clean stop, 0.11 and later.
-
-    Args:
-        state: of the log directory.
-        partition: the topic and number.
     """
     return "log_start" in state.checkpoints and checkpoint_offset(state, "log_start", partition) is Absent.NOT_WRITTEN
 

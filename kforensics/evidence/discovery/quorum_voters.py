@@ -18,7 +18,6 @@ def quorum_voters(listings: Listings, metadata_dir: str) -> frozenset[int] | Abs
     """Return node ids of the voters of a quorum (KIP-853); absent where no snapshot names them, as in a quorum that is configured statically.
 
     Args:
-        listings: those of the input.
         metadata_dir: the directory of the metadata log, relative to their root; its newest readable snapshot counts.
     """
     snapshots = []

@@ -31,11 +31,7 @@ def read_server_properties(found: FoundInput) -> Iterator[tuple[str, Mapping[str
 
 
 class ServerSettings:
-    """The settings of all `server.properties` among some inputs, which are read once; files that can't be read add nothing.
-
-    Args:
-        inputs: with the files among them.
-    """
+    """The settings of all `server.properties` among some inputs, which are read once; files that can't be read add nothing."""
 
     def __init__(self, inputs: Inputs) -> None:
         read = (settings for found in inputs.found for _, settings in read_server_properties(found))

@@ -94,7 +94,6 @@ def change_events(
     """Return every change in the history.
 
     Args:
-        history: of the cluster.
         topic: of partitions only those of this topic.
         partition: of partitions only those of this number.
         up_to: of partitions only changes up to and with this offset.
@@ -117,7 +116,6 @@ def is_unclean_election(before: PartitionState | None, after: PartitionState) ->
 
     Args:
         before: the state before, whose ISR and ELR count; None for the first one, which no election led to.
-        after: the next state.
     """
     if before is None or isinstance(after.leader, Absent) or after.leader_epoch <= before.leader_epoch:
         return False
@@ -131,7 +129,6 @@ def partition_events(before: PartitionState | None, after: PartitionState) -> It
 
     Args:
         before: None where `after` is the first state that the log shows.
-        after: the next state.
     """
     if before is not None:
         yield from _election_events(before, after)

@@ -99,12 +99,7 @@ class MetadataHistory:
         return tuple(self.topics[topic_id] for topic_id in self.topic_ids.get(name, ()))
 
     def partition_states(self, topic: str, partition: int) -> tuple[PartitionState, ...]:
-        """Return all states of a partition, through every topic of that name, oldest first.
-
-        Args:
-            topic: the name.
-            partition: the number.
-        """
+        """Return all states of a partition, through every topic of that name, oldest first."""
         return tuple(
             state for one in self.topics_named(topic) for state in self.partitions.get((one.topic_id, partition), ())
         )
@@ -114,7 +109,6 @@ class MetadataHistory:
 
         Args:
             topic_id: as the metadata log writes it.
-            partition: the number.
         """
         return self.partitions.newest((topic_id, partition))
 

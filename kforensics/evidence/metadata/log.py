@@ -37,11 +37,7 @@ from kforensics.units import EpochEntry
 
 
 def read_metadata_log(files: MetadataFiles) -> MetadataHistory:
-    """Return the history in one node's metadata log; bytes that can't be read become damage or a problem in it.
-
-    Args:
-        files: its segments and snapshots.
-    """
+    """Return the history in one node's metadata log; bytes that can't be read become damage or a problem in it."""
     return _LogReader(files, RecordPlaces(files.input)).read()
 
 

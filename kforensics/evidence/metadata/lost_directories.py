@@ -10,7 +10,6 @@ def unexplained(lost: Sequence[LostDirectory], inputs: Inputs) -> tuple[LostDire
     """Return those that the newest metadata log among the inputs assigns to their broker, or never knew though it begins at 0; all of them where there is none.
 
     Args:
-        lost: as the checkpoints show them.
         inputs: whose metadata logs are read only where something is lost.
     """
     if not lost:

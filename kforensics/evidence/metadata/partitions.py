@@ -106,11 +106,7 @@ class PartitionHistories(Mapping[tuple[str, int], Sequence[PartitionState]]):
         return next(self.states(np.array([row])))
 
     def states(self, rows: Rows) -> Iterator[PartitionState]:
-        """Yield the states that steps lead to.
-
-        Args:
-            rows: the numbers of the steps.
-        """
+        """Yield the states that steps lead to."""
         for first in range(0, len(rows), ROWS_AT_ONCE):
             for step in self._steps[rows[first : first + ROWS_AT_ONCE]].tolist():
                 offset, timestamp_ms, place, number, status, leader_epoch, partition_epoch = step
@@ -120,11 +116,7 @@ class PartitionHistories(Mapping[tuple[str, int], Sequence[PartitionState]]):
                 yield PartitionState._make((*head, *rest, self._places.when(place, offset, timestamp_ms)))
 
     def changes(self, rows: Rows) -> Iterator[tuple[PartitionState | None, PartitionState]]:
-        """Yield the states before and behind steps; none before where the step is the first of its partition.
-
-        Args:
-            rows: the numbers of the steps.
-        """
+        """Yield the states before and behind steps; none before where the step is the first of its partition."""
         before = self._before[rows]
         is_first = before == NO_ROW
         states_before = self.states(before[~is_first])
@@ -132,20 +124,12 @@ class PartitionHistories(Mapping[tuple[str, int], Sequence[PartitionState]]):
             yield (None if begins else next(states_before)), state
 
     def newest(self, key: tuple[str, int]) -> PartitionState | None:
-        """Return the last state of a partition, none where the log does not know it.
-
-        Args:
-            key: topic id and number.
-        """
+        """Return the last state of a partition, none where the log does not know it."""
         number = self._numbers.get(key)
         return None if number is None else self.state(int(self._rows_of(number)[-1]))
 
     def at(self, key: tuple[str, int], offset: int) -> PartitionState | None:
         """Return the state of a partition once the records up to and with `offset` are applied.
-
-        Args:
-            key: topic id and number.
-            offset: of the metadata log.
 
         Returns:
             The state, or None where no record was about the partition by then.
@@ -188,19 +172,12 @@ class PartitionHistories(Mapping[tuple[str, int], Sequence[PartitionState]]):
         return np.sort(found[found < end])
 
     def offsets(self, rows: Rows) -> NDArray[np.int64]:
-        """Return the metadata offsets of steps.
-
-        Args:
-            rows: the numbers of the steps.
-        """
+        """Return the metadata offsets of steps."""
         found: NDArray[np.int64] = self._steps["offset"][rows]
         return found
 
     def numbers(self, rows: Rows) -> list[int]:
         """Return the numbers of the partitions that steps are about, each once.
-
-        Args:
-            rows: the numbers of the steps.
 
         Returns:
             Indexes into `keys_by_number`, rising.
@@ -209,11 +186,7 @@ class PartitionHistories(Mapping[tuple[str, int], Sequence[PartitionState]]):
         return found
 
     def columns(self, rows: Rows) -> StepColumns:
-        """Return the steps as lists, for callers that read many of them.
-
-        Args:
-            rows: the numbers of the steps.
-        """
+        """Return the steps as lists, for callers that read many of them."""
         steps, before = self._steps[rows], self._before[rows]
         is_first = before == NO_ROW
         status_before = np.where(is_first, NO_ROW, self._steps["status"][before]).astype(np.int64)

@@ -43,7 +43,6 @@ class RecordPlaces:
         Args:
             path: of the snapshot, relative to the input.
             length: of the file in bytes.
-            raft_epoch: in its name.
         """
         row = (self._path(path), raft_epoch, 0, length, True)
         return self._add(np.array([row], PLACE_DTYPE))
@@ -62,11 +61,7 @@ class RecordPlaces:
         return When(offset, raft_epoch, timestamp_ms, self._last[1], bool(from_snapshot))
 
     def are_snapshots(self, places: NDArray[np.int32]) -> NDArray[np.bool_]:
-        """Return whether each place is in a snapshot.
-
-        Args:
-            places: numbers of places.
-        """
+        """Return whether each place is in a snapshot."""
         self._table()
         return self._blocks[0]["from_snapshot"][places] if self._count else np.zeros(len(places), np.bool_)
 

@@ -25,11 +25,7 @@ def newest_log(histories: "Sequence[MetadataHistory]") -> "MetadataHistory | Non
 
 
 def majority(voters: int) -> int:
-    """Return how many voters elect a controller and commit a record: more than half.
-
-    Args:
-        voters: the number of all.
-    """
+    """Return how many voters elect a controller and commit a record: more than half."""
     return voters // 2 + 1
 
 
@@ -38,7 +34,6 @@ def reached_by_majority(ends: Iterable[_End], voters: int) -> _End | None:
 
     Args:
         ends: of the logs of different voters.
-        voters: the number of all.
     """
     highest = sorted(ends, reverse=True)
     return highest[majority(voters) - 1] if len(highest) >= majority(voters) else None
@@ -102,7 +97,6 @@ def quorum_set_back(
 
     Args:
         histories: the metadata logs of all nodes.
-        inputs: of which they are.
         earlier: inputs that are not as they are now.
     """
     now = [one for one in histories if one.input not in earlier]

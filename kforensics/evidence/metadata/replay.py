@@ -56,13 +56,7 @@ class MetadataReplay:
         return self._pending is not None
 
     def add(self, message: Decoded, when: When, place: int) -> None:
-        """Apply the next record of the log, or hold it back until its transaction ends (KIP-868).
-
-        Args:
-            message: decoded.
-            when: its offset and time.
-            place: the number of its batch.
-        """
+        """Apply the next record of the log, or hold it back until its transaction ends (KIP-868)."""
         match message.name:
             case "BeginTransactionRecord":
                 self.finish(when.offset - 1)
@@ -116,7 +110,6 @@ class MetadataReplay:
         Args:
             messages: all records of the snapshot, decoded.
             when: the offset and time of the snapshot.
-            place: its number.
         """
         topics: set[str] = set()
         brokers: set[int] = set()
@@ -272,11 +265,7 @@ def _newest_metadata_version(fields: Fields) -> int | Absent:
 
 
 def end_points(fields: Fields) -> tuple[str, ...]:
-    """Return the listeners of a registration as `name://host:port`.
-
-    Args:
-        fields: of a RegisterBrokerRecord or RegisterControllerRecord.
-    """
+    """Return the listeners of a registration as `name://host:port`."""
     return tuple(f"{one['name']}://{one['host']}:{one['port']}" for one in fields["end_points"] or ())
 
 

@@ -63,11 +63,7 @@ class TopicState(NamedTuple):
     removed: When | Absent = Absent.NOT_APPLICABLE
 
     def exists_at(self, offset: int) -> bool:
-        """Return whether the topic is there once the records up to and with an offset are applied.
-
-        Args:
-            offset: of the metadata log.
-        """
+        """Return whether the topic is there once the records up to and with an offset are applied."""
         return self.created.offset <= offset and (isinstance(self.removed, Absent) or self.removed.offset > offset)
 
 
@@ -194,19 +190,10 @@ class MetadataState:
         return self.features.get(METADATA_VERSION, Absent.NOT_WRITTEN)
 
     def topic_named(self, name: str) -> TopicState | None:
-        """Return the topic that has this name at this offset, None where there is none.
-
-        Args:
-            name: of the topic.
-        """
+        """Return the topic that has this name at this offset, None where there is none."""
         return next((topic for topic in self.topics.values() if topic.name == name), None)
 
     def partition(self, topic: str, partition: int) -> PartitionState | None:
-        """Return a partition by the name of its topic, none where there is no such one.
-
-        Args:
-            topic: the name.
-            partition: the number.
-        """
+        """Return a partition by the name of its topic, none where there is no such one."""
         found = self.topic_named(topic)
         return None if found is None else self.partitions.get((found.topic_id, partition))

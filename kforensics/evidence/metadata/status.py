@@ -50,7 +50,6 @@ def changed_status(status: PartitionStatus, fields: Fields) -> PartitionStatus:
     """Return the status that a PartitionChangeRecord leads to (`PartitionRegistration.merge`).
 
     Args:
-        status: before.
         fields: of any version; a field that is null, or unchanged by its own value for that, keeps what was there.
     """
     get = fields.get

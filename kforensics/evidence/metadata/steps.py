@@ -101,9 +101,6 @@ class PartitionReplay:
         """Apply a PartitionRecord, which says all about a partition; a snapshot that says what is known is no step.
 
         Args:
-            fields: of the record.
-            topic: the name of its topic.
-            origin: its offset, time and place.
             from_snapshot: whether it is of a snapshot.
         """
         subject = _subject(fields["topic_id"], fields["partition_id"])
@@ -112,13 +109,7 @@ class PartitionReplay:
     def record_all(
         self, records: PartitionRecords, topics: Mapping[str, TopicState], origins: Iterable[Origin]
     ) -> list[int]:
-        """Apply many PartitionRecords, and return which of them were not applied: not understood, or all where a topic is not known.
-
-        Args:
-            records: of one version.
-            topics: by id.
-            origins: of each record.
-        """
+        """Apply many PartitionRecords, and return which of them were not applied: not understood, or all where a topic is not known."""
         names = [topics.get(uuid_text(subject[_PARTITION.size :])) for subject in records.subjects]
         if None in names:
             return list(range(len(names)))
@@ -171,12 +162,7 @@ class PartitionReplay:
         self._write_now(number, status, origin)
 
     def change(self, fields: Fields, origin: Origin) -> bool:
-        """Apply a PartitionChangeRecord, and return whether there is such a partition.
-
-        Args:
-            fields: of the record.
-            origin: its offset, time and place.
-        """
+        """Apply a PartitionChangeRecord, and return whether there is such a partition."""
         number = self._numbers.get(_subject(fields["topic_id"], fields["partition_id"]))
         if number is None:
             return False
@@ -191,7 +177,6 @@ class PartitionReplay:
         """Apply many PartitionChangeRecords, and return which of them were not applied: no such partition, or not understood.
 
         Args:
-            changes: of one version.
             offsets: of each record in the metadata log.
             times: of each record, in ms.
             places: the number of the batch of each record.
@@ -236,7 +221,6 @@ class PartitionReplay:
         Args:
             topic: the name; empty for all topics.
             is_live: whether the topic of an id was not removed.
-            origin: its offset, time and place.
         """
         self._look_for_elr()
         names = [topic] if topic else list(self._with_elr)

@@ -21,7 +21,6 @@ def refuse_two_clusters(histories: Sequence[MetadataHistory], inputs: Inputs) ->
 
     Args:
         histories: the metadata logs of all inputs.
-        inputs: all that were given.
 
     Raises:
         InputsRefused: some of them are of another cluster than the others, though of the same cluster id.

@@ -77,8 +77,6 @@ class FileBatchReader:
 
         Args:
             replica: whose log is read, where its batches were not kept.
-            first_offset: the first one wanted.
-            last_offset: the last one wanted.
 
         Raises:
             EvidenceError: a segment that was not read whole can't be read: what it lacks then is no lack of the log.
@@ -107,13 +105,7 @@ class FileBatchReader:
         return _joined(parts)
 
     def records(self, replica: Replica, first_offset: int, last_offset: int) -> Iterator[Record]:
-        """Yield every record at the offsets, in file order; damaged places, and segments that can't be read, give none.
-
-        Args:
-            replica: whose log is read.
-            first_offset: the first one wanted.
-            last_offset: the last one wanted.
-        """
+        """Yield every record at the offsets, in file order; damaged places, and segments that can't be read, give none."""
         for segment in replica.segments:
             if not _touches(segment, first_offset, last_offset):
                 continue
@@ -138,8 +130,6 @@ class FileBatchReader:
 
         Args:
             replica: whose log is asked for.
-            first_offset: the first one wanted.
-            last_offset: the last one wanted.
         """
         if not self._is_captured(replica):
             return None
@@ -323,7 +313,6 @@ def start_position(segment: Segment, first_offset: int) -> int:
 
     Args:
         segment: with its batches, or with digests of them, whose buckets give a position too.
-        first_offset: the first one wanted.
     """
     if not isinstance(segment.batches, Absent):
         before = segment.batches[segment.batches["last_offset"] < first_offset]

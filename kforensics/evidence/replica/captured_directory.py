@@ -53,8 +53,6 @@ def read_captured_directory(
     """Read a captured partition directory; none where anything in it is damaged or out of the ordinary.
 
     Args:
-        place: the directory.
-        root: of its input.
         beside: another replica of the partition; what captures say alike is understood once.
     """
     try:
@@ -83,13 +81,7 @@ def _begins_behind(epochs: Sequence[EpochEntry], outline: "_Outline") -> bool:
 
 
 def says_the_same(place: PartitionPlace, root: CapturePath, known: CapturedDirectory) -> bool:
-    """Whether a capture says of a partition directory all that another capture says of a replica of the partition, sound segments alone.
-
-    Args:
-        place: the directory.
-        root: of its input.
-        known: the other replica.
-    """
+    """Whether a capture says of a partition directory all that another capture says of a replica of the partition, sound segments alone."""
     try:
         found = root.folder_below(place.path)
         if found is None or not found[1].holds_files_alone:

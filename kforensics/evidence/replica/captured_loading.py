@@ -39,10 +39,6 @@ _LARGEST_INT32 = 2**31 - 1
 def captured_content(path: CapturePath, need: Need) -> object | None:
     """Return the content of a captured file that a rule asks for; none where its bytes are in the capture, to be read like those of any file.
 
-    Args:
-        path: of the file.
-        need: what of it.
-
     Raises:
         MissingBytes: neither the bytes are there, nor what could replace them.
         EvidenceUnreadable: what the capture says of them is impossible.
@@ -217,8 +213,6 @@ def rows_between(segment: CapturedSegment, start: int, end: int) -> BatchTable:
     """Return the batches of a captured segment that begin between two positions, those too whose checksum fails.
 
     Args:
-        segment: the captured one.
-        start: the first position.
         end: the position behind the last one.
 
     Raises:
@@ -250,12 +244,7 @@ def _unsound(claimed: Sequence[Sequence[int]]) -> BatchTable:
 
 
 def lacks_rows(segment: CapturedSegment, lowest: int) -> bool:
-    """Return whether batches of a captured segment with offsets at or above one may have no row.
-
-    Args:
-        segment: the captured one.
-        lowest: the offset.
-    """
+    """Return whether batches of a captured segment with offsets at or above one may have no row."""
     row, rows = segment.row, captured_batches(segment)
     last = row.get("last_offset")
     is_above = not isinstance(last, int) or last >= lowest

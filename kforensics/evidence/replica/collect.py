@@ -76,7 +76,6 @@ def collect_replica(
     """Read one partition directory; whatever can't be read becomes a problem, never an exception.
 
     Args:
-        place: the directory.
         scanned: segments that were read already, by path.
         left_over: states of segments that no broker reads any more, which are collected as `deleted_segments`.
         depth: how much of the segments in use is read; what a capture says of them is never less than all.
@@ -127,7 +126,6 @@ def copy_of(collected: CollectedReplica, place: PartitionPlace) -> ReplicaCopy |
     """Return a captured replica as a copy of another one of its partition, none where anything but their high watermarks differs, or is not ordinary.
 
     Args:
-        collected: the other replica.
         place: the directory, of which nothing was read yet.
     """
     state, partition, one, root = place.state, place.topic_partition, collected.replica, place.state.root
@@ -162,12 +160,7 @@ def _left_unread(place: PartitionPlace, replica: Replica) -> Problem:
 
 
 def read_ends(place: PartitionPlace, scan: Callable[[FoundFile], Segment]) -> list[Segment] | None:
-    """Return the segments in use of a partition directory as depth tails reads them, none where all of them have to be read.
-
-    Args:
-        place: the directory.
-        scan: reads a whole segment.
-    """
+    """Return the segments in use of a partition directory as depth tails reads them, none where all of them have to be read."""
     problems: list[Problem] = []
     files = _list(place, problems)
     directory = _replica(place, files, _read_own_files(place, files, problems))
@@ -178,7 +171,6 @@ def as_captured(replica: Replica, root: Path) -> Replica:
     """Return the replica with what its capture says of rows and records that it holds, which summaries of its segments do not say.
 
     Args:
-        replica: with its segments.
         root: of its input; a replica of a directory is given back as it is.
 
     Raises:
@@ -227,7 +219,6 @@ def stitch_replica(directory: Replica, segments: Sequence[Segment], deleted: Seq
 
     Args:
         directory: as `collect_directory` returned it.
-        segments: those of the log.
         deleted: those whose files carry `.deleted`.
     """
     segments = _by_base(segments)
@@ -366,7 +357,6 @@ def segment_paths(place: PartitionPlace, *, left_over: Sequence[FileSuffix] = (F
     """Return the segment files of a partition directory that `collect_replica` reads, by base offset; those that no broker reads any more last.
 
     Args:
-        place: the directory.
         left_over: the suffixes of files to return beside the log's own.
     """
     files = [f for f in _list(place, []) if f.name.kind is FileKind.SEGMENT]
@@ -382,7 +372,6 @@ def scan_place(place: PartitionPlace, path: str) -> Segment | None:
     """Return one segment file of a partition directory as it was read, none where it can't be.
 
     Args:
-        place: the directory.
         path: of the segment, relative to the input.
     """
     name = parse_file_name(path.rpartition("/")[2])
@@ -473,8 +462,6 @@ def changes_since(place: PartitionPlace, replica: Replica, others: Sequence[Repl
     """Return what shows that a log grew, was truncated or was deleted since it was read: replicas are then not of one moment.
 
     Args:
-        place: the directory.
-        replica: as it was read.
         others: replicas of the same partition that it is compared with.
     """
     root = place.state.root

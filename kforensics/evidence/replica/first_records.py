@@ -19,7 +19,6 @@ def first_record_times(
     """Return when the first record of each log was written by its own timestamp, in UTC ms; none of a log that does not begin at offset 0.
 
     Args:
-        places: partition directories.
         wanted: broker and partition of the logs in question.
     """
     found: dict[tuple[int, TopicPartition], int] = {}

@@ -61,7 +61,6 @@ def read_batches(file: EvidenceFile, start: int, *, checked: bool, end: int | No
     """Return the batches from a position on, as `FileLogInputStream.nextBatch` finds them.
 
     Args:
-        file: a segment's log.
         start: where the first one begins.
         checked: compare checksums (`ensureValid`), and end with the first batch that fails.
         end: a position at or behind which no more batch is read; None for the end of the file.
@@ -94,7 +93,6 @@ def reader_at(file: EvidenceFile, position: int) -> ReaderStep:
     """Return how `FileLogInputStream.nextBatch` continues at a position where a batch should begin.
 
     Args:
-        file: the segment.
         position: where the batch before ended.
     """
     window, size = _Window(file), file.size
@@ -177,7 +175,6 @@ def transaction_end(data: memoryview, count: int) -> TransactionEnd | LoadFailur
     """Return what the marker of a control batch says (`ControlRecordType.parse`, `EndTransactionMarker.deserialize`): later versions are read as the known one.
 
     Args:
-        data: the whole batch.
         count: of its records, as its header says.
     """
     if count == 0:

@@ -86,8 +86,6 @@ def find_logs(
     """Return the log directories of an input; what can't be read is added to `problems`.
 
     Args:
-        index: of the input.
-        one: the input.
         problems: what can't be read is added here.
         without: paths relative to the input, of files and directories that are taken as not there.
     """

@@ -38,7 +38,6 @@ def read_needed(folder: Path, need: Need, scans: ScansAhead | None = None) -> ob
     """Return the content that a rule asks for.
 
     Args:
-        folder: the partition directory.
         need: the file and what of it.
         scans: segments that are scanned by several processes; None to scan each alone.
 

@@ -49,11 +49,7 @@ ScannedParts = Mapping[int, tuple[Part, _Scanned | None]]
 
 
 class ScansAhead:
-    """Segments that loads are expected to scan: when one of them is asked for, several processes scan it and those that come next.
-
-    Args:
-        jobs: the most processes to use.
-    """
+    """Segments that loads are expected to scan: when one of them is asked for, several processes scan it and those that come next."""
 
     def __init__(self, *, jobs: int) -> None:
         self.jobs = jobs
@@ -130,7 +126,6 @@ def scan_batches(file: EvidenceFile, start: int, parts: ScannedParts) -> Batches
     """Return the batches from a position on with their checksums compared, as `read_batches` does.
 
     Args:
-        file: a segment's log.
         start: where the first one begins.
         parts: those of it that have been scanned already.
 

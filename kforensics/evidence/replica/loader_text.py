@@ -23,11 +23,7 @@ _SURELY_SHORT = 10
 
 
 def read_epoch_file(data: bytes) -> tuple[EpochEntry, ...] | LoadFailure:
-    """Return the entries of `leader-epoch-checkpoint`, or what reading it throws (`LeaderEpochCheckpointFile`).
-
-    Args:
-        data: the whole file.
-    """
+    """Return the entries of `leader-epoch-checkpoint`, or what reading it throws (`LeaderEpochCheckpointFile`)."""
     read = _checkpoint_fields(data, _PAIR, ((0, 32), (1, 64)))
     if isinstance(read, LoadFailure):
         return read
@@ -52,8 +48,6 @@ def _checkpoint_fields(
     """Return the lines of a checkpoint file in fields, as `CheckpointFile.read` takes them.
 
     Args:
-        data: the file.
-        width: fields in a line.
         numbers: which of them are numbers, and of how many bits.
     """
     lines = _lines(data)
@@ -93,11 +87,7 @@ def _checkpoint_fields(
 
 
 def read_topic_id(data: bytes) -> TopicIdFile | LoadFailure:
-    """Return the topic id of `partition.metadata`, or what reading it throws (`PartitionMetadataReadBuffer`).
-
-    Args:
-        data: the whole file.
-    """
+    """Return the topic id of `partition.metadata`, or what reading it throws (`PartitionMetadataReadBuffer`)."""
     lines = _lines(data)
     if lines is None:
         return _malformed("Input length = 1")

@@ -131,16 +131,13 @@ def headed_batch(
     Args:
         position: of the batch in its file.
         length: of the whole batch in bytes.
-        base_offset: of the first record.
         last_offset: base offset and last offset delta together.
-        magic: of the batch.
         leader_epoch: negative for none.
         attributes: of which the transactional and the control bit count.
         max_timestamp: in ms, -1 for none.
         producer_id: negative for none.
         producer_epoch: negative for none.
         base_sequence: negative for none.
-        record_count: a claim of the header.
         is_valid: whether the checksum is right, where it was asked for.
         end: what a marker in it says, or what reading it throws.
     """
@@ -220,11 +217,7 @@ class Batches:
         return all(one.is_valid and one.magic == 2 for one in self.batches)
 
     def behind(self, position: int) -> "Batches":
-        """Return those at or behind a position at which one of them begins.
-
-        Args:
-            position: in the file.
-        """
+        """Return those at or behind a position at which one of them begins."""
         return replace(self, batches=tuple(one for one in self.batches if one.position >= position))
 
     def moved(self, start: int) -> "Batches":

@@ -104,8 +104,6 @@ def indexed_start(index: Path, segment: EvidenceFile, base_offset: int, offset: 
 
     Args:
         index: where the index is.
-        segment: the segment.
-        base_offset: of the segment.
         offset: which; the last one that the index has an entry for where it is not given.
 
     Returns:
@@ -121,7 +119,6 @@ def batch_at(segment: EvidenceFile, position: int) -> tuple[int, int] | None:
     """Return the offset in the header of what may be a batch or a message, and its length in bytes; none where nothing seems to be there.
 
     Args:
-        segment: open.
         position: a claim, as of an index; one outside of the file is allowed.
     """
     if not 0 <= position < segment.size:
@@ -143,9 +140,7 @@ def end_of_offsets(segment: EvidenceFile, start: int, last_offset: int) -> int:
     A message of magic 0 and 1 names the last offset that it wraps, so that the first one above the offset may hold it.
 
     Args:
-        segment: open.
         start: a position where a batch begins.
-        last_offset: the last one wanted.
     """
     position, page, page_at = start, b"", start
     while position < segment.size:

@@ -38,11 +38,7 @@ class _End(NamedTuple):
 
 @contextmanager
 def ends_at_hand(groups: Iterable[Sequence[PartitionPlace]]) -> Iterator[None]:
-    """Hold the ends of logs in memory for as long as the block runs.
-
-    Args:
-        groups: the replicas of some partitions.
-    """
+    """Hold the ends of logs in memory for as long as the block runs."""
     wanted: list[Range] = []
     ends: dict[TopicPartition, list[_End]] = defaultdict(list)
     for place in (place for group in groups for place in group):

@@ -45,9 +45,7 @@ def parts_of(place: PartitionPlace, path: str, count: int) -> list[Part]:
     """Return a segment in parts of about the same length; in none where it can't be read, is short, or is of an older format than batches of magic 2.
 
     Args:
-        place: the directory of the segment.
         path: of the segment, relative to its input.
-        count: the most parts.
     """
     try:
         with open_below(place.state.root, path) as file:
@@ -63,12 +61,7 @@ def parts_of(place: PartitionPlace, path: str, count: int) -> list[Part]:
 
 
 def scan_part(place: PartitionPlace, part: Part) -> ScannedPart | None:
-    """Return what a part of a segment holds, none where it can't be read.
-
-    Args:
-        place: the directory of the segment.
-        part: what to scan.
-    """
+    """Return what a part of a segment holds, none where it can't be read."""
     base_offset = parse_file_name(part.path.rpartition("/")[2]).base_offset
     assert isinstance(base_offset, int)
     summary = SegmentSummary(base_offset)

@@ -39,9 +39,7 @@ def scan_segment(
     Args:
         source: the file's bytes.
         path: relative to the replica's input, for citations.
-        base_offset: from the file's name.
         level: how deep each batch is checked.
-        mtime_ns: of the file, as listed.
         watch: shown the batches of each window as they are read.
         start: the position of the batch to begin at; what is before it is not read.
     """
@@ -62,8 +60,6 @@ def scan_records(
     Args:
         source: the file's bytes.
         path: relative to the replica's input, for citations.
-        base_offset: from the file's name.
-        mtime_ns: of the file, as listed.
         take: shown the records of sound batches in file order; their bytes hold until it returns.
     """
     summary = SegmentSummary(base_offset)
@@ -77,11 +73,7 @@ def scan_records(
 
 
 class SegmentSummary:
-    """What is kept of a segment while it is read.
-
-    Args:
-        base_offset: from the file's name.
-    """
+    """What is kept of a segment while it is read."""
 
     def __init__(self, base_offset: int) -> None:
         self.base_offset = base_offset
@@ -115,8 +107,6 @@ class SegmentSummary:
 
         Args:
             batches: in file order.
-            damage: among them.
-            record_count: of the sound ones.
         """
         for one in damage:
             self.damage.append(one)
@@ -229,7 +219,6 @@ class SegmentSummary:
         Args:
             path: relative to the replica's input.
             length: of the file in bytes.
-            mtime_ns: of the file, as listed.
             changed: whether it changed while it was read.
         """
         kept = self.kept <= KEPT_BATCHES
@@ -268,9 +257,6 @@ def digest_batches(batches: BatchTable) -> NDArray[np.void]:
 
     The sum of two digests is the digest of both sets of batches, so segment rolls do not matter.
 
-    Args:
-        batches: a batch table.
-
     Returns:
         One row a bucket, rising, with the number of its batches and the lowest position.
     """
@@ -287,11 +273,7 @@ def digest_batches(batches: BatchTable) -> NDArray[np.void]:
 
 
 def add_digests(parts: list[NDArray[np.void]]) -> NDArray[np.void]:
-    """Return one digest a bucket out of several; the sums wrap at 64 bits.
-
-    Args:
-        parts: of disjoint sets of batches.
-    """
+    """Return one digest a bucket out of several; the sums wrap at 64 bits."""
     if len(parts) == 1 and len(parts[0]) == 1:
         return parts[0]
     # To concatenate them, numpy would compare their fields, which takes 30 µs for each part.

@@ -15,7 +15,6 @@ def parsed_once(parse: Callable[[bytes], Value], data: bytes) -> Value:
     """Return a small file, understood once for all that hold the same bytes.
 
     Args:
-        parse: a parser of whole files.
         data: `SHORT` bytes at most.
     """
     return parse(data)

@@ -69,7 +69,6 @@ class RowSpool:
         """Take note of all rows of a segment.
 
         Args:
-            input_index: of the segment.
             path: of the segment, relative to its input.
             tables: of its parts, in the order of the file.
         """
@@ -90,10 +89,7 @@ class RowSpool:
         """Return the rows that touch the offsets, with others around them, in file order; none of a segment whose rows are not here, or can't be read any more.
 
         Args:
-            input_index: of the segment.
             path: of the segment, relative to its input.
-            first_offset: the first one wanted.
-            last_offset: the last one wanted.
         """
         tables = self._tables.get((input_index, path))
         if tables is None:

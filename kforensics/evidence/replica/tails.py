@@ -61,10 +61,7 @@ def read_tails(
     """Return the segments in use of a partition directory, read from where its broker reads them when it loads the log.
 
     Args:
-        place: the directory.
         files: its segments, in order of base offset.
-        directory: its other facts.
-        scan: reads a whole segment.
 
     Returns:
         The segments; none where all of them have to be read.

@@ -87,9 +87,7 @@ def lost_start(epochs: Sequence[EpochEntry], files: Iterable[FileName], path: st
     """Return the path of `leader-epoch-checkpoint` by the offset where it begins, where that is below every segment of the log; nothing where it is not.
 
     Args:
-        epochs: the lines of the file.
         files: names of all files of the partition directory: a segment that waits for its deletion, or for its place in the log after compaction, is not missing.
-        path: of `leader-epoch-checkpoint`.
     """
     own = [name for name in files if name.kind is FileKind.SEGMENT or name.kind in INDEX_KINDS]
     bases = [base for name in own if isinstance(base := name.base_offset, int)]
@@ -236,9 +234,6 @@ def missing_offsets(replica: Replica) -> tuple[Unaccounted, ...]:
     """Return the offsets that a replica should hold and does not, as far as its own files show it.
 
     Numbers above a log end are ordinary where a broker ran while it was copied, or lost power: they count after a clean stop.
-
-    Args:
-        replica: with its segments.
     """
     return tuple(
         one for one in unaccounted_offsets(replica) if one.sign is not Sign.ABOVE_END or replica.clean_shutdown

@@ -117,7 +117,6 @@ def compare_seals(
     """Yield what differs, and each sealed entry that holds; both sides come in their order and neither is held in memory.
 
     Args:
-        sealed: those of the manifest.
         found: those of now, in the same order.
         problems: where a path that could not be read is added.
     """

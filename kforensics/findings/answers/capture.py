@@ -22,10 +22,8 @@ def capture_answer(
     """Return the answer of `capture`: the extent of a capture, or of the plan of one.
 
     Args:
-        node_id: whose evidence it is.
         name: of the file; none where only the plan was asked for.
         unread: what could not be read, with where it is.
-        changed: files that changed meanwhile.
         seconds: that the capture will take, for a plan.
         capture_bytes: that it will have, for a plan.
         is_by_ends: of logs in use their ends alone were read.

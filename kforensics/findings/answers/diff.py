@@ -34,10 +34,8 @@ def diff_answer(
     """Return the answer over all partitions that were compared.
 
     Args:
-        judged: every partition with its concerns.
         paths: of the inputs, where their directories can be copied.
         findings: of the whole result; several clusters, or a broker given twice, make the comparison itself unknown.
-        problems: what could not be read.
         among: the number of all partitions but those of deleted topics, where those in `judged` are only the worst of them.
         not_given: partitions that the metadata names and of which no replica is among the inputs, some broker being there.
         refused: brokers that do not start as they are.

@@ -16,8 +16,6 @@ class Concerns:
     """What gives reason for concern in some partitions, by state and kind.
 
     Args:
-        judged: every partition with its concerns.
-        state: of the whole.
         among: the number of all partitions that were compared.
         not_starting: brokers that do not start as they are.
     """
@@ -45,7 +43,6 @@ class Concerns:
         """Return the concerns of a kind, in some states or in that of the whole.
 
         Args:
-            kind: what the concern is about.
             states: any; that of the whole where none is named.
         """
         return [item for state in states or (self.state,) for item in self.by_kind.get((state, kind), ())]
@@ -56,11 +53,7 @@ class Concerns:
         return self.count - len(listed) + sum(one.state is State.AGREE for one in listed)
 
     def by_owners(self, items: Sequence[Item]) -> list[tuple[str, list[Item]]]:
-        """Return the concerns by whom they are about, those with most committed records first.
-
-        Args:
-            items: of any partitions.
-        """
+        """Return the concerns by whom they are about, those with most committed records first."""
         groups: dict[str, list[Item]] = {}
         for item in items:
             groups.setdefault(joined_by_and(item[1].owners), []).append(item)
@@ -85,21 +78,12 @@ class Concerns:
 
 
 def owners_of(items: Sequence[Item]) -> frozenset[str]:
-    """Return whom concerns are about.
-
-    Args:
-        items: of any partitions.
-    """
+    """Return whom concerns are about."""
     return frozenset(owner for _, one in items for owner in one.owners)
 
 
 def sum_of(items: Sequence[Item], name: str) -> int:
-    """Return the sum of a number of records over concerns.
-
-    Args:
-        items: of any partitions.
-        name: of the number.
-    """
+    """Return the sum of a number of records over concerns."""
     return sum(getattr(one, name) for _, one in items)
 
 
@@ -107,7 +91,6 @@ def records_of(certain: int, possible: int) -> str:
     """Return how many records are committed, and how many may be.
 
     Args:
-        certain: the number of committed ones.
         possible: that of others that may have been committed.
     """
     if certain and possible:
@@ -118,29 +101,17 @@ def records_of(certain: int, possible: int) -> str:
 
 
 def partitions_of(items: Sequence[Item]) -> str:
-    """Return how many partitions concerns are about.
-
-    Args:
-        items: of any partitions.
-    """
+    """Return how many partitions concerns are about."""
     return counted(len({partition for partition, _ in items}), "partition")
 
 
 def names_of(items: Sequence[Item]) -> str:
-    """Return the partitions that concerns are about, the first ones by name.
-
-    Args:
-        items: of any partitions.
-    """
+    """Return the partitions that concerns are about, the first ones by name."""
     return first_ones(dict.fromkeys(str(partition) for partition, _ in items))
 
 
 def topics_of(items: Sequence[Item]) -> str:
-    """Return the topics that concerns are about, the first ones by name.
-
-    Args:
-        items: of any partitions.
-    """
+    """Return the topics that concerns are about, the first ones by name."""
     return first_ones(dict.fromkeys(partition.topic for partition, _ in items), " topics")
 
 

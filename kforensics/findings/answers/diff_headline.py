@@ -81,11 +81,7 @@ _SENTENCES = {
 
 
 def diff_headline(found: Concerns) -> str:
-    """Return the sentence about the gravest kind of concern, and what a reader has to know beside it.
-
-    Args:
-        found: the concerns of all partitions.
-    """
+    """Return the sentence about the gravest kind of concern, and what a reader has to know beside it."""
     return _worst(found) + _observers(found) + _without_epochs(found) + _left_bytes(found)
 
 
@@ -376,19 +372,11 @@ _BY_ALL: dict[ConcernKind, Callable[[Concerns, Sequence[Item]], str]] = {
 
 
 def deleted_topics(count: int) -> str:
-    """Return what some partitions are of.
-
-    Args:
-        count: of the partitions.
-    """
+    """Return what some partitions are of."""
     return form(count, "a deleted topic", "deleted topics")
 
 
 def of_deleted_topics(count: int) -> str:
-    """Return, in brackets, how many partitions beside those that were compared are of deleted topics; nothing where none is.
-
-    Args:
-        count: of them.
-    """
+    """Return, in brackets, how many partitions beside those that were compared are of deleted topics; nothing where none is."""
     partitions = f"{counted(count, 'other partition')} {form(count, 'is', 'are')}"
     return f" ({partitions} of {deleted_topics(count)})" if count else ""

@@ -14,7 +14,6 @@ def diff_steps(found: Concerns, paths: Sequence[str]) -> Iterator[str]:
     """Yield what to do, and what not to, before a broker is started.
 
     Args:
-        found: the concerns of all partitions.
         paths: of the inputs, where their directories can be copied.
     """
     for owner, items in found.by_owners(found.of(ConcernKind.EMPTIED, State.AT_RISK, State.MAYBE_AT_RISK)):
@@ -105,11 +104,7 @@ def _copy_places(paths: Sequence[str], items: Sequence[Item]) -> str:
 
 
 def place_of_copy(path: str) -> str:
-    """Return a place for the copy of a directory that is not below its parent: whoever names the parent, or all in it, again does not name the copy too.
-
-    Args:
-        path: of the directory.
-    """
+    """Return a place for the copy of a directory that is not below its parent: whoever names the parent, or all in it, again does not name the copy too."""
     pure = PurePosixPath(path)
     parent = pure.parent
     is_inside = pure.is_absolute() or parent.name not in {"", ".."}

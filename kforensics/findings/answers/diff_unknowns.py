@@ -12,12 +12,7 @@ BELOW_THE_ENDS = "Whether content below the ends of the logs is the same and und
 
 
 def diff_unknowns(found: Concerns, problems: Sequence[Problem]) -> Iterator[str]:
-    """Yield what the inputs do not show, each with what would show it.
-
-    Args:
-        found: the concerns of all partitions.
-        problems: what could not be read.
-    """
+    """Yield what the inputs do not show, each with what would show it."""
     missing = found.of(ConcernKind.MISSING, State.UNKNOWN)
     if missing:
         whose = joined_by_and(owners_of(missing))

@@ -8,7 +8,6 @@ def dump_answer(*, files: int, damaged: int, unread: int) -> Answer:
     """Return the answer to whether the content is whole.
 
     Args:
-        files: that were read.
         damaged: those among them with damage that recovery does not repair.
         unread: things that could not be read.
 

@@ -97,7 +97,6 @@ def explain_answer(incidents: Sequence[PartitionIncident], words: Words, scope: 
     Args:
         incidents: of every partition that was asked for.
         words: advice that follows from the same incidents.
-        scope: what the answer covers.
 
     Returns:
         The answer; its state is the worst of the partitions'.
@@ -147,7 +146,6 @@ def behind_headline(conclusion: Sequence[str], answer: Answer, incidents: Sequen
 
     Args:
         conclusion: all sentences, most important first.
-        answer: with the headline.
         incidents: that both are about.
     """
     certainties = {

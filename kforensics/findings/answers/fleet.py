@@ -100,9 +100,6 @@ def _with_problems(answer: Answer, summary: FleetSummary) -> Answer:
 def scan_answer(result: ScanResult) -> Answer:
     """Return the answer to what was extracted.
 
-    Args:
-        result: of the scan.
-
     Returns:
         `complete`, or `unknown` where something could not be read.
     """
@@ -124,9 +121,6 @@ def scan_answer(result: ScanResult) -> Answer:
 
 def comparison_answer(comparison: AuditComparison) -> Answer:
     """Return the answer to what changed between two audits.
-
-    Args:
-        comparison: of the audits.
 
     Returns:
         `changed` where findings are new, worse or other than they were, `unknown` where the later audit could not read everything, else `unchanged`.
@@ -166,9 +160,6 @@ _CHANGE_WORDS = {
 def change_words(name: str) -> str:
     """Return a change between two audits as sentences and columns have it.
 
-    Args:
-        name: the value of a `Change`.
-
     Raises:
         ValueError: there is no such change.
     """
@@ -194,9 +185,6 @@ def _comparison_words(comparison: AuditComparison, *, is_open: bool) -> str:
 
 def trend_answer(trend: AuditTrend) -> Answer:
     """Return the answer to whether there are more or fewer findings than before.
-
-    Args:
-        trend: of some audits.
 
     Returns:
         `complete`, or `unknown` where the latest audit could not read everything that the one before it read, or was made of other topics or partitions.

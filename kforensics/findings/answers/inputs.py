@@ -23,8 +23,6 @@ def skipped_words(count: int, topic: str, why: str) -> str:
     """Return the sentence on records of one of Kafka's own topics that are not understood.
 
     Args:
-        count: of the records.
-        topic: the name.
         why: the first of them is not.
     """
     because = f": {why}" if why else ""
@@ -60,10 +58,6 @@ def with_inputs(command: str, answer: Answer, inputs: Sequence[Input]) -> Answer
 
 
 def is_membership_shown(inputs: Sequence[Input]) -> bool:
-    """Whether each of several nodes' directories names its cluster; true where there is one node.
-
-    Args:
-        inputs: all that were given.
-    """
+    """Whether each of several nodes' directories names its cluster; true where there is one node."""
     nodes = [one for one in inputs if one.kind in _NODES]
     return len({one.broker_id for one in nodes}) < 2 or not any(isinstance(one.cluster_id, Absent) for one in nodes)

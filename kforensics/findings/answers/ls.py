@@ -15,10 +15,6 @@ NODE_NAMES = {"broker": "broker", "controller": "controller", "combined": "combi
 def ls_answer(inventory: Inventory, inputs: Sequence[Input]) -> Answer:
     """Return the answer to what is below the inputs.
 
-    Args:
-        inventory: of the inputs.
-        inputs: as described.
-
     Returns:
         `complete` where everything could be looked at, else `unknown`.
     """

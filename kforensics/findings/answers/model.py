@@ -182,12 +182,7 @@ def worst_state(command: str, states: Iterable[State]) -> State | None:
 
 
 def weighed(findings: Iterable[Finding], state: State) -> tuple[Finding, ...]:
-    """Return findings of which none is graver than a state that shows no harm: what is unknown is warned of.
-
-    Args:
-        findings: of one partition.
-        state: of that partition.
-    """
+    """Return findings of which none is graver than a state that shows no harm: what is unknown is warned of."""
     return tuple(
         replace(one, severity=Severity.WARNING)
         if state is State.UNKNOWN and one.severity.rank > Severity.WARNING.rank
@@ -204,8 +199,6 @@ def exit_code(command: str, answer: Answer, findings: Collection[Finding], probl
 
     Args:
         command: a key of `STATES`.
-        answer: of the command.
-        findings: of the whole result.
         problems: what could not be read; what is foreign was left out, and counts for nothing.
 
     Returns:

@@ -152,7 +152,6 @@ def judged_partition(report: PartitionReport, problems: Sequence[Problem] = ()) 
     """Return the concerns about a partition.
 
     Args:
-        report: of the partition.
         problems: what could not be read of it.
     """
     concerns = tuple(_concerns(report))
@@ -183,7 +182,6 @@ def partition_state(report: PartitionReport, problems: Sequence[Problem] = ()) -
     """Return the state of one partition, by the words of the whole answer.
 
     Args:
-        report: of the partition.
         problems: what could not be read of it.
     """
     return judged_partition(report, problems).state

@@ -93,11 +93,7 @@ class PredictedCluster:
     has_problems: bool = False
 
     def is_newer(self, start: PredictedStart) -> bool:
-        """Return whether nothing is said of a start because something is newer than kforensics knows.
-
-        Args:
-            start: of a node.
-        """
+        """Return whether nothing is said of a start because something is newer than kforensics knows."""
         return isinstance(start.result, Absent) and not start.loads_logs
 
     @cached_property
@@ -187,11 +183,7 @@ class PredictedCluster:
         return [start for start in self.starts if start.result not in {StartResult.STARTS, Absent.UNKNOWN}]
 
     def is_unserved(self, log: PredictedLog) -> bool:
-        """Whether a log with records becomes a stray, and no replica of its partition is kept.
-
-        Args:
-            log: of any directory.
-        """
+        """Whether a log with records becomes a stray, and no replica of its partition is kept."""
         return log.fate is Fate.STRAY and (log.input, log.path) in self.unserved and _may_hold_records(log)
 
     def without_marker(self) -> tuple[list[str], bool]:
@@ -202,11 +194,7 @@ class PredictedCluster:
         return sorted({self.node(start.input) for start in unclean}, key=_by_number), len(unclean) == len(firsts)
 
     def node(self, number: int) -> str:
-        """Return the node of an input, in words.
-
-        Args:
-            number: of the input.
-        """
+        """Return the node of an input, in words."""
         return node_words(self.inputs[number])
 
 

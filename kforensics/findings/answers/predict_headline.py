@@ -18,7 +18,6 @@ def predict_headline(found: PredictedCluster, outcome: State, replicas: Compared
     """Return the answer in a line; what it leaves out is in the parts of the answer that follow.
 
     Args:
-        found: the starts of all nodes.
         outcome: the state that they come to by themselves, whatever their order.
         replicas: how the replicas compare, where that is graver than the starts of the nodes.
     """

@@ -19,8 +19,6 @@ def predict_steps(found: PredictedCluster, state: State, replicas: ComparedRepli
     """Yield what to do before a node is started.
 
     Args:
-        found: the starts of all nodes.
-        state: of the whole.
         replicas: how the replicas compare, where that is graver than the starts of the nodes.
     """
     has_strays = any(log.fate in {Fate.STRAY, Fate.DELETED} and log.is_reached for log in found.logs)
@@ -83,11 +81,7 @@ def _holder(holder: Input, of: Input) -> str:
 
 
 def after_starts(found: PredictedCluster) -> Iterator[str]:
-    """Yield what retention deletes by settings that are known, and what the controller does when nodes register.
-
-    Args:
-        found: the starts of all nodes.
-    """
+    """Yield what retention deletes by settings that are known, and what the controller does when nodes register."""
     known = [log.due for log in found.reached if isinstance(log.due, DueSegments) and log.due.is_setting_known]
     if known:
         whole = sum(one.is_whole_log for one in known)

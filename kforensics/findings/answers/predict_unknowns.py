@@ -19,11 +19,7 @@ _AS_A_FOLLOWER = (
 
 
 def predict_unknowns(found: PredictedCluster) -> Iterator[str]:
-    """Yield what the inputs do not show of the starts.
-
-    Args:
-        found: the starts of all nodes.
-    """
+    """Yield what the inputs do not show of the starts."""
     yield from _of_first_moment(found)
     yield from _of_other_directories(found)
     yield from _leaving(found)

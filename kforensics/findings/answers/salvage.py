@@ -82,12 +82,8 @@ def salvage_answer(
     Args:
         partitions: what came of each.
         what: was wanted: `lost`, `at-risk` or `all`.
-        out: the directory.
         failure: why the output is incomplete, if it is.
         premise: headline of the command that says what is lost or at risk.
-        premise_state: the state of its answer.
-        problems: what could not be read.
-        looked_at: partitions.
         unsettled: those of which it is not known whether anything is lost or at risk.
         not_all_given: those with something to save and a replica that is not among the inputs.
         of_images: what the images beside the replicas leave open.
@@ -168,7 +164,6 @@ def carved_unknown(figures: CarvedFigures, *, has_replicas: bool = True) -> tupl
     """Return what disk images leave open.
 
     Args:
-        figures: what was found.
         has_replicas: replicas are given beside the images.
     """
     out = ["what is overwritten, or is not in one piece, is not found"]
@@ -194,13 +189,10 @@ def carved_answer(
     """Return what disk images hold.
 
     Args:
-        figures: what was found.
         saved: records that no given replica holds, and that were written.
         missing: records that could not be read although their batches are sound.
-        out: the directory.
         failure: why the output is incomplete, if it is.
         has_replicas: replicas are given beside the images.
-        is_incomplete: something could not be read.
     """
     if failure:
         return Answer(state=State.UNKNOWN, headline=f"NOT ALL IS WRITTEN: {failure}.", now=(_run_again(out),))

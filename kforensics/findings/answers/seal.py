@@ -14,7 +14,6 @@ def manifest_answer(counts: SealCounts, *, sha256: str) -> Answer:
     """Return the answer to what a new manifest seals.
 
     Args:
-        counts: of its entries.
         sha256: of its bytes.
 
     Returns:
@@ -33,9 +32,6 @@ def check_answer(
     """Return the answer to whether evidence is what was sealed.
 
     Args:
-        changes: differences by kind.
-        sealed: entries of the manifest.
-        held: entries that are the same.
         problems: entries that could not be compared.
         is_signature_broken: whether the signature was checked and does not hold.
 

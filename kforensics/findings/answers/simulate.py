@@ -10,11 +10,7 @@ from kforensics.words import byte_count, counted, listed
 
 
 def list_answer(count: int) -> Answer:
-    """Return the answer to which scenarios there are.
-
-    Args:
-        count: how many are built in.
-    """
+    """Return the answer to which scenarios there are."""
     return Answer(state=State.COMPLETE, headline=f"{counted(count, 'scenario')} built in.")
 
 
@@ -47,9 +43,6 @@ def replay_answer(found: Sequence[Replay]) -> Answer:
 
 def exploration_answer(found: Exploration) -> Answer:
     """Return the answer to whether an invariant of a model breaks.
-
-    Args:
-        found: what the search found.
 
     Returns:
         `violated`, `unknown` where the search stopped at its limit, else `complete`.

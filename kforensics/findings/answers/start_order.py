@@ -69,9 +69,5 @@ def unknown_of_order(order: StartOrder) -> Iterator[str]:
 
 
 def name_brokers(ids: Sequence[int]) -> str:
-    """Return brokers by their ids, in words.
-
-    Args:
-        ids: of the brokers.
-    """
+    """Return brokers by their ids, in words."""
     return f"{form(len(ids), 'broker')} {', '.join(map(str, ids))}"

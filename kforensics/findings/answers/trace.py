@@ -166,9 +166,7 @@ def trace_answer(
 
     Args:
         tally: of the records that were found, with what became of each.
-        looked: what was searched.
         offset: that was asked for, if one was.
-        problems: what could not be read.
         is_whole_topic: no partition can be missing, since metadata or the request names all of them.
     """
     gaps = [gap for one in looked for gap in one.gaps]
@@ -217,10 +215,8 @@ def erasure_answer(
 
     Args:
         tally: of the records of the key.
-        looked: what was searched.
         damaged: files that can't be read at some place.
         files: how many segment files were searched.
-        problems: what could not be read.
         is_whole_topic: no partition can be missing, since metadata or the request names all of them.
     """
     names = listed([str(one.partition) for one in looked], most=_MOST)

@@ -26,7 +26,6 @@ def verify_answer(verification: Verification, findings: Sequence[Finding], *, le
     """Return the answer to whether files are damaged.
 
     Args:
-        verification: all files, checked.
         findings: about them, the gravest first.
         level: how deep segments were looked into.
 

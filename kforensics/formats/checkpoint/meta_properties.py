@@ -114,9 +114,6 @@ def parse_meta_properties(data: bytes | memoryview) -> MetaProperties:
 def parse_known_meta_properties(data: bytes | memoryview) -> MetaProperties:
     """Parse `meta.properties` of a version that is known.
 
-    Args:
-        data: the whole file.
-
     Raises:
         FormatError: as `parse_meta_properties` does; `NewerThanKnown` where the version is above `NEWEST_VERSION`.
     """

@@ -110,11 +110,7 @@ def iter_checkpoint(data: bytes | memoryview, damage: DamageList) -> Iterator[Ch
 
 
 def plain_entries(data: bytes) -> list[tuple[bytes, bytes, bytes]] | None:
-    """Return topic, partition and offset of each entry of a file that is as brokers write it, its lines counted from 3; none where any byte is not, so that `iter_checkpoint` has to read it.
-
-    Args:
-        data: the whole file.
-    """
+    """Return topic, partition and offset of each entry of a file that is as brokers write it, its lines counted from 3; none where any byte is not, so that `iter_checkpoint` has to read it."""
     head = _HEAD.match(data)
     if head is None or len(data) > TEXT_FILE_LIMIT:
         return None
@@ -138,11 +134,7 @@ def encode_checkpoint(checkpoint: Checkpoint) -> bytes:
 
 
 def encode_frame(lines: Iterable[str]) -> bytes:
-    """Encode the version, count and lines of a checkpoint file (`CheckpointFile`).
-
-    Args:
-        lines: the entries without line ends.
-    """
+    """Encode the version, count and lines of a checkpoint file (`CheckpointFile`)."""
     body = list(lines)
     return "".join(f"{line}\n" for line in (CHECKPOINT_VERSION, len(body), *body)).encode()
 
@@ -186,11 +178,7 @@ def parse_frame(data: bytes | memoryview, damage: DamageList) -> Iterator[TextLi
 
 
 def split_fields(line: TextLine) -> list[bytes]:
-    """Split a line into fields as Kafka does: a leading blank makes an empty field, trailing blanks make none.
-
-    Args:
-        line: of a checkpoint file.
-    """
+    """Split a line into fields as Kafka does: a leading blank makes an empty field, trailing blanks make none."""
     return _BLANK.split(line.content.rstrip(b" \t\x0b\f"))
 
 

@@ -35,9 +35,7 @@ class WindowBatches:
 
         Args:
             row: the number of the batch in `table`.
-            kind: the defect.
             expected: what the format asks for, in words for people.
-            found: what is there instead.
             gravity: `unread` where a limit of kforensics is all that is wrong with it.
         """
         batch = self.table[row]

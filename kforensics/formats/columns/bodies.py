@@ -36,7 +36,6 @@ def plain_bodies(window: WordBuffer, table: BatchTable, rows: NDArray[np.int64],
 
     Args:
         window: the bytes of the batches, whole.
-        table: the batches.
         rows: the numbers of uncompressed batches of magic 2 in `table`.
         file_position: the position of the window's first byte in the file.
 
@@ -55,7 +54,6 @@ def compressed_bodies(
     Args:
         window: the bytes of the batches, whole.
         payload: where bodies are decompressed to; it grows up to the output limit of the codec, and shrinks again.
-        table: the batches.
         rows: the numbers of compressed batches of magic 2 in `table`.
         file_position: the position of the window's first byte in the file.
 

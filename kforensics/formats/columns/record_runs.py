@@ -35,7 +35,6 @@ def behind(chunk: RecordChunk, position: int) -> RecordChunk:
     """Return the records whose batches begin at or behind a position in the file.
 
     Args:
-        chunk: the records.
         position: in bytes, of a batch and not of a record.
     """
     kept = chunk.batches["position"][chunk.rows] >= position
@@ -46,7 +45,6 @@ def part_of(chunk: RecordChunk, kept: slice | np.ndarray) -> RecordChunk:
     """Return some records of a chunk, which share its bytes and batch table.
 
     Args:
-        chunk: the records.
         kept: a slice, or a mask or row numbers as numpy takes them.
     """
     return replace(chunk, **{name: getattr(chunk, name)[kept] for name in _COLUMNS})

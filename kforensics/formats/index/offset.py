@@ -65,7 +65,6 @@ def parse_sparse_index(
     Args:
         data: the file, or all of it but zeros at its end.
         length: of the file, where it is longer than `data`.
-        layout: of an entry.
         falling: which entries don't rise, by the values of both fields.
         rising: what an entry must be beside the one before it, in words for people.
     """
@@ -110,8 +109,6 @@ def build_index(layout: FixedLayout, entries: list[tuple[int, int]], preallocate
     """Build an index of any layout for a file to be written.
 
     Args:
-        layout: of an entry.
-        entries: the values of its fields.
         preallocated: the length of the untrimmed file in bytes; 0 for a trimmed one.
     """
     used = len(entries) * layout.length
@@ -135,7 +132,6 @@ def split_preallocated(data: bytes | memoryview, length: int, layout: FixedLayou
     Args:
         data: the file, or all of it but zeros at its end.
         length: the length of the file in bytes.
-        layout: the layout of one entry.
 
     Returns:
         The entries in big-endian fields, and the zeros; where bytes of an incomplete last entry are not zero, these are not among them.

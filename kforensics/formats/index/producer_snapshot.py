@@ -66,9 +66,6 @@ class ProducerSnapshot:
 def parse_producer_snapshot(data: bytes | memoryview) -> ProducerSnapshot:
     """Parse a producer snapshot (`ProducerStateManager.readSnapshot`); with a wrong checksum the entries are decoded all the same.
 
-    Args:
-        data: the whole file.
-
     Returns:
         As many whole entries as the file holds, whatever its count claims; a wrong count or checksum is damage.
 

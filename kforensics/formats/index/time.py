@@ -76,7 +76,6 @@ def read_last_time_entry(read: Callable[[int, int], bytes], length: int) -> Time
 
     Args:
         read: a function of a position and a length that gives bytes of the file, fewer where it ends before.
-        length: of the file.
 
     Returns:
         None where the file holds no whole entry, or not as many bytes as its length says.

@@ -51,11 +51,7 @@ NO_PRODUCER = -1
 
 
 def empty_batches(count: int = 0) -> BatchTable:
-    """Return a batch table of zeroed rows.
-
-    Args:
-        count: the number of rows.
-    """
+    """Return a batch table of zeroed rows."""
     return np.zeros(count, dtype=BATCH_DTYPE)
 
 
@@ -72,12 +68,7 @@ class BatchesByOffset:
         self._reached = np.maximum.accumulate(self.rows["last_offset"])
 
     def over(self, first: int, last: int) -> BatchTable:
-        """Return the batches that have any of the offsets.
-
-        Args:
-            first: the first offset.
-            last: the last one.
-        """
+        """Return the batches that have any of the offsets."""
         begin = int(np.searchsorted(self._reached, first, side="left"))
         end = int(np.searchsorted(self.rows["base_offset"], last, side="right"))
         near = self.rows[begin:end]

@@ -100,7 +100,6 @@ def computed_crc(data: Buffer, start: int, end: int) -> int:
     Args:
         data: the bytes that hold the message.
         start: the position of the message in `data`.
-        end: the position behind it.
     """
     return crc32(memoryview(data)[start + MESSAGE_CRC_COVERED : end])
 
@@ -247,7 +246,6 @@ def encode_message_set(messages: Iterable[Message], *, codec: int = 0, log_appen
     """Encode messages one behind the other, or in one wrapper as the brokers of magic 0 and 1 stored it.
 
     Args:
-        messages: the messages, with absolute offsets.
         codec: the codec of the wrapper; 0 for no wrapper.
         log_append_ms: the time of the append if the topic has `message.timestamp.type=LogAppendTime`.
     """

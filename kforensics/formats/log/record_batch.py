@@ -123,8 +123,6 @@ def build_record_batch(
         base_offset: the offset of the first record; the others follow without gaps.
         records: timestamp in ms, key and value of each; the first timestamp is the base timestamp.
         partition_leader_epoch: what a leader writes when it appends.
-        codec: the codec of the body.
-        attributes: the bits beside the codec.
         producer_id: -1 for a producer that is not idempotent.
         producer_epoch: -1 likewise.
         base_sequence: the sequence of the first record, -1 likewise.

@@ -106,7 +106,6 @@ def iter_record_layouts(
     Args:
         body: the buffer that holds the body.
         start: the position of the body in the buffer.
-        end: the position behind the body.
         count: the number of records that the batch header claims.
         last_offset_delta: where given, offset deltas that do not rise or that are above it are an error too, once all records are read.
 
@@ -190,7 +189,6 @@ def skip_headers(body: Buffer, position: int, end: int, count: int) -> int:
 
     Args:
         body: the buffer that holds the record.
-        position: of the first header.
         end: the position behind the record, which no header may cross.
         count: the number of headers that the record claims.
 
@@ -239,8 +237,6 @@ def parse_headers(body: Buffer, position: int, end: int, count: int) -> Headers:
     Args:
         body: the buffer that holds the record.
         position: of the first header, as its `RecordLayout` says.
-        end: the position behind the record.
-        count: the number of headers.
 
     Raises:
         FormatError: a length leads behind `end`; none of a layout that the exact reader gave.
@@ -259,7 +255,6 @@ def slice_nullable(body: Buffer, position: int, length: int) -> bytes | None:
     """Return a copy of the bytes at a place, or None for a length of -1.
 
     Args:
-        body: the buffer.
         position: of the first byte; a checked one, since a slice that crosses the end is shortened in silence.
         length: in bytes, -1 for null.
     """

@@ -198,9 +198,5 @@ class LineCensus(NamedTuple):
     """1 if the last line has no line end."""
 
     def plus(self, other: "LineCensus") -> "LineCensus":
-        """Return the sum of both counts.
-
-        Args:
-            other: of another file.
-        """
+        """Return the sum of both counts."""
         return LineCensus(*(mine + yours for mine, yours in zip(self, other, strict=True)))

@@ -73,7 +73,6 @@ def writer_before(window: bytes, position: int) -> str:
     """Return what a collector of lines put before a line, without times; empty where the line begins with its own time or bracket.
 
     Args:
-        window: whole lines.
         position: where the line's own time, or its object, begins.
     """
     start = window.rfind(b"\n", max(0, position - _WRITER_LIMIT), position) + 1

@@ -85,7 +85,6 @@ def shape(kind: LogEventKind, start: bytes, rest: bytes = b"", **constant: Field
         rest: the pattern behind the beginning; its named groups are the fields. Any text may follow. `{name}` is the field of that
             name, a number of at most 19 digits if it is no list, path or id; a group `old_x` is the field `x` in the words of old
             versions. `{partition}` is `orders-0`, `{any_partition}` also `[orders,0]`, as up to 0.11.
-        constant: fields that every match carries.
     """
     pattern = re.compile(re.escape(start) + _FIELD.sub(_group, rest))
     named = [(group.removeprefix("old_"), index) for group, index in pattern.groupindex.items()]
@@ -105,7 +104,6 @@ def match_shape(candidate: Shape, message: bytes) -> ShapeMatch | None:
     """Return the fields of the message, or None if it does not have this shape.
 
     Args:
-        candidate: the declared text.
         message: the line from the beginning of the message on, behind level and identity.
     """
     found = candidate.pattern.match(message)

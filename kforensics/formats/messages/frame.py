@@ -84,11 +84,7 @@ def parse_framed(
 
 
 def bare_frame(data: bytes) -> bytes:
-    """Return the frame of a message without the message, which can't be decoded; empty where there is none.
-
-    Args:
-        data: the value of the record.
-    """
+    """Return the frame of a message without the message, which can't be decoded; empty where there is none."""
     position = 0
     try:
         for _ in range(_FRAME_NUMBERS):
@@ -104,8 +100,6 @@ def encode_framed(
     """Encode a message in its frame (`AbstractApiMessageSerde`).
 
     Args:
-        table: the schema of the message.
-        version: the version of the message.
         fields: the values; one that is not given gets its default.
         frame_version: 0 for the 2.8 preview, 1 since 3.0.
 

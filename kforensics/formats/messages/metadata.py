@@ -321,8 +321,6 @@ def encode_metadata_record(
     """Encode the value of a record of the metadata log (`MetadataRecordSerde`).
 
     Args:
-        api_key: the type of the record.
-        version: the version of the message.
         fields: the values; one that is not given gets its default.
         frame_version: 0 for the 2.8 preview, which has some messages of its own; 1 since 3.0.
 

@@ -76,7 +76,6 @@ def sort_records(chunk: RecordChunk, rows: NDArray[np.intp]) -> Iterator[Partiti
     """Yield the records at `rows` in their order without the NoOpRecords, which change nothing.
 
     Args:
-        chunk: records of the metadata log.
         rows: the rows of the chunk that are wanted, rising.
 
     Yields:

@@ -50,8 +50,6 @@ def decode_message(table: Message, version: int, data: bytes, position: int = 0)
     """Decode the message at `position`.
 
     Args:
-        table: the schema of the message.
-        version: the version of the message.
         data: the bytes that hold the message.
         position: where the message begins in `data`.
 
@@ -75,7 +73,6 @@ def message_reader(table: Message, version: int) -> Reader | None:
     """Return the compiled reader of a version, or None if the schema does not have this version.
 
     Args:
-        table: the schema of the message.
         version: of the message; each is compiled once.
     """
     if version not in table.versions:

@@ -115,11 +115,7 @@ def not_known(
 
     Args:
         what: that has numbers, such as `record type`.
-        found: the number on disk.
         newest: the highest number that is known.
-        name: of the message.
-        version: of the message.
-        api_key: of the message.
     """
     is_newer = found > newest
     reason = newer_than_known(what, found, newest) if is_newer else f"{what} {found} is not known"
@@ -127,11 +123,7 @@ def not_known(
 
 
 def not_understood(message: Decoded) -> str:
-    """Return what of a decoded message no table knows, in words; empty where all of it is understood.
-
-    Args:
-        message: as a table decodes it.
-    """
+    """Return what of a decoded message no table knows, in words; empty where all of it is understood."""
     tags = sorted(_unknown_tags(message.fields))
     if tags:
         return f"{message.name} has tagged {form(len(tags), 'field', 'fields')} {listed(tags)}, newer than kforensics knows"
@@ -175,8 +167,6 @@ def field(
     """Declare a field of a message or struct.
 
     Args:
-        name: Kafka's name in snake_case.
-        kind: the type.
         since: the versions that hold the field, as Kafka's schemas write them.
         tag: the number of a tagged field; None for one in the order of the fields.
         nullable: whether null may be written.
@@ -198,7 +188,6 @@ def message(
     """Declare a message of Kafka's.
 
     Args:
-        name: Kafka's name of the schema.
         fields: in their order on disk.
         valid: the versions that are known, as Kafka's schemas write them.
         flexible: those of them that use the flexible encoding (KIP-482); None for none.

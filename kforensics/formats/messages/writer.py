@@ -24,8 +24,6 @@ def encode_message(table: Message, version: int, fields: Mapping[str, Any]) -> b
     """Encode one message.
 
     Args:
-        table: the schema of the message.
-        version: the version of the message.
         fields: the values; one that is not given gets its default, or the zero of its type.
 
     Raises:

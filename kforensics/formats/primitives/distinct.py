@@ -9,21 +9,13 @@ Kind = TypeVar("Kind", bound=np.generic)
 
 
 def distinct(values: NDArray[Kind]) -> NDArray[Kind]:
-    """Return each value once, in ascending order.
-
-    Args:
-        values: a column.
-    """
+    """Return each value once, in ascending order."""
     ordered = np.sort(values)
     return ordered[_begins(ordered)]
 
 
 def first_of_each(values: NDArray[Kind]) -> tuple[NDArray[Kind], NDArray[np.int64]]:
-    """Return each value once, in ascending order, and the index at which it occurs first.
-
-    Args:
-        values: a column.
-    """
+    """Return each value once, in ascending order, and the index at which it occurs first."""
     order = np.argsort(values, kind="stable")
     ordered = values[order]
     begins = _begins(ordered)

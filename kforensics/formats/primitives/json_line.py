@@ -16,7 +16,6 @@ def parse_json_object(data: bytes | memoryview, *, expected: str) -> Mapping[str
     """Return the JSON object in the file.
 
     Args:
-        data: the whole file.
         expected: what the caller looks for, in words for the error.
 
     Raises:
@@ -42,9 +41,5 @@ def parse_json_object(data: bytes | memoryview, *, expected: str) -> Mapping[str
 
 
 def integer_of(value: Any) -> int | None:
-    """Return the value if it is a whole number (and not `true`), else None.
-
-    Args:
-        value: of a parsed JSON document.
-    """
+    """Return the value if it is a whole number (and not `true`), else None."""
     return value if isinstance(value, int) and not isinstance(value, bool) else None

@@ -35,11 +35,7 @@ class TextLine(NamedTuple):
 
 
 def walk_lines(data: bytes | memoryview) -> Iterator[TextLine]:
-    """Yield the lines of the first `TEXT_FILE_LIMIT` bytes, as `BufferedReader.readLine` splits them; the last one may lack its line break.
-
-    Args:
-        data: the whole file.
-    """
+    """Yield the lines of the first `TEXT_FILE_LIMIT` bytes, as `BufferedReader.readLine` splits them; the last one may lack its line break."""
     text = bytes(data[:TEXT_FILE_LIMIT])
     position = 0
     number = 1
@@ -102,11 +98,7 @@ class DamageList:
     """Damage in file order: the first `MOST_DAMAGE` places one by one, the others as one entry."""
 
     def __init__(self, gravity: Gravity = Gravity.DAMAGE) -> None:
-        """Start without damage.
-
-        Args:
-            gravity: of all places.
-        """
+        """Start without damage."""
         self._gravity = gravity
         self._places: list[Damage] = []
         self._more = 0
@@ -117,9 +109,7 @@ class DamageList:
 
         Args:
             span: the bytes in the file.
-            kind: the defect.
             expected: what the format asks for, in words for people.
-            found: what is there instead.
             line: the number of the line, which the message names before `found`; None where the file has no lines.
         """
         if len(self._places) >= MOST_DAMAGE:
@@ -136,7 +126,6 @@ class DamageList:
         Args:
             line: with its number and position.
             expected: what the format asks for, in words for people.
-            kind: the defect.
         """
         self.add(line.span, kind, expected=expected, found=shown(line.content), line=line.number)
 

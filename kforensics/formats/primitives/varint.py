@@ -69,11 +69,7 @@ def read_varlong(data: Buffer, position: int, end: int) -> tuple[int, int]:
 
 
 def encode_uvarint(value: int) -> bytes:
-    """Encode a value of 0 or more as an unsigned varint.
-
-    Args:
-        value: of any size.
-    """
+    """Encode a value of 0 or more as an unsigned varint."""
     groups = bytearray()
     while value > 0x7F:
         groups.append(value & 0x7F | 0x80)

@@ -79,7 +79,6 @@ class WordBuffer:
         """Read a run of a file into the buffer and return the number of bytes read.
 
         Args:
-            source: the file.
             position: where the run begins in the file.
             length: of the run; fewer bytes are read where the file ends before, and `filled` says how many.
         """
@@ -92,7 +91,6 @@ def read_exactly(source: SegmentBytes, position: int, length: int) -> bytes:
     """Read a short run of a file, shorter at the end of the file, for places that are read once.
 
     Args:
-        source: the file.
         position: where the run begins in the file; behind its end nothing is read.
         length: of the run in bytes; it is allocated at once, but never more than the file has.
     """

@@ -14,8 +14,6 @@ def nonzero_windows(source: SegmentBytes, start: int, end: int) -> Iterator[tupl
     Every byte is looked at, but for those that the file system names as a hole. A file that has become shorter ends there.
 
     Args:
-        source: the file.
-        start: the first position.
         end: the position behind the last one.
     """
     next_data: Callable[[int], tuple[int, int] | None] | None = getattr(source, "next_data", None)

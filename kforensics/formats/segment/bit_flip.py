@@ -27,7 +27,6 @@ def locate_flipped_bit(syndrome: int, length: int, polynomial: int = CRC32C_REFL
     Args:
         syndrome: the stored checksum xor the computed one.
         length: the number of bytes that the checksum covers.
-        polynomial: of the checksum, reflected.
 
     Returns:
         The bit, or None if no single bit explains the difference.

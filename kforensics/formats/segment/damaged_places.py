@@ -186,7 +186,6 @@ def first_offset(source: SegmentBytes, batch: SoundBatch) -> int:
     """Return the first offset of a sound batch, which a wrapper holds inside; the base offset where the wrapper can't be opened.
 
     Args:
-        source: the segment.
         batch: as `find_sound_batch` returns it.
     """
     header = read_header(source, batch.position)

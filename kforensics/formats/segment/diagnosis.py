@@ -66,7 +66,6 @@ def read_header(source: SegmentBytes, position: int) -> Header | None:
     """Read the header of an entry at a position without checking it; None if the file ends before its magic.
 
     Args:
-        source: the segment.
         position: any position, not only one where an entry begins.
     """
     head = read_exactly(source, position, BATCH_HEADER.length)
@@ -103,10 +102,8 @@ def batch_damage(
     """Describe a batch whose extent is known and whose checksum is wrong.
 
     Args:
-        source: the segment.
         position: where the batch begins in the file.
         header: of the batch, as it is on disk.
-        stored: the checksum in the header.
         computed: the checksum of the bytes.
         around: the sound batches around it; without one behind it, and without a flipped bit that explains it, it is a torn tail.
     """
@@ -131,10 +128,8 @@ def run_damage(source: SegmentBytes, position: int, end: int, around: Neighbours
     """Describe a run of bytes without a sound batch: one batch with a wrong header, a hole, a shifted or foreign write, or the torn tail of the file.
 
     Args:
-        source: the segment.
         position: where the run begins in the file.
         end: the position behind the run: that of the next sound batch, or the end of the file.
-        around: the sound batches around it.
 
     Raises:
         EvidenceUnreadable: batches of a magic that is newer than known follow, up to the end.
@@ -328,7 +323,6 @@ def zero_page(source: SegmentBytes, span: Span) -> DamageCause | None:
     """Return the cause `zero-page` where zeros reach from one sector boundary of the file to another, or from one to the end of the run.
 
     Args:
-        source: the segment.
         span: the damaged run, of which the first MiB is looked into.
     """
     data = read_exactly(source, span.position, min(span.length, _LOOKED_INTO))

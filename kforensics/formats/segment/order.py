@@ -220,7 +220,6 @@ def flip_between(position: int, width: int, stored: int, wanted: int) -> BitFlip
     Args:
         position: of the field in the file.
         width: of the field in bytes.
-        stored: the value on disk.
         wanted: the value that the neighbours or the checksum ask for.
     """
     mask = (1 << 8 * width) - 1

@@ -85,7 +85,6 @@ def find_batch_start(source: SegmentBytes, position: int) -> int | None:
     """Return the first position at or behind another where a sound batch begins, or None; a record may hold the bytes of one, so the seam wants checking.
 
     Args:
-        source: the segment.
         position: where the search begins; nothing before it is known, so offsets are not judged.
     """
     found = find_sound_batch(source, position, source.size)
@@ -265,7 +264,6 @@ def iter_records(source: SegmentBytes, *, start: int = 0, end: int | None = None
     """Yield every record, and every damage in its place; of a batch that breaks off, the records before the break.
 
     Args:
-        source: the segment.
         start: a position where a batch begins.
         end: batches that begin here or behind it are left out; None for the end of the file.
     """
@@ -282,7 +280,6 @@ def iter_record_chunks(
     """Yield the same as `iter_records`, as columns over the bytes of many records at a time.
 
     Args:
-        source: the segment.
         start: a position where a batch begins.
         end: batches that begin here or behind it are left out; None for the end of the file.
         buffers: to be used again where many short runs are read; None to allocate new ones.
@@ -300,7 +297,6 @@ def iter_windows_with_records(
     """Yield each window of `walk_segment` at level crc, with its records and damage in their places, which hold until the next window is asked for.
 
     Args:
-        source: the segment.
         start: a position where a batch begins.
         end: batches that begin here or behind it are left out; None for the end of the file.
         buffers: to be used again where many short runs are read; None to allocate new ones.

@@ -77,8 +77,6 @@ def load_after_clean_shutdown(
         directory: its files, and what has been read of them.
         recovery_point: of its checkpoint; 0 where it has none.
         log_start_offset: of its checkpoint; 0 where it has none.
-        settings: of topic and broker.
-        rules: of the broker's version.
 
     Returns:
         What comes of it; None where the steps have to be played.

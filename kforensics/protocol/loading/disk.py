@@ -41,18 +41,13 @@ class Disk:
         return sorted(self.files)
 
     def exists(self, name: str) -> bool:
-        """Whether a file or a folder has this name.
-
-        Args:
-            name: in the partition directory.
-        """
+        """Whether a file or a folder has this name."""
         return name in self.files or name in self._folders
 
     def refuse_folder(self, name: str, exception: str = "FileSystemException") -> None:
         """Throw what opening a folder as a file throws.
 
         Args:
-            name: of the file.
             exception: `FileSystemException` where a channel is opened, `FileNotFoundException` for a stream or an index.
 
         Raises:
@@ -64,20 +59,13 @@ class Disk:
     def length(self, name: str) -> int:
         """Return the length of a file in bytes.
 
-        Args:
-            name: of the file.
-
         Raises:
             KeyError: there is no such file.
         """
         return self.files[name].length
 
     def is_unreadable(self, name: str) -> bool:
-        """Whether a file of the evidence can't be opened.
-
-        Args:
-            name: of the file.
-        """
+        """Whether a file of the evidence can't be opened."""
         return self.files[name].origin in self._given.unreadable
 
     def content(self, name: str, content: Content, position: int = 0) -> object:
@@ -106,9 +94,7 @@ class Disk:
         """Make a file that was not there.
 
         Args:
-            name: of the file.
             length: in bytes.
-            rule: why it is made.
 
         Raises:
             LoadingError: a folder has this name.
@@ -121,11 +107,9 @@ class Disk:
         """Replace the content of a file, or make it.
 
         Args:
-            name: of the file.
             length: its new length in bytes.
             rule: why it is written; a file that another rule changed before keeps that one.
             content: how `value` is to be read again; None where nothing reads it.
-            value: the new content.
 
         Raises:
             LoadingError: a folder has this name.
@@ -157,7 +141,6 @@ class Disk:
 
         Args:
             name: of a file that is there.
-            rule: why it is removed.
         """
         file = self.files.pop(name)
         self._forget(name)
@@ -170,7 +153,6 @@ class Disk:
         Args:
             name: of a file that is there.
             to_name: its new name; a file of this name is removed.
-            rule: why it is renamed.
 
         Raises:
             NotModelledError: a folder has the new name, which is replaced where it is empty.

@@ -52,7 +52,6 @@ class EpochCache:
 
         Args:
             leader_epoch: of the batch, negative for none.
-            base_offset: of the batch.
 
         Raises:
             LoadingError: IllegalArgumentException, where the offset is negative and the epoch is not.
@@ -75,12 +74,7 @@ class EpochCache:
         self._write("epochs-cleared")
 
     def trim(self, log_start_offset: int, log_end_offset: int) -> None:
-        """Remove what starts at or behind the log end, and what lies below the checkpointed log start.
-
-        Args:
-            log_start_offset: of the loaded log.
-            log_end_offset: of the loaded log.
-        """
+        """Remove what starts at or behind the log end, and what lies below the checkpointed log start."""
         after, is_stale = trim_epochs(self.epochs, log_start_offset, log_end_offset, self._rules.epochs)
         if is_stale:
             self.epochs, self._is_stale = after, True
@@ -100,14 +94,7 @@ class EpochCache:
 
 
 def trim_epochs(epochs: Epochs, log_start_offset: int, log_end_offset: int, rules: EpochRules) -> tuple[Epochs, bool]:
-    """Return the cache without what starts at or behind the log end, and what lies below the log start; and whether the file is written.
-
-    Args:
-        epochs: of the cache before.
-        log_start_offset: to which it is trimmed.
-        log_end_offset: of the loaded log.
-        rules: of the broker's version.
-    """
+    """Return the cache without what starts at or behind the log end, and what lies below the log start; and whether the file is written."""
     after = repair_epochs_at_load(epochs, log_start_offset, log_end_offset, rules)
     # Since KAFKA-7415 an entry at the log start itself counts as removed and is entered again: the file is written.
     has_first = rules.repairs_conflicts and any(entry.start_offset <= log_start_offset for entry in after)
@@ -115,10 +102,6 @@ def trim_epochs(epochs: Epochs, log_start_offset: int, log_end_offset: int, rule
 
 
 def epoch_file_length(epochs: Epochs) -> int:
-    """Return the bytes of an epoch file.
-
-    Args:
-        epochs: its entries.
-    """
+    """Return the bytes of an epoch file."""
     lines = ["0", str(len(epochs)), *(f"{epoch.leader_epoch} {epoch.start_offset}" for epoch in epochs)]
     return sum(len(line) + 1 for line in lines)

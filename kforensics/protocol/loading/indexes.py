@@ -56,11 +56,7 @@ class OffsetIndex:
         return self._base + (self.entry(self.count - 1)[0] if self.count else 0)
 
     def lookup(self, target: int) -> int:
-        """Return the position from which to look for an offset: that of the largest entry not above it, or 0.
-
-        Args:
-            target: an absolute offset.
-        """
+        """Return the position from which to look for an offset: that of the largest entry not above it, or 0."""
         slot = self._slot(target)
         return 0 if slot < 0 else self.entry(slot)[1]
 
@@ -140,8 +136,6 @@ def lower_bound(key: Callable[[int], int], count: int, target: int, warm: int | 
 
     Args:
         key: of the entry in a slot.
-        count: of entries.
-        target: to look for.
         warm: entries at the end that are tried first (2.3); none before.
     """
     if not count:
@@ -216,7 +210,6 @@ class TimeIndex:
 
         Args:
             timestamp: in ms.
-            offset: absolute.
             skips_full_check: whether the last slot may be taken, as at the end of a scan.
 
         Raises:
@@ -284,11 +277,7 @@ class TxnIndex:
         return False
 
     def rename(self, name: str) -> None:
-        """Take another name: a file that lies there under it is not opened before the first entry (`TransactionIndex.renameTo`).
-
-        Args:
-            name: that the file has now.
-        """
+        """Take another name: a file that lies there under it is not opened before the first entry (`TransactionIndex.renameTo`)."""
         self._name = name
 
     def reset(self) -> None:
@@ -305,9 +294,6 @@ class TxnIndex:
 
     def append(self, last_offset: int) -> None:
         """Add an aborted transaction; the file is made where it is the first (`TransactionIndex.append`).
-
-        Args:
-            last_offset: that of its marker.
 
         Raises:
             LoadingError: IllegalArgumentException, where the marker before is at this offset or above.
@@ -327,10 +313,5 @@ class TxnIndex:
 
 
 def can_be_relative(base_offset: int, offset: int) -> bool:
-    """Return whether an index can hold an offset of a segment (`AbstractIndex.canAppendOffset`).
-
-    Args:
-        base_offset: of the segment.
-        offset: absolute.
-    """
+    """Return whether an index can hold an offset of a segment (`AbstractIndex.canAppendOffset`)."""
     return 0 <= offset - base_offset <= LARGEST_INT32

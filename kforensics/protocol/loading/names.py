@@ -20,20 +20,12 @@ _MOVED = re.compile(r"(\S+)-(\S+)\.(\S+)-(delete|future|stray)")
 
 
 def padded(offset: int) -> str:
-    """Return an offset as file names have it: 20 digits.
-
-    Args:
-        offset: of any sign.
-    """
+    """Return an offset as file names have it: 20 digits."""
     return f"{offset:020d}" if offset >= 0 else f"-{-offset:020d}"
 
 
 def known_indexes(rules: LoadingRules) -> tuple[str, ...]:
-    """Return the endings of the indexes that a version has.
-
-    Args:
-        rules: of the version.
-    """
+    """Return the endings of the indexes that a version has."""
     if rules.knows_magic_2:
         return INDEXES
     return (INDEX, TIME_INDEX) if rules.has_time_indexes else (INDEX,)
@@ -76,12 +68,7 @@ def partition_of_directory(name: str, rules: LoadingRules = NEWEST_RULES) -> tup
 
 
 def refused_name(name: str, rules: LoadingRules) -> LoadingError:
-    """Return what the name of a directory that does not parse throws (`Log.parseTopicPartitionName`).
-
-    Args:
-        name: of the directory.
-        rules: of the version.
-    """
+    """Return what the name of a directory that does not parse throws (`Log.parseTopicPartitionName`)."""
     topic, _, number = name.rpartition("-")
     if topic and number and not rules.wraps_bad_partitions:
         return thrown("NumberFormatException", f'For input string: "{number}"')

@@ -93,8 +93,6 @@ def refuse_identity(
 
     Args:
         directories: all of the node, in the order of its settings.
-        version: of the binary.
-        is_kraft: the node runs without ZooKeeper.
         node_id: that of `server.properties`, where it is known.
 
     Returns:
@@ -171,7 +169,6 @@ def refuse_voters(stored: Sequence[int] | Absent, configured: str | None, versio
     Args:
         stored: in its `quorum-state`.
         configured: `controller.quorum.voters`; none where that is not known.
-        version: of the binary.
     """
     if version >= FIRST_WITH_VOTERS_IN_LOG or isinstance(stored, Absent) or not stored or not configured:
         return None
@@ -202,8 +199,6 @@ def refuse_level(level: int | Absent, version: KafkaVersion, *, is_controller: b
     """Judge the cluster's metadata.version by the release that is started.
 
     Args:
-        level: its feature level.
-        version: of the binary.
         is_controller: the node reads the log as a controller, and exits. A broker alone is refused at its registration before 4.0; since, it can't
             apply the record, and neither exits nor loads a log.
     """
@@ -235,10 +230,7 @@ def refuse_registration(
     """Judge whether the controller lets a broker register its directories (metadata.version 3.7-IV2).
 
     Args:
-        directories: of the broker.
         registered: the directory ids of each registered broker.
-        node_id: of the broker.
-        level: of metadata.version.
     """
     if isinstance(level, Absent) or level < LEVEL_OF_DIRECTORY_IDS:
         return None
@@ -258,7 +250,6 @@ def unclean_for_controller(
     Args:
         marker_epochs: the broker epoch in the marker of each log directory; not written where it has no marker.
         registered_epoch: that of its last registration.
-        version: of the binary.
 
     Returns:
         The reason; empty where the stop counts as clean, or the version does not look.
@@ -282,8 +273,6 @@ def fates(
     Args:
         held: partition directories of the broker, the metadata log's left out.
         assigned: every partition that exists, by topic id and partition.
-        node_id: of the broker.
-        version: of the binary.
 
     Returns:
         One for each directory, in their order.

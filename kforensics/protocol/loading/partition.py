@@ -94,10 +94,6 @@ def load_step_by_step(
     Args:
         directory: its files, and what has been read of them.
         clean_shutdown: whether the log directory holds `.kafka_cleanshutdown` when loading begins.
-        recovery_point: of its checkpoint.
-        log_start_offset: of its checkpoint.
-        settings: of topic and broker.
-        rules: of the broker's version.
 
     Returns:
         As `load_partition`.

@@ -263,11 +263,7 @@ class Producers:
             self.complete(one)
 
     def take_snapshot(self, rule: str = "snapshot-written") -> None:
-        """Write a snapshot at the end of what is known, unless one was taken there (`takeSnapshot`).
-
-        Args:
-            rule: why it is written.
-        """
+        """Write a snapshot at the end of what is known, unless one was taken there (`takeSnapshot`)."""
         if self.map_end <= self._snapshot_end:
             return
         name = f"{padded(self.map_end)}{SNAPSHOT}"
@@ -301,7 +297,6 @@ def is_expired(one: ProducerState, settings: LoadSettings) -> bool:
     """Return whether a producer of a snapshot is forgotten for its age (`isProducerExpired`).
 
     Args:
-        one: the producer.
         settings: of the broker, with its clock.
     """
     return settings.now_ms - one.last_timestamp >= settings.producer_expiration_ms

@@ -50,10 +50,8 @@ def due_segments(
 
     Args:
         segments: of the log, oldest first.
-        policy: settings of the topic.
         log_start_offset: segments that end at or below it are deleted whatever the policy is (2.1).
         high_watermark: no segment that ends above it is deleted (1.0).
-        now_ms: the clock of the broker.
         version: since 3.0 the order is log start, size, time (KAFKA-12177).
     """
     left = list(segments)

@@ -200,7 +200,6 @@ class Segment:
         """Return the position of the batch with an offset (`translateOffset`); none where the segment ends below it.
 
         Args:
-            offset: to look for.
             least: the position to begin at, where the index says none behind it.
 
         Raises:
@@ -441,7 +440,6 @@ class Segment:
 
         Args:
             has_index: whether the offset index was there before the load, which makes it where it is missing.
-            has_time_index: likewise the time index.
         """
         if not has_index and self._rules.scans_without_index:
             return False
@@ -464,11 +462,7 @@ class Segment:
         return not self.txn_index.is_corrupt()
 
     def mark_deleted(self, rule: str) -> None:
-        """Rename its files, to be deleted later (`changeFileSuffixes`).
-
-        Args:
-            rule: why the segment is deleted.
-        """
+        """Rename its files, to be deleted later (`changeFileSuffixes`)."""
         for ending, name in self.names.items():
             if name in self._disk.files:
                 self._disk.rename(name, name + DELETED, rule)
@@ -477,9 +471,6 @@ class Segment:
 
 def last_offset_of(batch: LoadedBatch) -> int:
     """Return the last offset of a batch, for which its header is read.
-
-    Args:
-        batch: as loading reads it.
 
     Raises:
         LoadingError: the file ends within the header.

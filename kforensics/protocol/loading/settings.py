@@ -52,7 +52,6 @@ def refuse_settings(version: KafkaVersion, *, has_roles: bool, has_zookeeper: bo
     """Judge whether a `server.properties` names what a node runs with, as a start does (`KafkaConfig`).
 
     Args:
-        version: of the binary.
         has_roles: it has `process.roles`.
         has_zookeeper: it has `zookeeper.connect`.
 
@@ -72,7 +71,6 @@ def refuse_values(version: KafkaVersion, values: Mapping[str, str]) -> Refusal |
     """Judge the values of a `server.properties` as a start does (`KafkaConfig`), as far as a prediction depends on them.
 
     Args:
-        version: of the binary.
         values: by name, without white space around them.
 
     Returns:
@@ -120,7 +118,6 @@ def refuse_segment_bytes(version: KafkaVersion, of_topics: Mapping[str, str]) ->
     """Judge the sizes of segments that topics have: a broker reads the settings of every topic before it loads a log.
 
     Args:
-        version: of the binary.
         of_topics: `segment.bytes` of each topic of the cluster that has a value of its own, by name.
     """
     if version < (4, 1):

@@ -42,7 +42,6 @@ def start_word(*, fails: bool, fails_by_io: bool, fate: Fate, is_scanned: bool) 
     """Sum up what a start does to a directory, the gravest first.
 
     Args:
-        fails: its load throws.
         fails_by_io: it throws what takes the log directory offline alone.
         fate: what becomes of it apart from its load.
         is_scanned: some of its segments are read through.
@@ -60,9 +59,7 @@ def start_word_by_name(
     """Return what a start does to a partition directory, by names alone: what the content of its files causes is not in it.
 
     Args:
-        name: of the directory.
         is_clean: its log directory holds `.kafka_cleanshutdown`.
-        has_segments: it holds segments.
         lacks_index: one of them has no offset index.
         is_twice: the node has another live directory of its partition.
     """
@@ -134,7 +131,6 @@ def start_of(
     """Derive the end of a start from how each log loads.
 
     Args:
-        log_dirs: of the node.
         loads: of every directory that `is_loaded` names; those that load unscanned and have no open transaction may be left out.
         live: log directory and name of each directory that counts when duplicates are looked for; those of the loads where none are given.
         rules: those of the broker's version; those of 4.1 where none are given.

@@ -25,8 +25,6 @@ def put_right(disk: Disk, settings: LoadSettings, rules: LoadingRules) -> list[s
 
     Args:
         disk: the partition directory, which is changed.
-        settings: those of the topic.
-        rules: those of the broker's version.
 
     Returns:
         Logs that are still to be swapped in once the segments are loaded (before 3.0).

@@ -145,7 +145,6 @@ def thrown(exception: str, message: str, *, is_io: bool = False) -> LoadingError
 
     Args:
         exception: the name of the class in Java, without its package.
-        message: as Kafka words it.
         is_io: whether it counts as an I/O error, at which the log directory goes offline.
     """
     return LoadingError(LoadFailure(exception, message, is_io))

@@ -15,7 +15,6 @@ def high_watermark_reach(view: LoadedLog, facts: ClusterFacts, leaderships: Sequ
 
     Args:
         view: the log, once it is loaded.
-        facts: what is known of restarts.
         leaderships: the recorded states of the partition, the oldest first; without any, only the records below the log's newest epoch count
             after an unclean shutdown.
     """

@@ -60,11 +60,7 @@ class CommittedCounts:
 
     @classmethod
     def of(cls, runs: Sequence[CommittedRun]) -> "CommittedCounts":
-        """Return the counts of several runs, by certainty.
-
-        Args:
-            runs: with their records counted.
-        """
+        """Return the counts of several runs, by certainty."""
         by_certainty = {"certain": 0, "possible": 0, "no": 0}
         for run in runs:
             by_certainty[run.certainty] += run.records

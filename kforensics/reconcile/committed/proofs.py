@@ -110,11 +110,7 @@ class CommitProofs:
         return max(bounds, key=lambda bound: bound.offset, default=None)
 
     def is_above_all(self, offset: int) -> bool:
-        """Whether no high watermark that any of the logs' brokers wrote down reaches beyond an offset.
-
-        Args:
-            offset: the first in question.
-        """
+        """Whether no high watermark that any of the logs' brokers wrote down reaches beyond an offset."""
         recorded = [view.replica.high_watermark for view in self.views]
         return all(isinstance(one, Absent) or one.value <= offset for one in recorded)
 
@@ -416,7 +412,6 @@ class CommitProofs:
 
         Args:
             first_epoch: the leader epoch of the first of the records.
-            last_epoch: of the last of them.
             holder: the broker whose log they are in; its own election proves nothing of them.
             until: the leader epoch up to which every election must be clean, where some of the records may be of later epochs than that of the last.
             by_ms: the UTC time until which the leaders must be on record; absent where a leader epoch says that they are.

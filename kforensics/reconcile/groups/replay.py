@@ -181,7 +181,6 @@ class Replay:
     Args:
         place: the replica that speaks for the partition.
         known_from: the offset from which the absence of a record about a group shows that there is no such group; None where nothing shows it.
-        retention: when offsets expire.
         until_ms: what took effect later is left out.
     """
 

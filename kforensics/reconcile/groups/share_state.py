@@ -101,8 +101,6 @@ def combined(before: Iterable[Delivery], update: Iterable[Delivery], start_offse
     """Return deliveries with an update of some of them: at each offset the one of the higher count counts, of equal counts that of the higher state.
 
     Args:
-        before: known so far.
-        update: written since.
         start_offset: what is below it is done with.
     """
     known = sorted(

@@ -102,7 +102,6 @@ def cause_of(
     """Name the cause of a truncation.
 
     Args:
-        truncation: the truncation.
         evidence: elections and the other truncations of the partition.
         protocol: in force on the node that truncated.
         none_committed: every discarded record is known not to have been committed.

@@ -54,9 +54,7 @@ class DeletedRecords:
         """Join the requests with the leader epoch in which each was served.
 
         Args:
-            requests: of the partition.
             leaderships: its recorded states, the oldest first; a request that none of them explains is ignored.
-            truncations: of its replicas.
         """
         self._truncations = truncations
         self._served = [

@@ -131,7 +131,6 @@ def judge_times(copies: Sequence[LogCopy], last_logged_ms: int | Absent) -> tupl
     """Return the copies with their file times put aside where an earlier snapshot would be younger than the last log line.
 
     Args:
-        copies: of one partition's log.
         last_logged_ms: the UTC time of the last line of all brokers; absent where there are none, and all times stay.
     """
     if not isinstance(last_logged_ms, int):
@@ -148,7 +147,6 @@ def taken_before_their_lines(copies: Sequence[LogCopy], logged: Sequence[LoggedT
     """Return the copies with those as earlier snapshots whose broker truncated the log, by its lines, after the directory was copied.
 
     Args:
-        copies: of one partition.
         logged: the truncations that log lines report of it.
     """
     return tuple(
@@ -217,7 +215,6 @@ class Agreement:
 
         Args:
             one: a log; each pair is compared once.
-            other: the other.
         """
         key = (id(one), id(other))
         if key not in self._found:
@@ -229,19 +226,13 @@ class Agreement:
         """Return the first offset at which they are shown to differ in the range that both hold, none where they do not: compaction is no difference.
 
         Args:
-            one: a log.
             other: the other; an open question between them counts as no difference.
         """
         found = self.divergence(one, other)
         return None if found is None or found.is_open else found.offset
 
     def batch_start(self, view: LoadedLog, offset: int) -> int:
-        """Return the base offset of the batch that holds the offset, the offset itself where none does.
-
-        Args:
-            view: the log.
-            offset: of a record.
-        """
+        """Return the base offset of the batch that holds the offset, the offset itself where none does."""
         rows = self._reader.batches(view.replica, offset, offset)
         return min((int(base) for base in rows["base_offset"]), default=offset)
 
@@ -249,7 +240,6 @@ class Agreement:
         """Whether both hold batches at the same offsets and not one of them is the same, as far as the first ones show.
 
         Args:
-            one: a log.
             other: the other; `MOST_OFFSETS_COMPARED` offsets of them are compared.
         """
         common = common_range(one, other)
@@ -267,12 +257,7 @@ class Agreement:
         return bool(mine) and bool(its) and not mine & its
 
     def until(self, one: LoadedLog, other: LoadedLog) -> int:
-        """Return the exclusive offset up to which they hold the same; 0 where they have no offset in common.
-
-        Args:
-            one: a log.
-            other: the other.
-        """
+        """Return the exclusive offset up to which they hold the same; 0 where they have no offset in common."""
         return agreed_until(one, other, self.parted_at(one, other))
 
 
@@ -282,7 +267,6 @@ def is_recreated(copy: LoadedLog, leader: LoadedLog, parted_at: int | None, *, s
     A leader that was elected without any of the log begins in a higher epoch than the log it replaced. Before 2.8 no topic has an id: then not one batch may be shared.
 
     Args:
-        copy: the log in question.
         leader: the log of the topic as it is now.
         parted_at: where they are shown to differ; None where they are not.
         shares_nothing: whether it is shown that no batch is the same.
@@ -310,7 +294,6 @@ def of_one_incarnation(
     Args:
         copies: all that no topic id distinguishes.
         leader: the log of the final leader.
-        agreement: compares copies.
         created_ms: when the partition was created, where a log line says it; what was last written before is of another topic.
         deleted: directories that wait for their deletion.
     """
@@ -329,10 +312,8 @@ def was_set_aside(earlier: LogCopy, now: LogCopy, deleted: Iterable[LoadedLog], 
     """Return whether a log was put aside whole, in a directory of its broker that waits for its deletion, and the log of now shares nothing with it: no truncation.
 
     Args:
-        earlier: the log in question.
         now: the one of the same name since.
         deleted: directories that wait for their deletion.
-        agreement: compares them.
     """
     own = [one for one in deleted if one.replica.broker_id == earlier.broker_id]
     if not any(agreement.until(earlier.view, one) >= earlier.view.log_end_offset for one in own):

@@ -64,7 +64,6 @@ def find_logged_losses(
         leaderships: who led, and who was in sync.
         needed_in_sync: how many replicas must be in sync before anything is committed.
         leader_start: the log start offset of the final leader; what is below it was deleted.
-        leader_epochs: of the final leader's log.
         judge: knows which elections prove that records were not committed.
         whole: the account of leadership, where it proves that each leader held all that was committed.
         is_cleaned: a cleaner works on the partition: offsets need not have held records any more when they were truncated.
@@ -217,9 +216,7 @@ def uncommitted_from(
     They followed those that stayed, and are no younger than what the replica held when it began to follow: these two leader epochs bound theirs.
 
     Args:
-        truncation: as a line reports it.
         leaderships: who led, and who was in sync.
-        leader_epochs: of the final leader's log.
         judge: knows which elections prove that records were not committed.
         by_epoch: it compared leader epochs, so that a follower truncated what it held before it followed this leader.
     """

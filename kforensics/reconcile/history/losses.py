@@ -107,7 +107,6 @@ def find_losses(
     Args:
         leader: the log of the final leader.
         lost: as `lost_batches` finds them.
-        judge: knows what was committed.
         reader: gives batch rows.
         deleted_below: the offset below which a client had the records of a batch deleted.
     """
@@ -129,7 +128,6 @@ def lost_batches(
     Args:
         leader: the log of the final leader.
         others: every other copy of the same topic, of any time.
-        agreement: compares copies.
         reader: gives batch rows.
     """
     found: dict[tuple[int, int, int, int], tuple[LostBatch, list[LogCopy]]] = {}

@@ -68,7 +68,6 @@ def high_watermarks_past_end(
         known: offsets of losses that are listed already, with the copies that show them.
         is_stopped: no broker ran when the directories as they are now were copied.
         is_recreated: there was an earlier topic of the name: a checkpoint keeps its line until it is written again, as by a clean stop.
-        earlier: which earlier copies count.
     """
     now = [copy for copy in copies if is_in_use(copy)]
     end = max((copy.view.log_end_offset for copy in now), default=0)

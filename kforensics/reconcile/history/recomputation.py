@@ -21,11 +21,7 @@ class Recomputation:
     leader: LogCopy
 
     def agrees(self, truncation: ObservedTruncation) -> bool:
-        """Whether the broker truncated where the rules say, or at the end of one of the rounds before.
-
-        Args:
-            truncation: what the broker did.
-        """
+        """Whether the broker truncated where the rules say, or at the end of one of the rounds before."""
         rounds = {step.truncate_to for step in self.outcome.steps if isinstance(step.truncate_to, int)}
         return truncation.to_offset == self.expected_offset or truncation.to_offset in rounds
 
@@ -41,11 +37,7 @@ def recompute(
     """Return the truncation as the protocol would have it.
 
     Args:
-        truncation: what the broker did.
-        copies: every log at a time.
-        protocol: of the follower.
         rules: of the follower's leader epoch cache.
-        leader_rules: of the leader's.
 
     Returns:
         None where the broker led itself, for no leader truncates its log; where no snapshot shows the log before, or none the leader's; and where the one before lacks its leader epochs and the answer is another with and without them.

@@ -32,10 +32,8 @@ def replacement_at(
     """Return the epochs around a truncation's target, none where no log after the truncation continues there.
 
     Args:
-        offset: the target.
         copies: logs of the partition, of any time.
         brokers: the one that truncated, and its leader where known: only their logs count.
-        before: the log before the truncation.
         no_later: the leader epoch in which the replica truncated; what a later one wrote came after another truncation.
     """
     for copy in sorted(copies, key=lambda one: one.rank):

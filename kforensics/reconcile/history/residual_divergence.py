@@ -37,7 +37,6 @@ def residuals(
     Args:
         leader: the log of the final leader.
         copies: all copies of the partition's log.
-        agreement: compares copies.
         protocol_of: the truncation protocol of a replica's broker.
     """
     now = [copy for copy in copies if is_in_use(copy)]

@@ -78,7 +78,6 @@ def order_of(one: SnapshotNodes, other: SnapshotNodes) -> Order:
     """Return which of two moments was later, and by what: the metadata log before all, file times only where nothing better shows it.
 
     Args:
-        one: the nodes of one moment.
         other: those of the other; a positive `later` says that this is the later one.
     """
     proofs = list(_proofs(one, other))
@@ -100,10 +99,6 @@ def seems_later(one: SnapshotNodes, other: SnapshotNodes) -> bool:
 
     Times count where its logs reach further, too, or where the files of the same nodes have the times of their writing: a log may end earlier than it did.
     Where nodes disagree, copies of different moments may be mixed.
-
-    Args:
-        one: the nodes of one moment.
-        other: those of the other.
     """
     order = order_of(one, other)
     if order.grade is Grade.PROVEN and order.later < 0:
@@ -177,7 +172,6 @@ def is_same(one: SnapshotNodes, other: SnapshotNodes) -> bool:
 
     Args:
         one: the nodes of one moment; without a known node, or without logs, it is no other's double.
-        other: those of the other.
     """
     return bool(one.node_ids) and any(node.logs for node in one.nodes) and _content(one) == _content(other)
 
@@ -207,12 +201,7 @@ class _Vote(NamedTuple):
 
 
 def unchanged_nodes(one: SnapshotNodes, other: SnapshotNodes) -> frozenset[int]:
-    """Return the nodes that both moments show and that wrote nothing to any log in between.
-
-    Args:
-        one: the nodes of one moment.
-        other: those of the other.
-    """
+    """Return the nodes that both moments show and that wrote nothing to any log in between."""
     theirs = {node.node_id: node for node in other.nodes}
     return frozenset(
         node.node_id
@@ -225,12 +214,7 @@ def unchanged_nodes(one: SnapshotNodes, other: SnapshotNodes) -> frozenset[int]:
 
 
 def went_back_alone(one: SnapshotNodes, other: SnapshotNodes) -> bool:
-    """Whether no more than half of the nodes differ and the others wrote nothing: rather than the moments, the disks of these may have been exchanged.
-
-    Args:
-        one: the nodes of one moment.
-        other: those of the other.
-    """
+    """Whether no more than half of the nodes differ and the others wrote nothing: rather than the moments, the disks of these may have been exchanged."""
     shared, same = one.node_ids & other.node_ids, unchanged_nodes(one, other)
     return bool(same) and len(same) < len(shared) <= 2 * len(same)
 

@@ -35,7 +35,6 @@ class Incarnation:
         """Return whether the log that a broker had at a time after the creation may be that of an earlier topic, as far as lines show.
 
         Args:
-            broker_id: of the log.
             time_ms: in UTC.
         """
         is_after = isinstance(self.created_ms, int) and isinstance(time_ms, int) and time_ms > self.created_ms

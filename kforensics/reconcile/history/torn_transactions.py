@@ -65,7 +65,6 @@ def find_torn_transactions(leader: LogCopy, lost: Sequence[LostBatch], reader: B
 
     Args:
         leader: the log of the final leader.
-        lost: the lost batches.
         reader: gives batch rows.
     """
     by_producer: dict[tuple[int, int], list[LostBatch]] = defaultdict(list)

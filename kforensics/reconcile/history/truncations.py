@@ -57,11 +57,8 @@ def find_truncations(
     """Return every truncation of the partition's replicas that had an effect, by time.
 
     Args:
-        partition: whose replicas.
         logged: what the log lines say of them.
-        copies: logs of any time.
         others: logs of earlier topics of the name, which a truncation may have met too.
-        agreement: compares copies.
         deleted: directories that wait for their deletion.
     """
     truncations = []
@@ -102,7 +99,6 @@ def replacement_of(truncation: ObservedTruncation, copies: Sequence[LogCopy]) ->
 
     Args:
         truncation: what was discarded, and under which leader.
-        copies: logs of any time.
     """
     return replacement_at(
         truncation.to_offset,

@@ -22,22 +22,14 @@ _GROUP_WORDS = {
 
 
 def advice_on_past_end(incidents: Sequence[PartitionIncident]) -> list[str]:
-    """Return what to look for where high watermarks are past the end of every log.
-
-    Args:
-        incidents: of all partitions.
-    """
+    """Return what to look for where high watermarks are past the end of every log."""
     if not any(incident.past_end for incident in incidents):
         return []
     return ["Look for another replica or an earlier snapshot of these partitions before anything is started."]
 
 
 def advice_on_residuals(incidents: Sequence[PartitionIncident]) -> list[str]:
-    """Return what to do about replicas that stay different from their leaders.
-
-    Args:
-        incidents: of all partitions.
-    """
+    """Return what to do about replicas that stay different from their leaders."""
     every = [one for incident in incidents for one in incident.residuals]
     if not every:
         return []
@@ -51,12 +43,7 @@ def advice_on_residuals(incidents: Sequence[PartitionIncident]) -> list[str]:
 
 
 def what_to_save(losses: Sequence[LossEntry], inputs: Sequence[Input]) -> list[str]:
-    """Return what holds lost records and will not stay: renamed files and directories first, then those of brokers that are no replicas any more.
-
-    Args:
-        losses: of all incidents.
-        inputs: all that were given.
-    """
+    """Return what holds lost records and will not stay: renamed files and directories first, then those of brokers that are no replicas any more."""
     advice = []
     lost = [loss for loss in losses if loss.was_committed != "no"]
     vanishing = _places((holder for loss in lost for holder in loss.held_by if holder.is_vanishing), inputs)
@@ -87,12 +74,7 @@ def _paths(places: Sequence[str]) -> str:
 
 
 def what_to_keep(losses: Sequence[LossEntry], incidents: Sequence[PartitionIncident]) -> list[str]:
-    """Return which directories to copy before their brokers start, and whether snapshots hold lost records.
-
-    Args:
-        losses: of all incidents.
-        incidents: of all partitions.
-    """
+    """Return which directories to copy before their brokers start, and whether snapshots hold lost records."""
     advice: list[str] = []
     kept = {(one.broker_id, incident.partition) for incident in incidents for one in incident.residuals}
     in_use = sorted(
@@ -129,11 +111,7 @@ def what_to_keep(losses: Sequence[LossEntry], incidents: Sequence[PartitionIncid
 
 
 def whom_to_tell(losses: Sequence[LossEntry]) -> list[str]:
-    """Return whom to tell of records that are lost or may be.
-
-    Args:
-        losses: of all incidents.
-    """
+    """Return whom to tell of records that are lost or may be."""
     lost = [loss for loss in losses if loss.was_committed != "no"]
     if lost and not any(loss.was_committed == "certain" for loss in lost):
         return ["Ask the producers of these offsets which of their records were acknowledged."]
@@ -147,11 +125,7 @@ def whom_to_tell(losses: Sequence[LossEntry]) -> list[str]:
 
 
 def on_consumers(incidents: Sequence[PartitionIncident]) -> list[str]:
-    """Return what consumers meet that are stuck, skip records or read them twice.
-
-    Args:
-        incidents: of all partitions.
-    """
+    """Return what consumers meet that are stuck, skip records or read them twice."""
     sentences = []
     stuck = [(one.partition, one.stuck_at) for one in incidents if one.stuck_at is not None]
     for partition, (at, first) in stuck[:MOST_NAMED]:
@@ -170,12 +144,7 @@ def on_consumers(incidents: Sequence[PartitionIncident]) -> list[str]:
 
 
 def prevention(losses: Sequence[LossEntry], incidents: Sequence[PartitionIncident]) -> list[str]:
-    """Return what would prevent such losses, where their causes are known.
-
-    Args:
-        losses: of all incidents.
-        incidents: of all partitions.
-    """
+    """Return what would prevent such losses, where their causes are known."""
     advice = []
     lost = [loss for loss in losses if loss.was_committed != "no" and loss.confidence != "possible"]
     unclean = {loss.topic_partition for loss in lost if loss.cause is CauseName.UNCLEAN_ELECTION}
@@ -222,10 +191,7 @@ def missing_evidence(
     """Return the inputs that would show more.
 
     Args:
-        incidents: of all partitions.
         log_files: the log files among the inputs.
-        inputs: all that were given.
-        clocks: of each log file.
     """
     missing = []
     has_state_changes = any("state-change" in f"{file.path} {file.location}" for file in log_files)

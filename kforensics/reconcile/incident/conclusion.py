@@ -81,13 +81,9 @@ def conclude(
     """Return the sentences that follow from all incidents.
 
     Args:
-        incidents: of all partitions.
-        timeline: of all partitions and nodes.
         operations: what operators did, such as reassignments.
         broker_bugs: those that brokers' own log lines show.
         log_files: the log files that were read, to say which are missing.
-        inputs: all that were given.
-        clocks: those of the log files.
     """
     losses = [
         loss for incident in incidents for loss in incident.losses if incident.partition.topic not in METADATA_TOPICS
@@ -183,11 +179,7 @@ SET_ASIDE = "in -stray directories only, which no broker serves"
 
 
 def are_set_aside(losses: Sequence[LossEntry]) -> bool:
-    """Return whether all of some losses lie in stray directories, from which they can be taken.
-
-    Args:
-        losses: of any partitions.
-    """
+    """Return whether all of some losses lie in stray directories, from which they can be taken."""
     return all(any(holder.is_stray for holder in loss.held_by) for loss in losses)
 
 
@@ -197,7 +189,6 @@ def missing_replicas_of(
     """Return the replicas of the partitions of some losses that are not among the inputs, so that one may hold the records.
 
     Args:
-        losses: of any partitions.
         by_partition: the incident of each of these partitions.
 
     Returns:
@@ -221,29 +212,17 @@ def _past_end(incidents: Sequence[PartitionIncident]) -> list[str]:
 
 
 def records_lost(losses: Sequence[LossEntry]) -> str:
-    """Return the records of some losses, counted: `3 records`.
-
-    Args:
-        losses: of any partitions.
-    """
+    """Return the records of some losses, counted: `3 records`."""
     return counted(sum(loss.records for loss in losses), "record")
 
 
 def were(losses: Sequence[LossEntry]) -> str:
-    """Return the verb for the records of some losses, in the past: `was` or `were`.
-
-    Args:
-        losses: of any partitions.
-    """
+    """Return the verb for the records of some losses, in the past: `was` or `were`."""
     return "was" if sum(loss.records for loss in losses) == 1 else "were"
 
 
 def are(losses: Sequence[LossEntry]) -> str:
-    """Return the verb for the records of some losses: `is` or `are`.
-
-    Args:
-        losses: of any partitions.
-    """
+    """Return the verb for the records of some losses: `is` or `are`."""
     return "is" if were(losses) == "was" else "are"
 
 
@@ -319,11 +298,7 @@ def _holders(losses: Sequence[LossEntry]) -> str:
 
 
 def owners_in_use(losses: Iterable[LossEntry]) -> list[str]:
-    """Return who holds in use what the leader does not, in words.
-
-    Args:
-        losses: of any partitions.
-    """
+    """Return who holds in use what the leader does not, in words."""
     return sorted({holder.owner for loss in losses for holder in loss.in_use})
 
 

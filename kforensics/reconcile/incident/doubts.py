@@ -116,11 +116,7 @@ class Reliance(NamedTuple):
     """The copies, each set enough for itself."""
 
     def holds(self, shortened: Collection[CopyKey]) -> bool:
-        """Whether a set of copies is left of which none shows that its node lost the end of a log.
-
-        Args:
-            shortened: the copies that show it.
-        """
+        """Whether a set of copies is left of which none shows that its node lost the end of a log."""
         return any(not one & frozenset(shortened) for one in self.witnesses)
 
 
@@ -150,10 +146,8 @@ def doubts_of(
     """Return everything that keeps the partition from being proven whole.
 
     Args:
-        account: who led.
         leader: the log of the final leader, or of the one that takes its place.
         copies: every copy of the partition's log.
-        moments: when the copies were taken.
         is_leader_known: the leader is on record, not guessed.
         needed_in_sync: how many replicas had to be in sync before anything was committed.
         whole_returns: followers that truncated nothing when they came back.

@@ -22,8 +22,6 @@ def explained_truncation(
     """Return a truncation with its cause, what the protocol would have truncated, and whether what it took was committed.
 
     Args:
-        known: the logs of the partition.
-        observed: the truncation.
         causes: what may have caused it.
     """
     truncation = _with_leader(observed, causes, known.copies)

@@ -20,14 +20,7 @@ def outside_metadata(
     observed: Iterable[ObservedTruncation],
     facts: ClusterFacts,
 ) -> Iterator[Gap]:
-    """Yield what the metadata log can't show: who led when a follower truncated its log, after its last record or, by a wrong clock, before an election on record.
-
-    Args:
-        partition: the topic and number.
-        account: who led, by the evidence.
-        observed: the truncations of its logs.
-        facts: what the metadata log says.
-    """
+    """Yield what the metadata log can't show: who led when a follower truncated its log, after its last record or, by a wrong clock, before an election on record."""
     states = account.states
     is_quorum = partition.topic in METADATA_TOPICS
     if is_quorum or account.source != "metadata-log" or not account.reaches_now:
@@ -53,10 +46,7 @@ def before_its_term(
     """Yield a gap where the leader's directory was copied before it led: from its election on it would hold the epoch.
 
     Args:
-        account: who led, by the evidence.
         leader: the log that is taken for the leader's.
-        versions: of the brokers.
-        copies: logs of any time.
     """
     broker = account.last_leader
     if leader is None or not isinstance(broker, int) or leader.broker_id != broker:
@@ -81,11 +71,7 @@ def before_its_term(
 
 
 def recorded_epochs(copy: LogCopy) -> Iterator[Sequence[EpochEntry]]:
-    """Yield the leader epochs of a log by its batches, and by leader-epoch-checkpoint, which names a leader that has written nothing too.
-
-    Args:
-        copy: the log at some time.
-    """
+    """Yield the leader epochs of a log by its batches, and by leader-epoch-checkpoint, which names a leader that has written nothing too."""
     yield copy.view.batch_epochs
     if not isinstance(copy.view.replica.checkpoint_epochs, Absent):
         yield copy.view.replica.checkpoint_epochs

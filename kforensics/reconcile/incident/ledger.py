@@ -27,11 +27,7 @@ def ledger_entry(
     """Return a loss with its cause.
 
     Args:
-        partition: whose records are lost.
         loss: what copies show and the final leader does not hold.
-        truncations: of the partition.
-        causes: elections and truncations.
-        leader: the final leader's log.
     """
     cause, confidence, citations = _cause_of(loss, truncations, causes, leader)
     return LossEntry(
@@ -68,10 +64,8 @@ def logged_loss_entries(
     """Return what log lines say was truncated and no copy shows; the metadata quorum truncates only what it has not committed.
 
     Args:
-        partition: whose log it is.
         truncations: those of the log lines, each with its cause and the protocol in force.
         losses: what copies show; offsets that they cover are left out.
-        causes: the evidence of elections.
         leader: the log that decides what is lost.
         needed_in_sync: how many replicas had to be in sync for a commit.
         judge: knows which elections prove that records were not committed.

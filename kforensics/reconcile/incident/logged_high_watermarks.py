@@ -19,8 +19,6 @@ def with_trusted_high_watermarks(
     """Return the truncations, without the high watermarks of their lines that may be of other records.
 
     Args:
-        observed: the truncations of the partition.
-        facts: what is known of restarts.
         doubted: brokers whose high watermarks a known bug may have falsified.
     """
     return tuple(_with_trusted_high_watermark(one, observed, facts, doubted) for one in observed)
@@ -59,12 +57,7 @@ def _with_trusted_high_watermark(
 def logged_high_watermarks(
     observed: Iterable[ObservedTruncation], copies: Collection[LogCopy]
 ) -> list[LoggedHighWatermark]:
-    """Return the high watermarks that lines state of logs before a truncation, where a copy shows that log.
-
-    Args:
-        observed: the truncations of the partition.
-        copies: its logs over time.
-    """
+    """Return the high watermarks that lines state of logs before a truncation, where a copy shows that log."""
     found = []
     for one in observed:
         before, known = one.before, one.high_watermark

@@ -40,12 +40,10 @@ class LogsOverTime:
     """The logs of one partition, now and earlier: which one leads, who led, what was truncated, and what was committed.
 
     Args:
-        partition: the topic and number.
         final: its replicas as they are now.
         before: its replicas in earlier snapshots, each with the rank of the snapshot.
         final_rank: the rank of now, above those of all snapshots.
         evidence: log lines, metadata and versions of the whole cluster.
-        reader: reads batches of the replicas.
     """
 
     partition: TopicPartition
@@ -223,11 +221,7 @@ class LogsOverTime:
         }
 
     def held_until(self, broker_id: int) -> int:
-        """Return the highest end of the copies of a broker's log, and of all copies that hold what the leader does: others end where they parted from it.
-
-        Args:
-            broker_id: of the broker.
-        """
+        """Return the highest end of the copies of a broker's log, and of all copies that hold what the leader does: others end where they parted from it."""
         if self.leader is None:
             return self.furthest_end
         own = self.leader.view
@@ -241,11 +235,7 @@ class LogsOverTime:
         return max(ends, default=0)
 
     def is_uncommitted(self, truncation: ObservedTruncation) -> bool:
-        """Whether a clean election proves that nothing of what a line says was truncated had been committed.
-
-        Args:
-            truncation: observed by log lines.
-        """
+        """Whether a clean election proves that nothing of what a line says was truncated had been committed."""
         if self.leader is None or self.judge is None or not is_by_epoch(truncation, self.protocol_behind(truncation)):
             return False
         epochs = self.leader.view.epochs or self.leader.view.batch_epochs
@@ -351,11 +341,7 @@ class LogsOverTime:
         return self.protocol_of(own).name
 
     def protocol_of(self, copy: LogCopy) -> ProtocolChoice:
-        """Return the protocol by which a log is truncated.
-
-        Args:
-            copy: the log at some time.
-        """
+        """Return the protocol by which a log is truncated."""
         broker = copy.broker_id if isinstance(copy.broker_id, int) else -1
         return choose_protocol(
             copy.view,

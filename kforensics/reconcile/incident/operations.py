@@ -38,8 +38,6 @@ def operations(
     """Return the operations that lines, records and disks show, each once; those without a time come last.
 
     Args:
-        timeline: what happened.
-        incidents: of all partitions.
         looked: which brokers' directories there are of which moment.
     """
     found: dict[tuple[str, TopicPartition, str], Operation] = {}

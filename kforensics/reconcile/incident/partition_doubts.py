@@ -19,13 +19,7 @@ _YOUNGER_DISKS = "a copy of the disks of these brokers that is younger than thei
 def partition_doubts(
     known: LogsOverTime, truncations: Sequence[ExplainedTruncation], losses: Sequence[LossEntry]
 ) -> Doubts:
-    """Return what the evidence leaves open of a partition.
-
-    Args:
-        known: its logs.
-        truncations: its truncations, explained.
-        losses: its losses.
-    """
+    """Return what the evidence leaves open of a partition."""
     if known.partition.topic in METADATA_TOPICS or known.is_deleted():
         return Doubts()
     found = doubts_of(

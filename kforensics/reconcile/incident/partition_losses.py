@@ -16,11 +16,7 @@ from kforensics.reconcile.replicas.leader import choose_leader
 
 
 def batches_lost(known: LogsOverTime) -> tuple[LostBatch, ...]:
-    """Return the batches that some copy holds and the leader's log does not; of a segment of it that may have been left out of the copy nothing is known.
-
-    Args:
-        known: the logs of the partition.
-    """
+    """Return the batches that some copy holds and the leader's log does not; of a segment of it that may have been left out of the copy nothing is known."""
     apart = known.abandoned() if known.leader is None else known.unrequested
     lost = lost_batches(_nothing(apart), apart, known.agreement, known.reader) if apart else ()
     if known.leader is None:
@@ -34,7 +30,6 @@ def losses_shown(known: LogsOverTime, lost: Sequence[LostBatch]) -> tuple[Loss, 
     """Return the losses that these batches are.
 
     Args:
-        known: the logs of the partition.
         lost: batches that the leader's log does not hold.
     """
     if known.judge is None:
@@ -105,9 +100,7 @@ def loss_entries(
     """Return the losses with their causes, those that lines alone report among them; nothing is certain where who leads, or the order of the snapshots, is not.
 
     Args:
-        known: the logs of the partition.
         found: the losses that copies of its logs show.
-        truncations: its truncations, explained.
         causes: what may have caused them.
     """
     if known.leader is None:
@@ -153,12 +146,7 @@ def loss_entries(
 
 
 def tails_of_copies(known: LogsOverTime, losses: Sequence[LossEntry]) -> tuple[LossEntry, ...]:
-    """Return losses that copying at different moments explains: a replica in use continues where the leader's log ends, in the same leader epoch.
-
-    Args:
-        known: the logs of the partition.
-        losses: all of its losses.
-    """
+    """Return losses that copying at different moments explains: a replica in use continues where the leader's log ends, in the same leader epoch."""
     if known.leader is None or known.evidence.moments.is_stopped or not known.is_leader_known:
         return ()
     view = known.leader.view
@@ -173,11 +161,7 @@ def tails_of_copies(known: LogsOverTime, losses: Sequence[LossEntry]) -> tuple[L
 
 
 def candidates(known: LogsOverTime) -> tuple[Candidate, ...]:
-    """Return the replicas that the guess does not decide between, and what each of them lacks.
-
-    Args:
-        known: the logs of the partition.
-    """
+    """Return the replicas that the guess does not decide between, and what each of them lacks."""
     leader, judge = known.leader, known.judge
     if leader is None or judge is None or known.is_leader_known or known.evidence.wanted_leader is not None:
         return ()

@@ -64,9 +64,6 @@ _NOWHERE = _Origin(Absent.UNKNOWN, Absent.UNKNOWN, Absent.UNKNOWN, ())
 def root_cause(incidents: Iterable[PartitionIncident]) -> RootCause | None:
     """Return the cause behind most of the records that are lost.
 
-    Args:
-        incidents: of every partition.
-
     Returns:
         The cause of the gravest losses: of committed records that no replica in use holds, else of those that may have been committed, else of the others. None
         where nothing is lost, or nothing that is proven or likely explains it.

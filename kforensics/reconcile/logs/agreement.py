@@ -19,7 +19,6 @@ def common_range(one: LoadedLog, other: LoadedLog) -> OffsetRange | None:
 
     Args:
         one: a log; what remote storage holds is not in its range.
-        other: the other.
     """
     first = max(one.content_start_offset, other.content_start_offset)
     last = min(one.log_end_offset, other.log_end_offset) - 1
@@ -30,7 +29,6 @@ def same_batches_until(one: LoadedLog, other: LoadedLog, start: int, reader: Bat
     """Return the offset up to which two logs go on with the same batches from an offset on, leader epochs aside.
 
     Args:
-        one: a log.
         other: the log it is compared with.
         start: where a batch begins in both.
         reader: gives batches.
@@ -52,7 +50,6 @@ def same_batches_from(one: LoadedLog, other: LoadedLog, start: int, reader: Batc
     """Return the offset from which on two logs hold the same batches up to the end of the shorter one, leader epochs aside.
 
     Args:
-        one: a log.
         other: the log it is compared with.
         start: where to begin.
         reader: gives batches.
@@ -76,8 +73,6 @@ def suspect_ranges(one: LoadedLog, other: LoadedLog, common: OffsetRange) -> Ite
     """Yield runs of offsets, of bounded size, whose digests do not prove them equal.
 
     Args:
-        one: a log.
-        other: the other.
         common: the range that both hold; runs are limited to it.
     """
     left, right = one.digests, other.digests

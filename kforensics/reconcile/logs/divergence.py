@@ -39,11 +39,7 @@ class Divergence(NamedTuple):
 
 
 class EndsDoNotDecideError(Exception):
-    """The batches where two logs part contradict the epochs that are known of what was not read: all of both has to be read.
-
-    Args:
-        replicas: whose logs.
-    """
+    """The batches where two logs part contradict the epochs that are known of what was not read: all of both has to be read."""
 
     def __init__(self, *replicas: Replica) -> None:
         super().__init__(*(replica.path for replica in replicas))
@@ -61,12 +57,10 @@ def first_divergence(
     """Find the first offset in the common range where the content differs; None if all of it is equal.
 
     Args:
-        one: a log.
         other: the log it is compared with.
         reader: gives batches and records.
         undecided: takes up the runs before it of which what is at hand proves neither.
         witnesses: other logs of the partition, which may hold what superseded a record that a cleaner removed.
-        start: the offset to begin at.
 
     Returns:
         The first that is proven, else the first that is open.
@@ -108,7 +102,6 @@ def divergence_past_damage(
     """Return the first difference of two logs that is not damage of either, nor a missing segment: beside these both can hold the same records.
 
     Args:
-        one: a log.
         other: the log it is compared with.
         found: their first difference.
         reader: gives batches and records.
@@ -123,7 +116,6 @@ def damage_at(offset: int, *views: LoadedLog) -> OffsetRange | None:
     """Return the damaged or missing range of any of the logs that an offset lies in, or None.
 
     Args:
-        offset: of a record.
         views: the logs, of which the first with such a range counts.
     """
     ranges = (one for view in views for one in view.lost_ranges)
@@ -134,8 +126,6 @@ def agreed_until(one: LoadedLog, other: LoadedLog, parted_at: int | None) -> int
     """Return the exclusive offset up to which both logs hold the same; 0 if they have no offset in common, since nothing shows it then.
 
     Args:
-        one: a log.
-        other: the other.
         parted_at: the first offset at which they are shown to differ; None where they do not.
     """
     if common_range(one, other) is None:

@@ -137,11 +137,7 @@ class LoadedLog:
         return (*(lost.offsets for lost in self.damaged), *missing)
 
     def is_left_out(self, offset: int) -> bool:
-        """Whether an offset is of a segment that was removed or left out of the copy, so that what it holds is unknown.
-
-        Args:
-            offset: of a record.
-        """
+        """Whether an offset is of a segment that was removed or left out of the copy, so that what it holds is unknown."""
         return any(
             one.first <= offset and (isinstance(one.last, Absent) or offset <= one.last) for one in self.left_out
         )
@@ -197,11 +193,7 @@ def load_log(replica: Replica) -> LoadedLog:
 
 
 def load_logs(replicas: Sequence[Replica]) -> list[LoadedLog]:
-    """Return replicas of one partition after their brokers have loaded them; what their files say alike is worked out once.
-
-    Args:
-        replicas: as they are on disk.
-    """
+    """Return replicas of one partition after their brokers have loaded them; what their files say alike is worked out once."""
     loaded: list[LoadedLog] = []
     for replica in replicas:
         like = _like(loaded[0], replica) if loaded else None
@@ -364,7 +356,6 @@ def truncate_segment(segment: Segment, position: int) -> Segment:
 
     Args:
         segment: with its batches, or the summary of one that was not read whole.
-        position: a batch boundary.
     """
     if isinstance(segment.batches, Absent):
         return _truncate_summary(segment, position)

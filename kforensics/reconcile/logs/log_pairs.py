@@ -51,55 +51,30 @@ class LogPairs:
 
     @_once(is_mutual=True)
     def divergence(self, one: LoadedLog, other: LoadedLog) -> Divergence | None:
-        """Return the first difference of two logs.
-
-        Args:
-            one: a log.
-            other: the other.
-        """
+        """Return the first difference of two logs."""
         return first_divergence(one, other, self.reader, self.undecided, witnesses=self._witnesses)
 
     def agree_until(self, one: LoadedLog, other: LoadedLog) -> int:
-        """Return the exclusive offset up to which two logs hold the same.
-
-        Args:
-            one: a log.
-            other: the other.
-        """
+        """Return the exclusive offset up to which two logs hold the same."""
         found = self.divergence(one, other)
         return agreed_until(one, other, found.offset if found is not None and not found.is_open else None)
 
     @_once(is_mutual=True)
     def past_damage(self, one: LoadedLog, other: LoadedLog) -> Divergence | None:
-        """Return the first difference that is not damage of either log.
-
-        Args:
-            one: a log.
-            other: the other.
-        """
+        """Return the first difference that is not damage of either log."""
         found = self.divergence(one, other)
         return divergence_past_damage(one, other, found, self.reader, witnesses=self._witnesses)
 
     @_once()
     def held_until(self, view: LoadedLog, other: LoadedLog) -> int:
-        """Return the offset below which another log holds all of a log, or held it until retention or a request removed it there.
-
-        Args:
-            view: the log.
-            other: another.
-        """
+        """Return the offset below which another log holds all of a log, or held it until retention or a request removed it there."""
         if common_range(view, other) is None and other.log_start_offset > view.content_start_offset:
             return min(other.log_start_offset, view.log_end_offset)
         return min(self.same_records_until(view, other), view.log_end_offset)
 
     @_once()
     def held_again_from(self, view: LoadedLog, other: LoadedLog) -> int:
-        """Return the offset from which on another log holds all of a log, up to its end; its end where the other one ends before it, or with other records.
-
-        Args:
-            view: the log.
-            other: another.
-        """
+        """Return the offset from which on another log holds all of a log, up to its end; its end where the other one ends before it, or with other records."""
         is_at_hand = view.replica.is_at_hand and other.replica.is_at_hand
         if not is_at_hand or other.log_end_offset < view.log_end_offset or common_range(view, other) is None:
             return view.log_end_offset
@@ -107,12 +82,7 @@ class LogPairs:
 
     @_once()
     def same_again(self, view: LoadedLog, other: LoadedLog) -> OffsetRange | None:
-        """Return the offsets behind other content at which two logs hold the same batches again, up to the end of the shorter one.
-
-        Args:
-            view: a log.
-            other: another.
-        """
+        """Return the offsets behind other content at which two logs hold the same batches again, up to the end of the shorter one."""
         is_at_hand = view.replica.is_at_hand and other.replica.is_at_hand
         end, parted = min(view.log_end_offset, other.log_end_offset), self.held_until(view, other)
         if not is_at_hand or parted >= end or common_range(view, other) is None:
@@ -122,12 +92,7 @@ class LogPairs:
 
     @_once()
     def lacked_by(self, other: LoadedLog, view: LoadedLog) -> Sequence[OffsetRange]:
-        """Return the offsets of a log that another one does not hold, or holds with other content.
-
-        Args:
-            other: the one that lacks them.
-            view: the log.
-        """
+        """Return the offsets of a log that another one does not hold, or holds with other content."""
         first = max(self.held_until(view, other), view.content_start_offset)
         end = self.held_again_from(view, other)
         again = self.same_again(view, other)
@@ -139,10 +104,6 @@ class LogPairs:
 
         The epoch of a batch lies outside its checksum: a replica can hold the very batches of the leader under another epoch. It truncates them, and
         fetches them again.
-
-        Args:
-            one: a log.
-            other: the other.
         """
         found = self.past_damage(one, other)
         until = agreed_until(one, other, found.offset if found is not None and not found.is_open else None)

@@ -80,22 +80,14 @@ class Outcomes:
 
 
 def are_transactional(rows: BatchTable) -> NDArray[np.bool_]:
-    """Return whether each batch holds data of a transaction.
-
-    Args:
-        rows: a batch table.
-    """
+    """Return whether each batch holds data of a transaction."""
     kinds = rows["attributes"] & (TRANSACTIONAL_BIT | CONTROL_BIT)
     found: NDArray[np.bool_] = (rows["magic"] == 2) & (kinds == TRANSACTIONAL_BIT)
     return found
 
 
 def are_markers(rows: BatchTable) -> NDArray[np.bool_]:
-    """Return whether each batch is a control batch of a producer: the end of a transaction.
-
-    Args:
-        rows: a batch table.
-    """
+    """Return whether each batch is a control batch of a producer: the end of a transaction."""
     found: NDArray[np.bool_] = (
         (rows["magic"] == 2) & (rows["attributes"] & CONTROL_BIT > 0) & (rows["producer_id"] >= 0)
     )

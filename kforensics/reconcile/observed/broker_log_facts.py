@@ -238,13 +238,10 @@ def facts_from_logs(
     """Return the facts with the leaderships that log lines report.
 
     Args:
-        events: of all log files.
-        metadata: what the metadata log says.
         newest_version: of all brokers, where each names one.
         configured: values of `min.insync.replicas` in server.properties.
         unclean_elections: values of `unclean.leader.election.enable` there.
         metadata_end_ms: the newest time in the metadata log.
-        files: all log files.
         deleted_topics: those that the lines call deleted.
     """
     flags = {

@@ -23,7 +23,6 @@ class BrokerVersions:
 
         Args:
             broker: its node id, absent where the log belongs to no known node.
-            protocol: by which it truncates.
         """
         version = self.by_broker.get(broker) if isinstance(broker, int) else None
         return epoch_rules_of_protocol(protocol) if version is None else epoch_rules_of(version)

@@ -93,7 +93,6 @@ def choose_clocks(
     """Return a clock for each file, in order.
 
     Args:
-        files: log files of any nodes.
         dated: UTC times at which leader epochs began, from the metadata log.
         zone: of the logs, where the user names it.
     """
@@ -140,7 +139,6 @@ def created_logs(files: Sequence[LogFile], clocks: Sequence[Clock]) -> dict[tupl
     over older records.
 
     Args:
-        files: log files of any nodes.
         clocks: one for each of them, in their order.
     """
     created: dict[tuple[int, TopicPartition], int] = {}
@@ -171,7 +169,6 @@ def with_zone_of_records(
     """Return the clocks; those that were assumed to be UTC by the first records of new logs, which can't be older than these.
 
     Args:
-        clocks: as chosen.
         created: local times at which logs were created, by broker and partition.
         first: the times of their first records, in UTC.
     """
@@ -306,7 +303,6 @@ def clocks_that_disagree(files: Iterable[LogFile], clocks: Iterable[Clock]) -> d
     """Return nodes whose clock had to be corrected, and by how many milliseconds most of their files say.
 
     Args:
-        files: the log files.
         clocks: one for each of them, in their order.
     """
     skews: dict[int | Absent, Counter[int]] = defaultdict(Counter)

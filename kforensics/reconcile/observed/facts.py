@@ -105,7 +105,6 @@ class ClusterFacts:
         """Return every recorded state of the partition, the oldest first; empty if no metadata is among the inputs.
 
         Args:
-            partition: the topic and number.
             topic_id: that of the directory in question; absent for every topic that had the name.
         """
         return ()
@@ -119,25 +118,18 @@ class ClusterFacts:
         """Return unclean elections that log lines report from before the first state of a compacted metadata log, each behind the state before it.
 
         Args:
-            first: the oldest recorded state.
-            partition: the topic and number.
             topic_id: of the topic; lines about any other are not meant.
         """
         return ()
 
     def topic_id(self, topic: str) -> str | Absent:  # noqa: ARG002
-        """Return the topic id that the metadata log has now; unknown where it has no such topic.
-
-        Args:
-            topic: the name.
-        """
+        """Return the topic id that the metadata log has now; unknown where it has no such topic."""
         return Absent.UNKNOWN
 
     def is_deleted(self, topic: str, topic_id: str | Absent) -> bool:  # noqa: ARG002
         """Whether the metadata log records that the topic of that id was deleted; without an id, the last one of that name.
 
         Args:
-            topic: the name.
             topic_id: absent where the directory does not say.
         """
         return False
@@ -147,70 +139,37 @@ class ClusterFacts:
         return False
 
     def recreated_ms(self, topic: str) -> int | Absent:  # noqa: ARG002
-        """Return when the topic of now was created, milliseconds UTC, where the metadata log knows an earlier one of its name; absent where it does not say.
-
-        Args:
-            topic: the name.
-        """
+        """Return when the topic of now was created, milliseconds UTC, where the metadata log knows an earlier one of its name; absent where it does not say."""
         return Absent.UNKNOWN
 
     def exists_since_ms(self, topic: str) -> int | Absent:  # noqa: ARG002
-        """Return a time from which on the topic of now is there by the metadata log, milliseconds UTC: no earlier than its creation; absent where it does not say.
-
-        Args:
-            topic: the name.
-        """
+        """Return a time from which on the topic of now is there by the metadata log, milliseconds UTC: no earlier than its creation; absent where it does not say."""
         return Absent.UNKNOWN
 
     def is_deletion_logged(self, topic: str) -> bool:  # noqa: ARG002
-        """Whether log lines say that the topic was deleted, none says that it was created again, and the newest lines that would are there.
-
-        Args:
-            topic: the name.
-        """
+        """Whether log lines say that the topic was deleted, none says that it was created again, and the newest lines that would are there."""
         return False
 
     def commits(self, partition: TopicPartition) -> tuple[GroupCommit, ...]:  # noqa: ARG002
-        """Return the committed offsets of consumer groups, the newest of each group and epoch.
-
-        Args:
-            partition: whose records the groups read.
-        """
+        """Return the committed offsets of consumer groups, the newest of each group and epoch."""
         return ()
 
     def unclean_restarts(self, broker_id: int) -> tuple[int, ...]:  # noqa: ARG002
-        """Return the metadata offsets where the broker registered again without a clean shutdown before.
-
-        Args:
-            broker_id: its node id.
-        """
+        """Return the metadata offsets where the broker registered again without a clean shutdown before."""
         return ()
 
     def restarts(self, broker_id: int) -> tuple[Restart, ...]:
-        """Return every time that the broker came back, oldest first, its first start left out.
-
-        Args:
-            broker_id: its node id.
-        """
+        """Return every time that the broker came back, oldest first, its first start left out."""
         return tuple(
             Restart(recorded_at=at, time_ms=Absent.UNKNOWN, is_clean=False) for at in self.unclean_restarts(broker_id)
         )
 
     def loads(self, broker_id: int, partition: TopicPartition) -> tuple[LogLoad, ...]:  # noqa: ARG002
-        """Return the loads of a partition's log that the broker's lines report, oldest first.
-
-        Args:
-            broker_id: its node id.
-            partition: the topic and number.
-        """
+        """Return the loads of a partition's log that the broker's lines report, oldest first."""
         return ()
 
     def logged_ends(self, partition: TopicPartition) -> Mapping[int, LoggedEnd]:  # noqa: ARG002
-        """Return by broker how far its log of the partition had grown by its own lines, where none says that it was truncated or replaced since.
-
-        Args:
-            partition: the topic and number.
-        """
+        """Return by broker how far its log of the partition had grown by its own lines, where none says that it was truncated or replaced since."""
         return {}
 
     def verifies_clean_stops(self) -> bool:
@@ -226,11 +185,7 @@ class ClusterFacts:
         return False
 
     def later_epoch(self, partition: TopicPartition) -> int | Absent:  # noqa: ARG002
-        """Return the highest leader epoch of the partition that log lines name after the end of the metadata log; absent where none does.
-
-        Args:
-            partition: the topic and number.
-        """
+        """Return the highest leader epoch of the partition that log lines name after the end of the metadata log; absent where none does."""
         return Absent.NOT_APPLICABLE
 
     def ends_before(self, time_ms: int | Absent) -> bool:  # noqa: ARG002
@@ -268,7 +223,6 @@ class ClusterFacts:
         """Return whether the broker's log lines begin before a time, reach another, and report no start after an unclean shutdown in between.
 
         Args:
-            broker_id: its node id.
             since_ms: in UTC.
             until_ms: in UTC.
         """
@@ -278,17 +232,12 @@ class ClusterFacts:
         """Return whether the broker's first start since then found the marker of a clean stop, by its own lines.
 
         Args:
-            broker_id: its node id.
             since_ms: in UTC.
         """
         return False
 
     def registered_directories(self, broker_id: int) -> frozenset[str] | Absent:  # noqa: ARG002
-        """Return the ids of the log directories that the broker registered last; unknown before 3.7 and without a metadata log.
-
-        Args:
-            broker_id: its node id.
-        """
+        """Return the ids of the log directories that the broker registered last; unknown before 3.7 and without a metadata log."""
         return Absent.UNKNOWN
 
     def has_metadata_log(self) -> bool:
@@ -299,17 +248,12 @@ class ClusterFacts:
         """Return `unclean.leader.election.enable` as it was for a topic; unknown if no input shows it.
 
         Args:
-            topic: the name.
             recorded_at: the metadata offset of the election; absent for the newest setting.
         """
         return Absent.UNKNOWN
 
     def halts_out_of_range(self, topic: str) -> bool | Absent:
-        """Return whether a broker halts that fetches above its leader's end, rather than truncate: up to 1.0 without unclean elections; unknown if no input shows it.
-
-        Args:
-            topic: the name.
-        """
+        """Return whether a broker halts that fetches above its leader's end, rather than truncate: up to 1.0 without unclean elections; unknown if no input shows it."""
         is_allowed = self.allows_unclean_election(topic, Absent.UNKNOWN)
         return False if is_allowed is True or self.has_metadata_log() else Absent.UNKNOWN
 
@@ -317,9 +261,6 @@ class ClusterFacts:
         """Return how many replicas must be in sync before a leader commits; unknown if no input shows the setting.
 
         `min.insync.replicas` since 3.7 (KIP-966), 1 before, whatever the setting says.
-
-        Args:
-            topic: the name.
         """
         return Absent.UNKNOWN
 

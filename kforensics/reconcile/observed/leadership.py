@@ -141,7 +141,6 @@ def account_of(
     """Put the account of one partition together.
 
     Args:
-        partition: whose leaders.
         topic_id: of its topic, where known.
         facts: the metadata log, else log lines.
         newest_epoch: the highest leader epoch that any log of the partition names.
@@ -246,8 +245,6 @@ def led_on(
     """Yield leaders that came back and led on without a new election, where their log may have been shorter: a lone broker keeps its leader epoch (ZooKeeper).
 
     Args:
-        states: of the partition.
-        restarts: by broker.
         loads: of the partition's log, by broker.
     """
     terms = [
@@ -351,9 +348,7 @@ def unproven_after(restart: Restart, states: Sequence[Leadership], broker: int) 
     """Whether a broker led after a restart without having joined the ISR again: nothing shows that its log was still whole.
 
     Args:
-        restart: of the broker.
         states: of the partition up to the election, which the last one records.
-        broker: who was elected.
 
     Returns:
         False where the restart is older than the first state or younger than the election, or where the broker joined the ISR in between.
@@ -377,8 +372,6 @@ def is_before(restart: Restart, state: Leadership, *, unknown: bool = True) -> b
     """Whether a restart came before a state, by metadata offsets where both have one, else by time.
 
     Args:
-        restart: of a broker.
-        state: of a partition.
         unknown: the result where nothing shows their order.
     """
     if isinstance(restart.recorded_at, int) and isinstance(state.recorded_at, int):

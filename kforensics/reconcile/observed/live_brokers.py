@@ -69,12 +69,7 @@ class LiveBrokers:
                 self._asked.discard(partition)
 
     def in_sync_with(self, leader: int, item: LoggedEvent) -> tuple[int, ...] | Absent:
-        """Return the ISR of a leader that takes up an epoch where it alone is alive; absent where others are.
-
-        Args:
-            leader: its id.
-            item: the line that says so.
-        """
+        """Return the ISR of a leader that takes up an epoch where it alone is alive; absent where others are."""
         if self._live is None or not isinstance(item.time_ms, int):
             return Absent.NOT_WRITTEN
         since_ms, alive = self._live
@@ -89,9 +84,7 @@ class LiveBrokers:
         """Whether a leader was elected that had not been in sync: the leader before had let no other join its ISR, by its own lines up to its next start.
 
         Args:
-            current: the state before.
             leader: who takes up the next epoch.
-            item: the line that says so.
         """
         partition, time_ms = item.event.topic_partition, item.time_ms
         if current is None or isinstance(partition, Absent) or not isinstance(time_ms, int):

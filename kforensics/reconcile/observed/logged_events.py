@@ -36,7 +36,6 @@ def order_events(files: Sequence[LogFile], clocks: Sequence[Clock]) -> tuple[Log
     A file that is being written follows those that were rotated out of it, whatever its times say.
 
     Args:
-        files: the log files.
         clocks: one for each of them, in their order.
     """
     keyed = []
@@ -54,11 +53,7 @@ def order_events(files: Sequence[LogFile], clocks: Sequence[Clock]) -> tuple[Log
 
 
 def is_of_other_directory(event: LogEvent) -> bool:
-    """Whether a line is about a directory of a partition that is not its log: it was put aside, or is a future replica.
-
-    Args:
-        event: of any node.
-    """
+    """Whether a line is about a directory of a partition that is not its log: it was put aside, or is a future replica."""
     directory = event.fields.get("directory")
     return isinstance(directory, str) and directory.endswith(_OTHER_DIRECTORIES)
 

@@ -148,11 +148,7 @@ def creation_times(events: Iterable[LoggedEvent]) -> dict[TopicPartition, int]:
 
 
 def is_creation(event: LogEvent) -> bool:
-    """Return whether the line reports the creation of a partition: its first election, or its first leader.
-
-    Args:
-        event: of any node.
-    """
+    """Return whether the line reports the creation of a partition: its first election, or its first leader."""
     if event.kind is Kind.LEADER_START:
         begins = {name: event.number(name) for name in ("leader_epoch", "offset", "previous_leader_epoch")}
         return begins == {"leader_epoch": 0, "offset": 0, "previous_leader_epoch": -1}

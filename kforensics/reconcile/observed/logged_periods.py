@@ -30,7 +30,6 @@ def logged_periods(events: Sequence[LoggedEvent], files: Sequence[LogFile] = ())
 
     Args:
         events: of all nodes; state-change.log and controller.log show no start, however far back they reach.
-        files: all log files.
     """
     too_old = files_before_missing(events, files)
     without_newest = logs_without_newest(files)

@@ -21,11 +21,7 @@ _HOUR_MS, _DAY_HOURS = 3_600_000, 24
 
 
 def log_of(file: LogFile) -> str | None:
-    """Return the name of the log that a file is or was rolled out of; None for any other.
-
-    Args:
-        file: of any node.
-    """
+    """Return the name of the log that a file is or was rolled out of; None for any other."""
     name = _WRITTEN.search(file.path)
     return name["log"] if name else None
 
@@ -34,9 +30,6 @@ def logs_without_newest(files: Sequence[LogFile]) -> dict[int, tuple[str, ...]]:
     """Return by node the names of the logs of which only rolled files are given: the appender makes the one without a suffix again at once.
 
     The few lines of a file that was begun lately need not name their node: it is that of the rolled files beside it.
-
-    Args:
-        files: all log files.
     """
     named = [(file, name) for file in files if (name := _WRITTEN.search(file.path))]
     without_node = {
@@ -64,7 +57,6 @@ def files_before_missing(events: Iterable[LoggedEvent], files: Iterable[LogFile]
     line has no file: it counts as missing, since nothing tells it from one that is.
 
     Args:
-        events: of all nodes.
         files: all log files, so that those without any event are known to be here.
     """
     found: dict[int, dict[int, tuple[re.Match[str], int | None]]] = {}

@@ -55,8 +55,6 @@ def where_is(
     """Return what it means that a broker of the assignment holds no directory of the partition.
 
     Args:
-        broker: as it was given.
-        partition: which.
         state: the newest recorded state of the partition.
         facts: what the metadata says of the broker.
 
@@ -87,11 +85,7 @@ def where_is(
 
 
 def beside(broker: GivenBroker) -> str:
-    """Return what the empty directories beside a broker's log directories may mean, in words; empty where there are none.
-
-    Args:
-        broker: as it was given.
-    """
+    """Return what the empty directories beside a broker's log directories may mean, in words; empty where there are none."""
     if not broker.empty_beside:
         return ""
     names, are = listed(broker.empty_beside), form(len(broker.empty_beside), "is", "are")

@@ -40,9 +40,7 @@ def follower_outcome(
     """Return the protocol's answer for one follower, the leader taken as elected now in `new_epoch`.
 
     Args:
-        follower: the replica that fetches.
         leader: the replica it fetches from; the current replica of its own broker for a future one.
-        protocol: of the follower.
         new_epoch: an epoch newer than all known ones.
         is_quorum: the partition is the KRaft metadata log.
     """
@@ -85,12 +83,9 @@ def expected_truncation(
     """Return the truncation with its records judged, none where nothing in the log is discarded.
 
     Args:
-        follower: the log that is truncated.
         leader: the log that it will follow.
-        outcome: what the protocol says.
         protocol: by which the follower truncates, and why it is taken for that.
         same_until: the exclusive offset up to which both logs hold the same.
-        judge: says what was committed.
         reader: reads the follower's batches, to count records.
     """
     if isinstance(outcome.offset, Absent) or outcome.offset >= follower.log_end_offset:

@@ -28,14 +28,7 @@ def sole_runs(
     logs: LogPairs,
     judge: CommitJudge,
 ) -> tuple[OffsetRange, tuple[CommittedRun, ...]] | None:
-    """Return the part of a log that no other log holds, in runs of one certainty; none where there is no such part.
-
-    Args:
-        view: the log.
-        others: all other logs that count.
-        logs: compares them.
-        judge: says what was committed.
-    """
+    """Return the part of a log that no other log holds, in runs of one certainty; none where there is no such part."""
     first = max([view.content_start_offset, *(logs.held_until(view, other) for other in others)])
     end = min([view.log_end_offset, *(logs.held_again_from(view, other) for other in others)])
     if first >= end:
@@ -57,8 +50,6 @@ def distinct_counts(
 
     Args:
         losses: logs, each with the offset from which on it is counted, and that at which its records are not counted any more.
-        logs: compares them.
-        judge: says what was committed.
     """
     total = CommittedCounts()
     counted: list[tuple[LoadedLog, int, int]] = []

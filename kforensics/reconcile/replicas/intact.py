@@ -24,7 +24,6 @@ class IntactReplicas:
 
     Args:
         partitions: every partition directory that was checked.
-        inputs: what they belong to.
     """
 
     def __init__(self, partitions: Sequence[CheckedPartition], inputs: Sequence[Input]) -> None:

@@ -122,22 +122,13 @@ def choose_leader(
 
 
 def is_current(state: Leadership, views: Sequence[LoadedLog]) -> bool:
-    """Whether no log holds a leader epoch that is newer than a recorded state of the partition.
-
-    Args:
-        state: the newest one on record.
-        views: the logs of the partition.
-    """
+    """Whether no log holds a leader epoch that is newer than a recorded state of the partition."""
     known = [epoch for view in views if isinstance(epoch := view.last_epoch, int)]
     return state.leader_epoch >= max(known, default=-1)
 
 
 def source_of(state: Leadership) -> str:
-    """Return the source of a recorded state: `metadata`, `quorum-state`, or the name of a log file without the suffix that rolling adds.
-
-    Args:
-        state: of a partition.
-    """
+    """Return the source of a recorded state: `metadata`, `quorum-state`, or the name of a log file without the suffix that rolling adds."""
     if not isinstance(state.recorded_at, Absent):
         return "metadata"
     name = state.citation.path.rpartition("/")[2]
@@ -195,7 +186,6 @@ def choose_protocol(
     """Return the protocol from the option, else from the message format, the broker version or the feature level, else the likeliest that is possible.
 
     Args:
-        follower: whose protocol it is.
         wanted: `--protocol`.
         is_kraft: the cluster keeps its metadata in a log of its own.
         hint: by the version that the broker's log file names.

@@ -413,11 +413,7 @@ class PartitionJudge:
         )
 
     def protocol_of(self, follower: LoadedLog) -> ProtocolChoice:
-        """Return the truncation protocol of a follower.
-
-        Args:
-            follower: its log.
-        """
+        """Return the truncation protocol of a follower."""
         broker = follower.replica.broker_id
         chosen = choose_protocol(
             follower,
@@ -436,10 +432,7 @@ class PartitionJudge:
         """Return the verdict on a replica against the log that it follows.
 
         Args:
-            view: its log.
-            leader: the log that it follows.
             epoch: the leader epoch of the next election.
-            judge: says what was committed.
         """
         if view is leader:
             return ReplicaReport(view=view, verdict=Verdict.LEADER)

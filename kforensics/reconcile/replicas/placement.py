@@ -42,8 +42,6 @@ def place_partition(
     """Return the placement of a partition that was judged.
 
     Args:
-        report: of the partition.
-        facts: what the metadata says.
         audited: brokers whose disks were looked at.
         racks: of brokers, as far as they are known.
     """
@@ -83,12 +81,7 @@ def place_partition(
 
 
 def shares_rack(replicas: Sequence[int], racks: Mapping[int, str]) -> bool:
-    """Whether two replicas are in one rack though the known racks are enough for all of them; no where a rack is unknown.
-
-    Args:
-        replicas: the brokers of one partition.
-        racks: by broker.
-    """
+    """Whether two replicas are in one rack though the known racks are enough for all of them; no where a rack is unknown."""
     if any(broker not in racks for broker in replicas):
         return False
     used = Counter(racks[broker] for broker in replicas)
@@ -130,7 +123,6 @@ def follows_assignment(
 
     Args:
         replicas: of partitions 0 and up, the preferred leader first.
-        brokers: that there are.
         racks: of all of them, or none.
     """
     factor = len(replicas[0]) if replicas else 0

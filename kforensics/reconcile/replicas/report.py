@@ -183,11 +183,7 @@ class PartitionReport:
         return tuple(one for one in self.what_if if one.is_emptied and one.truncations)
 
     def owner_of(self, view: LoadedLog) -> str:
-        """Return the owner of a replica in words: members of the metadata quorum are controllers.
-
-        Args:
-            view: one of the partition's logs.
-        """
+        """Return the owner of a replica in words: members of the metadata quorum are controllers."""
         return view.replica.owner.replace("broker", "controller") if self.is_voter(view) else view.replica.owner
 
     def is_voter(self, view: LoadedLog) -> bool:
@@ -199,9 +195,5 @@ class PartitionReport:
         return self.is_quorum and (isinstance(self.assigned, Absent) or view.replica.broker_id in self.assigned)
 
     def is_observer(self, view: LoadedLog) -> bool:
-        """Whether a replica is a copy of the metadata log that has no part in what is committed.
-
-        Args:
-            view: one of the partition's logs.
-        """
+        """Whether a replica is a copy of the metadata log that has no part in what is committed."""
         return self.is_quorum and not self.is_voter(view)

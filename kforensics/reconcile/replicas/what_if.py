@@ -26,7 +26,6 @@ class LeaderChoices:
 
     Args:
         partition: the replicas, compared with each other.
-        judge: says what was committed.
         epoch: the leader epoch that the leader would have.
         emptied: brokers that hold none of it and can be elected all the same.
     """
@@ -145,7 +144,6 @@ class LeaderChoices:
         """Return records in damaged ranges of a leader that another replica holds, each range by one of those that do.
 
         Args:
-            candidate: the leader.
             others: each with the offset to begin at, and that from which on its records are counted anyway.
         """
         total = CommittedCounts()

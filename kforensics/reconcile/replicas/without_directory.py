@@ -15,7 +15,6 @@ def partition_without_replicas(
     """Return a partition that the metadata or a checkpoint names and of which no directory is among the inputs.
 
     Args:
-        partition: which.
         state: its newest recorded state, where there is one.
         facts: what the metadata says of brokers.
         given: brokers whose log directories are among the inputs.
@@ -49,8 +48,6 @@ def directories_of(
     """Return the assigned brokers that hold no directory though they are given, and those whose directory is not among the inputs.
 
     Args:
-        partition: which.
-        state: its newest recorded state.
         holders: the brokers that hold a directory of it.
         given: brokers whose log directories are among the inputs.
         facts: what the metadata says of brokers.
@@ -85,7 +82,6 @@ def possibly_emptied(
     """Return the brokers that hold no directory of a partition and may have lost one, where no metadata tells its assignment: their checkpoints name it, or an empty directory lies beside their log directories.
 
     Args:
-        partition: which.
         holders: the brokers that hold a directory of it.
         given: brokers whose log directories are among the inputs.
     """

@@ -356,9 +356,6 @@ _IDENTITY = np.dtype([("base_offset", "<i8"), ("last_offset", "<i8"), ("crc", "<
 def identities(rows: BatchTable) -> NDArray[np.void]:
     """Return what makes each batch itself: its offsets, length and checksum.
 
-    Args:
-        rows: a batch table.
-
     Returns:
         One value a batch, which sorts and compares as a whole.
     """

@@ -46,7 +46,6 @@ def group_chains(chains: Sequence[ChainFacts], named: dict[int, set[TopicPartiti
     """Put chains together into logs: named ones by partition, then others by offset.
 
     Args:
-        chains: of all images.
         named: for each chain the partitions of given replicas that hold one of its batches.
     """
     names = {at: next(iter(found)) for at, found in named.items() if len(found) == 1}

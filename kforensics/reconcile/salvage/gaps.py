@@ -124,11 +124,7 @@ class HoleJudge:
 
 
 def reason_of(place: Damage) -> GapReason:
-    """Return the reason for which records at a damaged place are not saved.
-
-    Args:
-        place: of a segment.
-    """
+    """Return the reason for which records at a damaged place are not saved."""
     return GapReason.NOT_READ if place.gravity is Gravity.UNREAD else GapReason.DAMAGED
 
 
@@ -141,7 +137,6 @@ def join_gaps(gaps: list[Gap], one: Gap) -> None:
 
     Args:
         gaps: those before, in the order of offsets; the last one may grow.
-        one: behind them.
     """
     if gaps:
         last = gaps[-1]
@@ -157,7 +152,6 @@ def without_held(gaps: Sequence[Gap], held: Sequence[OffsetRange]) -> list[Gap]:
     """Return the gaps without the offsets that no best copy has and an alternate does: some input holds them.
 
     Args:
-        gaps: of the best copy.
         held: offsets of the alternates that were saved.
     """
     out = list(gaps)

@@ -96,11 +96,7 @@ def _partition(event: LogEvent) -> TopicPartition | Absent:
 
 
 def truncation_entry(truncation: LoggedTruncation) -> TimelineEntry:
-    """Return a truncation as an entry, quiet unless a line shows that it had an effect, or that the log was corrupt.
-
-    Args:
-        truncation: that log lines report.
-    """
+    """Return a truncation as an entry, quiet unless a line shows that it had an effect, or that the log was corrupt."""
     return TimelineEntry(
         kind=EventKind.TRUNCATION,
         time_ms=truncation.time_ms,
@@ -123,7 +119,6 @@ def leadership_entries(partition: TopicPartition, states: Sequence[Leadership]) 
     """Yield the changes from each recorded state of a partition to the next: of the leader or the ISR.
 
     Args:
-        partition: the topic and number.
         states: the oldest first; the first one is a change from nothing.
     """
     for before, state in zip((None, *states), states, strict=False):
@@ -136,9 +131,7 @@ def election_entries(
     """Yield the entries of one change from a recorded state to the next.
 
     Args:
-        partition: the topic and number.
         before: the state before; None for the first one, a change from nothing.
-        state: the next one.
     """
     detail: dict[str, DetailValue] = {"leader": state.leader, "isr": _ids(state.isr)}
     if before is not None:

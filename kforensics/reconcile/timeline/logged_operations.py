@@ -38,11 +38,7 @@ def _topic_of(item: LoggedEvent) -> str | None:
 
 
 def replicas_named(event: LogEvent) -> tuple[int, ...] | Absent:
-    """Return the target replicas of a reassignment if the line names them, without those to be removed.
-
-    Args:
-        event: of a controller.
-    """
+    """Return the target replicas of a reassignment if the line names them, without those to be removed."""
     named = event.brokers("replicas")
     if isinstance(named, tuple):
         return named or Absent.NOT_WRITTEN

@@ -14,7 +14,6 @@ def displaced_from(leader_epoch: int, account: LeadershipAccount, epochs: Sequen
 
     Args:
         leader_epoch: of an election after which the new leader may have lacked records.
-        account: who led.
         epochs: of the log of the leader now.
     """
     since = next((entry.start_offset for entry in epochs if entry.leader_epoch >= leader_epoch), None)
@@ -37,8 +36,6 @@ def may_be_displaced(offset: int, account: LeadershipAccount, epochs: Sequence[E
     """Whether an election may have replaced the record that an offset had before.
 
     Args:
-        offset: that the log holds.
-        account: who led.
         epochs: of the log of the leader now.
     """
     starts = (displaced_from(one.state.leader_epoch, account, epochs) for one in account.risky)

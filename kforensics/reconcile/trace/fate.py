@@ -51,13 +51,11 @@ class FateJudge:
     """Judges the records of one partition.
 
     Args:
-        partition: theirs.
         report: what `diff` says of it, None where no replica is given.
         incident: what `explain` says of it, None where nothing happened.
         views: the live replicas of the topic as it is now.
         is_compacted: a cleaner is shown to work on it.
         successors: by key, records of that key, of no aborted or open transaction.
-        topic_ids: ids of the live directories.
         settings: of the topic at a broker.
     """
 

@@ -76,8 +76,6 @@ def until(record: Record, place: Bytes, settings: RemovalSettings, successor: Re
     """Return until when the bytes stay on disk.
 
     Args:
-        record: whose they are.
-        place: the copy.
         settings: of the topic at the broker that has it.
         successor: the newest later record of its key, where one is known.
     """

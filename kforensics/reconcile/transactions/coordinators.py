@@ -117,7 +117,6 @@ def join_coordinators(
     """Join the partitions of `__transaction_state`.
 
     Args:
-        topic: what is known of it.
         logs: the replica that speaks for each partition.
         stopped: partitions whose replica was left by a clean shutdown.
         brokers: who leads each partition.

@@ -28,10 +28,7 @@ def what_ends(
     An abort is named only where no commit was decided: else it would hide records that were acknowledged as committed.
 
     Args:
-        one: the transaction.
         partition: where it is open.
-        judgement: why it is open.
-        coordinators: what they know.
         last_marker: the producer's marker before it in this log.
         version: of the brokers, where an input shows it.
     """
@@ -79,7 +76,6 @@ def abort_command(
     """Return the line that ends a transaction by an abort marker (KIP-664).
 
     Args:
-        one: the transaction.
         partition: where it is open.
         last_marker: the producer's marker before it, which has the coordinator's epoch.
         version: of the brokers; both forms are given where it is not known.

@@ -132,10 +132,7 @@ def judge_partition(
     """Judge the transactions of all replicas of one partition.
 
     Args:
-        replicas: as they are now.
         copies: every copy of the log, those replicas among them.
-        coordinators: what they know.
-        read: reads batches of producers.
         leader: the broker that leads the partition, where an input names it.
         without_candidate: a clause that says why no replica here speaks for the partition, where it is not known who leads.
         is_stopped: no broker ran while the inputs were copied.

@@ -85,9 +85,7 @@ def judge(
     """Say why a transaction is open in a replica.
 
     Args:
-        one: the transaction.
         partition: where it is open.
-        coordinators: what they know.
         elsewhere: its marker in another copy of the log.
         markers: of the same producer in this log before it, in their order.
         is_stopped: the replica was left by a clean shutdown, so that no copy of a moving log is judged.

@@ -85,10 +85,6 @@ class _References:
 def write(result: Result[Explanation], view: View) -> str:
     """Return the page of an explanation; the same values give the same bytes.
 
-    Args:
-        result: of `explain`.
-        view: when the page is made.
-
     Raises:
         MissingExtra: jinja2 is not installed.
     """

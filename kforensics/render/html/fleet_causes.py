@@ -49,11 +49,7 @@ class CauseGroup:
 
 
 def cause_groups(summary: FleetSummary) -> list[CauseGroup]:
-    """Return the findings of a summary by their code, the gravest cause first, then the most frequent.
-
-    Args:
-        summary: of the audit.
-    """
+    """Return the findings of a summary by their code, the gravest cause first, then the most frequent."""
     by_code: dict[str, list[tuple[Finding, str]]] = {}
     for item, name in zip(summary.findings, summary.finding_ids, strict=True):
         by_code.setdefault(item.code, []).append((item, name))
@@ -145,8 +141,6 @@ def next_command(item: Finding, inputs: Sequence[Input], tables: str) -> str:
     """Return the command that shows more of a finding: from the files where they are at hand, else from the tables.
 
     Args:
-        item: the finding.
-        inputs: of the audit.
         tables: where its tables are.
     """
     paths = list(dict.fromkeys(inputs[one.input].path for one in item.citations if 0 <= one.input < len(inputs)))

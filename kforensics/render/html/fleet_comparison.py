@@ -24,12 +24,7 @@ _FIGURES = (
 
 
 def write(result: Result[AuditComparison], view: View) -> str:
-    """Return the page of a comparison.
-
-    Args:
-        result: of `fleet report --since`.
-        view: when the page is made.
-    """
+    """Return the page of a comparison."""
     comparison, answer = result.body, result.answer
     return fill_page(
         "fleet_comparison.html",
@@ -56,11 +51,7 @@ def write(result: Result[AuditComparison], view: View) -> str:
 
 
 def change_figures(comparison: AuditComparison) -> list[tuple[str, int, str]]:
-    """Return the figures of a comparison: the words, the number, and its style.
-
-    Args:
-        comparison: of two audits.
-    """
+    """Return the figures of a comparison: the words, the number, and its style."""
     return [(name, comparison.count(change), kind) for name, change, kind in _FIGURES]
 
 

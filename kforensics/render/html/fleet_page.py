@@ -22,7 +22,6 @@ def write(result: Result[FleetSummary], view: View) -> str:
 
     Args:
         result: of `fleet audit` or `fleet report`.
-        view: when the page is made.
 
     Raises:
         MissingExtra: jinja2 is not installed.
@@ -67,11 +66,7 @@ class TrendLine(NamedTuple):
 
 
 def trend_line(summary: FleetSummary) -> TrendLine | None:
-    """Return the line of a history of two audits or more.
-
-    Args:
-        summary: of the latest of them.
-    """
+    """Return the line of a history of two audits or more."""
     if len(summary.counts) < 2:
         return None
     most = max(count for _, count in summary.counts) or 1

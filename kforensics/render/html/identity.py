@@ -12,11 +12,7 @@ _WITH_DIRECTORY = frozenset({"broker", "combined", "snapshot-before"})
 
 
 def identity_of(result: Explanation) -> list[tuple[str, str]]:
-    """Return the terms and what they are of this incident; what no input shows is said to be unknown.
-
-    Args:
-        result: the explanation.
-    """
+    """Return the terms and what they are of this incident; what no input shows is said to be unknown."""
     return [
         ("Cluster", _clusters(result)),
         ("Kafka", _versions(result)),

@@ -115,7 +115,6 @@ def draw_figure(incident: PartitionIncident, inputs: Sequence[Input]) -> Figure:
 
     Args:
         incident: with its logs, the oldest first.
-        inputs: names the snapshots.
     """
     logs = _within(incident.logs)
     firsts = [loss.offsets.first for loss in incident.losses]
@@ -149,11 +148,7 @@ def draw_figure(incident: PartitionIncident, inputs: Sequence[Input]) -> Figure:
 
 
 def loss_summary(losses: Sequence[LossEntry]) -> str:
-    """Return the records that the leader does not hold, in a few words; empty where it holds all.
-
-    Args:
-        losses: of one partition.
-    """
+    """Return the records that the leader does not hold, in a few words; empty where it holds all."""
     count = sum(loss.records for loss in losses)
     if not count:
         return ""

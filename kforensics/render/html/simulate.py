@@ -31,11 +31,7 @@ _CHARACTER_WIDTH = 8
 
 
 def write(result: Result[Replays], _view: View) -> Iterator[str]:
-    """Return the page, piece by piece.
-
-    Args:
-        result: of `simulate replay`.
-    """
+    """Return the page, piece by piece."""
     return page(result.body.replays, result.answer)
 
 
@@ -44,7 +40,6 @@ def page(found: Sequence[Replay], answer: Answer) -> Iterator[str]:
 
     Args:
         found: one scenario under one protocol or several; at least one.
-        answer: of the command.
     """
     title = escape(escape_text(found[0].scenario.title))
     policy = "default-src 'none'; style-src 'unsafe-inline'"

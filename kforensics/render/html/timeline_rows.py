@@ -25,7 +25,6 @@ def happenings(entries: Iterable[TimelineEntry], truncations: Iterable[Explained
     """Return entries and truncations by time, those without a time last; equal ones of one moment become one row.
 
     Args:
-        entries: the entries of the timeline.
         truncations: the truncations, which replace their entries, since they have the log end offset before.
     """
     rows = [
@@ -46,10 +45,5 @@ def happenings(entries: Iterable[TimelineEntry], truncations: Iterable[Explained
 
 
 def rows_within(rows: Sequence[Happening], most: int) -> tuple[list[Happening], int]:
-    """Return the first rows, and how many are left out.
-
-    Args:
-        rows: of a timeline.
-        most: how many a page shows.
-    """
+    """Return the first rows, and how many are left out."""
     return list(rows[:most]), max(0, len(rows) - most)

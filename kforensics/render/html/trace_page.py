@@ -23,7 +23,6 @@ def write(result: Result[TraceReport], view: View) -> str:
 
     Args:
         result: of which the first `MOST_RECORDS` records are shown, and the others counted.
-        view: when the page is made.
 
     Raises:
         MissingExtra: jinja2 is not installed.

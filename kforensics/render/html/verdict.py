@@ -54,7 +54,6 @@ def verdict_of(answer: Answer, *, is_whole: bool = True) -> AnswerMark:
     """Return the verdict at the top of the page of an answer.
 
     Args:
-        answer: of the command.
         is_whole: all content was read that the answer is about; without it no state has a tick.
     """
     found = _VERDICTS[answer.state]

@@ -31,11 +31,7 @@ def write(result: Result[DiffResult], _view: View) -> Iterator[str]:
 
 
 def write_lines(result: Result[DiffResult], _view: View) -> Iterator[str]:
-    """Yield an object a line: partitions, seal, findings, problems.
-
-    Args:
-        result: of `diff`.
-    """
+    """Yield an object a line: partitions, seal, findings, problems."""
     for report in _flat_reports(result.body):
         yield report + "\n"
     for value in (*seal_objects(result), *result.findings, *result.problems):
@@ -44,10 +40,6 @@ def write_lines(result: Result[DiffResult], _view: View) -> Iterator[str]:
 
 def flatten(report: PartitionReport, state: State) -> bytes:
     """Return a report with the state of its partition as it is written, small enough to be kept for each of a million partitions.
-
-    Args:
-        report: of the partition.
-        state: as the answer has it.
 
     Returns:
         JSON, compressed by zlib.
@@ -71,7 +63,6 @@ def plain_report(report: PartitionReport, state: State | None = None) -> dict[st
     """Return one partition as the promise of `docs/json.md` has it.
 
     Args:
-        report: of the partition.
         state: where more is known than the report shows, such as files that could not be read.
     """
     leader = report.leader

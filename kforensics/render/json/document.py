@@ -39,8 +39,6 @@ def document(
 
     Args:
         result: gives inputs, answer, findings, problems, exit code and seal.
-        name: of its schema.
-        fields: that the command adds.
         streams: lists too long to hold: values, or text that is JSON already.
         after: gives the fields that are known only when the streams have been written.
     """
@@ -100,20 +98,13 @@ def fields_of(value: object, *names: str) -> dict[str, Any]:
 
 
 def seal_objects(result: Result[Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield the seal as an object of `--format jsonl`, where there is one.
-
-    Args:
-        result: of any command.
-    """
+    """Yield the seal as an object of `--format jsonl`, where there is one."""
     if result.seal is not None:
         yield _plain_seal(result.seal)
 
 
 def json_line(value: Any) -> str:
     """Return one object of `--format jsonl`, with its line break.
-
-    Args:
-        value: of dataclasses and plain values.
 
     Raises:
         TypeError: a value has no form in JSON.
@@ -226,11 +217,7 @@ def _plain_citation(citation: Citation) -> dict[str, Any]:
 
 
 def plain_answer(answer: Answer) -> dict[str, Any]:
-    """Return the fields that `docs/json.md` promises, in their order.
-
-    Args:
-        answer: of any command.
-    """
+    """Return the fields that `docs/json.md` promises, in their order."""
     return {
         "state": answer.state.value,
         "headline": answer.headline,

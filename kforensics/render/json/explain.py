@@ -18,20 +18,12 @@ from kforensics.words import utc_text
 
 
 def write(result: Result[Explanation], _view: View) -> Iterator[str]:
-    """Return the document.
-
-    Args:
-        result: of `explain`.
-    """
+    """Return the document."""
     return document(result, "explain", _plain_explanation(result.body))
 
 
 def write_lines(result: Result[Explanation], _view: View) -> Iterator[str]:
-    """Return an object a line: the explanation, seal, findings, problems.
-
-    Args:
-        result: of `explain`.
-    """
+    """Return an object a line: the explanation, seal, findings, problems."""
     items = (*_explanation_lines(result.body), *seal_objects(result), *result.findings, *result.problems)
     return (json_line(item) for item in items)
 

@@ -22,21 +22,13 @@ def write(result: Result[FleetSummary], _view: View) -> Iterator[str]:
 
 
 def write_comparison(result: Result[AuditComparison], _view: View) -> Iterator[str]:
-    """Return the document of `fleet report --since`.
-
-    Args:
-        result: of `fleet report --since`.
-    """
+    """Return the document of `fleet report --since`."""
     names = tuple(one.name for one in fields(AuditComparison))
     return document(result, "fleet-comparison", fields_of(result.body, *names))
 
 
 def write_scan(result: Result[ScanResult], _view: View) -> Iterator[str]:
-    """Return the document of `fleet scan`.
-
-    Args:
-        result: of `fleet scan`.
-    """
+    """Return the document of `fleet scan`."""
     names = ("replicas", "segments", "read_bytes", "reused_segments", "evidence", "evidence_bytes")
     return document(result, "fleet-scan", fields_of(result.body, *names))
 
@@ -52,11 +44,7 @@ def write_trend(result: Result[AuditTrend], _view: View) -> Iterator[str]:
 
 
 def write_trend_lines(result: Result[AuditTrend], _view: View) -> Iterator[str]:
-    """Return one line for each audit.
-
-    Args:
-        result: of `fleet trend`.
-    """
+    """Return one line for each audit."""
     return typed_lines(("audit", map(_plain_line, result.body.lines)))
 
 
@@ -65,11 +53,7 @@ def _plain_line(line: TrendLine) -> dict[str, Any]:
 
 
 def write_line(result: Result[FleetSummary], _view: View) -> Iterator[str]:
-    """Yield the audit in one line.
-
-    Args:
-        result: of `fleet audit`.
-    """
+    """Yield the audit in one line."""
     summary = result.body
     names = (
         "audit_id",

@@ -14,11 +14,7 @@ from kforensics.render.view import View
 
 
 def write(result: Result[Groups], _view: View) -> Iterator[str]:
-    """Return the fields that `docs/json.md` promises; `commits` only where the history was asked for.
-
-    Args:
-        result: of `groups`.
-    """
+    """Return the fields that `docs/json.md` promises; `commits` only where the history was asked for."""
     body = result.body
     fields = {"complete_since": body.complete_since_ms, "skipped_records": body.skipped_records}
     streams: dict[str, Iterable[Any]] = {"groups": map(_group, body.groups)}
@@ -28,11 +24,7 @@ def write(result: Result[Groups], _view: View) -> Iterator[str]:
 
 
 def write_lines(result: Result[Groups], _view: View) -> Iterator[str]:
-    """Return a commit a line.
-
-    Args:
-        result: of `groups`.
-    """
+    """Return a commit a line."""
     return typed_lines(("commit", map(_change, result.body.changes())))
 
 

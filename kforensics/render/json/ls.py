@@ -12,7 +12,6 @@ def write(result: Result[Listing], view: View) -> Iterator[str]:
     """Return the document, piece by piece: rows of a million files are too much to hold.
 
     Args:
-        result: of `ls`.
         view: whether every file is listed, not only counts by kind.
     """
     inventory = result.body.inventory
@@ -31,7 +30,6 @@ def write_lines(result: Result[Listing], view: View) -> Iterator[str]:
     """Return an object a line, each with its type.
 
     Args:
-        result: of `ls`.
         view: whether every file is listed, not only counts by kind.
     """
     inventory = result.body.inventory

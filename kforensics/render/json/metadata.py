@@ -16,22 +16,14 @@ from kforensics.words import utc_text
 
 
 def write(result: Result[MetadataView], _view: View) -> Iterator[str]:
-    """Return the document, piece by piece.
-
-    Args:
-        result: of `metadata`.
-    """
+    """Return the document, piece by piece."""
     body = result.body
     fields = {**_plain_comparison(body.comparison), "state": _selected(_plain_state(body.state), body.request)}
     return document(result, "metadata", fields, streams={"events": map(_plain_event, body.events)})
 
 
 def write_lines(result: Result[MetadataView], _view: View) -> Iterator[str]:
-    """Return an event a line.
-
-    Args:
-        result: of `metadata`.
-    """
+    """Return an event a line."""
     return (json_line(_plain_event(event)) for event in result.body.events)
 
 

@@ -19,11 +19,7 @@ from kforensics.render.view import View
 
 
 def write(result: Result[Prediction], _view: View) -> Iterator[str]:
-    """Return the fields that `docs/json.md` promises.
-
-    Args:
-        result: of `predict`.
-    """
+    """Return the fields that `docs/json.md` promises."""
     body = result.body
     fields: dict[str, Any] = {
         "depth": body.depth,

@@ -13,9 +13,6 @@ _TABLES = ("partitions", "truncations", "losses")
 def refusal_document(error: EvidenceError) -> str:
     """Return the document `kforensics/refusal/1`, the same for every command.
 
-    Args:
-        error: why nothing is analysed.
-
     Returns:
         An answer of state `unknown`, the paths that are refused as inputs, and a problem for each; the tables of an analysis are empty.
     """

@@ -13,11 +13,7 @@ from kforensics.render.view import View
 
 
 def write(result: Result[SalvageReport], _view: View) -> Iterator[str]:
-    """Return the fields that `docs/json.md` promises.
-
-    Args:
-        result: of `salvage`.
-    """
+    """Return the fields that `docs/json.md` promises."""
     body = result.body
     fields = {
         **fields_of(body, "what", "form", "out", "records"),

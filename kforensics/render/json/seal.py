@@ -12,20 +12,12 @@ from kforensics.render.view import View
 
 
 def write_manifest(result: Result[NewSeal], _view: View) -> Iterator[str]:
-    """Return the manifest, made while it is written.
-
-    Args:
-        result: of `seal`.
-    """
+    """Return the manifest, made while it is written."""
     return result.body.pieces
 
 
 def write(result: Result[CheckedManifest], _view: View) -> Iterator[str]:
-    """Return the document of a check; what differs is written as it is met, so that a million differences need no memory.
-
-    Args:
-        result: of `seal --check`.
-    """
+    """Return the document of a check; what differs is written as it is met, so that a million differences need no memory."""
     body, check = result.body, result.body.check
     return document(
         result,

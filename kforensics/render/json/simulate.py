@@ -15,11 +15,7 @@ from kforensics.simulation.scenario import Replay, Scenario
 
 
 def write_list(result: Result[Sequence[Scenario]], _view: View) -> Iterator[str]:
-    """Return the built-in scenarios.
-
-    Args:
-        result: of `simulate list`.
-    """
+    """Return the built-in scenarios."""
     return document(result, "simulate", {"scenarios": [{"name": one.name, "title": one.title} for one in result.body]})
 
 
@@ -35,11 +31,7 @@ def write_replays(result: Result[Replays], _view: View) -> Iterator[str]:
 
 
 def write_exploration(result: Result[Exploration], _view: View) -> Iterator[str]:
-    """Write what a search found.
-
-    Args:
-        result: of `simulate explore`.
-    """
+    """Write what a search found."""
     return document(result, "simulate", _exploration_body(result.body))
 
 

@@ -18,7 +18,6 @@ def write(result: Result[TraceReport], view: View) -> Iterator[str]:
 
     Args:
         result: of `trace`; its records are read while they are written.
-        view: whether payloads are shown.
     """
     body = result.body
     fields = {
@@ -40,12 +39,7 @@ def write(result: Result[TraceReport], view: View) -> Iterator[str]:
 
 
 def write_lines(result: Result[TraceReport], view: View) -> Iterator[str]:
-    """Yield the answer, the inputs, the records, each read when its line is written, and what was searched.
-
-    Args:
-        result: of `trace`.
-        view: whether payloads are shown.
-    """
+    """Yield the answer, the inputs, the records, each read when its line is written, and what was searched."""
     body = result.body
     yield from typed_lines(("answer", [plain_answer(result.answer)]), ("input", result.inputs))
     for one in body.records:

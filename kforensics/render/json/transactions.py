@@ -14,11 +14,7 @@ from kforensics.render.view import View
 
 
 def write(result: Result[Transactions], _view: View) -> Iterator[str]:
-    """Return the fields that `docs/json.md` promises.
-
-    Args:
-        result: of `transactions`.
-    """
+    """Return the fields that `docs/json.md` promises."""
     body = result.body
     fields = {
         "now_ms": _time(body.now_ms),
@@ -29,11 +25,7 @@ def write(result: Result[Transactions], _view: View) -> Iterator[str]:
 
 
 def write_lines(result: Result[Transactions], _view: View) -> Iterator[str]:
-    """Return a replica a line.
-
-    Args:
-        result: of `transactions`.
-    """
+    """Return a replica a line."""
     return typed_lines(("partition", _partitions(result.body)))
 
 

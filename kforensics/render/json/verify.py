@@ -22,11 +22,7 @@ from kforensics.units import OffsetRange
 
 
 def write(result: Result[VerifyResult], _view: View) -> Iterator[str]:
-    """Return the document piece by piece: a row a file is too much to hold where there are a million.
-
-    Args:
-        result: of `verify`.
-    """
+    """Return the document piece by piece: a row a file is too much to hold where there are a million."""
     body = result.body
     fields = {"level": body.level.value, "totals": totals(body.verification)}
     return document(
@@ -35,11 +31,7 @@ def write(result: Result[VerifyResult], _view: View) -> Iterator[str]:
 
 
 def write_lines(result: Result[VerifyResult], _view: View) -> Iterator[str]:
-    """Return an object a line, each with its type.
-
-    Args:
-        result: of `verify`.
-    """
+    """Return an object a line, each with its type."""
     body = result.body
     return typed_lines(
         ("answer", (plain_answer(result.answer),)),

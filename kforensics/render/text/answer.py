@@ -22,9 +22,7 @@ def answer_lines(answer: Answer, *, command: str, width: int, most: int = MOST_L
     """Yield the lines of an answer, the headline first.
 
     Args:
-        answer: what the command answers.
         command: a key of `STATES`: which exit code a state has decides its colour.
-        width: columns to lay out for.
         most: lines at most; what is left out is counted in the last one.
 
     Yields:
@@ -50,9 +48,6 @@ def _answer_style(answer: Answer, command: str) -> str:
 
 def brief_lines(answer: Answer) -> list[str]:
     """Return an answer for a chat, in Markdown: the headline and one line each of what to do, whom to tell, later and unknown; five lines at most.
-
-    Args:
-        answer: of any command.
 
     Returns:
         Lines without line breaks, control characters escaped.

@@ -16,7 +16,6 @@ def write(result: Result[CaptureReport], view: View) -> Iterator[Line]:
     """Yield figures, and with -v all that could not be read and what changed meanwhile.
 
     Args:
-        result: of `capture`.
         view: of the screen, and whether all is listed.
     """
     yield ""

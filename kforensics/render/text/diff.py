@@ -52,7 +52,6 @@ def write(result: Result[DiffResult], view: View) -> Iterator[Line]:
     """Yield a block for each partition that needs attention, records where they are asked for, and what was not read.
 
     Args:
-        result: of `diff`.
         view: of the screen, and which of blocks, steps, records and payloads are shown.
     """
     compared = replace(result.body, findings=result.findings, problems=result.problems)
@@ -85,7 +84,6 @@ def record_lines(
 
     Args:
         discarded: partition, owner of the log in words, and records of each log.
-        show_payload: whether values are shown.
     """
     for partition, owner, records in discarded:
         yield from section(f"{escape_text(str(partition))}: records that {owner} would discard")

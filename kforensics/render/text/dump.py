@@ -38,7 +38,6 @@ def write(result: Result[DumpContent], view: View) -> Iterator[str]:
     """Yield the content, as it is read; the answer is known only when all of it has been.
 
     Args:
-        result: of `dump`.
         view: whether payloads are shown, and as text.
     """
     content = result.body
@@ -75,11 +74,7 @@ def text_lines(item: DumpItem, *, show_payload: bool, as_text: bool) -> Iterator
 
 
 def damage_lines(damage: Damage) -> Iterator[str]:
-    """Yield the lines of a damaged place: the expected and the found bytes, then the lost offsets.
-
-    Args:
-        damage: of any file.
-    """
+    """Yield the lines of a damaged place: the expected and the found bytes, then the lost offsets."""
     what = {Gravity.DAMAGE: "DAMAGE", Gravity.TORN_TAIL: "torn tail", Gravity.UNREAD: "NOT READ"}.get(
         damage.gravity, "note"
     )

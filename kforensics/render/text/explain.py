@@ -30,7 +30,6 @@ def write(result: Result[Explanation], view: View) -> Iterator[Line]:
     """Yield the rest of the conclusion, then what happened, what was lost, why, and what more evidence would show.
 
     Args:
-        result: of `explain`.
         view: of the screen, and whether what is of no concern is listed too.
     """
     body = replace(result.body, findings=result.findings, problems=result.problems)

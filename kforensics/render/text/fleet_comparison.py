@@ -19,12 +19,7 @@ _SHOWN_FINDINGS = 20
 
 @whole_screen
 def write(result: Result[AuditComparison], view: View) -> Iterator[Line]:
-    """Yield what is new and what is no longer there.
-
-    Args:
-        result: of the comparison.
-        view: whether all findings are listed.
-    """
+    """Yield what is new and what is no longer there."""
     comparison, verbose = result.body, view.verbose
     most = None if verbose else _SHOWN_FINDINGS
     yield ""

@@ -13,12 +13,7 @@ from kforensics.render.view import View
 
 @whole_screen
 def write(result: Result[ScanResult], _view: View) -> Iterator[Line]:
-    """Yield what is wrong with single logs, and what to do with the evidence.
-
-    Args:
-        result: of `fleet scan`.
-        _view: of the screen.
-    """
+    """Yield what is wrong with single logs, and what to do with the evidence."""
     grave = [one for one in result.findings if one.severity.rank >= Severity.WARNING.rank]
     for item in grave:
         yield hanging(f"{item.code} {item.severity}: {escape_text(item.statement)}")

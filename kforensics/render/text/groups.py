@@ -29,7 +29,6 @@ def write(result: Result[Groups], view: View) -> Iterator[Line]:
     """Yield the groups, the set-backs and, where it was asked for, the history; -v lists all of it.
 
     Args:
-        result: of `groups`.
         view: of the screen, and whether all is listed.
     """
     body = result.body

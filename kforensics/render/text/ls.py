@@ -29,7 +29,6 @@ def write(result: Result[Listing], view: View) -> Iterator[Line]:
     """Yield what is odd, then a table a node.
 
     Args:
-        result: of `ls`.
         view: of the screen, and whether what is fine is listed too.
     """
     inventory, inputs, findings = result.body.inventory, result.inputs, result.findings

@@ -21,7 +21,6 @@ def write(result: Result[MetadataView], view: View) -> Iterator[Line]:
     """Yield how the logs compare, the state, and the history as it is put into words.
 
     Args:
-        result: of `metadata`.
         view: of the screen, and whether the whole history is listed.
     """
     body = result.body

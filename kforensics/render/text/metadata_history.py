@@ -206,11 +206,7 @@ def _time(when: When) -> str:
 
 
 def subject(event: MetadataEvent) -> str:
-    """Return the name of the subject of an event, empty where it has none.
-
-    Args:
-        event: of the metadata log.
-    """
+    """Return the name of the subject of an event, empty where it has none."""
     if not isinstance(event.partition, Absent):
         return f"{escape_text(str(event.topic))}-{event.partition}"
     if not isinstance(event.topic, Absent):

@@ -55,7 +55,6 @@ def write(result: Result[Prediction], view: View) -> Iterator[Line]:
     """Yield each start, and the logs that change; -v lists the others too, and every file.
 
     Args:
-        result: of `predict`.
         view: of the screen, and whether all is listed.
     """
     verbose = view.verbose

@@ -38,7 +38,6 @@ def write(result: Result[SalvageReport], view: View) -> Iterator[Line]:
     """Yield runs, gaps and files; -v lists all of them.
 
     Args:
-        result: of `salvage`.
         view: of the screen, and whether all is listed.
     """
     body, most = result.body, 1 << 30 if view.verbose else MOST_RUNS

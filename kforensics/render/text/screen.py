@@ -46,7 +46,6 @@ def hanging(text: str, *, style: str = "") -> Words:
 
     Args:
         text: text from evidence is escaped in it.
-        style: of all lines.
     """
     return Words(text, indent=INDENT * 2, first=INDENT, style=style)
 
@@ -104,10 +103,8 @@ def wrapped(text: str, *, width: int, indent: str = "", first: str | None = None
 
     Args:
         text: blanks and line breaks in it only separate words.
-        width: in columns, with the indent.
         indent: before each line.
         first: before the first line; None for the indent.
-        style: of all lines.
     """
     lead = indent if first is None else first
     lines: list[Text] = []

@@ -25,12 +25,7 @@ _MOST_RECORDS = 6
 
 @whole_screen
 def write_list(result: Result[Sequence[Scenario]], _view: View) -> Sequence[Line]:
-    """Return the built-in scenarios with their titles.
-
-    Args:
-        result: of `simulate list`.
-        _view: of the screen.
-    """
+    """Return the built-in scenarios with their titles."""
     scenarios = result.body
     longest = max(len(scenario.name) for scenario in scenarios)
     lines: list[Line] = []
@@ -43,12 +38,7 @@ def write_list(result: Result[Sequence[Scenario]], _view: View) -> Sequence[Line
 
 @whole_screen
 def write_replays(result: Result[Replays], _view: View) -> Sequence[Line]:
-    """Return what came of a scenario under each protocol, then the steps of each different course.
-
-    Args:
-        result: of `simulate replay`.
-        _view: of the screen.
-    """
+    """Return what came of a scenario under each protocol, then the steps of each different course."""
     found = result.body.replays
     lines: list[Line] = [Words(escape_text(found[0].scenario.title))]
     lines.append(Text(""))
@@ -73,12 +63,7 @@ def write_replays(result: Result[Replays], _view: View) -> Sequence[Line]:
 
 @whole_screen
 def write_exploration(result: Result[Exploration], _view: View) -> Sequence[Line]:
-    """Return what a search found: the shortest way to the broken invariant, and how many states it visited.
-
-    Args:
-        result: of `simulate explore`.
-        _view: of the screen.
-    """
+    """Return what a search found: the shortest way to the broken invariant, and how many states it visited."""
     found = result.body
     size = found.size
     configuration = (

@@ -30,7 +30,6 @@ def write(result: Result[TraceReport], view: View) -> Iterator[Line]:
     """Yield records and what was searched; -v lists all of them.
 
     Args:
-        result: of `trace`.
         view: of the screen, whether payloads are shown, and whether all is listed.
     """
     body, most = result.body, 1 << 30 if view.verbose else MOST_RECORDS

@@ -26,7 +26,6 @@ def write(result: Result[Transactions], view: View) -> Iterator[Line]:
     """Yield the replicas; -v lists all of them.
 
     Args:
-        result: of `transactions`.
         view: of the screen, and whether all is listed.
     """
     body = result.body

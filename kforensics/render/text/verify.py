@@ -28,12 +28,7 @@ MOST_PLACES = 5
 
 @whole_screen
 def write(result: Result[VerifyResult], _view: View) -> Iterator[Line]:
-    """Yield what to do, then the evidence.
-
-    Args:
-        result: of `verify`.
-        _view: of the screen.
-    """
+    """Yield what to do, then the evidence."""
     verification, inputs, findings = result.body.verification, result.inputs, result.findings
     damaged = [report for report in verification.files if report.state is FileState.DAMAGED]
     for report in damaged[:MOST_FILES]:
