@@ -89,19 +89,11 @@ class CoordinatorEvidence:
         return self.places.by_partition.get(partition, ())
 
     def is_now(self, place: PartitionPlace) -> bool:
-        """Whether a directory is as it is now, not of an earlier snapshot.
-
-        Args:
-            place: a partition directory of the inputs.
-        """
+        """Whether a directory is as it is now, not of an earlier snapshot."""
         return place.state.input not in self.evidence.ranks
 
     def owner(self, place: PartitionPlace) -> str:
-        """Return in words whose directory it is.
-
-        Args:
-            place: a partition directory of the inputs.
-        """
+        """Return in words whose directory it is."""
         broker = place.state.broker_id
         who = f"input {place.state.input + 1}" if isinstance(broker, Absent) else f"broker {broker}"
         if not self.is_now(place):
@@ -111,11 +103,7 @@ class CoordinatorEvidence:
         )
 
     def leader(self, partition: TopicPartition, *, newest_epoch: int) -> int | Absent:
-        """Return the broker that the newest record names as leader, not applicable where it says that none leads; unknown where logs hold a newer leader epoch.
-
-        Args:
-            newest_epoch: the highest leader epoch in its replicas.
-        """
+        """Return the broker that the newest record names as leader, not applicable where it says that none leads; unknown where logs hold a newer leader epoch."""
         known = self.leaderships(partition)
         if not known or known[-1].leader_epoch < newest_epoch:
             return Absent.UNKNOWN

@@ -20,7 +20,6 @@ def check_outside(out: Path, evidence: Iterable[Path]) -> None:
 
     Args:
         out: a file or directory, which need not exist.
-        evidence: the inputs as they were given.
 
     Raises:
         UsageError: the output would be an input, or lie inside of one, or on a disk of which an input is the image.

@@ -130,7 +130,6 @@ def check_seal_of(
     Args:
         manifest: as `kforensics seal` wrote it, or None.
         paths: what the report is made of, as named.
-        inputs: the same as the report numbers them.
         jobs: processes; one for each core where not given.
 
     Raises:

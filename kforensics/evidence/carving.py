@@ -200,11 +200,7 @@ _MULTIPLIERS = tuple(
 
 
 def identity_hashes(rows: BatchTable) -> NDArray[np.uint64]:
-    """Return 64 bits over offsets, length and checksum of each batch; of a wrapper of magic 0 or 1 over its last offset alone, which its header has.
-
-    Args:
-        rows: a batch table; positions do not count.
-    """
+    """Return 64 bits over offsets, length and checksum of each batch; of a wrapper of magic 0 or 1 over its last offset alone, which its header has."""
     out = np.zeros(len(rows), dtype=np.uint64)
     first = np.where(rows["magic"] == 2, rows["base_offset"], rows["last_offset"])
     with np.errstate(over="ignore"):

@@ -121,7 +121,6 @@ def decide(
         acceptances: findings that do not count, as long as these hold.
         today: the day of the decision, in UTC.
         is_incomplete: something could not be read, judged or compared: what no finding fails is not calm then.
-        compared_with: the id of the earlier audit.
     """
     failing: list[GatedFinding] = []
     accepted = 0

@@ -46,7 +46,6 @@ def content_part(source: str, directory: str) -> str:
     """Return the part that holds the content of a partition directory.
 
     Args:
-        source: the key of its log directory.
         directory: its path, relative to the input.
     """
     return f"{source}-{hashlib.sha256(directory.encode('utf-8', 'surrogateescape')).hexdigest()[:16]}"

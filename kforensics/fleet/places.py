@@ -127,11 +127,7 @@ def _look(source: Source) -> "list[PlannedInput] | EvidenceError":
 
 
 def light(found: FoundInput) -> FoundInput:
-    """Return the input with the name of one partition of each log directory, to show that there are some; all are listed where they lie.
-
-    Args:
-        found: the input; it stays as it is.
-    """
+    """Return the input with the name of one partition of each log directory, to show that there are some; all are listed where they lie."""
     return replace(
         found,
         log_dirs=tuple(one._replace(partitions=PackedNames.of(sorted(one.partitions)[:1])) for one in found.log_dirs),
@@ -208,7 +204,6 @@ def copied_root(number: int, path: str) -> str:
 
     Args:
         number: of the input, from 0.
-        path: of the input on its node.
     """
     return f"{COPIES}/{number}/{'/'.join(Path(path).resolve().parts[-2:]).lstrip('/')}"
 

@@ -197,7 +197,6 @@ def wanted_evidence(source: str, options: DiffOptions) -> Any:
     """Return the rows of a log directory in the evidence of a scan that the options ask for, as a condition.
 
     Args:
-        source: the key of the log directory.
         options: what was asked for.
     """
     import pyarrow.dataset as pd

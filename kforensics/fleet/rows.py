@@ -31,7 +31,6 @@ def replica_row(
     """Return the facts of a partition directory without its segments.
 
     Args:
-        source: the key of its log directory.
         content: what can be read of its segments: `files`, `records`, `batches` or `digests`.
         segment_files: the number of its segment files; none where it could not be listed whole.
     """

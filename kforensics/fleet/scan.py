@@ -141,7 +141,6 @@ class EarlierLooks:
         """Return the known rows of the listed files that have not changed, and the paths of these files.
 
         Args:
-            source: the key of the log directory.
             rows: of the listing; a file is the same where its path, length and time of change are.
         """
         out = Scanned()

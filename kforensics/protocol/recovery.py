@@ -86,7 +86,6 @@ def repair_epochs_at_load(
     Args:
         epochs: as read, with what a scan has added.
         log_start_offset: as checkpointed, 0 where it is not: the first segment's base offset does not count (`LogLoader.load`, 4.1.0).
-        rules: the epoch cache of the broker's version.
     """
     return truncate_from_start(truncate_from_end(epochs, log_end_offset), log_start_offset, rules)
 
@@ -166,7 +165,6 @@ def recover_log(
         checkpoint_epochs: of `leader-epoch-checkpoint`, as read; none where the file is missing or empty.
         has_remote_storage: the topic keeps older segments in remote storage (KIP-405, 3.6): the log starts where the checkpoint
             says, below the first segment on disk too.
-        rules: the epoch cache of the broker's version.
 
     Returns:
         The log once it is loaded. A log that ends below its checkpointed start begins again there, empty (2.2 and later).

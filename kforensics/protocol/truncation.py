@@ -37,7 +37,6 @@ def leader_after_election(leader: LogState, new_epoch: int, *, rules: EpochRules
 
     Args:
         new_epoch: the leader epoch that the controller gave it.
-        rules: the epoch cache of the broker's version.
     """
     if not rules.enters_epoch_when_elected:
         return leader
@@ -87,7 +86,6 @@ def follower_truncation(
     Args:
         follower: the follower's log as its broker has loaded it.
         leader: the leader's log; one elected just now should come out of `leader_after_election`.
-        rules: the epoch cache of the follower's version.
         leader_rules: the epoch cache of the leader's version; the follower's if it is not given.
         halts_out_of_range: whether a broker whose log ends above the leader's halts: up to 1.0 with `unclean.leader.election.enable=false`, where no leader
             epochs were compared before; unknown where it is not known of version or setting.

@@ -29,7 +29,6 @@ def leader_high_watermark(
 
     Args:
         log_end_offsets: those of the ISR, the leader's own included; without any the high watermark stays.
-        isr_size: the number of replicas in the ISR.
         strict_min_isr: whether the leader is of 3.7.0 or later.
     """
     if strict_min_isr and isr_size < min_insync_replicas:

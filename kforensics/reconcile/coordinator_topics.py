@@ -82,7 +82,6 @@ def coordinator_topic(
 
     Args:
         present: partitions of which a live replica is here.
-        history: the newest metadata log among the inputs.
         settings: values of `offsets.topic.num.partitions` or `transaction.state.log.num.partitions` among the inputs.
         names: groups or transactional ids with the partition that holds them.
         unread: partitions whose log is here in part, each with a clause that says why.

@@ -37,7 +37,6 @@ def shorten(text: str, width: int) -> str:
     """Return the text shortened to `width` columns: `…` replaces the middle, since both ends of a path or topic say more.
 
     Args:
-        text: a character takes one column here.
         width: in columns; a shorter text stays as it is.
     """
     if len(text) <= width:

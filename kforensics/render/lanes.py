@@ -52,7 +52,6 @@ def draw_lane(lane: Lane, scale: Scale, *, marks: dict[str, str]) -> str:
     """Draw the lane as exactly `scale.width` characters.
 
     Args:
-        scale: of all replicas of the partition.
         marks: the character of each fact, for terminals with and without Unicode.
     """
     cells = [marks["none"]] * scale.width

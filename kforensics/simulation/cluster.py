@@ -42,7 +42,6 @@ class SimulatedCluster:
 
         Args:
             replication_factor: how many replicas each partition gets.
-            settings: of the topic and the brokers.
             racks: the rack of every broker; None where racks do not count.
 
         Raises:
@@ -207,11 +206,7 @@ class SimulatedCluster:
 
 
 def stable_id(name: str) -> str:
-    """Return a Kafka id of 22 characters derived from a name; like Kafka's own ids it does not begin with a dash.
-
-    Args:
-        name: the same one has the same id.
-    """
+    """Return a Kafka id of 22 characters derived from a name; like Kafka's own ids it does not begin with a dash."""
     turn = 0
     while True:
         text = uuid_text(hashlib.sha256(f"{name} {turn}".encode()).digest()[:16])

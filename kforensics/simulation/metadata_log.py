@@ -130,7 +130,6 @@ def broker_epoch(broker: int, turn: int) -> int:
 
     Args:
         broker: its id; the log begins with a record of each broker.
-        turn: the number of its starts before.
     """
     return turn + min(broker, 1)
 

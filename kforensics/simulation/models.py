@@ -108,11 +108,7 @@ class ReplicationModel(ABC):
     def following(
         self, follower: ModelReplica, leader: ModelReplica, request: Request, epoch: int
     ) -> ModelReplica | None:
-        """Return the follower after it accepted a request, or None if it can't.
-
-        Args:
-            epoch: the leader epoch of the request.
-        """
+        """Return the follower after it accepted a request, or None if it can't."""
         truncate_to = self.truncate_to(follower, leader)
         if truncate_to > follower.log_end_offset:
             return None

@@ -134,7 +134,6 @@ class SimulatedReplica:
         """Begin a term: the epoch is entered by the rules of the version, nothing is known of the followers.
 
         Args:
-            followers: the other brokers of the partition.
             now_ms: from which followers count as caught up.
         """
         self.needs_alignment = False

@@ -115,7 +115,6 @@ def play(scenario: Scenario, partition: SimulatedPartition) -> Replay:
 
     Args:
         scenario: with its brokers, settings and steps.
-        partition: a new one with the scenario's brokers.
 
     Raises:
         StepFailedError: a step that can't happen, or too many rows.

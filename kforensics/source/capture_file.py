@@ -70,7 +70,6 @@ def comment_of(position: int, stored: int, length: int, sha256: str) -> bytes:
     Args:
         position: of the manifest's bytes in the archive.
         stored: their length as they lie there, compressed.
-        length: their length once they are inflated.
         sha256: of the inflated manifest, in hexadecimal digits.
     """
     return f"kforensics-capture 1 {position} {stored} {length} {sha256}".encode()

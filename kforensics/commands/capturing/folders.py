@@ -226,7 +226,6 @@ def add_folders(
 
     Args:
         planned: where they are added, by their names in the capture.
-        inner: of the directory in the capture.
         found: the input that it belongs to.
         relative: of the directory below that input.
         holds_logs: it is a directory of log files.

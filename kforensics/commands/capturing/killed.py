@@ -42,7 +42,6 @@ def keep_recovered(part: Path, left: Path) -> None:
     """Make what a killed run left one that was stopped, unless an earlier stop left more.
 
     Args:
-        part: the file of the killed run.
         left: the name of captures that were stopped.
 
     Raises:

@@ -358,7 +358,6 @@ def redaction_of(
     Args:
         pseudonyms: under the key of the redaction.
         with_topics: names of topics are replaced, too.
-        histories: of the metadata logs of the node.
         paths: that were named, and of log directories.
         is_asked_to_stop: asked between files.
     """

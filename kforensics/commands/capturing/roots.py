@@ -35,11 +35,7 @@ def find_root(given: Path) -> Inputs:
 
 
 def new_name(name: str, roots: Sequence[RootPlan]) -> str:
-    """Return a name that no other root has in the capture.
-
-    Args:
-        name: of the directory on the broker.
-    """
+    """Return a name that no other root has in the capture."""
     taken, number, found = {root.name for root in roots}, 2, name
     while found in taken:
         found, number = f"{name}-{number}", number + 1

@@ -78,11 +78,7 @@ def metadata_histories(inputs: Inputs) -> "list[MetadataHistory]":
 
 
 def compacted_topics(histories: "Sequence[MetadataHistory]") -> frozenset[str]:
-    """Return the topics that may be compacted by their settings, as far as the metadata log shows it; the cleaner's checkpoint shows the others.
-
-    Args:
-        histories: of the metadata logs of the node.
-    """
+    """Return the topics that may be compacted by their settings, as far as the metadata log shows it; the cleaner's checkpoint shows the others."""
     policies: dict[str, str | None] = {}
     for history in histories:
         from kforensics.evidence.metadata.state import TOPIC_RESOURCE  # noqa: PLC0415 - only nodes with a metadata log need it

@@ -77,9 +77,6 @@ def check_version(text: str) -> KafkaVersion:
 def given_version(text: str, history: MetadataHistory | None) -> NodeVersion:
     """Return the version of `--kafka`, with what of the metadata it can't be said to read.
 
-    Args:
-        history: the newest metadata log among the inputs.
-
     Raises:
         UsageError: no version, or one that is not modelled.
     """

@@ -21,11 +21,7 @@ def redact_explanation(result: Explanation, pseudonyms: Pseudonyms) -> Explanati
 def redact_cited_files(
     files: tuple[CitedFile, ...], result: Explanation, pseudonyms: Pseudonyms
 ) -> tuple[CitedFile, ...]:
-    """Return the files with the same paths as citations have in the redacted explanation.
-
-    Args:
-        result: the explanation before it was redacted.
-    """
+    """Return the files with the same paths as citations have in the redacted explanation."""
     known = _knowing(result, pseudonyms)
     return tuple(dataclasses.replace(file, path=known.path(file.path)) for file in files)
 

@@ -78,7 +78,6 @@ class ParquetRecords:
     """One Parquet file of a partition and label.
 
     Args:
-        stem: of the name of the file.
         beside: whether another thread compresses while this one decodes, which holds twice the memory.
     """
 

@@ -67,9 +67,6 @@ class Merge:
 def runs_of(selection: Selection) -> Iterator[Run | Merge]:
     """Yield the batches of a selection as runs, in order of label and offset.
 
-    Args:
-        selection: the chosen batches of all copies.
-
     Yields:
         Runs, and what has to be merged of runs of several copies, where a cleaner passed one of them.
     """
@@ -142,18 +139,11 @@ class CopyFiles:
     _open: dict[tuple[int, str], EvidenceFile] = field(default_factory=dict)
 
     def segment(self, copy: int, number: int) -> Segment:
-        """Return a segment of a copy.
-
-        Args:
-            number: of the segment in its replica.
-        """
+        """Return a segment of a copy."""
         return self.copies[copy].view.replica.segments[number]
 
     def of(self, copy: int, number: int) -> EvidenceFile:
         """Return the file of a segment, opened where it is not; few are kept open.
-
-        Args:
-            number: of the segment in its replica.
 
         Raises:
             EvidenceError: it can't be read any more.
@@ -194,9 +184,6 @@ class CopyFiles:
 
     def where_missing(self, copy: int, number: int) -> str:
         """Return the file on the broker that a captured segment is of; empty for any other segment.
-
-        Args:
-            number: of the segment in its replica.
 
         Raises:
             EvidenceError: the file can't be read any more.

@@ -79,7 +79,6 @@ class Coverage:
 
         Args:
             last: the last offset, included.
-            epoch: the leader epoch of all of them.
         """
         if self.runs and self.runs[-1][2] == epoch and self.runs[-1][1] + 1 == first:
             self.runs[-1] = (self.runs[-1][0], last, epoch)

@@ -39,11 +39,7 @@ def _digest(content: bytes | None, key: bytes) -> Any:
 
 
 def control_types(batches: BatchTable, source: SegmentBytes) -> list[int | None]:
-    """Return the type of each control batch of magic 2, none for all other batches and where it can't be read.
-
-    Args:
-        batches: a batch table of the segment.
-    """
+    """Return the type of each control batch of magic 2, none for all other batches and where it can't be read."""
     return [None if one == NO_CONTROL else one for one in controls(batches, source)[0].tolist()]
 
 
@@ -51,7 +47,6 @@ def controls(batches: BatchTable, source: SegmentBytes) -> tuple[NDArray[np.int1
     """Return the type of each control batch of magic 2, and the coordinator's epoch, -1 where it has none; `NO_CONTROL` for all other batches and where it can't be read.
 
     Args:
-        batches: a batch table of the segment.
         source: the segment, of which `CONTROL_BATCH_LIMIT` bytes of a batch are read at most.
     """
     types = np.full(len(batches), NO_CONTROL, np.int16)

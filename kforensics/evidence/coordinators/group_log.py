@@ -156,11 +156,7 @@ class LogOutline:
     """It begins at offset 0, and nothing in it is damaged or can't be read."""
 
     def epoch_at(self, offset: int) -> int:
-        """Return the leader epoch of the record at an offset, -1 before the first.
-
-        Args:
-            offset: of a record of this log.
-        """
+        """Return the leader epoch of the record at an offset, -1 before the first."""
         known = [entry.leader_epoch for entry in self.epochs if entry.start_offset <= offset]
         return known[-1] if known else -1
 

@@ -218,7 +218,6 @@ def lost_directories(
     A broker removes the lines of a partition that it deleted or that was moved away, and until then keeps its directory under another name.
 
     Args:
-        states: of all log directories of the inputs.
         held: input and partition of every directory.
 
     Returns:

@@ -53,11 +53,7 @@ class LogComparison:
 
 
 def compare_metadata_logs(histories: Sequence[MetadataHistory]) -> LogComparison | None:
-    """Return each log against the newest; none where there are no logs. One that could not be read is compared only where none could.
-
-    Args:
-        histories: the metadata logs of several nodes.
-    """
+    """Return each log against the newest; none where there are no logs. One that could not be read is compared only where none could."""
     histories = [one for one in histories if one.is_log_known] or histories
     newest = newest_log(histories)
     if newest is None:

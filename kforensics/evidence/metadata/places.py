@@ -52,7 +52,6 @@ class RecordPlaces:
 
         Args:
             place: the number of the batch or snapshot.
-            offset: of the record in the metadata log.
             timestamp_ms: of the record, by the controller's clock.
         """
         path, raft_epoch, position, length, from_snapshot = self._row(place).item()

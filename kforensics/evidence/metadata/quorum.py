@@ -30,11 +30,7 @@ def majority(voters: int) -> int:
 
 
 def reached_by_majority(ends: Iterable[_End], voters: int) -> _End | None:
-    """Return the highest end that more than half of the voters reach; none where too few ends are given.
-
-    Args:
-        ends: of the logs of different voters.
-    """
+    """Return the highest end that more than half of the voters reach; none where too few ends are given."""
     highest = sorted(ends, reverse=True)
     return highest[majority(voters) - 1] if len(highest) >= majority(voters) else None
 
@@ -96,7 +92,6 @@ def quorum_set_back(
     are taken to hold everything.
 
     Args:
-        histories: the metadata logs of all nodes.
         earlier: inputs that are not as they are now.
     """
     now = [one for one in histories if one.input not in earlier]

@@ -109,7 +109,6 @@ class MetadataReplay:
 
         Args:
             messages: all records of the snapshot, decoded.
-            when: the offset and time of the snapshot.
         """
         topics: set[str] = set()
         brokers: set[int] = set()

@@ -19,9 +19,6 @@ from kforensics.formats.checkpoint.meta_properties import MetaProperties
 def refuse_two_clusters(histories: Sequence[MetadataHistory], inputs: Inputs) -> None:
     """Stop where the metadata logs show two clusters.
 
-    Args:
-        histories: the metadata logs of all inputs.
-
     Raises:
         InputsRefused: some of them are of another cluster than the others, though of the same cluster id.
     """

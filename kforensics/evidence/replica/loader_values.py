@@ -129,7 +129,6 @@ def headed_batch(
     """Return a batch by what its header of magic 2 says (`DefaultRecordBatch`).
 
     Args:
-        position: of the batch in its file.
         length: of the whole batch in bytes.
         last_offset: base offset and last offset delta together.
         leader_epoch: negative for none.
@@ -173,7 +172,6 @@ def bare_batch(
     """Return a batch that has no header of magic 2: a message of magic 0 or 1, which has one offset, or bytes of which no more was read.
 
     Args:
-        position: of the message in its file.
         length: of the whole message in bytes.
         offset: its only one; of a wrapper that of its last message.
         magic: as its byte says.

@@ -77,9 +77,6 @@ class RowSpool:
     def read(self, tables: Sequence[SpooledTable]) -> BatchTable:
         """Return all rows.
 
-        Args:
-            tables: of the parts of a segment.
-
         Raises:
             OSError: they can't be read.
         """

@@ -146,7 +146,6 @@ def lost_metadata(end: int, broker_epochs: Iterable[int | Absent]) -> Unaccounte
     """Return the end of a metadata log that is missing: a broker epoch is the offset of the record that registered the broker (KIP-631), and a broker that stopped cleanly had read that record.
 
     Args:
-        end: the end of the node's metadata log.
         broker_epochs: those in the markers of clean stops of its log directories.
     """
     last = max((epoch for epoch in broker_epochs if isinstance(epoch, int)), default=-1)
@@ -262,11 +261,7 @@ def is_empty(replica: Replica) -> bool:
 
 
 def value_of(value: CheckpointValue | Absent) -> int | None:
-    """Return the number of a checkpoint, none where there is none.
-
-    Args:
-        value: of a partition in a checkpoint file.
-    """
+    """Return the number of a checkpoint, none where there is none."""
     return None if isinstance(value, Absent) else value.value
 
 

@@ -85,7 +85,6 @@ def seal_input(number: int, root: Path, *, jobs: int = 1) -> Iterator[SealEntry 
 
     Args:
         number: of the input, from 0.
-        root: a local path; no link is followed.
         jobs: the number of threads that read and hash.
 
     Yields:

@@ -22,7 +22,6 @@ def metadata_answer(
     """Return the answer to what the metadata logs hold.
 
     Args:
-        comparison: of all metadata logs among the inputs.
         problems: damage in them, and what could not be read.
         lost_end: offsets above the end of the newest log that a broker among the inputs had read.
         quorum: the voters that can go on without metadata that was committed.

@@ -214,7 +214,6 @@ def erasure_answer(
     """Return the answer of `trace --erasure`: whether bytes of the key are left in any record that was searched.
 
     Args:
-        tally: of the records of the key.
         damaged: files that can't be read at some place.
         files: how many segment files were searched.
         is_whole_topic: no partition can be missing, since metadata or the request names all of them.

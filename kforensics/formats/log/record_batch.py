@@ -216,7 +216,6 @@ def sequence_of(base_sequence: int, delta: int) -> int:
 
     Args:
         base_sequence: of the batch, negative for a producer that is not idempotent.
-        delta: the offset delta of the record.
     """
     if base_sequence < 0:
         return -1

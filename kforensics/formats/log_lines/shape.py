@@ -81,7 +81,6 @@ def shape(kind: LogEventKind, start: bytes, rest: bytes = b"", **constant: Field
 
     Args:
         kind: the event that the message reports.
-        start: the literal beginning of the message.
         rest: the pattern behind the beginning; its named groups are the fields. Any text may follow. `{name}` is the field of that
             name, a number of at most 19 digits if it is no list, path or id; a group `old_x` is the field `x` in the words of old
             versions. `{partition}` is `orders-0`, `{any_partition}` also `[orders,0]`, as up to 0.11.

@@ -66,7 +66,6 @@ def parse_integer(text: bytes, *, bits: int) -> int | None:
 
     Args:
         text: ASCII digits with or without a sign; blanks are refused, as Kafka refuses them.
-        bits: the width of the signed number.
     """
     if len(text) > 40 or not re.fullmatch(rb"[+-]?[0-9]+", text):
         return None

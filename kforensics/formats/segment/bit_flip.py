@@ -25,7 +25,6 @@ def locate_flipped_bit(syndrome: int, length: int, polynomial: int = CRC32C_REFL
     """Find the one bit whose flip explains a wrong checksum.
 
     Args:
-        syndrome: the stored checksum xor the computed one.
         length: the number of bytes that the checksum covers.
 
     Returns:

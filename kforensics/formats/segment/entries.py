@@ -68,7 +68,6 @@ def read_entries(window: WordBuffer, start: int, stop: int, file_position: int, 
     """Return all whole entries that follow each other by their lengths, from a place in the window on.
 
     Args:
-        window: a loaded run of the segment.
         start: where the first entry begins, relative to the window.
         stop: entries that begin here or behind it are left out, relative to the window.
         file_position: the position of the window's first byte in the file.

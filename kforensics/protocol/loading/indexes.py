@@ -98,7 +98,6 @@ class OffsetIndex:
 
         Args:
             offset: absolute; it is stored relative to the base offset as int32, and wraps where it does not fit.
-            position: of the batch in the segment.
 
         Raises:
             LoadingError: IllegalArgumentException of a full index, InvalidOffsetException of an offset that is not above.
@@ -135,7 +134,6 @@ def lower_bound(key: Callable[[int], int], count: int, target: int, warm: int | 
     """Return the slot of the largest entry not above a target, -1 for none (`AbstractIndex.largestLowerBoundSlotFor`).
 
     Args:
-        key: of the entry in a slot.
         warm: entries at the end that are tried first (2.3); none before.
     """
     if not count:

@@ -113,7 +113,6 @@ def is_loaded(name: str, rules: LoadingRules | None = None) -> bool:
     A name that does not parse ends the start, so it is looked at.
 
     Args:
-        name: of a directory in a log directory.
         rules: those of the broker's version; those of 4.1 where none are given.
     """
     rules = rules or LoadingRules()

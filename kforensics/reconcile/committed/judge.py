@@ -144,7 +144,6 @@ def count_records(rows: BatchTable, offsets: OffsetRange) -> tuple[int, int]:
     """Return how many data records and control markers there are at the offsets; a batch that compaction thinned out counts what it still holds at most.
 
     Args:
-        rows: a batch table of one log.
         offsets: both ends included.
     """
     first = np.maximum(rows["base_offset"], offsets.first)

@@ -293,7 +293,6 @@ def of_one_incarnation(
 
     Args:
         copies: all that no topic id distinguishes.
-        leader: the log of the final leader.
         created_ms: when the partition was created, where a log line says it; what was last written before is of another topic.
         deleted: directories that wait for their deletion.
     """
@@ -312,7 +311,6 @@ def was_set_aside(earlier: LogCopy, now: LogCopy, deleted: Iterable[LoadedLog], 
     """Return whether a log was put aside whole, in a directory of its broker that waits for its deletion, and the log of now shares nothing with it: no truncation.
 
     Args:
-        now: the one of the same name since.
         deleted: directories that wait for their deletion.
     """
     own = [one for one in deleted if one.replica.broker_id == earlier.broker_id]

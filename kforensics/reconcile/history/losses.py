@@ -105,7 +105,6 @@ def find_losses(
     """Return the lost batches as runs of one certainty, by offset.
 
     Args:
-        leader: the log of the final leader.
         lost: as `lost_batches` finds them.
         reader: gives batch rows.
         deleted_below: the offset below which a client had the records of a batch deleted.
@@ -126,7 +125,6 @@ def lost_batches(
     """Return every batch that some copy shows and the leader's log lacks, by offset.
 
     Args:
-        leader: the log of the final leader.
         others: every other copy of the same topic, of any time.
         reader: gives batch rows.
     """

@@ -36,9 +36,6 @@ def recompute(
 ) -> Recomputation | None:
     """Return the truncation as the protocol would have it.
 
-    Args:
-        rules: of the follower's leader epoch cache.
-
     Returns:
         None where the broker led itself, for no leader truncates its log; where no snapshot shows the log before, or none the leader's; and where the one before lacks its leader epochs and the answer is another with and without them.
     """

@@ -35,9 +35,7 @@ def residuals(
     """Return every replica in use that differs from the leader below the offset that it would truncate to.
 
     Args:
-        leader: the log of the final leader.
         copies: all copies of the partition's log.
-        protocol_of: the truncation protocol of a replica's broker.
     """
     now = [copy for copy in copies if is_in_use(copy)]
     epoch = next_epoch([copy.view for copy in now], Absent.UNKNOWN)

@@ -64,7 +64,6 @@ def find_torn_transactions(leader: LogCopy, lost: Sequence[LostBatch], reader: B
     """Find what the lost batches leave behind in the leader's log.
 
     Args:
-        leader: the log of the final leader.
         reader: gives batch rows.
     """
     by_producer: dict[tuple[int, int], list[LostBatch]] = defaultdict(list)

@@ -188,11 +188,7 @@ def missing_evidence(
     inputs: Sequence[Input],
     clocks: Sequence[Clock],
 ) -> list[str]:
-    """Return the inputs that would show more.
-
-    Args:
-        log_files: the log files among the inputs.
-    """
+    """Return the inputs that would show more."""
     missing = []
     has_state_changes = any("state-change" in f"{file.path} {file.location}" for file in log_files)
     is_controller = any(one.kind in {"controller", "combined"} for one in inputs)

@@ -17,7 +17,6 @@ def groups_at_risk(
 
     Args:
         commits: out of the consumer offsets as they are now.
-        log_end: the log end offset of the leader.
         earlier: commits that any input shows, those of earlier snapshots among them.
     """
     newest: dict[str, GroupCommit] = {}

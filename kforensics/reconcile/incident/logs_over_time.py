@@ -40,7 +40,6 @@ class LogsOverTime:
     """The logs of one partition, now and earlier: which one leads, who led, what was truncated, and what was committed.
 
     Args:
-        final: its replicas as they are now.
         before: its replicas in earlier snapshots, each with the rank of the snapshot.
         final_rank: the rank of now, above those of all snapshots.
         evidence: log lines, metadata and versions of the whole cluster.

@@ -29,7 +29,6 @@ def same_batches_until(one: LoadedLog, other: LoadedLog, start: int, reader: Bat
     """Return the offset up to which two logs go on with the same batches from an offset on, leader epochs aside.
 
     Args:
-        other: the log it is compared with.
         start: where a batch begins in both.
         reader: gives batches.
     """
@@ -50,7 +49,6 @@ def same_batches_from(one: LoadedLog, other: LoadedLog, start: int, reader: Batc
     """Return the offset from which on two logs hold the same batches up to the end of the shorter one, leader epochs aside.
 
     Args:
-        other: the log it is compared with.
         start: where to begin.
         reader: gives batches.
 

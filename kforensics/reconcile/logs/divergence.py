@@ -57,7 +57,6 @@ def first_divergence(
     """Find the first offset in the common range where the content differs; None if all of it is equal.
 
     Args:
-        other: the log it is compared with.
         reader: gives batches and records.
         undecided: takes up the runs before it of which what is at hand proves neither.
         witnesses: other logs of the partition, which may hold what superseded a record that a cleaner removed.
@@ -102,7 +101,6 @@ def divergence_past_damage(
     """Return the first difference of two logs that is not damage of either, nor a missing segment: beside these both can hold the same records.
 
     Args:
-        other: the log it is compared with.
         found: their first difference.
         reader: gives batches and records.
         witnesses: as for `first_divergence`.

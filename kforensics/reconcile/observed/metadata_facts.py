@@ -31,7 +31,6 @@ class MetadataFacts(CommittedFacts):
     """Facts of one cluster, as `facts.ClusterFacts` asks for them.
 
     Args:
-        history: the newest metadata log among the inputs.
         commits: committed consumer offsets of a partition.
         is_of_now: the log is as it is now, not out of an earlier snapshot, and most voters are among the inputs.
     """

@@ -55,7 +55,6 @@ def where_is(
     """Return what it means that a broker of the assignment holds no directory of the partition.
 
     Args:
-        state: the newest recorded state of the partition.
         facts: what the metadata says of the broker.
 
     Returns:

@@ -41,7 +41,6 @@ def follower_outcome(
 
     Args:
         leader: the replica it fetches from; the current replica of its own broker for a future one.
-        new_epoch: an epoch newer than all known ones.
         is_quorum: the partition is the KRaft metadata log.
     """
     if follower.replica.state == "future" and leader.replica.broker_id == follower.replica.broker_id:

@@ -54,7 +54,6 @@ def choose_leader(
     A record that is older than the logs names no leader: they hold leader epochs that it does not know.
 
     Args:
-        views: the live replicas of the partition.
         wanted: the broker that the caller names; None for no choice of his.
         leaderships: the recorded states of the partition, the oldest first.
         is_stopped: no broker ran when the directories were copied: who stopped uncleanly leaves the ISR when it comes back (KIP-966).

@@ -429,11 +429,7 @@ class PartitionJudge:
         return chosen
 
     def judge_replica(self, view: LoadedLog, leader: LoadedLog, epoch: int, judge: CommitJudge) -> ReplicaReport:
-        """Return the verdict on a replica against the log that it follows.
-
-        Args:
-            epoch: the leader epoch of the next election.
-        """
+        """Return the verdict on a replica against the log that it follows."""
         if view is leader:
             return ReplicaReport(view=view, verdict=Verdict.LEADER)
         # A report holds both of its logs, so that no later one takes the id of one of them.

@@ -14,7 +14,6 @@ def displaced_from(leader_epoch: int, account: LeadershipAccount, epochs: Sequen
 
     Args:
         leader_epoch: of an election after which the new leader may have lacked records.
-        epochs: of the log of the leader now.
     """
     since = next((entry.start_offset for entry in epochs if entry.leader_epoch >= leader_epoch), None)
     earlier = [entry for entry in epochs if entry.leader_epoch < leader_epoch]
@@ -33,10 +32,6 @@ def displaced_from(leader_epoch: int, account: LeadershipAccount, epochs: Sequen
 
 
 def may_be_displaced(offset: int, account: LeadershipAccount, epochs: Sequence[EpochEntry]) -> bool:
-    """Whether an election may have replaced the record that an offset had before.
-
-    Args:
-        epochs: of the log of the leader now.
-    """
+    """Whether an election may have replaced the record that an offset had before."""
     starts = (displaced_from(one.state.leader_epoch, account, epochs) for one in account.risky)
     return any(start is not None and offset >= start for start in starts)

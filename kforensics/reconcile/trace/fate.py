@@ -56,7 +56,6 @@ class FateJudge:
         views: the live replicas of the topic as it is now.
         is_compacted: a cleaner is shown to work on it.
         successors: by key, records of that key, of no aborted or open transaction.
-        settings: of the topic at a broker.
     """
 
     def __init__(

@@ -329,9 +329,5 @@ def _quoted(state: TransactionState) -> str:
 
 
 def is_end(kind: ControlType) -> bool:
-    """Whether a control record ends a transaction.
-
-    Args:
-        kind: the type of the control record.
-    """
+    """Whether a control record ends a transaction."""
     return kind in {ControlType.ABORT, ControlType.COMMIT}

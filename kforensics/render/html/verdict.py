@@ -63,11 +63,7 @@ def verdict_of(answer: Answer, *, is_whole: bool = True) -> AnswerMark:
 
 
 def advice_of(answer: Answer) -> list[Advice]:
-    """Return the parts of an answer that have sentences, what not to do first.
-
-    Args:
-        answer: of any command with a page.
-    """
+    """Return the parts of an answer that have sentences, what not to do first."""
     forbidden = tuple(one for one in answer.now if isinstance(one, Prohibition))
     every = (
         Advice(anchor="never", title="What not to do", sentences=forbidden),

@@ -15,11 +15,7 @@ from kforensics.words import utc_text
 
 @whole_screen
 def write(result: Result[AuditTrend], _view: View) -> Iterator[Line]:
-    """Yield one line for each audit, the oldest first.
-
-    Args:
-        result: of the audits of a history.
-    """
+    """Yield one line for each audit, the oldest first."""
     trend = result.body
     yield ""
     yield from columns([("audited (UTC)", "findings", "since the one before", "audit"), *map(_row, trend.lines)])

@@ -97,7 +97,6 @@ def place(number: int, path: str, shown: Sequence[str]) -> str:
     Args:
         number: of the input, from 0.
         path: relative to the input.
-        shown: the inputs as they were given.
     """
     return shown[number] if path == "." else f"{shown[number].rstrip('/')}/{path}"
 
