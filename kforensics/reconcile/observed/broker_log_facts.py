@@ -209,7 +209,7 @@ class BrokerLogFacts(ClusterFacts):
     def halts_out_of_range(self, topic: str) -> bool | Absent:
         """Whether versions and setting are known, and tell it."""
         if self.newest_version is None or self.newest_version >= _TRUNCATES_ALWAYS:
-            return False if self.newest_version is not None else super().halts_out_of_range(topic)
+            return False if self.newest_version is not None else ClusterFacts.halts_out_of_range(self, topic)
         is_allowed = self.allows_unclean_election(topic, Absent.UNKNOWN)
         return is_allowed if isinstance(is_allowed, Absent) else not is_allowed
 

@@ -2,7 +2,9 @@
 
 import pytest
 
+from kforensics.damage import Absent
 from kforensics.protocol.outcome import ProtocolName
+from kforensics.protocol.versions import KafkaVersion
 from kforensics.reconcile.committed.judge import CommitJudge
 from kforensics.reconcile.history.causes import CauseEvidence, CauseName, cause_of
 from kforensics.reconcile.history.topic_incarnations import Incarnation
@@ -160,3 +162,18 @@ def test_a_topics_own_setting_is_in_the_lines_about_its_logs(properties, needed)
 
     assert needed == facts.needed_in_sync("t")
     assert 1 == facts.needed_in_sync("other")
+
+
+@pytest.mark.parametrize(
+    ("version", "allowed", "halts"),
+    [
+        (None, (), Absent.UNKNOWN),
+        (None, (True,), False),
+        (KafkaVersion(0, 10, 2), (False,), True),
+        (KafkaVersion(2, 0, 0), (), False),
+    ],
+)
+def test_whether_a_broker_halts_out_of_range_is_known_by_version_and_setting(version, allowed, halts):
+    facts = facts_from_logs([], NoFacts(), newest_version=version, unclean_elections=allowed)
+
+    assert halts == facts.halts_out_of_range("orders")
