@@ -100,7 +100,7 @@ class Spelled:
             return self.default
         if not self.option.many:
             return self._one(given)
-        words = [given] if isinstance(given, (str, PathLike)) or not isinstance(given, Iterable) else given
+        words = several(given)
         if self.option.read is not None:
             return self.option.read(words, self._spelling)
         return type(self.default)(map(self._one, words))
@@ -136,6 +136,11 @@ class Spelled:
         if (least is not None and given < least) or (most is not None and given > most):
             raise UsageError(f"{self._spelling} {given} is out of range")
         return given
+
+
+def several(given: Any) -> Iterable[Any]:
+    """Return what was given one by one: a string or a path is one, and no letters of it."""
+    return (given,) if isinstance(given, (str, PathLike)) or not isinstance(given, Iterable) else given
 
 
 def as_path(given: Any) -> Path:

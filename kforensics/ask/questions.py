@@ -1,13 +1,12 @@
 """The commands that are asked: their words, what contradicts itself, and how an `Ask` is made for each."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from kforensics.ask.fleet import FleetAsk
 from kforensics.ask.model import Ask, What
-from kforensics.ask.option import Spelled, as_path, spelled_options
+from kforensics.ask.option import Spelled, as_path, several, spelled_options
 from kforensics.ask.simulate import SimulateAsk
 from kforensics.errors import UsageError, did_you_mean, nearest_names
 
@@ -148,11 +147,7 @@ def each_path(given: Iterable[Any]) -> list[Path]:
     Raises:
         TypeError: one is no path.
     """
-    found: list[Path] = []
-    for one in given:
-        several = (one,) if isinstance(one, (str, PathLike)) or not isinstance(one, Iterable) else one
-        found += map(as_path, several)
-    return found
+    return [as_path(path) for one in given for path in several(one)]
 
 
 def _contradictions(command: str, ask: Any) -> Iterable[str]:
