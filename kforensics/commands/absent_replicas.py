@@ -13,8 +13,8 @@ from kforensics.evidence.model import Problem
 from kforensics.findings.diff import missing_isr_findings
 from kforensics.findings.model import Finding
 from kforensics.reconcile.observed.facts import ClusterFacts
+from kforensics.reconcile.replicas.placement import partition_without_replicas
 from kforensics.reconcile.replicas.report import PartitionReport
-from kforensics.reconcile.replicas.without_directory import partition_without_replicas
 from kforensics.source.naming import FileKind
 from kforensics.units import METADATA_TOPICS, TopicPartition
 

@@ -20,7 +20,7 @@ from kforensics.commands.result import Conclusion, Progress, Result
 from kforensics.damage import Absent
 from kforensics.errors import Stopped, UsageError
 from kforensics.evidence.model import Problem
-from kforensics.findings.answers.capture import capture_answer
+from kforensics.findings.answers.copies import capture_answer
 from kforensics.source.capture_file import ENDING
 from kforensics.source.priority import lower_priority
 from kforensics.units import Depth

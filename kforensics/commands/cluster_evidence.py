@@ -22,7 +22,7 @@ from kforensics.protocol.outcome import ProtocolName
 from kforensics.protocol.versions import KafkaVersion, least_version_of_level
 from kforensics.reconcile.observed.broker_versions import BrokerVersions
 from kforensics.reconcile.observed.facts import ClusterFacts, CommittedFacts, GroupCommit
-from kforensics.reconcile.replicas.directories import Given, GivenBroker
+from kforensics.reconcile.replicas.report import Given, GivenBroker
 from kforensics.source.walk import join
 from kforensics.units import OFFSETS_TOPIC, TopicPartition
 

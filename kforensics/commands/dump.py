@@ -22,7 +22,7 @@ from kforensics.evidence.content.items import (
 )
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT, FoundInput, Inputs, find_inputs
 from kforensics.evidence.model import Problem
-from kforensics.findings.answers.dump import dump_answer
+from kforensics.findings.answers.contents import dump_answer
 from kforensics.source.mapped import open_evidence
 from kforensics.source.naming import FileKind, FileName, parse_file_name
 from kforensics.source.walk import FoundDirectory, FoundFile, Obstacle

@@ -22,7 +22,7 @@ from kforensics.evidence.metadata.state import MetadataState
 from kforensics.evidence.metadata.unrelated import refuse_two_clusters
 from kforensics.evidence.model import Problem
 from kforensics.evidence.replica.unaccounted import lost_metadata
-from kforensics.findings.answers.metadata import metadata_answer
+from kforensics.findings.answers.contents import metadata_answer
 from kforensics.source.walk import Obstacle, join
 
 

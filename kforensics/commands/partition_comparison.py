@@ -31,10 +31,9 @@ from kforensics.findings.model import Finding, Severity
 from kforensics.protocol.outcome import ProtocolName
 from kforensics.reconcile.logs.divergence import EndsDoNotDecideError
 from kforensics.reconcile.observed.facts import ClusterFacts
-from kforensics.reconcile.replicas.directories import Given
 from kforensics.reconcile.replicas.likeness import Likeness, likeness_of
 from kforensics.reconcile.replicas.partition import PartitionJudge
-from kforensics.reconcile.replicas.report import PartitionReport, Verdict
+from kforensics.reconcile.replicas.report import Given, PartitionReport, Verdict
 from kforensics.source.capture import CapturePath
 from kforensics.units import Depth, TopicPartition
 

@@ -17,7 +17,7 @@ from kforensics.evidence.metadata.lost_directories import unexplained
 from kforensics.findings.answers.verify import verify_answer
 from kforensics.findings.verify import verify_findings
 from kforensics.formats.segment.walk import Level
-from kforensics.reconcile.replicas.intact import IntactReplicas
+from kforensics.reconcile.replicas.holders import IntactReplicas
 from kforensics.units import METADATA_TOPICS, TopicPartition
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from kforensics.evidence.model import Citation, Input
 from kforensics.findings.missing import COMPARE_VOTERS, OF_METADATA
 from kforensics.findings.model import Finding, Severity, by_gravity, finding
 from kforensics.formats.log.headers import HEADER_UP_TO_MAGIC
-from kforensics.reconcile.replicas.intact import IntactReplica, IntactReplicas
+from kforensics.reconcile.replicas.holders import IntactReplica, IntactReplicas
 from kforensics.units import OffsetRange, TopicPartition
 from kforensics.words import listed
 

@@ -33,9 +33,8 @@ from kforensics.fleet.tables import Tables
 from kforensics.protocol.outcome import ProtocolName
 from kforensics.reconcile.logs.divergence import EndsDoNotDecideError
 from kforensics.reconcile.observed.facts import ClusterFacts
-from kforensics.reconcile.replicas.directories import Given
 from kforensics.reconcile.replicas.placement import Placement, place_partition
-from kforensics.reconcile.replicas.report import WORST, PartitionReport, ReplicaReport, Verdict
+from kforensics.reconcile.replicas.report import WORST, Given, PartitionReport, ReplicaReport, Verdict
 from kforensics.render.json.diff import plain_report
 from kforensics.render.json.document import to_plain
 from kforensics.source.mapped import read_counts

@@ -29,7 +29,7 @@ from kforensics.fleet.judge import ClusterKnowledge
 from kforensics.fleet.places import LISTERS, PlannedInput
 from kforensics.fleet.plan import IS_DIRECTORY, LogDirTask, LogDirTotals, part_name, wanted_evidence
 from kforensics.fleet.tables import Tables
-from kforensics.reconcile.replicas.directories import Given
+from kforensics.reconcile.replicas.report import Given
 from kforensics.source.naming import FileKind, FileSuffix, parse_partition_directory
 from kforensics.source.walk import Found, FoundFile, join, walk_partition
 from kforensics.units import TopicPartition

@@ -12,8 +12,8 @@ from kforensics.protocol.outcome import ProtocolName
 from kforensics.reconcile.bugs.evidence import BugTrace
 from kforensics.reconcile.committed.judge import CommittedCounts
 from kforensics.reconcile.history.causes import Cause, CauseName
-from kforensics.reconcile.history.outline import LogOutline
-from kforensics.reconcile.history.residual_divergence import Residual
+from kforensics.reconcile.history.log_copies import LogOutline
+from kforensics.reconcile.history.residuals import Residual
 from kforensics.reconcile.history.torn_transactions import TornTransactions
 from kforensics.reconcile.incident.model import ExplainedTruncation, GroupAtRisk, Holder, LossEntry, PartitionIncident
 from kforensics.reconcile.incident.operations import Operation

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from kforensics.errors import EvidenceError, FormatError
 from kforensics.evidence.captured.tail import readable_ranges
-from kforensics.evidence.checks.producer_events import ABORT, COMMIT, parse_marker
+from kforensics.evidence.checks.producers import ABORT, COMMIT, parse_marker
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT
 from kforensics.evidence.model import BUCKET_OFFSETS, BatchReader, Segment
 from kforensics.evidence.replica.positions import PartOfFile

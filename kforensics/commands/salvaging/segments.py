@@ -18,8 +18,7 @@ from kforensics.commands.salvaging.forms import NotRebased
 from kforensics.commands.salvaging.reading import BECAME_SHORTER, CopyFiles, Run, marker_of
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, EvidenceUnreadable
-from kforensics.evidence.checks.producer_events import NONE, ProducerEvents
-from kforensics.evidence.checks.producers import replay
+from kforensics.evidence.checks.producers import NONE, ProducerEvents, replay
 from kforensics.formats.checkpoint.leader_epoch import (
     LeaderEpochCheckpoint,
     LeaderEpochLine,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from kforensics.damage import Damage
 from kforensics.errors import EvidenceError, FormatError
 from kforensics.evidence.captured.tail import readable_ranges
-from kforensics.evidence.checks.producer_events import ABORT, COMMIT, parse_marker
+from kforensics.evidence.checks.producers import ABORT, COMMIT, parse_marker
 from kforensics.evidence.content.search import RecordSearch
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.model import Problem, Replica, Segment

@@ -7,7 +7,6 @@ from typing import Any
 
 from kforensics.damage import Absent, Damage, DamageKind, Gravity, Span
 from kforensics.errors import EvidenceError
-from kforensics.evidence.checks.checkpoints import check_checkpoints
 from kforensics.evidence.checks.context import (
     CheckedPartition,
     FileReport,
@@ -18,14 +17,25 @@ from kforensics.evidence.checks.context import (
     mismatch,
     state_of,
 )
-from kforensics.evidence.checks.epochs import check_epochs, settle_fallen_epochs
 from kforensics.evidence.checks.indexes import check_offset_index, check_time_index, padding_damage
-from kforensics.evidence.checks.metadata_snapshot import scan_metadata_snapshot
-from kforensics.evidence.checks.missing import EpochsFile, check_missing, doubt_of_start
 from kforensics.evidence.checks.producers import ProducerHistory, check_snapshot, check_txn_index, replay
-from kforensics.evidence.checks.raised_offset import settle_raised_offset
 from kforensics.evidence.checks.segment_scan import ScanTask, SegmentScan, scan_segment_file
-from kforensics.evidence.checks.segments import ScannedSegment, check_segments, grade_tail, sound_range
+from kforensics.evidence.checks.segments import (
+    EpochsFile,
+    ScannedSegment,
+    check_missing,
+    check_segments,
+    doubt_of_start,
+    grade_tail,
+    settle_raised_offset,
+    sound_range,
+)
+from kforensics.evidence.checks.small_files import (
+    check_checkpoints,
+    check_epochs,
+    scan_metadata_snapshot,
+    settle_fallen_epochs,
+)
 from kforensics.evidence.file_kinds import FILE_KINDS, lock_damage, read_and_understand
 from kforensics.evidence.model import CheckpointValue
 from kforensics.formats.checkpoint.leader_epoch import LeaderEpochCheckpoint

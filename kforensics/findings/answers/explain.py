@@ -12,7 +12,7 @@ from kforensics.damage import Absent
 from kforensics.evidence.metadata.quorum import QuorumSetBack
 from kforensics.evidence.model import Problem
 from kforensics.findings.answers.model import Answer, State, worst_state
-from kforensics.reconcile.history.past_end import furthest
+from kforensics.reconcile.history.residuals import furthest
 from kforensics.reconcile.incident.advice import MOST_NAMED
 from kforensics.reconcile.incident.conclusion import (
     SET_ASIDE,

@@ -9,7 +9,7 @@ from kforensics.evidence.broker_logs import LogFile
 from kforensics.evidence.model import Input
 from kforensics.reconcile.bugs.evidence import BugTrace
 from kforensics.reconcile.history.causes import CauseName
-from kforensics.reconcile.history.past_end import furthest
+from kforensics.reconcile.history.residuals import furthest
 from kforensics.reconcile.incident.advice import (
     MOST_NAMED,
     advice_on_past_end,

@@ -1,6 +1,6 @@
 """The logs of a partition over time, as far as the evidence shows them: what every conclusion about its incident rests on."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kforensics.damage import Absent
@@ -8,9 +8,8 @@ from kforensics.evidence.model import BatchReader, Replica
 from kforensics.protocol.outcome import ProtocolName
 from kforensics.reconcile.bugs.traces import doubted_high_watermarks
 from kforensics.reconcile.committed.judge import CommitJudge
-from kforensics.reconcile.committed.proofs import Bound, Moment
+from kforensics.reconcile.committed.proofs import FILE_TIME_SLACK_MS, Bound, LoggedHighWatermark, Moment
 from kforensics.reconcile.history.causes import election_behind
-from kforensics.reconcile.history.deleted_records import DeletedRecords
 from kforensics.reconcile.history.log_copies import (
     Agreement,
     LogCopy,
@@ -20,19 +19,148 @@ from kforensics.reconcile.history.log_copies import (
     of_one_incarnation,
     taken_before_their_lines,
 )
-from kforensics.reconcile.history.logged_losses import is_by_epoch, uncommitted_from
+from kforensics.reconcile.history.logged_losses import DeletedRecords, is_by_epoch, uncommitted_from, unrecorded_time
 from kforensics.reconcile.history.losses import is_in_use
 from kforensics.reconcile.history.truncations import ObservedTruncation, find_truncations
-from kforensics.reconcile.incident.evidence import IncidentEvidence
-from kforensics.reconcile.incident.gaps import before_its_term, outside_metadata, recorded_epochs
-from kforensics.reconcile.incident.logged_high_watermarks import logged_high_watermarks, with_trusted_high_watermarks
-from kforensics.reconcile.incident.model import LeaderBasis
+from kforensics.reconcile.incident.model import IncidentEvidence, LeaderBasis
 from kforensics.reconcile.logs.agreement import common_range
 from kforensics.reconcile.logs.loaded_log import LoadedLog, load_log
-from kforensics.reconcile.observed.facts import Leadership, LoggedEnd
-from kforensics.reconcile.observed.leadership import LeadershipAccount, account_of
+from kforensics.reconcile.observed.broker_lives import LINES_OF_A_START_MS
+from kforensics.reconcile.observed.broker_versions import BrokerVersions
+from kforensics.reconcile.observed.facts import ClusterFacts, Leadership, LoggedEnd
+from kforensics.reconcile.observed.leadership import Gap, GapKind, LeadershipAccount, account_of
 from kforensics.reconcile.replicas.leader import ProtocolChoice, choose_protocol
-from kforensics.units import METADATA_TOPICS, TopicPartition
+from kforensics.units import METADATA_TOPICS, EpochEntry, TopicPartition
+
+MOST_UNCLEAN_STARTS = 2
+
+
+def with_trusted_high_watermarks(
+    observed: Sequence[ObservedTruncation], facts: ClusterFacts, doubted: Mapping[int, int]
+) -> tuple[ObservedTruncation, ...]:
+    """Return the truncations, without the high watermarks of their lines that may be of other records.
+
+    Args:
+        doubted: brokers whose high watermarks a known bug may have falsified.
+    """
+    return tuple(_with_trusted_high_watermark(one, observed, facts, doubted) for one in observed)
+
+
+def _with_trusted_high_watermark(
+    truncation: ObservedTruncation,
+    observed: Iterable[ObservedTruncation],
+    facts: ClusterFacts,
+    doubted: Mapping[int, int],
+) -> ObservedTruncation:
+    """Return the truncation without the high watermark of its line where that may speak of other records than those truncated.
+
+    No log has a high watermark above its end: where the line's is, it is of another moment. A checkpoint that an unclean stop left is up to 5 s old. Where the log had been shortened or truncated, and written again, before that stop, it may be older than the records.
+    """
+    if isinstance(truncation.high_watermark, Absent):
+        return truncation
+    broker, time_ms = truncation.broker_id, truncation.time_ms
+    is_trusted = isinstance(broker, int) and isinstance(time_ms, int) and broker not in doubted
+    is_trusted &= truncation.high_watermark.value <= truncation.from_offset
+    if isinstance(broker, int) and isinstance(time_ms, int):
+        stops = [
+            restart.time_ms
+            for restart in facts.restarts(broker)
+            if not restart.is_clean and isinstance(restart.time_ms, int) and restart.time_ms <= time_ms
+        ]
+        earlier = [
+            other
+            for other in observed
+            if other.broker_id == broker and isinstance(other.time_ms, int) and other.time_ms < min(stops, default=0)
+        ]
+        is_trusted &= len(_apart(stops)) < MOST_UNCLEAN_STARTS and not earlier
+    return truncation if is_trusted else replace(truncation, high_watermark=Absent.UNKNOWN)
+
+
+def logged_high_watermarks(
+    observed: Iterable[ObservedTruncation], copies: Collection[LogCopy]
+) -> list[LoggedHighWatermark]:
+    """Return the high watermarks that lines state of logs before a truncation, where a copy shows that log."""
+    found = []
+    for one in observed:
+        before, known = one.before, one.high_watermark
+        if before is None or before not in copies or isinstance(known, Absent):
+            continue
+        # Without its time a copy may be of before an earlier truncation, and hold other records at these offsets.
+        if before.view.log_end_offset == one.from_offset and isinstance(before.taken_ms, int):
+            found.append(LoggedHighWatermark(before.view, known.value, known.citation))
+    return found
+
+
+def _apart(times_ms: Iterable[int]) -> list[int]:
+    """Return the starts, of whose several lines only the first counts."""
+    found: list[int] = []
+    for time_ms in sorted(times_ms):
+        if not found or time_ms - found[-1] > LINES_OF_A_START_MS:
+            found.append(time_ms)
+    return found
+
+
+def outside_metadata(
+    partition: TopicPartition,
+    account: LeadershipAccount,
+    observed: Iterable[ObservedTruncation],
+    facts: ClusterFacts,
+) -> Iterator[Gap]:
+    """Yield what the metadata log can't show: who led when a follower truncated its log, after its last record or, by a wrong clock, before an election on record."""
+    states = account.states
+    is_quorum = partition.topic in METADATA_TOPICS
+    if is_quorum or account.source != "metadata-log" or not account.reaches_now:
+        return
+    elected = next((one.time_ms for one in states if one.leader_epoch > states[0].leader_epoch), None)
+    for one in observed:
+        time_ms = unrecorded_time(one, states)
+        if one.rule == "recovery" or not isinstance(time_ms, int):
+            continue
+        is_before = elected is None or (isinstance(elected, int) and time_ms + FILE_TIME_SLACK_MS < elected)
+        if is_before or facts.ends_before(time_ms):
+            yield Gap(
+                GapKind.END,
+                f"who led when broker {one.broker_id} truncated its log, of which the metadata log shows no election before",
+                "a newer metadata log",
+            )
+            return
+
+
+def before_its_term(
+    account: LeadershipAccount, leader: LogCopy | None, versions: BrokerVersions, copies: Iterable[LogCopy]
+) -> Iterator[Gap]:
+    """Yield a gap where the leader's directory was copied before it led: from its election on it would hold the epoch.
+
+    Args:
+        leader: the log that is taken for the leader's.
+    """
+    broker = account.last_leader
+    if leader is None or not isinstance(broker, int) or leader.broker_id != broker:
+        return
+    end = leader.view.log_end_offset
+    if leader.view.replica.clean_shutdown and not any(
+        is_in_use(one) and one.view.log_end_offset > end for one in copies
+    ):
+        # A broker that is stopping can be elected and stop before it takes up its role. Where another holds more, its directory may be of another moment.
+        return
+    if account.source != "metadata-log" and not versions.keeps_epoch_of_election(broker):
+        return
+    led = [state for state in account.states if isinstance(state.leader, int)]
+    before = next((at for at in range(len(led), 0, -1) if led[at - 1].leader != broker), 0)
+    known = [entries[-1].leader_epoch for entries in recorded_epochs(leader) if entries]
+    if known and max(known) < led[before].leader_epoch:
+        yield Gap(
+            GapKind.END,
+            f"what broker {broker} wrote as the leader from leader epoch {led[before].leader_epoch} on, of which its directory holds nothing",
+            f"the directory of broker {broker} as it is now",
+        )
+
+
+def recorded_epochs(copy: LogCopy) -> Iterator[Sequence[EpochEntry]]:
+    """Yield the leader epochs of a log by its batches, and by leader-epoch-checkpoint, which names a leader that has written nothing too."""
+    yield copy.view.batch_epochs
+    if not isinstance(copy.view.replica.checkpoint_epochs, Absent):
+        yield copy.view.replica.checkpoint_epochs
 
 
 @dataclass(eq=False)

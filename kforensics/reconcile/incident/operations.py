@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation
-from kforensics.reconcile.history.outline import LogOutline
+from kforensics.reconcile.history.log_copies import LogOutline
 from kforensics.reconcile.incident.model import PartitionIncident
 from kforensics.reconcile.timeline.events import DELETE_REQUEST, TimelineEntry
 from kforensics.reconcile.timeline.metadata_events import WHOLE_TOPIC

@@ -8,27 +8,74 @@ from kforensics.evidence.model import Replica
 from kforensics.reconcile.bugs.evidence import BugTrace, TraceEvidence
 from kforensics.reconcile.bugs.traces import bug_traces
 from kforensics.reconcile.history.causes import CauseEvidence
-from kforensics.reconcile.history.log_copies import LogCopy
+from kforensics.reconcile.history.log_copies import LogCopy, outline_of
 from kforensics.reconcile.history.losses import Loss
-from kforensics.reconcile.history.outline import outline_of
-from kforensics.reconcile.history.past_end import Earlier, PastEnd, high_watermarks_past_end
-from kforensics.reconcile.history.residual_divergence import Residual, residuals
+from kforensics.reconcile.history.residuals import Earlier, PastEnd, Residual, high_watermarks_past_end, residuals
 from kforensics.reconcile.history.torn_transactions import TornTransactions, find_torn_transactions
-from kforensics.reconcile.incident.explained_truncations import explained_truncation, was_truncated
-from kforensics.reconcile.incident.groups_at_risk import groups_at_risk
 from kforensics.reconcile.incident.logs_over_time import LogsOverTime
-from kforensics.reconcile.incident.model import ExplainedTruncation, GroupAtRisk, Holder, LossEntry, PartitionIncident
-from kforensics.reconcile.incident.partition_doubts import partition_doubts
-from kforensics.reconcile.incident.partition_losses import (
+from kforensics.reconcile.incident.losses import (
     batches_lost,
     candidates,
+    explained_truncation,
     loss_entries,
     losses_shown,
     tails_of_copies,
+    was_truncated,
 )
-from kforensics.reconcile.observed.facts import Leadership
+from kforensics.reconcile.incident.model import ExplainedTruncation, GroupAtRisk, Holder, LossEntry, PartitionIncident
+from kforensics.reconcile.incident.partition_doubts import partition_doubts
+from kforensics.reconcile.observed.facts import GroupCommit, Leadership
 from kforensics.reconcile.observed.leadership import Election
 from kforensics.units import METADATA_TOPICS
+
+
+def groups_at_risk(
+    commits: Sequence[GroupCommit],
+    losses: Sequence[LossEntry],
+    *,
+    log_end: int,
+    earlier: Sequence[GroupCommit] = (),
+) -> list[GroupAtRisk]:
+    """Return the groups whose newest commit lies past the end of the leader's log or inside of offsets that hold other records now, or that committed later ones before.
+
+    Args:
+        commits: out of the consumer offsets as they are now.
+        earlier: commits that any input shows, those of earlier snapshots among them.
+    """
+    newest: dict[str, GroupCommit] = {}
+    for commit in commits:
+        known = newest.get(commit.group)
+        if known is None or _time(commit) >= _time(known):
+            newest[commit.group] = commit
+    out = []
+    for commit in newest.values():
+        inside = any(
+            loss.is_replaced
+            and loss.offsets.first < commit.offset <= loss.offsets.last + 1
+            and commit.leader_epoch == loss.leader_epoch
+            for loss in losses
+        )
+        if commit.offset > log_end or inside:
+            kind = "ahead" if commit.offset > log_end else "replaced"
+            out.append(GroupAtRisk(group=commit.group, offset=commit.offset, kind=kind, citation=commit.citation))
+            continue
+        later = [one for one in earlier if one.group == commit.group and _time(one) > _time(commit) > 0]
+        furthest = max(later, key=lambda one: one.offset, default=None)
+        if furthest is not None and furthest.offset > commit.offset:
+            out.append(
+                GroupAtRisk(
+                    group=commit.group,
+                    offset=commit.offset,
+                    kind="set-back",
+                    citation=commit.citation,
+                    was_at=furthest.offset,
+                )
+            )
+    return sorted(out, key=lambda one: one.group)
+
+
+def _time(commit: GroupCommit) -> int:
+    return commit.time_ms if isinstance(commit.time_ms, int) else 0
 
 
 def explain_partition(known: LogsOverTime) -> PartitionIncident:

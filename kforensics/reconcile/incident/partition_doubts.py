@@ -8,8 +8,8 @@ from kforensics.reconcile.history.losses import is_in_use
 from kforensics.reconcile.history.truncations import ObservedTruncation
 from kforensics.reconcile.incident.doubts import Doubt, DoubtKind, Doubts, Reliance, doubts_of
 from kforensics.reconcile.incident.logs_over_time import LogsOverTime
+from kforensics.reconcile.incident.losses import tails_of_copies
 from kforensics.reconcile.incident.model import ExplainedTruncation, LossEntry
-from kforensics.reconcile.incident.partition_losses import tails_of_copies
 from kforensics.units import METADATA_TOPICS, OffsetRange
 from kforensics.words import listed
 

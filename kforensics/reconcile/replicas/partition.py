@@ -17,7 +17,6 @@ from kforensics.reconcile.logs.loaded_log import LoadedLog, load_log, load_logs
 from kforensics.reconcile.logs.log_pairs import LogPairs
 from kforensics.reconcile.observed.facts import ClusterFacts, Leadership
 from kforensics.reconcile.observed.leadership import account_of
-from kforensics.reconcile.replicas.directories import EmptiedReplica, Given
 from kforensics.reconcile.replicas.expected_truncation import (
     ExpectedTruncation,
     expected_truncation,
@@ -31,9 +30,19 @@ from kforensics.reconcile.replicas.leader import (
     choose_protocol,
     is_current,
 )
-from kforensics.reconcile.replicas.report import WORST, OddOne, PartitionReport, PastEnd, ReplicaReport, Verdict, WhatIf
+from kforensics.reconcile.replicas.placement import directories_of, possibly_emptied
+from kforensics.reconcile.replicas.report import (
+    WORST,
+    EmptiedReplica,
+    Given,
+    OddOne,
+    PartitionReport,
+    PastEnd,
+    ReplicaReport,
+    Verdict,
+    WhatIf,
+)
 from kforensics.reconcile.replicas.what_if import LeaderChoices, order_of
-from kforensics.reconcile.replicas.without_directory import directories_of, possibly_emptied
 from kforensics.units import METADATA_TOPICS, Depth
 
 

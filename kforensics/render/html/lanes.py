@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation, Input
-from kforensics.reconcile.history.outline import LogOutline
+from kforensics.reconcile.history.log_copies import LogOutline
 from kforensics.reconcile.incident.model import LeaderBasis, LossEntry, PartitionIncident
 from kforensics.reconcile.observed.leadership import Election
 from kforensics.render.escape import shorten

@@ -9,7 +9,7 @@ from kforensics.commands.verify import VerifyResult
 from kforensics.damage import Absent, Damage, DamageCause
 from kforensics.evidence.checks.consistency import Verification
 from kforensics.evidence.checks.context import FileKind, FileReport, FileState
-from kforensics.reconcile.replicas.intact import IntactReplica, IntactReplicas
+from kforensics.reconcile.replicas.holders import IntactReplica, IntactReplicas
 from kforensics.render.json.document import (
     document,
     fields_of,

@@ -11,7 +11,7 @@ from kforensics.evidence.checks.context import FileReport, FileState
 from kforensics.evidence.model import Input
 from kforensics.findings.model import Finding, Severity
 from kforensics.findings.verify import who
-from kforensics.reconcile.replicas.intact import IntactReplica, IntactReplicas
+from kforensics.reconcile.replicas.holders import IntactReplica, IntactReplicas
 from kforensics.render.escape import escape_text
 from kforensics.render.text.screen import Line, Style, Words
 from kforensics.render.text.whole import problem_lines, whole_screen

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from kforensics.evidence.checks.producer_events import DataRun, Marker, ProducerEvents, Split, parse_marker
-from kforensics.evidence.checks.producers import replay
+from kforensics.evidence.checks.producers import DataRun, Marker, ProducerEvents, Split, parse_marker, replay
 from kforensics.formats.index.producer_snapshot import ProducerEntry
 from kforensics.formats.log.batch_table import CONTROL_BIT, TRANSACTIONAL_BIT, empty_batches
 

@@ -21,10 +21,8 @@ from kforensics.findings.answers.partition_state import (
 from kforensics.findings.diff import partition_findings
 from kforensics.protocol.outcome import ProtocolName
 from kforensics.reconcile.observed.facts import Leadership, LoggedEnd, NoFacts
-from kforensics.reconcile.replicas.directories import GivenBroker
-from kforensics.reconcile.replicas.placement import place_partition
-from kforensics.reconcile.replicas.report import Verdict
-from kforensics.reconcile.replicas.without_directory import partition_without_replicas
+from kforensics.reconcile.replicas.placement import partition_without_replicas, place_partition
+from kforensics.reconcile.replicas.report import GivenBroker, Verdict
 from kforensics.units import Depth, TopicPartition
 from tests.builders.fleet import fleet_summary
 from tests.builders.logs import HERE, MemoryReader, batch, record, replica

@@ -9,10 +9,10 @@ from kforensics.damage import Damage, DamageKind, Span
 from kforensics.protocol.known_bugs import KNOWN_BUGS
 from kforensics.protocol.outcome import ProtocolName
 from kforensics.protocol.versions import parse_version
-from kforensics.reconcile.bugs.log_signs import broker_signs, partition_signs
+from kforensics.reconcile.bugs.evidence import broker_signs, partition_signs
 from kforensics.reconcile.bugs.traces import broker_bugs, bug_traces
 from kforensics.reconcile.history.losses import Loss
-from kforensics.reconcile.history.residual_divergence import Residual
+from kforensics.reconcile.history.residuals import Residual
 from kforensics.reconcile.observed.broker_versions import BrokerVersions
 from kforensics.reconcile.observed.logged_truncations import logged_truncations
 from kforensics.units import OffsetRange, TopicPartition

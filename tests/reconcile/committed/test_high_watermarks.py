@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from kforensics.damage import Absent
-from kforensics.reconcile.committed.high_watermarks import MARK_INTERVAL_MS, high_watermark_reach
+from kforensics.reconcile.committed.proofs import MARK_INTERVAL_MS, high_watermark_reach
 from kforensics.reconcile.logs.loaded_log import load_log
 from kforensics.reconcile.observed.facts import NoFacts
 from tests.builders.history import leadership

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kforensics.reconcile.bugs.files import of_files, of_stuck_replicas
+from kforensics.reconcile.bugs.traces import of_files, of_stuck_replicas
 from kforensics.reconcile.history.log_copies import Agreement
 from kforensics.reconcile.history.truncations import find_truncations
 from kforensics.units import TopicPartition

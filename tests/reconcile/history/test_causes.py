@@ -7,9 +7,8 @@ import pytest
 from kforensics.damage import Absent
 from kforensics.protocol.outcome import ProtocolName
 from kforensics.reconcile.history.causes import CauseEvidence, CauseName, cause_of, election_behind
-from kforensics.reconcile.history.replacements import Replacement
 from kforensics.reconcile.history.topic_incarnations import Incarnation
-from kforensics.reconcile.history.truncations import ObservedTruncation
+from kforensics.reconcile.history.truncations import ObservedTruncation, Replacement
 from kforensics.reconcile.observed.leadership import Election, LeadershipAccount, Risk
 from kforensics.units import TopicPartition
 from tests.builders.history import leadership, log_copy, truncation

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from kforensics.damage import Absent
-from kforensics.reconcile.history.deleted_records import DeletedRecords, DeletionRequest, deletion_requests
+from kforensics.reconcile.history.logged_losses import DeletedRecords, DeletionRequest, deletion_requests
 from kforensics.reconcile.history.losses import LostBatch
 from kforensics.units import OffsetRange, TopicPartition
 from tests.builders.history import leadership, log_copy, logged_events, truncation

@@ -6,7 +6,7 @@ import pytest
 
 from kforensics.damage import Absent
 from kforensics.protocol.outcome import ProtocolName
-from kforensics.reconcile.history.recomputation import recompute
+from kforensics.reconcile.history.truncations import recompute
 from tests.builders.history import log_copy, truncation
 from tests.builders.logs import batch, replica
 

@@ -11,9 +11,9 @@ from kforensics.reconcile.history.causes import CauseName
 from kforensics.reconcile.history.torn_transactions import TornTransaction, TornTransactions
 from kforensics.reconcile.incident.advice import missing_evidence
 from kforensics.reconcile.incident.conclusion import CAUSE_WORDS, causes_of, conclude
-from kforensics.reconcile.incident.groups_at_risk import groups_at_risk
 from kforensics.reconcile.incident.model import GroupAtRisk, Holder
 from kforensics.reconcile.incident.operations import Operation
+from kforensics.reconcile.incident.partition import groups_at_risk
 from kforensics.reconcile.observed.clocks import Clock
 from kforensics.reconcile.observed.facts import GroupCommit
 from kforensics.reconcile.timeline.events import TimelineEntry

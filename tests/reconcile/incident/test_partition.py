@@ -12,8 +12,8 @@ from kforensics.reconcile.history.causes import CauseName
 from kforensics.reconcile.history.topic_incarnations import Incarnation
 from kforensics.reconcile.incident.conclusion import are_set_aside
 from kforensics.reconcile.incident.doubts import DoubtKind, Moments
-from kforensics.reconcile.incident.evidence import IncidentEvidence
 from kforensics.reconcile.incident.logs_over_time import LogsOverTime
+from kforensics.reconcile.incident.model import IncidentEvidence
 from kforensics.reconcile.incident.operations import operations
 from kforensics.reconcile.incident.partition import explain_partition
 from kforensics.reconcile.observed.facts import LoggedEnd, NoFacts, Restart

@@ -13,9 +13,9 @@ from kforensics.findings.answers.partition_state import judged_partition
 from kforensics.findings.diff import partition_findings
 from kforensics.protocol.outcome import ProtocolName
 from kforensics.reconcile.observed.facts import LoggedEnd, NoFacts
-from kforensics.reconcile.replicas.directories import GivenBroker
 from kforensics.reconcile.replicas.likeness import likeness_of
 from kforensics.reconcile.replicas.partition import PartitionJudge
+from kforensics.reconcile.replicas.report import GivenBroker
 from kforensics.units import Depth, TopicPartition
 from tests.builders.history import leadership
 from tests.builders.logs import HERE, MemoryReader, batch, replica

@@ -1,0 +1,254 @@
+"""The small files of a log directory and of a partition directory, checked against the log: checkpoints, leader epochs, metadata snapshots."""
+
+from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+from typing import Any
+
+from kforensics.damage import Absent, Damage, DamageKind, Gravity, Span
+from kforensics.errors import FormatError
+from kforensics.evidence.checks.context import PartitionContext, base_offset_of, mismatch
+from kforensics.evidence.checks.segment_scan import EpochRun
+from kforensics.evidence.checks.segments import ScannedSegment, longest_batch
+from kforensics.evidence.model import CheckpointValue
+from kforensics.formats.checkpoint.leader_epoch import LeaderEpochCheckpoint, LeaderEpochLine
+from kforensics.formats.log.batch_table import CONTROL_BIT
+from kforensics.formats.log.record_batch import iter_batch_records
+from kforensics.formats.segment.walk import Level, walk_segment
+from kforensics.source.mapped import EvidenceFile
+from kforensics.source.naming import FileKind
+from kforensics.units import OffsetRange
+
+
+def check_checkpoints(context: PartitionContext, segments: Sequence[ScannedSegment]) -> tuple[tuple[str, Damage], ...]:
+    """Return path and damage of each checkpoint line that the log contradicts.
+
+    Args:
+        context: the partition directory; only a live one has lines of its own.
+        segments: all of its segments, scanned; without any there is nothing to contradict.
+    """
+    if not segments:
+        return ()
+    end = max(segment.claimed_end_offset for segment in segments)
+    # A directory that is moved, stray or deleted shares its name in the checkpoints with the live one.
+    if isinstance(context.directory, Absent) or context.directory.state != "live":
+        return ()
+    explained = {base_offset_of(file) for file in context.of_kind(FileKind.PRODUCER_SNAPSHOT)}
+    longest = longest_batch(segments)
+    found = []
+    named = (("recovery point", context.recovery_point), ("high watermark", context.high_watermark))
+    highest = max((value.value for _, value in named if isinstance(value, CheckpointValue)), default=0)
+    for words, value in named:
+        if isinstance(value, CheckpointValue) and value.value > end:
+            if value.value in explained and (longest is None or value.value - end <= longest):
+                continue
+            is_missing = context.clean_shutdown is True and value.value == highest
+            found.append(_missing(words, value, end) if is_missing else _above_end(words, value, end, context))
+            highest = -1 if is_missing else highest
+    start = context.log_start
+    if isinstance(start, CheckpointValue) and start.value > end:
+        # A broker that loads such a log deletes every segment and begins an empty one at the log start.
+        found.append(_line(start, f"a log start of at most {end}, the log end", "log start", Gravity.DAMAGE))
+    return tuple(found)
+
+
+def _above_end(words: str, value: CheckpointValue, end: int, context: PartitionContext) -> tuple[str, Damage]:
+    gravity = Gravity.STALE if context.clean_shutdown is not True else Gravity.DAMAGE
+    return _line(value, f"a {words} of at most {end}, the log end", words, gravity)
+
+
+def _missing(words: str, value: CheckpointValue, end: int) -> tuple[str, Damage]:
+    return value.citation.path, Damage(
+        span=value.citation.span if isinstance(value.citation.span, Span) else Span(0, 0),
+        kind=DamageKind.MISSING,
+        expected=f"a log that reaches to its {words}",
+        found=f"line {value.citation.line}: {words} {value.value}, and a log that ends at {end}",
+        gravity=Gravity.DAMAGE,
+        offsets_lost=OffsetRange(end, value.value - 1),
+    )
+
+
+def _line(value: CheckpointValue, expected: str, words: str, gravity: Gravity) -> tuple[str, Damage]:
+    span = value.citation.span if isinstance(value.citation.span, Span) else Span(0, 0)
+    damage = mismatch(
+        span, expected=expected, found=f"line {value.citation.line}: {words} {value.value}", gravity=gravity
+    )
+    return value.citation.path, damage
+
+
+def check_epochs(
+    context: PartitionContext,
+    checkpoint: LeaderEpochCheckpoint,
+    segments: Sequence[ScannedSegment],
+    damaged: AbstractSet[tuple[str, int]] = frozenset(),
+) -> tuple[Damage, ...]:
+    """Return damage of lines that contradict the batches, and of batches whose epoch the file does not know.
+
+    Args:
+        damaged: path and position of batches whose own leader epoch is damaged.
+    """
+    runs = [
+        run
+        for segment in segments
+        for run in segment.scan.epoch_runs
+        if (segment.file.path, run.position) not in damaged
+    ]
+    end = max((segment.end_offset for segment in segments), default=0)
+    gravity = Gravity.STALE if context.may_recover(end) else Gravity.DAMAGE
+    lenient = context.clean_shutdown is not True or is_raised(context, checkpoint)
+    lines = checkpoint.lines[1:] if lenient else checkpoint.lines
+    found = [_line_damage(line, runs, end) for line in lines]
+    damage = [place for place in found if place is not None]
+    if checkpoint.lines and not checkpoint.damage:
+        damage += _unknown_epochs(checkpoint, runs, gravity)
+    return tuple(damage)
+
+
+def is_raised(context: PartitionContext, checkpoint: LeaderEpochCheckpoint) -> bool:
+    """Return whether the first line is at or below the log start offset, to which retention or DeleteRecords moved it: batches below it no longer belong to the log.
+
+    Args:
+        context: the partition directory, with what `log-start-offset-checkpoint` says of it.
+        checkpoint: `leader-epoch-checkpoint` of the directory.
+    """
+    start = context.log_start
+    return (
+        bool(checkpoint.lines)
+        and isinstance(start, CheckpointValue)
+        and checkpoint.lines[0].start_offset <= start.value
+    )
+
+
+def settle_fallen_epochs(
+    checkpoint: LeaderEpochCheckpoint, runs: Sequence[EpochRun], damage: Iterable[Damage]
+) -> tuple[Damage, ...]:
+    """Return the damage with batches of a leader epoch below the one before made stale where the checkpoint knows the epoch from the very same offset.
+
+    One log then holds two histories, as the truncation of 0.11 to 1.1 could leave it (KIP-279); a flipped bit
+    leaves no such line.
+
+    Args:
+        checkpoint: `leader-epoch-checkpoint` of the directory.
+        runs: batches of one epoch that follow each other, over the whole log.
+        damage: of one segment; other places stay as they are.
+    """
+    known = {(line.leader_epoch, line.start_offset) for line in checkpoint.lines}
+    recorded = {run.position for run in runs if (run.leader_epoch, run.first_offset) in known}
+    return tuple(
+        replace(place, gravity=Gravity.STALE, cause=Absent.UNKNOWN)
+        if place.kind is DamageKind.EPOCH and place.span.position in recorded
+        else place
+        for place in damage
+    )
+
+
+def _line_damage(line: LeaderEpochLine, runs: Sequence[EpochRun], log_end: int) -> Damage | None:
+    if line.start_offset >= log_end:
+        return None  # a term without records, or stale and dropped at load: both normal
+    for run in runs:
+        if run.leader_epoch == line.leader_epoch and run.first_offset < line.start_offset:
+            expected = f"a start at or below offset {run.first_offset}, where a batch of leader epoch {run.leader_epoch} begins"
+            return _contradiction(line, expected, Gravity.DAMAGE)
+        if 0 <= run.leader_epoch < line.leader_epoch and run.last_offset >= line.start_offset:
+            is_in_log = any(
+                one.leader_epoch == line.leader_epoch and one.first_offset == line.start_offset for one in runs
+            )
+            gravity = Gravity.STALE if is_in_log else Gravity.DAMAGE
+            expected = f"a start above offset {run.last_offset}, where a batch of leader epoch {run.leader_epoch} ends"
+            return _contradiction(line, expected, gravity)
+    return None
+
+
+def _contradiction(line: LeaderEpochLine, expected: str, gravity: Gravity) -> Damage:
+    return mismatch(
+        line.span,
+        expected=expected,
+        found=f"line {line.line}: leader epoch {line.leader_epoch} from offset {line.start_offset}",
+        gravity=gravity,
+    )
+
+
+def _unknown_epochs(checkpoint: LeaderEpochCheckpoint, runs: Sequence[EpochRun], gravity: Gravity) -> list[Damage]:
+    known = {line.leader_epoch for line in checkpoint.lines}
+    first_start = checkpoint.lines[0].start_offset
+    missing = sorted(
+        {run.leader_epoch for run in runs if run.leader_epoch not in known and run.last_offset >= first_start}
+    )
+    # Until 2.6.0 recovery left leader epoch 0 out (KAFKA-10432).
+    missing = [epoch for epoch in missing if epoch > 0]
+    if not missing:
+        return []
+    last = checkpoint.lines[-1]
+    words = ", ".join(map(str, missing[:5])) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
+    return [
+        mismatch(
+            Span(0, last.span.end),
+            kind=DamageKind.EPOCH,
+            expected=f"a line for each leader epoch of the batches, {words} among them",
+            found=f"{len(checkpoint.lines)} lines without",
+            gravity=gravity,
+        )
+    ]
+
+
+_LARGEST_CONTROL_BATCH = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetadataSnapshotScan:
+    """The findings of one pass over a snapshot."""
+
+    batch_count: int
+    record_count: int
+    damage: tuple[Damage, ...]
+
+
+def scan_metadata_snapshot(file: EvidenceFile, *, level: Level) -> MetadataSnapshotScan:
+    """Walk a snapshot of the metadata log once.
+
+    Args:
+        file: a `.checkpoint` file, open.
+        level: how much of each batch is checked; header and footer are asked for in any case.
+
+    Raises:
+        EvidenceUnreadable: a part of the file can't be read.
+    """
+    first: Any = None
+    last: Any = None
+    batches = records = 0
+    damage: list[Damage] = []
+    for window in walk_segment(file, level=level):
+        # A node renames a snapshot to its name once it is whole: an unfinished end is no matter of course here.
+        damage.extend(replace(place, gravity=Gravity.DAMAGE) for place in window.damage)
+        batches += len(window.batches)
+        records += window.record_count
+        if len(window.batches):
+            first = window.batches[0].copy() if first is None else first
+            last = window.batches[-1].copy()
+    if not damage:
+        damage += _end_damage(file, first, "snapshot-header", "first")
+        damage += _end_damage(file, last, "snapshot-footer", "last")
+    return MetadataSnapshotScan(batch_count=batches, record_count=records, damage=tuple(damage))
+
+
+def _end_damage(file: EvidenceFile, row: Any, wanted: str, place: str) -> list[Damage]:
+    span = Span(0, file.size) if row is None else Span(int(row["position"]), int(row["length"]))
+    found = "no batch" if row is None else _type_of(file, row, span)
+    if found == wanted:
+        return []
+    return [Damage(span=span, kind=DamageKind.TORN, expected=f"a {wanted} record as the {place} batch", found=found)]
+
+
+def _type_of(file: EvidenceFile, row: Any, span: Span) -> str:
+    if not int(row["attributes"]) & CONTROL_BIT:
+        return "a batch of metadata records"
+    from kforensics.formats.messages.control import parse_control_record  # noqa: PLC0415 - its message tables take a while to load
+
+    try:
+        for record in iter_batch_records(
+            file.read(span.position, min(span.length, _LARGEST_CONTROL_BATCH)), span.position
+        ):
+            return parse_control_record(record.key, record.value).type
+    except FormatError:
+        pass
+    return "a control batch that does not decode"

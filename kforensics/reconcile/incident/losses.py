@@ -1,0 +1,471 @@
+"""The ledger of a partition: its truncations, explained, and each loss with its cause and the replicas that still hold it."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from kforensics.damage import Absent
+from kforensics.evidence.model import CheckpointValue, Citation, Lineage
+from kforensics.protocol.outcome import ProtocolName, TruncationRule
+from kforensics.reconcile.committed.judge import CommitJudge, CommittedCounts, CommittedRun, count_runs
+from kforensics.reconcile.committed.proofs import Bound
+from kforensics.reconcile.history.causes import Cause, CauseEvidence, CauseName, cause_of, election_behind
+from kforensics.reconcile.history.log_copies import LogCopy
+from kforensics.reconcile.history.logged_losses import find_logged_losses
+from kforensics.reconcile.history.losses import Loss, LostBatch, find_losses, is_in_use, lost_batches
+from kforensics.reconcile.history.truncations import ObservedTruncation, Recomputation, recompute, replacement_of
+from kforensics.reconcile.incident.logs_over_time import LogsOverTime
+from kforensics.reconcile.incident.model import Candidate, ExplainedTruncation, Holder, LossEntry
+from kforensics.reconcile.logs.loaded_log import load_log
+from kforensics.reconcile.observed.leadership import Risk
+from kforensics.reconcile.replicas.leader import choose_leader
+from kforensics.units import METADATA_TOPICS, OffsetRange, TopicPartition
+
+
+def explained_truncation(
+    known: LogsOverTime, observed: ObservedTruncation, causes: CauseEvidence
+) -> ExplainedTruncation:
+    """Return a truncation with its cause, what the protocol would have truncated, and whether what it took was committed.
+
+    Args:
+        causes: what may have caused it.
+    """
+    truncation = _with_leader(observed, causes, known.copies)
+    protocol = known.protocol_behind(truncation)
+    runs = _runs_of(known, truncation)
+    counts = CommittedCounts.of(runs)
+    versions = known.evidence.versions
+    again = recompute(
+        truncation,
+        known.copies,
+        protocol,
+        rules=versions.epoch_rules(truncation.broker_id, protocol),
+        leader_rules=versions.epoch_rules(truncation.leader, protocol),
+    )
+    none_committed = all(run.certainty == "no" for run in runs) if runs else known.is_uncommitted(truncation)
+    cause = cause_of(
+        truncation,
+        causes,
+        protocol=protocol,
+        none_committed=none_committed,
+        some_committed=counts.certain > 0,
+        is_by_protocol=again is not None and again.agrees(truncation),
+        is_out_of_range=_is_out_of_range(truncation, again),
+    )
+    is_by_recovery = truncation.is_inside or (
+        cause.name in {CauseName.POWER_LOSS, CauseName.RECOVERY} and truncation.rule != "epoch"
+    )
+    if cause.name in {CauseName.POWER_LOSS, CauseName.RECREATED_TOPIC} or truncation.is_inside:
+        again = None  # no protocol took these records
+    return ExplainedTruncation(
+        broker_id=truncation.broker_id,
+        topic_partition=known.partition,
+        time_ms=truncation.time_ms,
+        from_offset=truncation.from_offset,
+        to_offset=truncation.to_offset,
+        protocol="recovery" if is_by_recovery else protocol.value,
+        decided_by=truncation.rule,
+        leader=truncation.leader,
+        leader_epoch=truncation.leader_epoch,
+        expected_offset=again.expected_offset if again is not None else Absent.UNKNOWN,
+        agrees=again.agrees(truncation) if again is not None else Absent.UNKNOWN,
+        steps=tuple(step.sentence() for step in again.outcome.steps) if again is not None else (),
+        is_logged=truncation.is_logged,
+        cause=cause,
+        committed=counts if known.is_leader_known and not known.evidence.is_order_in_doubt else counts.on_a_guess,
+        citations=tuple(dict.fromkeys((*truncation.citations, *cause.citations))),
+    )
+
+
+def _is_out_of_range(truncation: ObservedTruncation, again: Recomputation | None) -> bool:
+    """Whether a follower truncated to its leader's end: by its line, by the rules, or since it went below the high watermark with which it took up its role."""
+    if truncation.rule != "unknown":
+        return truncation.rule == "leader-end"
+    started_with = truncation.high_watermark
+    if isinstance(started_with, CheckpointValue):
+        return truncation.to_offset < started_with.value
+    return (
+        again is not None
+        and again.outcome.rule is TruncationRule.OUT_OF_RANGE_ABOVE
+        and again.expected_offset == truncation.to_offset
+    )
+
+
+def was_truncated(one: ExplainedTruncation) -> bool:
+    """Return whether a broker truncated its log: not where it lost the log with its disk, or an end of it, and led on with what was left.
+
+    Args:
+        one: by a line, or by what earlier copies show.
+    """
+    is_of_disk = one.cause.name in {CauseName.DISK_REPLACED, CauseName.DISK_RESTORED}
+    return one.is_logged or not is_of_disk or one.leader != one.broker_id
+
+
+def _runs_of(known: LogsOverTime, truncation: ObservedTruncation) -> tuple[CommittedRun, ...]:
+    if truncation.before is None or known.judge is None or truncation.before not in known.copies:
+        return ()
+    view = truncation.before.view
+    last = min(truncation.from_offset, view.log_end_offset) - 1
+    if last < truncation.to_offset:
+        return ()
+    return count_runs(known.judge.runs(view, OffsetRange(truncation.to_offset, last)), view, known.reader)
+
+
+def _with_leader(
+    truncation: ObservedTruncation, causes: CauseEvidence, copies: Sequence[LogCopy]
+) -> ObservedTruncation:
+    """Return the truncation with its leader, where no log line names one: who led in the epoch that a line names, else the one of the election behind it."""
+    if isinstance(truncation.leader, int):
+        return truncation
+    named = truncation.leader_epoch
+    led = {
+        state.leader for state in causes.leaderships if state.leader_epoch == named and isinstance(state.leader, int)
+    }
+    if isinstance(named, int) and len(led) == 1:
+        truncation = replace(truncation, leader=led.pop())
+        return replace(truncation, replacement=truncation.replacement or replacement_of(truncation, copies))
+    election = election_behind(truncation, causes.leaderships)
+    if election is None or (isinstance(named, int) and election.leader_epoch != named):
+        return truncation
+    return replace(truncation, leader=election.leader, leader_epoch=election.leader_epoch)
+
+
+def ledger_entry(
+    partition: TopicPartition,
+    loss: Loss,
+    truncations: Sequence[ExplainedTruncation],
+    causes: CauseEvidence,
+    leader: LogCopy,
+) -> LossEntry:
+    """Return a loss with its cause.
+
+    Args:
+        loss: what copies show and the final leader does not hold.
+    """
+    cause, confidence, citations = _cause_of(loss, truncations, causes, leader)
+    return LossEntry(
+        topic_partition=partition,
+        offsets=loss.offsets,
+        records=loss.records,
+        markers=loss.markers,
+        committed=loss.committed,
+        was_committed=loss.was_committed,
+        is_replaced=loss.is_replaced,
+        leader_epoch=loss.leader_epoch,
+        reason=loss.reason,
+        cause=cause,
+        held_by=tuple(_holder(copy, loss) for copy in loss.held_by),
+        citations=tuple(dict.fromkeys((*loss.citations, *citations))),
+        confidence=confidence,
+        aborted=loss.aborted,
+    )
+
+
+def logged_loss_entries(
+    partition: TopicPartition,
+    truncations: Sequence[tuple[ObservedTruncation, Cause, ProtocolName]],
+    losses: Sequence[LossEntry],
+    causes: CauseEvidence,
+    leader: LogCopy,
+    *,
+    needed_in_sync: int | Absent,
+    judge: CommitJudge | None = None,
+    whole: Bound | None = None,
+    deleted: Sequence[OffsetRange] = (),
+    is_cleaned: bool = False,
+) -> list[LossEntry]:
+    """Return what log lines say was truncated and no copy shows; the metadata quorum truncates only what it has not committed.
+
+    Args:
+        truncations: those of the log lines, each with its cause and the protocol in force.
+        losses: what copies show; offsets that they cover are left out.
+        leader: the log that decides what is lost.
+        needed_in_sync: how many replicas had to be in sync for a commit.
+        judge: knows which elections prove that records were not committed.
+        whole: the account of leadership, where it proves that each leader held all that was committed.
+        deleted: offsets whose records a client had deleted before they were truncated.
+        is_cleaned: a cleaner works on the partition: offsets need not have held records any more when they were truncated.
+    """
+    if partition.topic in METADATA_TOPICS:
+        return []
+    found = find_logged_losses(
+        truncations,
+        shown=[*(loss.offsets for loss in losses), *deleted],
+        leader_start=_deleted_below(leader),
+        leader_end=leader.view.log_end_offset,
+        leaderships=causes.leaderships,
+        needed_in_sync=needed_in_sync,
+        leader_epochs=leader.view.epochs or leader.view.batch_epochs,
+        judge=judge,
+        whole=whole,
+        is_cleaned=is_cleaned,
+        may_be_of_earlier=lambda one: causes.incarnation.may_be_of_earlier(one.broker_id, one.time_ms),
+    )
+    return [
+        LossEntry(
+            topic_partition=partition,
+            offsets=run.offsets,
+            records=run.offsets.count,
+            markers=0,
+            committed=run.committed,
+            was_committed=run.was_committed,
+            is_replaced=run.is_replaced,
+            leader_epoch=run.leader_epoch,
+            reason=run.reason,
+            cause=run.cause.name,
+            held_by=(),
+            citations=run.citations,
+            confidence=run.cause.confidence,
+        )
+        for run in found
+    ]
+
+
+def _deleted_below(leader: LogCopy) -> int:
+    """Return the log start that a client asked for: retention moves it from segment to segment, and says nothing of what was lost before."""
+    replica = leader.view.replica
+    start = replica.log_start
+    if isinstance(start, Absent) or start.value in {segment.base_offset for segment in replica.segments}:
+        return 0
+    return start.value
+
+
+def _cause_of(
+    loss: Loss, truncations: Sequence[ExplainedTruncation], causes: CauseEvidence, leader: LogCopy
+) -> tuple[CauseName, str, tuple[Citation, ...]]:
+    """Return the cause of the first truncation that discarded the run; where nothing was truncated, damage in the leader's log, or the election that left the run behind."""
+    brokers = {copy.broker_id for copy in loss.held_by}
+    over = [
+        truncation
+        for truncation in truncations
+        if truncation.to_offset <= loss.offsets.first < truncation.from_offset and truncation.broker_id in brokers
+    ]
+    if over:
+        known = [truncation for truncation in over if truncation.cause.name is not CauseName.UNKNOWN]
+        chosen = (known or over)[0]
+        return chosen.cause.name, chosen.cause.confidence, chosen.citations
+    damaged = [
+        one
+        for one in leader.view.damaged
+        if one.offsets.first <= loss.offsets.first and loss.offsets.last <= one.offsets.last
+    ]
+    if damaged:
+        return CauseName.DAMAGE, "likely", (damaged[0].citation,)
+    if isinstance(loss.leader_epoch, int):
+        after = [state for state in causes.leaderships if state.leader_epoch > loss.leader_epoch]
+        if after and causes.risk_of(after[0]) is Risk.OLDER_DISK:
+            return CauseName.DISK_RESTORED, "likely", (after[0].citation,)
+        if after and causes.risk_of(after[0]) is Risk.OTHER_DISK:
+            return CauseName.DISK_REPLACED, "likely", (after[0].citation,)
+        if after and after[0].unclean:
+            return CauseName.UNCLEAN_ELECTION, "likely", (after[0].citation,)
+        if after and loss.was_committed == "no":
+            return CauseName.UNCOMMITTED_TAIL, "likely", (after[0].citation,)
+    return CauseName.UNKNOWN, "possible", ()
+
+
+def _holder(copy: LogCopy, loss: Loss) -> Holder:
+    replica = copy.view.replica
+    return Holder(
+        input=replica.input,
+        path=replica.path,
+        broker_id=replica.broker_id,
+        is_final=copy.is_final,
+        in_use=copy in loss.in_use,
+        is_vanishing=copy.is_final and (copy.is_remnant or replica.state == "deleted"),
+        is_stray=copy.is_final and replica.state == "stray",
+    )
+
+
+def batches_lost(known: LogsOverTime) -> tuple[LostBatch, ...]:
+    """Return the batches that some copy holds and the leader's log does not; of a segment of it that may have been left out of the copy nothing is known."""
+    apart = known.abandoned() if known.leader is None else known.unrequested
+    lost = lost_batches(_nothing(apart), apart, known.agreement, known.reader) if apart else ()
+    if known.leader is None:
+        return lost
+    others = [copy for copy in known.copies if copy is not known.leader]
+    shown = lost_batches(known.leader, others, known.agreement, known.reader)
+    return (*(batch for batch in shown if not known.leader.view.is_left_out(batch.base_offset)), *lost)
+
+
+def losses_shown(known: LogsOverTime, lost: Sequence[LostBatch]) -> tuple[Loss, ...]:
+    """Return the losses that these batches are.
+
+    Args:
+        lost: batches that the leader's log does not hold.
+    """
+    if known.judge is None:
+        return ()
+    if known.leader is None:
+        abandoned = known.abandoned()
+        found = find_losses(_nothing(abandoned), lost, known.judge, known.reader) if lost else ()
+        return tuple(_as_question(loss, _ABANDONED) for loss in found)
+    found = find_losses(known.leader, lost, known.judge, known.reader, deleted_below=known.deleted.below)
+    return tuple(_of_another_log(known, loss) if _is_of_another_log(known, loss) else loss for loss in found)
+
+
+def _is_of_another_log(known: LogsOverTime, loss: Loss) -> bool:
+    return all(copy in known.unrequested for copy in loss.held_by)
+
+
+def _of_another_log(known: LogsOverTime, loss: Loss) -> Loss:
+    """Return the loss of records whose log the one of now shares nothing with: what proves a commit, or that there was none, speaks of the log of now."""
+    its = loss.held_by[0].view.replica.topic_id
+    now = known.leader.view.replica.topic_id if known.leader is not None else Absent.UNKNOWN
+    if isinstance(its, Absent) or isinstance(now, Absent) or its == now:
+        reason = (
+            "nothing of their log is in that of now: the disks were emptied, or the topic was deleted and created again;"
+            " no topic id, record or line tells which"
+        )
+        # A broker serves what lies in its directory now, whatever it was before.
+        return replace(_as_question(loss, reason), in_use=loss.in_use)
+    reason = f"they are of topic id {its}, and the partition is of {now} now: no record or line says that their topic was deleted"
+    return _as_question(loss, reason)
+
+
+_ABANDONED = (
+    "they are in directories that are set aside, of a topic that the newest metadata does not name, and no record says"
+    " that it was deleted"
+)
+
+
+def _nothing(copies: Sequence[LogCopy]) -> LogCopy:
+    """Return a log that holds none of what some logs do, whose place it takes in the comparison with them."""
+    start = min(copy.view.log_start_offset for copy in copies)
+    replica = replace(
+        copies[0].view.replica, segments=(), lineage=Lineage(start, start), checkpoint_epochs=Absent.UNKNOWN
+    )
+    return LogCopy(view=load_log(replica), rank=copies[0].rank, is_final=True)
+
+
+def _as_question(loss: Loss, reason: str) -> Loss:
+    return replace(
+        loss,
+        committed="possible",
+        was_committed="possible",
+        in_use=(),
+        reason=reason,
+        citations=tuple(copy.view.replica.cite() for copy in loss.held_by),
+    )
+
+
+def _without_election(loss: LossEntry) -> LossEntry:
+    """Return the loss without a cause that is an election or truncation: those on record are of the log of now."""
+    if loss.cause is CauseName.DISK_REPLACED:
+        return loss
+    return replace(loss, cause=CauseName.UNKNOWN, confidence="possible")
+
+
+def loss_entries(
+    known: LogsOverTime, found: Sequence[Loss], truncations: Sequence[ExplainedTruncation], causes: CauseEvidence
+) -> tuple[LossEntry, ...]:
+    """Return the losses with their causes, those that lines alone report among them; nothing is certain where who leads, or the order of the snapshots, is not.
+
+    Args:
+        found: the losses that copies of its logs show.
+        causes: what may have caused them.
+    """
+    if known.leader is None:
+        entries = (ledger_entry(known.partition, loss, truncations, causes, loss.held_by[0]) for loss in found)
+        return tuple(map(_without_election, entries))
+    shown = [(loss, ledger_entry(known.partition, loss, truncations, causes, known.leader)) for loss in found]
+    losses = [
+        _without_election(one) if _is_of_another_log(known, loss) else _by_whole_account(known, one)
+        for loss, one in shown
+    ]
+    causes_found = [
+        (truncation, one.cause, known.protocol_behind(truncation))
+        for truncation, one in zip(known.observed, truncations, strict=True)
+    ]
+    needed = known.evidence.facts.needed_in_sync(known.partition.topic)
+    logged = logged_loss_entries(
+        known.partition,
+        causes_found,
+        losses,
+        causes,
+        known.leader,
+        needed_in_sync=needed,
+        judge=known.judge,
+        whole=known.whole_account,
+        deleted=known.deleted.truncated(),
+        is_cleaned=any(
+            copy.view.cleaned_below > 0 or isinstance(copy.view.replica.cleaner_point, CheckpointValue)
+            for copy in known.copies
+        ),
+    )
+    sure = {one.cause.name: one.cause.confidence for one in truncations if one.cause.confidence == "likely"}
+    sure |= {one.cause.name: one.cause.confidence for one in truncations if one.cause.confidence == "proven"}
+    every = (*losses, *(replace(one, confidence=sure.get(one.cause, one.confidence)) for one in logged))
+    if not known.is_leader_known:
+        return tuple(_uncertain(one, "no input shows who leads") for one in every)
+    if known.evidence.is_order_in_doubt:
+        return tuple(_uncertain(one, "the times of files contradict the order of the snapshots") for one in every)
+    if not known.missing_replicas and not any(copy.is_outdated for copy in known.copies):
+        return every
+    # Nothing is certainly lost while a replica that may hold it is not among the inputs, or while the logs as they are now, which may have been given other
+    # records since, are not.
+    return tuple(replace(one, committed="possible") if one.committed == "certain" else one for one in every)
+
+
+def tails_of_copies(known: LogsOverTime, losses: Sequence[LossEntry]) -> tuple[LossEntry, ...]:
+    """Return losses that copying at different moments explains: a replica in use continues where the leader's log ends, in the same leader epoch."""
+    if known.leader is None or known.evidence.moments.is_stopped or not known.is_leader_known:
+        return ()
+    view = known.leader.view
+    newest = view.batch_epochs[-1].leader_epoch if view.batch_epochs else Absent.UNKNOWN
+    if view.replica.clean_shutdown or not isinstance(newest, int):
+        return ()
+    return tuple(
+        loss
+        for loss in losses
+        if loss.in_use and loss.offsets.first >= view.log_end_offset and loss.leader_epoch == newest
+    )
+
+
+def candidates(known: LogsOverTime) -> tuple[Candidate, ...]:
+    """Return the replicas that the guess does not decide between, and what each of them lacks."""
+    leader, judge = known.leader, known.judge
+    if leader is None or judge is None or known.is_leader_known or known.evidence.wanted_leader is not None:
+        return ()
+    now = [copy for copy in known.copies if is_in_use(copy)]
+    guess = choose_leader([copy.view for copy in now], wanted=None, leaderships=())
+    if guess is None or guess.view is not leader.view or not guess.tied_with:
+        return ()
+    found = []
+    for candidate in (leader, *(copy for copy in now if copy.broker_id in guess.tied_with)):
+        others = [copy for copy in known.copies if copy is not candidate]
+        lost = lost_batches(candidate, others, known.agreement, known.reader)
+        losses = find_losses(candidate, lost, judge, known.reader, deleted_below=known.deleted.below)
+        records = sum(loss.records for loss in losses if loss.was_committed != "no")
+        found.append(Candidate(broker_id=candidate.broker_id, records=records))
+    return tuple(found)
+
+
+def _by_whole_account(known: LogsOverTime, loss: LossEntry) -> LossEntry:
+    """Return a loss that only copies of followers' logs show, proven uncommitted where the account of leadership proves it."""
+    whole = known.whole_account
+    if loss.was_committed != "possible" or whole is None:
+        return loss
+    led = known.account.last_leader
+    is_of_leader = any(holder.broker_id in {led, Absent.UNKNOWN} for holder in loss.held_by)
+    epoch, states = loss.leader_epoch, known.account.states
+    last_led = max((state.leader_epoch for state in states if isinstance(state.leader, int)), default=-1)
+    # What the last leader wrote itself, no election took from it.
+    if is_of_leader or not isinstance(epoch, int) or epoch >= last_led:
+        return loss
+    # A log that was shortened proves nothing of what was committed before, if its broker led since; else it took nothing with it.
+    if known.weakened & {state.leader for state in states if state.leader_epoch > epoch}:
+        return loss
+    return replace(
+        loss,
+        committed="no",
+        was_committed="no",
+        reason=whole.reason,
+        citations=tuple(dict.fromkeys((*loss.citations, *whole.citations))),
+    )
+
+
+def _uncertain(loss: LossEntry, why: str) -> LossEntry:
+    """Return the loss where nothing about it is certain: by a leader that no input shows, or in an order of snapshots that is in doubt."""
+    if loss.was_committed != "certain":
+        return loss
+    return replace(loss, committed="possible", was_committed="possible", reason=f"{loss.reason}; {why}")
