@@ -3,12 +3,35 @@
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+from typing import Self
 
 _START = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class Prohibition(str):
-    """A sentence of advice that says what not to do; in every other way the text that it is."""
+class Step(str):
+    """A sentence of advice with the commands that follow it; in every other way the text that it is, `sentence: command; command`.
+
+    A screen sets each command on a line of its own, whole, so that it can be pasted.
+    """
+
+    __slots__ = ("commands", "sentence")
+    sentence: str
+    commands: tuple[str, ...]
+
+    def __new__(cls, sentence: str, commands: Iterable[str] = ()) -> Self:
+        """Make a step of a sentence, without the colon before its commands, and shell commands."""
+        given = tuple(commands)
+        made = super().__new__(cls, f"{sentence.rstrip('.:')}: {'; '.join(given)}" if given else sentence)
+        made.sentence, made.commands = sentence, given
+        return made
+
+    def __getnewargs__(self) -> tuple[str, tuple[str, ...]]:  # type: ignore[override]
+        """Return what it is made of, for pickle and copy."""
+        return self.sentence, self.commands
+
+
+class Prohibition(Step):
+    """A step that says what not to do."""
 
     __slots__ = ()
 

@@ -6,7 +6,7 @@ from kforensics.damage import Absent
 from kforensics.evidence.seal.manifest import SealCounts
 from kforensics.evidence.seal.state import Change
 from kforensics.findings.answers.model import Answer, State
-from kforensics.words import byte_count, counted
+from kforensics.words import Step, byte_count, counted
 
 MOST_NAMED = 5
 _MB = 1_000_000
@@ -54,7 +54,7 @@ def capture_answer(
     return Answer(
         state=state,
         headline=headline,
-        now=(f"Bring it together with the captures of the other nodes: kforensics diff{depth} *.kfc",),
+        now=(Step("Bring it together with the captures of the other nodes", (f"kforensics diff{depth} *.kfc",)),),
         unknown=(*missing, *ends, *_changed(changed)),
     )
 

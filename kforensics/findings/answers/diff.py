@@ -17,7 +17,7 @@ from kforensics.findings.answers.partition_state import ConcernKind, JudgedParti
 from kforensics.findings.diff import RefusedStart
 from kforensics.findings.model import Finding
 from kforensics.units import METADATA_TOPICS, TopicPartition
-from kforensics.words import counted, form, joined_by_and, listed
+from kforensics.words import Step, counted, form, joined_by_and, listed
 
 
 def diff_answer(
@@ -120,8 +120,10 @@ def _later(found: Concerns) -> Iterator[str]:
 
 def _see_starts(refused: Sequence[RefusedStart], paths: Sequence[str]) -> Iterator[str]:
     if refused:
-        named = shlex.join(dict.fromkeys(paths[one.input] for one in refused))
-        yield f"See what each start does, and what to mend: kforensics predict {named} --ways-out"
+        named = dict.fromkeys(paths[one.input] for one in refused)
+        yield Step(
+            "See what each start does, and what to mend", (shlex.join(("kforensics", "predict", *named, "--ways-out")),)
+        )
 
 
 def _incomplete(problems: Sequence[Problem]) -> str:

@@ -10,7 +10,7 @@ from kforensics.findings.answers.predict_cluster import ComparedReplicas, Predic
 from kforensics.findings.answers.start_order import order_steps
 from kforensics.protocol.loading.node import UNREADABLE_LEVEL, UNREGISTERED, Fate
 from kforensics.reconcile.logs.predicted_load import DueSegments, PredictedStart
-from kforensics.words import counted, form, listed
+from kforensics.words import Step, counted, form, listed
 
 _COPY_FIRST = "Copy the log directories before anything is started: a start that fails changes them too."
 
@@ -31,7 +31,10 @@ def predict_steps(found: PredictedCluster, state: State, replicas: ComparedRepli
         yield from order_steps(found.order)
     if replicas is not None:
         yield from replicas.answer.now
-        yield f"See what each replica truncates, and which leader loses least: {shlex.join(['kforensics', 'diff', *replicas.paths])}"
+        yield Step(
+            "See what each replica truncates, and which leader loses least",
+            (shlex.join(["kforensics", "diff", *replicas.paths]),),
+        )
 
 
 def _keep(found: PredictedCluster) -> Iterator[str]:

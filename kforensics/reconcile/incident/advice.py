@@ -9,7 +9,7 @@ from kforensics.evidence.model import Input
 from kforensics.reconcile.history.causes import CauseName
 from kforensics.reconcile.incident.model import Holder, LossEntry, PartitionIncident
 from kforensics.reconcile.observed.clocks import Clock, clocks_that_disagree
-from kforensics.words import Prohibition, counted, form, listed
+from kforensics.words import Prohibition, Step, counted, form, listed
 
 MOST_NAMED = 4
 """Partitions that are named one by one."""
@@ -44,19 +44,25 @@ def advice_on_residuals(incidents: Sequence[PartitionIncident]) -> list[str]:
 
 def what_to_save(losses: Sequence[LossEntry], inputs: Sequence[Input]) -> list[str]:
     """Return what holds lost records and will not stay: renamed files and directories first, then those of brokers that are no replicas any more."""
-    advice = []
+    advice: list[str] = []
     lost = [loss for loss in losses if loss.was_committed != "no"]
     vanishing = _places((holder for loss in lost for holder in loss.held_by if holder.is_vanishing), inputs)
     if vanishing:
         many = len(vanishing) != 1
         advice.append(
-            f"Copy {f'these {len(vanishing)} directories' if many else 'this directory'} before any broker starts: files in {'them' if many else 'it'} that were renamed for"
-            f" deletion (.deleted, -delete) still hold lost records, and brokers remove them: cp -a {_paths(vanishing)} SAFE_PLACE"
+            Step(
+                f"Copy {f'these {len(vanishing)} directories' if many else 'this directory'} before any broker starts: files in {'them' if many else 'it'} that were renamed for"
+                " deletion (.deleted, -delete) still hold lost records, and brokers remove them",
+                (_copy(vanishing),),
+            )
         )
     strays = _places((holder for loss in lost for holder in loss.held_by if holder.is_stray), inputs)
     if strays:
         advice.append(
-            f"Copy the -stray {form(len(strays), 'directory', 'directories')} that still {form(len(strays), 'holds', 'hold')} lost records: cp -a {_paths(strays)} SAFE_PLACE"
+            Step(
+                f"Copy the -stray {form(len(strays), 'directory', 'directories')} that still {form(len(strays), 'holds', 'hold')} lost records",
+                (_copy(strays),),
+            )
         )
     return advice
 
@@ -66,11 +72,8 @@ def _places(holders: Iterable[Holder], inputs: Sequence[Input]) -> list[str]:
     return sorted(path.replace("//", "/") for path in paths)
 
 
-def _paths(places: Sequence[str]) -> str:
-    shown = " ".join(shlex.quote(place) for place in places[:MOST_NAMED])
-    return (
-        shown if len(places) <= MOST_NAMED else f"{shown} and {len(places) - MOST_NAMED} more (--format json has them)"
-    )
+def _copy(places: Sequence[str]) -> str:
+    return shlex.join(("cp", "-a", *places, "SAFE_PLACE"))
 
 
 def what_to_keep(losses: Sequence[LossEntry], incidents: Sequence[PartitionIncident]) -> list[str]:

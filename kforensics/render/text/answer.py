@@ -10,6 +10,7 @@ from kforensics.findings.answers.model import CALM, STATES, Answer
 from kforensics.render.escape import escape_text
 from kforensics.render.text.screen import Style, wrapped
 from kforensics.render.view import View
+from kforensics.words import Step
 
 MOST_LINES = 12
 """Lines of an answer before the first fact: whoever reads it has to act on it."""
@@ -23,20 +24,31 @@ def answer_lines(answer: Answer, *, command: str, width: int, most: int = MOST_L
 
     Args:
         command: a key of `STATES`: which exit code a state has decides its colour.
-        most: lines at most; what is left out is counted in the last one.
+        most: lines at most, but all of what to do at once; what is left out is counted in the last one.
 
     Yields:
         Lines without colour codes, styled.
     """
     lines = wrapped(escape_text(answer.headline), width=width, style=_answer_style(answer, command))
+    least = 0
     for label, name in _SECTIONS:
-        for at, sentence in enumerate(getattr(answer, name)):
-            lead = f"{label if not at else '':<{_LABEL_WIDTH}}"
-            lines += wrapped(escape_text(sentence), width=width, first=lead, indent=" " * _LABEL_WIDTH)
+        for at, advice in enumerate(getattr(answer, name)):
+            lines += _advice_lines(advice, lead=f"{label if not at else '':<{_LABEL_WIDTH}}", width=width)
+        least = least or len(lines) * (name == "now")
+    most = max(most, least + 1)
     if len(lines) > most:
         hidden = len(lines) - most + 1
         lines = [*lines[: most - 1], Text(f"… {hidden} more lines of this answer: -v shows all.", style=Style.QUIET)]
     yield from lines
+
+
+def _advice_lines(advice: str, *, lead: str, width: int) -> list[Text]:
+    """Return the lines of one piece of advice: its words wrapped, and each of its commands on a line of its own, as long as it is."""
+    indent = " " * _LABEL_WIDTH
+    if not isinstance(advice, Step) or not advice.commands:
+        return wrapped(escape_text(advice), width=width, first=lead, indent=indent)
+    lines = wrapped(f"{escape_text(advice.sentence.rstrip('.:'))}:", width=width, first=lead, indent=indent)
+    return [*lines, *(Text(f"{indent}$ {escape_text(command)}") for command in advice.commands)]
 
 
 def _answer_style(answer: Answer, command: str) -> str:

@@ -1,9 +1,12 @@
 """The first lines of every screen."""
 
+import pickle
+
 from kforensics.findings.answers.model import Answer, State
 from kforensics.render.json.document import plain_answer
 from kforensics.render.text.answer import MOST_LINES, answer_lines, brief_lines
 from kforensics.render.text.screen import Style
+from kforensics.words import Step
 
 ANSWER = Answer(
     state=State.LOST,
@@ -34,10 +37,31 @@ def test_only_a_calm_state_is_green():
 
 
 def test_a_long_answer_is_shortened_and_says_by_how_much():
-    lines = [line.plain for line in shown(Answer(state=State.LOST, headline="x", now=("do this",) * 40))]
+    lines = [line.plain for line in shown(Answer(state=State.LOST, headline="x", unknown=("which one",) * 40))]
 
     assert len(lines) == MOST_LINES
     assert "30 more lines" in lines[-1]
+
+
+def test_what_to_do_now_is_never_cut():
+    lines = [
+        line.plain for line in shown(Answer(state=State.LOST, headline="x", now=("do this",) * 40, tell=("y", "z")))
+    ]
+
+    assert sum(line.endswith("do this") for line in lines) == 40
+    assert "2 more lines" in lines[-1]
+
+
+def test_a_command_stands_whole_on_a_line_of_its_own():
+    command = f"cp -a {'d' * 100} {'e' * 100}"
+    step = Step("Copy the directory first", (command,))
+    lines = [line.plain for line in shown(Answer(state=State.LOST, headline="x", now=(step,)))]
+
+    assert lines[1:] == ["NOW          Copy the directory first:", f"             $ {command}"]
+    assert plain_answer(Answer(state=State.LOST, headline="x", now=(step,)))["now"] == [
+        f"Copy the directory first: {command}"
+    ]
+    assert pickle.loads(pickle.dumps(step)).commands == (command,)
 
 
 def test_what_evidence_named_steers_no_terminal():

@@ -1,0 +1,51 @@
+"""The commands of a screen, pasted into a shell as they stand."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from kforensics.cli.app import run
+
+ROOT = Path(__file__).parents[2]
+ODD = "the disks' copy of \"broker\" $1; it's here"
+
+
+@pytest.fixture
+def odd_place(tmp_path):
+    place = tmp_path / ODD
+    shutil.copytree(ROOT / "fixtures" / "unclean-election", place)
+    return place
+
+
+def pasted(screen):
+    return [match[1] for match in re.finditer(r"^ *\$ (.+)$", screen, re.MULTILINE)]
+
+
+@pytest.mark.parametrize("width", ["40", "80", "200"])
+def test_a_copy_is_made_of_a_path_with_spaces_and_quotes(capsys, monkeypatch, odd_place, width):
+    monkeypatch.setenv("COLUMNS", width)
+
+    run(["diff", str(odd_place)])
+
+    commands = pasted(capsys.readouterr().out)
+    assert len(commands) == 1
+    done = subprocess.run(["bash", "-eu", "-c", commands[0]], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    (copy,) = (one for one in odd_place.parent.iterdir() if one != odd_place)
+    assert sorted(p.name for p in copy.iterdir()) == sorted(p.name for p in (odd_place / "broker-1").iterdir())
+
+
+def test_the_next_question_can_be_pasted_too(capsys, odd_place, tmp_path):
+    run(["predict", str(odd_place)])
+
+    *copies, asked = pasted(capsys.readouterr().out)
+    assert len(copies) == 1
+    (tmp_path / "kforensics").write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    (tmp_path / "kforensics").chmod(0o755)
+    done = subprocess.run(
+        ["bash", "-eu", "-c", f'PATH="{tmp_path}:$PATH"; {asked}'], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines() == ["diff", str(odd_place)]
