@@ -33,11 +33,11 @@ from kforensics.fleet.commands import run_scan
 from kforensics.fleet.session import open_session
 from kforensics.fleet.sources import read_sources
 from kforensics.fleet.summary import summarise
-from kforensics.protocol.outcome import ProtocolName
+from kforensics.protocol.truncation import ProtocolName
 from kforensics.render.json.diff import plain_report
 from kforensics.render.json.document import to_plain
 from kforensics.simulation.broker_files import write_cluster
-from kforensics.simulation.random_history import random_cluster
+from kforensics.simulation.cluster import random_cluster
 
 Comparison = Callable[[], list[str]]
 

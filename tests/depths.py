@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from kforensics.protocol.outcome import ProtocolName
+from kforensics.protocol.truncation import ProtocolName
 from kforensics.simulation.broker_files import write_cluster
-from kforensics.simulation.random_history import random_cluster
+from kforensics.simulation.cluster import random_cluster
 from tests.captures import differences, document
 
 CONTENT_ALONE = frozenset({"KF204", "KF205", "KF206", "KF208"})
@@ -126,7 +126,7 @@ def compare_made(seed: int, directory: Path) -> tuple[list[str], list[str]]:
     choice = random.Random(seed)
     protocol = choice.choice(list(ProtocolName))
     cluster = random_cluster(seed, protocol=protocol, brokers=3, partitions=2, most_steps=choice.choice([60, 200]))
-    with patch("kforensics.simulation.segment_files.INDEX_INTERVAL_LENGTH", choice.choice([0, 300, 4_096])):
+    with patch("kforensics.simulation.broker_files.INDEX_INTERVAL_LENGTH", choice.choice([0, 300, 4_096])):
         write_cluster(cluster, directory, segment_length=choice.choice([700, 3_000, 50_000]))
     for node in sorted(directory.glob("broker-*")):
         if choice.random() < 0.8:

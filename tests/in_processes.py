@@ -16,7 +16,7 @@ from typing import Any
 from unittest.mock import patch
 
 from kforensics.cli.app import run
-from kforensics.commands.predicting import look_ahead
+from kforensics.commands.predicting import log_starts
 from kforensics.evidence import parallel, segment_parts
 from kforensics.evidence.replica import loader_scan
 from tests.builders.directories import copied
@@ -43,10 +43,10 @@ def small_parts() -> Iterator[type[Count]]:
     with contextlib.ExitStack() as stack:
         for module, name, value in (
             (segment_parts, "SMALLEST_PART", SMALLEST),
-            (look_ahead, "SMALLEST_PART", SMALLEST),
-            (look_ahead, "WORTH_COLUMNS", 0),
-            (look_ahead, "WORTH_A_PROCESS", 1),
-            (look_ahead, "WEIGHT_OF_A_TASK", 1),
+            (log_starts, "SMALLEST_PART", SMALLEST),
+            (log_starts, "WORTH_COLUMNS", 0),
+            (log_starts, "WORTH_A_PROCESS", 1),
+            (log_starts, "WEIGHT_OF_A_TASK", 1),
             (loader_scan, "WORTH_COLUMNS", 0),
             (loader_scan, "WORTH_A_PROCESS", 1),
             (loader_scan, "spread", counted),

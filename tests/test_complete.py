@@ -23,7 +23,7 @@ from kforensics.fleet import table_formats
 from kforensics.formats.log_lines.event import DECISIVE, FOLDED, LogEventKind
 from kforensics.formats.log_lines.message import SHAPES
 from kforensics.formats.segment.walk import Level
-from kforensics.protocol.outcome import ProtocolName
+from kforensics.protocol.truncation import ProtocolName
 from kforensics.protocol.versions import METADATA_VERSION_LEVELS
 from kforensics.reconcile.history.causes import CauseName
 from kforensics.reconcile.incident.conclusion import CAUSE_WORDS

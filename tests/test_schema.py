@@ -28,11 +28,10 @@ from kforensics.findings.changes import Change as FindingChanged
 from kforensics.findings.model import Confidence, Severity
 from kforensics.formats.log.batch_table import CODECS
 from kforensics.formats.messages.control import ControlType
+from kforensics.protocol.loading.disk import FileAction
 from kforensics.protocol.loading.node import Fate
-from kforensics.protocol.loading.retention import RetentionRule
-from kforensics.protocol.loading.starts import StartResult, StartWord
-from kforensics.protocol.loading.values import FileAction
-from kforensics.protocol.outcome import ProtocolName, StepKind, TruncationRule
+from kforensics.protocol.loading.starts import RetentionRule, StartResult, StartWord
+from kforensics.protocol.truncation import ProtocolName, StepKind, TruncationRule
 from kforensics.reconcile.committed.judge import Certainty
 from kforensics.reconcile.groups.replay import By
 from kforensics.reconcile.groups.state import GroupType

@@ -17,7 +17,7 @@ from kforensics.evidence.metadata.state import BrokerState, ControllerState
 from kforensics.evidence.model import Problem
 from kforensics.evidence.replica.first_records import first_record_times
 from kforensics.formats.log_lines.event import LogEvent, LogEventKind
-from kforensics.protocol.outcome import ProtocolName
+from kforensics.protocol.truncation import ProtocolName
 from kforensics.protocol.versions import (
     InterBrokerVersion,
     KafkaVersion,

@@ -18,7 +18,7 @@ from kforensics.evidence.metadata.files import find_metadata_logs
 from kforensics.evidence.metadata.quorum import QuorumSetBack, majority, newest_log, quorum_set_back
 from kforensics.evidence.model import CheckpointValue, Problem
 from kforensics.formats.checkpoint.meta_properties import NEWEST_VERSION, WHAT, MetaProperties
-from kforensics.protocol.outcome import ProtocolName
+from kforensics.protocol.truncation import ProtocolName
 from kforensics.protocol.versions import KafkaVersion, least_version_of_level
 from kforensics.reconcile.observed.broker_versions import BrokerVersions
 from kforensics.reconcile.observed.facts import ClusterFacts, CommittedFacts, GroupCommit

@@ -10,8 +10,8 @@ from kforensics.evidence.replica.loader_reader import read_needed
 from kforensics.evidence.replica.loader_scan import ScansAhead
 from kforensics.evidence.replica.loader_values import Batches, Content, Need
 from kforensics.protocol.loading.after_clean_shutdown import load_after_clean_shutdown
+from kforensics.protocol.loading.disk import LoadedDirectory, LoadOutcome, LoadSettings, Unpredictable
 from kforensics.protocol.loading.partition import load_partition
-from kforensics.protocol.loading.values import LoadedDirectory, LoadOutcome, LoadSettings, Unpredictable
 from kforensics.protocol.loading.versions import LoadingRules
 from kforensics.source.capture import CapturePath, MissingBytes
 

@@ -14,8 +14,7 @@ from kforensics.evidence.model import Problem
 from kforensics.evidence.replica.captured_loading import lacks_rows, rows_between
 from kforensics.formats.log.batch_table import CONTROL_BIT, BatchTable
 from kforensics.formats.segment.walk import Level, walk_segment
-from kforensics.protocol.loading.names import DELETED, LOG
-from kforensics.protocol.loading.values import LARGEST_INT64, FileAction, LoadOutcome
+from kforensics.protocol.loading.disk import DELETED, LARGEST_INT64, LOG, FileAction, LoadOutcome
 from kforensics.reconcile.logs.predicted_load import DiscardHolder, LostPiece, LostRecords
 from kforensics.source.capture import CapturedSegment, MissingBytes
 from kforensics.source.naming import DirectoryState, PartitionDirectoryName, parse_partition_directory

@@ -21,7 +21,7 @@ from kforensics.evidence.replica.loader_values import Content, LoadFailure, Need
 from kforensics.formats.log.batch_table import BatchTable
 from kforensics.formats.log_lines.event import LogEventKind
 from kforensics.protocol.epochs import Epochs
-from kforensics.protocol.loading.names import EPOCH_FILE
+from kforensics.protocol.loading.disk import EPOCH_FILE
 from kforensics.reconcile.groups.replay import MINUTE_MS, Change, Detour, Position, Replay, Retention
 from kforensics.reconcile.observed.facts import GroupCommit
 from kforensics.reconcile.observed.leadership import LeadershipAccount

@@ -28,7 +28,7 @@ from kforensics.findings.answers.model import State, weighed
 from kforensics.findings.answers.partition_state import JudgedPartition, judged_partition
 from kforensics.findings.diff import partition_findings
 from kforensics.findings.model import Finding, Severity
-from kforensics.protocol.outcome import ProtocolName
+from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.logs.divergence import EndsDoNotDecideError
 from kforensics.reconcile.observed.facts import ClusterFacts
 from kforensics.reconcile.replicas.likeness import Likeness, likeness_of

@@ -8,15 +8,19 @@ from kforensics.ask.model import Ask
 from kforensics.commands.filters import check_wanted
 from kforensics.commands.lost_records import find_lost_records
 from kforensics.commands.moment import now_ms
+from kforensics.commands.predicting.cluster import compare_followers, find_order, leaving_replicas, unserved_strays
 from kforensics.commands.predicting.directories import Reads
-from kforensics.commands.predicting.followers import compare_followers
 from kforensics.commands.predicting.log_starts import Conditions, Outcomes
 from kforensics.commands.predicting.node_starts import NodeStarts, start_node
-from kforensics.commands.predicting.nodes import ConfiguredNode, Node, nodes_of, side_by_side
-from kforensics.commands.predicting.reassignments import leaving_replicas, unserved_strays
-from kforensics.commands.predicting.settings import parse_settings
-from kforensics.commands.predicting.start_inputs import configured_nodes, find_start_inputs
-from kforensics.commands.predicting.surroundings import Surroundings, look_around
+from kforensics.commands.predicting.nodes import (
+    ConfiguredNode,
+    Node,
+    configured_nodes,
+    find_start_inputs,
+    nodes_of,
+    side_by_side,
+)
+from kforensics.commands.predicting.settings import Surroundings, look_around, parse_settings
 from kforensics.commands.predicting.version import RANK, NodeVersion, check_version, given_version, version_of_node
 from kforensics.commands.predicting.ways_out import WaysOut
 from kforensics.commands.processes import default_jobs
@@ -29,8 +33,7 @@ from kforensics.evidence.discovery.partition_dirs import LostDirectory, find_pla
 from kforensics.evidence.metadata.lost_directories import unexplained
 from kforensics.evidence.model import Problem
 from kforensics.findings.answers.predict import predict_answer
-from kforensics.findings.answers.predict_cluster import PredictedCluster
-from kforensics.findings.answers.predict_directories import MissingDirectories
+from kforensics.findings.answers.predict_cluster import MissingDirectories, PredictedCluster
 from kforensics.formats.log_lines.event import LogEventKind
 from kforensics.protocol.loading.node import FIRST_WITHOUT_ZOOKEEPER
 from kforensics.reconcile.logs.predicted_load import (
@@ -164,8 +167,6 @@ def _order(request: Ask, nodes: Sequence[Node]) -> StartOrder:
         raise UsageError(
             "--order compares the brokers of one stopped cluster: name the log directories of all of them, each once"
         )
-    from kforensics.commands.predicting.order import find_order  # noqa: PLC0415 - for `--order` alone
-
     return find_order(request)
 
 

@@ -10,11 +10,19 @@ from kforensics.ask.simulate import SimulateAsk
 from kforensics.commands.result import Conclusion, Result
 from kforensics.errors import UsageError
 from kforensics.findings.answers.simulate import exploration_answer, list_answer, replay_answer, written_answer
-from kforensics.protocol.outcome import ProtocolName
+from kforensics.protocol.truncation import ProtocolName
 from kforensics.simulation.explore import Exploration, Explorer, Invariant
-from kforensics.simulation.model_values import ModelSize
-from kforensics.simulation.scenario import Replay, Scenario, play, replay
-from kforensics.simulation.scenario_file import MAX_FILE_LENGTH, builtin_names, builtin_scenario, parse_scenario
+from kforensics.simulation.models import ModelSize
+from kforensics.simulation.scenario import (
+    MAX_FILE_LENGTH,
+    Replay,
+    Scenario,
+    builtin_names,
+    builtin_scenario,
+    parse_scenario,
+    play,
+    replay,
+)
 
 if TYPE_CHECKING:
     from kforensics.simulation.cluster import SimulatedCluster
@@ -110,10 +118,12 @@ def _explore(request: SimulateAsk, model: str) -> Exploration:
 
 def _write(request: SimulateAsk, directory: Path, to_json: Callable[[object], str]) -> Mapping[str, Any]:
     """Write the directories and what is true of them, and say what was written."""
-    from kforensics.simulation.broker_files import write_cluster  # noqa: PLC0415 - writers that few runs need
-    from kforensics.simulation.broker_logs import write_broker_logs  # noqa: PLC0415
+    from kforensics.simulation.broker_files import (  # noqa: PLC0415 - writers that few runs need
+        write_broker_logs,
+        write_cluster,
+    )
+    from kforensics.simulation.cluster import truth_of  # noqa: PLC0415
     from kforensics.simulation.fleet_files import write_fleet  # noqa: PLC0415
-    from kforensics.simulation.truth import truth_of  # noqa: PLC0415
 
     truth: object
     if request.length is not None:
@@ -142,9 +152,8 @@ def _require_room(directory: Path, length: int) -> None:
 
 
 def _cluster(request: SimulateAsk, protocol: ProtocolName) -> "SimulatedCluster":
-    from kforensics.simulation.cluster import SimulatedCluster  # noqa: PLC0415 - a fleet needs none of them
+    from kforensics.simulation.cluster import SimulatedCluster, random_cluster  # noqa: PLC0415 - a fleet needs none
     from kforensics.simulation.partition import SimulatedPartition  # noqa: PLC0415
-    from kforensics.simulation.random_history import random_cluster  # noqa: PLC0415
 
     if request.scenario is None:
         if request.partitions > MOST_RANDOM_PARTITIONS:

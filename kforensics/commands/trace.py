@@ -23,7 +23,7 @@ from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.quorum import newest_log
 from kforensics.evidence.model import Input, Problem
 from kforensics.findings.answers.trace import TraceTally, erasure_answer, trace_answer
-from kforensics.protocol.partitioner import Placement, place_key
+from kforensics.protocol.coordinators import Placement, place_key
 from kforensics.reconcile.trace.model import SearchedPartition, TracedRecord
 from kforensics.source.foreign import ForeignPath
 from kforensics.units import TopicPartition

@@ -37,7 +37,7 @@ from kforensics.findings.answers.transactions import JudgedTransactions, Lacking
 from kforensics.findings.coordinators import transaction_findings
 from kforensics.formats.messages.control import ControlType
 from kforensics.protocol.coordinators import TransactionStatus
-from kforensics.protocol.loading.values import LoadOutcome, LoadSettings
+from kforensics.protocol.loading.disk import LoadOutcome, LoadSettings
 from kforensics.protocol.loading.versions import NEWEST_MODELLED, LoadingRules, loading_rules
 from kforensics.reconcile.groups.replay import Position
 from kforensics.reconcile.transactions.coordinators import Coordinators

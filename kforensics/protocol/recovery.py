@@ -18,7 +18,7 @@ from kforensics.protocol.epochs import (
     truncate_from_end,
     truncate_from_start,
 )
-from kforensics.protocol.outcome import LogState, loaded_high_watermark
+from kforensics.protocol.truncation import LogState, loaded_high_watermark
 
 
 class SegmentState(NamedTuple):

@@ -11,7 +11,7 @@ from kforensics.protocol.epochs import (
     RULES_BEFORE_2_6_1,
     EpochRules,
 )
-from kforensics.protocol.outcome import ProtocolName
+from kforensics.protocol.truncation import ProtocolName
 
 
 class KafkaVersion(NamedTuple):

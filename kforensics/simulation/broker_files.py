@@ -1,6 +1,14 @@
-"""Write a simulated cluster as the data directories of its nodes at this moment."""
+"""Write a simulated cluster as the data directories of its nodes at this moment, and the log lines of its brokers.
 
+Segments are rolled and indexed as `LogSegment.append` does; lines have the words of each protocol's versions.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.errors import UsageError
@@ -14,12 +22,15 @@ from kforensics.formats.checkpoint.meta_properties import encode_meta_properties
 from kforensics.formats.checkpoint.offset import Checkpoint, CheckpointEntry, encode_checkpoint
 from kforensics.formats.checkpoint.partition_metadata import PartitionMetadata, encode_partition_metadata
 from kforensics.formats.checkpoint.quorum_state import QuorumState, encode_quorum_state
+from kforensics.formats.index.offset import encode_index, offset_index
 from kforensics.formats.index.producer_snapshot import encode_producers
+from kforensics.formats.index.time import time_index
 from kforensics.formats.log.batch_table import CONTROL_BIT
+from kforensics.formats.log.message_set import Message, encode_message_set
 from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
 from kforensics.formats.messages.control import ControlType, encode_control_record
 from kforensics.formats.messages.metadata import FEATURE_LEVEL, encode_metadata_record
-from kforensics.protocol.outcome import ProtocolName
+from kforensics.protocol.truncation import ProtocolName, StepKind, TruncationStep
 from kforensics.simulation.cluster import SimulatedCluster
 from kforensics.simulation.metadata_log import (
     CONTROLLER_ID,
@@ -28,9 +39,104 @@ from kforensics.simulation.metadata_log import (
     broker_epoch,
     encode_metadata_log,
 )
-from kforensics.simulation.replica import SimulatedReplica
-from kforensics.simulation.segment_files import SegmentFiles, write_segments
-from kforensics.units import EpochEntry
+from kforensics.simulation.replica import Alignment, RoleChange, SimulatedBatch, SimulatedReplica
+from kforensics.units import EpochEntry, TopicPartition
+
+INDEX_INTERVAL_LENGTH = 4_096
+PREALLOCATED_INDEX_LENGTH = 65_536
+"""A small `log.index.size.max.bytes`, so that generated directories stay small where holes are not kept."""
+
+
+@lru_cache(maxsize=65_536)
+def encode_batch(batch: SimulatedBatch, magic: int) -> bytes:
+    """Encode a batch; every replica that holds it has the same bytes.
+
+    Args:
+        batch: with its records and leader epoch.
+        magic: of the messages or the batch.
+    """
+    pairs = [(f"key-{record}".encode(), f"value of {record}".encode()) for record in batch.records]
+    if magic < 2:
+        messages = [
+            Message(batch.base_offset + index, magic, 0, batch.timestamp_ms, key, value)
+            for index, (key, value) in enumerate(pairs)
+        ]
+        return encode_message_set(messages)
+    records = [(batch.timestamp_ms, key, value) for key, value in pairs]
+    return encode_record_batch(
+        build_record_batch(batch.base_offset, records, partition_leader_epoch=batch.leader_epoch)
+    )
+
+
+@dataclass(slots=True)
+class SegmentFiles:
+    """One segment while it is built."""
+
+    base_offset: int
+    log: bytearray = field(default_factory=bytearray)
+    offset_entries: list[tuple[int, int]] = field(default_factory=list)
+    time_entries: list[tuple[int, int]] = field(default_factory=list)
+    _since_entry: int = 0
+    _max_timestamp_ms: int = -1
+    _max_timestamp_offset: int = 0
+
+    def __post_init__(self) -> None:
+        self._max_timestamp_offset = self.base_offset
+
+    def append(self, data: bytes, *, last_offset: int, timestamp_ms: int) -> None:
+        """Append one batch, and an index entry if enough bytes have followed the last one."""
+        if timestamp_ms > self._max_timestamp_ms:
+            self._max_timestamp_ms, self._max_timestamp_offset = timestamp_ms, last_offset
+        if self._since_entry > INDEX_INTERVAL_LENGTH:
+            self.offset_entries.append((last_offset - self.base_offset, len(self.log)))
+            self._add_time()
+            self._since_entry = 0
+        self.log += data
+        self._since_entry += len(data)
+
+    def write(self, folder: Path, *, is_closed: bool) -> None:
+        """Write the three files; a closed segment's indexes are trimmed and its time index ends with its newest record.
+
+        Args:
+            is_closed: whether a later segment follows, or the broker stopped cleanly.
+        """
+        stem = f"{self.base_offset:020d}"
+        if is_closed:
+            self._add_time()
+        folder.joinpath(f"{stem}.log").write_bytes(self.log)
+        preallocated = 0 if is_closed else PREALLOCATED_INDEX_LENGTH
+        index = offset_index(self.offset_entries, preallocated=preallocated)
+        folder.joinpath(f"{stem}.index").write_bytes(encode_index(index))
+        times = time_index(self.time_entries, preallocated=preallocated - preallocated % 12)
+        folder.joinpath(f"{stem}.timeindex").write_bytes(encode_index(times))
+
+    def _add_time(self) -> None:
+        if not self.time_entries or self._max_timestamp_ms > self.time_entries[-1][0]:
+            self.time_entries.append((max(self._max_timestamp_ms, 0), self._max_timestamp_offset - self.base_offset))
+
+
+def write_segments(
+    folder: Path, batches: Sequence[SimulatedBatch], *, magic: int, segment_length: int, is_closed: bool
+) -> int:
+    """Write a log into its directory and return the bytes of its segments; an empty log has one empty segment.
+
+    Args:
+        batches: in the order of their offsets.
+        segment_length: the most bytes of a segment, which a single longer batch exceeds.
+        is_closed: whether the broker stopped cleanly, so that the last segment is closed too.
+    """
+    segments = [SegmentFiles(0)]
+    for batch in batches:
+        data = encode_batch(batch, magic)
+        if segments[-1].log and len(segments[-1].log) + len(data) > segment_length:
+            segments.append(SegmentFiles(batch.base_offset))
+        segments[-1].append(data, last_offset=batch.end_offset - 1, timestamp_ms=batch.timestamp_ms)
+    for segment in segments:
+        segment.write(folder, is_closed=is_closed or segment is not segments[-1])
+        if segment.base_offset and magic >= 2:
+            folder.joinpath(f"{segment.base_offset:020d}.snapshot").write_bytes(encode_producers(()))
+    return sum(len(segment.log) for segment in segments)
+
 
 DEFAULT_SEGMENT_LENGTH = 1_048_576
 METADATA_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
@@ -184,3 +290,140 @@ def _bootstrap(time_ms: int) -> bytes:
 def _epochs(entries: tuple[EpochEntry, ...]) -> bytes:
     lines = tuple(LeaderEpochLine(*entry) for entry in entries)
     return encode_leader_epoch_checkpoint(LeaderEpochCheckpoint(lines=lines))
+
+
+DATA_DIRECTORY = "/var/lib/kafka/broker-{}"
+VERSIONS = {
+    ProtocolName.HW: "0.10.2.2",
+    ProtocolName.KIP_101: "1.1.1",
+    ProtocolName.KIP_279: "2.6.3",
+    ProtocolName.KIP_595: "4.1.0",
+}
+"""The release whose log lines each protocol uses."""
+
+
+class LogLine(NamedTuple):
+    """One line of a log file."""
+
+    time_ms: int
+    file: str
+    level: str
+    text: str
+    logger: str
+
+    def __str__(self) -> str:
+        moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=self.time_ms)
+        return f"[{moment:%Y-%m-%d %H:%M:%S},{self.time_ms % 1_000:03d}] {self.level} {self.text} ({self.logger})"
+
+
+def write_broker_logs(cluster: SimulatedCluster, directory: Path) -> None:
+    """Write `server.log` and `state-change.log` of every broker below `logs`.
+
+    Args:
+        directory: of the cluster, without `logs` yet.
+    """
+    for broker in cluster.brokers:
+        folder = directory.joinpath("logs", f"broker-{broker}")
+        folder.mkdir(parents=True)
+        lines = sorted(broker_lines(cluster, broker), key=lambda line: line.time_ms)
+        for name in ("server.log", "state-change.log"):
+            text = "".join(f"{line}\n" for line in lines if line.file == name)
+            folder.joinpath(name).write_text(text, encoding="utf-8")
+
+
+def broker_lines(cluster: SimulatedCluster, broker: int) -> Iterator[LogLine]:
+    """Yield every line of one broker, not ordered by time."""
+    version = VERSIONS[cluster.protocol]
+    starts = [cluster.settings.start_time_ms]
+    starts += [event.time_ms for event in cluster.broker_events if event[1:] == (broker, "start")]
+    colon = " :" if cluster.protocol in {ProtocolName.HW, ProtocolName.KIP_101} else ":"
+    for time_ms in starts:
+        yield _server(time_ms, "INFO", f"Kafka version{colon} {version}", "org.apache.kafka.common.utils.AppInfoParser")
+    for event in cluster.broker_events:
+        if event.broker_id == broker and event.kind == "stop":
+            yield _shutdown(cluster.protocol, event.time_ms, broker)
+    for partition, simulated in cluster.partitions.items():
+        if cluster.protocol is ProtocolName.KIP_595:
+            mine = (change for change in simulated.role_changes if change.broker_id == broker)
+            yield from (_role_line(cluster, partition, change) for change in mine)
+        for alignment in simulated.truncations:
+            if alignment.follower == broker:
+                yield from _alignment_lines(cluster.protocol, partition, alignment)
+
+
+def _shutdown(protocol: ProtocolName, time_ms: int, broker: int) -> LogLine:
+    if protocol is ProtocolName.KIP_595:
+        words = f"[BrokerServer id={broker}] Transition from STARTED to SHUTTING_DOWN"
+        return _server(time_ms, "INFO", words, "kafka.server.BrokerServer")
+    words = f"[KafkaServer id={broker}] shutting down"
+    if protocol is ProtocolName.HW:
+        words = f"[Kafka Server {broker}], shutting down"
+    return _server(time_ms, "INFO", words, "kafka.server.KafkaServer")
+
+
+def _alignment_lines(protocol: ProtocolName, partition: TopicPartition, alignment: Alignment) -> Iterator[LogLine]:
+    for step in alignment.outcome.steps:
+        if isinstance(step.truncate_to, Absent):
+            continue
+        yield from _reason(protocol, partition, alignment, step, step.truncate_to)
+        yield _truncation(protocol, partition, alignment, step.truncate_to)
+
+
+def _role_line(cluster: SimulatedCluster, partition: TopicPartition, change: RoleChange) -> LogLine:
+    now = change.registration
+    before = max(now.leader_epoch - 1, -1)
+    if now.leader == change.broker_id:
+        isr = ",".join(map(str, now.isr))
+        words = (
+            f"Leader {partition} with topic id Some({cluster.topic_id}) starts at leader epoch {now.leader_epoch} from "
+            f"offset {change.log_end_offset} with partition epoch {now.partition_epoch}, high watermark "
+            f"{change.high_watermark}, ISR [{isr}], adding replicas [] and removing replicas [] . Previous leader None "
+            f"and previous leader epoch was {before}."
+        )
+    else:
+        words = (
+            f"Follower {partition} starts at leader epoch {now.leader_epoch} from offset {change.log_end_offset} with "
+            f"partition epoch {now.partition_epoch} and high watermark {change.high_watermark}. Current leader is "
+            f"{now.leader}. Previous leader Some({now.leader}) and previous leader epoch was {before}."
+        )
+    text = f"[Broker id={change.broker_id}] {words}"
+    return LogLine(change.time_ms, "state-change.log", "INFO", text, "state.change.logger")
+
+
+def _truncation(protocol: ProtocolName, partition: TopicPartition, alignment: Alignment, offset: int) -> LogLine:
+    if protocol is ProtocolName.HW:
+        return _server(alignment.time_ms, "INFO", f"Truncating log {partition} to offset {offset}.", "kafka.log.Log")
+    is_new = protocol is ProtocolName.KIP_595
+    kind = "UnifiedLog" if is_new else "Log"
+    logger = "org.apache.kafka.storage.internals.log.UnifiedLog" if is_new else "kafka.log.Log"
+    where = DATA_DIRECTORY.format(alignment.follower)
+    words = f"[{kind} partition={partition}, dir={where}] Truncating to offset {offset}"
+    return _server(alignment.time_ms, "INFO", words, logger)
+
+
+def _reason(
+    protocol: ProtocolName, partition: TopicPartition, alignment: Alignment, step: TruncationStep, offset: int
+) -> Iterator[LogLine]:
+    fetcher = f"[ReplicaFetcher replicaId={alignment.follower}, leaderId={alignment.leader}, fetcherId=0]"
+    logger = "kafka.server.ReplicaFetcherThread"
+    if step.kind is StepKind.OUT_OF_RANGE and protocol is not ProtocolName.HW:
+        words = (
+            f"{fetcher} Reset fetch offset for partition {partition} from {step.log_end_offset} to current leader's "
+            f"latest offset {offset}"
+        )
+        yield _server(alignment.time_ms, "WARN", words, logger)
+    elif protocol is ProtocolName.KIP_595:
+        state = (
+            f"{fetcher} Truncating partition {partition} with TruncationState(offset={offset}, completed=true) due to "
+        )
+        because = f"local high watermark {offset}"
+        if step.kind is StepKind.FETCH:
+            because = (
+                f"leader epoch and offset EpochEndOffset(errorCode=0, partition={partition.partition}, "
+                f"leaderEpoch={step.answer_epoch}, endOffset={step.answer_offset})"
+            )
+        yield _server(alignment.time_ms, "INFO", state + because, logger)
+
+
+def _server(time_ms: int, level: str, text: str, logger: str) -> LogLine:
+    return LogLine(time_ms, "server.log", level, text, logger)

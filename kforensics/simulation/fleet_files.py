@@ -32,7 +32,7 @@ from kforensics.formats.log.record_batch import (
     encode_record_batch,
 )
 from kforensics.formats.primitives.checksum import crc32c
-from kforensics.protocol.assignment import assign_replicas
+from kforensics.protocol.election import assign_replicas
 from kforensics.simulation.broker_files import make_new
 from kforensics.simulation.cluster import stable_id
 

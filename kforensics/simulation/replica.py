@@ -1,13 +1,20 @@
-"""One simulated replica: its log, its epoch cache, its two checkpoints, and what each kind of stop leaves of them."""
+"""One simulated replica: its log, its epoch cache, its two checkpoints, and what each kind of stop leaves of them.
 
+Beside it is what no broker knows, which records were committed and which acknowledged, and the rows in which a history is told.
+"""
+
+from collections import deque
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from kforensics.damage import Absent
+from kforensics.errors import UsageError
+from kforensics.protocol.election import PartitionRegistration
 from kforensics.protocol.epochs import CURRENT_RULES, EpochRules, Epochs, assign
-from kforensics.protocol.outcome import LogState
 from kforensics.protocol.recovery import SegmentState, recover_log
-from kforensics.protocol.truncation import leader_after_election
+from kforensics.protocol.truncation import LogState, TruncationOutcome, leader_after_election
+from kforensics.protocol.visibility import Acks, is_acknowledged
 from kforensics.units import EpochEntry
 
 
@@ -224,3 +231,171 @@ class SimulatedReplica:
         self.high_watermark = (
             self.log_state()._replace(high_watermark=self.checkpointed_high_watermark).loaded_high_watermark
         )
+
+
+class NumberedRecord(NamedTuple):
+    """A record and its offset."""
+
+    offset: int
+    record: str
+
+
+@dataclass(slots=True)
+class CommitTruth:
+    """The records that wait to be committed, and the committed ones."""
+
+    committed: list[NumberedRecord] = field(default_factory=list)
+    acknowledged: list[NumberedRecord] = field(default_factory=list)
+    on_whole_isr: set[NumberedRecord] = field(default_factory=set)
+    """The records that every member of a large enough ISR held at one time, whether or not a high watermark covered them."""
+    _pending: deque[NumberedRecord] = field(default_factory=deque)
+    """Written with acks=all and not committed yet; offsets rise."""
+    _copied_to: int = 0
+    """The offset below which the whole ISR has held every record in this leader epoch."""
+    _known: set[tuple[int, str]] = field(default_factory=set)
+
+    def written(self, batch: SimulatedBatch, acks: Acks) -> None:
+        """Note a batch that a leader has appended.
+
+        Args:
+            acks: of the request, which decides when the producer gets its acknowledgement.
+        """
+        for offset, record in enumerate(batch.records, start=batch.base_offset):
+            if acks is Acks.ALL:
+                self._pending.append(NumberedRecord(offset, record))
+            elif is_acknowledged(acks, offset, leader_log_end_offset=batch.end_offset, high_watermark=0):
+                self.acknowledged.append(NumberedRecord(offset, record))
+
+    def raised(self, leader: SimulatedReplica, before: int) -> None:
+        """Note that a leader's high watermark may have risen.
+
+        Args:
+            leader: with its high watermark of now.
+        """
+        end, high_watermark = leader.log_end_offset, leader.high_watermark
+        while self._pending and is_acknowledged(
+            Acks.ALL, self._pending[0].offset, leader_log_end_offset=end, high_watermark=high_watermark
+        ):
+            self.acknowledged.append(self._pending.popleft())
+        for offset, record in leader.records_from(before).items() if high_watermark > before else ():
+            if offset < high_watermark and (offset, record) not in self._known:
+                self._known.add((offset, record))
+                self.committed.append(NumberedRecord(offset, record))
+
+    def copied(self, members: Sequence[SimulatedReplica]) -> None:
+        """Note what all members of the ISR hold now.
+
+        Args:
+            members: the leader is the first of them.
+        """
+        if min(member.log_end_offset for member in members) <= self._copied_to:
+            return
+        first, *others = [member.records_from(self._copied_to) for member in members]
+        for offset, record in first.items():
+            if any(other.get(offset) != record for other in others):
+                break
+            self.on_whole_isr.add(NumberedRecord(offset, record))
+            self._copied_to = offset + 1
+
+    def elected(self) -> None:
+        """Answer the requests that wait for the former leader with an error."""
+        self._pending.clear()
+        self._copied_to = 0
+
+
+def missing_from(records: Mapping[int, str], wanted: Sequence[NumberedRecord]) -> list[NumberedRecord]:
+    """Return the wanted records that a log does not hold at their offsets.
+
+    Args:
+        wanted: in any order.
+    """
+    return [numbered for numbered in wanted if records.get(numbered.offset) != numbered.record]
+
+
+class ImpossibleEventError(UsageError):
+    """An event that can't happen now, such as the start of a running broker."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The configuration of the cluster; times in milliseconds, with Kafka's names if Kafka has the setting."""
+
+    min_insync_replicas: int = 1
+    unclean_leader_election: bool = False
+    eligible_leader_replicas: bool = False
+    strict_min_isr: bool = False
+    """KIP-966, since 3.7: no high watermark below min.insync.replicas."""
+    lag_time_max_ms: int = 30_000
+    lag_max_messages: int | Absent = Absent.NOT_APPLICABLE
+    """The setting `replica.lag.max.messages` of 0.8; absent if only time counts."""
+    checkpoint_interval_ms: int = 5_000
+    """The interval of the high watermark checkpoint."""
+    recovery_point_interval_ms: int = 60_000
+    """The interval of the recovery point checkpoint."""
+    start_time_ms: int = 1_700_000_000_000
+
+
+class BrokerEvent(NamedTuple):
+    """A start or stop of a broker: kind is `start`, `stop`, `crash` or `power-loss`."""
+
+    time_ms: int
+    broker_id: int
+    kind: str
+
+
+class RoleChange(NamedTuple):
+    """A replica that took up the role of leader or follower, with its log as it was then."""
+
+    time_ms: int
+    broker_id: int
+    registration: PartitionRegistration
+    log_end_offset: int
+    high_watermark: int
+
+
+class Alignment(NamedTuple):
+    """A follower that found where its log diverges from the leader's, whether or not it truncated; offsets are those before."""
+
+    time_ms: int
+    follower: int
+    leader: int
+    leader_epoch: int
+    log_end_offset: int
+    outcome: TruncationOutcome
+
+
+class ReplicaRow(NamedTuple):
+    """One replica after a step."""
+
+    broker_id: int
+    is_running: bool
+    log_end_offset: int
+    high_watermark: int
+    epochs: tuple[EpochEntry, ...]
+    records: tuple[NumberedRecord, ...] | Absent
+    """The records of the log, if they are few enough to be shown."""
+
+
+class Row(NamedTuple):
+    """An event, and the numbers after it."""
+
+    event: str
+    broker_id: int | Absent
+    time_ms: int
+    leader: int | Absent
+    leader_epoch: int
+    isr: tuple[int, ...]
+    follower: int | Absent
+    remote_log_end_offset: int | Absent
+    replicas: tuple[ReplicaRow, ...]
+    truncation: TruncationOutcome | Absent = Absent.NOT_APPLICABLE
+    is_scenario: bool = False
+    """Whether the row is a comment of the scenario between two steps."""
+
+    def replica(self, broker_id: int | Absent) -> ReplicaRow | None:
+        """Return the row of one replica, None where the broker has none.
+
+        Args:
+            broker_id: absent for none.
+        """
+        return next((replica for replica in self.replicas if replica.broker_id == broker_id), None)

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 from kforensics.damage import Absent
 from kforensics.protocol.epochs import Epochs
-from kforensics.protocol.outcome import LogState
+from kforensics.protocol.truncation import LogState
 from kforensics.units import EpochEntry
 
 

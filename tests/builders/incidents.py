@@ -8,7 +8,7 @@ from kforensics.evidence.event_kinds import EventKind
 from kforensics.evidence.model import Citation, Input, Problem
 from kforensics.findings.answers.model import Answer, State
 from kforensics.findings.model import Severity, finding
-from kforensics.protocol.outcome import ProtocolName
+from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.bugs.evidence import BugTrace
 from kforensics.reconcile.committed.judge import CommittedCounts
 from kforensics.reconcile.history.causes import Cause, CauseName

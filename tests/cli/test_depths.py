@@ -8,9 +8,9 @@ from kforensics.cli.app import run
 from kforensics.errors import UsageError
 from kforensics.evidence.metadata import log as metadata_log
 from kforensics.evidence.metadata.log import read_metadata_log
-from kforensics.protocol.outcome import ProtocolName
+from kforensics.protocol.truncation import ProtocolName
 from kforensics.simulation.broker_files import write_cluster
-from kforensics.simulation.random_history import random_cluster
+from kforensics.simulation.cluster import random_cluster
 from kforensics.source import mapped
 from tests import depths
 from tests.builders.directories import copied

@@ -13,7 +13,7 @@ from kforensics.commands.partition_comparison import DiffOptions
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.findings.answers.model import State
-from kforensics.protocol.outcome import ProtocolName
+from kforensics.protocol.truncation import ProtocolName
 from tests.builders.directories import copied
 from tests.builders.repeating import times
 

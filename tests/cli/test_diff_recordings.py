@@ -10,7 +10,7 @@ from kforensics.commands.diff import compare
 from kforensics.commands.partition_comparison import DiffOptions
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import find_inputs
-from kforensics.protocol.outcome import ProtocolName
+from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.replicas.report import Verdict
 
 pytestmark = pytest.mark.usefixtures("read_once")

@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from kforensics.cli.app import run
-from kforensics.commands.predicting.order import Harm, ordered
+from kforensics.commands.predicting.cluster import Harm, ordered
 from kforensics.damage import Absent
 from tests.builders.directories import copied
 

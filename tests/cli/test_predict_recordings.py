@@ -8,7 +8,7 @@ import pytest
 
 from kforensics.ask.model import Ask
 from kforensics.commands.predict import run
-from kforensics.commands.predicting import look_ahead
+from kforensics.commands.predicting import log_starts
 from kforensics.commands.processes import spread
 from kforensics.errors import EvidenceUnreadable
 from kforensics.evidence import parallel, segment_parts
@@ -62,7 +62,7 @@ def test_logs_that_other_processes_look_at_are_predicted_as_here(is_clean, incid
     request = Ask(paths=(Path(broker),), kafka="4.1.0", now_ms=1_790_000_000_000, jobs=2)
     here = run(request)
     for name, value in {"CLEAN_LOG": WORTH_A_PROCESS, "UNCLEAN_LOG": WORTH_A_PROCESS, "spread": counted}.items():
-        monkeypatch.setattr(look_ahead, name, value)
+        monkeypatch.setattr(log_starts, name, value)
 
     assert run(request) == here
     assert [problem.path for problem in here.problems] == [f"{third.parent.name}/leader-epoch-checkpoint"]
@@ -96,8 +96,8 @@ def test_segments_in_parts_are_predicted_as_in_one_process(options, tmp_path, mo
 
     for module, name, value in (
         (segment_parts, "SMALLEST_PART", 512),
-        (look_ahead, "SMALLEST_PART", 512),
-        (look_ahead, "WORTH_COLUMNS", 0),
+        (log_starts, "SMALLEST_PART", 512),
+        (log_starts, "WORTH_COLUMNS", 0),
         (loader_scan, "WORTH_COLUMNS", 0),
         (loader_scan, "WORTH_A_PROCESS", 1),
         (loader_scan, "spread", counted),

@@ -17,7 +17,7 @@ from kforensics.formats.log.record_batch import build_record_batch, encode_recor
 from kforensics.formats.log.records import Record
 from kforensics.formats.primitives.word_buffer import MemoryBytes
 from kforensics.formats.segment.walk import Level, iter_records, walk_segment
-from kforensics.protocol.loading.values import LoadOutcome, LoadSettings
+from kforensics.protocol.loading.disk import LoadOutcome, LoadSettings
 from kforensics.protocol.loading.versions import loading_rules
 from kforensics.protocol.versions import parse_version
 from kforensics.source.mapped import EvidenceFile

@@ -3,7 +3,7 @@
 from typing import Any
 
 from kforensics.commands.loading import DirectoryOnDisk
-from kforensics.protocol.loading.values import LoadOutcome, LoadSettings
+from kforensics.protocol.loading.disk import LoadOutcome, LoadSettings
 from kforensics.protocol.loading.versions import LoadingRules
 from tests.oracle.loading.made import NOW_MS, Case, edited_files, write_files
 

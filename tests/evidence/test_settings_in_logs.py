@@ -4,7 +4,7 @@ from kforensics.commands.broker_log_evidence import logged_evidence, read_logs
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.evidence.metadata.files import find_metadata_logs
 from kforensics.evidence.metadata.log import read_metadata_log
-from kforensics.protocol.outcome import ProtocolName
+from kforensics.protocol.truncation import ProtocolName
 from kforensics.protocol.versions import METADATA_VERSION_LEVELS
 
 

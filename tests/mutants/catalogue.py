@@ -14,8 +14,6 @@ class Mutant(NamedTuple):
 
 EPOCHS = "protocol/epochs.py"
 TRUNCATION = "protocol/truncation.py"
-QUORUM = "protocol/quorum_truncation.py"
-OUTCOME = "protocol/outcome.py"
 VISIBILITY = "protocol/visibility.py"
 ELECTION = "protocol/election.py"
 RECOVERY = "protocol/recovery.py"
@@ -180,37 +178,37 @@ MUTANTS = (
     ),
     Mutant(
         "a loaded high watermark may lie above the log end",
-        OUTCOME,
+        TRUNCATION,
         "return max(log_start_offset, min(known, log_end_offset))",
         "return max(log_start_offset, known)",
     ),
     Mutant(
         "a quorum leader does not compare epochs",
-        QUORUM,
+        TRUNCATION,
         "if end.leader_epoch != last_fetched_epoch or end.end_offset < fetch_offset:",
         "if end.end_offset < fetch_offset:",
     ),
     Mutant(
         "a quorum leader does not compare ends",
-        QUORUM,
+        TRUNCATION,
         "if end.leader_epoch != last_fetched_epoch or end.end_offset < fetch_offset:",
         "if end.leader_epoch != last_fetched_epoch:",
     ),
     Mutant(
         "a quorum leader sends away who holds all of an epoch",
-        QUORUM,
+        TRUNCATION,
         "if end.leader_epoch != last_fetched_epoch or end.end_offset < fetch_offset:",
         "if end.leader_epoch != last_fetched_epoch or end.end_offset <= fetch_offset:",
     ),
     Mutant(
         "a quorum member truncates by the leader's end alone",
-        QUORUM,
+        TRUNCATION,
         "return min(own.end_offset, end.end_offset), own",
         "return end.end_offset, own",
     ),
     Mutant(
         "a quorum member truncates by its own end alone",
-        QUORUM,
+        TRUNCATION,
         "return min(own.end_offset, end.end_offset), own",
         "return own.end_offset, own",
     ),

@@ -37,7 +37,7 @@ BY_TESTS = frozenset(
 """Switches of the node, and of a file that no recorded case has, which no recorded verdict of a loader shows: broken in the text, and held against the tests."""
 NODE = "protocol/loading/node.py"
 STARTS = "protocol/loading/starts.py"
-RETENTION = "protocol/loading/retention.py"
+RETENTION = "protocol/loading/starts.py"
 VERSIONS = "protocol/loading/versions.py"
 TESTS = (
     "tests/protocol/loading/test_node.py",

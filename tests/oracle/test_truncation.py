@@ -11,7 +11,7 @@ from kforensics.commands.diff import compare
 from kforensics.commands.partition_comparison import DiffOptions
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import find_inputs
-from kforensics.protocol.outcome import ProtocolName
+from kforensics.protocol.truncation import ProtocolName
 from kforensics.protocol.versions import parse_version, protocol_of
 from kforensics.reconcile.replicas.report import ReplicaReport
 from tests.oracle.cluster import BROKERS, CONTROLLER, TOPIC, Cluster, run_cluster

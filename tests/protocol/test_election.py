@@ -4,12 +4,13 @@ import pytest
 
 from kforensics.damage import Absent
 from kforensics.errors import UsageError
-from kforensics.protocol.assignment import assign_in_turn, assign_replicas
 from kforensics.protocol.election import (
     ControllerKind,
     ElectionKind,
     PartitionRegistration,
     RecoveryState,
+    assign_in_turn,
+    assign_replicas,
     elect,
     elect_preferred,
     isr_with,

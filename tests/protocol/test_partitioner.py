@@ -2,7 +2,7 @@
 
 import pytest
 
-from kforensics.protocol.partitioner import murmur2, place_key
+from kforensics.protocol.coordinators import murmur2, place_key
 
 
 @pytest.mark.parametrize(

@@ -14,12 +14,14 @@ from kforensics.protocol.epochs import (
     truncate_from_end,
     truncate_from_start,
 )
-from kforensics.protocol.outcome import LogState, ProtocolName, TruncationRule
-from kforensics.protocol.quorum_truncation import quorum_truncation
 from kforensics.protocol.recovery import RecoveryRule, SegmentState, recover_log
 from kforensics.protocol.truncation import (
+    LogState,
+    ProtocolName,
+    TruncationRule,
     follower_truncation,
     leader_after_election,
+    quorum_truncation,
     truncate_log,
 )
 from kforensics.protocol.visibility import (

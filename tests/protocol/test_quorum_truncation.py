@@ -1,8 +1,7 @@
 """The metadata quorum."""
 
 from kforensics.damage import Absent
-from kforensics.protocol.outcome import TruncationRule
-from kforensics.protocol.quorum_truncation import quorum_end_offset_for_epoch, quorum_truncation
+from kforensics.protocol.truncation import TruncationRule, quorum_end_offset_for_epoch, quorum_truncation
 from tests.builders.epochs import log_state as state
 
 NOTHING = Absent.NOT_APPLICABLE

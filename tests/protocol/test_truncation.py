@@ -4,8 +4,14 @@ import pytest
 
 from kforensics.damage import Absent
 from kforensics.protocol.epochs import RULES_BEFORE_1_0_2, RULES_BEFORE_2_0_1, RULES_BEFORE_2_6_1, Epochs, assign
-from kforensics.protocol.outcome import ProtocolName, StepKind, TruncationRule
-from kforensics.protocol.truncation import follower_truncation, leader_after_election, truncate_log
+from kforensics.protocol.truncation import (
+    ProtocolName,
+    StepKind,
+    TruncationRule,
+    follower_truncation,
+    leader_after_election,
+    truncate_log,
+)
 from kforensics.units import EpochEntry
 from tests.builders.epochs import log_state as state
 

@@ -5,7 +5,7 @@ import pytest
 from kforensics.damage import Absent
 from kforensics.protocol.epochs import CURRENT_RULES, RULES_BEFORE_1_0_2, RULES_BEFORE_2_0_1, RULES_BEFORE_2_6_1
 from kforensics.protocol.known_bugs import KNOWN_BUGS, is_affected
-from kforensics.protocol.outcome import ProtocolName
+from kforensics.protocol.truncation import ProtocolName
 from kforensics.protocol.versions import (
     METADATA_VERSION_LEVELS,
     advances_only_at_min_isr,

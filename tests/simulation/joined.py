@@ -12,15 +12,12 @@ from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.findings.model import Finding
 from kforensics.protocol.epochs import latest_epoch
-from kforensics.protocol.outcome import ProtocolName
+from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.incident.model import PartitionIncident
 from kforensics.reconcile.replicas.report import PartitionReport
-from kforensics.simulation.broker_files import write_cluster
-from kforensics.simulation.broker_logs import write_broker_logs
-from kforensics.simulation.cluster import SimulatedCluster
+from kforensics.simulation.broker_files import write_broker_logs, write_cluster
+from kforensics.simulation.cluster import MOST_STEPS, PartitionTruth, SimulatedCluster, random_cluster, truth_of
 from kforensics.simulation.partition import SimulatedPartition
-from kforensics.simulation.random_history import MOST_STEPS, random_cluster
-from kforensics.simulation.truth import PartitionTruth, truth_of
 from kforensics.units import TopicPartition
 
 NOTHING = Absent.NOT_APPLICABLE

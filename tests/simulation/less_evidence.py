@@ -10,12 +10,11 @@ from kforensics.commands.diff import DiffResult, compare
 from kforensics.commands.partition_comparison import DiffOptions
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.findings.answers.model import State
-from kforensics.protocol.outcome import ProtocolName
+from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.replicas.report import PartitionReport, WhatIf
 from kforensics.simulation.broker_files import write_cluster
-from kforensics.simulation.cluster import SimulatedCluster
+from kforensics.simulation.cluster import PartitionTruth, SimulatedCluster, truth_of
 from kforensics.simulation.partition import SimulatedPartition
-from kforensics.simulation.truth import PartitionTruth, truth_of
 from kforensics.units import TopicPartition
 
 Records = set[tuple[int, str]]

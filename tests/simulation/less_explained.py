@@ -13,14 +13,12 @@ from kforensics.commands.explanation import Explanation
 from kforensics.commands.partition_account import ExplainOptions
 from kforensics.commands.snapshots import gather_evidence
 from kforensics.findings.answers.model import State
-from kforensics.protocol.outcome import ProtocolName
+from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.history.causes import CauseName
 from kforensics.reconcile.incident.model import LossEntry, PartitionIncident
-from kforensics.simulation.broker_files import write_cluster
-from kforensics.simulation.broker_logs import write_broker_logs
-from kforensics.simulation.cluster import SimulatedCluster
+from kforensics.simulation.broker_files import write_broker_logs, write_cluster
+from kforensics.simulation.cluster import SimulatedCluster, random_cluster
 from kforensics.simulation.partition import SimulatedPartition
-from kforensics.simulation.random_history import random_cluster
 from kforensics.simulation.replica import SimulatedReplica
 from kforensics.units import TopicPartition
 

@@ -5,7 +5,7 @@ import pytest
 from kforensics.damage import Absent
 from kforensics.errors import UsageError
 from kforensics.simulation.explore import Explorer, Invariant
-from kforensics.simulation.model_values import ModelSize
+from kforensics.simulation.models import ModelSize
 from tests.simulation.truncation_agreement import compare_truncations
 
 

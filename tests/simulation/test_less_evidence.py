@@ -8,8 +8,8 @@ import shutil
 
 import pytest
 
-from kforensics.protocol.outcome import ProtocolName
-from kforensics.simulation.random_history import random_cluster
+from kforensics.protocol.truncation import ProtocolName
+from kforensics.simulation.cluster import random_cluster
 from tests.builders.repeating import times
 from tests.simulation.less_evidence import diff_with_less
 

@@ -10,13 +10,12 @@ import shutil
 import pytest
 
 from kforensics.findings.answers.model import State
-from kforensics.protocol.outcome import ProtocolName
+from kforensics.protocol.truncation import ProtocolName
 from kforensics.protocol.visibility import Acks
 from kforensics.reconcile.history.causes import CauseName
-from kforensics.simulation.broker_files import write_cluster
-from kforensics.simulation.broker_logs import write_broker_logs
+from kforensics.simulation.broker_files import write_broker_logs, write_cluster
 from kforensics.simulation.cluster import SimulatedCluster
-from kforensics.simulation.rows import Settings
+from kforensics.simulation.replica import Settings
 from tests.builders.repeating import times
 from tests.simulation.less_explained import (
     Inputs,

@@ -6,11 +6,10 @@ import pytest
 
 from kforensics.damage import Absent
 from kforensics.protocol.election import ElectionKind
-from kforensics.protocol.outcome import ProtocolName
-from kforensics.simulation.commit_truth import missing_from
+from kforensics.protocol.truncation import ProtocolName
+from kforensics.simulation.cluster import random_cluster, truth_of
 from kforensics.simulation.partition import SimulatedPartition
-from kforensics.simulation.random_history import random_cluster
-from kforensics.simulation.truth import truth_of
+from kforensics.simulation.replica import missing_from
 from tests.builders.repeating import times
 
 SEEDS = range(times(40, 1_000))

@@ -7,10 +7,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kforensics.errors import UsageError
-from kforensics.protocol.outcome import ProtocolName
+from kforensics.protocol.truncation import ProtocolName
 from kforensics.protocol.visibility import Acks
-from kforensics.simulation.scenario import Action, Election, StepFailedError, replay
-from kforensics.simulation.scenario_file import MAX_FILE_LENGTH, ScenarioFileError, builtin_scenario, parse_scenario
+from kforensics.simulation.scenario import (
+    MAX_FILE_LENGTH,
+    Action,
+    Election,
+    ScenarioFileError,
+    StepFailedError,
+    builtin_scenario,
+    parse_scenario,
+    replay,
+)
 
 WHOLE = """\
 name: mine

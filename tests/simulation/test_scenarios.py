@@ -4,13 +4,12 @@ import pytest
 
 from kforensics.damage import Absent
 from kforensics.protocol.election import ElectionKind
-from kforensics.protocol.outcome import ProtocolName
+from kforensics.protocol.truncation import ProtocolName
 from kforensics.protocol.visibility import Acks
+from kforensics.simulation.cluster import random_cluster
 from kforensics.simulation.partition import SimulatedPartition
-from kforensics.simulation.random_history import random_cluster
-from kforensics.simulation.rows import ImpossibleEventError, Settings
-from kforensics.simulation.scenario import StepFailedError, replay
-from kforensics.simulation.scenario_file import builtin_names, builtin_scenario, parse_scenario
+from kforensics.simulation.replica import ImpossibleEventError, Settings
+from kforensics.simulation.scenario import StepFailedError, builtin_names, builtin_scenario, parse_scenario, replay
 
 NOWHERE = Absent.NOT_APPLICABLE
 EPOCHS = (ProtocolName.KIP_101, ProtocolName.KIP_279, ProtocolName.KIP_595)

@@ -10,12 +10,11 @@ from kforensics.commands.partition_comparison import DiffOptions
 from kforensics.damage import Absent
 from kforensics.errors import UsageError
 from kforensics.evidence.discovery.inputs import find_inputs
-from kforensics.protocol.outcome import ProtocolName
+from kforensics.protocol.truncation import ProtocolName
 from kforensics.simulation.broker_files import write_cluster
-from kforensics.simulation.cluster import SimulatedCluster, stable_id
+from kforensics.simulation.cluster import SimulatedCluster, random_cluster, stable_id
 from kforensics.simulation.fleet_files import FleetFault, write_fleet
-from kforensics.simulation.random_history import random_cluster
-from kforensics.simulation.rows import ImpossibleEventError, Settings
+from kforensics.simulation.replica import ImpossibleEventError, Settings
 
 
 @pytest.mark.parametrize("protocol", list(ProtocolName))

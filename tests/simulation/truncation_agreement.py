@@ -11,11 +11,9 @@ from itertools import takewhile
 
 from kforensics.damage import Absent
 from kforensics.protocol.epochs import CURRENT_RULES, EpochRules, Epochs, assign
-from kforensics.protocol.outcome import LogState, ProtocolName, StepKind
-from kforensics.protocol.truncation import follower_truncation, leader_after_election
-from kforensics.simulation.model_values import ModelRecord, ModelReplica, ModelSize, ModelState
-from kforensics.simulation.models import MODELS, Side, last_match
-from kforensics.simulation.transitions import Transitions
+from kforensics.protocol.truncation import LogState, ProtocolName, StepKind, follower_truncation, leader_after_election
+from kforensics.simulation.explore import Transitions
+from kforensics.simulation.models import MODELS, ModelRecord, ModelReplica, ModelSize, ModelState, Side, last_match
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,7 +24,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kforensics.protocol.outcome import ProtocolName
+from kforensics.protocol.truncation import ProtocolName
 from tests.conftest import FIXTURES
 from tests.fuzz.commands import invoke
 from tests.simulation.less_explained import write_history

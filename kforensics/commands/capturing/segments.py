@@ -17,7 +17,7 @@ from kforensics.evidence.discovery.partition_dirs import LogDirState, PartitionP
 from kforensics.evidence.model import Segment
 from kforensics.evidence.replica.captured_loading import UNSOUND
 from kforensics.evidence.replica.collect import read_ends
-from kforensics.evidence.replica.loader_batches import reader_at
+from kforensics.evidence.replica.loader_scan import reader_at
 from kforensics.evidence.replica.positions import indexed_start
 from kforensics.evidence.replica.segments import scan_segment
 from kforensics.formats.log.batch_table import BatchTable

@@ -14,12 +14,18 @@ from kforensics.commands.predicting.directories import (
     partition_named,
     topic_id_of,
 )
-from kforensics.commands.predicting.log_starts import Conditions, LogStarts, Outcomes, key_of, needed_load
-from kforensics.commands.predicting.look_ahead import Ahead, look_ahead
+from kforensics.commands.predicting.log_starts import (
+    Ahead,
+    Conditions,
+    LogStarts,
+    Outcomes,
+    key_of,
+    look_ahead,
+    needed_load,
+)
 from kforensics.commands.predicting.metadata_log import MetadataStart, start_metadata_log
 from kforensics.commands.predicting.nodes import Node
-from kforensics.commands.predicting.settings import Settings
-from kforensics.commands.predicting.surroundings import Surroundings
+from kforensics.commands.predicting.settings import Settings, Surroundings
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
 from kforensics.evidence.discovery.log_dirs import SMALL_FILE_LIMIT
@@ -28,6 +34,7 @@ from kforensics.evidence.model import Problem
 from kforensics.evidence.replica.loader_dirs import FoundLogs, find_logs
 from kforensics.evidence.replica.loader_scan import ScansAhead
 from kforensics.evidence.replica.loader_values import LoadFailure
+from kforensics.protocol.loading.disk import LoadOutcome, Unpredictable
 from kforensics.protocol.loading.node import (
     FIRST_KRAFT,
     FIRST_WITHOUT_ZOOKEEPER,
@@ -38,11 +45,12 @@ from kforensics.protocol.loading.node import (
     refuse_identity,
     refuse_level,
     refuse_registration,
+    refuse_segment_bytes,
+    refuse_settings,
+    refuse_values,
     unclean_for_controller,
 )
-from kforensics.protocol.loading.settings import refuse_segment_bytes, refuse_settings, refuse_values
 from kforensics.protocol.loading.starts import LoadedLogDir, LogLoad, Start, StartResult, is_loaded, start_of
-from kforensics.protocol.loading.values import LoadOutcome, Unpredictable
 from kforensics.protocol.loading.versions import LoadingRules, loading_rules
 from kforensics.protocol.versions import KafkaVersion
 from kforensics.reconcile.logs.predicted_load import IDENTITY_UNREAD, FurtherEnd, PredictedLog, PredictedStart

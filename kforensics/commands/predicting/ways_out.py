@@ -18,7 +18,7 @@ from kforensics.evidence.replica.loader_dirs import LOG_STARTS, MARKER, RECOVERY
 from kforensics.evidence.replica.loader_reader import read_needed
 from kforensics.evidence.replica.loader_values import Batches, Content, Need
 from kforensics.protocol.epochs import Epochs, assign
-from kforensics.protocol.loading.names import (
+from kforensics.protocol.loading.disk import (
     CLEANED,
     DELETED,
     EPOCH_FILE,
@@ -29,11 +29,11 @@ from kforensics.protocol.loading.names import (
     SWAP,
     TIME_INDEX,
     TXN_INDEX,
+    LoadingError,
     offset_of,
 )
 from kforensics.protocol.loading.node import Fate
 from kforensics.protocol.loading.starts import StartResult
-from kforensics.protocol.loading.values import LoadingError
 from kforensics.protocol.loading.versions import distinct_rules
 from kforensics.protocol.versions import KafkaVersion
 from kforensics.reconcile.logs.predicted_load import (

@@ -3,8 +3,7 @@
 from collections.abc import Callable, Sequence
 from functools import cache
 
-from kforensics.commands.predicting.settings import WEEK_MS, Settings
-from kforensics.commands.predicting.surroundings import Surroundings, server_properties
+from kforensics.commands.predicting.settings import WEEK_MS, Settings, Surroundings, server_properties
 from kforensics.commands.snapshots import Evidence
 from kforensics.damage import Absent
 from kforensics.evidence.metadata.history import MetadataHistory

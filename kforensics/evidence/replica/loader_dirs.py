@@ -9,7 +9,7 @@ from typing import NamedTuple
 from kforensics.errors import EvidenceError
 from kforensics.evidence.discovery.inputs import FoundInput
 from kforensics.evidence.model import Problem
-from kforensics.evidence.replica.loader_text import read_offset_checkpoint
+from kforensics.evidence.replica.loader_reader import read_offset_checkpoint
 from kforensics.evidence.replica.loader_values import LoadFailure
 from kforensics.source.walk import Listing, Obstacle, join
 from kforensics.units import TopicPartition

@@ -1,16 +1,90 @@
-"""What to do before nodes are started, and what follows their starts."""
+"""What to do before nodes are started and in which order, what follows their starts, and what is not known of them."""
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import Input
-from kforensics.findings.answers.model import State
+from kforensics.findings.answers.model import CALM_OF_DIFF, State
 from kforensics.findings.answers.predict_cluster import ComparedReplicas, PredictedCluster, node_words
-from kforensics.findings.answers.start_order import order_steps
 from kforensics.protocol.loading.node import UNREADABLE_LEVEL, UNREGISTERED, Fate
-from kforensics.reconcile.logs.predicted_load import DueSegments, PredictedStart
+from kforensics.protocol.loading.starts import StartResult
+from kforensics.reconcile.logs.predicted_load import (
+    IDENTITY_UNREAD,
+    DueSegments,
+    FurtherEnd,
+    PredictedStart,
+    StartOrder,
+    VersionOutcome,
+)
 from kforensics.words import Step, counted, form, listed
+
+_BY_LEADER = (
+    "Run it once the broker of that replica is running and before the brokers of the others start: kafka-leader-election.sh --election-type unclean "
+    "--path-to-json-file elections.json, where the file holds `elections_json` of that broker in `order.elections_by_leader` of --format json."
+)
+
+
+def discarded_by_leaders(order: StartOrder | None) -> tuple[int, int]:
+    """Return how many records, certainly and possibly committed, others discard where each partition gets the leader that costs least.
+
+    Args:
+        order: in which to start the brokers; none where it was not asked for.
+    """
+    elections = () if order is None else order.elections
+    return sum(one.lost_certain for one in elections), sum(one.lost_possible for one in elections)
+
+
+def order_steps(order: StartOrder) -> Iterator[str]:
+    """Yield which broker to start first, which to wait for, and which elections are needed.
+
+    Args:
+        order: in which to start the brokers.
+    """
+    if not order.brokers:
+        return
+    first, *others = order.brokers
+    then = f", then {', '.join(map(str, others))}" if others else ""
+    if order.missing:
+        yield (
+            f"Give the directories of {name_brokers(order.missing)} before any broker is started: {form(len(order.missing), 'it', 'one of them')} may hold "
+            "committed records that a leader among these discards."
+        )
+    of_given = "Of the brokers given: start" if order.missing else "Start"
+    yield f"{of_given} broker {first} first{then}, one at a time, each after the one before has loaded its logs."
+    if order.wait_for:
+        yield (
+            f"Elect no leader before {name_brokers(order.wait_for)} {form(len(order.wait_for), 'is', 'are')} running: others would discard "
+            "records that no other broker holds."
+        )
+    unclean = [one for one in order.elections if one.is_unclean is True]
+    unsure = [one for one in order.elections if isinstance(one.is_unclean, Absent)]
+    if unclean:
+        yield f"{counted(len(unclean), 'partition')} {form(len(unclean), 'needs', 'need')} an unclean election of the replica that discards least. {_BY_LEADER}"
+    if unsure:
+        yield (
+            f"{counted(len(unsure), 'partition')} may need an unclean election of the replica that discards least: those without a leader once its broker runs. "
+            f"{_BY_LEADER} Of a partition with a leader the tool says that no election is needed."
+        )
+
+
+def unknown_of_order(order: StartOrder) -> Iterator[str]:
+    """Yield what is not known of an order.
+
+    Args:
+        order: in which to start the brokers.
+    """
+    if order.missing:
+        yield f"What {name_brokers(order.missing)} {form(len(order.missing), 'holds', 'hold')}, whose directories were not given: the order may change."
+    unsure = sum(isinstance(one.is_unclean, Absent) for one in order.elections)
+    if unsure:
+        yield f"Which replicas of {counted(unsure, 'partition')} may be elected without an unclean election: no metadata among the inputs shows it."
+
+
+def name_brokers(ids: Sequence[int]) -> str:
+    """Return brokers by their ids, in words."""
+    return f"{form(len(ids), 'broker')} {', '.join(map(str, ids))}"
+
 
 _COPY_FIRST = "Copy the log directories before anything is started: a start that fails changes them too."
 
@@ -100,3 +174,227 @@ def after_starts(found: PredictedCluster) -> Iterator[str]:
             f"When {listed(names, most=4)} {form(len(names), 'registers', 'register')}, the controller takes {form(len(names), 'it', 'each')} "
             f"out of every ISR and ELR: {reason}."
         )
+
+
+_OLDER = "What versions before 0.10 would do, which these files allow too: their loaders are not modelled. If the version is a later one, give it with --kafka."
+
+_AS_A_FOLLOWER = (
+    "What it discards as a follower depends on the log of its leader: a start only loads the logs. Give the log directories of all brokers of the "
+    "cluster: their replicas are compared then, and --order says which broker to start first."
+)
+
+
+def predict_unknowns(found: PredictedCluster) -> Iterator[str]:
+    """Yield what the inputs do not show of the starts."""
+    yield from _of_first_moment(found)
+    yield from _of_other_directories(found)
+    yield from _leaving(found)
+    if found.replicas is None and found.order is None and found.reached:
+        yield _AS_A_FOLLOWER
+    elif found.replicas is not None and found.replicas.answer.state is State.UNKNOWN:
+        yield f"What each discards as a follower, by `kforensics diff`: {found.replicas.answer.headline}"
+    elif found.replicas is not None and found.replicas.answer.state in CALM_OF_DIFF:
+        yield "Whether the replicas hold the same below the ends of their logs: `kforensics diff` compares their content."
+    yield from _of_identity(found)
+    yield from _of_starts(found)
+    yield from _of_retention(found)
+    yield from _of_zookeeper(found)
+    yield "Whether another process holds a log directory's lock, and whether the disk has room: files do not say it."
+    yield from _gone_before(found)
+    yield from _of_strays(found)
+    yield from _gone_directories(found)
+    if found.order:
+        yield from unknown_of_order(found.order)
+
+
+def _of_first_moment(found: PredictedCluster) -> Iterator[str]:
+    """Yield whether the nodes run as they are, and with which version they are started."""
+    nodes, _ = found.without_marker()
+    if nodes:
+        count = len(nodes)
+        yield (
+            f"Whether {listed(nodes)} {form(count, 'was', 'were')} killed or {form(count, 'is', 'are')} still running: there is no clean-shutdown "
+            f"marker. If {form(count, 'it', 'one')} is running, this is what a crash now would do."
+        )
+    if found.kafka_source == "assumed":
+        yield f"Which version is started: Kafka {found.kafka} is assumed. Give it with --kafka."
+    for node, version in found.assumed_nodes.items():
+        yield f"Which version {found.node(node)} is started with: Kafka {version} is assumed."
+
+
+def _of_other_directories(found: PredictedCluster) -> Iterator[str]:
+    for one in found.missing_directories:
+        yield from one.words()
+    for broker in found.brokers_without_logs:
+        yield (
+            f"Whether the disk of {node_words(broker)} is new or was emptied: no log of a partition is on it. A broker that is elected with an empty log "
+            "makes the other replicas truncate theirs: give the others and a metadata log to diff before it is started."
+        )
+
+
+def _leaving(found: PredictedCluster) -> Iterator[str]:
+    """Yield which replicas are strays where a reassignment completes before the start."""
+    shown = []
+    for one in found.leaving:
+        path = f"{found.inputs[one.cited.input].path.rstrip('/')}/{one.cited.path}"
+        shown.append(f"{one.path} of {found.node(one.node)} (offset {one.offset} of the metadata log, in {path})")
+    if shown:
+        count = len(shown)
+        yield (
+            f"Whether {form(count, 'a replica is', f'{count} replicas are')} still assigned when {form(count, 'its broker is', 'their brokers are')} started: "
+            f"a reassignment removes {listed(shown, most=4)}. Where it completes before, the directory is a stray, which Kafka 3.0 to 3.6 deletes and 3.7 and later "
+            "renames: its records are not served there."
+        )
+
+
+def _of_identity(found: PredictedCluster) -> Iterator[str]:
+    """Yield what is not known of which nodes these are, in which state, and of which versions."""
+    if found.side_by_side:
+        nodes = listed([found.node(one) for one in found.side_by_side])
+        yield (
+            f"Whether {nodes} are nodes of their own: their log directories lie in one folder, and a start that finds them together in its "
+            "log.dirs is refused for their ids. Give the server.properties of each."
+        )
+    if found.twice:
+        named = (found.inputs[one] for one in found.twice)
+        paths = listed(
+            [
+                node_words(one) if isinstance(one.broker_id, Absent) else f"{node_words(one)} at {one.path}"
+                for one in named
+            ],
+            most=4,
+        )
+        yield f"Which of these is the state that is started: {paths}. Each is started by itself."
+    if found.allows_older:
+        yield _OLDER
+
+
+def _of_starts(found: PredictedCluster) -> Iterator[str]:
+    if {start.input for start in found.failed} & set(found.zookeeper_nodes):
+        yield "What a second start does: a broker with ZooKeeper that fails to start may write its marker and recovery points again."
+    for start in found.starts:
+        if found.is_newer(start):
+            told_by = "" if start.reason == IDENTITY_UNREAD else " A release of kforensics that knows it would tell."
+            yield f"What the start of {found.node(start.input)} does: {start.reason}.{told_by}"
+    by_message: dict[str, dict[str, None]] = {}
+    for log in found.logs:
+        if log.outcome == "unknown":
+            by_message.setdefault(log.message, {})[log.path] = None
+    for message, paths in by_message.items():
+        yield f"What becomes of {listed(list(paths), most=4)}: {message}."
+    for one in found.metadata_logs:
+        if one.unknown:
+            yield f"What becomes of the metadata log {one.path}: {one.unknown}."
+    for (node, ending), alike in _by_ending(found).items():
+        it = form(len(alike), "it", "each")
+        yield (
+            f"Kafka {listed(alike)} would do something else than {found.kafka} on the files of {found.node(node)}: {it} {ending}. "
+            "Give the version with --kafka."
+        )
+    if found.left_out:
+        yield f"Partition directories alone have neither marker nor checkpoints: {', '.join(found.left_out)}. Give their log directory."
+    if found.is_partial:
+        yield "What becomes of the other partitions, any of which may end the start: only those asked for were read."
+    if found.unknown_strays:
+        nodes = ", ".join(found.node(node) for node in found.unknown_strays)
+        yield (
+            f"Which directories of {nodes} are strays, which Kafka 3.0 to 3.6 deletes and 3.7 renames: no metadata log that can be read whole "
+            "is among the inputs. Give a controller's."
+        )
+
+
+def _by_ending(found: PredictedCluster) -> Mapping[tuple[int, str], list[str]]:
+    """Return the versions that end in the same words, by node and these words."""
+    endings: dict[tuple[int, str], list[str]] = {}
+    for one in found.versions:
+        endings.setdefault((one.input, _ends(one)), []).append(one.kafka)
+    return endings
+
+
+def _ends(other: VersionOutcome) -> str:
+    if isinstance(other.result, Absent):
+        return "can't be predicted"
+    if other.result is StartResult.STARTS:
+        return "starts, with other files"
+    return f"ends with {other.exception} ({other.result})"
+
+
+def _of_retention(found: PredictedCluster) -> Iterator[str]:
+    due = [log.due for log in found.reached]
+    assumed = [one for one in due if isinstance(one, DueSegments) and not one.is_setting_known]
+    if assumed:
+        yield (
+            f"What retention deletes some 30 seconds later: by Kafka's defaults (7 days, no size), which are assumed, segments of "
+            f"{counted(len(assumed), 'log')} are due, all of {sum(one.is_whole_log for one in assumed):,}. Give server.properties among the inputs, "
+            "or --set log.retention.ms=…; --now is the time of the start."
+        )
+    unread = sum(one is Absent.UNREADABLE for one in due)
+    if unread:
+        yield f"What retention deletes of {counted(unread, 'log')}, whose time indexes can't be read."
+
+
+def _of_zookeeper(found: PredictedCluster) -> Iterator[str]:
+    for node, version in found.not_migrated.items():
+        yield (
+            f"Whether {found.node(node)} starts at all: its meta.properties is of a broker with ZooKeeper, "
+            + (
+                "and its server.properties of a node without. Which of its logs are strays then, the metadata log of the cluster decides."
+                if node in found.with_roles
+                else f"with whose settings Kafka {version} ends with ConfigException. A cluster migrates to KRaft by Kafka 3.x. Give the server.properties that it will be started with."
+            )
+        )
+    if found.zookeeper_nodes:
+        yield "Which partitions a broker with ZooKeeper deletes when it starts: only ZooKeeper knows."
+
+
+def _gone_before(found: PredictedCluster) -> Iterator[str]:
+    """Yield what may have been lost of logs before any start."""
+    if found.ended_early:
+        shown = [
+            f"{log.path} ({log.further_end.file} says {log.further_end.offset}, {_end_words(log.before.log_end_offset)})"
+            for log in found.ended_early
+            if isinstance(log.further_end, FurtherEnd)
+        ]
+        yield (
+            f"Whether records are lost that these logs held before any start: {listed(shown, most=4)}. "
+            "diff says what other replicas hold."
+        )
+    if found.without_segment:
+        paths = [log.path for log in found.without_segment]
+        yield (
+            f"Whether {listed(paths, most=4)} held records: only indexes and no .log file are there, and a start creates an empty log. "
+            "Look for its segments (other copies, lost+found) before it."
+        )
+
+
+def _end_words(end: int | Absent) -> str:
+    return "it has no segment" if isinstance(end, Absent) else f"it ends at {end}"
+
+
+def _of_strays(found: PredictedCluster) -> Iterator[str]:
+    held = [log for log in found.filled_strays if not found.is_unserved(log)]
+    if held:
+        shown = [f"{log.path} of {found.node(log.input)}" for log in held]
+        yield (
+            f"Whether another replica holds what is not served any more: {listed(shown, most=4)}. A stray stays on the disk, and may be the last full copy. "
+            "diff says what other replicas hold."
+        )
+
+
+def _gone_directories(found: PredictedCluster) -> Iterator[str]:
+    """Yield what may have been lost of directories and metadata logs before any start."""
+    if found.lost:
+        shown = [
+            f"{one.topic_partition} (line {one.value.citation.line} of {one.value.citation.path} says {one.value.value})"
+            for one in found.lost
+        ]
+        yield (
+            f"What became of the directories of {listed(shown, most=4)}: a start creates an empty log of a partition that is assigned, and the other replicas "
+            "truncate theirs where it is elected. Look for them (lost+found, other copies) before it."
+        )
+    for one in found.metadata_logs:
+        if one.lost_before:
+            yield (
+                f"Whether records of the metadata log of {found.node(one.input)} are lost: {one.path}: {one.lost_before}. Compare the metadata logs of "
+                "all voters with `kforensics metadata` before a controller starts: voters that lack committed records can elect one that lacks them too."
+            )

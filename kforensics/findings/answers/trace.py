@@ -7,7 +7,7 @@ from kforensics.damage import Absent
 from kforensics.evidence.model import Citation, Problem
 from kforensics.findings.answers.model import Answer, State, worst_state
 from kforensics.findings.model import Finding, Severity, by_gravity, finding
-from kforensics.protocol.partitioner import Placement
+from kforensics.protocol.coordinators import Placement
 from kforensics.reconcile.salvage.gaps import GapReason
 from kforensics.reconcile.trace.model import CopyKind, Fate, FateKind, SearchedPartition, TracedRecord
 from kforensics.units import OffsetRange, TopicPartition

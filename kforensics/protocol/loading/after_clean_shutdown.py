@@ -22,33 +22,30 @@ from kforensics.formats.index.time import TIME_ENTRY_LENGTH
 from kforensics.formats.index.txn import TXN_ENTRY_LENGTH
 from kforensics.formats.log.headers import HEADER_UP_TO_MAGIC, NEWEST_MAGIC
 from kforensics.protocol.epochs import Epochs
-from kforensics.protocol.loading.epoch_cache import TRIMMED, epoch_file_length, trim_epochs
-from kforensics.protocol.loading.indexes import (
-    EXTENDED,
-    WARM_LENGTH,
-    lower_bound,
-)
-from kforensics.protocol.loading.names import (
+from kforensics.protocol.loading.disk import (
     EPOCH_FILE,
     INDEX,
+    LARGEST_INT64,
     LOG,
     METADATA_FILE,
     SNAPSHOT,
     TIME_INDEX,
     TXN_INDEX,
-    padded,
-    partition_of_directory,
-)
-from kforensics.protocol.loading.producers import is_expired
-from kforensics.protocol.loading.values import (
-    LARGEST_INT64,
     FileAction,
     FileChange,
     LoadedDirectory,
     LoadedState,
     LoadOutcome,
     LoadSettings,
+    padded,
+    partition_of_directory,
 )
+from kforensics.protocol.loading.indexes import (
+    EXTENDED,
+    WARM_LENGTH,
+    lower_bound,
+)
+from kforensics.protocol.loading.log_state import TRIMMED, epoch_file_length, is_expired, trim_epochs
 from kforensics.protocol.loading.versions import LoadingRules
 from kforensics.protocol.recovery import log_start_at_load, recovery_point_at_load
 

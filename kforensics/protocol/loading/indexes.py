@@ -8,8 +8,7 @@ from kforensics.formats.index.offset import OFFSET_ENTRY_LENGTH
 from kforensics.formats.index.time import TIME_ENTRY_LENGTH, TimeEnds
 from kforensics.formats.index.txn import TXN_ENTRY_LENGTH
 from kforensics.formats.log.batch_table import NO_TIMESTAMP
-from kforensics.protocol.loading.disk import Disk
-from kforensics.protocol.loading.values import LARGEST_INT32, NotModelledError, thrown
+from kforensics.protocol.loading.disk import LARGEST_INT32, Disk, NotModelledError, thrown
 
 WARM_LENGTH = 8_192
 """Bytes at the end of an index that a lookup tries first (`AbstractIndex.warmEntries`)."""

@@ -7,8 +7,23 @@ from kforensics.damage import Absent
 from kforensics.evidence.replica.loader_values import Batches, Content, LoadedBatch
 from kforensics.formats.log.batch_table import NO_TIMESTAMP
 from kforensics.formats.log.headers import HEADER_UP_TO_MAGIC, LOG_OVERHEAD, NEWEST_MAGIC, SMALLEST_MESSAGE_LENGTH
-from kforensics.protocol.loading.disk import Disk
-from kforensics.protocol.loading.epoch_cache import EpochCache
+from kforensics.protocol.loading.disk import (
+    CLEANED,
+    DELETED,
+    INDEX,
+    LARGEST_INT32,
+    LOG,
+    SWAP,
+    TIME_INDEX,
+    TXN_INDEX,
+    Disk,
+    LoadingError,
+    LoadSettings,
+    NotModelledError,
+    known_indexes,
+    padded,
+    thrown,
+)
 from kforensics.protocol.loading.indexes import (
     NoTimeIndex,
     OffsetIndex,
@@ -16,19 +31,7 @@ from kforensics.protocol.loading.indexes import (
     TxnIndex,
     can_be_relative,
 )
-from kforensics.protocol.loading.names import (
-    CLEANED,
-    DELETED,
-    INDEX,
-    LOG,
-    SWAP,
-    TIME_INDEX,
-    TXN_INDEX,
-    known_indexes,
-    padded,
-)
-from kforensics.protocol.loading.producers import Producers
-from kforensics.protocol.loading.values import LARGEST_INT32, LoadingError, LoadSettings, NotModelledError, thrown
+from kforensics.protocol.loading.log_state import EpochCache, Producers
 from kforensics.protocol.loading.versions import LoadingRules
 
 SHORTEST_MESSAGE = SMALLEST_MESSAGE_LENGTH[0]

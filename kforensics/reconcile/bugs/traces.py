@@ -9,7 +9,7 @@ from kforensics.evidence.model import Citation
 from kforensics.formats.log.batch_table import CONTROL_BIT, TRANSACTIONAL_BIT, BatchTable
 from kforensics.protocol.epochs import epoch_at
 from kforensics.protocol.known_bugs import RECOVERY_IO_ERROR
-from kforensics.protocol.outcome import ProtocolName
+from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.bugs.evidence import RULES, BugTrace, Seen, Sign, SignKind, TraceEvidence, rule, traced
 from kforensics.reconcile.history.log_copies import LogCopy
 from kforensics.reconcile.history.losses import Loss, is_in_use

@@ -20,7 +20,7 @@ from enum import StrEnum
 from kforensics.damage import Absent
 from kforensics.evidence.model import CheckpointValue, Citation
 from kforensics.protocol.epochs import epoch_at
-from kforensics.protocol.outcome import ProtocolName
+from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.committed.proofs import FILE_TIME_SLACK_MS
 from kforensics.reconcile.history.log_copies import LogCopy
 from kforensics.reconcile.history.topic_incarnations import Incarnation

@@ -9,7 +9,7 @@ from kforensics.damage import Absent
 from kforensics.evidence.model import CheckpointValue, Citation
 from kforensics.formats.log_lines.event import LogEventKind
 from kforensics.protocol.epochs import epoch_at
-from kforensics.protocol.outcome import ProtocolName
+from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.committed.judge import Certainty, CommitJudge
 from kforensics.reconcile.committed.proofs import Bound
 from kforensics.reconcile.history.causes import Cause, CauseName

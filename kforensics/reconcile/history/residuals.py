@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation
-from kforensics.protocol.outcome import ProtocolName
+from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.history.log_copies import Agreement, LogCopy
 from kforensics.reconcile.history.losses import is_in_use
 from kforensics.reconcile.replicas.expected_truncation import follower_outcome, next_epoch

@@ -8,8 +8,13 @@ from typing import NamedTuple
 from kforensics.damage import Absent
 from kforensics.evidence.model import CheckpointValue, Citation
 from kforensics.protocol.epochs import CURRENT_RULES, EpochRules, epoch_at
-from kforensics.protocol.outcome import LogState, ProtocolName, TruncationOutcome
-from kforensics.protocol.truncation import follower_truncation, leader_after_election
+from kforensics.protocol.truncation import (
+    LogState,
+    ProtocolName,
+    TruncationOutcome,
+    follower_truncation,
+    leader_after_election,
+)
 from kforensics.reconcile.committed.proofs import FILE_TIME_SLACK_MS
 from kforensics.reconcile.history.log_copies import Agreement, LogCopy, was_set_aside
 from kforensics.reconcile.logs.loaded_log import LoadedLog

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import BatchReader, Replica
-from kforensics.protocol.outcome import ProtocolName
+from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.bugs.traces import doubted_high_watermarks
 from kforensics.reconcile.committed.judge import CommitJudge
 from kforensics.reconcile.committed.proofs import FILE_TIME_SLACK_MS, Bound, LoggedHighWatermark, Moment

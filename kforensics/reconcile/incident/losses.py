@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import CheckpointValue, Citation, Lineage
-from kforensics.protocol.outcome import ProtocolName, TruncationRule
+from kforensics.protocol.truncation import ProtocolName, TruncationRule
 from kforensics.reconcile.committed.judge import CommitJudge, CommittedCounts, CommittedRun, count_runs
 from kforensics.reconcile.committed.proofs import Bound
 from kforensics.reconcile.history.causes import Cause, CauseEvidence, CauseName, cause_of, election_behind

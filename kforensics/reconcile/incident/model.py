@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation, owner_words
-from kforensics.protocol.outcome import ProtocolName
+from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.bugs.evidence import BugTrace, Sign
 from kforensics.reconcile.committed.judge import Certainty, CommittedCounts
 from kforensics.reconcile.history.causes import Cause, CauseName

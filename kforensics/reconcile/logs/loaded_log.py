@@ -13,8 +13,8 @@ from kforensics.damage import Absent, Damage, DamageKind, Gravity, Span
 from kforensics.evidence.model import CheckpointValue, Citation, Replica, Segment
 from kforensics.evidence.replica.segments import NO_END_OF_RECOVERY, add_digests, digest_batches
 from kforensics.evidence.replica.unaccounted import Sign, Unaccounted, missing_offsets
-from kforensics.protocol.outcome import LogState, loaded_high_watermark
 from kforensics.protocol.recovery import RecoveryOutcome, SegmentState, recover_log
+from kforensics.protocol.truncation import LogState, loaded_high_watermark
 from kforensics.units import METADATA_TOPICS, EpochEntry, OffsetRange
 from kforensics.words import counted
 

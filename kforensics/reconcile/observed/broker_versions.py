@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from kforensics.damage import Absent
 from kforensics.protocol.epochs import EpochRules
-from kforensics.protocol.outcome import ProtocolName
+from kforensics.protocol.truncation import ProtocolName
 from kforensics.protocol.versions import KafkaVersion, epoch_rules_of, epoch_rules_of_protocol
 
 

@@ -6,9 +6,14 @@ from typing import NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import BatchReader
-from kforensics.protocol.outcome import LogState, ProtocolName, TruncationOutcome
-from kforensics.protocol.quorum_truncation import quorum_truncation
-from kforensics.protocol.truncation import follower_truncation, leader_after_election
+from kforensics.protocol.truncation import (
+    LogState,
+    ProtocolName,
+    TruncationOutcome,
+    follower_truncation,
+    leader_after_election,
+    quorum_truncation,
+)
 from kforensics.protocol.versions import epoch_rules_of_protocol
 from kforensics.reconcile.committed.judge import CommitJudge, CommittedCounts, CommittedRun, count_runs
 from kforensics.reconcile.logs.loaded_log import LoadedLog

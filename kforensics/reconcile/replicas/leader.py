@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation
-from kforensics.protocol.outcome import ProtocolName
+from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.observed.facts import Leadership
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from kforensics.damage import Absent
 from kforensics.evidence.replica.collect import ReplicaCopy
-from kforensics.protocol.outcome import loaded_high_watermark
+from kforensics.protocol.truncation import loaded_high_watermark
 from kforensics.reconcile.logs.loaded_log import LoadedLog, are_loaded_alike
 from kforensics.reconcile.observed.facts import Leadership
 from kforensics.reconcile.replicas.leader import enters_epochs_without_batches

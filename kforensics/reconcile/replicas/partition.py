@@ -7,7 +7,7 @@ from kforensics.damage import Absent
 from kforensics.evidence.metadata.quorum import majority
 from kforensics.evidence.model import BatchReader, Replica
 from kforensics.protocol.epochs import epoch_at
-from kforensics.protocol.outcome import ProtocolName, TruncationOutcome
+from kforensics.protocol.truncation import ProtocolName, TruncationOutcome
 from kforensics.reconcile.committed.judge import CommitJudge, CommittedCounts
 from kforensics.reconcile.logs.divergence import (
     Divergence,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import Lineage, Replica
-from kforensics.protocol.outcome import ProtocolName
+from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.committed.judge import CommitJudge, CommittedCounts, count_runs
 from kforensics.reconcile.logs.divergence import damage_at
 from kforensics.reconcile.logs.loaded_log import LoadedLog, load_log

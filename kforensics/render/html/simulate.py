@@ -9,7 +9,7 @@ from kforensics.damage import Absent
 from kforensics.findings.answers.model import Answer
 from kforensics.render.escape import escape_text
 from kforensics.render.view import View
-from kforensics.simulation.rows import ReplicaRow, Row
+from kforensics.simulation.replica import ReplicaRow, Row
 from kforensics.simulation.scenario import Replay
 
 _STYLE = """

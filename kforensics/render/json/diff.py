@@ -10,7 +10,7 @@ from kforensics.commands.result import Result
 from kforensics.damage import Absent
 from kforensics.findings.answers.model import State
 from kforensics.findings.answers.partition_state import ConcernKind, partition_state
-from kforensics.protocol.outcome import TruncationStep
+from kforensics.protocol.truncation import TruncationStep
 from kforensics.reconcile.committed.judge import CommittedCounts
 from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.observed.leadership import LeadershipAccount

@@ -9,8 +9,8 @@ from kforensics.damage import Absent
 from kforensics.render.json.document import document, fields_of
 from kforensics.render.view import View
 from kforensics.simulation.explore import Exploration, TraceStep
-from kforensics.simulation.model_values import ModelReplica, ModelState
-from kforensics.simulation.rows import Row
+from kforensics.simulation.models import ModelReplica, ModelState
+from kforensics.simulation.replica import Row
 from kforensics.simulation.scenario import Replay, Scenario
 
 

@@ -12,10 +12,9 @@ from kforensics.render.escape import escape_text
 from kforensics.render.text.screen import Line, Style, Words, columns
 from kforensics.render.text.whole import whole_screen
 from kforensics.render.view import View
-from kforensics.simulation.commit_truth import NumberedRecord
 from kforensics.simulation.explore import Exploration, Violation
-from kforensics.simulation.model_values import ModelState
-from kforensics.simulation.rows import Row
+from kforensics.simulation.models import ModelState
+from kforensics.simulation.replica import NumberedRecord, Row
 from kforensics.simulation.scenario import Replay, Scenario
 from kforensics.words import counted, listed
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from kforensics.commands.predicting.settings import WEEK_MS, Settings
-from kforensics.commands.predicting.surroundings import Surroundings
+from kforensics.commands.predicting.settings import WEEK_MS, Settings, Surroundings
 
 
 @pytest.mark.parametrize(

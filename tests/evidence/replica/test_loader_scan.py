@@ -8,9 +8,8 @@ import pytest
 from kforensics.errors import EvidenceNotFound, EvidenceUnreadable
 from kforensics.evidence import parallel, segment_parts
 from kforensics.evidence.replica import loader_scan
-from kforensics.evidence.replica.loader_batches import read_batches
 from kforensics.evidence.replica.loader_reader import read_needed
-from kforensics.evidence.replica.loader_scan import ScansAhead
+from kforensics.evidence.replica.loader_scan import ScansAhead, read_batches
 from kforensics.evidence.replica.loader_values import Content, Need
 from kforensics.evidence.segment_parts import split_segment
 from kforensics.formats.log.headers import BATCH_HEADER

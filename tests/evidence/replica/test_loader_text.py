@@ -2,7 +2,7 @@
 
 import pytest
 
-from kforensics.evidence.replica.loader_text import read_offset_checkpoint
+from kforensics.evidence.replica.loader_reader import read_offset_checkpoint
 from kforensics.evidence.replica.loader_values import LoadFailure
 
 

@@ -19,7 +19,7 @@ from kforensics.findings.answers.partition_state import (
     partition_state,
 )
 from kforensics.findings.diff import partition_findings
-from kforensics.protocol.outcome import ProtocolName
+from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.observed.facts import Leadership, LoggedEnd, NoFacts
 from kforensics.reconcile.replicas.placement import partition_without_replicas, place_partition
 from kforensics.reconcile.replicas.report import GivenBroker, Verdict

@@ -23,7 +23,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from kforensics.protocol.loading.names import EPOCH_FILE
+from kforensics.protocol.loading.disk import EPOCH_FILE
 from kforensics.protocol.versions import parse_version
 from tests.oracle.client import RefusedError, ask_metadata, create_topic, produce
 from tests.oracle.cluster import free_ports, wait_until

@@ -19,8 +19,7 @@ from typing import Any, Self
 from kforensics.commands.loading import DirectoryOnDisk
 from kforensics.commands.predicting.ways_out import removable_files
 from kforensics.damage import Absent
-from kforensics.protocol.loading.names import partition_of_directory
-from kforensics.protocol.loading.values import LoadSettings, Unpredictable
+from kforensics.protocol.loading.disk import LoadSettings, Unpredictable, partition_of_directory
 from kforensics.protocol.loading.versions import loading_rules
 from kforensics.protocol.versions import parse_version
 from tests.oracle.loading.made import NOW_MS, Case, edited_files, random_case, targeted_cases, write_files

@@ -15,7 +15,7 @@ from kforensics.formats.log.batch_table import CONTROL_BIT, TRANSACTIONAL_BIT
 from kforensics.formats.log.message_set import Message, encode_message_set
 from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
 from kforensics.formats.messages.control import ControlType, encode_control_record
-from kforensics.simulation.segment_files import SegmentFiles
+from kforensics.simulation.broker_files import SegmentFiles
 from tests.oracle.loading.made import DAY_MS, EDITS, EPOCH_FILE, METADATA_FILE, NOW_MS, TOPIC_ID, Case, apply, files_of
 
 GZIP = 1

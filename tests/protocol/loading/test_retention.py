@@ -2,7 +2,7 @@
 
 import pytest
 
-from kforensics.protocol.loading.retention import AgedSegment, RetentionPolicy, RetentionRule, due_segments
+from kforensics.protocol.loading.starts import AgedSegment, RetentionPolicy, RetentionRule, due_segments
 from kforensics.protocol.versions import KafkaVersion
 
 NOW, DAY = 1_000_000_000_000, 86_400_000

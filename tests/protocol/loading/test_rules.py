@@ -17,13 +17,24 @@ from kforensics.evidence.replica.loader_values import (
     TransactionEnd,
 )
 from kforensics.formats.index.time import TimeEnds
-from kforensics.protocol.loading.disk import Disk
-from kforensics.protocol.loading.epoch_cache import EpochCache
+from kforensics.protocol.loading.disk import (
+    Disk,
+    FileAction,
+    LoadedDirectory,
+    LoadedState,
+    LoadingError,
+    LoadOutcome,
+    LoadSettings,
+    NotModelledError,
+    Unpredictable,
+    offset_of,
+    padded,
+    partition_of_directory,
+)
 from kforensics.protocol.loading.indexes import OffsetIndex, TimeIndex, TxnIndex
-from kforensics.protocol.loading.names import offset_of, padded, partition_of_directory
+from kforensics.protocol.loading.log_state import CompletedTransaction, EpochCache, Producers
 from kforensics.protocol.loading.node import Fate
 from kforensics.protocol.loading.partition import load_partition
-from kforensics.protocol.loading.producers import CompletedTransaction, Producers
 from kforensics.protocol.loading.segments import Segment
 from kforensics.protocol.loading.starts import (
     LoadedLogDir,
@@ -34,16 +45,6 @@ from kforensics.protocol.loading.starts import (
     start_of,
     start_word,
     start_word_by_name,
-)
-from kforensics.protocol.loading.values import (
-    FileAction,
-    LoadedDirectory,
-    LoadedState,
-    LoadingError,
-    LoadOutcome,
-    LoadSettings,
-    NotModelledError,
-    Unpredictable,
 )
 from kforensics.protocol.loading.versions import LoadingRules, distinct_rules, loading_rules
 from kforensics.protocol.versions import KafkaVersion

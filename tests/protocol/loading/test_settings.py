@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kforensics.protocol.loading.settings import refuse_segment_bytes, refuse_values
+from kforensics.protocol.loading.node import refuse_segment_bytes, refuse_values
 from kforensics.protocol.versions import KafkaVersion
 from tests.oracle.loading.settings import NAMES, values_of
 

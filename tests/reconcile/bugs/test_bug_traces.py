@@ -5,7 +5,7 @@ import pytest
 from kforensics.damage import Absent
 from kforensics.protocol.epochs import CURRENT_RULES, RULES_BEFORE_2_0_1, RULES_BEFORE_2_6_1
 from kforensics.protocol.known_bugs import KNOWN_BUGS
-from kforensics.protocol.outcome import ProtocolName
+from kforensics.protocol.truncation import ProtocolName
 from kforensics.protocol.versions import parse_version
 from kforensics.reconcile.bugs.evidence import rule
 from kforensics.reconcile.bugs.traces import doubted_high_watermarks, named_bugs

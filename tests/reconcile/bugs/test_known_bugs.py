@@ -7,7 +7,7 @@ import pytest
 
 from kforensics.damage import Damage, DamageKind, Span
 from kforensics.protocol.known_bugs import KNOWN_BUGS
-from kforensics.protocol.outcome import ProtocolName
+from kforensics.protocol.truncation import ProtocolName
 from kforensics.protocol.versions import parse_version
 from kforensics.reconcile.bugs.evidence import broker_signs, partition_signs
 from kforensics.reconcile.bugs.traces import broker_bugs, bug_traces

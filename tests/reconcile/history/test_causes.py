@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from kforensics.damage import Absent
-from kforensics.protocol.outcome import ProtocolName
+from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.history.causes import CauseEvidence, CauseName, cause_of, election_behind
 from kforensics.reconcile.history.topic_incarnations import Incarnation
 from kforensics.reconcile.history.truncations import ObservedTruncation, Replacement

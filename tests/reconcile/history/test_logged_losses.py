@@ -4,7 +4,7 @@ import pytest
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import CheckpointValue
-from kforensics.protocol.outcome import ProtocolName
+from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.committed.proofs import Bound
 from kforensics.reconcile.history.causes import Cause, CauseName
 from kforensics.reconcile.history.logged_losses import find_logged_losses

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from kforensics.damage import Absent
-from kforensics.protocol.outcome import ProtocolName
+from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.history.truncations import recompute
 from tests.builders.history import log_copy, truncation
 from tests.builders.logs import batch, replica

@@ -3,7 +3,7 @@
 import pytest
 
 from kforensics.damage import Absent
-from kforensics.protocol.outcome import ProtocolName
+from kforensics.protocol.truncation import ProtocolName
 from kforensics.protocol.versions import KafkaVersion
 from kforensics.reconcile.committed.judge import CommitJudge
 from kforensics.reconcile.history.causes import CauseEvidence, CauseName, cause_of

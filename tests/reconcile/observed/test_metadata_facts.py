@@ -13,7 +13,7 @@ from kforensics.evidence.metadata.quorum import newest_log
 from kforensics.formats.log.batch_table import CONTROL_BIT
 from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
 from kforensics.formats.messages.control import ControlType, encode_control_record
-from kforensics.protocol.outcome import ProtocolName
+from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.observed.broker_log_facts import facts_from_logs
 from kforensics.reconcile.observed.facts import NoFacts
 from kforensics.reconcile.observed.metadata_facts import MetadataFacts, recorded_unclean_elections

@@ -4,7 +4,7 @@ import pytest
 
 from kforensics.damage import Absent
 from kforensics.findings.diff import partition_findings
-from kforensics.protocol.outcome import ProtocolName
+from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.committed.judge import CommitJudge
 from kforensics.reconcile.logs.divergence import agreed_until
 from kforensics.reconcile.logs.loaded_log import load_log

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kforensics.damage import Absent
-from kforensics.protocol.outcome import ProtocolName
+from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.logs.loaded_log import load_log
 from kforensics.reconcile.observed.facts import NoFacts
 from kforensics.reconcile.replicas import partition, what_if

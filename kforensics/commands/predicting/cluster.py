@@ -1,14 +1,104 @@
-"""In which order to start the brokers of a cluster that is stopped whole: by what each would discard of the others if it led first."""
+"""What several nodes that have started do to each other: what followers discard, which replicas are not served any more, and the order that loses least."""
 
 from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from kforensics.ask.model import Ask
-from kforensics.commands.diff import run as compare
+from kforensics.commands.predicting.node_starts import NodeStarts
+from kforensics.commands.predicting.nodes import Node
+from kforensics.commands.predicting.settings import Surroundings
 from kforensics.damage import Absent
-from kforensics.reconcile.logs.predicted_load import Election, FirstStart, StartOrder
+from kforensics.errors import EvidenceError, UsageError
+from kforensics.findings.answers.predict_cluster import ComparedReplicas
+from kforensics.protocol.loading.node import Fate
+from kforensics.reconcile.logs.predicted_load import Election, FirstStart, LeavingReplica, StartOrder
 from kforensics.reconcile.replicas.report import PartitionReport, WhatIf
+from kforensics.units import Depth
+
+
+def compare_followers(request: Ask, nodes: Sequence[Node], *, jobs: int) -> ComparedReplicas | None:
+    """Return how the replicas of several nodes compare; None where one node is given, one at several moments, or a state that is on no disk.
+
+    Args:
+        request: what `predict` is asked.
+    """
+    ids = [node.node_id for node in nodes]
+    if request.without or len(ids) < 2 or len(set(ids)) < len(ids) or any(isinstance(one, Absent) for one in ids):
+        return None
+    from kforensics.commands.diff import run  # noqa: PLC0415 - for several nodes alone
+
+    asked = Ask(
+        paths=request.paths,
+        topics=request.topics,
+        partitions=request.partitions,
+        keep_going=request.keep_going,
+        jobs=jobs,
+        depth=Depth.TAILS,
+    )
+    try:
+        compared = run(asked, keep_quiet=False).body
+    except (EvidenceError, UsageError):
+        return None
+    return ComparedReplicas(
+        answer=compared.answer,
+        open_kinds=frozenset(
+            concern.kind
+            for one in compared.partitions
+            for concern in one.judged.concerns
+            if concern.state is compared.answer.state
+        ),
+        paths=tuple(map(str, request.paths)),
+    )
+
+
+def leaving_replicas(started: Sequence[NodeStarts], surroundings: Surroundings) -> tuple[LeavingReplica, ...]:
+    """Return the replicas that are assigned to their nodes, and that an unfinished reassignment removes (`removing_replicas` of PartitionRecord)."""
+    state = surroundings.state
+    if state is None:
+        return ()
+    moving = {(one.topic, one.partition): one for one in state.partitions.values() if one.removing_replicas}
+    found = []
+    for node in started if moving else ():
+        for log in node.logs:
+            if isinstance(log.topic, Absent) or isinstance(log.partition, Absent):
+                continue
+            one = moving.get((log.topic, log.partition))
+            is_removed = one is not None and node.node.node_id in one.removing_replicas
+            if one is not None and is_removed and log.start == 1 and log.fate is Fate.KEPT:
+                found.append(LeavingReplica(log.node, log.path, one.when.offset, one.when.citation))
+    return tuple(found)
+
+
+def unserved_strays(started: Sequence[NodeStarts], surroundings: Surroundings) -> frozenset[tuple[int, str]]:
+    """Return input and path of directories without a topic id that become strays of brokers that their partition is assigned to, where all of these are given and none keeps a log of it."""
+    state = surroundings.state
+    if state is None or not any(node.without_topic_id for node in started):
+        return frozenset()
+    assigned = {(one.topic, one.partition): set(one.replicas) for one in state.partitions.values()}
+    strays: dict[tuple[str, int], list[tuple[int, str]]] = {}
+    holders: dict[tuple[str, int], set[int]] = {}
+    kept: set[tuple[str, int]] = set()
+    for node in started:
+        for log in node.logs:
+            if (
+                isinstance(log.topic, Absent)
+                or isinstance(log.partition, Absent)
+                or isinstance(node.node.node_id, Absent)
+            ):
+                continue
+            name, place = (log.topic, log.partition), (log.input, log.path)
+            if log.fate is Fate.STRAY and place in node.without_topic_id:
+                strays.setdefault(name, []).append(place)
+                holders.setdefault(name, set()).add(node.node.node_id)
+            elif log.fate is not Fate.DELETED and not log.path.endswith(("-future", "-stray")):
+                kept.add(name)
+    return frozenset(
+        place
+        for name, places in strays.items()
+        if name not in kept and name in assigned and assigned[name] <= holders[name]
+        for place in places
+    )
 
 
 def find_order(request: Ask) -> StartOrder:
@@ -17,7 +107,9 @@ def find_order(request: Ask) -> StartOrder:
     Args:
         request: what `predict` is asked, over the log directories of all brokers.
     """
-    compared = compare(Ask(paths=request.paths, is_stopped=True, keep_going=request.keep_going, depth=request.depth))
+    from kforensics.commands.diff import run  # noqa: PLC0415 - for `--order` alone
+
+    compared = run(Ask(paths=request.paths, is_stopped=True, keep_going=request.keep_going, depth=request.depth))
     reports = [one for one in compared.body.reports if one.what_if and not one.is_quorum and not one.is_deleted]
     brokers = sorted({broker for report in reports for broker in map(_broker, report.what_if) if broker is not None})
     certain: Counter[int] = Counter()
