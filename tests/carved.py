@@ -24,7 +24,7 @@ import numpy as np
 
 from kforensics.cli.app import run
 from kforensics.evidence.carving import identity_hashes
-from kforensics.formats.segment.carve import carve_batches
+from kforensics.formats.segment.resync import carve_batches
 from kforensics.formats.segment.walk import Level, walk_segment
 from kforensics.source.mapped import open_evidence
 from tests import salvaged

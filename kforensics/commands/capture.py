@@ -21,8 +21,8 @@ from kforensics.damage import Absent
 from kforensics.errors import Stopped, UsageError
 from kforensics.evidence.model import Problem
 from kforensics.findings.answers.copies import capture_answer
+from kforensics.source.beside_broker import lower_priority
 from kforensics.source.capture_file import ENDING
-from kforensics.source.priority import lower_priority
 from kforensics.units import Depth
 
 if TYPE_CHECKING:

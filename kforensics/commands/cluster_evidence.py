@@ -17,7 +17,7 @@ from kforensics.evidence.discovery.server_settings import ServerSettings
 from kforensics.evidence.metadata.files import find_metadata_logs
 from kforensics.evidence.metadata.quorum import QuorumSetBack, majority, newest_log, quorum_set_back
 from kforensics.evidence.model import CheckpointValue, Problem
-from kforensics.formats.checkpoint.meta_properties import NEWEST_VERSION, WHAT, MetaProperties
+from kforensics.formats.checkpoint.properties import NEWEST_VERSION, WHAT, MetaProperties
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.protocol.versions import KafkaVersion, least_version_of_level
 from kforensics.reconcile.observed.broker_versions import BrokerVersions

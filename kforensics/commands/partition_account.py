@@ -28,7 +28,7 @@ from kforensics.evidence.replica.batch_reader import FileBatchReader
 from kforensics.evidence.replica.collect import CollectedReplica, collect_replica
 from kforensics.evidence.replica.read_ahead import ends_at_hand
 from kforensics.findings.answers.explain import incident_state
-from kforensics.formats.checkpoint.meta_properties import MetaProperties
+from kforensics.formats.checkpoint.properties import MetaProperties
 from kforensics.formats.log_lines.event import LogEventKind
 from kforensics.reconcile.bugs.evidence import Sign, broker_signs, partition_signs
 from kforensics.reconcile.history.logged_losses import DeletionRequest, deletion_requests

@@ -32,7 +32,7 @@ from kforensics.findings.answers.salvage import (
     carved_unknown,
     salvage_answer,
 )
-from kforensics.formats.checkpoint.partition_metadata import is_uuid
+from kforensics.formats.checkpoint.properties import is_uuid
 from kforensics.reconcile.observed.facts import ClusterFacts
 from kforensics.source.foreign import ForeignPath
 from kforensics.units import OffsetRange, TopicPartition

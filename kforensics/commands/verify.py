@@ -65,7 +65,7 @@ def run(request: Ask, progress: Progress | None = None) -> Result[VerifyResult]:
         progress.expect(segment_bytes(inputs))
     if level is Level.RECORDS:
         # Processes are forked that share what is loaded.
-        from kforensics.formats.columns import record_checks  # noqa: F401, PLC0415
+        import kforensics.formats.columns.record_stream  # noqa: F401, PLC0415
     verification = verify_inputs(
         inputs,
         level=level,

@@ -17,8 +17,8 @@ from kforensics.evidence.model import BUCKET_OFFSETS, BatchReader, Replica, Segm
 from kforensics.evidence.replica.segments import add_digests, digest_batches
 from kforensics.formats.log.batch_table import CODEC_MASK, CONTROL_BIT, BatchTable, empty_batches
 from kforensics.formats.log.records import Record
-from kforensics.formats.primitives.distinct import distinct
-from kforensics.formats.segment.carve import carve_batches
+from kforensics.formats.primitives.numbers import distinct
+from kforensics.formats.segment.resync import carve_batches
 from kforensics.formats.segment.walk import Level, iter_records, walk_segment
 from kforensics.source.mapped import EvidenceFile, data_extents, open_image
 from kforensics.units import EpochEntry

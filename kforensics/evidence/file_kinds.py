@@ -20,13 +20,9 @@ from kforensics.errors import (
     UnexpectedEnd,
     UnsupportedFormat,
 )
-from kforensics.formats.checkpoint.clean_shutdown import parse_clean_shutdown
-from kforensics.formats.checkpoint.leader_epoch import parse_leader_epoch_checkpoint
-from kforensics.formats.checkpoint.meta_properties import parse_known_meta_properties
-from kforensics.formats.checkpoint.offset import check_checkpoint, parse_checkpoint
-from kforensics.formats.checkpoint.partition_metadata import parse_partition_metadata
-from kforensics.formats.checkpoint.quorum_state import parse_quorum_state
-from kforensics.formats.index.offset import OFFSET_ENTRY_LENGTH, parse_offset_index
+from kforensics.formats.checkpoint.json_files import parse_clean_shutdown, parse_quorum_state
+from kforensics.formats.checkpoint.lines import check_checkpoint, parse_checkpoint, parse_leader_epoch_checkpoint
+from kforensics.formats.checkpoint.properties import parse_known_meta_properties, parse_partition_metadata
 from kforensics.formats.index.producer_snapshot import (
     NONE,
     SNAPSHOT_ENTRY_LENGTH,
@@ -34,10 +30,16 @@ from kforensics.formats.index.producer_snapshot import (
     empty_file_damage,
     parse_producer_snapshot,
 )
-from kforensics.formats.index.time import TIME_ENTRY_LENGTH, parse_time_index
-from kforensics.formats.index.txn import TXN_ENTRY_LENGTH, parse_txn_index
+from kforensics.formats.index.sparse import (
+    OFFSET_ENTRY_LENGTH,
+    TIME_ENTRY_LENGTH,
+    TXN_ENTRY_LENGTH,
+    parse_offset_index,
+    parse_time_index,
+    parse_txn_index,
+)
 from kforensics.formats.primitives.text_lines import TEXT_FILE_LIMIT
-from kforensics.formats.primitives.zeros import without_zero_tail
+from kforensics.formats.primitives.word_buffer import without_zero_tail
 from kforensics.source.mapped import EvidenceFile
 from kforensics.source.naming import FileKind, FileName
 

@@ -34,9 +34,8 @@ from kforensics.evidence.replica.unaccounted import (
     merged,
     orphan_indexes,
 )
-from kforensics.formats.checkpoint.leader_epoch import parse_leader_epoch_checkpoint
-from kforensics.formats.checkpoint.meta_properties import MetaProperties
-from kforensics.formats.checkpoint.partition_metadata import parse_partition_metadata
+from kforensics.formats.checkpoint.lines import parse_leader_epoch_checkpoint
+from kforensics.formats.checkpoint.properties import MetaProperties, parse_partition_metadata
 from kforensics.source.naming import DirectoryState, FileKind, FileName, FileSuffix, PartitionDirectoryName
 from kforensics.source.walk import DirectoryKind, FoundDirectory, FoundFile, Obstacle, join
 from kforensics.units import Depth, TopicPartition

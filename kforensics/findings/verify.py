@@ -11,7 +11,7 @@ from kforensics.evidence.file_kinds import FILE_KINDS
 from kforensics.evidence.model import Citation, Input
 from kforensics.findings.missing import COMPARE_VOTERS, OF_METADATA
 from kforensics.findings.model import Finding, Severity, by_gravity, finding
-from kforensics.formats.log.headers import HEADER_UP_TO_MAGIC
+from kforensics.formats.log.batch_table import HEADER_UP_TO_MAGIC
 from kforensics.reconcile.replicas.holders import IntactReplica, IntactReplicas
 from kforensics.units import OffsetRange, TopicPartition
 from kforensics.words import listed

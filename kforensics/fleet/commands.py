@@ -26,7 +26,7 @@ from kforensics.fleet.secrets import redacted
 from kforensics.fleet.session import open_session, require_spark
 from kforensics.fleet.storage import StoragePath, parse_location, require_pyarrow
 from kforensics.reconcile.replicas.report import Verdict
-from kforensics.source.priority import lower_priority
+from kforensics.source.beside_broker import lower_priority
 
 if TYPE_CHECKING:
     from kforensics.fleet.audit_tables import AuditTables, Filters

@@ -24,11 +24,10 @@ from kforensics.evidence.model import Input, Problem
 from kforensics.fleet.report_rows import problem_of
 from kforensics.fleet.sources import Source
 from kforensics.fleet.tables import SCAN_MANIFEST, Tables
-from kforensics.formats.checkpoint.meta_properties import MetaProperties
+from kforensics.formats.checkpoint.properties import MetaProperties
 from kforensics.source.discover import Shape
 from kforensics.source.foreign import ForeignPath
-from kforensics.source.packed_names import PackedNames
-from kforensics.source.walk import Listings
+from kforensics.source.walk import Listings, PackedNames
 
 LISTERS = 32
 """The number of sources that are read at the same time: most of the time is spent waiting for storage."""

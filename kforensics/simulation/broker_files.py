@@ -12,22 +12,30 @@ from typing import NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.errors import UsageError
-from kforensics.formats.checkpoint.clean_shutdown import CleanShutdown, encode_clean_shutdown
-from kforensics.formats.checkpoint.leader_epoch import (
+from kforensics.formats.checkpoint.json_files import (
+    CleanShutdown,
+    QuorumState,
+    encode_clean_shutdown,
+    encode_quorum_state,
+)
+from kforensics.formats.checkpoint.lines import (
+    Checkpoint,
+    CheckpointEntry,
     LeaderEpochCheckpoint,
     LeaderEpochLine,
+    encode_checkpoint,
     encode_leader_epoch_checkpoint,
 )
-from kforensics.formats.checkpoint.meta_properties import encode_meta_properties, meta_properties
-from kforensics.formats.checkpoint.offset import Checkpoint, CheckpointEntry, encode_checkpoint
-from kforensics.formats.checkpoint.partition_metadata import PartitionMetadata, encode_partition_metadata
-from kforensics.formats.checkpoint.quorum_state import QuorumState, encode_quorum_state
-from kforensics.formats.index.offset import encode_index, offset_index
+from kforensics.formats.checkpoint.properties import (
+    PartitionMetadata,
+    encode_meta_properties,
+    encode_partition_metadata,
+    meta_properties,
+)
 from kforensics.formats.index.producer_snapshot import encode_producers
-from kforensics.formats.index.time import time_index
+from kforensics.formats.index.sparse import encode_index, offset_index, time_index
 from kforensics.formats.log.batch_table import CONTROL_BIT
-from kforensics.formats.log.message_set import Message, encode_message_set
-from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
+from kforensics.formats.log.batches import Message, build_record_batch, encode_message_set, encode_record_batch
 from kforensics.formats.messages.control import ControlType, encode_control_record
 from kforensics.formats.messages.metadata import FEATURE_LEVEL, encode_metadata_record
 from kforensics.protocol.truncation import ProtocolName, StepKind, TruncationStep

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kforensics.damage import Absent
-from kforensics.formats.primitives.uuid import uuid_text
+from kforensics.formats.primitives.numbers import uuid_text
 from kforensics.protocol.election import assign_in_turn, assign_replicas
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.protocol.visibility import Acks

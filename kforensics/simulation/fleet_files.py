@@ -15,19 +15,24 @@ from numpy.typing import NDArray
 
 from kforensics.damage import Absent
 from kforensics.errors import UsageError
-from kforensics.formats.checkpoint.leader_epoch import (
+from kforensics.formats.checkpoint.lines import (
+    Checkpoint,
+    CheckpointEntry,
     LeaderEpochCheckpoint,
     LeaderEpochLine,
+    encode_checkpoint,
     encode_leader_epoch_checkpoint,
 )
-from kforensics.formats.checkpoint.meta_properties import encode_meta_properties, meta_properties
-from kforensics.formats.checkpoint.offset import Checkpoint, CheckpointEntry, encode_checkpoint
-from kforensics.formats.checkpoint.partition_metadata import PartitionMetadata, encode_partition_metadata
-from kforensics.formats.index.offset import encode_index, offset_index
+from kforensics.formats.checkpoint.properties import (
+    PartitionMetadata,
+    encode_meta_properties,
+    encode_partition_metadata,
+    meta_properties,
+)
 from kforensics.formats.index.producer_snapshot import encode_producers
-from kforensics.formats.index.time import time_index
-from kforensics.formats.log.headers import BATCH_HEADER, CRC_COVERED_POSITION, CRC_POSITION
-from kforensics.formats.log.record_batch import (
+from kforensics.formats.index.sparse import encode_index, offset_index, time_index
+from kforensics.formats.log.batch_table import BATCH_HEADER, CRC_COVERED_POSITION, CRC_POSITION
+from kforensics.formats.log.batches import (
     build_record_batch,
     encode_record_batch,
 )

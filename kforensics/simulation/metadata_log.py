@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.formats.log.batch_table import CONTROL_BIT
-from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
+from kforensics.formats.log.batches import build_record_batch, encode_record_batch
 from kforensics.formats.messages.control import ControlType, encode_control_record
 from kforensics.formats.messages.metadata import (
     BROKER_REGISTRATION_CHANGE,

@@ -16,9 +16,9 @@ from types import TracebackType
 from typing import Self
 
 from kforensics.errors import EvidenceNotFound, EvidenceUnreadable
+from kforensics.source.beside_broker import Pace
 from kforensics.source.foreign import ForeignPath
-from kforensics.source.pace import Pace
-from kforensics.source.stand_ins import stand_in
+from kforensics.source.naming import stand_in
 
 OPEN_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 LISTING_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC

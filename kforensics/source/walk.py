@@ -9,16 +9,18 @@ import re
 import stat
 import time
 from array import array
-from collections.abc import Callable, Iterator, MutableSequence, Sequence
+from collections.abc import Callable, Iterable, Iterator, MutableSequence, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from enum import StrEnum
+from itertools import islice
 from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.source.foreign import Entry, ForeignPath
-from kforensics.source.mapped import scan_directory
+from kforensics.source.mapped import scan_directory, status_of
 from kforensics.source.naming import (
     LOST_AND_FOUND,
     FileKind,
@@ -419,3 +421,110 @@ def _found_files(entry: Entry, path: str, log_dir: str, partition: FoundDirector
     if kind is FileKind.SPECIAL:
         return (found,)
     return Obstacle(path, "a symbolic link, which is not followed: name its target as an input of its own"), found
+
+
+NAMES_AT_ONCE = 1_024
+"""Names of a group, and so partition directories that one process looks at before it hands over what it found."""
+
+
+@dataclass(frozen=True, slots=True)
+class PackedNames:
+    """Names of directories in groups, each group in one text, which takes a fifth of the room of its names."""
+
+    groups: tuple[str, ...] = ()
+    """Names divided by slashes."""
+
+    @classmethod
+    def of(cls, names: Iterable[str]) -> "PackedNames":
+        """Return names packed.
+
+        Args:
+            names: in order; none is empty.
+        """
+        each = iter(names)
+        return cls(tuple(iter(lambda: "/".join(islice(each, NAMES_AT_ONCE)), "")))
+
+    def __iter__(self) -> Iterator[str]:
+        for group in self.groups:
+            yield from names_of(group)
+
+    def __len__(self) -> int:
+        return sum(group.count("/") + 1 for group in self.groups)
+
+
+def names_of(group: str) -> list[str]:
+    """Return the names of a group, in order.
+
+    Args:
+        group: one of `PackedNames`.
+    """
+    return group.split("/")
+
+
+# Walk everything below a path for a seal, which must miss nothing and follow no link.
+#
+# The order is that of path components, so that two walks over the same tree can be merged without holding either.
+
+
+ITSELF = "."
+"""The relative path of a root that is no directory."""
+
+
+class TreeEntry(NamedTuple):
+    """One file, directory or link below a root; `status` is its own, never that of a link's target."""
+
+    path: str
+    status: os.stat_result
+
+
+def walk_tree(root: Path) -> Iterator[TreeEntry | Obstacle]:
+    """Yield everything below the root in the order of path components, or the root itself if it is no directory.
+
+    Args:
+        root: a local path; no link below it, nor itself, is followed.
+
+    Yields:
+        Entries with paths relative to the root, and an obstacle for each that can't be looked at; a file that a broker deletes as a matter
+        of course may vanish unmentioned.
+    """
+    try:
+        status = status_of(root)
+    except OSError as error:
+        yield Obstacle(ITSELF, f"it can't be looked at: {error.strerror}")
+        return
+    if not stat.S_ISDIR(status.st_mode):
+        yield TreeEntry(ITSELF, status)
+        return
+    names: list[Iterator[str]] = []
+    folders: list[str] = []
+
+    def enter(folder: str) -> Iterator[Obstacle]:
+        try:
+            with scan_directory(root / folder) as scan:
+                listed = sorted(item.name for item in scan)
+        except OSError as error:
+            yield Obstacle(folder or ITSELF, f"the directory can't be listed: {error.strerror}")
+        else:
+            names.append(iter(listed))
+            folders.append(folder)
+
+    yield from enter("")
+    while names:
+        name = next(names[-1], None)
+        if name is None:
+            names.pop()
+            folders.pop()
+            continue
+        path = join(folders[-1], name)
+        try:
+            status = status_of(root / path)
+        except FileNotFoundError:
+            if not may_vanish(name):
+                yield Obstacle(path, "it vanished while its directory was read")
+            continue
+        except OSError as error:
+            yield Obstacle(path, f"it can't be looked at: {error.strerror}")
+            continue
+        yield TreeEntry(path, status)
+        if stat.S_ISDIR(status.st_mode):
+            yield from enter(path)

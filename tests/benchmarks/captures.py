@@ -14,7 +14,7 @@ import json
 import zipfile
 from pathlib import Path
 
-from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
+from kforensics.formats.log.batches import build_record_batch, encode_record_batch
 from tests.benchmarks.measure import RUNS, Measured, kforensics, load, measured
 from tests.benchmarks.segments import made_segment
 

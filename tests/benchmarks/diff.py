@@ -9,13 +9,15 @@ import os
 import struct
 from pathlib import Path
 
-from kforensics.formats.checkpoint.leader_epoch import (
+from kforensics.formats.checkpoint.lines import (
+    Checkpoint,
+    CheckpointEntry,
     LeaderEpochCheckpoint,
     LeaderEpochLine,
+    encode_checkpoint,
     encode_leader_epoch_checkpoint,
 )
-from kforensics.formats.checkpoint.offset import Checkpoint, CheckpointEntry, encode_checkpoint
-from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
+from kforensics.formats.log.batches import build_record_batch, encode_record_batch
 from tests.benchmarks.measure import benchmark_options, dump_log, kforensics, line, load, measured, warm
 
 BROKERS = (1, 2, 3)

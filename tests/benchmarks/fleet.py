@@ -34,13 +34,16 @@ from kforensics.fleet.session import open_session
 from kforensics.fleet.sources import read_sources
 from kforensics.fleet.summary import summarise
 from kforensics.fleet.tables import Tables
-from kforensics.formats.checkpoint.leader_epoch import (
+from kforensics.formats.checkpoint.lines import (
+    Checkpoint,
+    CheckpointEntry,
     LeaderEpochCheckpoint,
     LeaderEpochLine,
+    encode_checkpoint,
     encode_leader_epoch_checkpoint,
+    parse_checkpoint,
 )
-from kforensics.formats.checkpoint.offset import Checkpoint, CheckpointEntry, encode_checkpoint, parse_checkpoint
-from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
+from kforensics.formats.log.batches import build_record_batch, encode_record_batch
 from kforensics.render.json.document import to_plain
 from kforensics.units import Depth
 from tests.benchmarks.measure import kforensics, load, measured

@@ -16,7 +16,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
+from kforensics.formats.log.batches import build_record_batch, encode_record_batch
 from kforensics.formats.messages.control import ControlType, encode_control_record
 from kforensics.formats.messages.metadata import METADATA_TABLES, encode_metadata_record
 from tests.benchmarks.measure import Measured, benchmark_options, dump_log, kforensics, line, load, measured, warm

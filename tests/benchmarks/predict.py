@@ -14,7 +14,7 @@ from random import Random
 
 from kforensics.ask.model import Ask
 from kforensics.commands.predict import run
-from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
+from kforensics.formats.log.batches import build_record_batch, encode_record_batch
 from tests.benchmarks.measure import Measured, kforensics, measured, measured_in_turn, median_of
 from tests.oracle.loading.judge import HERE, OPEN_MODULES
 from tests.oracle.loading.made import NOW_MS, Case, files_of, write_files

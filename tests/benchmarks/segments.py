@@ -12,8 +12,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
-from kforensics.formats.primitives.codec import Codec
+from kforensics.formats.log.batches import build_record_batch, encode_record_batch
+from kforensics.formats.primitives.numbers import Codec
 from tests.benchmarks.measure import warm
 
 SEED = 20_240_229

@@ -18,15 +18,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kforensics.cli.app import run
-from kforensics.formats.checkpoint.leader_epoch import (
+from kforensics.formats.checkpoint.lines import (
+    Checkpoint,
+    CheckpointEntry,
     LeaderEpochCheckpoint,
     LeaderEpochLine,
+    encode_checkpoint,
     encode_leader_epoch_checkpoint,
 )
-from kforensics.formats.checkpoint.offset import Checkpoint, CheckpointEntry, encode_checkpoint
-from kforensics.formats.index.offset import encode_index, offset_index
-from kforensics.formats.index.time import time_index
-from kforensics.formats.log.headers import BATCH_HEADER
+from kforensics.formats.index.sparse import encode_index, offset_index, time_index
+from kforensics.formats.log.batch_table import BATCH_HEADER
 from kforensics.source.mapped import read_counts
 from tests.benchmarks.diff import BROKERS, FIRST_TIMESTAMP_MS, RECORDS, VALUE_LENGTH, generate_large, template
 from tests.benchmarks.measure import dump_log, kforensics, load, measured, warm

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace, find_places
-from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
+from kforensics.formats.log.batches import build_record_batch, encode_record_batch
 from kforensics.formats.messages.control import ControlType, encode_control_record
 from kforensics.formats.messages.group import GROUP_TABLES
 from kforensics.formats.messages.txn import TXN_TABLES

@@ -8,7 +8,7 @@ from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.evidence.metadata.files import MetadataFiles, find_metadata_logs
 from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.log import read_metadata_log
-from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
+from kforensics.formats.log.batches import build_record_batch, encode_record_batch
 from kforensics.formats.messages.metadata import METADATA_TABLES, encode_metadata_record
 
 TOPIC_ID = "utqilf0YTC25ZZCcD1bqxw"

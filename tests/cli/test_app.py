@@ -204,8 +204,8 @@ NOT_FOR_ENDS = (
     *("kforensics.evidence.broker_logs", "kforensics.formats.log_lines", "kforensics.reconcile.timeline"),
     *("kforensics.evidence.metadata.log", "kforensics.evidence.group_commits", "kforensics.formats.messages"),
     *("kforensics.evidence.captured.reading", "kforensics.evidence.captured.digests"),
-    *("kforensics.formats.columns.record_checks", "kforensics.formats.columns.record_stream"),
-    *("kforensics.formats.log.message_set", "kforensics.formats.log.record_batch", "kforensics.reconcile.bugs"),
+    "kforensics.formats.columns.record_stream",
+    *("kforensics.formats.log.batches", "kforensics.reconcile.bugs"),
 )
 """Modules that the comparison of the ends of logs has no use for, where there are only logs."""
 

@@ -16,10 +16,10 @@ from kforensics.commands import record_lines as ring
 from kforensics.evidence.content.index_range import find_range
 from kforensics.evidence.content.items import RecordItem
 from kforensics.formats.columns.record_stream import RecordChunk
-from kforensics.formats.log.record_batch import RecordBatch, encode_record_batch
-from kforensics.formats.log.record_batch import build_record_batch as built
+from kforensics.formats.log.batches import RecordBatch, encode_record_batch
+from kforensics.formats.log.batches import build_record_batch as built
 from kforensics.formats.log.records import BodyRecord
-from kforensics.formats.primitives.codec import Codec
+from kforensics.formats.primitives.numbers import Codec
 from kforensics.formats.primitives.word_buffer import MemoryBytes
 from kforensics.formats.segment.walk import iter_record_chunks, iter_records
 from kforensics.render.json.dump import plain_item

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 import pytest
 
 from kforensics.cli.app import run
-from kforensics.formats.index.time import TIME_INDEX_LAYOUT
-from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
+from kforensics.formats.index.sparse import TIME_INDEX_LAYOUT
+from kforensics.formats.log.batches import build_record_batch, encode_record_batch
 
 DAY_MS = 86_400_000
 NOW = "2025-06-10T00:00:00Z"

@@ -9,7 +9,7 @@ import pytest
 from kforensics.cli.app import run
 from kforensics.evidence.replica import loader_reader
 from kforensics.evidence.replica.loader_scan import scan_batches
-from kforensics.formats.log.message_set import Message, encode_message_set
+from kforensics.formats.log.batches import Message, encode_message_set
 from kforensics.formats.segment.walk import walk_segment
 from tests.builders.directories import copied
 

@@ -7,8 +7,8 @@ import pytest
 from kforensics.cli.app import run
 from kforensics.formats.columns import record_columns
 from kforensics.formats.log import records
-from kforensics.formats.primitives import json_line
-from kforensics.formats.primitives.varint import encode_varint
+from kforensics.formats.primitives import text_lines
+from kforensics.formats.primitives.numbers import encode_varint
 from tests.trust.hostile import batch_with_body, record, sound_batch, write_partition
 
 
@@ -67,7 +67,7 @@ def test_a_record_beyond_the_limit_is_unknown_and_no_damage(called, few_headers,
 
 
 def test_a_small_file_beyond_the_limit_is_no_damage_either(called, monkeypatch, tmp_path):
-    monkeypatch.setattr(json_line, "JSON_FILE_LIMIT", 10)
+    monkeypatch.setattr(text_lines, "JSON_FILE_LIMIT", 10)
     write_partition(tmp_path, "__cluster_metadata-0", sound_batch(0))
     state = '{"leaderId":1,"leaderEpoch":5,"votedId":-1,"data_version":1}'
     (tmp_path / "__cluster_metadata-0" / "quorum-state").write_text(state)

@@ -12,9 +12,9 @@ import shutil
 import numpy as np
 import pytest
 
-from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
+from kforensics.formats.log.batches import build_record_batch, encode_record_batch
 from kforensics.formats.primitives.word_buffer import MemoryBytes
-from kforensics.formats.segment.carve import WINDOW_LENGTH, carve_batches
+from kforensics.formats.segment.resync import WINDOW_LENGTH, carve_batches
 from kforensics.formats.segment.walk import Level, walk_segment
 from tests import carved, salvaged
 from tests.cli.test_salvage import salvage

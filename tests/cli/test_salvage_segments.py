@@ -13,7 +13,7 @@ from kforensics.commands.loading import DirectoryOnDisk
 from kforensics.commands.salvaging import run_records, saving, segments
 from kforensics.damage import Damage
 from kforensics.errors import EvidenceUnreadable
-from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
+from kforensics.formats.log.batches import build_record_batch, encode_record_batch
 from kforensics.formats.log.records import Record
 from kforensics.formats.primitives.word_buffer import MemoryBytes
 from kforensics.formats.segment.walk import Level, iter_records, walk_segment

@@ -21,10 +21,10 @@ from kforensics.commands.capturing.killed import resume_path
 from kforensics.errors import EvidenceUnreadable, Stopped, UsageError
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.evidence.replica.collect import CAPTURED_EARLIER
-from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
-from kforensics.source import packed_names
+from kforensics.formats.log.batches import build_record_batch, encode_record_batch
+from kforensics.source import walk
+from kforensics.source.beside_broker import is_locked
 from kforensics.source.capture import CapturePath
-from kforensics.source.locks import is_locked
 from tests.builders.captured_tails import tail_bytes
 from tests.builders.directories import copied
 from tests.captures import document, take
@@ -266,7 +266,7 @@ def test_the_lock_of_a_running_broker_is_seen_and_not_taken(tmp_path):
 
 
 def test_where_the_system_does_not_say_it_is_not_known(tmp_path, monkeypatch):
-    monkeypatch.setattr("kforensics.source.locks.LOCKS", tmp_path / "missing")
+    monkeypatch.setattr("kforensics.source.beside_broker.LOCKS", tmp_path / "missing")
 
     assert is_locked([tmp_path]) is None
 
@@ -278,7 +278,7 @@ def test_a_capture_is_the_same_however_its_directories_are_spread(
     broker = small_cluster / "broker-1"
     usual = take([broker], tmp_path / "usual.kfc", jobs=1)
     monkeypatch.setattr(taking, "LIGHT_BYTES", light_bytes)
-    monkeypatch.setattr(packed_names, "NAMES_AT_ONCE", names_at_once)
+    monkeypatch.setattr(walk, "NAMES_AT_ONCE", names_at_once)
     spread = take([broker], tmp_path / "spread.kfc", jobs=2)
 
     for command in ("diff", "verify", "ls"):

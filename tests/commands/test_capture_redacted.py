@@ -19,7 +19,7 @@ from kforensics.errors import EvidenceError, InputsRefused, Stopped, UsageError
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.evidence.metadata.files import find_metadata_logs
 from kforensics.evidence.metadata.log import read_metadata_log
-from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
+from kforensics.formats.log.batches import build_record_batch, encode_record_batch
 from kforensics.formats.log_lines.scan import scan_log
 from kforensics.formats.messages.control import ControlType, encode_control_record
 from kforensics.formats.messages.group import GROUP_TABLES

@@ -14,9 +14,8 @@ from kforensics.commands.salvaging.cells import PlainCells
 from kforensics.commands.salvaging.folder import OutFolder
 from kforensics.commands.salvaging.forms import Given
 from kforensics.damage import Damage
-from kforensics.formats.log.message_set import Message, encode_message
-from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
-from kforensics.formats.primitives.codec import Codec
+from kforensics.formats.log.batches import Message, build_record_batch, encode_message, encode_record_batch
+from kforensics.formats.primitives.numbers import Codec
 from kforensics.formats.primitives.word_buffer import MemoryBytes
 from kforensics.formats.segment.walk import iter_record_chunks
 from kforensics.units import TopicPartition

@@ -13,7 +13,7 @@ from kforensics.commands.transactions import run
 from kforensics.damage import Absent
 from kforensics.errors import InputsRefused, UsageError
 from kforensics.findings.answers.transactions import JudgedTransactions
-from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
+from kforensics.formats.log.batches import build_record_batch, encode_record_batch
 from tests.builders.directories import copied
 
 RECORDINGS = ("transactions-2.8", "transactions-3.5", "transactions-3.9", "transactions-4.1")

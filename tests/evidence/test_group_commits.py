@@ -5,8 +5,8 @@ from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.evidence.discovery.partition_dirs import find_places
 from kforensics.evidence.group_commits import commits_in_file, walk_group_commits
-from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
-from kforensics.formats.primitives.codec import Codec
+from kforensics.formats.log.batches import build_record_batch, encode_record_batch
+from kforensics.formats.primitives.numbers import Codec
 from kforensics.units import OFFSETS_TOPIC, TopicPartition
 
 

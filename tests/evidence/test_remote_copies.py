@@ -9,7 +9,7 @@ from kforensics.cli.app import run
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.partition_dirs import LogDirState, PartitionPlace
 from kforensics.evidence.remote_copies import remote_copies
-from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
+from kforensics.formats.log.batches import build_record_batch, encode_record_batch
 from kforensics.formats.messages.frame import encode_framed
 from kforensics.formats.messages.remote_log import REMOTE_LOG_SEGMENT, REMOTE_LOG_SEGMENT_UPDATE
 from kforensics.source.walk import Listings

@@ -15,7 +15,7 @@ from kforensics.fleet.sources import Source, read_sources
 from kforensics.fleet.tables import SCAN_MANIFEST, Tables
 from kforensics.render.json.diff import plain_report
 from kforensics.source import mapped
-from kforensics.source.pace import Pace
+from kforensics.source.beside_broker import Pace
 from tests.builders.directories import copied
 
 BROKERS = {

@@ -7,9 +7,8 @@ from typing import Any, NamedTuple
 
 from kforensics.damage import Damage
 from kforensics.formats.log.batch_table import BatchTable
-from kforensics.formats.log.message_set import Message, encode_message_set
-from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
-from kforensics.formats.primitives.codec import Codec
+from kforensics.formats.log.batches import Message, build_record_batch, encode_message_set, encode_record_batch
+from kforensics.formats.primitives.numbers import Codec
 from kforensics.formats.primitives.word_buffer import MemoryBytes
 from kforensics.formats.segment.walk import Level, walk_segment
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kforensics.damage import Damage
-from kforensics.formats.primitives.codec import Codec
 from kforensics.formats.primitives.compression import compress
+from kforensics.formats.primitives.numbers import Codec
 from kforensics.formats.primitives.word_buffer import MemoryBytes
 from kforensics.formats.segment.walk import Level, iter_records, walk_segment
 

@@ -7,18 +7,12 @@ from itertools import islice
 from kforensics.commands.sealing.signature import check_signature
 from kforensics.errors import KforensicsError
 from kforensics.evidence.seal.manifest import ManifestReader
-from kforensics.formats.checkpoint.clean_shutdown import parse_clean_shutdown
-from kforensics.formats.checkpoint.leader_epoch import parse_leader_epoch_checkpoint
-from kforensics.formats.checkpoint.meta_properties import parse_meta_properties
-from kforensics.formats.checkpoint.offset import parse_checkpoint
-from kforensics.formats.checkpoint.partition_metadata import parse_partition_metadata
-from kforensics.formats.checkpoint.quorum_state import parse_quorum_state
-from kforensics.formats.index.offset import parse_offset_index
+from kforensics.formats.checkpoint.json_files import parse_clean_shutdown, parse_quorum_state
+from kforensics.formats.checkpoint.lines import parse_checkpoint, parse_leader_epoch_checkpoint
+from kforensics.formats.checkpoint.properties import parse_meta_properties, parse_partition_metadata
 from kforensics.formats.index.producer_snapshot import parse_producer_snapshot
-from kforensics.formats.index.time import parse_time_index
-from kforensics.formats.index.txn import parse_txn_index
-from kforensics.formats.log.message_set import iter_message_records
-from kforensics.formats.log.record_batch import iter_batch_records, with_right_crc
+from kforensics.formats.index.sparse import parse_offset_index, parse_time_index, parse_txn_index
+from kforensics.formats.log.batches import iter_batch_records, iter_message_records, with_right_crc
 from kforensics.formats.log.records import parse_body_records
 from kforensics.formats.log_lines.scan import looks_like_broker_log, scan_log
 from kforensics.formats.messages.consumer import parse_assignment, parse_subscription
@@ -29,7 +23,7 @@ from kforensics.formats.messages.remote_log import parse_remote_log_record
 from kforensics.formats.messages.share import parse_share_record
 from kforensics.formats.messages.txn import parse_txn_record
 from kforensics.formats.primitives.compression import decompress
-from kforensics.formats.primitives.varint import read_uvarint, read_varint, read_varlong
+from kforensics.formats.primitives.numbers import read_uvarint, read_varint, read_varlong
 from kforensics.formats.primitives.word_buffer import MemoryBytes
 from kforensics.formats.segment.walk import Level, iter_records, walk_segment
 from kforensics.render.escape import escape_text

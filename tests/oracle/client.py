@@ -6,8 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kforensics.formats.log.message_set import Message, encode_message_set
-from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
+from kforensics.formats.log.batches import Message, build_record_batch, encode_message_set, encode_record_batch
 
 TIMEOUT_SECONDS = 10
 _PRODUCE = 0

@@ -8,8 +8,8 @@ from kforensics.cli.app import run
 from kforensics.commands.processes import paced
 from kforensics.errors import UsageError
 from kforensics.source import mapped
+from kforensics.source.beside_broker import Pace
 from kforensics.source.mapped import open_evidence
-from kforensics.source.pace import Pace
 
 
 class Clock:

@@ -3,7 +3,7 @@
 import multiprocessing
 import os
 
-from kforensics.source.priority import lower_priority
+from kforensics.source.beside_broker import lower_priority
 
 
 def _lowered(sender):

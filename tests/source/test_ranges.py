@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from kforensics.errors import EvidenceNotFound, EvidenceUnreadable
 from kforensics.source import mapped, ranges
+from kforensics.source.beside_broker import Pace
 from kforensics.source.mapped import held_ranges, open_evidence, read_counts
-from kforensics.source.pace import Pace
 from kforensics.source.ranges import MOST_REQUESTS, Range, at_hand, read_ranges
 
 READ = os.preadv

@@ -4,7 +4,7 @@ import pytest
 
 from kforensics.errors import EvidenceUnreadable
 from kforensics.source.mapped import open_evidence, read_evidence
-from kforensics.source.stand_ins import HEAD_LENGTH, stand_in
+from kforensics.source.naming import HEAD_LENGTH, stand_in
 
 SEGMENT = f"{0:020}.log"
 POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:" + b"0a" * 32 + b"\nsize 134\n"

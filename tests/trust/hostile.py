@@ -5,11 +5,15 @@ from pathlib import Path
 
 import cramjam
 
-from kforensics.formats.log.message_set import Message, encode_message
-from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch, with_right_crc
-from kforensics.formats.primitives.codec import Codec
+from kforensics.formats.log.batches import (
+    Message,
+    build_record_batch,
+    encode_message,
+    encode_record_batch,
+    with_right_crc,
+)
 from kforensics.formats.primitives.compression import compress
-from kforensics.formats.primitives.varint import encode_varint
+from kforensics.formats.primitives.numbers import Codec, encode_varint
 
 TIME_MS = 1_700_000_000_000
 COUNT_POSITION = 57

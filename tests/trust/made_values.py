@@ -6,7 +6,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from kforensics.formats.log.record_batch import RecordBatch, build_record_batch, encode_record_batch
+from kforensics.formats.log.batches import RecordBatch, build_record_batch, encode_record_batch
 from kforensics.formats.log.records import BodyRecord
 from tests.builders.directories import log_dir
 

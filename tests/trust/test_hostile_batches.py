@@ -8,14 +8,12 @@ import tracemalloc
 import pytest
 
 from kforensics.errors import FormatError
-from kforensics.formats.columns import bodies
-from kforensics.formats.log.message_set import Message, encode_message_set
-from kforensics.formats.log.record_batch import with_right_crc
+from kforensics.formats.columns import record_columns
+from kforensics.formats.log.batches import Message, encode_message_set, with_right_crc
 from kforensics.formats.primitives import compression
 from kforensics.formats.primitives.checksum import crc32c
-from kforensics.formats.primitives.codec import Codec, OutputLimitReached
 from kforensics.formats.primitives.compression import OUTPUT_LIMIT, compress, decompress
-from kforensics.formats.primitives.varint import encode_varint
+from kforensics.formats.primitives.numbers import Codec, OutputLimitReached, encode_varint
 from kforensics.formats.primitives.word_buffer import MemoryBytes
 from kforensics.formats.segment import entries, resync
 from kforensics.formats.segment.walk import Level, walk_segment
@@ -79,7 +77,7 @@ PROMISED_MEBIBYTES = 64
 GROWTH = """
 import sys
 from pathlib import Path
-from kforensics.formats.log.record_batch import with_right_crc
+from kforensics.formats.log.batches import with_right_crc
 from kforensics.formats.primitives.word_buffer import MemoryBytes
 from kforensics.formats.segment.walk import Level, iter_record_chunks, walk_segment
 from tests.peak import own_peak_mebibytes
@@ -151,7 +149,7 @@ def test_no_more_is_decompressed_than_the_limit(name, monkeypatch):
         rooms.append(len(output))
         return real(codec, data, output)
 
-    for module in (bodies, compression):
+    for module in (record_columns, compression):
         monkeypatch.setattr(module, "decompress_into", count)
 
     damage, batches = walk(sound_batch(0) + batch_with_body(1, data, codec=codec) + sound_batch(2))

@@ -10,8 +10,8 @@ import struct
 import pytest
 
 from kforensics.cli.app import run
-from kforensics.formats.log.headers import CRC_COVERED_POSITION, CRC_POSITION, HEADER_UP_TO_MAGIC, NEWEST_MAGIC
-from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
+from kforensics.formats.log.batch_table import CRC_COVERED_POSITION, CRC_POSITION, HEADER_UP_TO_MAGIC, NEWEST_MAGIC
+from kforensics.formats.log.batches import build_record_batch, encode_record_batch
 from kforensics.formats.messages.control import CONTROL_TABLES, ControlType, encode_control_record
 from kforensics.formats.messages.frame import FRAME_VERSION
 from kforensics.formats.messages.group import GROUP_TABLES
@@ -19,7 +19,7 @@ from kforensics.formats.messages.metadata import METADATA_TABLES, encode_metadat
 from kforensics.formats.messages.share import SHARE_TABLES
 from kforensics.formats.messages.txn import TXN_TABLES
 from kforensics.formats.primitives.checksum import crc32c
-from kforensics.formats.primitives.codec import Codec
+from kforensics.formats.primitives.numbers import Codec
 from kforensics.formats.segment.walk import Level, walk_segment
 from kforensics.protocol.versions import NEWEST_FEATURE_LEVELS
 from kforensics.source.mapped import open_evidence

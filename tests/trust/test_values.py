@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from kforensics.cli.app import run
-from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
+from kforensics.formats.log.batches import build_record_batch, encode_record_batch
 from tests.builders.directories import log_dir
 from tests.builders.repeating import times
 from tests.schemas import validate_document

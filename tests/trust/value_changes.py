@@ -18,15 +18,12 @@ from typing import Any
 
 import numpy as np
 
-from kforensics.formats.index.offset import OFFSET_INDEX_LAYOUT
 from kforensics.formats.index.producer_snapshot import ENTRY_LAYOUT as PRODUCER_ENTRY
 from kforensics.formats.index.producer_snapshot import ProducerEntry, encode_producers, parse_producer_snapshot
-from kforensics.formats.index.time import TIME_INDEX_LAYOUT
-from kforensics.formats.index.txn import TXN_INDEX_LAYOUT
-from kforensics.formats.log.headers import BATCH_HEADER
-from kforensics.formats.log.message_set import encode_message as encode_old_message
-from kforensics.formats.log.message_set import parse_message
-from kforensics.formats.log.record_batch import encode_record_batch, parse_record_batch, with_right_crc
+from kforensics.formats.index.sparse import OFFSET_INDEX_LAYOUT, TIME_INDEX_LAYOUT, TXN_INDEX_LAYOUT
+from kforensics.formats.log.batch_table import BATCH_HEADER
+from kforensics.formats.log.batches import encode_message as encode_old_message
+from kforensics.formats.log.batches import encode_record_batch, parse_message, parse_record_batch, with_right_crc
 from kforensics.formats.log.records import BodyRecord
 from kforensics.formats.messages.frame import CoordinatorTables, parse_coordinator_record
 from kforensics.formats.messages.group import GROUP_TABLES
@@ -35,7 +32,7 @@ from kforensics.formats.messages.schema import Decoded
 from kforensics.formats.messages.share import SHARE_TABLES
 from kforensics.formats.messages.txn import TXN_TABLES
 from kforensics.formats.messages.writer import encode_message
-from kforensics.formats.primitives.layout import FixedLayout
+from kforensics.formats.primitives.numbers import FixedLayout
 
 LAST_MS = 253_402_300_799_999
 """The last millisecond of the year 9999."""

@@ -18,8 +18,7 @@ from kforensics.source.naming import (
     parse_file_name,
     parse_partition_directory,
 )
-from kforensics.source.packed_names import PackedNames
-from kforensics.source.walk import DEEPEST, Listings, Obstacle, join
+from kforensics.source.walk import DEEPEST, Listings, Obstacle, PackedNames, join
 
 _BYTE_FOR_BYTE = frozenset(
     {

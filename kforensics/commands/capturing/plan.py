@@ -39,11 +39,10 @@ from kforensics.evidence.discovery.partition_dirs import (
 )
 from kforensics.evidence.model import Input, Problem
 from kforensics.evidence.parallel import stream
+from kforensics.source.beside_broker import is_locked
 from kforensics.source.capture import CapturePath
-from kforensics.source.locks import is_locked
 from kforensics.source.naming import parse_partition_directory
-from kforensics.source.packed_names import PackedNames, names_of
-from kforensics.source.walk import Found, join, walk_directory, walk_log_dir
+from kforensics.source.walk import Found, PackedNames, join, names_of, walk_directory, walk_log_dir
 from kforensics.units import TopicPartition
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.metadata.history import MetadataHistory, listening_hosts
 from kforensics.evidence.replica.collect import segment_paths
 from kforensics.formats.log.batch_table import CONTROL_BIT
-from kforensics.formats.log.record_batch import RecordBatch, encode_record_batch, parse_record_batch
+from kforensics.formats.log.batches import RecordBatch, encode_record_batch, parse_record_batch
 from kforensics.formats.log.records import BodyRecord, Record
 from kforensics.formats.log_lines.prefix import line_moment
 from kforensics.formats.messages.control import ControlType, encode_control_record, parse_control_record

@@ -12,12 +12,19 @@ import numpy as np
 
 from kforensics.commands.capturing.model import CannotRedact
 from kforensics.errors import FormatError
-from kforensics.formats.checkpoint.clean_shutdown import encode_clean_shutdown, parse_clean_shutdown
-from kforensics.formats.checkpoint.quorum_state import encode_quorum_state, parse_quorum_state
-from kforensics.formats.index.offset import parse_offset_index
+from kforensics.formats.checkpoint.json_files import (
+    encode_clean_shutdown,
+    encode_quorum_state,
+    parse_clean_shutdown,
+    parse_quorum_state,
+)
 from kforensics.formats.index.producer_snapshot import encode_producers, parse_producer_snapshot
-from kforensics.formats.index.time import parse_time_index
-from kforensics.formats.index.txn import encode_aborted_transactions, parse_txn_index
+from kforensics.formats.index.sparse import (
+    encode_aborted_transactions,
+    parse_offset_index,
+    parse_time_index,
+    parse_txn_index,
+)
 from kforensics.source.naming import FileKind
 
 NOT_UNDERSTOOD = "it is left out: what is not understood of it may hold a name"

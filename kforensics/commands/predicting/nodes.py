@@ -24,7 +24,7 @@ from kforensics.evidence.discovery.inputs import (
     why_not_compared,
 )
 from kforensics.evidence.discovery.log_dirs import FoundLogDir, are_copies
-from kforensics.formats.checkpoint.meta_properties import MetaProperties
+from kforensics.formats.checkpoint.properties import MetaProperties
 from kforensics.protocol.loading.node import FIRST_WITHOUT_ZOOKEEPER, NodeDirectory
 from kforensics.protocol.versions import KafkaVersion
 from kforensics.source.foreign import ForeignPath

@@ -12,10 +12,10 @@ from kforensics.evidence.broker_logs import LogFile
 from kforensics.evidence.discovery.inputs import FoundInput
 from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.state import METADATA_VERSION
-from kforensics.formats.checkpoint.meta_properties import NEWEST_VERSION as NEWEST_META_PROPERTIES
-from kforensics.formats.checkpoint.meta_properties import WHAT as META_PROPERTIES
-from kforensics.formats.checkpoint.meta_properties import MetaProperties
-from kforensics.formats.checkpoint.quorum_state import parse_quorum_state
+from kforensics.formats.checkpoint.json_files import parse_quorum_state
+from kforensics.formats.checkpoint.properties import NEWEST_VERSION as NEWEST_META_PROPERTIES
+from kforensics.formats.checkpoint.properties import WHAT as META_PROPERTIES
+from kforensics.formats.checkpoint.properties import MetaProperties
 from kforensics.formats.log_lines.event import LogEventKind
 from kforensics.protocol.loading.node import FIRST_WITHOUT_ZOOKEEPER
 from kforensics.protocol.loading.versions import (

@@ -21,7 +21,7 @@ from kforensics.evidence.replica.scan_parts import Part, ScannedPart, joined, pa
 from kforensics.evidence.replica.spooled_rows import RowSpool, SpooledTable
 from kforensics.findings.answers.model import State
 from kforensics.formats.log.batch_table import NO_EPOCH
-from kforensics.formats.primitives.distinct import distinct
+from kforensics.formats.primitives.numbers import distinct
 from kforensics.reconcile.committed.judge import CommittedRun
 from kforensics.reconcile.history.log_copies import LogCopies, LogCopy, copies_of
 from kforensics.reconcile.logs.loaded_log import LoadedLog, load_log

@@ -15,8 +15,7 @@ from kforensics.evidence.checks.producers import ABORT, COMMIT, parse_marker
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT
 from kforensics.evidence.model import BUCKET_OFFSETS, BatchReader, Segment
 from kforensics.evidence.replica.positions import PartOfFile
-from kforensics.formats.log.batch_table import BatchTable
-from kforensics.formats.log.headers import BATCH_HEADER
+from kforensics.formats.log.batch_table import BATCH_HEADER, BatchTable
 from kforensics.formats.log.records import parse_body_records
 from kforensics.formats.primitives.word_buffer import SegmentBytes
 from kforensics.reconcile.history.log_copies import LogCopy

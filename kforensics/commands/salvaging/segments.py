@@ -19,16 +19,20 @@ from kforensics.commands.salvaging.reading import BECAME_SHORTER, CopyFiles, Run
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, EvidenceUnreadable
 from kforensics.evidence.checks.producers import NONE, ProducerEvents, replay
-from kforensics.formats.checkpoint.leader_epoch import (
+from kforensics.formats.checkpoint.lines import (
     LeaderEpochCheckpoint,
     LeaderEpochLine,
     encode_leader_epoch_checkpoint,
 )
-from kforensics.formats.checkpoint.partition_metadata import PartitionMetadata, encode_partition_metadata
-from kforensics.formats.index.offset import encode_index, offset_index
+from kforensics.formats.checkpoint.properties import PartitionMetadata, encode_partition_metadata
 from kforensics.formats.index.producer_snapshot import ProducerEntry, encode_producers
-from kforensics.formats.index.time import time_index
-from kforensics.formats.index.txn import AbortedTransaction, encode_aborted_transactions
+from kforensics.formats.index.sparse import (
+    AbortedTransaction,
+    encode_aborted_transactions,
+    encode_index,
+    offset_index,
+    time_index,
+)
 from kforensics.formats.log.batch_table import CODEC_MASK, BatchTable
 from kforensics.source.mapped import EvidenceFile
 from kforensics.units import TopicPartition

@@ -28,8 +28,7 @@ from kforensics.evidence.content.search import RecordSearch
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.model import Segment
 from kforensics.evidence.replica.collect import CollectedReplica, collect_replica
-from kforensics.formats.log.batch_table import TIMESTAMP_TYPE_BIT, BatchTable
-from kforensics.formats.log.headers import NEWEST_MAGIC
+from kforensics.formats.log.batch_table import NEWEST_MAGIC, TIMESTAMP_TYPE_BIT, BatchTable
 from kforensics.formats.segment.walk import Level, iter_record_chunks, walk_segment
 from kforensics.reconcile.trace.model import CopyKind
 from kforensics.source.capture import CapturePath

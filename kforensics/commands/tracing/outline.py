@@ -13,7 +13,7 @@ from kforensics.evidence.content.search import RecordSearch
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.model import DIGEST_DTYPE, CheckpointValue, Replica, Segment
 from kforensics.evidence.replica.collect import collect_directory, segment_paths, stitch_replica
-from kforensics.formats.index.time import parse_time_index
+from kforensics.formats.index.sparse import parse_time_index
 from kforensics.formats.segment.walk import Level, iter_record_chunks, walk_segment
 from kforensics.source.capture import CapturePath
 from kforensics.source.mapped import EvidenceFile, open_evidence

@@ -15,7 +15,7 @@ from kforensics.evidence.captured.tail import readable_ranges
 from kforensics.evidence.content.search import RecordSearch
 from kforensics.evidence.model import Segment
 from kforensics.evidence.replica.batch_reader import start_position
-from kforensics.formats.columns.record_runs import part_of, split_control
+from kforensics.formats.columns.record_stream import part_of, split_control
 from kforensics.formats.log.records import Record
 from kforensics.formats.segment.walk import iter_record_chunks
 from kforensics.reconcile.trace.found_record import FoundCopy, FoundRecord

@@ -20,8 +20,7 @@ from kforensics.evidence.parallel import stream
 from kforensics.evidence.replica.collect import CollectedReplica, collect_replica, scan_place, segment_paths
 from kforensics.evidence.replica.positions import PartOfFile
 from kforensics.evidence.replica.segments import scan_records
-from kforensics.formats.columns.record_runs import part_of, split_control
-from kforensics.formats.columns.record_stream import RecordChunk
+from kforensics.formats.columns.record_stream import RecordChunk, part_of, split_control
 from kforensics.formats.log.batch_table import DELETE_HORIZON_BIT
 from kforensics.formats.log.records import Record
 from kforensics.formats.segment.walk import iter_record_chunks

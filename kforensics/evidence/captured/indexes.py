@@ -11,10 +11,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from kforensics.errors import EvidenceError
-from kforensics.formats.index.offset import SparseIndex, parse_offset_index
-from kforensics.formats.index.time import read_time_ends
+from kforensics.formats.index.sparse import SparseIndex, parse_offset_index, read_time_ends
 from kforensics.formats.log.batch_table import BatchTable
-from kforensics.formats.primitives.zeros import without_zero_tail
+from kforensics.formats.primitives.word_buffer import without_zero_tail
 from kforensics.source.mapped import EvidenceFile, open_evidence
 
 T = TypeVar("T")

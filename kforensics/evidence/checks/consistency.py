@@ -22,7 +22,7 @@ from kforensics.evidence.file_kinds import FILE_KINDS
 from kforensics.evidence.model import CheckpointValue, Citation, Problem
 from kforensics.evidence.parallel import Progress, spread
 from kforensics.evidence.segment_parts import split_segment
-from kforensics.formats.checkpoint.offset import iter_checkpoint
+from kforensics.formats.checkpoint.lines import iter_checkpoint
 from kforensics.formats.primitives.text_lines import DamageList
 from kforensics.formats.segment.walk import Buffers, Level
 from kforensics.source.capture import CapturePath

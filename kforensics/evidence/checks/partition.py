@@ -38,9 +38,9 @@ from kforensics.evidence.checks.small_files import (
 )
 from kforensics.evidence.file_kinds import FILE_KINDS, lock_damage, read_and_understand
 from kforensics.evidence.model import CheckpointValue
-from kforensics.formats.checkpoint.leader_epoch import LeaderEpochCheckpoint
-from kforensics.formats.checkpoint.partition_metadata import PartitionMetadata
-from kforensics.formats.checkpoint.quorum_state import QuorumState
+from kforensics.formats.checkpoint.json_files import QuorumState
+from kforensics.formats.checkpoint.lines import LeaderEpochCheckpoint
+from kforensics.formats.checkpoint.properties import PartitionMetadata
 from kforensics.formats.index.producer_snapshot import ProducerEntry, ProducerSnapshot
 from kforensics.formats.segment.walk import Buffers, Level
 from kforensics.source.capture import MissingBytes

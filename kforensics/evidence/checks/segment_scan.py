@@ -13,12 +13,11 @@ from kforensics.errors import EvidenceError, FormatError
 from kforensics.evidence.captured.reading import captured_extent, captured_segment
 from kforensics.evidence.checks.producers import ProducerEvent, ProducerEvents, parse_marker
 from kforensics.evidence.segment_parts import Extent, lack_epochs
-from kforensics.formats.index.offset import parse_offset_index
-from kforensics.formats.index.time import parse_time_index
+from kforensics.formats.index.sparse import parse_offset_index, parse_time_index
 from kforensics.formats.log.batch_table import BatchTable
-from kforensics.formats.log.record_batch import iter_batch_records
-from kforensics.formats.primitives.distinct import distinct
-from kforensics.formats.primitives.zeros import without_zero_tail
+from kforensics.formats.log.batches import iter_batch_records
+from kforensics.formats.primitives.numbers import distinct
+from kforensics.formats.primitives.word_buffer import without_zero_tail
 from kforensics.formats.segment.walk import Buffers, Level, walk_segment
 from kforensics.source.capture import CapturedSegment
 from kforensics.source.mapped import EvidenceFile, open_evidence

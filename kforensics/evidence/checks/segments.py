@@ -21,8 +21,8 @@ from kforensics.evidence.replica.unaccounted import (
     orphan_indexes,
     value_of,
 )
-from kforensics.formats.checkpoint.leader_epoch import LeaderEpochCheckpoint
-from kforensics.formats.index.offset import SparseIndex
+from kforensics.formats.checkpoint.lines import LeaderEpochCheckpoint
+from kforensics.formats.index.sparse import SparseIndex
 from kforensics.formats.segment.order import flip_between
 from kforensics.source.naming import FileKind
 from kforensics.source.walk import FoundFile

@@ -11,9 +11,9 @@ from kforensics.evidence.checks.context import PartitionContext, base_offset_of,
 from kforensics.evidence.checks.segment_scan import EpochRun
 from kforensics.evidence.checks.segments import ScannedSegment, longest_batch
 from kforensics.evidence.model import CheckpointValue
-from kforensics.formats.checkpoint.leader_epoch import LeaderEpochCheckpoint, LeaderEpochLine
+from kforensics.formats.checkpoint.lines import LeaderEpochCheckpoint, LeaderEpochLine
 from kforensics.formats.log.batch_table import CONTROL_BIT
-from kforensics.formats.log.record_batch import iter_batch_records
+from kforensics.formats.log.batches import iter_batch_records
 from kforensics.formats.segment.walk import Level, walk_segment
 from kforensics.source.mapped import EvidenceFile
 from kforensics.source.naming import FileKind

@@ -15,8 +15,7 @@ from kforensics.evidence.content.record_meaning import (
     decoder_of_topic,
 )
 from kforensics.evidence.file_kinds import FileEntry, file_entries
-from kforensics.formats.log.batch_table import BATCH_DTYPE
-from kforensics.formats.log.headers import HEADER_UP_TO_MAGIC
+from kforensics.formats.log.batch_table import BATCH_DTYPE, HEADER_UP_TO_MAGIC
 from kforensics.formats.log.records import Record
 from kforensics.formats.messages.control import ControlType
 from kforensics.formats.segment.walk import Level, iter_records, walk_segment

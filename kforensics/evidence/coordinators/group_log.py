@@ -14,9 +14,7 @@ from kforensics.damage import Damage, Span
 from kforensics.evidence.coordinators.replica_log import ReplicaLog
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.model import Citation
-from kforensics.formats.columns.known_keys import KnownKeys
-from kforensics.formats.columns.record_runs import part_of
-from kforensics.formats.columns.record_stream import RecordChunk
+from kforensics.formats.columns.record_stream import KnownKeys, RecordChunk, part_of
 from kforensics.formats.log.batch_table import CONTROL_BIT, NO_PRODUCER, TRANSACTIONAL_BIT, BatchTable
 from kforensics.formats.messages.control import ControlType, parse_control_record
 from kforensics.formats.messages.group import GROUP_TABLES, parse_group_record

@@ -16,8 +16,7 @@ from kforensics.evidence.captured.tail import is_whole
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace, problem_of
 from kforensics.evidence.model import Problem
 from kforensics.evidence.segment_parts import Keep, walk_sound_batches
-from kforensics.formats.log.batch_table import BatchTable
-from kforensics.formats.log.headers import BATCH_HEADER
+from kforensics.formats.log.batch_table import BATCH_HEADER, BatchTable
 from kforensics.formats.log.records import Record, parse_body_records
 from kforensics.formats.messages.control import ControlRecord, ControlType, parse_control_record
 from kforensics.formats.messages.schema import Undecoded

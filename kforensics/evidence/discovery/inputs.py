@@ -25,7 +25,7 @@ from kforensics.evidence.discovery.log_dirs import (
 )
 from kforensics.evidence.discovery.log_heads import begins_like_a_log, holds_logs
 from kforensics.evidence.model import Input, Problem
-from kforensics.formats.checkpoint.meta_properties import MetaProperties
+from kforensics.formats.checkpoint.properties import MetaProperties
 from kforensics.source.capture import CapturePath, captures_in, split_at_capture
 from kforensics.source.discover import EMPTY_DIRECTORY, Place, Shape, discover
 from kforensics.source.foreign import ForeignPath

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, FormatError
-from kforensics.formats.checkpoint.clean_shutdown import parse_clean_shutdown
-from kforensics.formats.checkpoint.meta_properties import MetaProperties, parse_meta_properties
+from kforensics.formats.checkpoint.json_files import parse_clean_shutdown
+from kforensics.formats.checkpoint.properties import MetaProperties, parse_meta_properties
 from kforensics.source.mapped import open_evidence
 from kforensics.source.naming import (
     DirectoryState,
@@ -17,11 +17,10 @@ from kforensics.source.naming import (
     parse_file_name,
     parse_partition_directory,
 )
-from kforensics.source.packed_names import PackedNames
-from kforensics.source.walk import Listings, join
+from kforensics.source.walk import Listings, PackedNames, join
 
 if TYPE_CHECKING:
-    from kforensics.formats.checkpoint.quorum_state import QuorumState
+    from kforensics.formats.checkpoint.json_files import QuorumState
 
 Value = TypeVar("Value")
 
@@ -115,7 +114,7 @@ def look_at_log_dir(listings: Listings, path: str) -> FoundLogDir:
     quorum: QuorumState | Absent = Absent.NOT_APPLICABLE
     if metadata:
         from kforensics.evidence.discovery.quorum_voters import quorum_voters  # noqa: PLC0415 - of nodes of a quorum alone
-        from kforensics.formats.checkpoint.quorum_state import parse_quorum_state  # noqa: PLC0415 - of nodes of a quorum alone
+        from kforensics.formats.checkpoint.json_files import parse_quorum_state  # noqa: PLC0415 - of nodes of a quorum alone
 
         voters = quorum_voters(listings, join(path, metadata))
         quorum = _parsed(root, join(join(path, metadata), "quorum-state"), parse_quorum_state)

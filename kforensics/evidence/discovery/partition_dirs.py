@@ -15,7 +15,7 @@ from kforensics.evidence.model import (
     Citation,
     Problem,
 )
-from kforensics.formats.checkpoint.offset import iter_checkpoint, plain_entries
+from kforensics.formats.checkpoint.lines import iter_checkpoint, plain_entries
 from kforensics.formats.primitives.text_lines import DamageList
 from kforensics.source.mapped import open_evidence
 from kforensics.source.naming import (

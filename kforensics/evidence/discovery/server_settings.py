@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from kforensics.errors import EvidenceError
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT, FoundInput, Inputs
 from kforensics.evidence.discovery.log_dirs import SMALL_FILE_LIMIT
-from kforensics.formats.checkpoint.meta_properties import parse_properties
+from kforensics.formats.checkpoint.properties import parse_properties
 from kforensics.source.mapped import open_evidence
 from kforensics.source.naming import FileKind, parse_partition_directory
 from kforensics.source.walk import FoundFile

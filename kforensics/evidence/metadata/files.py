@@ -10,7 +10,7 @@ from kforensics.source.naming import FileKind, FileSuffix, parse_partition_direc
 from kforensics.source.walk import FoundDirectory, FoundFile, join
 
 if TYPE_CHECKING:
-    from kforensics.formats.checkpoint.quorum_state import QuorumState
+    from kforensics.formats.checkpoint.json_files import QuorumState
 
 
 class MetadataFiles(NamedTuple):

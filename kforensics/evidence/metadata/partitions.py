@@ -11,7 +11,7 @@ from kforensics.evidence.metadata.places import RecordPlaces
 from kforensics.evidence.metadata.state import PartitionState
 from kforensics.evidence.metadata.status import PartitionStatus
 from kforensics.evidence.metadata.steps import STEP_DTYPE, Steps
-from kforensics.formats.primitives.distinct import distinct
+from kforensics.formats.primitives.numbers import distinct
 
 Rows = NDArray[np.intp]
 

@@ -17,8 +17,7 @@ from kforensics.evidence.metadata.status import Fields, PartitionStatus, changed
 from kforensics.formats.messages.metadata import LEADER_UNCHANGED, parse_metadata_record
 from kforensics.formats.messages.metadata_bulk import PartitionRecords
 from kforensics.formats.messages.schema import Decoded, not_understood
-from kforensics.formats.primitives.distinct import distinct
-from kforensics.formats.primitives.uuid import uuid_bytes, uuid_text
+from kforensics.formats.primitives.numbers import distinct, uuid_bytes, uuid_text
 
 STEP_DTYPE = np.dtype(
     [

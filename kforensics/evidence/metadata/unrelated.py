@@ -13,7 +13,7 @@ from kforensics.damage import Absent
 from kforensics.errors import EvidenceUnreadable, InputsRefused
 from kforensics.evidence.discovery.inputs import Inputs
 from kforensics.evidence.metadata.history import MetadataHistory
-from kforensics.formats.checkpoint.meta_properties import MetaProperties
+from kforensics.formats.checkpoint.properties import MetaProperties
 
 
 def refuse_two_clusters(histories: Sequence[MetadataHistory], inputs: Inputs) -> None:

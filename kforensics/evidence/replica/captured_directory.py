@@ -15,8 +15,8 @@ from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.model import Segment
 from kforensics.evidence.replica.small_files import SHORT, parsed_once
 from kforensics.evidence.replica.unaccounted import orphan_indexes
-from kforensics.formats.checkpoint.leader_epoch import parse_leader_epoch_checkpoint
-from kforensics.formats.checkpoint.partition_metadata import parse_partition_metadata
+from kforensics.formats.checkpoint.lines import parse_leader_epoch_checkpoint
+from kforensics.formats.checkpoint.properties import parse_partition_metadata
 from kforensics.source.capture import CapturedSegment, CapturePath
 from kforensics.source.capture_file import Capture, CapturedFolder
 from kforensics.source.naming import FileKind, parse_file_name

@@ -19,8 +19,7 @@ from kforensics.evidence.replica.loader_values import (
     bare_batch,
     headed_batch,
 )
-from kforensics.formats.index.offset import OFFSET_ENTRY_LENGTH
-from kforensics.formats.index.time import TimeEnds
+from kforensics.formats.index.sparse import OFFSET_ENTRY_LENGTH, TimeEnds
 from kforensics.formats.log.batch_table import CODEC_MASK, CONTROL_BIT, BatchTable, empty_batches
 from kforensics.source.capture import CapturedSegment, CapturePath, MissingBytes
 from kforensics.source.capture_file import Capture

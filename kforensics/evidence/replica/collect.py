@@ -26,8 +26,8 @@ from kforensics.evidence.replica.segments import scan_segment
 from kforensics.evidence.replica.small_files import SHORT, parsed_once
 from kforensics.evidence.replica.tails import read_tails
 from kforensics.evidence.replica.unaccounted import EPOCHS_FILE, lost_start, orphan_indexes
-from kforensics.formats.checkpoint.leader_epoch import parse_leader_epoch_checkpoint
-from kforensics.formats.checkpoint.partition_metadata import parse_partition_metadata
+from kforensics.formats.checkpoint.lines import parse_leader_epoch_checkpoint
+from kforensics.formats.checkpoint.properties import parse_partition_metadata
 from kforensics.source.capture import CapturedSegment, CapturePath
 from kforensics.source.mapped import open_below
 from kforensics.source.naming import (

@@ -23,12 +23,10 @@ from kforensics.evidence.replica.loader_values import (
     ProducerState,
     TopicIdFile,
 )
-from kforensics.formats.checkpoint.offset import CHECKPOINT_VERSION
-from kforensics.formats.checkpoint.partition_metadata import ZERO_UUID
-from kforensics.formats.index.offset import OFFSET_INDEX_LAYOUT
+from kforensics.formats.checkpoint.lines import CHECKPOINT_VERSION
+from kforensics.formats.checkpoint.properties import ZERO_UUID
 from kforensics.formats.index.producer_snapshot import parse_producer_snapshot
-from kforensics.formats.index.time import read_last_time_entry, read_time_ends
-from kforensics.formats.index.txn import parse_txn_index
+from kforensics.formats.index.sparse import OFFSET_INDEX_LAYOUT, parse_txn_index, read_last_time_entry, read_time_ends
 from kforensics.source.capture import CapturePath
 from kforensics.source.foreign import ForeignPath
 from kforensics.source.mapped import open_evidence, read_evidence

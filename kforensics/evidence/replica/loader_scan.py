@@ -28,18 +28,21 @@ from kforensics.evidence.replica.loader_values import (
     headed_batch,
 )
 from kforensics.evidence.segment_parts import Part, split_segment
-from kforensics.formats.log.batch_table import CODEC_MASK, CONTROL_BIT, TRANSACTIONAL_BIT, BatchTable, empty_batches
-from kforensics.formats.log.headers import (
+from kforensics.formats.log.batch_table import (
     BATCH_HEADER,
+    CODEC_MASK,
+    CONTROL_BIT,
     CRC_COVERED_POSITION,
     HEADER_UP_TO_MAGIC,
     LOG_OVERHEAD,
     NEWEST_MAGIC,
     SMALLEST_BATCH_LENGTH,
     SMALLEST_MESSAGE_LENGTH,
+    TRANSACTIONAL_BIT,
+    BatchTable,
+    empty_batches,
 )
-from kforensics.formats.log.message_set import iter_message_records
-from kforensics.formats.log.record_batch import iter_batch_records
+from kforensics.formats.log.batches import iter_batch_records, iter_message_records
 from kforensics.formats.primitives.checksum import crc32, crc32c
 from kforensics.formats.primitives.word_buffer import WordBuffer
 from kforensics.formats.segment.entries import read_entries

@@ -4,8 +4,8 @@ from bisect import bisect_right
 from pathlib import Path
 
 from kforensics.errors import EvidenceError
-from kforensics.formats.index.offset import OFFSET_ENTRY_LENGTH
-from kforensics.formats.log.headers import HEADER_UP_TO_MAGIC, LOG_OVERHEAD, NEWEST_MAGIC
+from kforensics.formats.index.sparse import OFFSET_ENTRY_LENGTH
+from kforensics.formats.log.batch_table import HEADER_UP_TO_MAGIC, LOG_OVERHEAD, NEWEST_MAGIC
 from kforensics.formats.primitives.word_buffer import SegmentBytes
 from kforensics.source.mapped import EvidenceFile, open_evidence
 

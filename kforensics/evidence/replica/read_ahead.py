@@ -7,9 +7,8 @@ from typing import NamedTuple
 
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.replica.positions import PAGE, indexed_position
-from kforensics.formats.index.offset import OFFSET_ENTRY_LENGTH
-from kforensics.formats.index.time import last_time_entry_span
-from kforensics.formats.log.headers import BATCH_HEADER
+from kforensics.formats.index.sparse import OFFSET_ENTRY_LENGTH, last_time_entry_span
+from kforensics.formats.log.batch_table import BATCH_HEADER
 from kforensics.source.capture import CapturePath
 from kforensics.source.mapped import held_ranges
 from kforensics.source.naming import FileKind

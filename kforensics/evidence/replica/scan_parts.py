@@ -9,7 +9,7 @@ from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.model import Segment
 from kforensics.evidence.replica.segments import SegmentSummary
 from kforensics.evidence.segment_parts import SMALLEST_PART, parts_of_file
-from kforensics.formats.log.headers import BATCH_HEADER
+from kforensics.formats.log.batch_table import BATCH_HEADER
 from kforensics.formats.segment.walk import Level, walk_segment
 from kforensics.source.mapped import open_below
 from kforensics.source.naming import parse_file_name

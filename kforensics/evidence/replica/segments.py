@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from kforensics.damage import Absent, Damage, DamageKind
 from kforensics.evidence.model import BUCKET_OFFSETS, DIGEST_DTYPE, Segment
 from kforensics.formats.log.batch_table import BatchTable, empty_batches
-from kforensics.formats.primitives.distinct import distinct
+from kforensics.formats.primitives.numbers import distinct
 from kforensics.formats.primitives.word_buffer import SegmentBytes
 from kforensics.formats.segment.walk import Level, iter_windows_with_records, walk_segment
 from kforensics.units import EpochEntry

@@ -14,8 +14,7 @@ from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
 from kforensics.evidence.model import Problem
 from kforensics.source.mapped import link_target, open_evidence
-from kforensics.source.tree import TreeEntry, walk_tree
-from kforensics.source.walk import Obstacle
+from kforensics.source.walk import Obstacle, TreeEntry, walk_tree
 from kforensics.words import utc_second
 
 FILES_AT_ONCE = 64

@@ -5,13 +5,33 @@ from numpy.typing import NDArray
 
 from kforensics.damage import Absent, Damage, DamageKind, Gravity, Span
 from kforensics.errors import FormatError, LimitReached, UnsupportedFormat, newer_than_known
-from kforensics.formats.columns.decoding_limits import ExactReads
-from kforensics.formats.log.batch_table import CODEC_MASK, BatchTable
-from kforensics.formats.log.headers import BATCH_HEADER
+from kforensics.formats.log.batch_table import BATCH_HEADER, CODEC_MASK, BatchTable
 from kforensics.formats.log.records import SMALLEST_RECORD, CountMismatch
-from kforensics.formats.primitives.codec import BadCompression, Codec, WindowTooLarge
+from kforensics.formats.primitives.numbers import BadCompression, Codec, WindowTooLarge
 from kforensics.formats.primitives.word_buffer import WordBuffer
 from kforensics.units import OffsetRange
+
+PAYLOAD_LENGTH = 8 << 20
+"""The bytes that are decompressed before they are decoded; a larger batch makes the buffer grow up to the output limit."""
+
+
+class ExactReads:
+    """The budget of the exact reader, in bytes of bodies: a few hundred compressed bytes hold millions of records, and each costs it microseconds."""
+
+    def __init__(self, allowance: int) -> None:
+        self._left = allowance
+
+    def take(self, length: int) -> bool:
+        """Return whether this many bytes may be read, and take them from the budget.
+
+        Args:
+            length: bytes of a body; nothing is taken where it exceeds what is left.
+        """
+        if length > self._left:
+            return False
+        self._left -= length
+        return True
+
 
 Flags = NDArray[np.bool_]
 
@@ -118,7 +138,7 @@ def open_wrappers(batches: WindowBatches) -> None:
     is_wrapper = batches.sound & (table["magic"] < 2) & (table["attributes"] & CODEC_MASK > 0)
     if not is_wrapper.any():
         return
-    from kforensics.formats.log.message_set import summarize_wrapper  # noqa: PLC0415 - what decompresses; no broker since 0.11 writes wrappers
+    from kforensics.formats.log.batches import summarize_wrapper  # noqa: PLC0415 - what decompresses; no broker since 0.11 writes wrappers
 
     for row in np.flatnonzero(is_wrapper).tolist():
         start = int(table["position"][row]) - batches.file_position

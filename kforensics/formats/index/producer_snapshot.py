@@ -19,7 +19,7 @@ from typing import NamedTuple
 from kforensics.damage import Absent, Damage, DamageKind, Gravity, Span
 from kforensics.errors import UnexpectedEnd, require_known
 from kforensics.formats.primitives.checksum import crc32c
-from kforensics.formats.primitives.layout import INT16, INT32, INT64, UINT32, FixedLayout
+from kforensics.formats.primitives.numbers import INT16, INT32, INT64, UINT32, FixedLayout
 from kforensics.formats.primitives.text_lines import DamageList
 
 HEADER_LAYOUT = FixedLayout(version=INT16, crc=UINT32, count=INT32)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from kforensics.damage import Span
 from kforensics.errors import FormatError, LimitReached
-from kforensics.formats.primitives.varint import encode_varint, encode_varlong, read_varint, read_varlong
+from kforensics.formats.primitives.numbers import encode_varint, encode_varlong, read_varint, read_varlong
 
 Buffer = bytes | bytearray | memoryview
 

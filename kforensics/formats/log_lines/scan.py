@@ -31,7 +31,7 @@ from kforensics.formats.log_lines.prefix import (
     parse_json_line,
     writer_before,
 )
-from kforensics.formats.primitives.distinct import distinct
+from kforensics.formats.primitives.numbers import distinct
 from kforensics.units import TopicPartition
 
 LINE_LENGTH_LIMIT = 1 << 20

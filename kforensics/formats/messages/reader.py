@@ -25,7 +25,7 @@ from kforensics.formats.messages.schema import (
     Undecoded,
     not_known,
 )
-from kforensics.formats.primitives.uuid import uuid_text
+from kforensics.formats.primitives.numbers import uuid_text
 
 Reader = Callable[[bytes, int], tuple[Any, int]]
 

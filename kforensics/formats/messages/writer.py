@@ -15,7 +15,7 @@ from kforensics.formats.messages.schema import (
     Struct,
     zero,
 )
-from kforensics.formats.primitives.uuid import uuid_bytes
+from kforensics.formats.primitives.numbers import uuid_bytes
 
 _NO_VALUE = object()
 

@@ -22,7 +22,7 @@ from isal import isal_zlib
 
 from kforensics.damage import Span
 from kforensics.errors import UnsupportedFormat
-from kforensics.formats.primitives.codec import BadCompression, Codec, OutputLimitReached, WindowTooLarge
+from kforensics.formats.primitives.numbers import BadCompression, Codec, OutputLimitReached, WindowTooLarge
 
 Buffer = bytes | bytearray | memoryview
 

@@ -4,12 +4,14 @@ Kafka reads these files with `BufferedReader.readLine`: a line ends with `\n`, `
 or without.
 """
 
+import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kforensics.damage import Damage, DamageKind, Gravity, Span
+from kforensics.errors import FormatError, LimitReached
 
 TEXT_FILE_LIMIT = 64 * 1024 * 1024
 """The most bytes of a text file that are read, enough for a million lines; the bytes behind them are reported as not read."""
@@ -135,3 +137,43 @@ class DamageList:
         last = self._places[-1]
         rest = replace(last, span=self._rest, expected="a sound file", found=f"{self._more} more damaged places")
         return (*self._places, rest)
+
+
+# A small JSON file of one object, as Kafka's `quorum-state` and `.kafka_cleanshutdown` are.
+
+
+JSON_FILE_LIMIT = 1024 * 1024
+"""The most bytes of such a file; a broker writes some hundreds."""
+
+
+def parse_json_object(data: bytes | memoryview, *, expected: str) -> Mapping[str, Any]:
+    """Return the JSON object in the file.
+
+    Args:
+        expected: what the caller looks for, in words for the error.
+
+    Raises:
+        FormatError: the bytes are no JSON object, or too many.
+    """
+    if len(data) > JSON_FILE_LIMIT:
+        raise LimitReached(
+            Span(0, len(data)), expected=f"{expected} of at most {JSON_FILE_LIMIT} bytes", found=f"{len(data)} bytes"
+        )
+    try:
+        value = json.loads(bytes(data))
+    except (ValueError, RecursionError) as error:
+        # ValueError covers JSONDecodeError, UnicodeDecodeError and integers of too many digits.
+        position = min(getattr(error, "pos", 0), len(data))
+        raise FormatError(
+            Span(position, len(data) - position),
+            expected=expected,
+            found=shown(data[position:]) if len(data) else "an empty file",
+        ) from error
+    if not isinstance(value, dict):
+        raise FormatError(Span(0, len(data)), expected=expected, found=shown(data))
+    return value
+
+
+def integer_of(value: Any) -> int | None:
+    """Return the value if it is a whole number (and not `true`), else None."""
+    return value if isinstance(value, int) and not isinstance(value, bool) else None

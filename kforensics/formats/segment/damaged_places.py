@@ -10,10 +10,8 @@ import numpy as np
 
 from kforensics.damage import Absent, Damage, DamageKind, Span
 from kforensics.errors import FormatError
-from kforensics.formats.log.batch_table import CODEC_MASK, BatchTable, empty_batches
-from kforensics.formats.log.headers import LOG_OVERHEAD
-from kforensics.formats.primitives.word_buffer import SegmentBytes, read_exactly
-from kforensics.formats.primitives.zeros import first_nonzero
+from kforensics.formats.log.batch_table import CODEC_MASK, LOG_OVERHEAD, BatchTable, empty_batches
+from kforensics.formats.primitives.word_buffer import SegmentBytes, first_nonzero, read_exactly
 from kforensics.formats.segment.diagnosis import Header, Neighbours, batch_damage, is_likely, read_header, run_damage
 from kforensics.formats.segment.entries import SMALLEST_LENGTH, Entries
 from kforensics.formats.segment.resync import OFFSET_REACH, Expectation, SoundBatch, find_sound_batch
@@ -191,7 +189,7 @@ def first_offset(source: SegmentBytes, batch: SoundBatch) -> int:
     header = read_header(source, batch.position)
     if header is None or header.magic == 2:
         return batch.base_offset
-    from kforensics.formats.log.message_set import summarize_wrapper  # noqa: PLC0415 - what decompresses, for messages before 0.11
+    from kforensics.formats.log.batches import summarize_wrapper  # noqa: PLC0415 - what decompresses, for messages before 0.11
 
     data = read_exactly(source, batch.position, batch.length)
     try:

@@ -7,8 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kforensics.formats.log.batch_table import BatchTable, empty_batches
-from kforensics.formats.log.headers import (
+from kforensics.formats.log.batch_table import (
     BATCH_HEADER,
     CRC_COVERED_POSITION,
     HEADER_UP_TO_MAGIC,
@@ -17,6 +16,8 @@ from kforensics.formats.log.headers import (
     MESSAGE_HEADER_1,
     SMALLEST_BATCH_LENGTH,
     SMALLEST_MESSAGE_LENGTH,
+    BatchTable,
+    empty_batches,
 )
 from kforensics.formats.primitives.checksum import crc32, crc32c
 from kforensics.formats.primitives.word_buffer import WordBuffer

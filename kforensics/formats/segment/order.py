@@ -9,8 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kforensics.damage import Absent, BitFlip, Damage, DamageCause, DamageKind, Span
-from kforensics.formats.log.batch_table import BatchTable
-from kforensics.formats.log.headers import BATCH_HEADER
+from kforensics.formats.log.batch_table import BATCH_HEADER, BatchTable
 from kforensics.formats.segment.resync import OFFSET_REACH
 
 _EPOCH_POSITION = BATCH_HEADER.position_of("partition_leader_epoch")

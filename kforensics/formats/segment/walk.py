@@ -11,10 +11,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from kforensics.damage import Damage, DamageKind, Gravity, Span
-from kforensics.formats.columns.batch_checks import WindowBatches, check_headers, open_wrappers
-from kforensics.formats.columns.decoding_limits import PAYLOAD_LENGTH, ExactReads
-from kforensics.formats.log.batch_table import CODEC_MASK, BatchTable, empty_batches
-from kforensics.formats.log.headers import BATCH_HEADER, HEADER_UP_TO_MAGIC
+from kforensics.formats.columns.batch_checks import (
+    PAYLOAD_LENGTH,
+    ExactReads,
+    WindowBatches,
+    check_headers,
+    open_wrappers,
+)
+from kforensics.formats.log.batch_table import BATCH_HEADER, CODEC_MASK, HEADER_UP_TO_MAGIC, BatchTable, empty_batches
 from kforensics.formats.log.records import Record
 from kforensics.formats.primitives.word_buffer import SegmentBytes, WordBuffer
 from kforensics.formats.segment.damaged_places import DamagedPlaces
@@ -222,7 +226,7 @@ class _Walk:
         in_order = batches.sound.copy()
         found.damage += self._places.isolated(entries, self._order.last_offset)
         if self._level is Level.RECORDS and is_held:
-            from kforensics.formats.columns.record_checks import check_records  # noqa: PLC0415 - for records alone
+            from kforensics.formats.columns.record_stream import check_records  # noqa: PLC0415 - for records alone
 
             check_records(batches)
         elif self._level is Level.RECORDS and batches.sound[0]:

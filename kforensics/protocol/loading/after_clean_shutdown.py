@@ -17,10 +17,8 @@ from kforensics.evidence.replica.loader_values import (
     ProducerState,
     TopicIdFile,
 )
-from kforensics.formats.index.offset import OFFSET_ENTRY_LENGTH
-from kforensics.formats.index.time import TIME_ENTRY_LENGTH
-from kforensics.formats.index.txn import TXN_ENTRY_LENGTH
-from kforensics.formats.log.headers import HEADER_UP_TO_MAGIC, NEWEST_MAGIC
+from kforensics.formats.index.sparse import OFFSET_ENTRY_LENGTH, TIME_ENTRY_LENGTH, TXN_ENTRY_LENGTH
+from kforensics.formats.log.batch_table import HEADER_UP_TO_MAGIC, NEWEST_MAGIC
 from kforensics.protocol.epochs import Epochs
 from kforensics.protocol.loading.disk import (
     EPOCH_FILE,

@@ -4,9 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import cast
 
 from kforensics.evidence.replica.loader_values import AbortedEntry, Content
-from kforensics.formats.index.offset import OFFSET_ENTRY_LENGTH
-from kforensics.formats.index.time import TIME_ENTRY_LENGTH, TimeEnds
-from kforensics.formats.index.txn import TXN_ENTRY_LENGTH
+from kforensics.formats.index.sparse import OFFSET_ENTRY_LENGTH, TIME_ENTRY_LENGTH, TXN_ENTRY_LENGTH, TimeEnds
 from kforensics.formats.log.batch_table import NO_TIMESTAMP
 from kforensics.protocol.loading.disk import LARGEST_INT32, Disk, NotModelledError, thrown
 

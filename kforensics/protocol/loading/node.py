@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from kforensics.damage import Absent
-from kforensics.formats.checkpoint.meta_properties import RESERVED_DIRECTORY_IDS
+from kforensics.formats.checkpoint.properties import RESERVED_DIRECTORY_IDS
 from kforensics.protocol.versions import METADATA_VERSION_LEVELS, KafkaVersion, least_version_of_level, level_name
 
 FIRST_KRAFT = (2, 8)

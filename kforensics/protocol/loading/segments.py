@@ -5,8 +5,13 @@ from typing import cast
 
 from kforensics.damage import Absent
 from kforensics.evidence.replica.loader_values import Batches, Content, LoadedBatch
-from kforensics.formats.log.batch_table import NO_TIMESTAMP
-from kforensics.formats.log.headers import HEADER_UP_TO_MAGIC, LOG_OVERHEAD, NEWEST_MAGIC, SMALLEST_MESSAGE_LENGTH
+from kforensics.formats.log.batch_table import (
+    HEADER_UP_TO_MAGIC,
+    LOG_OVERHEAD,
+    NEWEST_MAGIC,
+    NO_TIMESTAMP,
+    SMALLEST_MESSAGE_LENGTH,
+)
 from kforensics.protocol.loading.disk import (
     CLEANED,
     DELETED,

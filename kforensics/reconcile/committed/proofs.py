@@ -18,7 +18,7 @@ from kforensics.damage import Absent
 from kforensics.evidence.metadata.quorum import majority, reached_by_majority
 from kforensics.evidence.model import BatchReader, Citation
 from kforensics.formats.log.batch_table import CONTROL_BIT, TRANSACTIONAL_BIT
-from kforensics.formats.primitives.distinct import first_of_each
+from kforensics.formats.primitives.numbers import first_of_each
 from kforensics.protocol.epochs import epoch_at
 from kforensics.reconcile.logs.agreement import common_range, same_batches_from
 from kforensics.reconcile.logs.divergence import damage_at

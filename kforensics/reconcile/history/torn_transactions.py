@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from kforensics.damage import Absent
 from kforensics.evidence.model import BatchReader
 from kforensics.formats.log.batch_table import CONTROL_BIT, NO_PRODUCER, TRANSACTIONAL_BIT, BatchTable
-from kforensics.formats.primitives.distinct import distinct
+from kforensics.formats.primitives.numbers import distinct
 from kforensics.reconcile.history.log_copies import LogCopy
 from kforensics.reconcile.history.losses import LostBatch
 from kforensics.units import OffsetRange

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kforensics.formats.log.batch_table import CONTROL_BIT, TRANSACTIONAL_BIT, BatchTable
-from kforensics.formats.primitives.distinct import distinct
+from kforensics.formats.primitives.numbers import distinct
 
 
 class Marker(NamedTuple):

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from kforensics.damage import Absent
-from kforensics.formats.checkpoint.meta_properties import RESERVED_DIRECTORY_IDS
+from kforensics.formats.checkpoint.properties import RESERVED_DIRECTORY_IDS
 from kforensics.reconcile.observed.facts import ClusterFacts, Leadership, LogLoad, Restart
 from kforensics.units import TopicPartition
 from kforensics.words import form, listed

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import CheckpointValue, Replica
-from kforensics.formats.checkpoint.meta_properties import RESERVED_DIRECTORY_IDS
+from kforensics.formats.checkpoint.properties import RESERVED_DIRECTORY_IDS
 from kforensics.protocol.truncation import ProtocolName, TruncationOutcome
 from kforensics.reconcile.committed.judge import CommittedCounts
 from kforensics.reconcile.logs.divergence import Divergence

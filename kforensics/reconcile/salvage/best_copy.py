@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from kforensics.evidence.model import BUCKET_OFFSETS, BatchReader
 from kforensics.evidence.replica.segments import add_digests
 from kforensics.formats.log.batch_table import NO_EPOCH, BatchesByOffset, BatchTable, empty_batches
-from kforensics.formats.primitives.distinct import distinct, first_of_each
+from kforensics.formats.primitives.numbers import distinct, first_of_each
 from kforensics.reconcile.history.log_copies import LogCopy
 from kforensics.units import OffsetRange
 

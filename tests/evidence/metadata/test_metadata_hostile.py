@@ -10,7 +10,7 @@ from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.evidence.metadata.files import find_metadata_logs
 from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.log import read_metadata_log
-from kforensics.formats.log.message_set import Message, encode_message
+from kforensics.formats.log.batches import Message, encode_message
 from tests.builders.metadata_logs import TOPIC_ID, history_of, metadata_batch, metadata_log, metadata_record
 from tests.steps import steps
 

@@ -20,7 +20,7 @@ from kforensics.evidence.metadata.quorum import newest_log
 from kforensics.evidence.metadata.replay import MetadataReplay
 from kforensics.evidence.metadata.state import BROKER_RESOURCE, TOPIC_RESOURCE, When
 from kforensics.evidence.model import Citation
-from kforensics.formats.log.record_batch import RecordBatch, build_record_batch, encode_record_batch
+from kforensics.formats.log.batches import RecordBatch, build_record_batch, encode_record_batch
 from kforensics.formats.messages.control import ControlType, encode_control_record
 from kforensics.formats.messages.schema import Decoded
 from kforensics.reconcile.observed.metadata_facts import MetadataFacts

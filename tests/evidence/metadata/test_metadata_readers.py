@@ -16,7 +16,7 @@ from kforensics.evidence.metadata.files import find_metadata_logs
 from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.formats.columns.record_stream import RecordChunk
 from kforensics.formats.log.batch_table import CONTROL_BIT
-from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
+from kforensics.formats.log.batches import build_record_batch, encode_record_batch
 from kforensics.formats.log.records import slice_nullable
 from kforensics.formats.messages.metadata import METADATA_TABLES, encode_metadata_record
 from kforensics.formats.messages.metadata_bulk import OtherRecord

@@ -10,7 +10,7 @@ import pytest
 from kforensics.evidence.replica import scan_parts
 from kforensics.evidence.replica.scan_parts import joined, parts_of, scan_part
 from kforensics.evidence.replica.segments import scan_segment
-from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
+from kforensics.formats.log.batches import build_record_batch, encode_record_batch
 from kforensics.source.mapped import open_evidence
 
 NAME = f"{0:020d}.log"

@@ -14,7 +14,7 @@ from kforensics.evidence.replica.batch_reader import FileBatchReader
 from kforensics.evidence.replica.collect import collect_replica
 from kforensics.evidence.replica.segments import add_digests, digest_batches, scan_segment
 from kforensics.formats.log.batch_table import empty_batches
-from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
+from kforensics.formats.log.batches import build_record_batch, encode_record_batch
 from kforensics.formats.primitives.word_buffer import MemoryBytes
 
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from kforensics.damage import DamageKind
 from kforensics.errors import FormatError, UnsupportedFormat
-from kforensics.formats.checkpoint.offset import (
+from kforensics.formats.checkpoint.lines import (
     Checkpoint,
     CheckpointEntry,
     encode_checkpoint,

@@ -3,7 +3,7 @@ from hypothesis import strategies as st
 
 from kforensics.damage import DamageKind
 from kforensics.errors import FormatError
-from kforensics.formats.checkpoint.leader_epoch import (
+from kforensics.formats.checkpoint.lines import (
     LeaderEpochCheckpoint,
     LeaderEpochLine,
     encode_leader_epoch_checkpoint,

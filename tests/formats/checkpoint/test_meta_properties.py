@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from kforensics.damage import Absent, DamageKind
 from kforensics.errors import FormatError
-from kforensics.formats.checkpoint.meta_properties import (
+from kforensics.formats.checkpoint.properties import (
     MetaProperties,
     Property,
     encode_meta_properties,

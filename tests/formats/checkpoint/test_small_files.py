@@ -6,16 +6,22 @@ from hypothesis import strategies as st
 
 from kforensics.damage import Absent, DamageKind, Gravity
 from kforensics.errors import FormatError, UnsupportedFormat
-from kforensics.formats.checkpoint.clean_shutdown import CleanShutdown, encode_clean_shutdown, parse_clean_shutdown
-from kforensics.formats.checkpoint.partition_metadata import (
+from kforensics.formats.checkpoint.json_files import (
+    CleanShutdown,
+    QuorumState,
+    encode_clean_shutdown,
+    encode_quorum_state,
+    parse_clean_shutdown,
+    parse_quorum_state,
+)
+from kforensics.formats.checkpoint.properties import (
     ZERO_UUID,
     PartitionMetadata,
     encode_partition_metadata,
     parse_partition_metadata,
 )
-from kforensics.formats.checkpoint.quorum_state import QuorumState, encode_quorum_state, parse_quorum_state
+from kforensics.formats.primitives.numbers import uuid_bytes, uuid_text
 from kforensics.formats.primitives.text_lines import TEXT_FILE_LIMIT, beyond_limit
-from kforensics.formats.primitives.uuid import uuid_bytes, uuid_text
 from kforensics.simulation.broker_files import METADATA_TOPIC_ID
 
 UUIDS = st.binary(min_size=16, max_size=16).map(uuid_text)

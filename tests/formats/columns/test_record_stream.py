@@ -5,15 +5,21 @@ import random
 import pytest
 
 from kforensics.damage import Absent, Damage, DamageKind
-from kforensics.formats.columns import bodies, record_stream
-from kforensics.formats.columns.decoding_limits import ExactReads
+from kforensics.formats.columns import record_columns, record_stream
+from kforensics.formats.columns.batch_checks import ExactReads
 from kforensics.formats.columns.record_chain import FEW_LANES, Lanes
 from kforensics.formats.columns.record_columns import LaneDamage, find_damaged_lanes, iter_columns
-from kforensics.formats.log.message_set import Message, encode_message, encode_message_set
-from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch, with_right_crc
+from kforensics.formats.log.batches import (
+    Message,
+    build_record_batch,
+    encode_message,
+    encode_message_set,
+    encode_record_batch,
+    with_right_crc,
+)
 from kforensics.formats.log.records import BodyRecord, encode_body_records
-from kforensics.formats.primitives.codec import Codec
 from kforensics.formats.primitives.compression import compress
+from kforensics.formats.primitives.numbers import Codec
 from kforensics.formats.primitives.word_buffer import MemoryBytes, WordBuffer
 from kforensics.formats.segment import walk
 from kforensics.formats.segment.walk import Level, iter_records
@@ -29,9 +35,9 @@ def small_payloads(monkeypatch):
         return 1 << 13 if len(body) < 600 else 1 << 15
 
     monkeypatch.setattr(walk, "PAYLOAD_LENGTH", 1 << 11)
-    monkeypatch.setattr(bodies, "PAYLOAD_LENGTH", 1 << 11)
-    monkeypatch.setattr(bodies, "SMALLEST_LIMIT", 1 << 12)
-    monkeypatch.setattr(bodies, "output_limit", limit)
+    monkeypatch.setattr(record_columns, "PAYLOAD_LENGTH", 1 << 11)
+    monkeypatch.setattr(record_columns, "SMALLEST_LIMIT", 1 << 12)
+    monkeypatch.setattr(record_columns, "output_limit", limit)
 
 
 @pytest.mark.parametrize("codec", [codec for codec in Codec if codec])

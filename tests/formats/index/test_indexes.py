@@ -12,12 +12,6 @@ from hypothesis import strategies as st
 
 from kforensics.damage import DamageKind, Span
 from kforensics.errors import FormatError, UnexpectedEnd, UnsupportedFormat
-from kforensics.formats.index.offset import (
-    OFFSET_INDEX_LAYOUT,
-    encode_index,
-    offset_index,
-    parse_offset_index,
-)
 from kforensics.formats.index.producer_snapshot import (
     ENTRY_LAYOUT,
     HEADER_LAYOUT,
@@ -26,20 +20,22 @@ from kforensics.formats.index.producer_snapshot import (
     encode_producers,
     parse_producer_snapshot,
 )
-from kforensics.formats.index.time import (
+from kforensics.formats.index.sparse import (
+    OFFSET_INDEX_LAYOUT,
     TIME_INDEX_LAYOUT,
-    last_time_entry_span,
-    parse_time_index,
-    read_last_time_entry,
-    read_time_ends,
-    time_index,
-)
-from kforensics.formats.index.txn import (
     TXN_INDEX_LAYOUT,
     AbortedTransaction,
     TxnIndex,
     encode_aborted_transactions,
+    encode_index,
+    last_time_entry_span,
+    offset_index,
+    parse_offset_index,
+    parse_time_index,
     parse_txn_index,
+    read_last_time_entry,
+    read_time_ends,
+    time_index,
 )
 
 INT32, INT64 = st.integers(0, 2**31 - 1), st.integers(0, 2**63 - 1)

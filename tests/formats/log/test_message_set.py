@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from kforensics.errors import BadChecksum, FormatError
 from kforensics.formats.log.batch_table import TIMESTAMP_TYPE_BIT
-from kforensics.formats.log.message_set import (
+from kforensics.formats.log.batches import (
     Message,
     encode_message,
     encode_message_set,
@@ -16,8 +16,8 @@ from kforensics.formats.log.message_set import (
     summarize_wrapper,
 )
 from kforensics.formats.log.records import Record
-from kforensics.formats.primitives.codec import Codec
 from kforensics.formats.primitives.compression import compress
+from kforensics.formats.primitives.numbers import Codec
 from tests.formats.segments import walked
 
 nullable = st.none() | st.binary(max_size=60)

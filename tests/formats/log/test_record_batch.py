@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from kforensics.errors import FormatError
 from kforensics.formats.log.batch_table import CONTROL_BIT, DELETE_HORIZON_BIT, TIMESTAMP_TYPE_BIT, TRANSACTIONAL_BIT
-from kforensics.formats.log.record_batch import (
+from kforensics.formats.log.batches import (
     RecordBatch,
     build_record_batch,
     encode_record_batch,
@@ -16,7 +16,7 @@ from kforensics.formats.log.record_batch import (
     with_right_crc,
 )
 from kforensics.formats.log.records import BodyRecord
-from kforensics.formats.primitives.codec import Codec
+from kforensics.formats.primitives.numbers import Codec
 from tests.formats.segments import walked
 
 int16s = st.integers(-1, (1 << 15) - 1)

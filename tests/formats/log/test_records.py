@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kforensics.errors import FormatError
 from kforensics.formats.columns import record_chain, record_columns
-from kforensics.formats.columns.decoding_limits import ExactReads
+from kforensics.formats.columns.batch_checks import ExactReads
 from kforensics.formats.columns.record_chain import Lanes
 from kforensics.formats.columns.record_columns import LaneDamage, RecordColumns, find_damaged_lanes, iter_columns
 from kforensics.formats.log.records import (
@@ -20,7 +20,7 @@ from kforensics.formats.log.records import (
     parse_headers,
     slice_nullable,
 )
-from kforensics.formats.primitives.varint import encode_varint
+from kforensics.formats.primitives.numbers import encode_varint
 from kforensics.formats.primitives.word_buffer import WordBuffer
 
 nullable = st.none() | st.binary(max_size=200)

@@ -30,7 +30,7 @@ from kforensics.formats.messages.schema import (
     struct,
 )
 from kforensics.formats.messages.writer import encode_message, write_uvarint
-from kforensics.formats.primitives.uuid import uuid_bytes, uuid_text
+from kforensics.formats.primitives.numbers import uuid_bytes, uuid_text
 
 TABLES: list[Message] = [
     *(table for _, table in control_record.CONTROL_TABLES.values()),

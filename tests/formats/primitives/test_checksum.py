@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kforensics.formats.primitives.checksum import crc32, crc32c, reference_crc32c
-from kforensics.formats.segment.bit_flip import CRC32_REFLECTED, CRC32C_REFLECTED, FlippedBit, locate_flipped_bit
+from kforensics.formats.segment.diagnosis import CRC32_REFLECTED, CRC32C_REFLECTED, FlippedBit, locate_flipped_bit
 
 KINDS = {CRC32C_REFLECTED: crc32c, CRC32_REFLECTED: crc32}
 

@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kforensics.errors import FormatError, UnsupportedFormat
-from kforensics.formats.primitives.codec import BadCompression, Codec, OutputLimitReached, WindowTooLarge
 from kforensics.formats.primitives.compression import (
     OUTPUT_LIMIT,
     SMALLEST_LIMIT,
@@ -23,6 +22,7 @@ from kforensics.formats.primitives.compression import (
     output_limit,
     zstd_windows,
 )
+from kforensics.formats.primitives.numbers import BadCompression, Codec, OutputLimitReached, WindowTooLarge
 from tests.conftest import ROOT
 
 CODECS = [Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD]

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kforensics.formats.primitives.distinct import distinct, first_of_each
+from kforensics.formats.primitives.numbers import distinct, first_of_each
 
 
 @given(st.lists(st.integers(-3, 3)))

@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kforensics.formats.log.headers import BATCH_HEADER, MESSAGE_HEADER_0, MESSAGE_HEADER_1
-from kforensics.formats.primitives.layout import FixedLayout
+from kforensics.formats.log.batch_table import BATCH_HEADER, MESSAGE_HEADER_0, MESSAGE_HEADER_1
+from kforensics.formats.primitives.numbers import FixedLayout
 from kforensics.formats.primitives.word_buffer import MemoryBytes
 from kforensics.formats.segment.walk import Level, walk_segment
 from tests.formats.segments import recorded_logs

@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kforensics.errors import FormatError, UnexpectedEnd
-from kforensics.formats.columns.varint_lanes import read_varints, read_varlongs, skip_varlongs
-from kforensics.formats.primitives.varint import (
+from kforensics.formats.columns.record_chain import read_varints, read_varlongs, skip_varlongs
+from kforensics.formats.primitives.numbers import (
     encode_uvarint,
     encode_varint,
     encode_varlong,

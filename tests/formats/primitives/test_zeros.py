@@ -6,11 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kforensics.formats.index.offset import parse_offset_index
-from kforensics.formats.index.time import parse_time_index
-from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
-from kforensics.formats.primitives.word_buffer import MemoryBytes
-from kforensics.formats.primitives.zeros import first_nonzero, without_zero_tail
+from kforensics.formats.index.sparse import parse_offset_index, parse_time_index
+from kforensics.formats.log.batches import build_record_batch, encode_record_batch
+from kforensics.formats.primitives.word_buffer import MemoryBytes, first_nonzero, without_zero_tail
 from kforensics.formats.segment.walk import Level, walk_segment
 from kforensics.source.mapped import open_evidence, read_counts
 

@@ -1,7 +1,7 @@
 """Batches in bytes that are no segment; images with files in them are in tests/cli/test_salvage_carve.py."""
 
 from kforensics.formats.primitives.word_buffer import MemoryBytes
-from kforensics.formats.segment.carve import carve_batches
+from kforensics.formats.segment.resync import carve_batches
 from tests.builders.coordinators import batch
 
 

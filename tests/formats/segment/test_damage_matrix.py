@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pytest
 
 from kforensics.damage import BitFlip, Damage, DamageCause, DamageKind
-from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
+from kforensics.formats.log.batches import build_record_batch, encode_record_batch
 from tests.builders.repeating import times
 from tests.formats.segments import Walked, batches_of, walked
 

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kforensics.damage import Damage, DamageKind, Gravity
-from kforensics.formats.log.record_batch import (
+from kforensics.formats.log.batches import (
     iter_batch_records,
     with_right_crc,
 )
-from kforensics.formats.primitives.codec import Codec
+from kforensics.formats.primitives.numbers import Codec
 from kforensics.formats.primitives.word_buffer import MemoryBytes
 from kforensics.formats.segment import walk as segment_module
 from kforensics.formats.segment.walk import Level, find_batch_start, iter_records, walk_segment

@@ -14,8 +14,7 @@ from kforensics.formats.log.batch_table import (
     TIMESTAMP_TYPE_BIT,
     TRANSACTIONAL_BIT,
 )
-from kforensics.formats.log.message_set import iter_message_records, parse_message
-from kforensics.formats.log.record_batch import sequence_of
+from kforensics.formats.log.batches import iter_message_records, parse_message, sequence_of
 from kforensics.formats.log.records import Record
 from kforensics.formats.primitives.compression import decompress
 from kforensics.formats.primitives.word_buffer import MemoryBytes

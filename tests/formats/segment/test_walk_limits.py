@@ -4,12 +4,12 @@ import pytest
 
 from kforensics.damage import Absent, DamageKind
 from kforensics.errors import FormatError
-from kforensics.formats.log.message_set import Message, encode_message
+from kforensics.formats.log.batches import Message, encode_message
 from kforensics.formats.log.records import skip_headers
-from kforensics.formats.primitives.codec import Codec
 from kforensics.formats.primitives.compression import compress
+from kforensics.formats.primitives.numbers import Codec
 from kforensics.formats.segment import damaged_places, walk
-from kforensics.formats.segment.bit_flip import CRC32C_REFLECTED, locate_flipped_bit
+from kforensics.formats.segment.diagnosis import CRC32C_REFLECTED, locate_flipped_bit
 from kforensics.formats.segment.walk import Level, walk_segment
 from kforensics.units import OffsetRange
 from tests.formats.segments import FIRST_TIMESTAMP_MS, walked

@@ -8,12 +8,11 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from kforensics.formats.checkpoint.offset import encode_frame
+from kforensics.formats.checkpoint.lines import encode_frame
 from kforensics.formats.index.producer_snapshot import ProducerEntry, encode_producers
-from kforensics.formats.index.txn import AbortedTransaction, encode_aborted_transactions
+from kforensics.formats.index.sparse import AbortedTransaction, encode_aborted_transactions
 from kforensics.formats.log.batch_table import CONTROL_BIT, TRANSACTIONAL_BIT
-from kforensics.formats.log.message_set import Message, encode_message_set
-from kforensics.formats.log.record_batch import build_record_batch, encode_record_batch
+from kforensics.formats.log.batches import Message, build_record_batch, encode_message_set, encode_record_batch
 from kforensics.formats.messages.control import ControlType, encode_control_record
 from kforensics.simulation.broker_files import SegmentFiles
 

@@ -16,7 +16,7 @@ from kforensics.evidence.replica.loader_values import (
     TopicIdFile,
     TransactionEnd,
 )
-from kforensics.formats.index.time import TimeEnds
+from kforensics.formats.index.sparse import TimeEnds
 from kforensics.protocol.loading.disk import (
     Disk,
     FileAction,

@@ -1,24 +1,25 @@
-"""`quorum-state` of the metadata log's directory: the vote and the leader that a KRaft node knows.
-
-    One JSON object in one line, no checksum.
-    data_version 0: clusterId, leaderId, leaderEpoch, votedId, appliedOffset, currentVoters [{voterId}]
-    data_version 1 (3.8 and later, kraft.version 1): leaderId, leaderEpoch, votedId, votedDirectoryId
-
-Kafka: `FileQuorumStateStore`, `QuorumStateData`. Its -1 for "no leader" and "no vote" become `NOT_WRITTEN`.
-"""
+"""Small files of one JSON object: quorum-state of the metadata log, and .kafka_cleanshutdown."""
 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
-from kforensics.damage import Absent, Damage, DamageKind, Span
-from kforensics.errors import UnsupportedFormat, require_known
-from kforensics.formats.checkpoint.meta_properties import UUID_PATTERN
-from kforensics.formats.primitives.json_line import integer_of, parse_json_object
-from kforensics.formats.primitives.text_lines import DamageList
+from kforensics.damage import Absent, Damage, DamageKind, Gravity, Span
+from kforensics.errors import FormatError, UnsupportedFormat, require_known
+from kforensics.formats.checkpoint.properties import UUID_PATTERN
+from kforensics.formats.primitives.text_lines import DamageList, integer_of, parse_json_object, shown
 
-NEWEST_VERSION = 1
+# `quorum-state` of the metadata log's directory: the vote and the leader that a KRaft node knows.
+#
+#     One JSON object in one line, no checksum.
+#     data_version 0: clusterId, leaderId, leaderEpoch, votedId, appliedOffset, currentVoters [{voterId}]
+#     data_version 1 (3.8 and later, kraft.version 1): leaderId, leaderEpoch, votedId, votedDirectoryId
+#
+# Kafka: `FileQuorumStateStore`, `QuorumStateData`. Its -1 for "no leader" and "no vote" become `NOT_WRITTEN`.
+
+
+NEWEST_QUORUM_STATE = 1
 NO_ID = -1
 NO_DIRECTORY_ID = "A" * 22
 
@@ -56,7 +57,7 @@ def parse_quorum_state(data: bytes | memoryview) -> QuorumState:
     if version is None:
         found = f"data_version {fields.get('data_version')!r:.40}"
         raise UnsupportedFormat(whole, expected="data_version 0 or 1", found=found)
-    require_known(whole, "data_version", found=version, newest=NEWEST_VERSION)
+    require_known(whole, "data_version", found=version, newest=NEWEST_QUORUM_STATE)
     damage = DamageList()
     reader = _Reader(fields, whole, damage)
     old = version == 0
@@ -148,3 +149,65 @@ class _Reader:
         found = f"{self._fields[name]!r:.60}" if name in self._fields else "no such field"
         self._damage.add(self._whole, DamageKind.TEXT, expected=f"{name}: {expected}", found=found)
         return Absent.UNREADABLE
+
+
+# `.kafka_cleanshutdown` of a log directory: its presence says that the broker stopped cleanly.
+#
+#     0.8.0 to 3.6: an empty file; 3.7 and later: one JSON object `{"version":0,"brokerEpoch":N}`, N = -1 where it
+#     is not known.
+#
+# Kafka: `CleanShutdownFileHandler`. The presence of the file decides; a broker that can't read the content only lacks the epoch.
+
+
+NEWEST_CLEAN_SHUTDOWN = 0
+NO_BROKER_EPOCH = -1
+
+
+class CleanShutdown(NamedTuple):
+    """The content of the file: the epoch is `NOT_APPLICABLE` in the empty file of old brokers, and `NOT_WRITTEN` if it is -1."""
+
+    broker_epoch: int | Absent
+    damage: tuple[Damage, ...] = ()
+
+
+def parse_clean_shutdown(data: bytes | memoryview) -> CleanShutdown:
+    """Parse `.kafka_cleanshutdown`; its presence shows a clean shutdown even if the content is malformed.
+
+    Args:
+        data: the whole file, empty up to 3.6.
+
+    Returns:
+        The broker epoch; what can't be read of it is damage of gravity `stale`.
+
+    Raises:
+        NewerThanKnown: it is of a newer version.
+    """
+    if not len(data):
+        return CleanShutdown(broker_epoch=Absent.NOT_APPLICABLE)
+    try:
+        fields = parse_json_object(data, expected="nothing, or a JSON object with brokerEpoch")
+    except FormatError as error:
+        return _unreadable(error.span, error.expected, error.found)
+    version, epoch = integer_of(fields.get("version")), integer_of(fields.get("brokerEpoch"))
+    if version is not None and version > NEWEST_CLEAN_SHUTDOWN:
+        require_known(Span(0, len(data)), ".kafka_cleanshutdown version", found=version, newest=NEWEST_CLEAN_SHUTDOWN)
+    if version != 0 or epoch is None or epoch < NO_BROKER_EPOCH:
+        return _unreadable(Span(0, len(data)), "version 0 and a brokerEpoch", shown(data))
+    return CleanShutdown(broker_epoch=Absent.NOT_WRITTEN if epoch == NO_BROKER_EPOCH else epoch)
+
+
+def encode_clean_shutdown(marker: CleanShutdown) -> bytes:
+    """Encode the file as a broker writes it (`CleanShutdownFileHandler`).
+
+    Args:
+        marker: its epoch `NOT_APPLICABLE` makes the empty file of brokers up to 3.6; any other absence is written as -1.
+    """
+    if marker.broker_epoch is Absent.NOT_APPLICABLE:
+        return b""
+    epoch = NO_BROKER_EPOCH if isinstance(marker.broker_epoch, Absent) else marker.broker_epoch
+    return json.dumps({"version": 0, "brokerEpoch": epoch}, separators=(",", ":")).encode()
+
+
+def _unreadable(span: Span, expected: str, found: str) -> CleanShutdown:
+    place = Damage(span=span, kind=DamageKind.TEXT, expected=expected, found=found, gravity=Gravity.STALE)
+    return CleanShutdown(broker_epoch=Absent.UNREADABLE, damage=(place,))
