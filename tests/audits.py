@@ -14,6 +14,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from itertools import count
@@ -27,8 +28,8 @@ from kforensics.commands.diff import DiffResult, compare
 from kforensics.commands.partition_comparison import DiffOptions
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.findings.answers.fleet import fleet_answer
-from kforensics.fleet.audit import audit
 from kforensics.fleet.audit_tables import AuditTables
+from kforensics.fleet.auditing import audit
 from kforensics.fleet.commands import run_scan
 from kforensics.fleet.session import open_session
 from kforensics.fleet.sources import read_sources
@@ -126,7 +127,7 @@ class Audits:
         """
         out = self._work / f"tables-{next(self._numbers)}"
         given = read_sources([str(one) for one in sources or places])
-        outcome = audit(self._session, given, out, options=options or DiffOptions())
+        outcome = audit(nullcontext(self._session), given, out, options=options or DiffOptions())
         found = list(differences(compared(*places, options=options), outcome.tables))
         shutil.rmtree(out)
         return found
@@ -149,7 +150,9 @@ class Audits:
     def _judged(self, places: Sequence[Path]) -> list[str]:
         """What an audit says of partitions and findings, without the numbers of inputs."""
         out = self._work / f"tables-{next(self._numbers)}"
-        tables = audit(self._session, read_sources([str(one) for one in places]), out, options=DiffOptions()).tables
+        tables = audit(
+            nullcontext(self._session), read_sources([str(one) for one in places]), out, options=DiffOptions()
+        ).tables
         columns = {
             "partitions": ("state", "verdict", "leader", "holders", "isr", "missing", "lost_certain", "lost_possible"),
             "findings": ("finding_id", "severity", "statement"),

@@ -3,7 +3,6 @@
 import datetime as dt
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from kforensics.commands.newer_features import newer_features
@@ -21,7 +20,7 @@ from kforensics.formats.checkpoint.properties import NEWEST_VERSION, WHAT, MetaP
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.protocol.versions import KafkaVersion, least_version_of_level
 from kforensics.reconcile.observed.broker_versions import BrokerVersions
-from kforensics.reconcile.observed.facts import ClusterFacts, CommittedFacts, GroupCommit
+from kforensics.reconcile.observed.facts import ClusterFacts, Commits, CommittedFacts, GroupCommit
 from kforensics.reconcile.replicas.report import Given, GivenBroker
 from kforensics.source.walk import join
 from kforensics.units import OFFSETS_TOPIC, TopicPartition
@@ -84,7 +83,7 @@ def gather_cluster_evidence(
     inputs: Inputs,
     places: Places,
     *,
-    carried_commits: "Iterable[GroupCommitRecord]" = (),
+    commits: Commits | None = None,
     rename_group: Callable[[str], str] = str,
     log_zone: dt.tzinfo | None = None,
     jobs: int = 1,
@@ -97,7 +96,7 @@ def gather_cluster_evidence(
     """Read the metadata logs and the broker logs of the inputs; consumer offsets are read when they are first asked for.
 
     Args:
-        carried_commits: of consumer groups, out of another reading.
+        commits: of consumer groups, where they were read already; else they are read when they are first asked for.
         rename_group: what consumer groups are called.
         log_zone: of the times in log files, where the user names it.
         earlier: inputs that are not as they are now.
@@ -138,7 +137,7 @@ def gather_cluster_evidence(
         facts=_facts(
             inputs,
             newest,
-            CommittedOffsets(offsets, rename_group, carried_commits),
+            commits or CommittedOffsets(offsets, rename_group),
             logged,
             is_of_now=newest is None or (newest.input not in earlier and _is_of_majority(newest, histories, earlier)),
         ),
@@ -199,7 +198,7 @@ def _newer_identities(inputs: Inputs) -> Iterator[Problem]:
 def _facts(
     inputs: Inputs,
     newest: "MetadataHistory | None",
-    commits: "CommittedOffsets",
+    commits: Commits,
     logged: "LoggedEvidence | None",
     *,
     is_of_now: bool,
@@ -329,28 +328,30 @@ class CommittedOffsets:
         self,
         places: tuple[PartitionPlace, ...],
         rename_group: Callable[[str], str] = str,
-        carried: "Iterable[GroupCommitRecord]" = (),
     ) -> None:
         self._places = places
         self._rename_group = rename_group
-        self._carried = carried
         self._known: dict[TopicPartition, tuple[GroupCommit, ...]] | None = None
 
     def __call__(self, partition: TopicPartition) -> tuple[GroupCommit, ...]:
         """Return what groups committed in the partition."""
-        if self._known is None and not self._places and self._carried == ():
+        if self._known is None and not self._places:
             self._known = {}
         if self._known is None:
             from kforensics.evidence.group_commits import highest_commits, walk_group_commits  # noqa: PLC0415 - where groups committed
 
-            commits = highest_commits(chain(walk_group_commits(self._places), self._carried))
-            self._known = _by_partition(commits, self._rename_group)
+            self._known = commits_by_partition(highest_commits(walk_group_commits(self._places)), self._rename_group)
         return self._known.get(partition, ())
 
 
-def _by_partition(
-    commits: "Iterable[GroupCommitRecord]", rename_group: Callable[[str], str]
+def commits_by_partition(
+    commits: "Iterable[GroupCommitRecord]", rename_group: Callable[[str], str] = str
 ) -> dict[TopicPartition, tuple[GroupCommit, ...]]:
+    """Return what groups committed in each partition.
+
+    Args:
+        rename_group: what consumer groups are called.
+    """
     out: dict[TopicPartition, list[GroupCommit]] = {}
     for commit in commits:
         found = GroupCommit(

@@ -9,7 +9,7 @@ from kforensics.commands.absent_replicas import nodes_in_parts, single_files, wi
 from kforensics.commands.filters import is_wanted, missing_filters
 from kforensics.commands.partition_comparison import DiffOptions
 from kforensics.damage import Absent
-from kforensics.evidence.discovery.inputs import WHOLE_INPUT, Inputs
+from kforensics.evidence.discovery.inputs import WHOLE_INPUT, FoundInput, Inputs
 from kforensics.evidence.model import Problem
 from kforensics.findings.diff import identity_findings
 from kforensics.findings.fleet import node_id_findings, spread_findings
@@ -69,8 +69,8 @@ def write_rest(
     roots = [one.found.root for one in found.inputs]
     findings = [
         row
-        for cluster in sorted(set(clusters))
-        for row in finding_rows([*_cluster_findings(tables, cluster, found, clusters)], cluster or None, roots)
+        for cluster, own in _cluster_findings(tables, found, clusters).items()
+        for row in finding_rows(own, cluster or None, roots)
     ]
     disagreements = {
         found.inputs[number].found.described.path: (listed, int(found.inputs[number].found.described.broker_id))
@@ -119,20 +119,25 @@ def write_absent(judge: JudgeContext, gathered: Gathered, options: DiffOptions) 
     return rows.write("driver-absent") if rows.partitions else {}
 
 
-def _cluster_findings(tables: Tables, cluster: str, found: FoundSources, clusters: Sequence[str]) -> Iterator[Finding]:
-    members = [one.found for one, own in zip(found.inputs, clusters, strict=True) if own == cluster]
-    # Clusters are judged one by one: a fleet may well have several.
-    whole = Inputs(found=tuple(members))
-    yield from identity_findings(whole, nodes_in_parts(whole))
-    column = tables.column_table("partitions", ["cluster_id", "leader", "leader_source"])
-    is_own = pc.equal(pc.fill_null(column["cluster_id"], ""), cluster)
-    recorded = column.filter(
-        pc.and_(is_own, pc.fill_null(pc.equal(column["leader_source"], "metadata"), fill_value=False))
-    )
-    leaders = [one for one in recorded["leader"].to_pylist() if one is not None]
-    brokers = audited_brokers(found, clusters).get(cluster, frozenset())
-    if leaders:
-        yield from spread_findings(leader_spread(leaders, brokers), cluster)
+def _cluster_findings(tables: Tables, found: FoundSources, clusters: Sequence[str]) -> dict[str, list[Finding]]:
+    """Return the findings about each cluster as a whole: a fleet may well have several, which are judged one by one."""
+    members: dict[str, list[FoundInput]] = {}
+    for one, own in zip(found.inputs, clusters, strict=True):
+        members.setdefault(own, []).append(one.found)
+    leaders: dict[str, list[int]] = {}
+    where = pc.field("leader_source") == "metadata"
+    for row in tables.rows("partitions", columns=["cluster_id", "leader"], where=where):
+        if row["leader"] is not None:
+            leaders.setdefault(row["cluster_id"] or "", []).append(row["leader"])
+    audited = audited_brokers(found, clusters)
+    out: dict[str, list[Finding]] = {}
+    for cluster, own_inputs in sorted(members.items()):
+        whole = Inputs(found=tuple(own_inputs))
+        out[cluster] = [*identity_findings(whole, nodes_in_parts(whole))]
+        if cluster in leaders:
+            spread = leader_spread(leaders[cluster], audited.get(cluster, frozenset()))
+            out[cluster] += spread_findings(spread, cluster)
+    return out
 
 
 def unanswered(

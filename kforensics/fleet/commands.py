@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -35,11 +35,14 @@ if TYPE_CHECKING:
 __all__ = ["require_pyarrow", "require_spark", "run_audit", "run_comparison", "run_report", "run_scan", "run_trend"]
 
 
-def run_audit(request: FleetAsk, progress: "Callable[[Stage], None] | None" = None) -> Result[FleetSummary]:
+def run_audit(
+    request: FleetAsk, progress: "Callable[[Stage], None] | None" = None, session: Any = None
+) -> Result[FleetSummary]:
     """Judge every partition of the sources on Spark, and write tables.
 
     Args:
         progress: called with the progress of each stage.
+        session: of Spark; where none is given, one is opened as the request says.
 
     Returns:
         The summary of the tables.
@@ -49,8 +52,8 @@ def run_audit(request: FleetAsk, progress: "Callable[[Stage], None] | None" = No
         UsageError: the tables can't be written where they are asked for.
         MissingExtra: Spark is not installed.
     """
-    from kforensics.fleet.audit import audit
     from kforensics.fleet.audit_tables import Filters
+    from kforensics.fleet.auditing import audit
     from kforensics.fleet.lock import require_free
     from kforensics.fleet.output import open_output
     from kforensics.fleet.sources import check_output, read_sources
@@ -75,20 +78,19 @@ def run_audit(request: FleetAsk, progress: "Callable[[Stage], None] | None" = No
         tables = output.finished
         if tables is None:
             require_free(output.tables, take_over=request.take_over)
-            with open_session(request.master, dict(request.spark_conf)) as session:
-                outcome = audit(
-                    session,
-                    found,
-                    target,
-                    options=options,
-                    since=since,
-                    take_over=request.take_over,
-                    is_history=is_history,
-                    audit_id=request.audit_id,
-                    table_format=table_format,
-                    keep_going=request.keep_going,
-                    progress=progress,
-                )
+            outcome = audit(
+                open_session(request.master, dict(request.spark_conf)) if session is None else nullcontext(session),
+                found,
+                target,
+                options=options,
+                since=since,
+                take_over=request.take_over,
+                is_history=is_history,
+                audit_id=request.audit_id,
+                table_format=table_format,
+                keep_going=request.keep_going,
+                progress=progress,
+            )
             tables = outcome.tables
         earlier = _compared_with(tables, request.since, request.storage)
         return _summary("fleet audit", tables, earlier, most=request.most, filters=Filters(), rules=rules)

@@ -1,7 +1,7 @@
 """Two audits -> what changed between them."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -39,7 +39,7 @@ def compare_audits(before: AuditTables, after: AuditTables, filters: Filters | N
         counts[row.change.value] += 1
         if len(listed[row.change]) < MOST_LISTED:
             listed[row.change].append(_finding_change(row))
-    nodes_before, nodes_after = (_node_names(one) for one in (before, after))
+    new_nodes, gone_nodes = _other_nodes(before, after)
     return AuditComparison(
         earlier=str(before),
         later=str(after),
@@ -53,8 +53,8 @@ def compare_audits(before: AuditTables, after: AuditTables, filters: Filters | N
         unchecked_findings=tuple(listed[Change.UNCHECKED]),
         gone_findings=tuple(listed[Change.GONE]),
         changes=tuple(_verdict_changes(before, after, filters, scope)),
-        new_nodes=tuple(sorted(nodes_after - nodes_before)),
-        gone_nodes=tuple(sorted(nodes_before - nodes_after)),
+        new_nodes=new_nodes,
+        gone_nodes=gone_nodes,
         problem_count=after.row_count("problems"),
         limits=limits,
     )
@@ -190,9 +190,29 @@ def _verdicts(tables: AuditTables, where: Any) -> dict[tuple[str | None, str, in
     return {(row["cluster_id"], row["topic"], row["partition"]): row["verdict"] for row in rows}
 
 
-def _node_names(tables: AuditTables) -> set[str]:
-    several = len(tables.manifest.get("clusters", ())) > 1
-    return {_node_name(row, several=several) for row in tables.rows("nodes")}
+def _other_nodes(before: AuditTables, after: AuditTables) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the nodes that only the later audit has, and those that only the earlier one has; a node of no known cluster may be of any."""
+    several = len({*before.manifest.get("clusters", ()), *after.manifest.get("clusters", ())} - {""}) > 1
+    columns = ["path", "node_id", "cluster_id"]
+    earlier, later = (list(one.rows("nodes", columns=columns)) for one in (before, after))
+
+    def lacking(rows: Sequence[Mapping[str, Any]], others: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+        known: dict[int | str, set[str | None]] = {}
+        for row in others:
+            known.setdefault(_number(row), set()).add(row["cluster_id"])
+        names = {
+            _node_name(row, several=several)
+            for row in rows
+            if not known.get(_number(row), set()) & {row["cluster_id"], None}
+            and not (row["cluster_id"] is None and _number(row) in known)
+        }
+        return tuple(sorted(names))
+
+    return lacking(later, earlier), lacking(earlier, later)
+
+
+def _number(row: Mapping[str, Any]) -> int | str:
+    return str(row["path"]) if row["node_id"] is None else int(row["node_id"])
 
 
 def _node_name(row: Mapping[str, Any], *, several: bool) -> str:

@@ -1,6 +1,5 @@
 """Judging one group of partitions where their evidence meets: the same reconciler as everywhere, its answers as rows."""
 
-import functools
 import json
 import pickle
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,11 +8,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kforensics.commands.absent_replicas import missing_isr
+from kforensics.commands.cluster_evidence import commits_by_partition
 from kforensics.commands.partition_comparison import CHUNK_PARTITIONS, QUIET_STATES, DiffOptions, judge_partition
 from kforensics.damage import Absent, Gravity
 from kforensics.errors import EvidenceError
 from kforensics.evidence.captured.rows import Row, known
 from kforensics.evidence.discovery.partition_dirs import LogDirState, PartitionPlace
+from kforensics.evidence.group_commits import GroupCommitRecord, highest_commits
 from kforensics.evidence.model import Problem, Replica
 from kforensics.evidence.replica.batch_reader import FileBatchReader
 from kforensics.evidence.replica.collect import as_captured, changes_since, collect_replica
@@ -32,7 +33,7 @@ from kforensics.fleet.scan import Scanned
 from kforensics.fleet.tables import Tables
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.logs.divergence import EndsDoNotDecideError
-from kforensics.reconcile.observed.facts import ClusterFacts
+from kforensics.reconcile.observed.facts import ClusterFacts, GroupCommit
 from kforensics.reconcile.replicas.placement import Placement, place_partition
 from kforensics.reconcile.replicas.report import WORST, Given, PartitionReport, ReplicaReport, Verdict
 from kforensics.render.json.diff import plain_report
@@ -82,6 +83,19 @@ class ClusterKnowledge:
     racks: Mapping[int, str]
     given: Given
     """Brokers whose log directories are among the inputs."""
+    commits: "BroughtCommits"
+    """What the facts ask for what consumer groups committed."""
+
+
+class BroughtCommits:
+    """What consumer groups committed in the partitions of one group, as the tasks of the scan bring it."""
+
+    def __init__(self) -> None:
+        self.known: Mapping[TopicPartition, tuple[GroupCommit, ...]] = {}
+
+    def __call__(self, partition: TopicPartition) -> tuple[GroupCommit, ...]:
+        """Return what groups committed in the partition."""
+        return self.known.get(partition, ())
 
 
 def save_knowledge(tables: Tables, knowledge: Mapping[str, ClusterKnowledge], audit: str) -> None:
@@ -89,12 +103,17 @@ def save_knowledge(tables: Tables, knowledge: Mapping[str, ClusterKnowledge], au
     tables.write_bytes(STATE, f"knowledge-{audit}", pickle.dumps(dict(knowledge)))
 
 
-@functools.lru_cache(maxsize=2)
-def _knowledge(location: str, audit: str, tables: Tables) -> Mapping[str, ClusterKnowledge]:
-    del location
-    # Written by this very audit a moment ago: it is no evidence.
-    found: Mapping[str, ClusterKnowledge] = pickle.loads(tables.read_bytes(STATE, f"knowledge-{audit}"))  # noqa: S301
-    return found
+_knowledge: dict[str, Mapping[str, ClusterKnowledge]] = {}
+"""What is known of the clusters by the name of the attempt that gathered it; the latest alone."""
+
+
+def known_of(context: JudgeContext) -> Mapping[str, ClusterKnowledge]:
+    """Return what is known of the clusters, which a process reads once."""
+    if context.audit not in _knowledge:
+        _knowledge.clear()
+        # Written by this very audit a moment ago: it is no evidence.
+        _knowledge[context.audit] = pickle.loads(context.tables.read_bytes(STATE, f"knowledge-{context.audit}"))  # noqa: S301
+    return _knowledge[context.audit]
 
 
 def judge_group(group: int, parcels: Iterable[bytes], context: JudgeContext) -> Mapping[str, int]:
@@ -105,7 +124,13 @@ def judge_group(group: int, parcels: Iterable[bytes], context: JudgeContext) -> 
     """
     scanned = unpack(parcels)
     by_partition = _stitch(scanned, context)
-    knowledge = _knowledge(str(context.tables), context.audit, context.tables)
+    knowledge = known_of(context)
+    brought: dict[str, list[GroupCommitRecord]] = {}
+    # As `diff` reads them: of equal commits the first one counts.
+    for place, commit in sorted(scanned.commits, key=lambda one: one[0]):
+        brought.setdefault(context.clusters[place[1]], []).append(commit)
+    for cluster, own in knowledge.items():
+        own.commits.known = commits_by_partition(highest_commits(brought.get(cluster, ())))
     sources = {(row["input"], row["path"]): row["source"] for row in scanned.replicas}
     reader = FleetBatchReader(context.roots, context.evidence, sources)
     out = JudgedRows(context)

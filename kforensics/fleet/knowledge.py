@@ -8,28 +8,24 @@ from typing import Any
 from kforensics.commands.absent_replicas import known_partitions
 from kforensics.commands.cluster_evidence import gather_cluster_evidence, given_brokers
 from kforensics.commands.partition_comparison import DiffOptions
-from kforensics.damage import Absent, Span
+from kforensics.damage import Absent
 from kforensics.errors import InputsRefused
-from kforensics.evidence.captured.rows import known_or
 from kforensics.evidence.discovery.checkpoint_lines import packed_line
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT, FoundInput, Inputs
 from kforensics.evidence.discovery.partition_dirs import (
     LogDirState,
     LostDirectory,
-    PartitionPlace,
     Places,
     lost_directories,
 )
-from kforensics.evidence.group_commits import GroupCommitRecord
 from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.quorum import newest_log
 from kforensics.evidence.metadata.unrelated import refuse_two_clusters
-from kforensics.evidence.model import Citation, Problem
-from kforensics.fleet.judge import ClusterKnowledge
+from kforensics.evidence.model import Problem
+from kforensics.fleet.judge import BroughtCommits, ClusterKnowledge
 from kforensics.fleet.places import LISTERS, PlannedInput
 from kforensics.fleet.plan import IS_DIRECTORY, LogDirTask, LogDirTotals, part_name, wanted_evidence
 from kforensics.fleet.tables import Tables
-from kforensics.reconcile.replicas.report import Given
 from kforensics.source.naming import FileKind, FileSuffix, parse_partition_directory
 from kforensics.source.walk import Found, FoundFile, join, walk_partition
 from kforensics.units import TopicPartition
@@ -51,29 +47,6 @@ class _MetadataOnly(FoundInput):
                 name = parse_partition_directory(entry.name) if entry.is_directory else None
                 if name is not None and name.is_metadata and (within is None or within(entry.name)):
                     yield from walk_partition(self.listings, join(log_dir.path, entry.name), name=entry.name)
-
-
-@dataclass(frozen=True, slots=True)
-class _CarriedCommits:
-    """Consumers' offsets in the evidence of scans; read where they are asked for."""
-
-    places: tuple[tuple[int, str, Tables], ...]
-    """Input, key of the log directory, evidence."""
-
-    def __iter__(self) -> Iterator[GroupCommitRecord]:
-        for number, source, evidence in self.places:
-            for part in evidence.parts("commits"):
-                if not part.startswith(f"{source}-"):
-                    continue
-                for row in evidence.read_part("commits", part).to_pylist():
-                    yield GroupCommitRecord(
-                        partition=TopicPartition(row["topic"], row["partition"]),
-                        group=row["group"],
-                        offset=row["committed_offset"],
-                        leader_epoch=known_or(row["leader_epoch"], Absent.NOT_WRITTEN),
-                        time_ms=row["time_ms"],
-                        citation=Citation(input=number, path=row["path"], span=Span(row["position"], 0)),
-                    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,36 +81,32 @@ def gather_knowledge(
     tables: Tables,
 ) -> Gathered:
     """Return the facts about each cluster, and what could not be read of it."""
-    by_number = {one.number: one for one in totals}
     out: dict[str, ClusterKnowledge] = {}
     lost, left_out = _lost(tasks, totals, tables)
     problems: list[Problem] = [*left_out]
     known: dict[str, Mapping[TopicPartition, str | Absent]] = {}
     with_metadata: set[str] = set()
-    for cluster in sorted(set(clusters)):
-        chosen = _chosen(inputs, [number for number, own in enumerate(clusters) if own == cluster])
+    members_of: dict[str, list[int]] = {}
+    for number, cluster in enumerate(clusters):
+        members_of.setdefault(cluster, []).append(number)
+    lost_of: dict[str, list[LostDirectory]] = {}
+    for item in lost:
+        lost_of.setdefault(clusters[item.value.citation.input], []).append(item)
+    nothing = tuple(_without_files(one.found) for one in inputs)
+    for cluster, members in sorted(members_of.items()):
+        own_lost = lost_of.get(cluster, [])
+        own = list(nothing)
+        chosen = _chosen(inputs, members)
+        for number in members:
+            given = inputs[number].found
+            own[number] = _reduced(given) if number in chosen else replace(given, shape=Absent.UNREADABLE, obstacles=())
         found = Inputs(
-            found=tuple(
-                _reduced(one.found) if number in chosen else replace(one.found, shape=Absent.UNREADABLE, obstacles=())
-                for number, one in enumerate(inputs)
-            ),
+            found=tuple(own),
             cluster=cluster or Absent.UNKNOWN,
             is_cluster_chosen=True,
         )
-        places = [
-            place
-            for task in tasks
-            if clusters[task.input] == cluster and task.evidence is None
-            for place in _offsets_places(task, by_number[task.number])
-        ]
-        carried = tuple(
-            (task.input, task.source, Tables(task.evidence))
-            for task in tasks
-            if clusters[task.input] == cluster and task.evidence is not None
-        )
-        gathered = gather_cluster_evidence(
-            found, _as_places(places), carried_commits=_CarriedCommits(carried), is_audit=True
-        )
+        commits = BroughtCommits()
+        gathered = gather_cluster_evidence(found, Places(by_partition={}, problems=()), commits=commits, is_audit=True)
         problems.extend(gathered.problems)
         try:
             refuse_two_clusters(gathered.histories, found)
@@ -145,18 +114,14 @@ def gather_knowledge(
             first = min(one.input for one in gathered.histories)
             problems.append(Problem(input=first, path=WHOLE_INPUT, message=str(error)))
         history = newest_log(gathered.histories)
-        known[cluster] = known_partitions(
-            history, [one for one in lost if clusters[one.value.citation.input] == cluster], gathered.histories
-        )
+        known[cluster] = known_partitions(history, own_lost, gathered.histories)
         with_metadata |= {cluster} if history is not None else set()
         racks = {
             **_racks_in(history),
             **{
                 broker: one.rack
-                for number, one in enumerate(inputs)
-                if clusters[number] == cluster
-                and one.rack is not None
-                and not isinstance(broker := one.found.described.broker_id, Absent)
+                for one in (inputs[number] for number in members)
+                if one.rack is not None and not isinstance(broker := one.found.described.broker_id, Absent)
             },
         }
         out[cluster] = ClusterKnowledge(
@@ -164,7 +129,8 @@ def gather_knowledge(
             protocol_hints=dict(gathered.protocol_hints),
             possible_protocols=gathered.possible_protocols,
             racks=racks,
-            given=_given(inputs, [number for number, own in enumerate(clusters) if own == cluster], lost),
+            given=given_brokers(Inputs(found=tuple(inputs[number].found for number in members)), own_lost),
+            commits=commits,
         )
     return Gathered(clusters=out, known=known, with_metadata=frozenset(with_metadata), problems=tuple(problems))
 
@@ -211,12 +177,6 @@ def _named_state(task: LogDirTask, total: LogDirTotals) -> LogDirState:
     )
 
 
-def _given(inputs: Sequence[PlannedInput], members: Sequence[int], lost: Sequence[LostDirectory]) -> Given:
-    """Return the brokers of a cluster that are given."""
-    found = Inputs(found=tuple(inputs[number].found for number in members))
-    return given_brokers(found, [one for one in lost if one.value.citation.input in members])
-
-
 def _chosen(inputs: Sequence[PlannedInput], members: Sequence[int]) -> frozenset[int]:
     """Return the inputs whose metadata log is read: all, or in a large cluster those that reach furthest, controllers before brokers."""
     with_log = [n for n in members if any(log_dir.is_metadata_dir for log_dir in inputs[n].found.log_dirs)]
@@ -241,6 +201,12 @@ def _reach(found: FoundInput) -> tuple[int, int]:
     return max(segments, default=(-1, 0))
 
 
+def _without_files(found: FoundInput) -> FoundInput:
+    """Return an input of another cluster, of which nothing is looked at."""
+    described = replace(found.described, kind="unreadable", broker_id=Absent.UNKNOWN)
+    return FoundInput(described=described, listings=found.listings, shape=Absent.UNREADABLE)
+
+
 def _reduced(found: FoundInput) -> FoundInput:
     if not found.log_dirs:
         return replace(found, shape=Absent.UNREADABLE) if found.described.kind == "partition" else found
@@ -252,27 +218,3 @@ def _racks_in(history: MetadataHistory | None) -> dict[int, str]:
         return {}
     brokers = history.latest().brokers
     return {number: state.rack for number, state in brokers.items() if not isinstance(state.rack, Absent)}
-
-
-def _offsets_places(task: LogDirTask, totals: LogDirTotals) -> Iterator[PartitionPlace]:
-    log_dir = task.found.log_dir_paths[0] if task.found.log_dir_paths else ""
-    state = LogDirState(
-        listings=task.found.listings,
-        input=task.input,
-        log_dir=log_dir,
-        broker_id=task.found.described.broker_id,
-        clean_shutdown=False,
-    )
-    for path in totals.offsets_places:
-        name = parse_partition_directory(path.rpartition("/")[2])
-        if name is not None:
-            yield PartitionPlace(
-                state=state, path=path, topic_partition=name.topic_partition, directory_state=name.state.value
-            )
-
-
-def _as_places(places: Iterable[PartitionPlace]) -> Places:
-    by_partition: dict[TopicPartition, tuple[PartitionPlace, ...]] = {}
-    for place in places:
-        by_partition[place.topic_partition] = (*by_partition.get(place.topic_partition, ()), place)
-    return Places(by_partition=by_partition, problems=())

@@ -9,9 +9,13 @@ import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from kforensics.evidence.captured.rows import Row
+from kforensics.damage import Absent, Span
+from kforensics.evidence.captured.rows import Row, known, known_or
+from kforensics.evidence.group_commits import GroupCommitRecord
+from kforensics.evidence.model import Citation
 from kforensics.fleet.scan import Scanned
 from kforensics.fleet.schemas import PLAN, REPLICAS, SEGMENTS
+from kforensics.units import TopicPartition
 
 _DIRECTORY_COLUMNS = ("input", "task", *PLAN.names)
 _REPLICA_COLUMNS = tuple(REPLICAS.names)
@@ -29,11 +33,13 @@ def group_of(key: PartitionKey, groups: int) -> int:
 
 def pack(scanned: Scanned, clusters: Sequence[str], groups: int) -> dict[int, bytes]:
     """Return the parcels of a task, by the group that they go to."""
-    contents: dict[int, tuple[list[Any], list[Any], list[Any]]] = {}
+    contents: dict[int, tuple[list[Any], ...]] = {}
 
-    def content(row: Mapping[str, Any]) -> tuple[list[Any], list[Any], list[Any]]:
-        group = group_of((clusters[row["input"]], row["topic"], row["partition"]), groups)
-        return contents.setdefault(group, ([], [], []))
+    def content_of(key: PartitionKey) -> tuple[list[Any], ...]:
+        return contents.setdefault(group_of(key, groups), ([], [], [], []))
+
+    def content(row: Mapping[str, Any]) -> tuple[list[Any], ...]:
+        return content_of((clusters[row["input"]], row["topic"], row["partition"]))
 
     for row in scanned.replicas:
         content(row)[0].append([row[name] for name in _REPLICA_COLUMNS])
@@ -43,6 +49,9 @@ def pack(scanned: Scanned, clusters: Sequence[str], groups: int) -> dict[int, by
         content(row)[1].append([values, scanned.digests.get(key, []), scanned.epochs.get(key, [])])
     for row in scanned.directories:
         content(row)[2].append([row[name] for name in _DIRECTORY_COLUMNS])
+    for at, one in scanned.commits:
+        values = [*at, *one.partition, one.group, one.offset, known(one.leader_epoch), one.time_ms]
+        content_of((clusters[at[1]], *one.partition))[3].append(values)
     return {
         group: zlib.compress(json.dumps(items, separators=(",", ":")).encode(), 6)
         for group, items in sorted(contents.items())
@@ -57,10 +66,20 @@ def unpack(parcels: Iterable[bytes]) -> Scanned:
     """
     out = Scanned()
     for parcel in parcels:
-        replicas, segments, directories = json.loads(zlib.decompress(parcel))
+        replicas, segments, directories, commits = json.loads(zlib.decompress(parcel))
         out.replicas.extend(dict(zip(_REPLICA_COLUMNS, values, strict=True)) for values in replicas)
         out.directories.extend(dict(zip(_DIRECTORY_COLUMNS, values, strict=True)) for values in directories)
         for values, digests, epochs in segments:
             row: Row = dict(zip(_SEGMENT_COLUMNS, values, strict=True))
             out.add_segment(row, digests, epochs)
+        for log, number, path, position, topic, partition, group, offset, epoch, time_ms in commits:
+            found = GroupCommitRecord(
+                partition=TopicPartition(topic, partition),
+                group=group,
+                offset=offset,
+                leader_epoch=known_or(epoch, Absent.NOT_WRITTEN),
+                time_ms=time_ms,
+                citation=Citation(input=number, path=path, span=Span(position, 0)),
+            )
+            out.commits.append(((log, number, path, position), found))
     return out

@@ -71,8 +71,6 @@ class LogDirTotals:
     replicas: int
     segments: int
     problems: int
-    offsets_places: tuple[str, ...] = ()
-    """Directories of the topic in which consumer groups commit."""
     topics: tuple[str, ...] = ()
     """The topics that were asked for by name and are there."""
     fingerprint: str = ""
@@ -147,9 +145,6 @@ def list_log_dir(task: LogDirTask, tables: Tables, options: DiffOptions) -> LogD
         replicas=sum(row["kind"] == IS_DIRECTORY for row in rows),
         segments=sum(row["kind"] != IS_DIRECTORY for row in rows),
         problems=len(problems),
-        offsets_places=tuple(
-            row["path"] for row in rows if row["kind"] == IS_DIRECTORY and row["topic"] == OFFSETS_TOPIC
-        ),
         topics=tuple(sorted(lister.topics)),
         fingerprint=lister.fingerprint.hexdigest(),
         newest_ns=lister.newest_ns,
@@ -303,8 +298,9 @@ class _Lister:
 
     def _segment(self, item: FoundFile, directory: FoundDirectory, sequence: int) -> Row:
         assert isinstance(directory.name, PartitionDirectoryName)
-        # Of the logs of all directories the ends are read, which cost the same.
-        weight = 0 if self._options.depth is Depth.TAILS else FILE_WEIGHT + item.length
+        # Of the logs of all directories the ends are read, which cost the same; what groups committed is read whole.
+        is_read = self._options.depth is not Depth.TAILS or directory.name.topic_partition.topic == OFFSETS_TOPIC
+        weight = FILE_WEIGHT + item.length if is_read else 0
         return {
             **self._place(weight, sequence, item.path, directory.name.topic_partition),
             "kind": IS_DELETED_SEGMENT if item.name.suffix is FileSuffix.DELETED else IS_SEGMENT,

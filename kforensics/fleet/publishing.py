@@ -12,7 +12,6 @@ from urllib.parse import quote, unquote
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyarrow.fs import LocalFileSystem
 
 from kforensics.errors import EvidenceUnreadable
 from kforensics.fleet.schemas import AUDIT_TABLES
@@ -147,6 +146,7 @@ class _Part:
     waiting_rows: int = 0
     writer: pq.ParquetWriter | None = None
     stream: Any = None
+    closing: ExitStack = field(default_factory=ExitStack)
 
 
 class Publisher:
@@ -176,7 +176,8 @@ class Publisher:
         parts: dict[str | None, _Part] = {}
         self._target.create([table])
         with ExitStack() as aborting:
-            aborting.callback(self._abort, parts)
+            # An error reaches every stream that is open, so that none of them leaves a part.
+            aborting.push(lambda *error: any(part.closing.__exit__(*error) for part in parts.values()))
             for rows, clusters in chunks:
                 for cluster, own in self._by_folder(table, rows, clusters):
                     part = parts.setdefault(cluster, _Part())
@@ -185,15 +186,14 @@ class Publisher:
                     if part.waiting_rows >= ROWS_A_GROUP:
                         self._write(table, cluster, part)
                         if part.stream.tell() >= PART_BYTES:
-                            self._close(table, cluster, part, counts)
+                            self._close(cluster, part, counts)
             if not parts:
                 nothing = self._layout.schema(table).empty_table()
                 parts[empty_for if self._layout.is_history else None] = _Part(waiting=[nothing])
             for cluster, part in parts.items():
                 if part.waiting:
                     self._write(table, cluster, part)
-                self._close(table, cluster, part, counts)
-            aborting.pop_all()
+                self._close(cluster, part, counts)
         return counts
 
     def _by_folder(self, table: str, rows: pa.Table, clusters: pa.Array) -> Iterator[tuple[str | None, pa.Table]]:
@@ -209,45 +209,25 @@ class Publisher:
 
     def _write(self, table: str, cluster: str | None, part: _Part) -> None:
         if part.writer is None:
-            filesystem, path = self._place(table, cluster, part)
-            filesystem.create_dir(path.rpartition("/")[0], recursive=True)
-            part.stream = filesystem.open_output_stream(path)
-            part.writer = pq.ParquetWriter(
-                part.stream, self._layout.schema(table), compression="zstd", write_statistics=True
+            name = f"{self._layout.part(cluster, part.number)}.parquet"
+            self._target.create([f"{table}/{self._layout.folder(cluster)}"])
+            part.stream = part.closing.enter_context(self._target.stream(table, name))
+            schema = self._layout.schema(table)
+            part.writer = part.closing.enter_context(
+                pq.ParquetWriter(part.stream, schema, compression="zstd", write_statistics=True)
             )
         rows = pa.concat_tables(part.waiting)
         part.writer.write_table(rows, row_group_size=ROWS_A_GROUP)
         part.rows += rows.num_rows
         part.waiting, part.waiting_rows = [], 0
 
-    def _close(self, table: str, cluster: str | None, part: _Part, counts: dict[str, int]) -> None:
+    def _close(self, cluster: str | None, part: _Part, counts: dict[str, int]) -> None:
         if part.writer is None:
             return
-        part.writer.close()
-        part.stream.close()
-        filesystem, path = self._place(table, cluster, part)
-        name = self._layout.part(cluster, part.number)
-        final = self._target.place(table, f"{name}.parquet")[1]
-        if path != final:
-            filesystem.move(path, final)
-        counts[name] = part.rows
+        part.closing.close()
+        counts[self._layout.part(cluster, part.number)] = part.rows
         part.writer, part.stream, part.rows = None, None, 0
         part.number += 1
-
-    def _place(self, table: str, cluster: str | None, part: _Part) -> tuple[Any, str]:
-        """Return where a part is written: on a local disk under a name that readers skip until it is whole; objects appear whole."""
-        name = f"{self._layout.part(cluster, part.number)}.parquet"
-        filesystem, path = self._target.place(table, name)
-        if isinstance(filesystem, LocalFileSystem):
-            folder, _, last = path.rpartition("/")
-            path = f"{folder}/.{last}.part"
-        return filesystem, path
-
-    @staticmethod
-    def _abort(parts: Mapping[str | None, _Part]) -> None:
-        for part in parts.values():
-            if part.stream is not None:
-                part.stream.close()
 
 
 def working_chunks(work: Tables, table: str, run: int, cluster_of: ClusterOf) -> Iterator[tuple[pa.Table, pa.Array]]:

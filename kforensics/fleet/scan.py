@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -9,11 +10,13 @@ import pyarrow as pa
 import pyarrow.dataset as pd
 
 from kforensics.commands.partition_comparison import DiffOptions
-from kforensics.damage import Absent
+from kforensics.damage import Absent, Span
 from kforensics.errors import EvidenceError
 from kforensics.evidence.captured.reading import captured_segment
-from kforensics.evidence.captured.rows import Row, digest_lists, segment_of, segment_row
-from kforensics.evidence.model import Problem, Segment
+from kforensics.evidence.captured.rows import Row, digest_lists, known_or, segment_of, segment_row
+from kforensics.evidence.discovery.partition_dirs import LogDirState, PartitionPlace
+from kforensics.evidence.group_commits import GroupCommitRecord, commits_in_file, highest_commits
+from kforensics.evidence.model import Citation, Problem, Segment
 from kforensics.evidence.replica.collect import CHANGED_MEANWHILE, collect_directory
 from kforensics.evidence.replica.segments import scan_segment
 from kforensics.fleet.audit_tables import AuditTables
@@ -26,7 +29,12 @@ from kforensics.formats.log.batch_table import BatchTable
 from kforensics.formats.primitives.word_buffer import SegmentBytes
 from kforensics.source.capture import CapturedSegment
 from kforensics.source.mapped import open_evidence
+from kforensics.source.naming import parse_partition_directory
 from kforensics.source.walk import SETTLED_NS
+from kforensics.units import OFFSETS_TOPIC, TopicPartition
+
+CommitOrder = tuple[int, int, str, int]
+"""Of a commit: partition of the log that holds it, input, path and position."""
 
 
 class Keeper(Protocol):
@@ -69,6 +77,8 @@ class Scanned:
     segments: list[Row] = field(default_factory=list)
     digests: dict[tuple[str, str], list[list[int]]] = field(default_factory=dict)
     epochs: dict[tuple[str, str], list[list[int]]] = field(default_factory=dict)
+    commits: list[tuple[CommitOrder, GroupCommitRecord]] = field(default_factory=list)
+    """What consumer groups committed, each with what `diff` orders them by."""
     problems: list[Row] = field(default_factory=list)
     read_bytes: int = 0
     reused: int = 0
@@ -87,6 +97,7 @@ class Scanned:
         self.segments += other.segments
         self.digests |= other.digests
         self.epochs |= other.epochs
+        self.commits += other.commits
         self.problems += other.problems
         self.read_bytes += other.read_bytes
         self.reused += other.reused
@@ -228,6 +239,33 @@ def scan_piece(
     return out
 
 
+def bring_commits(task: LogDirTask, rows: Iterable[Mapping[str, Any]], out: Scanned) -> None:
+    """Add what consumer groups committed by the segments of a listing, the highest of each group, partition and leader epoch; a file that can't be read gives none."""
+    place = PartitionPlace(
+        state=LogDirState(
+            listings=task.found.listings,
+            input=task.input,
+            log_dir="",
+            broker_id=Absent.UNKNOWN,
+            clean_shutdown=False,
+        ),
+        path="",
+        topic_partition=TopicPartition(OFFSETS_TOPIC, 0),
+        directory_state="live",
+    )
+    for row in rows:
+        if row["kind"] != IS_DIRECTORY and row["topic"] == OFFSETS_TOPIC:
+            with suppress(EvidenceError):
+                _keep_commits(highest_commits(commits_in_file(place, row["path"])), row["partition"], out)
+
+
+def _keep_commits(commits: Iterable[GroupCommitRecord], partition: int, out: Scanned) -> None:
+    for one in commits:
+        assert isinstance(one.citation.span, Span)
+        at = (partition, one.citation.input, one.citation.path, one.citation.span.position)
+        out.commits.append((at, one))
+
+
 def _read_segment(
     task: LogDirTask,
     row: Mapping[str, Any],
@@ -279,11 +317,27 @@ def take_evidence(task: LogDirTask, evidence: Tables, options: DiffOptions) -> S
     epochs = _grouped(evidence.rows("lineage", where=of_source), ("leader_epoch", "start_offset"))
     for row in evidence.rows("segments", where=wanted):
         out.add_segment({**row, "input": task.input}, digests.get(row["path"], []), epochs.get(row["path"], []))
+    for part in evidence.parts("commits"):
+        if part.startswith(f"{task.source}-"):
+            for row in evidence.read_part("commits", part).to_pylist():
+                of_log = parse_partition_directory(row["path"].rpartition("/")[0].rpartition("/")[2])
+                _keep_commits([_commit_of(task, row)], 0 if of_log is None else of_log.topic_partition.partition, out)
     out.replicas = [
         {**row, "input": task.input, "content": row["content"] or "digests"}
         for row in evidence.rows("replicas", where=wanted)
     ]
     return out
+
+
+def _commit_of(task: LogDirTask, row: Mapping[str, Any]) -> GroupCommitRecord:
+    return GroupCommitRecord(
+        partition=TopicPartition(row["topic"], row["partition"]),
+        group=row["group"],
+        offset=row["committed_offset"],
+        leader_epoch=known_or(row["leader_epoch"], Absent.NOT_WRITTEN),
+        time_ms=row["time_ms"],
+        citation=Citation(input=task.input, path=row["path"], span=Span(row["position"], 0)),
+    )
 
 
 def _grouped(rows: Iterable[Mapping[str, Any]], names: Sequence[str]) -> dict[str, list[list[int]]]:

@@ -2,9 +2,11 @@
 
 import functools
 import json
+import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,13 +14,15 @@ import pyarrow as pa
 import pyarrow.dataset as pd
 
 from kforensics.commands.partition_comparison import DiffOptions
+from kforensics.errors import EvidenceUnreadable
 from kforensics.evidence.model import Problem
 from kforensics.fleet.audit_tables import AuditTables
 from kforensics.fleet.judge import STATE, JudgeContext, judge_group
 from kforensics.fleet.parcel import pack
 from kforensics.fleet.places import LISTERS, FoundSources
 from kforensics.fleet.plan import IS_DIRECTORY, LogDirTask, LogDirTotals, Piece, list_log_dir, part_name
-from kforensics.fleet.scan import EarlierLooks, Scanned, scan_piece, take_evidence
+from kforensics.fleet.scan import EarlierLooks, Scanned, bring_commits, scan_piece, take_evidence
+from kforensics.fleet.secrets import redacted
 from kforensics.fleet.tables import Tables
 from kforensics.fleet.watch import Counters, Progress, Stage, watch_tasks
 from kforensics.units import Depth
@@ -71,7 +75,7 @@ def _context(session: Any) -> Any:
 
 
 def list_fleet(
-    session: Any,
+    session: Callable[[], Any],
     found: FoundSources,
     tasks: Sequence[LogDirTask],
     tables: Tables,
@@ -81,14 +85,13 @@ def list_fleet(
     """List every log directory where it lies, into the table `plan`; only totals come back.
 
     Args:
-        session: of Spark; a small fleet is listed by threads of this process.
+        session: opens that of Spark; a small fleet is listed by threads of this process.
         options: what was asked for.
         progress: is called with the stage as it advances; None for no report.
 
     Returns:
         The totals of each task, in order.
     """
-    context = _context(session)
     if sum(one.partition_count for one in found.inputs) <= LISTED_HERE:
         # Quicker than to have a job started for it.
         with ThreadPoolExecutor(LISTERS) as pool:
@@ -97,9 +100,12 @@ def list_fleet(
         return ()
     slices = min(len(tasks), 1_000)
     work = functools.partial(_list_slice, tuple(tasks), slices, tables, options)
-    frame = session.range(0, slices, 1, slices).select(_on_workers(work, "array<string>")("id").alias("totals"))
+    spark = session()
+    context = _context(spark)
+    frame = spark.range(0, slices, 1, slices).select(_on_workers(work, "array<string>")("id").alias("totals"))
     words = f"kforensics fleet audit, {tables}: list {counted(len(tasks), 'log directory')}"
-    with watch_tasks(context, Stage(name="plan", tasks=slices), Counters(None), progress, words):
+    stage = Stage(name="plan", tasks=slices)
+    with errors_of_tasks(tables), watch_tasks(context, stage, Counters(None), progress, words):
         rows = frame.collect()
     totals = [LogDirTotals(**json.loads(one)) for row in rows for one in row.totals]
     return tuple(sorted(totals, key=lambda one: one.number))
@@ -114,11 +120,55 @@ def _on_workers(work: Callable[..., Any], kind: str) -> Any:
     arrow_type = to_arrow_type(_parse_datatype_string(kind))
 
     def each(*columns: pa.Array) -> pa.Array:
-        return pa.array(
-            [work(*values) for values in zip(*(one.to_pylist() for one in columns), strict=True)], arrow_type
-        )
+        rows = zip(*(one.to_pylist() for one in columns), strict=True)
+        return pa.array([_named(work, *values) for values in rows], arrow_type)
 
     return arrow_udf(each, kind).asNondeterministic()
+
+
+def _named(work: Callable[..., Any], number: int, *values: Any) -> Any:
+    try:
+        return work(number, *values)
+    except (OSError, pa.ArrowException) as error:
+        if not isinstance(error, OSError) and type(error) is not pa.ArrowException:
+            raise  # of the classes below it a defect has one, too
+        said = redacted(getattr(error, "strerror", None) or str(error) or type(error).__name__)
+        raise TaskFailedError(
+            json.dumps({"task": number, "file": redacted(str(getattr(error, "filename", "") or "")), "said": said})
+        ) from None
+
+
+class TaskFailedError(Exception):
+    """What storage refused a task, as JSON; all that Spark brings to the driver of an error is its text."""
+
+
+_FAILED = re.compile(rf"{TaskFailedError.__name__}: (\{{.*\}})")
+
+
+@contextmanager
+def errors_of_tasks(tables: Tables) -> Iterator[None]:
+    """Turn the error that ended a job into one that names the task and the file, where storage refused something, or says that Spark itself failed.
+
+    Raises:
+        EvidenceUnreadable: instead of the error of Spark.
+    """
+    from pyspark.errors import PySparkException, PythonException
+
+    try:
+        yield
+    except Exception as error:
+        found = _FAILED.search(str(error))
+        if found is not None:
+            failed = json.loads(found[1])
+            place = failed["file"] or str(tables)
+            raise EvidenceUnreadable(
+                place, f"can't be read or written, by task {failed['task']}: {failed['said']}"
+            ) from error
+        is_of_spark = isinstance(error, PySparkException) or type(error).__module__.startswith("py4j")
+        if is_of_spark and not isinstance(error, PythonException) and "PythonException" not in str(error):
+            said = redacted(str(error).strip().partition("\n")[0])
+            raise EvidenceUnreadable(str(tables), f"Spark ended the job: {said}") from error
+        raise
 
 
 def _list_slice(
@@ -141,7 +191,8 @@ def scan_and_judge(
         What was left out, as problems, and the rows that the groups wrote, by table, with the bytes that they read.
 
     Raises:
-        Exception: what ended the job, where no task is shown to have killed its workers.
+        EvidenceUnreadable: storage refused something, or Spark failed.
+        Exception: a defect, which no task is shown to have killed its workers by.
     """
     lost: list[Problem] = []
     rows: Counter[str] = Counter()
@@ -149,9 +200,11 @@ def scan_and_judge(
         try:
             rows = _run(session, scan, judge, totals, progress)
         except Exception as error:
-            blamed = _blamed(scan)
+            # What storage refuses one task it refuses all: nobody's worker was lost by it.
+            blamed = frozenset() if _FAILED.search(str(error)) else _blamed(scan)
             if not blamed:
-                raise
+                with errors_of_tasks(scan.tables):
+                    raise
             words = f"not read: the workers that tried were lost ({type(error).__name__})"
             for number in blamed:
                 for piece in scan.pieces[number]:
@@ -243,10 +296,12 @@ def scan_task(scan: ScanContext, number: int) -> Scanned:
             if scan.options.depth is Depth.TAILS:
                 of_task = {"input": task.input, "task": task.number}
                 whole.directories += [{**row, **of_task} for row in listing if row["kind"] == IS_DIRECTORY]
+                bring_commits(task, listing, whole)
                 continue
             places = [scan.tables, *([scan.since] if scan.since else [])]
             earlier = EarlierLooks(places if scan.run > 1 else places[1:])
             read = scan_piece(task, listing, earlier=earlier)
+            bring_commits(task, listing, read)
         part = f"{task.source}-run-{scan.run:04d}-{number:06d}"
         for table, content in read.tables().items():
             assert isinstance(content, pa.Table)

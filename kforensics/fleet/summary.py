@@ -10,7 +10,7 @@ import pyarrow.dataset as pd
 
 from kforensics.damage import Absent
 from kforensics.evidence.captured.rows import known_or
-from kforensics.findings.answers.model import State, worst_state
+from kforensics.findings.answers.model import STATES, State, worst_state
 from kforensics.findings.answers.partition_state import ConcernKind, JudgedPartition, concern_of
 from kforensics.findings.fleet_summary import FleetSummary, PartitionLine
 from kforensics.findings.model import Severity
@@ -185,9 +185,11 @@ def _worst(tables: Tables, parts: pa.Table, deleted: Collection[_Key], most: int
     if deleted:
         names = (unequal[name].to_pylist() for name in _NAMES)
         unequal = unequal.filter(pa.array([key not in deleted for key in zip(*names, strict=True)], pa.bool_()))
+    states = pa.array([one.value for one in STATES["diff"]])
     order = pc.sort_indices(
-        unequal,
+        unequal.append_column("order", pc.index_in(unequal["state"], value_set=states)),
         sort_keys=[
+            ("order", "ascending"),
             ("verdict_rank", "descending"),
             ("lost_certain", "descending"),
             ("lost_possible", "descending"),

@@ -2,8 +2,9 @@
 
 import json
 import os
+import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -83,14 +84,34 @@ class Tables:
         """
         schema = schema or _SCHEMAS[table]
         content = rows if isinstance(rows, pa.Table) else pa.Table.from_pylist(list(rows), schema=schema)
-        filesystem, path = self._part(table, part)
-        is_local = isinstance(filesystem, LocalFileSystem)
-        # A name that begins with a dot is skipped by all readers until it is renamed.
-        target = self.place(table, f".{part}.{self._format}.part")[1] if is_local else path
-        with filesystem.open_output_stream(target) as stream:
+        with self.stream(table, f"{part}.{self._format}") as stream:
             self._encode(content, stream)
-        if is_local:
-            filesystem.move(target, path)
+
+    @contextmanager
+    def stream(self, *names: str) -> Iterator[Any]:
+        """Open a file below the directory for writing; it is there when all is written, and not before.
+
+        Raises:
+            OSError: it can't be written; the error names it.
+        """
+        filesystem, path = self.place(*names)
+        target = path
+        if isinstance(filesystem, LocalFileSystem):
+            # Readers skip a name that begins with a dot; of one task two attempts may write at the same time.
+            folder, _, last = path.rpartition("/")
+            target = f"{folder}/.{last}.{uuid.uuid4().hex[:8]}.part"
+        try:
+            with filesystem.open_output_stream(target, compression=None) as stream:
+                yield stream
+            if target != path:
+                filesystem.move(target, path)
+        except BaseException as error:
+            if target != path:
+                with suppress(OSError):
+                    filesystem.delete_file(target)
+            if not isinstance(error, OSError) or error.filename is not None:
+                raise
+            raise OSError(error.errno, error.strerror or str(error), str(self.location.joinpath(*names))) from error
 
     def _part(self, table: str, part: str) -> tuple[FileSystem, str]:
         return self.place(table, f"{part}.{self._format}")
@@ -113,16 +134,11 @@ class Tables:
         Raises:
             OSError: it can't be written.
         """
-        filesystem, path = self.place(table, f"{part}.parquet")
-        is_local = isinstance(filesystem, LocalFileSystem)
-        target = self.place(table, f".{part}.parquet.part")[1] if is_local else path
         with (
-            filesystem.open_output_stream(target) as stream,
+            self.stream(table, f"{part}.parquet") as stream,
             pq.ParquetWriter(stream, schema, compression="zstd", write_statistics=True) as writer,
         ):
             yield writer
-        if is_local:
-            filesystem.move(target, path)
 
     def parts(self, table: str) -> list[str]:
         """Return the names of the parts of a table, sorted; none where the table is not there."""
@@ -236,14 +252,8 @@ class Tables:
         Args:
             name: as a path from the directory.
         """
-        filesystem, path = self.place(name)
-        is_local = isinstance(filesystem, LocalFileSystem)
-        folder, _, last = name.rpartition("/")
-        target = self.place(folder, f".{last}.part")[1] if is_local else path
-        with filesystem.open_output_stream(target) as stream:
+        with self.stream(*name.split("/")) as stream:
             stream.write((json.dumps(content, indent=2) + "\n").encode())
-        if is_local:
-            filesystem.move(target, path)
 
     def write_bytes(self, folder: str, name: str, content: bytes) -> None:
         """Write a small file that is no table, whole or not at all.
@@ -251,13 +261,8 @@ class Tables:
         Args:
             content: all of its bytes.
         """
-        filesystem, path = self.place(folder, name)
-        is_local = isinstance(filesystem, LocalFileSystem)
-        target = self.place(folder, f".{name}.part")[1] if is_local else path
-        with filesystem.open_output_stream(target) as stream:
+        with self.stream(folder, name) as stream:
             stream.write(content)
-        if is_local:
-            filesystem.move(target, path)
 
     def remove_folder(self, folder: str) -> None:
         """Remove a folder that this program wrote, with all that is in it.
@@ -299,7 +304,7 @@ class Tables:
         """
         filesystem, path = self.place(name)
         filesystem.create_dir(path.rpartition("/")[0], recursive=True)
-        with filesystem.open_output_stream(path, compression=None) as stream:
+        with self.stream(name) as stream:
             stream.write(content)
         if isinstance(filesystem, LocalFileSystem):
             os.utime(path, ns=(mtime_ns, mtime_ns))

@@ -28,8 +28,8 @@ from pathlib import Path
 
 from kforensics.commands.partition_comparison import DiffOptions
 from kforensics.findings.fleet_summary import FleetSummary
-from kforensics.fleet.audit import audit
 from kforensics.fleet.audit_tables import open_audit
+from kforensics.fleet.auditing import audit
 from kforensics.fleet.session import open_session
 from kforensics.fleet.sources import read_sources
 from kforensics.fleet.summary import summarise
@@ -84,7 +84,9 @@ def compare(directory: Path) -> None:
     command = [str(Path(sys.executable).with_name("kforensics")), "diff", "--jobs", "2", "--format", "json", str(fleet)]
     rounds = []
     with open_session("local[2]", {"spark.driver.memory": "1g"}) as session, scratch(directory) as out:
-        audit(session, read_sources([str(first_of(fleet))]), out / "warm", options=DiffOptions())
+        audit(
+            contextlib.nullcontext(session), read_sources([str(first_of(fleet))]), out / "warm", options=DiffOptions()
+        )
         for number in range(ROUNDS):
             begin = time.perf_counter()
             answer = subprocess.run(command, capture_output=True, check=False)
@@ -114,9 +116,16 @@ def by_ends(directory: Path, partitions: int) -> None:
         used = measured(kforensics(*command), runs=1, expect=(0, 1, 3))
         options = DiffOptions(depth=Depth.TAILS, replicas=(1, 2, 3))
         with open_session("local[2]", {"spark.driver.memory": "1g"}) as session, scratch(directory) as out:
-            audit(session, read_sources([str(root / "broker-1" / "orders-0")]), out / "warm", options=options)
+            audit(
+                contextlib.nullcontext(session),
+                read_sources([str(root / "broker-1" / "orders-0")]),
+                out / "warm",
+                options=options,
+            )
             before, begun = descendants_seconds(), time.perf_counter()
-            tables = audit(session, read_sources([str(root)]), out / "audit", options=options).tables
+            tables = audit(
+                contextlib.nullcontext(session), read_sources([str(root)]), out / "audit", options=options
+            ).tables
             seconds, processor = time.perf_counter() - begun, descendants_seconds() - before
             summary = summarise(tables, most=10)
     each = partitions * REPLICAS
@@ -168,7 +177,9 @@ def doubling(directory: Path) -> None:
 def one(fleet: Path) -> None:
     """Audit one fleet and print time and memory as JSON."""
     with open_session("local[2]", {"spark.driver.memory": "1g"}) as session, scratch(fleet.parent) as out:
-        audit(session, read_sources([str(first_of(fleet))]), out / "warm", options=DiffOptions())
+        audit(
+            contextlib.nullcontext(session), read_sources([str(first_of(fleet))]), out / "warm", options=DiffOptions()
+        )
         seconds, summary = audited(session, fleet, out / "first")
         machine = session.sparkContext._jvm.java.lang
         machine.System.gc()
@@ -227,13 +238,15 @@ def plan(directory: Path) -> None:
         generate(fleet, 100_000, replica_length=1, records=1, replicas=1)
     with open_session("local[2]", {"spark.driver.memory": "1g"}) as session, scratch(directory) as out:
         audit(
-            session,
+            contextlib.nullcontext(session),
             read_sources([str(first_of(generated(directory / "fleet-small", 40)))]),
             out / "warm",
             options=DiffOptions(),
         )
         begin = time.perf_counter()
-        outcome = audit(session, read_sources([str(fleet)]), out / "first", options=DiffOptions())
+        outcome = audit(
+            contextlib.nullcontext(session), read_sources([str(fleet)]), out / "first", options=DiffOptions()
+        )
         seconds = time.perf_counter() - begin
         tasks = outcome.tasks
         print(
@@ -243,7 +256,7 @@ def plan(directory: Path) -> None:
 
 def audited(session: object, fleet: Path, out: Path, since: Path | None = None) -> tuple[float, FleetSummary]:
     begin = time.perf_counter()
-    audit(session, read_sources([str(fleet)]), out, options=DiffOptions(), since=since)
+    audit(contextlib.nullcontext(session), read_sources([str(fleet)]), out, options=DiffOptions(), since=since)
     summary = summarise(open_audit(out), most=100)
     return time.perf_counter() - begin, summary
 

@@ -1,7 +1,7 @@
 """Finished audits, written as the stages of one write them, without Spark."""
 
 from kforensics.findings.model import Severity, finding
-from kforensics.fleet.audit import _cluster_of
+from kforensics.fleet.auditing import _cluster_of
 from kforensics.fleet.lock import hold_lock
 from kforensics.fleet.output import open_output
 from kforensics.fleet.publishing import Publisher, working_chunks
@@ -38,8 +38,9 @@ def write_audit(
     scope=None,
     depth=Depth.CONTENT,
 ):
-    """Write an audit of some findings; every node holds a replica of every partition that they are about."""
+    """Write an audit of some findings; every node, a number or one with its cluster, holds a replica of every partition that they are about."""
     tables = Tables(out)
+    members = [one if isinstance(one, tuple) else (one, cluster) for one in nodes]
     with hold_lock(tables):
         output = open_output(out, is_history=is_history, audit_id=audit_id, table_format=table_format)
         begun = output.begin(
@@ -47,7 +48,7 @@ def write_audit(
                 "tool_version": "0",
                 "started_ns": output.stamp.audited_ns,
                 "sources": [],
-                "clusters": [cluster],
+                "clusters": sorted({own or "" for _, own in members}),
                 "depth": depth.value,
                 "scope": scope or {"topics": [], "partitions": []},
                 "read_bytes": 0,
@@ -63,15 +64,15 @@ def write_audit(
                     "path": f"/mnt/{number}",
                     "kind": "broker",
                     "node_id": number,
-                    "cluster_id": cluster,
+                    "cluster_id": own,
                     "log_dirs": ["."],
                     "absent": [],
                 }
-                for at, number in enumerate(nodes)
+                for at, (number, own) in enumerate(members)
             ],
             "replicas": [
                 {"input": at, "node_id": number, "topic": topic, "partition": partition, "state": "live"}
-                for at, number in enumerate(nodes)
+                for at, (number, _) in enumerate(members)
                 for topic, partition in partitions
             ],
             "partitions": [
@@ -91,7 +92,7 @@ def write_audit(
         for table, content in rows.items():
             output.work.write(table, f"run-{output.run:04d}-driver", content)
         publisher = Publisher(tables, output.layout)
-        cluster_of = _cluster_of([cluster] * len(nodes), ())
+        cluster_of = _cluster_of([own for _, own in members], ())
         counts = {
             table: publisher.publish(
                 table, working_chunks(output.work, table, output.run, cluster_of), empty_for=cluster

@@ -2,6 +2,8 @@
 
 import json
 import os
+from collections import Counter
+from contextlib import nullcontext
 
 import pytest
 
@@ -34,7 +36,7 @@ def spark(tmp_path_factory):
 def run_audit(spark, tmp_path):
     """Audits sources into a new directory and gives the summary and the tables' place."""
     from kforensics.commands.partition_comparison import DiffOptions
-    from kforensics.fleet.audit import audit
+    from kforensics.fleet.auditing import audit
     from kforensics.fleet.sources import read_sources
     from kforensics.fleet.storage import parse_location
     from kforensics.fleet.summary import summarise
@@ -47,7 +49,7 @@ def run_audit(spark, tmp_path):
         target = parse_location(str(out)) if out else tmp_path / f"tables-{count}"
         given = read_sources([str(one) for one in sources])
         outcome = audit(
-            spark,
+            nullcontext(spark),
             given,
             target,
             options=options or DiffOptions(),
@@ -67,3 +69,37 @@ def plain():
     from kforensics.render.json.document import to_plain
 
     return lambda value: json.dumps(to_plain(value), sort_keys=True)
+
+
+@pytest.fixture
+def audit_here(monkeypatch, tmp_path):
+    """Audits sources without Spark, each task and each group by itself in this process, and gives the tables."""
+    from kforensics.commands.partition_comparison import DiffOptions
+    from kforensics.fleet import auditing, stages
+    from kforensics.fleet.judge import judge_group
+    from kforensics.fleet.parcel import pack
+    from kforensics.fleet.sources import read_sources
+
+    def run_tasks(_session, scan, judge, _totals, _progress):
+        parcels: dict[int, list[bytes]] = {}
+        for number in range(len(scan.pieces)):
+            for group, parcel in pack(stages.scan_task(scan, number), scan.clusters, scan.groups).items():
+                parcels.setdefault(group, []).append(parcel)
+        rows: Counter[str] = Counter()
+        for group, own in parcels.items():
+            rows.update(judge_group(group, own, judge))
+        return rows
+
+    monkeypatch.setattr(stages, "_run", run_tasks)
+    monkeypatch.setattr(auditing, "cores_of", lambda _: 2)
+    count = 0
+
+    def run(*sources, out=None, groups=4, options=None, **more):
+        nonlocal count
+        count += 1
+        monkeypatch.setattr(auditing, "groups_of", lambda *_: groups)
+        given = read_sources([str(one) for one in sources])
+        target = out or tmp_path / f"tables-{count}"
+        return auditing.audit(nullcontext(), given, target, options=options or DiffOptions(), **more).tables
+
+    return run

@@ -91,6 +91,22 @@ def test_an_audit_of_fewer_nodes_or_of_other_topics_is_not_calm(tmp_path):
     assert {"gone": 1} == compare_audits(both, write_audit(tmp_path / "sound", [])).findings_by_change
 
 
+def test_a_node_stays_the_same_when_a_cluster_is_added_and_is_another_in_another_cluster(tmp_path):
+    one = write_audit(tmp_path / "one", nodes=(1, 2))
+    two = write_audit(tmp_path / "two", nodes=(1, 2, (1, "other")))
+    moved = write_audit(tmp_path / "moved", nodes=((1, "other"), 2))
+
+    assert (("node 1 of cluster other",), ()) == _nodes(one, two)
+    assert ((), ("node 1 of cluster other",)) == _nodes(two, one)
+    assert (("node 1 of cluster other",), (f"node 1 of cluster {CLUSTER}",)) == _nodes(one, moved)
+    assert ((), ()) == _nodes(one, write_audit(tmp_path / "unknown", nodes=((1, None), 2)))
+
+
+def _nodes(earlier, later):
+    found = compare_audits(earlier, later)
+    return found.new_nodes, found.gone_nodes
+
+
 def test_an_audit_of_the_ends_ends_no_finding_of_one_that_read_content(tmp_path):
     history = tmp_path / "history"
     write_audit(history, [one_finding()], audit_id="content", is_history=True)

@@ -1,23 +1,29 @@
 """What goes wrong while an audit runs is named, and everything else is judged."""
 
+import errno
 import os
 import pickle
 import shutil
 import signal
 import stat
 import sys
+from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kforensics.commands.partition_comparison import DiffOptions
 from kforensics.damage import Absent
-from kforensics.errors import InputsRefused
+from kforensics.errors import EvidenceUnreadable, InputsRefused
 from kforensics.evidence.replica.collect import CHANGED_MEANWHILE
+from kforensics.fleet import stages
 from kforensics.fleet.places import find_sources
 from kforensics.fleet.plan import list_rows, log_dir_tasks
 from kforensics.fleet.scan import EarlierLooks, scan_piece
 from kforensics.fleet.sources import Source
+from kforensics.fleet.stages import errors_of_tasks
+from kforensics.fleet.tables import WorkTables
 from kforensics.source.foreign import Entry, ForeignPath
 from kforensics.source.mapped import EvidenceFile, open_evidence
 from tests.builders.directories import copied
@@ -136,8 +142,8 @@ def test_a_node_that_cant_be_read_makes_the_audit_incomplete(run_audit, broker, 
 def test_a_piece_that_kills_every_worker_is_left_out_and_named(spark, broker, tmp_path):
     from pyspark import cloudpickle
 
-    from kforensics.fleet.audit import audit
     from kforensics.fleet.audit_tables import open_audit
+    from kforensics.fleet.auditing import audit
     from kforensics.fleet.summary import summarise
 
     other = tmp_path / "broker-3"
@@ -147,7 +153,7 @@ def test_a_piece_that_kills_every_worker_is_left_out_and_named(spark, broker, tm
     cloudpickle.register_pickle_by_value(module)
     try:
         audit(
-            spark,
+            nullcontext(spark),
             [Source(location=DeadlyPath(broker)), Source(location=other)],
             tmp_path / "tables",
             options=DiffOptions(),
@@ -159,3 +165,49 @@ def test_a_piece_that_kills_every_worker_is_left_out_and_named(spark, broker, tm
     assert summary.problems
     assert all("workers that tried were lost" in one.message for one in summary.problems)
     assert {0} <= {one.input for one in summary.problems}
+
+
+def test_two_attempts_of_a_task_write_under_names_of_their_own(tmp_path):
+    tables = WorkTables(tmp_path)
+    tables.create(["state"])
+
+    with tables.stream("state", "task") as first, tables.stream("state", "task") as second:
+        first.write(b"first, and longer")
+        second.write(b"second")
+    assert b"first, and longer" == tables.read_bytes("state", "task")
+
+    nothing: Any = None
+    with pytest.raises(TypeError):
+        tables.write_bytes("state", "task", nothing)
+    assert b"first, and longer" == tables.read_bytes("state", "task")
+    assert ["task"] == [one.name for one in (tmp_path / "state").iterdir()]
+
+
+def test_a_write_error_names_the_file(tmp_path):
+    tables = WorkTables(tmp_path)
+
+    with pytest.raises(OSError, match="No such file") as failed:
+        tables.write("segments", "part", [])
+    assert str(tmp_path / "segments" / "part.arrow") == failed.value.filename
+
+
+@pytest.mark.spark
+def test_a_task_that_cant_write_is_named_and_a_defect_stays_one(spark, tmp_path):
+    from pyspark.errors import PythonException
+
+    work = WorkTables(tmp_path)
+
+    def full_disk(number):
+        raise OSError(errno.ENOSPC, "No space left on device", f"/out/part-{number}.arrow")
+
+    def defect(number):
+        raise KeyError(number)
+
+    def run(work):
+        spark.range(3, 4).select(stages._on_workers(work, "string")("id").alias("one")).collect()
+
+    with pytest.raises(EvidenceUnreadable, match="by task 3: No space left on device") as failed, errors_of_tasks(work):
+        run(full_disk)
+    assert "/out/part-3.arrow" == failed.value.path
+    with pytest.raises(PythonException, match="KeyError"), errors_of_tasks(work):
+        run(defect)

@@ -161,6 +161,13 @@ def test_what_is_there_or_locked_needs_no_spark(history, tmp_path, monkeypatch, 
     assert "is being written by another audit: process" in capsys.readouterr().err
 
 
+def test_a_mistyped_path_needs_no_spark(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("kforensics.fleet.session.find_java", lambda: pytest.fail("Spark was started"))
+
+    assert 3 == run(["fleet", "audit", str(tmp_path / "brokr-1"), "--out", str(tmp_path / "out")])
+    assert "brokr-1: there is no such file or directory" in capsys.readouterr().err
+
+
 def test_out_or_history_and_not_both(tmp_path, capsys):
     for given in ([], ["--out", "a", "--history", "b"]):
         assert 2 == run(["fleet", "audit", str(tmp_path), *given])

@@ -4,10 +4,12 @@ Nothing proportional to batches is shuffled or collected: tasks send summaries o
 and only buckets whose digests differ are read again, by the workers, from the bytes themselves.
 """
 
+import functools
 import json
 import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -54,7 +56,7 @@ class AuditOutcome:
 
 
 def audit(
-    session: Any,
+    session: AbstractContextManager[Any],
     sources: Sequence[Source],
     out: Path,
     *,
@@ -70,6 +72,7 @@ def audit(
     """Audit the inputs of the sources and write the tables.
 
     Args:
+        session: of Spark, entered when it is first needed: what is refused, is refused before.
         sources: where to look.
         out: the directory of the tables: new, or of an audit that was interrupted; or a history.
         options: as for a comparison: leader, protocol, topics.
@@ -95,7 +98,8 @@ def audit(
             return AuditOutcome(tables=output.finished, seconds={}, read_bytes=0, reused_segments=0)
         earlier = _earlier(output, since, options.depth)
         found = find_sources(sources, keep_going=keep_going)
-        return _Audit(session, output, lock, found, options, earlier, progress).run(sources)
+        with _Session(session) as spark:
+            return _Audit(spark, output, lock, found, options, earlier, progress).run(sources)
 
 
 def _earlier(output: Output, since: Path | None, depth: Depth) -> AuditTables | None:
@@ -105,12 +109,25 @@ def _earlier(output: Output, since: Path | None, depth: Depth) -> AuditTables | 
     return known[-1] if known else None
 
 
+class _Session(ExitStack):
+    """A session of Spark, which is opened when it is first asked for."""
+
+    def __init__(self, opening: AbstractContextManager[Any]) -> None:
+        super().__init__()
+        self._opening = opening
+
+    @functools.cached_property
+    def spark(self) -> Any:
+        """The session."""
+        return self.enter_context(self._opening)
+
+
 class _Audit:
     """One attempt, from the listing to the manifest."""
 
     def __init__(
         self,
-        session: Any,
+        session: _Session,
         output: Output,
         lock: Held,
         found: FoundSources,
@@ -135,7 +152,7 @@ class _Audit:
         output, found, tasks, options = self._output, self._found, self._tasks, self._options
         work = output.work
         begun = output.begin(_manifest(sources, self._earlier, options, self._clusters), [*TABLES, STATE])
-        totals = list_fleet(self._session, found, tasks, work, options, self._progress)
+        totals = list_fleet(lambda: self._session.spark, found, tasks, work, options, self._progress)
         if totals:
             wanted = replace(options, partitions=frozenset())  # their numbers are known once the replicas are read
             check_wanted(wanted, {TopicPartition(topic, 0) for one in totals for topic in one.topics})
@@ -167,7 +184,7 @@ class _Audit:
             audited=audited_brokers(found, self._clusters),
             options=replace(options, topics=frozenset(), partitions=frozenset()),
         )
-        lost, judged = scan_and_judge(self._session, scan, judge, read, self._progress)
+        lost, judged = scan_and_judge(self._session.spark, scan, judge, read, self._progress)
         self._clock.stage("scan and reconcile")
         read_by_judge = judged.pop(READ_BYTES, 0)
         absent = write_absent(judge, gathered, options)
@@ -189,7 +206,7 @@ class _Audit:
         )
 
     def _scan_context(self, totals: Sequence[LogDirTotals]) -> ScanContext:
-        cores = cores_of(self._session)
+        cores = cores_of(self._session.spark)
         evidence = frozenset(one.number for one in self._tasks if one.evidence)
         return ScanContext(
             tables=self._output.work,
