@@ -15,10 +15,11 @@ from kforensics.ask.questions import options_of
 from kforensics.commands.salvaging.forms import FormName
 from kforensics.damage import Absent
 from kforensics.evidence.event_kinds import LOGGED_EVENTS, EventKind, words_of
+from kforensics.evidence.file_kinds import FILE_KINDS
 from kforensics.findings import gate
 from kforensics.findings.answers.partition_state import RISKS
-from kforensics.findings.catalogue import CATALOGUE
 from kforensics.findings.model import Severity
+from kforensics.findings.rule import all_rules
 from kforensics.fleet import table_formats
 from kforensics.formats.log_lines.event import DECISIVE, FOLDED, LogEventKind
 from kforensics.formats.log_lines.message import SHAPES
@@ -187,11 +188,14 @@ def test_the_newest_recording_has_a_known_metadata_version(incident):
     assert highest >= 30
 
 
-def test_every_finding_is_made_somewhere():
-    catalogue = PACKAGE / "findings" / "catalogue.py"
-    made = "".join(path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py") if path != catalogue)
+def test_every_rule_is_stated_somewhere():
+    text = "".join(path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py"))
+    names = dict(re.findall(r'^([A-Z_]+) = Rule\(\n?\s*"(KF\d+)"', text, re.MULTILINE))
+    stated = {code for name, code in names.items() if len(re.findall(rf"\b{name}\b", text)) > 1}
+    of_damage = {kind.damage_code for kind in FILE_KINDS.values()}
 
-    assert {code for code in CATALOGUE if f'"{code}"' not in made} == set()
+    assert set(names.values()) == set(all_rules())
+    assert set(all_rules()) - stated - of_damage == set()
 
 
 def public_functions(path: Path) -> set[str]:

@@ -58,9 +58,9 @@ def topic_text(name: str) -> str:
     Raises:
         UsageError: there is no such topic; the nearest names are given.
     """
-    from kforensics.findings.catalogue import CATALOGUE
+    from kforensics.findings.rule import all_rules
 
-    if name.upper() in CATALOGUE:
+    if name.upper() in all_rules():
         return "\n".join(_finding_lines(name.upper())) + "\n"
     if name in _MADE:
         return "\n".join(_MADE[name]()) + "\n"
@@ -68,7 +68,7 @@ def topic_text(name: str) -> str:
     if name in names:
         return _texts().joinpath(f"{name}.txt").read_text(encoding="utf-8")
     wanted = name.upper() if name[:2].upper() == "KF" else name
-    hint = did_you_mean(nearest_names(wanted, (*names, *CATALOGUE))) or f"the topics are {', '.join(names)}"
+    hint = did_you_mean(nearest_names(wanted, (*names, *all_rules()))) or f"the topics are {', '.join(names)}"
     raise UsageError(f"no help on {name!r}; {hint}")
 
 
@@ -88,9 +88,9 @@ def _listing() -> str:
 
 
 def _finding_lines(code: str) -> Iterator[str]:
-    from kforensics.findings.catalogue import CATALOGUE
+    from kforensics.findings.rule import rule_of
 
-    kind = CATALOGUE[code]
+    kind = rule_of(code)
     yield f"{code}: {kind.title}"
     yield ""
     width = screen_width()

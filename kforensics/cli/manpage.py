@@ -19,7 +19,7 @@ from kforensics.cli.app import PROGRAM, application
 from kforensics.cli.examples import EXAMPLES, described
 from kforensics.cli.help import topic_text
 from kforensics.exits import EXIT_MEANINGS
-from kforensics.findings.catalogue import CATALOGUE
+from kforensics.findings.rule import all_rules
 from kforensics.library import COMMANDS
 
 PAGE_DATE = "2026-11-21"
@@ -98,10 +98,10 @@ def findings_page() -> str:
     lines = [
         "# Findings",
         "",
-        "Codes are stable: none is reused or changes its meaning. Generated from `kforensics/findings/catalogue.py`.",
+        "Codes are stable: none is reused or changes its meaning. Generated from `kforensics/findings/rules/`.",
         "",
     ]
-    for code, kind in sorted(CATALOGUE.items()):
+    for code, kind in all_rules().items():
         references = f" ({', '.join(kind.references)})" if kind.references else ""
         lines += [f"## {code}: {kind.title}", "", f"{kind.meaning} {kind.advice}{references}", ""]
     return "\n".join(lines)

@@ -10,8 +10,8 @@ from kforensics.evidence.discovery.log_dirs import FoundLogDir, are_of_one_node
 from kforensics.evidence.discovery.partition_dirs import LostDirectory
 from kforensics.evidence.metadata.quorum import end_of_majority
 from kforensics.evidence.model import Problem
-from kforensics.findings.diff import missing_isr_findings
 from kforensics.findings.model import Finding
+from kforensics.findings.rules.replicas import missing_isr_findings
 from kforensics.reconcile.observed.facts import ClusterFacts
 from kforensics.reconcile.replicas.placement import partition_without_replicas
 from kforensics.reconcile.replicas.report import PartitionReport

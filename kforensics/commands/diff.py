@@ -35,8 +35,9 @@ from kforensics.evidence.metadata.quorum import newest_log
 from kforensics.evidence.model import Input, Problem
 from kforensics.findings.answers.diff import diff_answer
 from kforensics.findings.answers.model import Answer, State, weighed
-from kforensics.findings.diff import RefusedStart, identity_findings, partition_findings, with_refused_starts
 from kforensics.findings.model import Finding, by_gravity
+from kforensics.findings.rules.inputs import RefusedStart, identity_findings, with_refused_starts
+from kforensics.findings.rules.replicas import partition_findings
 from kforensics.formats.log.records import Record
 from kforensics.reconcile.observed.facts import ClusterFacts
 from kforensics.reconcile.replicas.report import PartitionReport

@@ -30,8 +30,8 @@ from kforensics.evidence.metadata.quorum import newest_log
 from kforensics.evidence.metadata.state import PartitionState
 from kforensics.evidence.model import Problem
 from kforensics.findings.answers.explain import Scope, explain_answer, incident_state
-from kforensics.findings.explain import explain_findings
 from kforensics.findings.model import by_gravity
+from kforensics.findings.rules.losses import explain_findings
 from kforensics.reconcile.bugs.traces import broker_bugs
 from kforensics.reconcile.incident.conclusion import conclude
 from kforensics.reconcile.incident.doubts import Doubt, DoubtKind

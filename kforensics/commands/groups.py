@@ -24,7 +24,7 @@ from kforensics.evidence.discovery.partition_dirs import PartitionPlace, checkpo
 from kforensics.evidence.model import Problem
 from kforensics.evidence.replica.log_tail import read_log_tail
 from kforensics.findings.answers.groups import JudgedGroups
-from kforensics.findings.coordinators import group_findings
+from kforensics.findings.rules.coordinators import group_findings
 from kforensics.reconcile.coordinator_topics import CoordinatorTopic, coordinator_topic
 from kforensics.reconcile.groups.replay import Change, Position, infer_retention, with_return
 from kforensics.reconcile.groups.share_state import ShareState

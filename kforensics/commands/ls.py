@@ -9,7 +9,7 @@ from kforensics.commands.result import Conclusion, Result
 from kforensics.evidence.discovery.inputs import Inputs, find_inputs, why_not_listed
 from kforensics.evidence.inventory import Inventory, take_inventory
 from kforensics.findings.answers.contents import ls_answer
-from kforensics.findings.inventory import inventory_findings
+from kforensics.findings.rules.directories import inventory_findings
 from kforensics.protocol.loading.starts import start_word_by_name
 from kforensics.source.walk import FoundFile
 from kforensics.units import Depth

@@ -26,8 +26,8 @@ from kforensics.evidence.replica.collect import (
 from kforensics.evidence.replica.read_ahead import ends_at_hand
 from kforensics.findings.answers.model import State, weighed
 from kforensics.findings.answers.partition_state import JudgedPartition, judged_partition
-from kforensics.findings.diff import partition_findings
-from kforensics.findings.model import Finding, Severity
+from kforensics.findings.model import Finding
+from kforensics.findings.rules.replicas import partition_findings
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.logs.divergence import EndsDoNotDecideError
 from kforensics.reconcile.observed.facts import ClusterFacts
@@ -340,7 +340,7 @@ def result_of(
     """
     judged = judged_partition(report, problems)
     findings = weighed(findings, judged.state)
-    grave = any(item.severity.rank >= Severity.WARNING.rank for item in findings)
+    grave = any(item.is_grave for item in findings)
     # Where a copy left out every log there is nothing to show of a partition.
     is_bare = bool(report.replicas) and all(one.view.replica.is_left_out for one in report.replicas)
     keep = grave or judged.state not in QUIET_STATES or (report.verdict not in QUIET_VERDICTS and not is_bare)

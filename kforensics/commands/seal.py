@@ -30,7 +30,7 @@ from kforensics.evidence.model import Input, Problem
 from kforensics.evidence.seal.manifest import Envelope, ManifestHead, SealCounts, manifest_pieces
 from kforensics.evidence.seal.state import Change, Difference
 from kforensics.findings.answers.copies import check_answer, manifest_answer
-from kforensics.findings.seal import seal_findings
+from kforensics.findings.rules.seal import seal_findings
 from kforensics.source.capture import is_capture
 from kforensics.source.mapped import open_evidence, open_named
 from kforensics.words import utc_text

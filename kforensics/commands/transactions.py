@@ -34,7 +34,7 @@ from kforensics.evidence.parallel import Progress, spread
 from kforensics.evidence.replica.loader_dirs import FoundLogs, find_logs
 from kforensics.evidence.replica.loader_values import LoadFailure
 from kforensics.findings.answers.transactions import JudgedTransactions, LackingLogs
-from kforensics.findings.coordinators import transaction_findings
+from kforensics.findings.rules.coordinators import transaction_findings
 from kforensics.formats.messages.control import ControlType
 from kforensics.protocol.coordinators import TransactionStatus
 from kforensics.protocol.loading.disk import LoadOutcome, LoadSettings

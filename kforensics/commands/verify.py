@@ -15,7 +15,7 @@ from kforensics.evidence.discovery.inputs import Inputs, find_inputs, why_not_li
 from kforensics.evidence.discovery.partition_dirs import find_places
 from kforensics.evidence.metadata.lost_directories import unexplained
 from kforensics.findings.answers.verify import verify_answer
-from kforensics.findings.verify import verify_findings
+from kforensics.findings.rules.files import verify_findings
 from kforensics.formats.segment.walk import Level
 from kforensics.reconcile.replicas.holders import IntactReplicas
 from kforensics.units import METADATA_TOPICS, TopicPartition

@@ -12,9 +12,9 @@ import yaml
 from kforensics.damage import Absent
 from kforensics.errors import UsageError
 from kforensics.exits import ExitCode
-from kforensics.findings.catalogue import CATALOGUE
 from kforensics.findings.changes import NOT_BETTER, Change
 from kforensics.findings.model import Severity
+from kforensics.findings.rule import all_rules
 from kforensics.words import counted, form
 
 MOST_NAMED = 100
@@ -205,7 +205,7 @@ def _acceptance(entry: Any, where: str) -> Acceptance:
     except ValueError:
         known = ", ".join(Severity)
         raise UsageError(f"{where}: expected one of {known} for severity, found {entry['severity']!r}") from None
-    if all(fnmatchcase(f"{code}/{_ANY_FINDING}", str(entry["finding"])) for code in CATALOGUE):
+    if all(fnmatchcase(f"{code}/{_ANY_FINDING}", str(entry["finding"])) for code in all_rules()):
         raise UsageError(f"{where}: the pattern {entry['finding']} would accept every finding; name at least a code")
     return Acceptance(
         finding=str(entry["finding"]),

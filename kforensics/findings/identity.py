@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from urllib.parse import quote
 
 from kforensics.damage import Absent, Span
-from kforensics.findings.catalogue import CATALOGUE, ToldApartBy
 from kforensics.findings.model import Finding
+from kforensics.findings.rule import ToldApartBy, rule_of
 
 _NONE = "-"
 
@@ -49,7 +49,7 @@ def _broker(item: Finding, roots: Sequence[object]) -> str:
 
 
 def _about(item: Finding) -> str:
-    told_apart_by = CATALOGUE[item.code].told_apart_by
+    told_apart_by = rule_of(item.code).told_apart_by
     if told_apart_by is ToldApartBy.NOTHING or not item.citations:
         return ""
     cited = item.citations[0]

@@ -1,32 +1,59 @@
 """A finding: one statement that an operator should know, with the evidence that shows it."""
 
 from dataclasses import dataclass
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation
-from kforensics.units import OffsetRange, TopicPartition
+from kforensics.units import OffsetRange
 
 
 class Severity(StrEnum):
-    """The gravity of a finding; from `WARNING` up it makes the exit code 1."""
+    """The weight of a finding as it is printed."""
 
     CRITICAL = "critical"
-    """Committed records are lost or will be."""
     ERROR = "error"
-    """Data or state is wrong and stays wrong."""
     WARNING = "warning"
-    """Something will be discarded or needs a decision."""
     NOTE = "note"
-    """Normal after a crash, repaired by the broker, or worth knowing."""
+
+    @property
+    def weight(self) -> "Weight":
+        """What is printed so."""
+        return _WEIGHTS[self]
 
     @property
     def rank(self) -> int:
         """Higher is graver."""
-        return _RANKS[self]
+        return self.weight.value
 
 
-_RANKS = {severity: rank for rank, severity in enumerate(reversed(Severity))}
+class Weight(IntEnum):
+    """The gravity of what is stated; from `DECIDE` up it makes the exit code 1."""
+
+    CALM = 0
+    """All is well, or as it should be; never a finding."""
+    NOTE = 1
+    """Normal after a crash, repaired by the broker, or worth knowing."""
+    DECIDE = 2
+    """Something will be discarded or needs a decision."""
+    DAMAGE = 3
+    """Data or state is wrong and stays wrong."""
+    LOSS = 4
+    """Committed records are lost or will be."""
+
+    @property
+    def severity(self) -> Severity:
+        """How it is printed."""
+        return _PRINTED[self]
+
+
+_PRINTED = {
+    Weight.NOTE: Severity.NOTE,
+    Weight.DECIDE: Severity.WARNING,
+    Weight.DAMAGE: Severity.ERROR,
+    Weight.LOSS: Severity.CRITICAL,
+}
+_WEIGHTS = {severity: weight for weight, severity in _PRINTED.items()}
 
 
 class Confidence(StrEnum):
@@ -47,7 +74,7 @@ _CERTAINTY = {confidence: rank for rank, confidence in enumerate(reversed(Confid
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One statement about the evidence; `code` is in the catalogue and never changes its meaning."""
+    """One statement about the evidence; the rule of its code is in `findings/rules/`."""
 
     code: str
     severity: Severity
@@ -66,52 +93,10 @@ class Finding:
     references: tuple[str, ...] = ()
     """KIPs and JIRA numbers."""
 
-
-def finding(
-    code: str,
-    *,
-    severity: Severity,
-    statement: str,
-    confidence: Confidence = Confidence.PROVEN,
-    meaning: str = "",
-    advice: str = "",
-    topic_partition: TopicPartition | Absent = Absent.NOT_APPLICABLE,
-    broker_id: int | Absent = Absent.NOT_APPLICABLE,
-    offsets: OffsetRange | Absent = Absent.NOT_APPLICABLE,
-    citations: tuple[Citation, ...] = (),
-) -> Finding:
-    """Return a finding of a catalogued code.
-
-    Args:
-        code: a key of `CATALOGUE`.
-        statement: one sentence that the evidence shows.
-        meaning: what follows from it; empty for the words of the catalogue.
-        advice: what to do; empty for the words of the catalogue.
-        topic_partition: the partition that it is about; `NOT_APPLICABLE` for none.
-        broker_id: the node that it is about, likewise.
-        offsets: the records that it is about, likewise.
-        citations: where the statement can be checked.
-
-    Raises:
-        KeyError: the catalogue has no such code.
-    """
-    from kforensics.findings.catalogue import CATALOGUE  # noqa: PLC0415 - where there is a finding
-
-    kind = CATALOGUE[code]
-    return Finding(
-        code=code,
-        severity=severity,
-        confidence=confidence,
-        statement=statement,
-        meaning=meaning or kind.meaning,
-        advice=advice or kind.advice,
-        topic=topic_partition if isinstance(topic_partition, Absent) else topic_partition.topic,
-        partition=topic_partition if isinstance(topic_partition, Absent) else topic_partition.partition,
-        broker_id=broker_id,
-        offsets=offsets,
-        citations=citations,
-        references=kind.references,
-    )
+    @property
+    def is_grave(self) -> bool:
+        """Whether something has to be decided or done."""
+        return self.severity.weight >= Weight.DECIDE
 
 
 def by_gravity(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:

@@ -11,9 +11,9 @@ from kforensics.commands.partition_comparison import DiffOptions
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT, FoundInput, Inputs
 from kforensics.evidence.model import Problem
-from kforensics.findings.diff import identity_findings
-from kforensics.findings.fleet import node_id_findings, spread_findings
 from kforensics.findings.model import Finding
+from kforensics.findings.rules.fleet import node_id_findings, spread_findings
+from kforensics.findings.rules.inputs import identity_findings
 from kforensics.fleet.judge import ClusterKnowledge, JudgeContext, JudgedRows
 from kforensics.fleet.knowledge import Gathered
 from kforensics.fleet.places import FoundSources

@@ -17,10 +17,10 @@ from kforensics.errors import EvidenceError, EvidenceUnreadable, UsageError
 from kforensics.exits import ExitCode
 from kforensics.findings.answers.fleet import comparison_answer, fleet_answer, scan_answer, trend_answer
 from kforensics.findings.answers.model import exit_code
-from kforensics.findings.catalogue import CATALOGUE
 from kforensics.findings.fleet_summary import AuditComparison, AuditTrend, FleetSummary, ScanResult
 from kforensics.findings.gate import Acceptance, FailOn, decide, parse_acceptances
 from kforensics.findings.model import Severity
+from kforensics.findings.rule import all_rules
 from kforensics.fleet.file_systems import check_options
 from kforensics.fleet.secrets import redacted
 from kforensics.fleet.session import open_session, require_spark
@@ -176,7 +176,7 @@ def _filters(request: FleetAsk, *audits: "AuditTables") -> "Filters":
         _require(words, request.partitions, known("partition", "partitions", "findings", where=of_topics))
     if request.nodes:
         _require("node {} is not in the audit (--node)", request.nodes, known("node_id", "nodes", "findings"))
-    _require("no finding has the code {} (--code)", request.codes, CATALOGUE)
+    _require("no finding has the code {} (--code)", request.codes, all_rules())
     _require("there is no verdict {} (--verdict)", request.verdicts, Verdict)
     return Filters(
         topics=request.topics,

@@ -21,9 +21,9 @@ from kforensics.evidence.replica.collect import as_captured, changes_since, coll
 from kforensics.evidence.replica.read_ahead import ends_at_hand
 from kforensics.findings.answers.model import weighed
 from kforensics.findings.answers.partition_state import JudgedPartition, judged_partition
-from kforensics.findings.diff import partition_findings
-from kforensics.findings.fleet import placement_findings, undecided_findings
-from kforensics.findings.model import Finding, Severity
+from kforensics.findings.model import Finding
+from kforensics.findings.rules.fleet import placement_findings, undecided_findings
+from kforensics.findings.rules.replicas import partition_findings
 from kforensics.fleet.parcel import PartitionKey, unpack
 from kforensics.fleet.plan import LogDirTask, place_of
 from kforensics.fleet.reader import FleetBatchReader
@@ -354,7 +354,7 @@ def _partition_row(
 ) -> Row:
     leader = None if report.is_deleted else report.leader
     chosen = next((one for one in report.what_if if leader is not None and one.leader is leader.view), None)
-    grave = any(one.severity.rank >= Severity.WARNING.rank for one in findings)
+    grave = any(one.is_grave for one in findings)
     shown = report.verdict in _WITH_REPORT or grave or judged.state not in QUIET_STATES
     return {
         "cluster_id": cluster or None,

@@ -11,9 +11,9 @@ from kforensics.errors import EvidenceUnreadable, UsageError
 from kforensics.evidence.captured.rows import known
 from kforensics.evidence.model import Problem
 from kforensics.evidence.replica.batch_reader import FileBatchReader
-from kforensics.findings.diff import partition_findings
 from kforensics.findings.fleet_summary import ScanResult
 from kforensics.findings.model import Finding, by_gravity
+from kforensics.findings.rules.replicas import partition_findings
 from kforensics.fleet.content import CONTENT_TABLES, ContentKeeper
 from kforensics.fleet.copies import copy_facts
 from kforensics.fleet.places import COPIES, SCAN_SCHEMA, Named, PlannedInput, find_sources, scan_manifest

@@ -17,8 +17,8 @@ from kforensics import __version__
 from kforensics.commands.result import Result
 from kforensics.damage import Absent, Span
 from kforensics.evidence.model import Citation, Input, Problem
-from kforensics.findings.catalogue import CATALOGUE
 from kforensics.findings.model import Finding, Severity
+from kforensics.findings.rule import rule_of
 from kforensics.render.json.document import to_plain
 from kforensics.render.view import View
 
@@ -63,7 +63,7 @@ def write(result: Result[Any], _view: View) -> str:
 
 
 def _rule(code: str) -> dict[str, Any]:
-    kind = CATALOGUE[code]
+    kind = rule_of(code)
     return {
         "id": code,
         "shortDescription": _message(kind.title),

@@ -1,6 +1,6 @@
 """Finished audits, written as the stages of one write them, without Spark."""
 
-from kforensics.findings.model import Severity, finding
+from kforensics.findings.model import Severity
 from kforensics.fleet.auditing import _cluster_of
 from kforensics.fleet.lock import hold_lock
 from kforensics.fleet.output import open_output
@@ -9,6 +9,7 @@ from kforensics.fleet.report_rows import finding_rows
 from kforensics.fleet.schemas import TABLES
 from kforensics.fleet.tables import Tables
 from kforensics.units import Depth, OffsetRange, TopicPartition
+from tests.builders.findings import finding
 
 CLUSTER = "MkU3OEVBNTcwNTJENDM2Qg"
 

@@ -12,8 +12,9 @@ from kforensics.findings.fleet_summary import (
     LeaderShare,
     PartitionLine,
 )
-from kforensics.findings.model import Severity, finding
+from kforensics.findings.model import Severity
 from kforensics.units import OffsetRange, TopicPartition
+from tests.builders.findings import finding
 
 
 def fleet_summary(word=""):

@@ -7,7 +7,7 @@ from kforensics.damage import Absent, Span
 from kforensics.evidence.event_kinds import EventKind
 from kforensics.evidence.model import Citation, Input, Problem
 from kforensics.findings.answers.model import Answer, State
-from kforensics.findings.model import Severity, finding
+from kforensics.findings.model import Severity
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.bugs.evidence import BugTrace
 from kforensics.reconcile.committed.judge import CommittedCounts
@@ -23,6 +23,7 @@ from kforensics.reconcile.observed.leadership import Election, LeadershipAccount
 from kforensics.reconcile.timeline.events import TimelineEntry
 from kforensics.units import EpochEntry, OffsetRange, TopicPartition
 from kforensics.words import Prohibition
+from tests.builders.findings import finding
 
 
 def explanation(word):

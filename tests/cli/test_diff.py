@@ -7,7 +7,7 @@ import pytest
 
 from kforensics.cli.app import run
 from kforensics.commands import partition_comparison
-from kforensics.findings.diff import missing_isr_findings
+from kforensics.findings.rules.replicas import missing_isr_findings
 from kforensics.units import TopicPartition
 from tests.builders.coordinators import batch
 from tests.builders.directories import copied, log_dir

@@ -5,7 +5,7 @@ import pytest
 
 from kforensics.cli import manpage
 from kforensics.cli.app import application
-from kforensics.findings.catalogue import CATALOGUE
+from kforensics.findings.rule import all_rules
 from tests.conftest import ROOT
 
 
@@ -43,7 +43,7 @@ def test_commands_of_a_command_have_pages_of_their_own():
 def test_every_code_is_on_the_page_of_findings():
     page = manpage.findings_page()
 
-    assert all(f"## {code}: " in page for code in CATALOGUE)
+    assert all(f"## {code}: " in page for code in all_rules())
 
 
 @pytest.mark.skipif(shutil.which("mandoc") is None, reason="mandoc is not installed")

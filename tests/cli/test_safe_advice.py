@@ -5,7 +5,7 @@ import json
 import pytest
 
 from kforensics.cli.app import run
-from kforensics.findings.catalogue import CATALOGUE
+from kforensics.findings.rule import all_rules
 from tests.builders.directories import copied
 
 SEGMENT = "orders-0/00000000000000000000.log"
@@ -81,7 +81,7 @@ def test_an_index_of_a_damaged_segment_must_stay(node, capsys):
     flip(node / SEGMENT, (node / SEGMENT).stat().st_size - 50)
     (precise,) = {finding["advice"] for finding in verify(capsys, node, "KF103")}
 
-    assert CATALOGUE["KF103"].advice == general
+    assert all_rules()["KF103"].advice == general
     assert precise.startswith("Do not set it aside: its segment has a batch that fails at byte")
 
 
@@ -96,7 +96,7 @@ def test_the_only_snapshot_must_stay_after_a_clean_stop(node, capsys):
     (several,) = {finding["advice"] for finding in verify(capsys, node, "KF105")}
 
     assert clean.startswith("Do not set it aside: it is the only snapshot")
-    assert CATALOGUE["KF105"].advice == several
+    assert all_rules()["KF105"].advice == several
 
 
 def test_no_replica_is_emptied_that_alone_holds_records(incident, capsys):

@@ -5,7 +5,8 @@ import pytest
 from kforensics.commands.result import Conclusion, Result
 from kforensics.evidence.model import Problem
 from kforensics.findings.answers.model import Answer, State
-from kforensics.findings.model import Severity, finding
+from kforensics.findings.model import Severity
+from tests.builders.findings import finding
 
 PROBLEM = Problem(input=0, path="x", message="gone")
 WARNING = finding("KF504", severity=Severity.WARNING, statement="x")

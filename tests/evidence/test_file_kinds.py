@@ -4,7 +4,7 @@ import pytest
 
 from kforensics.damage import Absent
 from kforensics.evidence.file_kinds import FILE_KINDS, understand
-from kforensics.findings.catalogue import CATALOGUE
+from kforensics.findings.rule import all_rules
 from kforensics.source.naming import FileKind
 
 STREAMED = {FileKind.SEGMENT, FileKind.METADATA_SNAPSHOT}
@@ -18,7 +18,7 @@ def test_every_kind_has_a_row_in_the_order_of_the_kinds():
 def test_what_is_checked_has_entries_and_a_finding():
     for kind in READ_WHOLE:
         assert FILE_KINDS[kind].entries is not None, kind
-        assert FILE_KINDS[kind].damage_code in CATALOGUE, kind
+        assert FILE_KINDS[kind].damage_code in all_rules(), kind
     assert {kind for kind, row in FILE_KINDS.items() if not isinstance(row.damage_code, Absent)} == {
         *READ_WHOLE,
         *STREAMED,

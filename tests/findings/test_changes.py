@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 
 from kforensics.damage import Absent, Span
 from kforensics.evidence.model import Citation
-from kforensics.findings.catalogue import CATALOGUE
 from kforensics.findings.changes import Change, changed_rows
 from kforensics.findings.identity import finding_ids
-from kforensics.findings.model import Confidence, Severity, finding
+from kforensics.findings.model import Confidence, Severity
+from kforensics.findings.rule import all_rules
 from kforensics.units import OffsetRange, TopicPartition
+from tests.builders.findings import finding
 
 ORDERS = TopicPartition("orders", 3)
 
@@ -204,7 +205,7 @@ def test_the_id_is_of_code_cluster_partition_broker_and_of_what_it_is_about():
 texts = st.sampled_from(["a", "b"])
 found = st.builds(
     one,
-    code=st.sampled_from(sorted(CATALOGUE)),
+    code=st.sampled_from(sorted(all_rules())),
     severity=st.sampled_from(Severity),
     confidence=st.sampled_from(Confidence),
     statement=texts,

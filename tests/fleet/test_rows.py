@@ -11,13 +11,14 @@ from kforensics.evidence.captured.rows import digest_lists, digests_of, segment_
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.evidence.discovery.partition_dirs import find_places
 from kforensics.evidence.replica.collect import collect_replica
-from kforensics.findings.model import Severity, finding
+from kforensics.findings.model import Severity
 from kforensics.fleet.judge import damaged_places
 from kforensics.fleet.parcel import group_of, pack, unpack
 from kforensics.fleet.report_rows import finding_of, finding_rows
 from kforensics.fleet.rows import replica_of, replica_row
 from kforensics.fleet.scan import Scanned
 from kforensics.units import OffsetRange, TopicPartition
+from tests.builders.findings import finding
 
 
 def test_replicas_and_segments_survive(incident):

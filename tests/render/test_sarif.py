@@ -12,10 +12,11 @@ from kforensics.commands.result import Conclusion, Result
 from kforensics.damage import Span
 from kforensics.evidence.model import Citation, Input, Problem
 from kforensics.findings.answers.model import Answer, State
-from kforensics.findings.model import Severity, finding
+from kforensics.findings.model import Severity
 from kforensics.render.sarif import write
 from kforensics.render.view import View
 from kforensics.units import OffsetRange, TopicPartition
+from tests.builders.findings import finding
 
 SCHEMAS = [Path(__file__).with_name("sarif-2.1.0-subset.schema.json")]
 SCHEMAS += [Path(os.environ["SARIF_SCHEMA"])] if "SARIF_SCHEMA" in os.environ else []

@@ -13,7 +13,7 @@ from kforensics.errors import EvidenceError, UsageError
 from kforensics.evidence.discovery.inputs import Inputs
 from kforensics.evidence.metadata.quorum import newest_log
 from kforensics.evidence.model import Problem
-from kforensics.findings.diff import RefusedStart
+from kforensics.findings.rules.inputs import RefusedStart
 from kforensics.protocol.loading.starts import StartResult
 from kforensics.reconcile.replicas.report import PartitionReport
 from kforensics.units import TopicPartition

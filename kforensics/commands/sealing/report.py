@@ -10,7 +10,7 @@ from kforensics.evidence.model import Citation, Input, Problem
 from kforensics.evidence.seal.manifest import Envelope
 from kforensics.evidence.seal.state import Change
 from kforensics.findings.model import Finding
-from kforensics.findings.seal import seal_findings
+from kforensics.findings.rules.seal import seal_findings
 from kforensics.source.mapped import open_named
 
 

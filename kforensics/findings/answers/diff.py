@@ -14,8 +14,8 @@ from kforensics.findings.answers.diff_steps import diff_steps
 from kforensics.findings.answers.diff_unknowns import diff_unknowns
 from kforensics.findings.answers.model import CALM_OF_DIFF, Answer, State, worst_state
 from kforensics.findings.answers.partition_state import ConcernKind, JudgedPartition
-from kforensics.findings.diff import RefusedStart
 from kforensics.findings.model import Finding
+from kforensics.findings.rules.inputs import RefusedStart
 from kforensics.units import METADATA_TOPICS, TopicPartition
 from kforensics.words import Step, counted, form, joined_by_and, listed
 

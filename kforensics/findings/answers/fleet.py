@@ -9,7 +9,6 @@ from kforensics.findings.answers.diff_unknowns import BELOW_THE_ENDS
 from kforensics.findings.answers.model import CALM_OF_DIFF, Answer, State, worst_state
 from kforensics.findings.changes import NOT_BETTER, Change
 from kforensics.findings.fleet_summary import AuditComparison, AuditTrend, FleetSummary, ScanResult
-from kforensics.findings.model import Severity
 from kforensics.units import Depth
 from kforensics.words import byte_count, counted, form
 
@@ -104,7 +103,7 @@ def scan_answer(result: ScanResult) -> Answer:
         `complete`, or `unknown` where something could not be read.
     """
     reused = f", {counted(result.reused_segments, 'segment')} as before" if result.reused_segments else ""
-    grave = sum(one.severity.rank >= Severity.WARNING.rank for one in result.findings)
+    grave = sum(one.is_grave for one in result.findings)
     return Answer(
         state=State.UNKNOWN if result.problems else State.COMPLETE,
         headline=f"{counted(result.replicas, 'replica')} with {counted(result.segments, 'segment')} extracted: "

@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from kforensics.evidence.model import Problem
 from kforensics.exits import ExitCode
-from kforensics.findings.model import Finding, Severity
+from kforensics.findings.model import Finding, Severity, Weight
 
 
 class State(StrEnum):
@@ -185,7 +185,7 @@ def weighed(findings: Iterable[Finding], state: State) -> tuple[Finding, ...]:
     """Return findings of which none is graver than a state that shows no harm: what is unknown is warned of."""
     return tuple(
         replace(one, severity=Severity.WARNING)
-        if state is State.UNKNOWN and one.severity.rank > Severity.WARNING.rank
+        if state is State.UNKNOWN and one.severity.weight > Weight.DECIDE
         else one
         for one in findings
     )
@@ -207,6 +207,6 @@ def exit_code(command: str, answer: Answer, findings: Collection[Finding], probl
     code = STATES[command][answer.state]
     if code:
         return code
-    if any(finding.severity.rank >= Severity.WARNING.rank for finding in findings):
+    if any(finding.is_grave for finding in findings):
         return ExitCode.FINDINGS
     return ExitCode.INCOMPLETE if any(not one.is_foreign for one in problems) else ExitCode.NOTHING_FOUND

@@ -4,9 +4,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from kforensics.damage import Absent
-from kforensics.evidence.model import Citation, Problem
+from kforensics.evidence.model import Problem
 from kforensics.findings.answers.model import Answer, State, worst_state
-from kforensics.findings.model import Finding, Severity, by_gravity, finding
+from kforensics.findings.model import Finding, Weight, by_gravity
+from kforensics.findings.rule import Rule
+from kforensics.findings.rules.keys import misplaced_keys
+from kforensics.findings.rules.replicas import DIFFERENT_CONTENT, DISCARDS_COMMITTED, MAY_DISCARD_COMMITTED, TRUNCATES
 from kforensics.protocol.coordinators import Placement
 from kforensics.reconcile.salvage.gaps import GapReason
 from kforensics.reconcile.trace.model import CopyKind, Fate, FateKind, SearchedPartition, TracedRecord
@@ -40,7 +43,7 @@ class TraceTally:
         self.records = 0
         self.copies = 0
         self._vanishing: set[str] = set()
-        self._at_risk: dict[tuple[str, TopicPartition, str], tuple[TracedRecord, Fate, OffsetRange, int]] = {}
+        self._at_risk: dict[tuple[Rule, TopicPartition, str], tuple[TracedRecord, Fate, OffsetRange, int]] = {}
         self._first: dict[TopicPartition, TracedRecord] = {}
         self._of_partition: dict[TopicPartition, int] = {}
         self._last: tuple[str, TopicPartition] | None = None
@@ -79,8 +82,8 @@ class TraceTally:
                 self._add_at_risk(one, fate)
 
     def _add_at_risk(self, one: TracedRecord, fate: Fate) -> None:
-        code = {"certain": "KF201", "no": "KF203"}.get(one.committed, "KF202")
-        key = ("KF204" if fate.kind is FateKind.DIVERGED else code, one.partition, fate.statement)
+        rule = {"certain": DISCARDS_COMMITTED, "no": TRUNCATES}.get(one.committed, MAY_DISCARD_COMMITTED)
+        key = (DIFFERENT_CONTENT if fate.kind is FateKind.DIVERGED else rule, one.partition, fate.statement)
         first, at_first, offsets, count = self._at_risk.get(key, (one, fate, OffsetRange(one.offset, one.offset), 0))
         self._at_risk[key] = first, at_first, OffsetRange(offsets.first, one.offset), count + 1
 
@@ -107,38 +110,20 @@ class TraceTally:
         Args:
             placement: where default partitioners put their key, if it is known.
         """
-        return by_gravity((*self._risks(), *self._misplaced(placement)))
+        copies = {partition: tuple(first.copies) for partition, first in sorted(self._first.items())}
+        return by_gravity((*self._risks(), *misplaced_keys(self._of_partition, copies, placement)))
 
     def _risks(self) -> Iterator[Finding]:
-        for (code, partition, statement), (_, fate, offsets, count) in self._at_risk.items():
+        for (rule, partition, statement), (_, fate, offsets, count) in self._at_risk.items():
             where = f"offset {offsets.first:,}"
             if count > 1:
                 where = f"{counted(count, 'record')} of offsets {offsets.first:,}..{offsets.last:,}"
-            yield finding(
-                code,
-                severity=Severity.WARNING,
-                statement=f"{partition} {where}: {statement}",
+            yield rule.states(
+                f"{partition} {where}: {statement}",
+                weight=Weight.DECIDE,
                 topic_partition=partition,
                 offsets=offsets,
                 citations=fate.citations,
-            )
-
-    def _misplaced(self, placement: Placement | None) -> Iterator[Finding]:
-        if placement is None or not placement.is_recorded:
-            return  # how many partitions there are decides; the highest one given is only a lower bound
-        for partition in sorted(self._first):
-            if partition.partition in {placement.murmur2, placement.crc32}:
-                continue
-            many = counted(placement.partitions, "partition")
-            records = counted(self._of_partition[partition], "record")
-            yield finding(
-                "KF310",
-                severity=Severity.NOTE,
-                statement=f"{records} of the key in {partition}: of {many} murmur2 chooses {placement.murmur2}, CRC-32 {placement.crc32}",
-                topic_partition=partition,
-                citations=tuple(
-                    Citation(input=copy.input, path=copy.path) for copy in self._first[partition].copies[:1]
-                ),
             )
 
 

@@ -7,7 +7,7 @@ from kforensics.damage import Damage, DamageKind, Gravity
 from kforensics.evidence.checks.consistency import Verification
 from kforensics.evidence.checks.context import FileKind, FileReport, FileState
 from kforensics.findings.answers.model import Answer, State
-from kforensics.findings.model import Finding, Severity
+from kforensics.findings.model import Finding
 from kforensics.formats.segment.walk import Level
 from kforensics.units import OffsetRange
 from kforensics.words import counted, form
@@ -38,7 +38,7 @@ def verify_answer(verification: Verification, findings: Sequence[Finding], *, le
     damaged = [report for report in files if report.state is FileState.DAMAGED]
     unread = counted(len(verification.problems), "thing") if verification.problems else ""
     if damaged:
-        worst = next((one for one in findings if one.severity.rank >= Severity.WARNING.rank), None)
+        worst = next((one for one in findings if one.is_grave), None)
         return Answer(
             state=State.DAMAGED,
             headline=f"{len(damaged)} of {total} {form(len(damaged), 'is', 'are')} damaged{_lost_words(damaged)}.",
@@ -64,7 +64,7 @@ def verify_answer(verification: Verification, findings: Sequence[Finding], *, le
     contents = f"{counted(batches, 'batch', 'batches')} and {counted(records, 'record')}" if batches else "no batches"
     torn = states[FileState.TORN_TAIL]
     starts = (_STARTS,) if torn or any(one.context.may_shrink_at_start for one in verification.partitions) else ()
-    grave = [one for one in findings if one.severity.rank >= Severity.WARNING.rank]
+    grave = [one for one in findings if one.is_grave]
     what = "Sound"
     if grave:
         also = f", and {counted(torn, 'file')} would be repaired by a start" if torn else ""

@@ -12,8 +12,8 @@ from kforensics.damage import Absent
 from kforensics.evidence.model import Citation, Input, full_path
 from kforensics.findings.answers.explain import behind_headline
 from kforensics.findings.answers.model import CALM, STATES, Answer, State
-from kforensics.findings.explain import basis_words
 from kforensics.findings.model import by_gravity
+from kforensics.findings.rules.losses import basis_words
 from kforensics.reconcile.history.causes import CauseName
 from kforensics.reconcile.incident.conclusion import CAUSE_WORDS
 from kforensics.reconcile.incident.model import ExplainedTruncation, Holder, LossEntry, PartitionIncident

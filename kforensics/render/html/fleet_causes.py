@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import Input
-from kforensics.findings.catalogue import CATALOGUE
 from kforensics.findings.fleet_summary import AuditComparison, FleetSummary
 from kforensics.findings.model import Finding
+from kforensics.findings.rule import all_rules
 from kforensics.words import counted, form, listed
 
 MOST_ROWS = 200
@@ -89,7 +89,7 @@ def _group(
     changes: Mapping[str, str],
 ) -> CauseGroup:
     gravest = max((item for item, _ in found), key=lambda item: item.severity.rank)
-    kind = CATALOGUE.get(code)
+    kind = all_rules().get(code)
     places = {(item.topic, item.partition) for item, _ in found if not isinstance(item.partition, Absent)}
     brokers = {broker for item, _ in found for broker in _brokers(item, summary.inputs)}
     total = summary.findings_by_code.get(code, len(found))

@@ -10,7 +10,7 @@ from kforensics.commands.result import Result
 from kforensics.damage import Absent
 from kforensics.evidence.inventory import Inventory, ListedNode, ListedPartition
 from kforensics.evidence.model import Input
-from kforensics.findings.model import Finding, Severity
+from kforensics.findings.model import Finding
 from kforensics.render.escape import escape_text, shorten
 from kforensics.render.text.screen import INDENT, Line, Style, Words, columns, hanging, section
 from kforensics.render.text.whole import whole_screen
@@ -80,7 +80,7 @@ def _odd(
     if lines:
         yield from section("Could not be read")
         yield from lines
-    shown = [one for one in findings if verbose or one.severity.rank >= Severity.WARNING.rank]
+    shown = [one for one in findings if verbose or one.is_grave]
     if shown:
         yield from section("Worth a look")
         for code in dict.fromkeys(one.code for one in shown):

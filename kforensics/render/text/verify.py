@@ -10,7 +10,7 @@ from kforensics.damage import Absent, DamageCause, Gravity
 from kforensics.evidence.checks.context import FileReport, FileState
 from kforensics.evidence.model import Input
 from kforensics.findings.model import Finding, Severity
-from kforensics.findings.verify import who
+from kforensics.findings.rules.files import who
 from kforensics.reconcile.replicas.holders import IntactReplica, IntactReplicas
 from kforensics.render.escape import escape_text
 from kforensics.render.text.screen import Line, Style, Words

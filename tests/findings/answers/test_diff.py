@@ -18,7 +18,7 @@ from kforensics.findings.answers.partition_state import (
     judged_partition,
     partition_state,
 )
-from kforensics.findings.diff import partition_findings
+from kforensics.findings.rules.replicas import partition_findings
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.observed.facts import Leadership, LoggedEnd, NoFacts
 from kforensics.reconcile.replicas.placement import partition_without_replicas, place_partition

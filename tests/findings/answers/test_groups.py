@@ -5,7 +5,7 @@ import pytest
 from kforensics.evidence.coordinators.group_log import GroupLogReader
 from kforensics.evidence.coordinators.replica_log import list_log
 from kforensics.findings.answers.groups import JudgedGroups
-from kforensics.findings.coordinators import group_findings
+from kforensics.findings.rules.coordinators import group_findings
 from kforensics.reconcile.coordinator_topics import CoordinatorTopic
 from kforensics.reconcile.groups.replay import Replay, Retention, with_return
 from tests.builders.coordinators import NOW, batch, commit, write_log

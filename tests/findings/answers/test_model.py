@@ -4,7 +4,8 @@ import pytest
 
 from kforensics.evidence.model import Problem
 from kforensics.findings.answers.model import CALM, STATES, Answer, State, exit_code, worst_state
-from kforensics.findings.model import Severity, finding
+from kforensics.findings.model import Severity
+from tests.builders.findings import finding
 
 PROBLEM = Problem(input=0, path="orders-0/00000000000000000000.log", message="Permission denied")
 

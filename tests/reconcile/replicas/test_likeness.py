@@ -10,7 +10,7 @@ from kforensics.damage import Absent
 from kforensics.evidence.model import CheckpointValue
 from kforensics.evidence.replica.collect import ReplicaCopy
 from kforensics.findings.answers.partition_state import judged_partition
-from kforensics.findings.diff import partition_findings
+from kforensics.findings.rules.replicas import partition_findings
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.observed.facts import LoggedEnd, NoFacts
 from kforensics.reconcile.replicas.likeness import likeness_of

@@ -3,7 +3,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from kforensics.damage import Absent
-from kforensics.findings.diff import partition_findings
+from kforensics.findings.rules.replicas import partition_findings
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.committed.judge import CommitJudge
 from kforensics.reconcile.logs.divergence import agreed_until

@@ -5,11 +5,12 @@ from dataclasses import replace
 import pytest
 
 from kforensics.evidence.model import Citation, Input
-from kforensics.findings.catalogue import CATALOGUE
-from kforensics.findings.model import Severity, finding
+from kforensics.findings.model import Severity
+from kforensics.findings.rule import all_rules
 from kforensics.render.html.fleet_causes import cause_groups, next_command
 from kforensics.render.html.fleet_page import trend_line
 from kforensics.units import TopicPartition
+from tests.builders.findings import finding
 from tests.builders.fleet import fleet_summary
 
 
@@ -55,7 +56,7 @@ def test_a_cause_has_its_places_with_what_is_at_stake_and_what_is_new():
 
     assert ("KF301", "critical", "1 finding in 1 partition") == (grave.code, grave.severity, grave.words)
     assert "1 finding in 1 partition on broker 1" == damage.words
-    assert (CATALOGUE["KF101"].title, 0) == (damage.title, damage.more)
+    assert (all_rules()["KF101"].title, 0) == (damage.title, damage.more)
     (row,) = damage.rows
     assert ("topic-0", "1", "1,000 to 1,049", "new", "advice") == (
         row.place,

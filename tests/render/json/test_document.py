@@ -14,9 +14,10 @@ from kforensics.commands.result import Conclusion, Result
 from kforensics.damage import Absent, BitFlip, Damage, DamageKind, Span
 from kforensics.evidence.model import Citation, Input, Problem
 from kforensics.findings.answers.model import Answer, State
-from kforensics.findings.model import Severity, finding
+from kforensics.findings.model import Severity
 from kforensics.render.json.document import document, json_line, to_plain
 from kforensics.units import EpochEntry, OffsetRange, TopicPartition
+from tests.builders.findings import finding
 
 
 class Level(IntEnum):

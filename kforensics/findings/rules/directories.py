@@ -6,33 +6,24 @@ from collections.abc import Iterator
 from kforensics.damage import Absent
 from kforensics.evidence.inventory import Inventory, ListedNode, ListedPartition
 from kforensics.evidence.model import Citation
-from kforensics.findings.missing import lost_directory_finding, missing_finding
-from kforensics.findings.model import Finding, Severity, by_gravity, finding
+from kforensics.findings.model import Finding, Weight, by_gravity
+from kforensics.findings.rule import Rule, RulesOf, ToldApartBy
+from kforensics.findings.rules.places import OTHER_TOPIC, STRAY, lost_directory_finding, missing_finding
 from kforensics.units import TopicPartition
+
+OF_INVENTORY: RulesOf[[Inventory]] = RulesOf()
+"""What lies in the given directories, by names and small files alone."""
 
 MOST_NAMED = 100
 """Unknown files of one input that are findings of their own; all of them are listed anyway."""
 
 
 def inventory_findings(inventory: Inventory) -> tuple[Finding, ...]:
-    """Return all findings about the inventory, the gravest first.
-
-    Args:
-        inventory: what lies in the given directories, by names and small files alone.
-    """
-    return by_gravity(
-        (
-            *_doubled(inventory),
-            *_strange_directories(inventory),
-            *_other_topics(inventory),
-            *_strays(inventory),
-            *_unknown_files(inventory),
-            *_missing(inventory),
-            *_lost(inventory),
-        )
-    )
+    """Return all findings about the inventory, the gravest first."""
+    return by_gravity(tuple(OF_INVENTORY.findings(inventory)))
 
 
+@OF_INVENTORY
 def _missing(inventory: Inventory) -> Iterator[Finding]:
     nodes = {node.input: node for node in inventory.nodes}
     for one in inventory.missing:
@@ -44,11 +35,23 @@ def _missing(inventory: Inventory) -> Iterator[Finding]:
         )
 
 
+@OF_INVENTORY
 def _lost(inventory: Inventory) -> Iterator[Finding]:
     for one in inventory.lost:
         yield lost_directory_finding(one.topic_partition, one.value, one.broker_id)
 
 
+IN_TWO_LOG_DIRECTORIES = Rule(
+    "KF502",
+    Weight.DAMAGE,
+    title="one partition is in two log directories of a node",
+    meaning="A broker refuses to start when two of its log directories hold one partition, but for a move. In KRaft, since 3.7.1, one of them that the metadata does not assign, or that is of another topic id, is renamed to -stray first, and the broker starts.",
+    advice="Compare both directories; keep copies of both before one is taken away.",
+    references=("KIP-113",),
+)
+
+
+@OF_INVENTORY
 def _doubled(inventory: Inventory) -> Iterator[Finding]:
     live: dict[tuple[int, TopicPartition], list[ListedPartition]] = defaultdict(list)
     for one in inventory.partitions:
@@ -57,29 +60,36 @@ def _doubled(inventory: Inventory) -> Iterator[Finding]:
     nodes = {node.input: node for node in inventory.nodes}
     for (index, key), replicas in live.items():
         if len(replicas) > 1 and index in nodes:
-            yield finding(
-                "KF502",
-                severity=Severity.ERROR,
-                statement=f"{key} is in {len(replicas)} log directories of the node",
+            yield IN_TWO_LOG_DIRECTORIES.states(
+                f"{key} is in {len(replicas)} log directories of the node",
                 topic_partition=key,
                 broker_id=nodes[index].node_id,
                 citations=tuple(Citation(input=index, path=one.path) for one in replicas),
             )
 
 
+STRANGE_DIRECTORY = Rule(
+    "KF503",
+    Weight.DECIDE,
+    title="a directory that is neither a partition nor anything else a broker writes",
+    meaning="A broker of any version aborts at start on a directory whose name is not of the form topic-partition. Since 2.8 that start has removed the clean-shutdown marker by then, so the next one recovers every log of the directory.",
+    advice="Move it out of the log directory of the broker, not of the evidence, before the broker is started.",
+)
+
+
+@OF_INVENTORY
 def _strange_directories(inventory: Inventory) -> Iterator[Finding]:
     nodes = {node.input: node for node in inventory.nodes}
     for directory in inventory.directories:
         if directory.kind in {"unknown", "lost-and-found"}:
-            yield finding(
-                "KF503",
-                severity=Severity.WARNING,
-                statement=f"directory {directory.path} is not named like a partition",
+            yield STRANGE_DIRECTORY.states(
+                f"directory {directory.path} is not named like a partition",
                 broker_id=_node_id(nodes.get(directory.input)),
                 citations=(Citation(input=directory.input, path=directory.path),),
             )
 
 
+@OF_INVENTORY
 def _other_topics(inventory: Inventory) -> Iterator[Finding]:
     clusters = {node.input: node.cluster_id for node in inventory.nodes}
     ids: dict[tuple[object, TopicPartition], dict[str, list[ListedPartition]]] = defaultdict(lambda: defaultdict(list))
@@ -89,10 +99,8 @@ def _other_topics(inventory: Inventory) -> Iterator[Finding]:
             ids[clusters.get(one.input), key][one.topic_id].append(one)
     for (_, key), by_id in ids.items():
         if len(by_id) > 1:
-            yield finding(
-                "KF504",
-                severity=Severity.WARNING,
-                statement=f"replicas of {key} belong to {len(by_id)} topics: ids {' and '.join(sorted(by_id))}",
+            yield OTHER_TOPIC.states(
+                f"replicas of {key} belong to {len(by_id)} topics: ids {' and '.join(sorted(by_id))}",
                 topic_partition=key,
                 citations=tuple(
                     Citation(input=one.input, path=f"{one.path}/partition.metadata")
@@ -102,21 +110,31 @@ def _other_topics(inventory: Inventory) -> Iterator[Finding]:
             )
 
 
+@OF_INVENTORY
 def _strays(inventory: Inventory) -> Iterator[Finding]:
     nodes = {node.input: node for node in inventory.nodes}
     for one in inventory.partitions:
         if one.state == "stray":
             key = _topic_partition(one)
-            yield finding(
-                "KF505",
-                severity=Severity.NOTE,
-                statement=f"{one.path} is a stray replica",
+            yield STRAY.states(
+                f"{one.path} is a stray replica",
                 topic_partition=Absent.UNKNOWN if key is None else key,
                 broker_id=_node_id(nodes.get(one.input)),
                 citations=(Citation(input=one.input, path=one.path),),
             )
 
 
+STRANGE_FILE = Rule(
+    "KF506",
+    Weight.NOTE,
+    title="a name that a broker does not write",
+    meaning="The file is listed and was not read as Kafka data.",
+    advice="Check where it comes from; brokers ignore most such files.",
+    told_apart_by=ToldApartBy.FILE,
+)
+
+
+@OF_INVENTORY
 def _unknown_files(inventory: Inventory) -> Iterator[Finding]:
     by_input: dict[int, list[str]] = defaultdict(list)
     for unknown in inventory.unknown:
@@ -132,7 +150,7 @@ def _unknown_files(inventory: Inventory) -> Iterator[Finding]:
 
 
 def _unknown(index: int, path: str, statement: str) -> Finding:
-    return finding("KF506", severity=Severity.NOTE, statement=statement, citations=(Citation(input=index, path=path),))
+    return STRANGE_FILE.states(statement, citations=(Citation(input=index, path=path),))
 
 
 def _topic_partition(one: ListedPartition) -> TopicPartition | None:

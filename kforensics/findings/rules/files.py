@@ -9,8 +9,9 @@ from kforensics.evidence.checks.consistency import Verification
 from kforensics.evidence.checks.context import CheckedPartition, FileKind, FileReport, PartitionContext, Remark
 from kforensics.evidence.file_kinds import FILE_KINDS
 from kforensics.evidence.model import Citation, Input
-from kforensics.findings.missing import COMPARE_VOTERS, OF_METADATA
-from kforensics.findings.model import Finding, Severity, by_gravity, finding
+from kforensics.findings.model import Finding, Weight, by_gravity
+from kforensics.findings.rule import Rule, ToldApartBy, rule_of
+from kforensics.findings.rules.places import COMPARE_VOTERS, MISSING_SEGMENT, OF_METADATA
 from kforensics.formats.log.batch_table import HEADER_UP_TO_MAGIC
 from kforensics.reconcile.replicas.holders import IntactReplica, IntactReplicas
 from kforensics.units import OffsetRange, TopicPartition
@@ -18,6 +19,110 @@ from kforensics.words import listed
 
 if TYPE_CHECKING:
     from kforensics.reconcile.observed.leadership import LeadershipAccount
+
+UNREADABLE_BYTES = Rule(
+    "KF101",
+    Weight.DAMAGE,
+    title="bytes of a log that can't be read",
+    meaning="Brokers do not look at closed segments: a fetch that reaches this place fails or, without check.crcs, hands out wrong bytes.",
+    advice="Copy this directory before anything else. A restart repairs nothing here; replace the replica only from one that holds all of it intact.",
+    told_apart_by=ToldApartBy.PLACE,
+)
+
+BATCHES_OUT_OF_ORDER = Rule(
+    "KF102",
+    Weight.DAMAGE,
+    title="batches that do not follow each other",
+    meaning="Each batch is sound by its checksum, which does not cover base offset and leader epoch; lookups and truncation go wrong here.",
+    advice="Compare with another replica before this one leads; do not rename or edit segments in place.",
+    told_apart_by=ToldApartBy.PLACE,
+)
+
+WRONG_INDEX = Rule(
+    "KF103",
+    Weight.DECIDE,
+    title="an index that contradicts its log",
+    meaning="Lookups by offset or time start at a wrong place; brokers since 2.3 do not notice it when they load the log.",
+    advice="An index may be set aside, with the broker stopped, only where every batch of its segment is sound: at any start, after a clean stop too, the broker scans a segment without an offset index, truncates it at the first batch that fails and keeps the segments behind it, which leaves a hole and hardly a word in the log. A time index that is set aside stays empty until its segment is recovered.",
+    references=("KAFKA-7283",),
+    told_apart_by=ToldApartBy.FILE,
+)
+
+WRONG_TRANSACTION_INDEX = Rule(
+    "KF104",
+    Weight.DECIDE,
+    title="a transaction index that contradicts its log",
+    meaning="Consumers with read_committed see records of aborted transactions, or miss committed ones.",
+    advice="Do not set it aside alone: a missing transaction index counts as one without aborted transactions. It is rebuilt where its segment is recovered, which is safe only where every batch of the segment is sound; a replica that copies the log again is safer.",
+    references=("KIP-98",),
+    told_apart_by=ToldApartBy.FILE,
+)
+
+WRONG_PRODUCER_SNAPSHOT = Rule(
+    "KF105",
+    Weight.DECIDE,
+    title="a producer snapshot that contradicts its log",
+    meaning="The broker judges duplicates and open transactions by it after a start.",
+    advice="It may be set aside, with the broker stopped, only where another snapshot is there or the stop was unclean: after a clean stop a broker without any snapshot does not read the log for it, and forgets open transactions and the sequences of idempotent producers.",
+    references=("KIP-98", "KAFKA-9892"),
+    told_apart_by=ToldApartBy.FILE,
+)
+
+WRONG_EPOCH_CHECKPOINT = Rule(
+    "KF106",
+    Weight.DAMAGE,
+    title="a leader epoch checkpoint that is wrong",
+    meaning="The broker truncates by this file: a wrong line can make it discard committed records, a malformed one takes the log directory offline.",
+    advice="Do not start the broker on it before the directory is copied; compare it with the epochs of the batches.",
+    references=("KIP-101", "KAFKA-16541"),
+    told_apart_by=ToldApartBy.FILE,
+)
+
+WRONG_OFFSET_CHECKPOINT = Rule(
+    "KF107",
+    Weight.DECIDE,
+    title="an offset checkpoint that is wrong",
+    meaning="A malformed line makes the broker drop the file or take the log directory offline; an offset above the log end shows that records were lost.",
+    advice="Look at the other replicas before the broker is started: they may hold what is missing here.",
+    told_apart_by=ToldApartBy.FILE,
+)
+
+MALFORMED_FILE = Rule(
+    "KF108",
+    Weight.DAMAGE,
+    title="a small file of a node that is malformed",
+    meaning="The broker refuses to start, or takes the partition's directory offline.",
+    advice="Compare with the same file of a healthy directory; keep the original.",
+    told_apart_by=ToldApartBy.FILE,
+)
+
+PARTIAL_METADATA_SNAPSHOT = Rule(
+    "KF109",
+    Weight.DAMAGE,
+    title="a metadata snapshot that is not whole",
+    meaning="A controller can't load it; without an older one and the log behind it the node has to fetch it again.",
+    advice="Keep the snapshots and logs of the other controllers.",
+    references=("KIP-630",),
+    told_apart_by=ToldApartBy.FILE,
+)
+
+UNFINISHED_END = Rule(
+    "KF110",
+    Weight.NOTE,
+    title="the unfinished end of a log",
+    meaning="The broker was running or was killed: without a clean-shutdown marker recovery truncates the log here at the next start, and nothing before it is touched. With the marker nothing is truncated: half a batch stays, and takes along what is appended behind it at the next unclean start; zeros stop the broker.",
+    advice="Without the marker nothing has to be done; what was behind is on the other replicas if it was committed. With it, copy the directory before the broker starts.",
+    told_apart_by=ToldApartBy.PLACE,
+)
+
+FALLING_EPOCHS = Rule(
+    "KF113",
+    Weight.DECIDE,
+    title="leader epochs that fall within a log",
+    meaning="One log holds two histories: a truncation stopped at the wrong place, and this replica differs from others for good.",
+    advice="Compare the replicas with `kforensics diff`, and decide which history counts before any of them is deleted.",
+    references=("KIP-279",),
+)
 
 MOST_OF_A_FILE = 100
 """Damaged places of one file that become findings of their own; the file's row lists all."""
@@ -32,8 +137,6 @@ _UNDER_A_SOUND_CHECKSUM = frozenset(
 )
 """The damage that recovery does not see: it checks checksums, and opens no batch."""
 
-_REBUILT = frozenset({"KF103", "KF104", "KF105", "KF107"})
-"""Damage of files that a broker can do without: a warning, not an error."""
 
 _DISCARDED_AT_START = (
     "The broker left no clean-shutdown marker, and this place is at or above the recovery point: the next start truncates the log here "
@@ -52,9 +155,27 @@ _STAYS_BEHIND_MARKER = (
     "next unclean start truncates the log here, those records included."
 )
 
+REBUILT_FILES = Rule(
+    "KF111",
+    Weight.NOTE,
+    title="derived files that the broker rebuilds",
+    meaning="After a crash indexes and snapshots lag behind or run ahead of the log; a start recomputes them.",
+    advice="Nothing has to be done.",
+)
+
+STALE_FILES = Rule(
+    "KF112",
+    Weight.NOTE,
+    title="files that are stale by design",
+    meaning="Checkpoints are written now and then, or not before a clean stop; loading repairs them.",
+    advice="Nothing has to be done. Numbers above the log end can be a sign of lost records: `kforensics diff` compares the replicas.",
+    references=("KAFKA-16541",),
+)
+
+
 _REPAIRED = {
-    Gravity.REBUILDABLE: ("KF111", "index or producer snapshot", "indexes or producer snapshots"),
-    Gravity.STALE: ("KF112", "checkpoint or log", "checkpoints or logs"),
+    Gravity.REBUILDABLE: (REBUILT_FILES, "index or producer snapshot", "indexes or producer snapshots"),
+    Gravity.STALE: (STALE_FILES, "checkpoint or log", "checkpoints or logs"),
 }
 
 
@@ -98,40 +219,38 @@ def _file_findings(
     for place in report.damage[:MOST_OF_A_FILE]:
         holders = () if owner is None else intact.holders(owner, place)
         if _is_history(report, place):
-            code, severity = "KF113", Severity.WARNING
+            rule = FALLING_EPOCHS
         elif place.gravity is Gravity.TORN_TAIL:
-            code, severity = "KF110", Severity.NOTE
+            rule = UNFINISHED_END
         elif place.gravity is not Gravity.DAMAGE:
             continue
         elif place.kind is DamageKind.MISSING:
-            code, severity = "KF116", Severity.ERROR
+            rule = MISSING_SEGMENT
         elif report.kind is FileKind.SEGMENT:
-            code, severity = ("KF102" if place.kind in _SEQUENCE_KINDS else "KF101"), Severity.ERROR
+            rule = BATCHES_OUT_OF_ORDER if place.kind in _SEQUENCE_KINDS else UNREADABLE_BYTES
         else:
             code = FILE_KINDS[report.kind].damage_code
             assert not isinstance(code, Absent), f"{report.kind} is not checked"
-            severity = Severity.WARNING if code in _REBUILT else Severity.ERROR
-        is_incomplete = code == "KF101" and _will_be_truncated(context, place)
+            rule = rule_of(code)
+        is_incomplete = rule is UNREADABLE_BYTES and _will_be_truncated(context, place)
         meaning, advice = (_DISCARDED_AT_START, _COPY_FIRST) if is_incomplete else ("", "")
-        if code == "KF110":
+        if rule is UNFINISHED_END:
             meaning, advice = _of_torn_tail(context)
-        elif code == "KF101" and (words := _of_clean_tail(context, report, place)):
+        elif rule is UNREADABLE_BYTES and (words := _of_clean_tail(context, report, place)):
             meaning, advice = words, _COPY_FIRST
-        elif code == "KF116" and context is not None and context.is_metadata:
+        elif rule is MISSING_SEGMENT and context is not None and context.is_metadata:
             meaning, advice = OF_METADATA, COMPARE_VOTERS
-        elif owner is not None and code in {"KF103", "KF104"}:
+        elif owner is not None and rule in {WRONG_INDEX, WRONG_TRANSACTION_INDEX}:
             advice = _of_index(owner, report)
-        elif owner is not None and code == "KF105":
+        elif owner is not None and rule is WRONG_PRODUCER_SNAPSHOT:
             advice = _of_snapshot(owner.context)
         partition = _partition_of(context)
         account = (
-            leaders.get(partition) if isinstance(partition, TopicPartition) and code in _OF_SERVED_RECORDS else None
+            leaders.get(partition) if isinstance(partition, TopicPartition) and rule in _OF_SERVED_RECORDS else None
         )
         led, cited_lead = _who_led(account, inputs[report.input].broker_id)
-        yield finding(
-            code,
-            severity=severity,
-            statement=_statement(report, place, inputs) + led,
+        yield rule.states(
+            _statement(report, place, inputs) + led,
             meaning=meaning,
             advice=" ".join(words for words in (advice, _advice(holders)) if words),
             topic_partition=partition,
@@ -141,7 +260,7 @@ def _file_findings(
         )
 
 
-_OF_SERVED_RECORDS = frozenset({"KF101", "KF102", "KF116"})
+_OF_SERVED_RECORDS = frozenset({UNREADABLE_BYTES, BATCHES_OUT_OF_ORDER, MISSING_SEGMENT})
 
 
 def _who_led(account: "LeadershipAccount | None", broker_id: int | Absent) -> tuple[str, tuple[Citation, ...]]:
@@ -259,7 +378,7 @@ def _partition_of(context: PartitionContext | None) -> TopicPartition | Absent:
 
 
 def _repaired_findings(repaired: dict[Gravity, list[FileReport]]) -> Iterator[Finding]:
-    for gravity, (code, one, many) in _REPAIRED.items():
+    for gravity, (rule, one, many) in _REPAIRED.items():
         reports = repaired.get(gravity, [])
         if reports:
             count = f"1 {one} is" if len(reports) == 1 else f"{len(reports)} {many} are"
@@ -268,10 +387,8 @@ def _repaired_findings(repaired: dict[Gravity, list[FileReport]]) -> Iterator[Fi
                 if gravity is Gravity.REBUILDABLE
                 else "behind or ahead of each other, as brokers leave and repair them"
             )
-            yield finding(
-                code,
-                severity=Severity.NOTE,
-                statement=f"{count} {what}",
+            yield rule.states(
+                f"{count} {what}",
                 citations=tuple(
                     Citation(
                         input=report.input,
@@ -283,15 +400,33 @@ def _repaired_findings(repaired: dict[Gravity, list[FileReport]]) -> Iterator[Fi
             )
 
 
+MISSING_INDEX = Rule(
+    "KF114",
+    Weight.DAMAGE,
+    title="indexes that are not there",
+    meaning="At any start, after a clean stop too, the broker scans a segment without an offset index and rebuilds it. That loses nothing where every batch of the segment is sound; else the segment is truncated at the first batch that fails while the segments behind it stay: a hole. A missing time index stays empty until its segment is recovered.",
+    advice="Check these segments with `kforensics verify --level crc` or deeper before the broker starts. Where a batch fails, put the index back from a copy, or replace the replica.",
+)
+
+LOST_BEGINNING = Rule(
+    "KF117",
+    Weight.DECIDE,
+    title="a log that may have lost its beginning",
+    meaning="With the segments at the beginning of a log a broker deletes the leader epochs below, and by a clean stop has written where the log begins. So these were taken away by something else, "
+    "unless the broker was killed or copied while it deleted them, or the topic has remote storage.",
+    advice="Look for the segments in lost+found, in other copies of the directory and on the other replicas. Where remote storage holds them, nothing has to be done.",
+    references=("KIP-405",),
+    told_apart_by=ToldApartBy.FILE,
+)
+
+
 def _remark_findings(verification: Verification) -> Iterator[Finding]:
     harmless: list[tuple[PartitionContext, Remark]] = []
     for one in verification.partitions:
         for remark in one.remarks:
             if isinstance(remark.offsets, OffsetRange):
-                yield finding(
-                    "KF117",
-                    severity=Severity.WARNING,
-                    statement=remark.statement,
+                yield LOST_BEGINNING.states(
+                    remark.statement,
                     topic_partition=_partition_of(one.context),
                     offsets=remark.offsets,
                     citations=(Citation(input=one.context.input, path=remark.path),),
@@ -301,12 +436,8 @@ def _remark_findings(verification: Verification) -> Iterator[Finding]:
             if place is None:
                 harmless.append((one.context, remark))
                 continue
-            yield finding(
-                "KF114",
-                severity=Severity.ERROR,
-                statement=(
-                    f"{remark.path} has no offset index and a batch that fails at byte {place.span.position}: the next start truncates the segment there"
-                ),
+            yield MISSING_INDEX.states(
+                f"{remark.path} has no offset index and a batch that fails at byte {place.span.position}: the next start truncates the segment there",
                 meaning="The broker scans a segment without an index at any start, after a clean stop too, and keeps the segments behind it: a hole.",
                 advice="Copy the directory before the broker starts; put the index back from a copy, or replace the replica.",
                 topic_partition=_partition_of(one.context),
@@ -314,14 +445,23 @@ def _remark_findings(verification: Verification) -> Iterator[Finding]:
             )
     if harmless:
         count = "1 index is" if len(harmless) == 1 else f"{len(harmless)} indexes are"
-        yield finding(
-            "KF114",
-            severity=Severity.NOTE,
+        yield MISSING_INDEX.states(
+            weight=Weight.NOTE,
             statement=f"{count} missing: {harmless[0][1].statement}",
             citations=tuple(
                 Citation(input=context.input, path=remark.path) for context, remark in harmless[:MOST_CITED]
             ),
         )
+
+
+SEVERAL_TOPIC_IDS = Rule(
+    "KF115",
+    Weight.NOTE,
+    title="one topic, several topic ids on a node",
+    meaning="Some of its partitions are left from a topic that was deleted and created again under its name.",
+    advice="The id in the cluster metadata says which are current; keep the others until it is clear that nothing of them is needed.",
+    references=("KIP-516",),
+)
 
 
 def _topic_id_findings(verification: Verification, inputs: Sequence[Input]) -> Iterable[Finding]:
@@ -332,10 +472,8 @@ def _topic_id_findings(verification: Verification, inputs: Sequence[Input]) -> I
             ids[one.context.input, directory.topic][one.topic_id].append(one.context)
     for (index, topic), by_id in ids.items():
         if len(by_id) > 1:
-            yield finding(
-                "KF115",
-                severity=Severity.NOTE,
-                statement=f"partitions of {topic} on {who(inputs[index])} have {len(by_id)} topic ids: {', '.join(sorted(by_id))}",
+            yield SEVERAL_TOPIC_IDS.states(
+                f"partitions of {topic} on {who(inputs[index])} have {len(by_id)} topic ids: {', '.join(sorted(by_id))}",
                 broker_id=inputs[index].broker_id,
                 citations=tuple(
                     Citation(input=index, path=f"{contexts[0].path}/partition.metadata") for contexts in by_id.values()

@@ -4,7 +4,8 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from kforensics.damage import Absent
-from kforensics.findings.model import Confidence, Finding, Severity, by_gravity, finding
+from kforensics.findings.model import Confidence, Finding, Weight, by_gravity
+from kforensics.findings.rule import Rule, ToldApartBy
 from kforensics.formats.messages.control import ControlType
 from kforensics.reconcile.groups.replay import Change
 from kforensics.reconcile.groups.views import GroupView
@@ -16,10 +17,41 @@ from kforensics.words import counted, form, name_text
 MOST_FINDINGS = 1_000
 """Findings of one run; the document has every transaction and position."""
 
-_CODES = {
-    TransactionVerdict.HANGING: ("KF601", Severity.ERROR),
-    TransactionVerdict.TORN: ("KF602", Severity.ERROR),
-    TransactionVerdict.PREPARED: ("KF604", Severity.WARNING),
+HANGING = Rule(
+    "KF601",
+    Weight.DAMAGE,
+    title="a transaction that no coordinator ends",
+    meaning="Consumers with read_committed get nothing from its first offset on, and a cleaner does not get past it.",
+    advice="End it with the abort line that `kforensics transactions` shows, once no producer of it writes any more.",
+    references=("KIP-664", "KIP-890"),
+    told_apart_by=ToldApartBy.PLACE,
+)
+
+LOST_MARKER = Rule(
+    "KF602",
+    Weight.DAMAGE,
+    title="a transaction whose marker is lost",
+    meaning="It was ended, and its records are open here: consumers with read_committed get nothing from its first offset on.",
+    advice="Where it was committed, copy its records before anybody ends it: an abort marker hides what was acknowledged.",
+    references=("KIP-98",),
+    told_apart_by=ToldApartBy.PLACE,
+)
+
+MARKER_TO_BE_WRITTEN = Rule(
+    "KF604",
+    Weight.DECIDE,
+    title="a decided transaction whose marker is still to be written",
+    meaning="Its coordinator writes the marker as soon as it and the leader of the partition run; until then consumers with read_committed wait.",
+    advice="Start the brokers that lead both partitions, and end the transaction by no other way.",
+    references=("KIP-98",),
+    told_apart_by=ToldApartBy.PLACE,
+)
+
+
+_OF_VERDICTS = {
+    TransactionVerdict.HANGING: HANGING,
+    TransactionVerdict.TORN: LOST_MARKER,
+    TransactionVerdict.PREPARED: MARKER_TO_BE_WRITTEN,
 }
 
 
@@ -39,7 +71,7 @@ def _of_transactions(judged: Sequence[PartitionTransactions]) -> Iterator[Findin
             continue
         for each in one.open:
             key = (one.topic_partition, each.open.producer_id, each.open.first_offset)
-            if each.judgement.verdict in _CODES and key not in named:
+            if each.judgement.verdict in _OF_VERDICTS and key not in named:
                 named.add(key)
                 yield _open(one, each)
         for torn in one.torn:
@@ -50,12 +82,10 @@ def _of_transactions(judged: Sequence[PartitionTransactions]) -> Iterator[Findin
 
 
 def _open(partition: PartitionTransactions, one: JudgedTransaction) -> Finding:
-    code, severity = _CODES[one.judgement.verdict]
+    rule = _OF_VERDICTS[one.judgement.verdict]
     opened = one.open
     count = "" if isinstance(opened.records, Absent) else f" with {counted(opened.records, 'record')}"
-    return finding(
-        code,
-        severity=severity,
+    return rule.states(
         confidence=Confidence(one.judgement.confidence),
         statement=f"{partition.topic_partition} has a transaction of producer {opened.producer_id} open from offset {opened.first_offset:,}{count}: {one.judgement.reason}",
         topic_partition=partition.topic_partition,
@@ -65,13 +95,33 @@ def _open(partition: PartitionTransactions, one: JudgedTransaction) -> Finding:
     )
 
 
+LOST_RECORDS_OF_A_TRANSACTION = Rule(
+    "KF603",
+    Weight.DAMAGE,
+    title="a transaction whose records are lost and whose marker is kept",
+    meaning="A truncation took records of a transaction that was ended; of a committed one they were acknowledged.",
+    advice="Look for them in the copies that are cited before these are started or deleted.",
+    references=("KIP-98",),
+    told_apart_by=ToldApartBy.PLACE,
+)
+
+COMMITTED_AND_ABORTED = Rule(
+    "KF605",
+    Weight.DAMAGE,
+    title="a transaction that was committed in one partition and aborted in another",
+    meaning="Its coordinator lost the decision to commit in an unclean election and aborted the rest: consumers with read_committed never get records that were acknowledged.",
+    advice="Copy the aborted records (`kforensics dump`) before retention takes them, and produce them again.",
+    references=("KIP-98",),
+    told_apart_by=ToldApartBy.PLACE,
+)
+
+
 def _torn(partition: PartitionTransactions, one: TornTransaction) -> Finding:
     first, last = one.first_offset, one.last_offset
     marker = f"{'an' if one.marker.kind is ControlType.ABORT else 'a'} {one.marker.kind.value} marker of producer {one.producer_id} at offset {one.marker.offset:,}"
     is_split = one.committed_in is not None
-    return finding(
-        "KF605" if is_split else "KF603",
-        severity=Severity.ERROR,
+    rule = COMMITTED_AND_ABORTED if is_split else LOST_RECORDS_OF_A_TRANSACTION
+    return rule.states(
         confidence=Confidence(one.confidence),
         statement=f"{partition.topic_partition} has {marker}, {'which aborts a committed transaction' if is_split else 'without its records'}: {one.reason}",
         topic_partition=partition.topic_partition,
@@ -86,22 +136,46 @@ def group_findings(groups: Sequence[GroupView], setbacks: Sequence[Change]) -> t
     return by_gravity(tuple(islice(_of_groups(groups, setbacks), MOST_FINDINGS)))
 
 
+PAST_THE_END = Rule(
+    "KF611",
+    Weight.DAMAGE,
+    title="a consumer group past the end of a log",
+    meaning="It has read records that are not in the log any more, and auto.offset.reset decides what it reads next.",
+    advice="Set its position by hand before it consumes again.",
+    told_apart_by=ToldApartBy.PLACE,
+)
+
+SET_BACK = Rule(
+    "KF612",
+    Weight.DECIDE,
+    title="a consumer group that was set back",
+    meaning="The records between the two positions are read again.",
+    advice="Find out who set it back, and whether its consumers tolerate records that are read twice.",
+    told_apart_by=ToldApartBy.PLACE,
+)
+
+BELOW_THE_START = Rule(
+    "KF613",
+    Weight.DECIDE,
+    title="a consumer group below a log start",
+    meaning="The records between its position and the log start were deleted before it read them.",
+    advice="auto.offset.reset decides what it reads next; find out what deleted the records, and whether another copy holds them.",
+    told_apart_by=ToldApartBy.PLACE,
+)
+
+
 def _of_groups(groups: Sequence[GroupView], setbacks: Sequence[Change]) -> Iterator[Finding]:
     for group in groups:
         for one in group.positions:
             if one.is_past_the_end is True:
-                yield finding(
-                    "KF611",
-                    severity=Severity.ERROR,
-                    statement=f"{name_text(group.name)} {'starts at' if one.share else 'committed'} {one.position.offset:,} in {name_text(one.topic)}-{one.partition}, and the log ends at {one.log_end_offset:,}",
+                yield PAST_THE_END.states(
+                    f"{name_text(group.name)} {'starts at' if one.share else 'committed'} {one.position.offset:,} in {name_text(one.topic)}-{one.partition}, and the log ends at {one.log_end_offset:,}",
                     topic_partition=TopicPartition(name_text(one.topic), one.partition),
                     citations=(one.position.at.cite(one.position.place),),
                 )
             if one.deleted_unread:
-                yield finding(
-                    "KF613",
-                    severity=Severity.WARNING,
-                    statement=f"{name_text(group.name)} committed {one.position.offset:,} in {name_text(one.topic)}-{one.partition}, and the log starts at {one.log_start_offset:,}: {counted(one.deleted_unread, 'offset')} {form(one.deleted_unread, 'was', 'were')} deleted before it read them",
+                yield BELOW_THE_START.states(
+                    f"{name_text(group.name)} committed {one.position.offset:,} in {name_text(one.topic)}-{one.partition}, and the log starts at {one.log_start_offset:,}: {counted(one.deleted_unread, 'offset')} {form(one.deleted_unread, 'was', 'were')} deleted before it read them",
                     topic_partition=TopicPartition(name_text(one.topic), one.partition),
                     citations=(one.position.at.cite(one.position.place),),
                 )
@@ -115,9 +189,8 @@ def _of_groups(groups: Sequence[GroupView], setbacks: Sequence[Change]) -> Itera
             else f"was set back in {where} from {change.previous:,} to {change.offset:,}"
         )
         back = "; it has caught up again" if is_past else ""
-        yield finding(
-            "KF612",
-            severity=Severity.NOTE if is_past else Severity.WARNING,
+        yield SET_BACK.states(
+            weight=Weight.NOTE if is_past else Weight.DECIDE,
             statement=f"{name_text(key.group)} {moved}: {change.reason}{back}",
             topic_partition=TopicPartition(name_text(key.topic), key.partition),
             citations=change.citations,

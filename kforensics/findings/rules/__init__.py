@@ -1,0 +1,1 @@
+"""The rules: each with what it means, what to do, and the function that states it, by subject."""

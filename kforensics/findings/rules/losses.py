@@ -1,0 +1,304 @@
+"""Findings about incidents: lost records, the truncations that discarded them, and consumer groups whose offsets refer to them."""
+
+from collections.abc import Iterator, Sequence
+
+from kforensics.damage import Absent
+from kforensics.evidence.model import Citation
+from kforensics.findings.answers.explain import incident_state
+from kforensics.findings.answers.model import weighed
+from kforensics.findings.model import Confidence, Finding, Weight, by_gravity
+from kforensics.findings.rule import Rule, RulesOf
+from kforensics.findings.rules.replicas import DIFFERENT_CONTENT, PAST_EVERY_END
+from kforensics.reconcile.history.causes import CauseName
+from kforensics.reconcile.incident.conclusion import owners_in_use
+from kforensics.reconcile.incident.model import ExplainedTruncation, LeaderBasis, LossEntry, PartitionIncident
+from kforensics.reconcile.timeline.events import TimelineEntry
+from kforensics.units import METADATA_TOPICS, OffsetRange
+from kforensics.words import form, joined_by_and
+
+OF_INCIDENT: RulesOf[[PartitionIncident]] = RulesOf()
+OF_LOSS: RulesOf[[PartitionIncident]] = RulesOf()
+"""What weighs no more than the state of the partition allows."""
+
+
+def explain_findings(incidents: Sequence[PartitionIncident], timeline: Sequence[TimelineEntry]) -> tuple[Finding, ...]:
+    """Return every finding about the incidents, the gravest first.
+
+    Args:
+        timeline: all events, of which unclean elections without a loss become findings too.
+    """
+    found = [*_harmless_elections(incidents, timeline)]
+    for incident in incidents:
+        found += OF_INCIDENT.findings(incident)
+        if incident.partition.topic not in METADATA_TOPICS:
+            found += weighed(OF_LOSS.findings(incident), incident_state(incident))
+    return by_gravity(tuple(found))
+
+
+@OF_LOSS
+def _residual_findings(incident: PartitionIncident) -> Iterator[Finding]:
+    for one in incident.residuals:
+        yield DIFFERENT_CONTENT.states(
+            f"{incident.partition}: broker {one.broker_id} differs from {'the leader, ' if incident.is_leader_known else ''}broker {incident.leader},"
+            f" from offset {one.offset} on, and no rule will repair it",
+            topic_partition=incident.partition,
+            broker_id=one.broker_id,
+            citations=one.citations,
+        )
+
+
+@OF_LOSS
+def _past_end_findings(incident: PartitionIncident) -> Iterator[Finding]:
+    for one in incident.past_end:
+        yield PAST_EVERY_END.states(
+            weight=Weight.LOSS if one.is_sure else Weight.DECIDE,
+            statement=f"{incident.partition}: {one.words}, but every log ends at or below {one.log_end}{' now' if one.is_earlier else ''}{'' if one.is_sure or one.is_earlier else ': copied while it ran, or after a power loss'}",
+            topic_partition=incident.partition,
+            broker_id=one.broker_id,
+            offsets=OffsetRange(one.log_end, one.high_watermark - 1),
+            citations=(one.citation,),
+        )
+
+
+LOST_COMMITTED = Rule(
+    "KF301",
+    Weight.LOSS,
+    title="committed records are lost",
+    meaning="Producers with acks=all got acknowledgements for these records; the final leader does not hold them.",
+    advice="Keep every snapshot and every stopped replica that still holds them; inform the producers which offsets were lost.",
+)
+
+LOST_MAYBE_COMMITTED = Rule(
+    "KF302",
+    Weight.DAMAGE,
+    title="records that may have been committed are lost",
+    meaning="Nothing proves that they were below the high watermark, and nothing that they were not.",
+    advice="Logs of the clients, the metadata log or another snapshot can settle it.",
+)
+
+LOST_UNCOMMITTED = Rule(
+    "KF303",
+    Weight.NOTE,
+    title="records that were never committed are lost",
+    meaning="They had not reached every in-sync replica, so no producer with acks=all got an acknowledgement for them.",
+    advice="Producers with acks=1 or 0 may want to send them again.",
+)
+
+
+@OF_LOSS
+def _loss_findings(incident: PartitionIncident) -> Iterator[Finding]:
+    for certainty, rule, (one, many) in (
+        ("certain", LOST_COMMITTED, ("was committed", "were committed")),
+        ("possible", LOST_MAYBE_COMMITTED, ("may have been committed", "may have been committed")),
+        ("no", LOST_UNCOMMITTED, ("was never committed", "were never committed")),
+    ):
+        losses = [loss for loss in incident.losses if loss.was_committed == certainty]
+        if not losses or not sum(loss.records for loss in losses):
+            continue
+        records = sum(loss.records for loss in losses)
+        in_use = owners_in_use(losses)
+        held = sum(loss.records for loss in losses if loss.in_use)
+        is_one = records == 1
+        # What a replica in use holds is not lost yet.
+        lost = "not in the leader's log" if held else "lost"
+        least = "at least " if certainty != "no" and incident.counts_at_least else ""
+        what = f"1 record that {one} is {lost}" if is_one else f"{records} records that {many} are {lost}"
+        holders = f"{joined_by_and(in_use)} still {form(len(in_use), 'holds', 'hold')}"
+        tail = f"; {holders} {'it' if is_one else 'them' if held == records else f'{held} of them'}" if held else ""
+        yield rule.states(
+            confidence=Confidence.PROVEN if certainty != "possible" else Confidence.POSSIBLE,
+            statement=f"{incident.partition}: {_if_led(incident)}{least}{what} ({_ranges(losses)}): {_causes(losses)}{tail}",
+            topic_partition=incident.partition,
+            offsets=OffsetRange(losses[0].offsets.first, max(loss.offsets.last for loss in losses)),
+            citations=_citations(losses),
+        )
+
+
+_BASES = {
+    LeaderBasis.LOG: "guessed",
+    LeaderBasis.RECORD: "the last leader on record",
+    LeaderBasis.OLDER_LOG: "the last leader on record, by a log from before it led",
+    LeaderBasis.OPTION: "as given",
+}
+
+
+def basis_words(incident: PartitionIncident) -> str:
+    """Return what a leader that is not known is taken for the leader by."""
+    return _BASES[incident.leader_basis]
+
+
+def _if_led(incident: PartitionIncident) -> str:
+    return "" if incident.is_leader_known else f"if broker {incident.leader} leads ({basis_words(incident)}), "
+
+
+def _ranges(losses: Sequence[LossEntry]) -> str:
+    texts = list(dict.fromkeys(f"{loss.offsets.first}..{loss.offsets.last}" for loss in losses))
+    return ", ".join(texts[:4]) + (f" and {len(texts) - 4} more runs" if len(texts) > 4 else "")
+
+
+def _causes(losses: Sequence[LossEntry]) -> str:
+    hedged = {loss.cause for loss in losses if loss.cause is not CauseName.UNKNOWN and loss.confidence == "possible"}
+    return ", ".join(
+        f"{cause.value}{' (possible)' if cause in hedged else ''}"
+        for cause in dict.fromkeys(loss.cause for loss in losses)
+    )
+
+
+def _citations(losses: Sequence[LossEntry]) -> tuple[Citation, ...]:
+    return tuple(dict.fromkeys(citation for loss in losses for citation in loss.citations))[:20]
+
+
+UNEXPECTED_TRUNCATION = Rule(
+    "KF304",
+    Weight.DECIDE,
+    title="a truncation that the protocol would not have made",
+    meaning="Recomputed from the logs as they were, the truncation should have ended at another offset.",
+    advice="Compare the broker's version with the known truncation bugs, and the replicas with diff.",
+    references=("KIP-101", "KIP-279"),
+)
+
+HARMLESS_TRUNCATION = Rule(
+    "KF306",
+    Weight.NOTE,
+    title="a truncation without loss of committed records",
+    meaning="Followers truncate what their new leader never had; this is how replicas become equal again.",
+    advice="Nothing to do.",
+    references=("KIP-101",),
+)
+
+
+@OF_INCIDENT
+def _truncations(incident: PartitionIncident) -> Iterator[Finding]:
+    for truncation in incident.truncations:
+        yield from _of_truncation(incident, truncation)
+
+
+def _of_truncation(incident: PartitionIncident, truncation: ExplainedTruncation) -> Iterator[Finding]:
+    if truncation.agrees is False:
+        yield UNEXPECTED_TRUNCATION.states(
+            confidence=Confidence.LIKELY,
+            statement=f"{incident.partition}: broker {truncation.broker_id} truncated its log to {truncation.to_offset},"
+            f" the protocol {truncation.protocol} would have truncated to {truncation.expected_offset}",
+            topic_partition=incident.partition,
+            broker_id=truncation.broker_id,
+            citations=truncation.citations,
+        )
+    if truncation.cause.name in {CauseName.UNCOMMITTED_TAIL, CauseName.RECREATED_TOPIC}:
+        yield HARMLESS_TRUNCATION.states(
+            confidence=Confidence(truncation.cause.confidence),
+            statement=f"{incident.partition}: broker {truncation.broker_id} truncated its log from {truncation.from_offset} to {truncation.to_offset}: {truncation.cause.reason}",
+            topic_partition=incident.partition,
+            broker_id=truncation.broker_id,
+            citations=truncation.citations,
+        )
+
+
+TORN_TRANSACTION = Rule(
+    "KF308",
+    Weight.DAMAGE,
+    title="a torn or hanging transaction",
+    meaning="A loss separated the data of a transaction from its end marker, or no coordinator will write that marker: read_committed consumers wait, or see less than was committed.",
+    advice="Look at the producer's application: what it committed in one transaction may not be complete. kafka-transactions can abort what hangs; `kforensics transactions` prints the command.",
+    references=("KIP-98", "KIP-664"),
+)
+
+
+@OF_INCIDENT
+def _torn_transactions(incident: PartitionIncident) -> Iterator[Finding]:
+    for torn in incident.torn_transactions.transactions:
+        yield TORN_TRANSACTION.states(
+            f"{incident.partition}: a transaction of producer {torn.producer_id} is torn ({torn.kind}),"
+            f" offsets {torn.lost.first} to {torn.lost.last} of it are lost{_stuck(incident)}",
+            topic_partition=incident.partition,
+            offsets=torn.lost,
+        )
+    for one in incident.hanging:
+        yield TORN_TRANSACTION.states(
+            confidence=Confidence(one.confidence),
+            statement=f"{incident.partition}: {_if_led(incident)}a transaction of producer {one.producer_id} is open from offset {one.first_offset} on, and no coordinator"
+            f" ends it; the last stable offset is stuck at {one.last_stable_offset}: {one.reason}",
+            topic_partition=incident.partition,
+            citations=one.citations,
+        )
+
+
+PRODUCER_AHEAD = Rule(
+    "KF309",
+    Weight.NOTE,
+    title="an idempotent producer that is ahead of the sequence the leader knows",
+    meaning="Its next batch will be refused as out of order, unless the producer restarts.",
+    advice="Restart the producer where it reports OutOfOrderSequenceException.",
+    references=("KIP-98",),
+)
+
+
+@OF_INCIDENT
+def _producers_ahead(incident: PartitionIncident) -> Iterator[Finding]:
+    for back in incident.torn_transactions.producers:
+        yield PRODUCER_AHEAD.states(
+            f"{incident.partition}: producer {back.producer_id} had reached sequence {back.lost_sequence},"
+            f" the leader knows it up to {back.kept_sequence}",
+            topic_partition=incident.partition,
+        )
+
+
+GROUP_AT_LOST_RECORDS = Rule(
+    "KF305",
+    Weight.DECIDE,
+    title="a consumer group whose committed offset refers to lost records",
+    meaning="It will be reset by auto.offset.reset, or go on behind records that it has never read.",
+    advice="Set the group's offset by hand once the partition is settled.",
+)
+
+
+@OF_INCIDENT
+def _groups_at_lost_records(incident: PartitionIncident) -> Iterator[Finding]:
+    for group in incident.groups:
+        words = {
+            "ahead": f"offset {group.offset} is past the log end {incident.log_end_offset}",
+            "replaced": f"offset {group.offset} was committed against records that others have replaced",
+            "set-back": f"offset {group.offset} is its newest commit, and it had committed {group.was_at} later: that commit is lost",
+        }[group.kind]
+        yield GROUP_AT_LOST_RECORDS.states(
+            f"{incident.partition}: consumer group {group.group}: {words}",
+            topic_partition=incident.partition,
+            citations=(group.citation,),
+        )
+
+
+def _stuck(incident: PartitionIncident) -> str:
+    at = incident.torn_transactions.stuck_at
+    return f"; the last stable offset is stuck at {at}" if isinstance(at, int) else ""
+
+
+HARMLESS_ELECTIONS = Rule(
+    "KF307",
+    Weight.NOTE,
+    title="unclean elections without loss",
+    meaning="The leader was not in the recorded ISR but held everything that any input shows.",
+    advice="Nothing to do; the setting that allowed it may lose records next time.",
+    references=("KIP-966",),
+)
+
+
+def _harmless_elections(incidents: Sequence[PartitionIncident], timeline: Sequence[TimelineEntry]) -> list[Finding]:
+    harmed = {
+        incident.partition for incident in incidents if any(loss.was_committed != "no" for loss in incident.losses)
+    }
+    elections = [
+        entry
+        for entry in timeline
+        if entry.kind == "unclean-election"
+        and entry.topic_partition not in harmed
+        and not isinstance(entry.topic_partition, Absent)
+    ]
+    if not elections:
+        return []
+    partitions = sorted({str(entry.topic_partition) for entry in elections})
+    return [
+        HARMLESS_ELECTIONS.states(
+            f"{len(elections)} unclean elections lost nothing that any input shows: {', '.join(partitions[:4])}"
+            + (f" and {len(partitions) - 4} more partitions" if len(partitions) > 4 else ""),
+            citations=tuple(citation for entry in elections[:20] for citation in entry.citations[:1]),
+        )
+    ]
