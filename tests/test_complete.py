@@ -17,7 +17,7 @@ from kforensics.damage import Absent
 from kforensics.evidence.event_kinds import LOGGED_EVENTS, EventKind, words_of
 from kforensics.evidence.file_kinds import FILE_KINDS
 from kforensics.findings import gate
-from kforensics.findings.answers.partition_state import RISKS
+from kforensics.findings.concern import RISKS
 from kforensics.findings.model import Severity
 from kforensics.findings.rule import all_rules
 from kforensics.fleet import table_formats

@@ -24,8 +24,9 @@ from kforensics.evidence.replica.collect import (
     segment_paths,
 )
 from kforensics.evidence.replica.read_ahead import ends_at_hand
+from kforensics.findings.answers.diff import judged_partition
 from kforensics.findings.answers.model import State, weighed
-from kforensics.findings.answers.partition_state import JudgedPartition, judged_partition
+from kforensics.findings.concern import JudgedPartition
 from kforensics.findings.model import Finding
 from kforensics.findings.rules.replicas import partition_findings
 from kforensics.protocol.truncation import ProtocolName

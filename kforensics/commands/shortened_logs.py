@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from kforensics.commands.partition_comparison import PartitionResult
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.findings.answers.model import State
-from kforensics.findings.answers.partition_state import Concern, ConcernKind
+from kforensics.findings.concern import Concern, ConcernKind
 from kforensics.units import METADATA_TOPICS, TopicPartition
 
 _SAME = frozenset({State.AGREE, State.SAME_ENDS})

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import Input, Problem
-from kforensics.findings.answers.partition_state import JudgedPartition
 from kforensics.findings.changes import Change
+from kforensics.findings.concern import JudgedPartition
 from kforensics.findings.gate import Gate
 from kforensics.findings.model import Finding
 from kforensics.units import Depth, OffsetRange

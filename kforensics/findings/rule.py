@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import cache
 from importlib import import_module
-from typing import Generic, ParamSpec
+from typing import Generic, ParamSpec, TypeVar
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation
@@ -14,6 +14,7 @@ from kforensics.findings.model import Confidence, Finding, Weight
 from kforensics.units import OffsetRange, TopicPartition
 
 Facts = ParamSpec("Facts")
+Stated = TypeVar("Stated")
 
 _REGISTERED: "dict[str, Rule]" = {}
 
@@ -87,19 +88,19 @@ class Rule:
         )
 
 
-class RulesOf(Generic[Facts]):
-    """The functions that make findings of one kind of fact, in the order in which they stand."""
+class RulesOf(Generic[Facts, Stated]):
+    """The functions that make statements of one kind of fact, in the order in which they stand."""
 
     def __init__(self) -> None:
-        self._functions: list[Callable[Facts, Iterator[Finding]]] = []
+        self._functions: list[Callable[Facts, Iterator[Stated]]] = []
 
-    def __call__(self, function: Callable[Facts, Iterator[Finding]]) -> Callable[Facts, Iterator[Finding]]:
+    def __call__(self, function: Callable[Facts, Iterator[Stated]]) -> Callable[Facts, Iterator[Stated]]:
         """Register a function."""
         self._functions.append(function)
         return function
 
-    def findings(self, *args: Facts.args, **kwargs: Facts.kwargs) -> Iterator[Finding]:
-        """Yield what all of them find."""
+    def of(self, *args: Facts.args, **kwargs: Facts.kwargs) -> Iterator[Stated]:
+        """Yield what all of them state."""
         for function in self._functions:
             yield from function(*args, **kwargs)
 

@@ -19,8 +19,9 @@ from kforensics.evidence.model import Problem, Replica
 from kforensics.evidence.replica.batch_reader import FileBatchReader
 from kforensics.evidence.replica.collect import as_captured, changes_since, collect_replica
 from kforensics.evidence.replica.read_ahead import ends_at_hand
+from kforensics.findings.answers.diff import judged_partition
 from kforensics.findings.answers.model import weighed
-from kforensics.findings.answers.partition_state import JudgedPartition, judged_partition
+from kforensics.findings.concern import JudgedPartition
 from kforensics.findings.model import Finding
 from kforensics.findings.rules.fleet import placement_findings, undecided_findings
 from kforensics.findings.rules.replicas import partition_findings

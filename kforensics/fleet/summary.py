@@ -11,7 +11,7 @@ import pyarrow.dataset as pd
 from kforensics.damage import Absent
 from kforensics.evidence.captured.rows import known_or
 from kforensics.findings.answers.model import STATES, State, worst_state
-from kforensics.findings.answers.partition_state import ConcernKind, JudgedPartition, concern_of
+from kforensics.findings.concern import ConcernKind, JudgedPartition, concern_of
 from kforensics.findings.fleet_summary import FleetSummary, PartitionLine
 from kforensics.findings.model import Severity
 from kforensics.fleet.audit_tables import (

@@ -7,7 +7,7 @@ import pytest
 from kforensics.commands.partition_comparison import PartitionResult
 from kforensics.commands.shortened_logs import with_shortened_logs
 from kforensics.findings.answers.model import State
-from kforensics.findings.answers.partition_state import Concern, ConcernKind, JudgedPartition
+from kforensics.findings.concern import Concern, ConcernKind, JudgedPartition
 from kforensics.reconcile.replicas.report import Verdict
 from kforensics.units import TopicPartition
 

@@ -1,6 +1,6 @@
-"""The answer of a comparison: the first lines over all partitions, from what each gives reason for.
+"""The answer of a comparison: the state of each partition, and the first lines over all of them, folded from their concerns.
 
-The worst partition decides the state. The headline is a sentence about the gravest kind of concern that leads to it.
+The worst concern is the state of its partition, the worst partition that of the whole. The headline is a sentence about the gravest kind of concern that leads to it.
 """
 
 import shlex
@@ -8,16 +8,80 @@ from collections.abc import Collection, Iterator, Sequence
 
 from kforensics.evidence.metadata.quorum import QuorumSetBack
 from kforensics.evidence.model import Problem
-from kforensics.findings.answers.diff_concerns import MOST_NAMED, Concerns, topics_of
-from kforensics.findings.answers.diff_headline import deleted_topics, diff_headline
-from kforensics.findings.answers.diff_steps import diff_steps
-from kforensics.findings.answers.diff_unknowns import diff_unknowns
 from kforensics.findings.answers.model import CALM_OF_DIFF, Answer, State, worst_state
-from kforensics.findings.answers.partition_state import ConcernKind, JudgedPartition
+from kforensics.findings.concern import (
+    MOST_NAMED,
+    ORDER,
+    Compared,
+    Concern,
+    ConcernKind,
+    Concerns,
+    JudgedPartition,
+    first_ones,
+    names_of,
+    owners_of,
+    partitions_of,
+    topics_of,
+)
 from kforensics.findings.model import Finding
+from kforensics.findings.rules import at_risk, not_shown, settled
 from kforensics.findings.rules.inputs import RefusedStart
-from kforensics.units import METADATA_TOPICS, TopicPartition
+from kforensics.reconcile.replicas.report import PartitionReport, ReplicaReport, Verdict
+from kforensics.units import METADATA_TOPICS, Depth, TopicPartition
 from kforensics.words import Step, counted, form, joined_by_and, listed
+
+WORDS = {**not_shown.WORDS, **at_risk.WORDS, **settled.WORDS}
+"""What is said of each kind of concern, in the order in which a reader is told what to do and what is unknown."""
+
+_WITHOUT_ALARM = CALM_OF_DIFF | {State.UNCOMMITTED_ONLY}
+_HEDGED_BY_DEPTH = frozenset({State.DIVERGED, State.UNKNOWN, State.UNCOMMITTED_ONLY, State.BEHIND, State.SAME_ENDS})
+"""States whose headline says that content was not compared where it was not; graver ones do not depend on it."""
+
+
+def judged_partition(report: PartitionReport, problems: Sequence[Problem] = ()) -> JudgedPartition:
+    """Return the concerns about a partition.
+
+    Args:
+        problems: what could not be read of it.
+    """
+    concerns = tuple(_concerns(report))
+    if problems or any(_is_unread(one) for one in report.replicas):
+        # A log that is not read whole looks shorter than it is: nothing about its partition is certain.
+        hedged = (c._replace(state=State.MAYBE_AT_RISK) if c.state is State.AT_RISK else c for c in concerns)
+        concerns = (*hedged, Concern(state=State.UNKNOWN, kind=ConcernKind.UNREAD))
+    judged = JudgedPartition(partition=report.partition, concerns=concerns)
+    return judged if report.account is None else judged.led_by(report.account)
+
+
+def _is_unread(one: ReplicaReport) -> bool:
+    """Whether a file that decides about a replica could not be read: of its log, or the checkpoint of its high watermark."""
+    return bool(one.view.replica.unread_files) or (one.verdict is Verdict.UNREADABLE and one.compared_with is not None)
+
+
+def partition_state(report: PartitionReport, problems: Sequence[Problem] = ()) -> State:
+    """Return the state of one partition, by the words of the whole answer.
+
+    Args:
+        problems: what could not be read of it.
+    """
+    return judged_partition(report, problems).state
+
+
+def _concerns(report: PartitionReport) -> Iterator[Concern]:
+    compared = Compared.of(report)
+    is_of_ends = report.depth is Depth.TAILS
+    if report.is_deleted:
+        yield Concern(state=State.SAME_ENDS if is_of_ends else State.AGREE, kind=ConcernKind.DELETED)
+        # No replica is expected anywhere; of a topic created again under that name none is given.
+        if report.is_replaced:
+            views = (one.view for one in report.replicas)
+            yield compared.concern(State.UNKNOWN, ConcernKind.OTHER_TOPIC, views)
+        return
+    if is_of_ends:
+        yield Concern(state=State.SAME_ENDS, kind=ConcernKind.ENDS, records=report.not_compared_below)
+    yield from at_risk.AT_RISK.of(compared)
+    yield from not_shown.NOT_SHOWN.of(compared)
+    yield from settled.SETTLED.of(compared)
 
 
 def diff_answer(
@@ -75,14 +139,14 @@ def diff_answer(
     refusals = "".join(f" {one.words[0].upper()}{one.words[1:]}." for one in refused)
     return Answer(
         state=state,
-        headline=diff_headline(found)
+        headline=_headline(found)
         + refusals
         + (f" {quorum.words}" if quorum else "")
         + (_incomplete(problems) if problems else ""),
-        now=(*([quorum.step] if quorum else []), *diff_steps(found, paths), *_see_starts(refused, paths)),
+        now=(*([quorum.step] if quorum else []), *_steps(found, paths), *_see_starts(refused, paths)),
         tell=tuple(_tell(found)),
         later=tuple(_later(found)),
-        unknown=tuple(diff_unknowns(found, problems)),
+        unknown=tuple(_unknown(found, problems)),
     )
 
 
@@ -92,25 +156,98 @@ def _state_of_compared(judged: Sequence[JudgedPartition]) -> State:
     return worst_state("diff", (one.state for one in concerns)) or State.AGREE
 
 
+def _headline(found: Concerns) -> str:
+    """Return the sentence about the gravest kind of concern, and what a reader has to know beside it."""
+    return _worst(found) + _observers(found) + _without_epochs(found) + _left_bytes(found)
+
+
+def _observers(found: Concerns) -> str:
+    copies = found.of(ConcernKind.OBSERVERS, State.AGREE) if found.state in _WITHOUT_ALARM else ()
+    return f" The copy of the metadata log on {joined_by_and(owners_of(copies))} lacks a part." if copies else ""
+
+
+def _without_epochs(found: Concerns) -> str:
+    items = found.of(ConcernKind.NO_EPOCHS, State.AGREE) if found.state in _WITHOUT_ALARM else ()
+    if not items:
+        return ""
+    partition, first = items[0]
+    return (
+        f" Unless the copy left them out, leader-epoch-checkpoint files of {partitions_of(items)} are missing on {joined_by_and(owners_of(items))},"
+        f" whose start then truncates these logs: {partition} {first.detail}."
+    )
+
+
+def _left_bytes(found: Concerns) -> str:
+    items = found.of(ConcernKind.LEFT_BYTES, State.AGREE) if found.state in _WITHOUT_ALARM else ()
+    if not items:
+        return ""
+    whose = f"{names_of(items)} on {joined_by_and(owners_of(items))}"
+    what = items[0][1].detail if len(items) == 1 else "bytes that are no batch"
+    return f" But behind the last batch of {whose}, stopped cleanly, are {what}: `kforensics predict` tells whether a start fails."
+
+
+def _worst(found: Concerns) -> str:
+    kinds = sorted((kind for state, kind in found.by_kind if state is found.state), key=ORDER.__getitem__)
+    if found.state is State.AGREE or not kinds:
+        if found.state is State.AGREE and found.is_metadata_alone:
+            return (
+                "All replicas of the metadata log agree, every voter given; no log of another partition was compared."
+            )
+        if found.state is State.AGREE:
+            also = of_deleted_topics(sum(one.is_deleted for one in found.judged))
+            return f"All replicas agree: {found.among} compared, every assigned replica given{also}."
+        return f"UNKNOWN: {found.among} compared, and not all could be read.{_not_compared(found)}"
+    items = found.of(kinds[0])
+    sentence = WORDS[kinds[0]].in_headline(found, items)
+    prefix = {
+        State.MAYBE_AT_RISK: "MAYBE AT RISK: ",
+        State.UNKNOWN: "UNKNOWN: ",
+    }.get(found.state, "")
+    said = {tp for tp, _ in items}
+    more = ""
+    for kind in kinds[1:]:
+        others = [(tp, one) for tp, one in found.of(kind) if tp not in said]
+        if others:
+            more += f" Also {names_of(others)}: {WORDS[kind].short}."
+            said |= {tp for tp, _ in others}
+    return prefix + sentence + more + _not_compared(found)
+
+
+def _not_compared(found: Concerns) -> str:
+    unread = any(one.records for _, one in found.of(ConcernKind.ENDS, State.SAME_ENDS))
+    if not unread or found.state not in _HEDGED_BY_DEPTH:
+        return ""
+    return " Content below the ends of the logs was not compared."
+
+
+def _steps(found: Concerns, paths: Sequence[str]) -> Iterator[str]:
+    for words in WORDS.values():
+        yield from words.now(found, paths)
+
+
 def _tell(found: Concerns) -> Iterator[str]:
-    risky = [
-        item
-        for kind in (
-            ConcernKind.EMPTIED,
-            ConcernKind.DISCARD,
-            ConcernKind.SOLE,
-            ConcernKind.ELECTED,
-            ConcernKind.PAST_END,
-        )
-        for item in found.of(kind, State.AT_RISK)
-    ]
+    risky = [item for kind in WORDS for item in found.of(kind, State.AT_RISK)]
     if risky:
         yield f"Producers and consumers of {topics_of(risky)}: committed records can be lost at the next start."
-    parted = found.of(ConcernKind.DIVERGENCE, State.DIVERGED)
-    if parted:
-        led = dict.fromkeys(one.leader for _, one in parted if one.leader and not one.guess)
-        served = f"; {joined_by_and(led)} {form(len(led), 'leads', 'lead')} now" if led else ""
-        yield f"Consumers of {topics_of(parted)}: what they read depends on which broker led{served}."
+    for words in WORDS.values():
+        yield from words.tell(found)
+
+
+def _unknown(found: Concerns, problems: Sequence[Problem]) -> Iterator[str]:
+    for words in WORDS.values():
+        yield from words.unknown(found)
+    yield from _lost_before(found)
+    if problems:
+        yield f"What could not be read: {counted(len(problems), 'thing')} (listed below)."
+
+
+def _lost_before(found: Concerns) -> Iterator[str]:
+    """Elections on record that may have lost records: replicas that agree now say nothing of that."""
+    risky = [(one.partition, one.risks) for one in found.judged if one.risks]
+    if risky:
+        names = first_ones(str(partition) for partition, _ in risky)
+        why = joined_by_and(dict.fromkeys(words for _, risks in risky for words in risks))
+        yield f"Whether records of {names} were lost before: {why} {'are' if ' and ' in why else 'is'} on record; `kforensics explain` answers that."
 
 
 def _later(found: Concerns) -> Iterator[str]:
@@ -128,3 +265,14 @@ def _see_starts(refused: Sequence[RefusedStart], paths: Sequence[str]) -> Iterat
 
 def _incomplete(problems: Sequence[Problem]) -> str:
     return f" Incomplete: {counted(len(problems), 'thing')} could not be read."
+
+
+def deleted_topics(count: int) -> str:
+    """Return what some partitions are of."""
+    return form(count, "a deleted topic", "deleted topics")
+
+
+def of_deleted_topics(count: int) -> str:
+    """Return, in brackets, how many partitions beside those that were compared are of deleted topics; nothing where none is."""
+    partitions = f"{counted(count, 'other partition')} {form(count, 'is', 'are')}"
+    return f" ({partitions} of {deleted_topics(count)})" if count else ""

@@ -3,12 +3,11 @@
 from dataclasses import replace
 
 from kforensics.damage import Absent
-from kforensics.findings.answers.diff import diff_answer
-from kforensics.findings.answers.diff_headline import deleted_topics, of_deleted_topics
-from kforensics.findings.answers.diff_unknowns import BELOW_THE_ENDS
+from kforensics.findings.answers.diff import deleted_topics, diff_answer, of_deleted_topics
 from kforensics.findings.answers.model import CALM_OF_DIFF, Answer, State, worst_state
 from kforensics.findings.changes import NOT_BETTER, Change
 from kforensics.findings.fleet_summary import AuditComparison, AuditTrend, FleetSummary, ScanResult
+from kforensics.findings.rules.settled import BELOW_THE_ENDS
 from kforensics.units import Depth
 from kforensics.words import byte_count, counted, form
 

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.partition_dirs import LOGS_LEFT_OUT
 from kforensics.findings.answers.model import Answer, State, worst_state
-from kforensics.findings.answers.partition_state import ConcernKind
 from kforensics.findings.answers.predict_cluster import ComparedReplicas, PredictedCluster, node_words
 from kforensics.findings.answers.predict_steps import (
     after_starts,
@@ -14,6 +13,7 @@ from kforensics.findings.answers.predict_steps import (
     predict_steps,
     predict_unknowns,
 )
+from kforensics.findings.concern import ConcernKind
 from kforensics.protocol.loading.node import UNREGISTERED, Fate
 from kforensics.protocol.loading.starts import StartResult
 from kforensics.reconcile.logs.predicted_load import DueSegments

@@ -10,7 +10,7 @@ from kforensics.evidence.discovery.partition_dirs import LostDirectory
 from kforensics.evidence.metadata.quorum import QuorumSetBack
 from kforensics.evidence.model import Input
 from kforensics.findings.answers.model import Answer
-from kforensics.findings.answers.partition_state import ConcernKind
+from kforensics.findings.concern import ConcernKind
 from kforensics.protocol.loading.node import Fate
 from kforensics.protocol.loading.starts import StartResult
 from kforensics.reconcile.logs.predicted_load import (

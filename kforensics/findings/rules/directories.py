@@ -11,7 +11,7 @@ from kforensics.findings.rule import Rule, RulesOf, ToldApartBy
 from kforensics.findings.rules.places import OTHER_TOPIC, STRAY, lost_directory_finding, missing_finding
 from kforensics.units import TopicPartition
 
-OF_INVENTORY: RulesOf[[Inventory]] = RulesOf()
+OF_INVENTORY: RulesOf[[Inventory], Finding] = RulesOf()
 """What lies in the given directories, by names and small files alone."""
 
 MOST_NAMED = 100
@@ -20,7 +20,7 @@ MOST_NAMED = 100
 
 def inventory_findings(inventory: Inventory) -> tuple[Finding, ...]:
     """Return all findings about the inventory, the gravest first."""
-    return by_gravity(tuple(OF_INVENTORY.findings(inventory)))
+    return by_gravity(tuple(OF_INVENTORY.of(inventory)))
 
 
 @OF_INVENTORY

@@ -16,8 +16,8 @@ from kforensics.reconcile.timeline.events import TimelineEntry
 from kforensics.units import METADATA_TOPICS, OffsetRange
 from kforensics.words import form, joined_by_and
 
-OF_INCIDENT: RulesOf[[PartitionIncident]] = RulesOf()
-OF_LOSS: RulesOf[[PartitionIncident]] = RulesOf()
+OF_INCIDENT: RulesOf[[PartitionIncident], Finding] = RulesOf()
+OF_LOSS: RulesOf[[PartitionIncident], Finding] = RulesOf()
 """What weighs no more than the state of the partition allows."""
 
 
@@ -29,9 +29,9 @@ def explain_findings(incidents: Sequence[PartitionIncident], timeline: Sequence[
     """
     found = [*_harmless_elections(incidents, timeline)]
     for incident in incidents:
-        found += OF_INCIDENT.findings(incident)
+        found += OF_INCIDENT.of(incident)
         if incident.partition.topic not in METADATA_TOPICS:
-            found += weighed(OF_LOSS.findings(incident), incident_state(incident))
+            found += weighed(OF_LOSS.of(incident), incident_state(incident))
     return by_gravity(tuple(found))
 
 

@@ -21,8 +21,8 @@ from kforensics.reconcile.replicas.report import PartitionReport, ReplicaReport,
 from kforensics.units import OffsetRange, TopicPartition
 from kforensics.words import form
 
-OF_PARTITION: RulesOf[[PartitionReport]] = RulesOf()
-OF_REPLICA: RulesOf[[PartitionReport, ReplicaReport]] = RulesOf()
+OF_PARTITION: RulesOf[[PartitionReport], Finding] = RulesOf()
+OF_REPLICA: RulesOf[[PartitionReport, ReplicaReport], Finding] = RulesOf()
 """Of a replica of the same topic."""
 
 
@@ -30,8 +30,8 @@ def partition_findings(report: PartitionReport) -> Iterator[Finding]:
     """Yield the findings of one partition, whose replicas were compared."""
     for replica in report.replicas:
         if replica.verdict is not Verdict.DIFFERENT_TOPIC:
-            yield from OF_REPLICA.findings(report, replica)
-    yield from OF_PARTITION.findings(report)
+            yield from OF_REPLICA.of(report, replica)
+    yield from OF_PARTITION.of(report)
 
 
 def _of(

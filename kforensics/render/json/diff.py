@@ -8,8 +8,9 @@ from typing import Any
 from kforensics.commands.diff import DiffResult
 from kforensics.commands.result import Result
 from kforensics.damage import Absent
+from kforensics.findings.answers.diff import partition_state
 from kforensics.findings.answers.model import State
-from kforensics.findings.answers.partition_state import ConcernKind, partition_state
+from kforensics.findings.concern import ConcernKind
 from kforensics.protocol.truncation import TruncationStep
 from kforensics.reconcile.committed.judge import CommittedCounts
 from kforensics.reconcile.logs.loaded_log import LoadedLog

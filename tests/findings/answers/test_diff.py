@@ -6,18 +6,10 @@ import pytest
 
 from kforensics.damage import Absent, Damage, DamageKind, Span
 from kforensics.evidence.model import CheckpointValue, Problem
-from kforensics.findings.answers import diff_headline
-from kforensics.findings.answers.diff import diff_answer
-from kforensics.findings.answers.diff_steps import place_of_copy
+from kforensics.findings.answers.diff import WORDS, diff_answer, judged_partition, partition_state
 from kforensics.findings.answers.fleet import fleet_answer
 from kforensics.findings.answers.model import State
-from kforensics.findings.answers.partition_state import (
-    Concern,
-    ConcernKind,
-    JudgedPartition,
-    judged_partition,
-    partition_state,
-)
+from kforensics.findings.concern import Concern, ConcernKind, JudgedPartition, place_of_copy
 from kforensics.findings.rules.replicas import partition_findings
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.observed.facts import Leadership, LoggedEnd, NoFacts
@@ -643,12 +635,12 @@ def test_a_copy_is_not_made_where_the_next_comparison_would_find_it(path, copy):
     assert copy == place_of_copy(path)
 
 
-def test_every_kind_of_concern_that_decides_a_headline_has_one_sentence():
-    worded = [*diff_headline._SENTENCES, *diff_headline._BY_ITEMS, *diff_headline._BY_ALL]
+def test_every_kind_of_concern_has_its_words_and_those_that_decide_a_headline_a_sentence():
+    assert set(WORDS) == set(ConcernKind)
     # The state of these is always that of agreement, which has a sentence of its own.
     calm = {ConcernKind.DELETED, ConcernKind.OBSERVERS, ConcernKind.NO_EPOCHS, ConcernKind.LEFT_BYTES}
-    assert sorted(worded) == sorted(set(ConcernKind) - calm)
-    assert set(diff_headline._SHORT) >= set(worded)
+    assert {kind for kind, words in WORDS.items() if not words.headline} == calm
+    assert all(words.short for words in WORDS.values())
 
 
 def test_a_deleted_topic_decides_no_headline():

@@ -9,7 +9,7 @@ from kforensics.commands.partition_comparison import QUIET_STATES, QUIET_VERDICT
 from kforensics.damage import Absent
 from kforensics.evidence.model import CheckpointValue
 from kforensics.evidence.replica.collect import ReplicaCopy
-from kforensics.findings.answers.partition_state import judged_partition
+from kforensics.findings.answers.diff import judged_partition
 from kforensics.findings.rules.replicas import partition_findings
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.observed.facts import LoggedEnd, NoFacts

@@ -1,0 +1,555 @@
+"""What puts committed records at risk, or may: concerns about what a start or an election discards, and what is missing."""
+
+import shlex
+from collections.abc import Iterator, Sequence
+
+from kforensics.damage import Absent
+from kforensics.evidence.model import Replica
+from kforensics.evidence.replica.unaccounted import is_empty, unaccounted_offsets
+from kforensics.findings.answers.model import State
+from kforensics.findings.concern import (
+    Compared,
+    Concern,
+    ConcernKind,
+    Concerns,
+    ConcernWords,
+    Items,
+    copies_of,
+    copy_of,
+    names_of,
+    owners_of,
+    partitions_of,
+    place_of_copy,
+    records_of,
+    sum_of,
+)
+from kforensics.findings.rule import RulesOf
+from kforensics.reconcile.replicas.holders import SoleHolder
+from kforensics.reconcile.replicas.report import ReplicaReport, Verdict, WhatIf
+from kforensics.words import Prohibition, Step, counted, joined_by_and, joined_names
+
+AT_RISK: RulesOf[[Compared], Concern] = RulesOf()
+WORDS: dict[ConcernKind, ConcernWords] = {}
+MOST_COPIED = 20
+"""Directories that one command copies by their names."""
+_RISKY = (State.AT_RISK, State.MAYBE_AT_RISK)
+
+
+@AT_RISK
+def _emptied(compared: Compared) -> Iterator[Concern]:
+    report, live = compared.report, compared.live
+    has_records = not live or any(one.view.log_end_offset > 0 for one in live)
+    end = max((one.view.log_end_offset for one in live), default=0)
+    for one in report.emptied:
+        owners = (f"broker {one.broker_id}",)
+        if one.named is not None and (one.named.value > end or not one.is_electable):
+            # What every assigned broker lacks is not there to be destroyed any more.
+            is_lost = one.named.value > end and compared.is_whole
+            state = State.MAYBE_AT_RISK if is_lost else State.UNKNOWN
+            # Where no copy of it is anywhere, copying may have left it out.
+            detail = one.reason if live else f"{one.reason}, lost or left out of the copy"
+            yield Concern(state=state, kind=ConcernKind.GONE, owners=owners, detail=detail)
+            if not live or not one.is_electable:
+                continue
+        reason = one.reason if one.named is None else f"{one.reason}, unless the copy left it out,"
+        detail = f"{reason} and {f'the ISR is [{one.broker_id}]' if one.is_sole else 'it can be elected'}"
+        if not live and not one.is_certain:
+            continue
+        if not one.is_assigned and has_records:
+            detail = f"{one.reason}, and no input shows what was in it"
+            yield Concern(state=State.MAYBE_AT_RISK, kind=ConcernKind.EMPTIED, owners=owners, detail=detail)
+        elif one.is_electable and has_records:
+            state = State.AT_RISK if one.is_certain else State.MAYBE_AT_RISK
+            yield Concern(state=state, kind=ConcernKind.EMPTIED, owners=owners, detail=detail, is_sole=one.is_sole)
+        elif has_records:
+            state = State.BEHIND if compared.is_led else State.UNKNOWN
+            kind = ConcernKind.BEHIND if compared.is_led else ConcernKind.GONE
+            yield Concern(state=state, kind=kind, owners=owners, detail=one.reason)
+
+
+def _emptied_words(found: Concerns, items: Items) -> str:
+    owner, own = found.by_owners(items)[0]
+    count = partitions_of(own)
+    one = min((one for _, one in own), key=lambda one: not one.is_sole)
+    first = "" if one.is_sole else " first"
+    if found.state is State.AT_RISK:
+        return f"STARTING {owner.upper()}{first.upper()} DESTROYS {count.upper()}: {one.detail}."
+    return f"starting {owner}{first} may destroy {count}: {one.detail}."
+
+
+def _emptied_now(found: Concerns, _paths: Sequence[str]) -> Iterator[str]:
+    for owner, items in found.by_owners(found.of(ConcernKind.EMPTIED, *_RISKY)):
+        yield Prohibition(
+            f"Do not start {owner}: elected with an empty log, it makes the other replicas truncate theirs to 0. Give it its former disk back, or let a broker that holds the records lead first."
+        )
+        yield f"The partitions: {names_of(items)}."
+
+
+WORDS[ConcernKind.EMPTIED] = ConcernWords(
+    short="a broker that can be elected holds no log of it", headline=_emptied_words, now=_emptied_now
+)
+
+
+@AT_RISK
+def _truncations(compared: Compared) -> Iterator[Concern]:
+    report, leader = compared.report, compared.report.leader
+    if leader is None:
+        return
+    due = [one for one in compared.live if one.truncation is not None]
+    losing = [one for one in due if one.truncation is not None and one.truncation.lost.records]
+    led = next((choice for choice in report.what_if if choice.leader is leader.view), None)
+    if losing and led is not None:
+        yield from _discarded(compared, losing, led)
+    elsewhere = [one for one in compared.live if one.by_other_protocols]
+    if elsewhere:
+        at_risk = any(one.truncation is not None or _is_parted(one) for one in elsewhere)
+        state = State.MAYBE_AT_RISK if at_risk else State.UNKNOWN
+        yield compared.concern(
+            state, ConcernKind.PROTOCOL, (one.view for one in elsewhere), detail=_by_protocol(elsewhere[0])
+        )
+    harmless = [one for one in due if one not in losing]
+    if harmless:
+        again = [one for one in harmless if one.truncation is not None and one.truncation.counts.records]
+        kind = ConcernKind.COPIED_AGAIN if again else ConcernKind.UNCOMMITTED
+        yield compared.concern(State.UNCOMMITTED_ONLY, kind, (one.view for one in harmless))
+
+
+def _is_parted(one: ReplicaReport) -> bool:
+    return one.divergence is not None and not one.divergence.is_open
+
+
+def _by_protocol(one: ReplicaReport) -> str:
+    own = "nothing" if one.truncation is None else f"to {one.truncation.offset}"
+    name = "" if isinstance(one.protocol, Absent) else one.protocol.name
+    others = ", ".join(
+        f"{other} {'nothing' if isinstance(offset, Absent) else f'to {offset}'}"
+        for other, offset in one.by_other_protocols
+    )
+    return f"{name} truncates {own}, {others}"
+
+
+def _discarded(compared: Compared, losing: Sequence[ReplicaReport], led: WhatIf) -> Iterator[Concern]:
+    report = compared.report
+    counts, views = led.discarded, [one.view for one in losing]
+    is_sure = compared.is_led and not any(o.by_other_protocols for o in losing)
+    is_tail = all(one.is_tail_of_a_copy for one in losing)
+    if counts.certain:
+        state = State.AT_RISK if is_sure and not is_tail else State.MAYBE_AT_RISK
+        yield compared.concern(state, ConcernKind.TAIL if is_tail else ConcernKind.DISCARD, views, counts)
+    elif is_tail and (counts.possible or report.is_quorum):
+        state = State.UNKNOWN if report.is_quorum else State.MAYBE_AT_RISK
+        yield compared.concern(state, ConcernKind.TAIL, views, counts)
+    elif counts.possible:
+        yield compared.concern(State.MAYBE_AT_RISK, ConcernKind.DISCARD, views, counts)
+    elif is_sure:
+        yield compared.concern(State.UNCOMMITTED_ONLY, ConcernKind.UNCOMMITTED, views, counts)
+    else:
+        yield compared.concern(State.UNKNOWN, ConcernKind.LEADER, views, counts)
+
+
+def _discard_words(found: Concerns, items: Items) -> str:
+    owners = joined_by_and(owners_of(items))
+    certain, possible = sum_of(items, "certain"), sum_of(items, "possible")
+    once = ", once started, will" if owners_of(items) & found.not_starting else " will"
+    guess = next((one for _, one in items if one.guess), None)
+    if guess is not None:
+        what = records_of(certain, possible)
+        return f"if {guess.leader} leads ({guess.guess}), {owners}{once} discard {what} of {partitions_of(items)}."
+    if found.state is State.AT_RISK:
+        also = f" (and {possible:,} that may have been committed)" if possible else ""
+        return f"DATA AT RISK: {owners}{once} discard {counted(certain, 'committed record')}{also} of {partitions_of(items)} that the leader does not hold."
+    will = " may" if certain else once
+    return f"{owners}{will} discard {records_of(certain, possible)} of {partitions_of(items)} that the leader does not hold."
+
+
+def _losing(found: Concerns) -> Items:
+    return found.of(ConcernKind.DISCARD, *_RISKY) + found.of(ConcernKind.PROTOCOL, State.MAYBE_AT_RISK)
+
+
+def _discard_now(found: Concerns, paths: Sequence[str]) -> Iterator[str]:
+    for owner, items in found.by_owners(_losing(found)):
+        whose = "their directories are" if " and " in owner else "its directory is"
+        yield Prohibition(f"Do not start {owner} before {whose} copied", copies_of(paths, items))
+
+
+WORDS[ConcernKind.DISCARD] = ConcernWords(
+    short="a replica will discard records that the leader does not hold", headline=_discard_words, now=_discard_now
+)
+
+
+def _protocol_unknown(found: Concerns) -> Iterator[str]:
+    if found.of(ConcernKind.PROTOCOL, State.UNKNOWN, State.MAYBE_AT_RISK):
+        yield "Which Kafka version the brokers run: give server.log, or state it with --protocol."
+
+
+WORDS[ConcernKind.PROTOCOL] = ConcernWords(
+    short="what is truncated depends on the Kafka version",
+    headline="what {first_owners} truncates depends on the Kafka version, which no input shows: of {partition}, {detail}; {partitions} in all.",
+    unknown=_protocol_unknown,
+)
+
+
+@AT_RISK
+def _sole_holders(compared: Compared) -> Iterator[Concern]:
+    report, live = compared.report, compared.live
+    is_parted = any(one.verdict is Verdict.SILENT_DIVERGENCE for one in live)
+    for holder in report.sole_holders:
+        own = next((one for one in live if one.view is holder.view), None)
+        if own is None or (compared.is_led and own.truncation is not None) or (is_parted and holder.is_other_content):
+            # What it loses, or differs in, is reported as such.
+            continue
+        yield from _sole_holder(compared, holder)
+
+
+def _sole_holder(compared: Compared, holder: SoleHolder) -> Iterator[Concern]:
+    report = compared.report
+    views, counts = (holder.view,), holder.counts
+    if report.is_quorum:
+        # Above the end of the majority nothing is committed; a voter that lacks it is behind.
+        if counts.certain and not holder.is_tail_of_a_copy:
+            yield compared.concern(State.MAYBE_AT_RISK, ConcernKind.SOLE, views, counts)
+        return
+    newest = holder.view.last_epoch
+    is_replaced = holder.is_other_content and any(
+        isinstance(epoch := choice.leader.last_epoch, int) and isinstance(newest, int) and epoch > newest
+        for choice in report.what_if
+    )
+    if counts.certain and holder.is_tail_of_a_copy:
+        yield compared.concern(State.MAYBE_AT_RISK, ConcernKind.TAIL, views, counts)
+    elif counts.certain:
+        state = State.AT_RISK if compared.is_whole else State.MAYBE_AT_RISK
+        yield compared.concern(state, ConcernKind.SOLE, views, counts)._replace(is_replaced=is_replaced)
+    elif counts.possible and holder.is_tail_of_a_copy:
+        yield compared.concern(State.UNKNOWN, ConcernKind.TAIL, views, counts)
+    elif counts.possible:
+        concern = compared.concern(State.MAYBE_AT_RISK, ConcernKind.SOLE, views, counts)
+        yield concern._replace(is_replaced=is_replaced)
+
+
+def _sole_words(found: Concerns, items: Items) -> str:
+    groups = found.by_owners(items)
+    owner, own = groups[0]
+    certain, possible = sum_of(own, "certain"), sum_of(own, "possible")
+    rest = "".join(
+        f" Only {other} holds {records_of(sum_of(theirs, 'certain'), sum_of(theirs, 'possible'))} of {partitions_of(theirs)}."
+        for other, theirs in groups[1:3]
+    )
+    if found.state is State.AT_RISK and rest:
+        return (
+            f"ONLY {owner.upper()} HOLDS {counted(certain, 'committed record')} of {partitions_of(own)}.{rest}"
+            f" Do not force an unclean election while one of {joined_by_and(owners_of(items))} is down."
+        )
+    if found.state is State.AT_RISK and any(one.is_replaced for _, one in own):
+        return (
+            f"ONLY {owner.upper()} HOLDS {counted(certain, 'committed record')} of {partitions_of(own)}, and others hold other records there."
+            f" Copy its directory before it starts."
+        )
+    if found.state is State.AT_RISK and owners_of(own) & found.waiting():
+        return (
+            f"ONLY {owner.upper()} HOLDS {counted(certain, 'committed record')} of {partitions_of(own)}."
+            f" Do not force an unclean election, and copy its directory before it starts."
+        )
+    if found.state is State.AT_RISK:
+        losing = owners_of(found.of(ConcernKind.DISCARD, *_RISKY))
+        start = f"Copy its directory, then start {owner} first" if owners_of(own) & losing else f"Start {owner} first"
+        return (
+            f"ONLY {owner.upper()} HOLDS {counted(certain, 'committed record')} of {partitions_of(own)}.{rest}"
+            f" {start}; do not force an unclean election while it is down."
+        )
+    return f"only {owner}, of the replicas given, holds {records_of(certain, possible)} of {partitions_of(own)}.{rest}"
+
+
+def _sole_now(found: Concerns, paths: Sequence[str]) -> Iterator[str]:
+    """Yield how to keep what one replica alone holds, without an order of starts that other lines contradict."""
+    losing = owners_of(_losing(found))  # not started before their directories are copied, as is said already
+    groups = found.by_owners(found.of(ConcernKind.SOLE, *_RISKY))
+    waiting = found.waiting()
+    for owner, items in groups:
+        is_copied = owners_of(items) <= losing
+        is_replaced = any(one.is_replaced for _, one in items)
+        # Of replicas that are not given another may lead: to start this one first could make it the leader.
+        can_lead = all(one.state is State.AT_RISK or (one.leader == owner and not one.guess) for _, one in items)
+        if len(groups) == 1 and can_lead and not is_replaced and not owners_of(items) & waiting:
+            alone = f"Start {owner} first, and do not force an unclean election while it is down"
+            yield (
+                Step(f"{alone}.") if is_copied else Step(f"{alone}; copy its directory before", copies_of(paths, items))
+            )
+            continue
+        if not is_copied:
+            yield Step(f"Copy the directory of {owner} before it starts", copies_of(paths, items))
+        if not is_replaced:
+            yield Prohibition(f"Do not force an unclean election of {names_of(items)} while {owner} is down.")
+
+
+WORDS[ConcernKind.SOLE] = ConcernWords(short="one replica alone holds records", headline=_sole_words, now=_sole_now)
+
+
+def _tail_words(_found: Concerns, items: Items) -> str:
+    owners = joined_by_and(owners_of(items))
+    records = max(one.records for _, one in items)
+    if sum_of(items, "certain"):
+        held = records_of(sum_of(items, "certain"), sum_of(items, "possible"))
+        return f"{owners} alone {'hold' if ' and ' in owners else 'holds'} {held} of {partitions_of(items)}, or others were copied earlier while they ran."
+    ends = f"the last records of {partitions_of(items)} on {owners}, up to {records:,} of one"
+    return f"copied while brokers ran, or after a power loss: {ends}, can't be judged."
+
+
+def _tail_now(found: Concerns, paths: Sequence[str]) -> Iterator[str]:
+    for owner, items in found.by_owners(found.of(ConcernKind.TAIL, State.MAYBE_AT_RISK)):
+        yield Step(f"Copy the directory of {owner} before anything is started", copies_of(paths, items))
+
+
+def _tail_unknown(found: Concerns) -> Iterator[str]:
+    past = any(one.detail for _, one in found.of(ConcernKind.PAST_END, State.MAYBE_AT_RISK))
+    if past or found.of(ConcernKind.TAIL, State.UNKNOWN, State.MAYBE_AT_RISK):
+        yield "Whether brokers ran when they were copied: if none did, say --stopped, and the ends of logs are judged."
+
+
+WORDS[ConcernKind.TAIL] = ConcernWords(
+    short="its end may have been copied at another moment than that of other replicas",
+    headline=_tail_words,
+    now=_tail_now,
+    unknown=_tail_unknown,
+)
+
+
+@AT_RISK
+def _outside(compared: Compared) -> Iterator[Concern]:
+    report = compared.report
+    counts = report.unassigned_counts
+    if counts is not None and counts.records:
+        outside = [one.view for one in report.unassigned_holders]
+        places = tuple((view.replica.input, view.replica.path) for view in outside)
+        # What was never committed may have been acknowledged with acks=1, and these directories are the last that hold it.
+        state = State.MAYBE_AT_RISK if counts.certain or counts.possible else State.UNCOMMITTED_ONLY
+        yield compared.concern(state, ConcernKind.OUTSIDE, outside, counts)._replace(places=places)
+
+
+def _outside_words(found: Concerns, items: Items) -> str:
+    what = records_of(sum_of(items, "certain"), sum_of(items, "possible"))
+    if found.state is State.UNCOMMITTED_ONLY:
+        what = counted(sum_of(items, "records"), "record")
+    sentence = f"directories of {joined_by_and(owners_of(items))} that are no replica any more hold {what} of {partitions_of(items)} that no replica holds."
+    if found.state is State.UNCOMMITTED_ONLY:
+        return (
+            f"Nothing committed is at risk: {sentence} A producer with acks=1 may have got an acknowledgement of them."
+        )
+    return sentence
+
+
+def _outside_now(found: Concerns, paths: Sequence[str]) -> Iterator[str]:
+    outside = found.of(ConcernKind.OUTSIDE, *_RISKY, State.UNCOMMITTED_ONLY)
+    if outside:
+        owners = joined_by_and(owners_of(outside))
+        is_deleted = any(path.endswith("-delete") for _, one in outside for _, path in one.places)
+        fate = ", which deletes some of them," if is_deleted else ""
+        yield Step(
+            f"Copy these directories before {owners} {'start' if ' and ' in owners else 'starts'}{fate} or anything is done with them",
+            _copy_places(paths, outside),
+        )
+
+
+def _copy_places(paths: Sequence[str], items: Items) -> list[str]:
+    """Return the commands that copy single directories out of log directories, where a broker would not start with a copy among the others; of very many all that are beside them are copied, too."""
+    by_input: dict[int, dict[str, None]] = {}
+    for _, one in items:
+        for at, path in one.places:
+            by_input.setdefault(at, {})[path] = None
+    commands = []
+    for at, places in by_input.items():
+        if at >= len(paths):
+            continue
+        source = paths[at].rstrip("/")
+        if len(places) > MOST_COPIED:
+            commands.append(copy_of(source))
+            continue
+        target = place_of_copy(source)
+        named = (f"{source}/{path}" for path in places)
+        commands.append(f"{shlex.join(('mkdir', '-p', target))} && {shlex.join(('cp', '-a', *named, target))}")
+    return commands
+
+
+WORDS[ConcernKind.OUTSIDE] = ConcernWords(
+    short="a directory that is no replica any more holds records alone", headline=_outside_words, now=_outside_now
+)
+
+
+@AT_RISK
+def _elections(compared: Compared) -> Iterator[Concern]:
+    report, leader = compared.report, compared.report.leader
+    if leader is None or report.is_quorum:
+        return
+    if isinstance(report.electable, Absent):
+        if leader.is_known:
+            return
+        # A broker without a log has a concern of its own.
+        choices = [one for one in report.what_if if not one.is_emptied]
+        costs = [one.discarded for one in choices]
+        if min((cost.certain for cost in costs), default=0):
+            state = State.AT_RISK if compared.is_whole else State.MAYBE_AT_RISK
+            best = min(choices, key=lambda one: one.rank)
+            yield compared.concern(
+                state, ConcernKind.ELECTED, (best.leader,), best.discarded, detail="whichever replica leads"
+            )
+        elif any(cost.certain or cost.possible for cost in costs):
+            yield compared.concern(State.UNKNOWN, ConcernKind.LEADER, (leader.view,))
+        return
+    for choice in report.costly_elections:
+        cost = choice.discarded
+        if cost.certain:
+            state = State.MAYBE_AT_RISK if choice.is_tail_of_a_copy else State.AT_RISK
+        else:
+            state = State.UNKNOWN if choice.is_tail_of_a_copy else State.MAYBE_AT_RISK
+        if choice.is_tail_of_a_copy:
+            # It is about those that hold the end, not about the one that lacks it.
+            yield compared.concern(state, ConcernKind.TAIL, (view for view, _ in choice.truncations), cost)
+        else:
+            yield compared.concern(state, ConcernKind.ELECTED, (choice.leader,), cost)
+
+
+def _elected_words(found: Concerns, items: Items) -> str:
+    certain, possible = sum_of(items, "certain"), sum_of(items, "possible")
+    owners = joined_names(owners_of(items), "or")
+    if any(one.detail for _, one in items):
+        return f"whichever replica leads, {records_of(certain, possible)} of {partitions_of(items)} will be discarded."
+    lead = "DATA AT RISK: " if found.state is State.AT_RISK else ""
+    return f"{lead}if {owners} is elected, which can be without an unclean election, {records_of(certain, possible)} of {partitions_of(items)} will be discarded."
+
+
+def _elected_now(found: Concerns, _paths: Sequence[str]) -> Iterator[str]:
+    for owner, items in found.by_owners(found.of(ConcernKind.ELECTED, *_RISKY)):
+        yield Prohibition(f"Do not start {owner} before a broker that holds all of {names_of(items)} leads.")
+
+
+WORDS[ConcernKind.ELECTED] = ConcernWords(
+    short="an election can discard records", headline=_elected_words, now=_elected_now
+)
+
+
+@AT_RISK
+def _gone(compared: Compared) -> Iterator[Concern]:
+    """Replicas whose own files name offsets that their log does not hold: what they lack was not copied too late, it is missing."""
+    report, live = compared.report, compared.live
+    without_log = [
+        one
+        for one in compared.given
+        if not (one.view.replica.is_log_known or one.view.replica.unread_files or one.view.replica.is_left_out)
+    ]
+    electable = frozenset() if isinstance(report.electable, Absent) else report.electable
+    for one in (*live, *without_log):
+        replica = one.view.replica
+        others = any(other.view.log_end_offset > one.view.log_end_offset for other in live)
+        # What its checkpoints name of a log of 0 bytes came after it was copied, or went with a power loss, unless it was stopped cleanly.
+        lacks = one.view.missing or (unaccounted_offsets(replica) if others and is_empty(replica) else ())
+        words = f"{lacks[0].words} {lacks[0].are} unaccounted for by its own files" if lacks else ""
+        if replica.has_no_log:
+            words = f"no .log file of it is here, and {words or _began(replica)}".removesuffix(", and ")
+        if not words:
+            continue
+        is_sure = bool(one.view.missing) or report.is_stopped
+        if is_empty(replica) and others and replica.broker_id in electable:
+            is_sole = isinstance(report.isr, frozenset) and report.isr == {replica.broker_id}
+            isr = f"the ISR is [{replica.broker_id}]" if is_sole else "it can be elected"
+            state = State.AT_RISK if is_sure and not replica.has_no_log else State.MAYBE_AT_RISK
+            why = "its log was removed, or the copy left it out" if replica.has_no_log else "its log is empty"
+            detail = f"{why}, {words}, and {isr}"
+            yield compared.concern(state, ConcernKind.EMPTIED, (one.view,), detail=detail)._replace(is_sole=is_sole)
+        elif is_sure or replica.has_no_log:
+            yield compared.concern(State.UNKNOWN, ConcernKind.GONE, (one.view,), detail=words)
+        else:
+            count = last + 1 - lacks[0].first if isinstance(last := lacks[-1].last, int) else 0
+            yield compared.concern(State.UNKNOWN, ConcernKind.TAIL, (one.view,), records=count)
+
+
+def _began(replica: Replica) -> str:
+    claimed = replica.checkpoint_epochs
+    began = 0 if isinstance(claimed, Absent) or not claimed else claimed[-1].start_offset
+    return f"a leader epoch began in it at offset {began:,}" if began else ""
+
+
+def _gone_words(_found: Concerns, items: Items) -> str:
+    partition, one = items[0]
+    owners = joined_by_and(dict.fromkeys(owner for tp, other in items if tp == partition for owner in other.owners))
+    others = len({tp for tp, _ in items}) - 1
+    more = f" The same of {counted(others, 'other partition')}." if others else ""
+    return f"the log of {partition} on {owners} is not here, or not whole (removed, or left out of the copy): {one.detail}.{more}"
+
+
+def _gone_now(found: Concerns, _paths: Sequence[str]) -> Iterator[str]:
+    for owner, items in found.by_owners(found.of(ConcernKind.GONE, State.MAYBE_AT_RISK, State.UNKNOWN)):
+        yield f"Look for the files of {names_of(items)} that {owner} lacks here, on its disk, in lost+found and in other copies, before it starts: without them it begins an empty log, or serves one with a hole."
+
+
+def _gone_unknown(found: Concerns) -> Iterator[str]:
+    gone = found.of(ConcernKind.GONE, State.MAYBE_AT_RISK, State.UNKNOWN)
+    if gone:
+        losers = joined_by_and(owners_of(gone))
+        yield f"What {losers} held of {names_of(gone)}: an earlier copy of the log directory would show it."
+
+
+WORDS[ConcernKind.GONE] = ConcernWords(
+    short="a log or a part of it is missing", headline=_gone_words, now=_gone_now, unknown=_gone_unknown
+)
+
+
+@AT_RISK
+def _recovery(compared: Compared) -> Iterator[Concern]:
+    if not all(one.view.replica.is_log_known for one in compared.report.replicas):
+        return  # what recovery discards may be in the log that could not be read
+    for one in compared.live:
+        view = one.view
+        if view.truncated_by_recovery is None:
+            continue
+        before = view.replica.lineage.log_end_offset
+        held = max((other.view.log_end_offset for other in compared.live if other is not one), default=0)
+        if before > max(held, view.log_end_offset):
+            records = before - max(held, view.log_end_offset)
+            yield compared.concern(State.MAYBE_AT_RISK, ConcernKind.RECOVERY, (view,), records=records)
+
+
+def _recovery_now(found: Concerns, paths: Sequence[str]) -> Iterator[str]:
+    for owner, items in found.by_owners(found.of(ConcernKind.RECOVERY, State.MAYBE_AT_RISK)):
+        yield Step(f"Copy the log of {owner} before it starts", copies_of(paths, items))
+
+
+WORDS[ConcernKind.RECOVERY] = ConcernWords(
+    short="recovery will discard records that no other log reaches",
+    headline="recovery at the start of {owners} will discard {offsets} of {partitions} that no other log reaches.",
+    now=_recovery_now,
+)
+
+
+@AT_RISK
+def _past_end(compared: Compared) -> Iterator[Concern]:
+    report, live = compared.report, compared.live
+    past = [one for one in live if one.past_end is not None]
+    if past:
+        end = max(one.view.log_end_offset for one in live)
+        highest = max(one.past_end.value for one in past if one.past_end is not None)
+        # A copy of a running broker, and a log after a power loss, end below a high watermark just so.
+        is_sure = any(one.view.replica.clean_shutdown for one in past) or report.is_stopped
+        state = State.AT_RISK if is_sure and compared.is_whole else State.MAYBE_AT_RISK
+        detail = "" if is_sure else "copied while the broker ran, or after a power loss"
+        yield compared.concern(
+            state, ConcernKind.PAST_END, (one.view for one in past), records=highest - end, detail=detail
+        )
+
+
+def _past_end_words(found: Concerns, items: Items) -> str:
+    owners = joined_by_and(owners_of(items))
+    words = f"{owners} recorded high watermarks up to {counted(sum_of(items, 'records'), 'offset')} past the end of every log, of {partitions_of(items)}"
+    if found.state is State.AT_RISK:
+        return f"COMMITTED RECORDS ARE MISSING: {words}."
+    # After a clean stop the end was not left behind: only a replica that is not given can hold it.
+    why = next((one.detail for _, one in items if one.detail), "only a replica that is not given can hold them")
+    return f"{words}: {why}."
+
+
+def _past_end_now(found: Concerns, _paths: Sequence[str]) -> Iterator[str]:
+    if found.of(ConcernKind.PAST_END, *_RISKY):
+        yield "Look for another replica or an earlier copy before anything is started."
+
+
+WORDS[ConcernKind.PAST_END] = ConcernWords(
+    short="a high watermark is past the end of every log", headline=_past_end_words, now=_past_end_now
+)
