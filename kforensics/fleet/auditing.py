@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from kforensics import __version__
 from kforensics.commands.filters import check_wanted
 from kforensics.commands.partition_comparison import DiffOptions
+from kforensics.evidence.captured.rows import known
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT
 from kforensics.evidence.discovery.partition_dirs import LOGS_LEFT_OUT
 from kforensics.evidence.model import Problem
@@ -144,14 +145,15 @@ class _Audit:
         self._progress = progress
         self._clock = _Clock(progress)
         self._clusters = cluster_of_inputs(found.inputs)
+        self._booked = tuple(known(one.found.described.cluster_id) for one in found.inputs)
         self._tasks = log_dir_tasks(found.inputs)
-        self._first_cluster = min(self._clusters, default="") or None
+        self._first_cluster = min(filter(None, self._booked), default=None)
 
     def run(self, sources: Sequence[Source]) -> AuditOutcome:
         """Run all stages, or none after the listing where nothing has changed."""
         output, found, tasks, options = self._output, self._found, self._tasks, self._options
         work = output.work
-        begun = output.begin(_manifest(sources, self._earlier, options, self._clusters), [*TABLES, STATE])
+        begun = output.begin(_manifest(sources, self._earlier, options, self._booked), [*TABLES, STATE])
         totals = list_fleet(lambda: self._session.spark, found, tasks, work, options, self._progress)
         if totals:
             wanted = replace(options, partitions=frozenset())  # their numbers are known once the replicas are read
@@ -168,7 +170,9 @@ class _Audit:
         bare = inputs_without_logs(tasks, totals)
         left_out = [Problem(input=number, path=WHOLE_INPUT, message=LOGS_LEFT_OUT) for number in sorted(bare)]
         read = [one for one in totals if tasks[one.number].input not in bare]
-        gathered = gather_knowledge(found.inputs, self._clusters, [tasks[one.number] for one in read], read, work)
+        gathered = gather_knowledge(
+            found.inputs, self._clusters, [tasks[one.number] for one in read], read, work, found.assignments
+        )
         name = uuid.uuid4().hex[:12]
         save_knowledge(work, gathered.clusters, name)
         self._clock.stage("facts")
@@ -180,6 +184,7 @@ class _Audit:
             roots=tuple(one.found.root for one in found.inputs),
             evidence=tuple(None if one.evidence is None else Tables(one.evidence) for one in found.inputs),
             clusters=self._clusters,
+            booked=self._booked,
             tasks=tuple(tasks),
             audited=audited_brokers(found, self._clusters),
             options=replace(options, topics=frozenset(), partitions=frozenset()),
@@ -233,7 +238,7 @@ class _Audit:
 
     def _publish(self, tables: Iterator[str] | Mapping[str, Any]) -> Counts:
         publisher = Publisher(self._output.tables, self._output.layout)
-        cluster_of = _cluster_of(self._clusters, self._tasks)
+        cluster_of = _cluster_of(self._booked, self._tasks)
         work, run = self._output.work, self._output.run
         return {
             table: publisher.publish(table, working_chunks(work, table, run, cluster_of), empty_for=self._first_cluster)
@@ -275,23 +280,23 @@ class _Clock:
 
 
 def _manifest(
-    sources: Sequence[Source], earlier: AuditTables | None, options: DiffOptions, clusters: Sequence[str]
+    sources: Sequence[Source], earlier: AuditTables | None, options: DiffOptions, clusters: Sequence[str | None]
 ) -> dict[str, Any]:
     return {
         "tool_version": __version__,
         "started_ns": time.time_ns(),
         "sources": [str(one.location) for one in sources],
         "since": None if earlier is None else earlier.audit_id,
-        "clusters": sorted(set(clusters)),
+        "clusters": sorted({one or "" for one in clusters}),
         "depth": options.depth.value,
         "scope": {"topics": sorted(options.topics), "partitions": sorted(options.partitions)},
     }
 
 
-def _cluster_of(clusters: Sequence[str], tasks: Sequence[LogDirTask]) -> ClusterOf:
+def _cluster_of(clusters: Sequence[str | None], tasks: Sequence[LogDirTask]) -> ClusterOf:
     """Return the function that finds the cluster of each row: in the row itself, or by its input, its log directory, or the listing that it is of."""
-    by_source = {one.source: clusters[one.input] or None for one in tasks}
-    by_input = dict(enumerate(one or None for one in clusters))
+    by_source = {one.source: clusters[one.input] for one in tasks}
+    by_input = dict(enumerate(clusters))
 
     def cluster_of(table: str, part: str, rows: pa.Table) -> pa.Array:
         if "cluster_id" in rows.column_names:

@@ -12,7 +12,7 @@ from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT, FoundInput, Inputs
 from kforensics.evidence.model import Problem
 from kforensics.findings.model import Finding
-from kforensics.findings.rules.fleet import node_id_findings, spread_findings
+from kforensics.findings.rules.fleet import inventory_finding, spread_findings, unknown_cluster_finding
 from kforensics.findings.rules.inputs import identity_findings
 from kforensics.fleet.judge import ClusterKnowledge, JudgeContext, JudgedRows
 from kforensics.fleet.knowledge import Gathered
@@ -20,7 +20,7 @@ from kforensics.fleet.places import FoundSources
 from kforensics.fleet.plan import LogDirTask, LogDirTotals
 from kforensics.fleet.report_rows import finding_rows, input_row, problem_row
 from kforensics.fleet.tables import Tables
-from kforensics.reconcile.replicas.placement import leader_spread
+from kforensics.reconcile.replicas.placement import leader_spread, partition_without_replicas
 from kforensics.units import TopicPartition
 
 
@@ -72,14 +72,24 @@ def write_rest(
         for cluster, own in _cluster_findings(tables, found, clusters).items()
         for row in finding_rows(own, cluster or None, roots)
     ]
-    disagreements = {
-        found.inputs[number].found.described.path: (listed, int(found.inputs[number].found.described.broker_id))
-        for number, listed in found.disagreements
-    }
-    findings += finding_rows([*node_id_findings(disagreements)], None, roots)
+    findings += finding_rows([*_identity_findings(found, clusters)], None, roots)
     tables.write("findings", part, findings)
     tables.write("problems", part, [problem_row(one) for one in problems])
     return {"nodes": len(rows), "findings": len(findings), "problems": len(problems)}
+
+
+def _identity_findings(found: FoundSources, clusters: Sequence[str]) -> Iterator[Finding]:
+    for one in found.disagreements:
+        described = found.inputs[one.input].found.described
+        yield inventory_finding(described.path, one.given, one.written, described.broker_id)
+    unknown: dict[str, list[str]] = {}
+    for planned, cluster in zip(found.inputs, clusters, strict=True):
+        described = planned.found.described
+        if planned.found.log_dirs and isinstance(described.cluster_id, Absent):
+            name = described.path if isinstance(described.broker_id, Absent) else f"node {described.broker_id}"
+            unknown.setdefault(cluster, []).append(name)
+    for cluster, names in sorted(unknown.items()):
+        yield unknown_cluster_finding(names, cluster)
 
 
 def write_absent(judge: JudgeContext, gathered: Gathered, options: DiffOptions) -> Mapping[str, int]:
@@ -93,10 +103,9 @@ def write_absent(judge: JudgeContext, gathered: Gathered, options: DiffOptions) 
     Returns:
         How many rows were written to each table.
     """
-    held = judge.tables.column_table("partitions", ["cluster_id", "topic", "partition"])
     there = {
-        (cluster or "", TopicPartition(topic, number))
-        for cluster, topic, number in zip(*(column.to_pylist() for column in held.columns), strict=True)
+        (judge.clusters[row["input"]], TopicPartition(row["topic"], row["partition"]))
+        for row in judge.tables.rows("replicas", columns=["input", "topic", "partition"])
     }
     troubled = judge.tables.column_table("problems", ["input", "topic", "partition"], pc.field("topic").is_valid())
     # What a problem names has a directory, though it could not be judged.
@@ -113,9 +122,16 @@ def write_absent(judge: JudgeContext, gathered: Gathered, options: DiffOptions) 
         }
         given = replace(options, given=knowledge.given)
         for report in without_directories(
-            known, knowledge.facts, given, has_metadata=cluster in gathered.with_metadata
+            dict(known), knowledge.facts, given, has_metadata=cluster in gathered.with_metadata
         ):
+            known.pop(report.partition)
             rows.without_directories(cluster, report, knowledge)
+        for partition in known if cluster not in gathered.with_metadata else ():
+            if set(knowledge.assignments.get(partition, ())) & judge.audited.get(cluster, frozenset()):
+                report = partition_without_replicas(
+                    partition, None, facts=knowledge.facts, given=knowledge.given, is_stopped=options.is_stopped
+                )
+                rows.without_directories(cluster, report, knowledge)
     return rows.write("driver-absent") if rows.partitions else {}
 
 

@@ -31,6 +31,8 @@ def fingerprint_of(
             for item in one.found.walk():
                 if isinstance(item, FoundFile):
                     out.update(file_fingerprint(item))
+    for cluster, assignments in found.assignments.items():
+        out.update(f"{cluster}\0{sorted(assignments.items())}\n".encode())
     for task, total in zip(tasks, totals, strict=True):
         out.update(f"{task.source}\0{total.fingerprint}\n".encode())
     return out.hexdigest()

@@ -3,7 +3,7 @@
 import json
 import pickle
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,6 +25,7 @@ from kforensics.findings.concern import JudgedPartition
 from kforensics.findings.model import Finding
 from kforensics.findings.rules.fleet import placement_findings, undecided_findings
 from kforensics.findings.rules.replicas import partition_findings
+from kforensics.fleet.assignments import Assignments
 from kforensics.fleet.parcel import PartitionKey, unpack
 from kforensics.fleet.plan import LogDirTask, place_of
 from kforensics.fleet.reader import FleetBatchReader
@@ -65,7 +66,9 @@ class JudgeContext:
     evidence: tuple[Tables | None, ...]
     """The directory of the evidence of each input; none where its files are read."""
     clusters: tuple[str, ...]
-    """The cluster of each input."""
+    """The cluster that each input is judged with; empty for one of its own."""
+    booked: tuple[str | None, ...]
+    """The cluster of each input, where its files or the inventory name it."""
     tasks: tuple[LogDirTask, ...]
     """The log directories, in order."""
     audited: Mapping[str, frozenset[int]]
@@ -86,6 +89,8 @@ class ClusterKnowledge:
     """Brokers whose log directories are among the inputs."""
     commits: "BroughtCommits"
     """What the facts ask for what consumer groups committed."""
+    assignments: Assignments = field(default_factory=dict)
+    """The brokers that each partition is assigned to, by the inventory."""
 
 
 class BroughtCommits:
@@ -266,6 +271,7 @@ class JudgedRows:
             possible_protocols=knowledge.possible_protocols,
             given=knowledge.given,
             depth=depth,
+            replicas=knowledge.assignments.get(TopicPartition(*key[1:]), options.replicas),
         )
         report, findings = judge_partition(
             [replica for _, replica in replicas], reader=reader, facts=knowledge.facts, options=hinted
@@ -307,7 +313,13 @@ class JudgedRows:
 
     def _placement(self, cluster: str, report: PartitionReport, knowledge: ClusterKnowledge) -> Placement:
         audited = self._context.audited.get(cluster, frozenset())
-        return place_partition(report, facts=knowledge.facts, audited=audited, racks=knowledge.racks)
+        return place_partition(
+            report,
+            facts=knowledge.facts,
+            audited=audited,
+            racks=knowledge.racks,
+            stated=knowledge.assignments.get(report.partition, ()),
+        )
 
     def _add(
         self,
@@ -319,8 +331,11 @@ class JudgedRows:
         replicas: Sequence[tuple[Row, Replica]],
     ) -> None:
         found = (*weighed(findings, judged.state), *placement_findings(report, placement))
-        self.findings += finding_rows(found, cluster or None, self._context.roots)
-        self.partitions.append(_partition_row(cluster, report, judged, placement, replicas, found))
+        # That its replicas were judged with those of a cluster makes them none of it.
+        is_of_cluster = not replicas or any(self._context.booked[one.input] for _, one in replicas)
+        booked = cluster if cluster and is_of_cluster else None
+        self.findings += finding_rows(found, booked, self._context.roots)
+        self.partitions.append(_partition_row(booked, report, judged, placement, replicas, found))
 
     def failed(self, key: PartitionKey, number: int, path: str, error: Exception) -> None:
         """Add the problem of a partition that could not be judged, at one of its directories.
@@ -346,7 +361,7 @@ class JudgedRows:
 
 
 def _partition_row(
-    cluster: str,
+    cluster: str | None,
     report: PartitionReport,
     judged: JudgedPartition,
     placement: Placement,
@@ -358,7 +373,7 @@ def _partition_row(
     grave = any(one.is_grave for one in findings)
     shown = report.verdict in _WITH_REPORT or grave or judged.state not in QUIET_STATES
     return {
-        "cluster_id": cluster or None,
+        "cluster_id": cluster,
         "topic": report.partition.topic,
         "partition": report.partition.partition,
         "topic_id": known(report.topic_id),

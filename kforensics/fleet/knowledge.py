@@ -1,15 +1,16 @@
 """Facts from the metadata logs, broker logs and consumer groups of a fleet, cluster by cluster, without reading its partitions."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
+from types import MappingProxyType
 from typing import Any
 
 from kforensics.commands.absent_replicas import known_partitions
 from kforensics.commands.cluster_evidence import gather_cluster_evidence, given_brokers
 from kforensics.commands.partition_comparison import DiffOptions
 from kforensics.damage import Absent
-from kforensics.errors import InputsRefused
+from kforensics.errors import InputsRefused, UsageError, did_you_mean, nearest_names
 from kforensics.evidence.discovery.checkpoint_lines import packed_line
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT, FoundInput, Inputs
 from kforensics.evidence.discovery.partition_dirs import (
@@ -22,6 +23,7 @@ from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.quorum import newest_log
 from kforensics.evidence.metadata.unrelated import refuse_two_clusters
 from kforensics.evidence.model import Problem
+from kforensics.fleet.assignments import Assignments
 from kforensics.fleet.judge import BroughtCommits, ClusterKnowledge
 from kforensics.fleet.places import LISTERS, PlannedInput
 from kforensics.fleet.plan import IS_DIRECTORY, LogDirTask, LogDirTotals, part_name, wanted_evidence
@@ -79,8 +81,17 @@ def gather_knowledge(
     tasks: Sequence[LogDirTask],
     totals: Sequence[LogDirTotals],
     tables: Tables,
+    assignments: Mapping[str | None, Assignments] = MappingProxyType({}),
 ) -> Gathered:
-    """Return the facts about each cluster, and what could not be read of it."""
+    """Return the facts about each cluster, and what could not be read of it.
+
+    Args:
+        assignments: of partitions, by cluster, as the inventory has them.
+
+    Raises:
+        UsageError: the inventory does not say of which cluster they are.
+    """
+    stated = _by_cluster(assignments, set(clusters))
     out: dict[str, ClusterKnowledge] = {}
     lost, left_out = _lost(tasks, totals, tables)
     problems: list[Problem] = [*left_out]
@@ -115,6 +126,8 @@ def gather_knowledge(
             problems.append(Problem(input=first, path=WHOLE_INPUT, message=str(error)))
         history = newest_log(gathered.histories)
         known[cluster] = known_partitions(history, own_lost, gathered.histories)
+        if history is None:
+            known[cluster] = {**dict.fromkeys(stated.get(cluster, ()), Absent.UNKNOWN), **known[cluster]}
         with_metadata |= {cluster} if history is not None else set()
         racks = {
             **_racks_in(history),
@@ -131,8 +144,25 @@ def gather_knowledge(
             racks=racks,
             given=given_brokers(Inputs(found=tuple(inputs[number].found for number in members)), own_lost),
             commits=commits,
+            assignments=stated.get(cluster, {}),
         )
     return Gathered(clusters=out, known=known, with_metadata=frozenset(with_metadata), problems=tuple(problems))
+
+
+def _by_cluster(assignments: Mapping[str | None, Assignments], clusters: Collection[str]) -> dict[str, Assignments]:
+    out: dict[str, Assignments] = {}
+    for named, own in assignments.items():
+        cluster = named if named is not None else next(iter(clusters)) if len(clusters) == 1 else None
+        if cluster is None:
+            words = f"there are {len(clusters)} of them: name it in the column `cluster`"
+            raise UsageError(f"the inventory has assignments of partitions and does not say of which cluster; {words}")
+        if cluster not in clusters:
+            near = did_you_mean(nearest_names(cluster, clusters))
+            raise UsageError(
+                f"the inventory has assignments of cluster {cluster}, of which no node is given; {near}".rstrip("; ")
+            )
+        out[cluster] = {**out.get(cluster, {}), **own}
+    return out
 
 
 def _lost(

@@ -21,6 +21,7 @@ from kforensics.evidence.discovery.inputs import (
 )
 from kforensics.evidence.discovery.log_dirs import FoundLogDir
 from kforensics.evidence.model import Input, Problem
+from kforensics.fleet.assignments import Assignments, read_assignments
 from kforensics.fleet.report_rows import problem_of
 from kforensics.fleet.sources import Source
 from kforensics.fleet.tables import SCAN_MANIFEST, Tables
@@ -54,13 +55,23 @@ class PlannedInput:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Disagreement:
+    """What the inventory gives for an input, and its own file says otherwise, both in words."""
+
+    input: int
+    given: str
+    written: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FoundSources:
     """The inputs of an audit in their order."""
 
     inputs: tuple[PlannedInput, ...]
     problems: tuple[Problem, ...]
-    disagreements: tuple[tuple[int, int], ...] = field(default=())
-    """Inputs whose inventory gives another node id than the directory: the input and the inventory's id."""
+    disagreements: tuple[Disagreement, ...] = field(default=())
+    assignments: Mapping[str | None, Assignments] = field(default_factory=dict)
+    """By cluster, the brokers that partitions are assigned to, by the inventory; of a cluster that is not named where there is one only."""
 
 
 def find_sources(sources: Sequence[Source], *, keep_going: bool = False) -> FoundSources:
@@ -73,18 +84,25 @@ def find_sources(sources: Sequence[Source], *, keep_going: bool = False) -> Foun
     Raises:
         EvidenceError: a source can't be used, or with `keep_going` none can.
     """
+    assignments = _assignments([one for one in sources if one.has_assignments])
+    sources = [one for one in sources if not one.has_assignments]
     with ThreadPoolExecutor(min(LISTERS, max(len(sources), 1))) as pool:
         looks = list(pool.map(_look, sources))
     inputs: list[PlannedInput] = []
     problems: list[Problem] = []
-    disagreements: list[tuple[int, int]] = []
+    disagreements: list[Disagreement] = []
     seen: set[tuple[Path, tuple[str, ...]]] = set()
     errors = [look for look in looks if isinstance(look, EvidenceError)]
     refuse(errors, named=len(looks), keep_going=keep_going and len(errors) < len(looks))
     for source, look in zip(sources, looks, strict=True):
         if isinstance(look, EvidenceError):
             problems.append(Problem(input=len(inputs), path=WHOLE_INPUT, message=problem_words(look)))
-            described = Input(path=str(source.location), kind="unreadable", broker_id=_node_of(source))
+            described = Input(
+                path=str(source.location),
+                kind="unreadable",
+                broker_id=Absent.UNKNOWN if source.node_id is None else source.node_id,
+                cluster_id=source.cluster or Absent.UNKNOWN,
+            )
             found = FoundInput(described=described, listings=Listings(source.location), shape=Absent.UNREADABLE)
             inputs.append(PlannedInput(found=found, sources=(), rack=source.rack))
             continue
@@ -93,19 +111,36 @@ def find_sources(sources: Sequence[Source], *, keep_going: bool = False) -> Foun
             if key in seen:
                 continue
             seen.add(key)
-            said = planned.found.described.broker_id
-            if source.node_id is not None and isinstance(said, Absent):
-                described = replace(planned.found.described, broker_id=source.node_id)
-                planned = replace(planned, found=replace(planned.found, described=described))  # noqa: PLW2901
-            elif source.node_id is not None and said != source.node_id and planned.found.log_dirs:
-                disagreements.append((len(inputs), source.node_id))
+            described, others = _identified(planned.found, source, len(inputs))
+            disagreements += others
             problems += [replace(one, input=len(inputs)) for one in planned.problems]
-            inputs.append(replace(planned, rack=source.rack))
-    return FoundSources(inputs=tuple(inputs), problems=tuple(problems), disagreements=tuple(disagreements))
+            inputs.append(replace(planned, rack=source.rack, found=replace(planned.found, described=described)))
+    return FoundSources(
+        inputs=tuple(inputs), problems=tuple(problems), disagreements=tuple(disagreements), assignments=assignments
+    )
 
 
-def _node_of(source: Source) -> int | Absent:
-    return Absent.UNKNOWN if source.node_id is None else source.node_id
+def _assignments(sources: Sequence[Source]) -> dict[str | None, Assignments]:
+    out: dict[str | None, Assignments] = {}
+    for one in sources:
+        out[one.cluster] = {**out.get(one.cluster, {}), **read_assignments(one.location)}
+    return out
+
+
+def _identified(found: FoundInput, source: Source, number: int) -> tuple[Input, list[Disagreement]]:
+    """Return an input with what the inventory says of it and itself does not, and where they disagree."""
+    described = found.described
+    disagreements = []
+    for name, what, given in (("broker_id", "node", source.node_id), ("cluster_id", "cluster", source.cluster)):
+        written = getattr(described, name)
+        if given is None or given == written:
+            continue
+        if isinstance(written, Absent):
+            own: dict[str, Any] = {name: given}
+            described = replace(described, **own)
+        elif found.log_dirs:
+            disagreements.append(Disagreement(input=number, given=f"{what} {given}", written=str(written)))
+    return described, disagreements
 
 
 def _look(source: Source) -> "list[PlannedInput] | EvidenceError":

@@ -31,6 +31,9 @@ class Source:
     is_evidence: bool = False
     node_id: int | None = None
     rack: str | None = None
+    cluster: str | None = None
+    has_assignments: bool = False
+    """It is a file that says which brokers partitions are assigned to."""
 
 
 def read_sources(given: Sequence[str], storage: Options = MappingProxyType({})) -> tuple[Source, ...]:
@@ -74,7 +77,7 @@ def _is_evidence(location: Path) -> bool:
 
 
 def _read_inventory(location: Path, storage: Options = MappingProxyType({})) -> tuple[Source, ...]:
-    """Return the nodes of an inventory: rows of `location`, and where known `node` and `rack`."""
+    """Return the nodes of an inventory: rows of `location`, and where known `node`, `rack` and `cluster`; or of `assignments`, a file."""
     with open_named(location) as file:
         data = file.read_all(INVENTORY_LIMIT)
     try:
@@ -103,6 +106,9 @@ def _rows(suffix: str, data: bytes) -> Iterable[Any]:
 
 def _yaml_rows(document: Any) -> Iterator[Any]:
     if isinstance(document, Mapping) and "nodes" in document:
+        named = document.get("assignments") or []
+        for one in named if isinstance(named, list) else [named]:
+            yield one if isinstance(one, Mapping) else {"assignments": one}
         document = document["nodes"]
     if isinstance(document, Mapping):
         for node, value in document.items():
@@ -120,6 +126,10 @@ def _yaml_rows(document: Any) -> Iterator[Any]:
 def _sources_of(inventory: Path, number: int, row: Any, storage: Options) -> Iterator[Source]:
     if isinstance(row, str):
         row = {"location": row}
+    if isinstance(row, Mapping) and row.get("assignments") and not row.get("location"):
+        place = _place_of(inventory, str(row["assignments"]), storage)
+        yield Source(location=place, cluster=_text(row.get("cluster")), has_assignments=True)
+        return
     if not isinstance(row, Mapping) or not row.get("location"):
         raise FormatError(Span(0, 0), expected=f"a location in entry {number} of {inventory}", found="none")
     node = row.get("node")
@@ -131,18 +141,26 @@ def _sources_of(inventory: Path, number: int, row: Any, storage: Options) -> Ite
             Span(0, 0), expected=f"a node id as number in entry {number} of {inventory}", found=found
         ) from error
     locations = row["location"] if isinstance(row["location"], list) else [row["location"]]
-    rack = row.get("rack")
     for text in locations:
-        # A relative path is one beside the inventory.
-        is_beside = "://" not in str(text) and not isinstance(inventory, StoragePath)
-        place = inventory.parent / str(text) if is_beside else parse_location(str(text), storage)
+        place = _place_of(inventory, str(text), storage)
         for one in expand_glob(place) or [place]:
             yield Source(
                 location=one,
                 is_evidence=_is_evidence(one),
                 node_id=node_id,
-                rack=None if rack in {None, ""} else str(rack),
+                rack=_text(row.get("rack")),
+                cluster=_text(row.get("cluster")),
             )
+
+
+def _place_of(inventory: Path, text: str, storage: Options) -> Path:
+    """Return a place that an inventory names; a relative path is one beside it."""
+    is_beside = "://" not in text and not isinstance(inventory, StoragePath)
+    return inventory.parent / text if is_beside else parse_location(text, storage)
+
+
+def _text(value: Any) -> str | None:
+    return None if value in {None, ""} else str(value)
 
 
 def check_output(out: Path, sources: Sequence[Source]) -> None:

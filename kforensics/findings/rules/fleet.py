@@ -1,6 +1,6 @@
 """Findings about a fleet: where replicas are against where they should be, who leads, and what could not be compared without the disks."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import BatchReader
@@ -129,17 +129,39 @@ OTHER_NODE = Rule(
 )
 
 
-def node_id_findings(disagreements: Mapping[str, tuple[int, int]]) -> Iterator[Finding]:
-    """Yield findings about directories whose node id is not the one that the inventory gives.
+def inventory_finding(path: str, given: str, written: str, broker_id: int | Absent) -> Finding:
+    """Return the finding about a directory that is not of the node or cluster that the inventory gives.
 
     Args:
-        disagreements: by path, the inventory's id and the one in `meta.properties`.
+        given: by the inventory, as `node 3`.
+        written: in `meta.properties`.
     """
-    for path, (given, written) in sorted(disagreements.items()):
-        yield OTHER_NODE.states(
-            f"the inventory gives node {given} for {path}, whose meta.properties says {written}",
-            broker_id=written,
-        )
+    words = f"the inventory gives {given} for {path}, whose meta.properties says {written}"
+    return OTHER_NODE.states(words, broker_id=broker_id)
+
+
+UNKNOWN_CLUSTER = Rule(
+    "KF409",
+    Weight.DECIDE,
+    title="nodes of which nothing names the cluster",
+    meaning="Brokers before 2.4 wrote no cluster id into meta.properties, and a damaged file has none. Nodes of two clusters are compared with each other then, and in the tables the cluster of their rows is null.",
+    advice="Name the cluster in the inventory, in the column `cluster`.",
+)
+
+
+def unknown_cluster_finding(names: Sequence[str], judged_as: str) -> Finding:
+    """Return the finding about nodes of which neither a file nor the inventory names the cluster.
+
+    Args:
+        names: of the nodes.
+        judged_as: the cluster that they were judged as of; empty for one of their own.
+    """
+    subject = (
+        f"the cluster of {listed(names, most=10)} is not known: {form(len(names), 'it is', 'they are')} judged as of"
+    )
+    if judged_as:
+        return UNKNOWN_CLUSTER.states(f"{subject} cluster {judged_as}, the only one that others name")
+    return UNKNOWN_CLUSTER.states(f"{subject} one cluster", weight=Weight.NOTE)
 
 
 NOT_COMPARABLE = Rule(

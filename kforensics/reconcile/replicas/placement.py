@@ -37,13 +37,19 @@ class Placement:
 
 
 def place_partition(
-    report: PartitionReport, *, facts: ClusterFacts, audited: Collection[int], racks: Mapping[int, str]
+    report: PartitionReport,
+    *,
+    facts: ClusterFacts,
+    audited: Collection[int],
+    racks: Mapping[int, str],
+    stated: Sequence[int] = (),
 ) -> Placement:
     """Return the placement of a partition that was judged.
 
     Args:
         audited: brokers whose disks were looked at.
         racks: of brokers, as far as they are known.
+        stated: the brokers that it is assigned to, where the metadata does not say it.
     """
     history = facts.leaderships(report.partition, report.topic_id)
     # Of a deleted topic no replica is expected anywhere.
@@ -59,7 +65,9 @@ def place_partition(
             }
         )
     )
-    assigned = Absent.UNKNOWN if newest is None else newest.replicas
+    assigned: tuple[int, ...] | Absent = Absent.UNKNOWN if newest is None else newest.replicas
+    if isinstance(assigned, Absent) and stated and not report.is_deleted:
+        assigned = tuple(stated)
     isr: tuple[int, ...] | Absent = (
         Absent.UNKNOWN if newest is None or isinstance(newest.isr, Absent) else tuple(sorted(newest.isr))
     )
