@@ -133,9 +133,16 @@ def test_a_known_bug_is_named_where_its_trace_is(tool):
     assert "KAFKA-99999" in json.dumps(document["partitions"])
 
 
-def test_a_format_of_output_is_offered_and_written(tool, node):
-    assert tool("ls", node / "broker-1", "--format", "names") == "orders-0\n"
-    assert "names of partitions" in " ".join(tool("ls", "--help").split())
+def test_a_format_of_output_is_offered_and_written_by_all_commands(tool, node):
+    assert "| orders-0 ||" in tool("ls", node / "broker-1", "--format", "wiki")
+    assert "wiki for a wiki" in " ".join(tool("ls", "--help").split())
+    for command in (
+        ("diff", node / "broker-1"),
+        ("explain", node / "broker-1"),
+        ("verify", node / "broker-1"),
+        ("simulate", "hw-loss"),
+    ):
+        assert tool(*command, "--format", "wiki").startswith("= ")
 
 
 def test_a_finding_appears_with_its_meaning(tool, node):

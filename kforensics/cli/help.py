@@ -104,17 +104,16 @@ def _finding_lines(code: str) -> Iterator[str]:
 
 
 def _format_lines() -> Iterator[str]:
-    from kforensics.render.emit import MEANINGS, WRITERS
+    from kforensics.render.emit import MEANINGS, SHAPES
 
     yield "In which formats results are written"
     yield ""
-    shapes = list(dict.fromkeys(shape for shape, _ in WRITERS))
-    widest = max(map(len, shapes))
-    for shape in shapes:
-        yield f"  {shape:<{widest}}  {', '.join(one for of, one in WRITERS if of == shape)}"
+    widest = max(map(len, SHAPES))
+    for shape, how in SHAPES.items():
+        yield f"  {shape:<{widest}}  {', '.join(how.formats())}"
     yield ""
     for one, meaning in MEANINGS.items():
-        yield f"  {one:<6}  {meaning}"
+        yield f"  {one:<8}  {meaning}"
     yield ""
     yield "The fields of documents and lines are a promise: docs/json.md, and a JSON Schema for each in kforensics/schema."
 

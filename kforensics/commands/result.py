@@ -56,7 +56,7 @@ class Result(Generic[Body]):
     concluded: Conclusion | Callable[[], Conclusion]
     """The conclusion, or a function that reads the rest of the content and gives it."""
     shape: str = ""
-    """The kind of result of the command, where there are several; a name of `render.emit.WRITERS`."""
+    """The kind of result of the command, where there are several; a name of `render.emit.SHAPES`."""
     seal: "CheckedSeal | None" = None
     """The seal that the inputs were checked against."""
     reading: "Reading[Any] | None" = None

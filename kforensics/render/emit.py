@@ -1,9 +1,10 @@
 """How each result is written: one table of commands and formats, and nothing chosen anywhere else."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
+from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kforensics.errors import UsageError
 from kforensics.render.view import View
@@ -21,7 +22,9 @@ class OutputFormat(StrEnum):
     JSONL = "jsonl"
     HTML = "html"
     SARIF = "sarif"
+    MARKDOWN = "markdown"
     BRIEF = "brief"
+    CSV = "csv"
 
 
 MEANINGS = {
@@ -30,89 +33,85 @@ MEANINGS = {
     OutputFormat.JSONL: "one object a line",
     OutputFormat.HTML: "a page to keep",
     OutputFormat.SARIF: "for viewers of CI results",
+    OutputFormat.MARKDOWN: "for a ticket",
     OutputFormat.BRIEF: "the answer alone in five lines of Markdown",
+    OutputFormat.CSV: "all rows for spreadsheets",
 }
 
 
 Writer = Callable[["Result[Any]", View], Iterable[str]]
 """Makes the output of a concluded result: it takes the result and what of it is shown, and gives pieces, which may be made while they are written."""
 
-_T, _J, _L = OutputFormat.TEXT, OutputFormat.JSON, OutputFormat.JSONL
-_H, _S, _B = OutputFormat.HTML, OutputFormat.SARIF, OutputFormat.BRIEF
-
-WRITERS: dict[tuple[str, OutputFormat], str] = {
-    ("ls", _T): "text.ls:write",
-    ("ls", _J): "json.ls:write",
-    ("ls", _L): "json.ls:write_lines",
-    ("dump", _T): "text.dump:write",
-    ("dump", _J): "json.dump_content:write",
-    ("dump", _L): "json.dump_content:write_lines",
-    ("capture", _T): "text.capture:write",
-    ("capture", _J): "json.capture:write",
-    ("diff", _T): "text.diff:write",
-    ("diff", _J): "json.diff:write",
-    ("diff", _L): "json.diff:write_lines",
-    ("diff", _B): "text.answer:write_brief",
-    ("explain", _T): "text.explain:write",
-    ("explain", _J): "json.explain:write",
-    ("explain", _L): "json.explain:write_lines",
-    ("explain", _H): "html.explain_page:write",
-    ("explain", _B): "text.answer:write_brief",
-    ("verify", _T): "text.verify:write",
-    ("verify", _J): "json.verify:write",
-    ("verify", _L): "json.verify:write_lines",
-    ("verify", _S): "sarif:write",
-    ("predict", _T): "text.predict:write",
-    ("predict", _J): "json.predict:write",
-    ("salvage", _T): "text.salvage:write",
-    ("salvage", _J): "json.salvage:write",
-    ("metadata", _T): "text.metadata:write",
-    ("metadata", _J): "json.metadata:write",
-    ("metadata", _L): "json.metadata:write_lines",
-    ("groups", _T): "text.groups:write",
-    ("groups", _J): "json.groups:write",
-    ("groups", _L): "json.groups:write_lines",
-    ("transactions", _T): "text.transactions:write",
-    ("transactions", _J): "json.transactions:write",
-    ("transactions", _L): "json.transactions:write_lines",
-    ("trace", _T): "text.trace:write",
-    ("trace", _J): "json.trace:write",
-    ("trace", _L): "json.trace:write_lines",
-    ("trace", _H): "html.trace_page:write",
-    ("trace", _B): "text.answer:write_brief",
-    # A manifest has one form.
-    ("seal manifest", _T): "json.seal:write_manifest",
-    ("seal manifest", _J): "json.seal:write_manifest",
-    ("seal manifest", _L): "json.seal:write_manifest",
-    ("seal check", _T): "text.seal:write",
-    ("seal check", _J): "json.seal:write",
-    ("simulate list", _T): "text.simulate:write_list",
-    ("simulate list", _J): "json.simulate:write_list",
-    ("simulate replay", _T): "text.simulate:write_replays",
-    ("simulate replay", _J): "json.simulate:write_replays",
-    ("simulate replay", _H): "html.simulate:write",
-    ("simulate explore", _T): "text.simulate:write_exploration",
-    ("simulate explore", _J): "json.simulate:write_exploration",
-    ("simulate write", _T): "text.simulate:write_written",
-    ("simulate write", _J): "json.simulate:write_written",
-    ("fleet audit", _T): "text.fleet:write",
-    ("fleet audit", _J): "json.fleet:write",
-    ("fleet audit", _L): "json.fleet:write_line",
-    ("fleet audit", _H): "html.fleet_page:write",
-    ("fleet report", _T): "text.fleet:write",
-    ("fleet report", _J): "json.fleet:write",
-    ("fleet report", _L): "json.fleet:write_line",
-    ("fleet report", _H): "html.fleet_page:write",
-    ("fleet comparison", _T): "text.fleet_comparison:write",
-    ("fleet comparison", _J): "json.fleet:write_comparison",
-    ("fleet comparison", _H): "html.fleet_comparison:write",
-    ("fleet trend", _T): "text.fleet_trend:write",
-    ("fleet trend", _J): "json.fleet:write_trend",
-    ("fleet trend", _L): "json.fleet:write_trend_lines",
-    ("fleet scan", _T): "text.fleet_scan:write",
-    ("fleet scan", _J): "json.fleet:write_scan",
+RENDERERS = {
+    OutputFormat.TEXT: "text",
+    OutputFormat.HTML: "page",
+    OutputFormat.MARKDOWN: "markdown",
+    OutputFormat.BRIEF: "brief",
+    OutputFormat.CSV: "rows",
 }
-"""By the shape of a result and a format: the module below `kforensics.render` and the function in it that writes it. They are loaded when they are needed."""
+"""The formats that every view has, each with its module below `kforensics.render.formats`."""
+
+
+class Shape(NamedTuple):
+    """How results of one kind are written: a view for all formats that render blocks, and what has writers of its own."""
+
+    view: str = ""
+    """The module below `kforensics.render.views`, and its function that yields blocks."""
+    rows: str = ""
+    """The function there that gives the table that is the answer, where rows are the answer."""
+    json: str = ""
+    """The module below `kforensics.render.json`, whose `write` makes the document."""
+    lines: str = ""
+    """The function there that makes an object a line."""
+    others: dict[OutputFormat, str] = {}  # noqa: RUF012 - a default of a row of a table
+    """Writers of other formats: the module below `kforensics.render`, and the function in it."""
+
+    def formats(self) -> Iterator[OutputFormat]:
+        """Yield the formats that results have."""
+        for one in OutputFormat:
+            is_rendered = bool(self.rows if one is OutputFormat.CSV else self.view) and one in RENDERERS
+            is_json = bool(self.json if one is OutputFormat.JSON else self.lines if one is OutputFormat.JSONL else "")
+            if is_rendered or is_json or one in self.others:
+                yield one
+
+
+_T, _H = OutputFormat.TEXT, OutputFormat.HTML
+
+SHAPES: dict[str, Shape] = {
+    "ls": Shape("ls:blocks", "rows", "ls:write", "write_lines"),
+    "dump": Shape("dump:blocks", "rows", "dump_content:write", "write_lines"),
+    "capture": Shape("capture:blocks", "", "capture:write"),
+    "diff": Shape("diff:blocks", "rows", "diff:write", "write_lines"),
+    "explain": Shape("explain:blocks", "rows", "explain:write", "write_lines"),
+    "verify": Shape("verify:blocks", "rows", "verify:write", "write_lines", {OutputFormat.SARIF: "sarif:write"}),
+    "predict": Shape("predict:blocks", "rows", "predict:write"),
+    "salvage": Shape("salvage:blocks", "rows", "salvage:write"),
+    "metadata": Shape("metadata:blocks", "rows", "metadata:write", "write_lines"),
+    "groups": Shape("groups:blocks", "rows", "groups:write", "write_lines"),
+    "transactions": Shape("transactions:blocks", "rows", "transactions:write", "write_lines"),
+    "trace": Shape("trace:blocks", "rows", "trace:write", "write_lines"),
+    # A manifest has one form.
+    "seal manifest": Shape(
+        json="seal:write_manifest", lines="write_manifest", others={OutputFormat.TEXT: "json.seal:write_manifest"}
+    ),
+    "seal check": Shape("seal:blocks", "rows", "seal:write"),
+    "simulate list": Shape("simulate:scenarios", "scenario_rows", "simulate:write_list"),
+    "simulate replay": Shape("simulate:replays", "replay_rows", "simulate:write_replays"),
+    "simulate explore": Shape("simulate:exploration", "", "simulate:write_exploration"),
+    "simulate write": Shape("simulate:written", "", "simulate:write_written"),
+    "fleet audit": Shape(
+        json="fleet:write", lines="write_line", others={_T: "text.fleet:write", _H: "html.fleet_page:write"}
+    ),
+    "fleet report": Shape(
+        json="fleet:write", lines="write_line", others={_T: "text.fleet:write", _H: "html.fleet_page:write"}
+    ),
+    "fleet comparison": Shape(
+        json="fleet:write_comparison", others={_T: "text.fleet_comparison:write", _H: "html.fleet_comparison:write"}
+    ),
+    "fleet trend": Shape(json="fleet:write_trend", lines="write_trend_lines", others={_T: "text.fleet_trend:write"}),
+    "fleet scan": Shape(json="fleet:write_scan", others={_T: "text.fleet_scan:write"}),
+}
+"""By the kind of a result, how it is written. Modules are loaded when they are needed."""
 
 _SHAPES = {
     "seal": ("seal manifest", "seal check"),
@@ -136,7 +135,8 @@ def shapes_of(command: str) -> tuple[str, ...]:
 
 def formats_of(*shapes: str) -> tuple[OutputFormat, ...]:
     """Return the formats in which any of the shapes can be written."""
-    return tuple(one for one in OutputFormat if any((shape, one) in WRITERS for shape in shapes))
+    found = {one for shape in shapes for one in SHAPES[shape].formats()}
+    return tuple(one for one in OutputFormat if one in found)
 
 
 def require_format(chosen: OutputFormat, *shapes: str) -> None:
@@ -153,8 +153,8 @@ def require_format(chosen: OutputFormat, *shapes: str) -> None:
     offered = formats_of(*shapes)
     if chosen not in offered:
         raise UsageError(f"--format {chosen} is not offered by this command; it has {', '.join(offered)}")
-    if chosen is OutputFormat.HTML and any(WRITERS.get((shape, chosen)) != "html.simulate:write" for shape in shapes):
-        from kforensics.render.html.pages import require_engine  # noqa: PLC0415 - for pages alone
+    if chosen is OutputFormat.HTML and any(chosen in SHAPES[shape].others for shape in shapes):
+        from kforensics.render.html.pages import require_engine  # noqa: PLC0415 - for pages of templates alone
 
         require_engine()
 
@@ -163,16 +163,31 @@ def writer_of(shape: str, chosen: OutputFormat) -> Writer:
     """Return the function that writes results of a shape in a format.
 
     Args:
-        shape: the kind of result, a first key of `WRITERS`.
+        shape: the kind of result, a key of `SHAPES`.
         chosen: the format that was asked for.
 
     Raises:
         UsageError: the shape does not have the format.
     """
     require_format(chosen, shape)
-    module, _, name = WRITERS[shape, chosen].partition(":")
-    writer: Writer = getattr(import_module(f"kforensics.render.{module}"), name)
+    how = SHAPES[shape]
+    writer: Writer
+    if chosen in how.others:
+        writer = _loaded(how.others[chosen])
+    elif chosen is OutputFormat.JSON:
+        writer = _loaded(f"json.{how.json}")
+    elif chosen is OutputFormat.JSONL:
+        writer = _loaded(f"json.{how.json.partition(':')[0]}:{how.lines}")
+    else:
+        views, _, blocks = how.view.partition(":")
+        content = _loaded(f"views.{views}:{how.rows if chosen is OutputFormat.CSV else blocks}")
+        writer = partial(_loaded(f"formats.{RENDERERS[chosen]}:write"), content=content)
     return writer
+
+
+def _loaded(place: str) -> Any:
+    module, _, name = place.partition(":")
+    return getattr(import_module(f"kforensics.render.{module}"), name)
 
 
 def emit(result: "Result[Any]", chosen: OutputFormat, view: View) -> Iterable[str]:
@@ -190,10 +205,10 @@ def flattener(chosen: OutputFormat) -> Callable[[Any, Any], bytes] | None:
     Args:
         chosen: as `--format` names it.
     """
-    if chosen not in {OutputFormat.JSON, OutputFormat.JSONL}:
-        return None
-    from kforensics.render.json.diff import flatten  # noqa: PLC0415 - for JSON alone
-
+    module = {OutputFormat.JSON: "json.diff", OutputFormat.JSONL: "json.diff", OutputFormat.CSV: "views.diff"}.get(
+        chosen
+    )
+    flatten: Callable[[Any, Any], bytes] | None = _loaded(f"{module}:flatten") if module else None
     return flatten
 
 

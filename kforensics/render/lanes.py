@@ -6,21 +6,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from kforensics.render.blocks import Lane
 from kforensics.units import EpochEntry
 
 UNICODE_MARKS = {"even": "━", "odd": "─", "truncated": "╳", "differs": "≠", "none": " "}
 ASCII_MARKS = {"even": "=", "odd": "-", "truncated": "x", "differs": "#", "none": " "}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lane:
-    """The content of one lane, in offsets; ends are exclusive."""
-
-    start: int
-    end: int
-    epochs: tuple[EpochEntry, ...] = ()
-    truncated_from: int | None = None
-    differs_from: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +31,8 @@ def scale_of(lanes: Sequence[Lane], width: int) -> Scale:
     """Return the scale on which all lanes fit; the part that all lanes share is shortened, so that the ends stay distinct."""
     first = min((lane.start for lane in lanes), default=0)
     last = max((lane.end for lane in lanes), default=1)
-    points = [p for lane in lanes for p in (lane.end, lane.truncated_from, lane.differs_from) if p is not None]
+    marks = ((lane.end, lane.truncated_from, lane.differs_from, *(run.first for run, _ in lane.lost)) for lane in lanes)
+    points = [offset for of_lane in marks for offset in of_lane if offset is not None]
     low = min(points, default=first)
     if 0 < last - low < (last - first) // 4:
         first = max(first, last - 4 * (last - low))
@@ -82,3 +73,24 @@ def _label(cells: list[str], lane: Lane, scale: Scale, end: int) -> None:
         if until - begin >= len(label) + 2:
             place = begin + (until - begin - len(label)) // 2
             cells[place : place + len(label)] = label
+
+
+CERTAINTY_WORDS = {"certain": "committed", "possible": "possibly committed", "no": "not committed"}
+MOST_NAMED = 20
+
+
+def lane_words(lane: Lane) -> str:
+    """Return in words what the picture of a lane shows."""
+    if lane.instead:
+        return f"{lane.name} {lane.instead}"
+    if lane.end <= lane.start:
+        return f"{lane.name} is empty, log end {lane.end}"
+    parts = [f"{lane.name} holds offsets {lane.start} to {lane.end - 1}"]
+    parts += [f"epoch {entry.leader_epoch} from {entry.start_offset}" for entry in lane.epochs[:MOST_NAMED]]
+    if lane.watermark is not None:
+        parts.append(f"high watermark {lane.watermark}")
+    for offset, what in ((lane.truncated_from, "will be truncated"), (lane.differs_from, "differs")):
+        if offset is not None and offset < lane.end:
+            parts.append(f"what {what} begins at {offset}")
+    lost = ", ".join(f"{run.first} to {run.last} ({CERTAINTY_WORDS[kind]})" for run, kind in lane.lost[:MOST_NAMED])
+    return ", ".join(parts) + (f"; the leader lacks {lost}" if lost else "")

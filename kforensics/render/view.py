@@ -25,7 +25,13 @@ class View(NamedTuple):
     """Keys, values and headers."""
     as_text: bool = False
     """Payloads as text where they are UTF-8."""
+    page: bool = False
+    """All is laid out to be kept: pictures, sources, inputs, hashes, and nothing left out that a page has room for."""
     made_ms: int | None = None
     """When the result is written, which pages state; None where they do not."""
     descriptor: Callable[[], int] | None = None
     """Gives an open file that bytes may go to past the pieces that are written, once those before are written."""
+
+    def most(self, count: int) -> int:
+        """Return how many of something are shown: so many on a screen, all that is asked for with -v and on a page."""
+        return 1 << 30 if self.verbose or self.page else count

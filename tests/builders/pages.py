@@ -4,7 +4,8 @@ import html.parser
 from dataclasses import replace
 
 from kforensics.commands.result import Conclusion, Result
-from kforensics.render.html import explain_page, fleet_page
+from kforensics.render.emit import OutputFormat, emit
+from kforensics.render.html import fleet_page
 from kforensics.render.view import View
 
 
@@ -12,7 +13,8 @@ def page_of(explained, files=(), *, answer=None, exit_code=1, made_ms=None, is_r
     """The page of an explanation."""
     found = Conclusion(answer or explained.answer, explained.findings, explained.problems, exit_code)
     body = replace(explained, files=files, is_redacted=is_redacted)
-    return explain_page.write(Result(command="explain", body=body, concluded=found), View(made_ms=made_ms))
+    result = Result(command="explain", inputs=body.inputs, body=body, concluded=found)
+    return "".join(emit(result, OutputFormat.HTML, View(made_ms=made_ms)))
 
 
 def audit_page_of(summary, answer, made_ms=None):

@@ -50,7 +50,7 @@ def test_no_command_shows_the_help(capsys):
         (["--nonsense"], "kforensics: No such option: --nonsense"),
         (["ls"], "Missing argument"),
         (["ls", "--format", "xml", "."], "'xml' is not one of"),
-        (["ls", "--format", "html", "."], "--format html is not offered by this command"),
+        (["ls", "--format", "sarif", "."], "--format sarif is not offered by this command"),
         (["frobnicate"], "No such command 'frobnicate'"),
     ],
 )

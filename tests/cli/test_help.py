@@ -12,7 +12,7 @@ from kforensics.errors import UsageError
 from kforensics.exits import EXIT_MEANINGS, SHORT_MEANINGS
 from kforensics.findings.answers.model import STATES
 from kforensics.findings.rule import all_rules
-from kforensics.render.emit import WRITERS
+from kforensics.render.emit import SHAPES
 
 README = Path(__file__).parents[2] / "README.md"
 
@@ -40,7 +40,7 @@ def test_every_finding_has_help(capsys):
 
 
 def test_topics_that_are_made_of_tables_name_all_of_them():
-    assert all(f"  {shape} " in topic_text("formats") for shape, _ in WRITERS)
+    assert all(f"  {shape} " in topic_text("formats") for shape in SHAPES)
     codes = " ".join(topic_text("exit-codes").split())
     assert all(f"{command}: {next(iter(states))}" in codes for command, states in STATES.items())
 

@@ -1,7 +1,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kforensics.render.lanes import ASCII_MARKS, Lane, draw_lane, scale_of
+from kforensics.render.blocks import Lane
+from kforensics.render.lanes import ASCII_MARKS, draw_lane, scale_of
 from kforensics.units import EpochEntry
 
 

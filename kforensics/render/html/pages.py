@@ -1,5 +1,7 @@
 """Fill the templates of pages. All text from evidence is escaped here, for every page."""
 
+import base64
+import hashlib
 from collections.abc import Sequence
 from functools import cache
 from importlib.util import find_spec
@@ -43,6 +45,11 @@ def fill_page(template: str, *, identity: Sequence[tuple[str, str]], made_ms: in
     return str(_environment().get_template(template).render(tool_version=__version__, identity=rows, **values))
 
 
+def style_hash(style: str) -> str:
+    """Return the name under which the policy of a page allows a style."""
+    return f"sha256-{base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()}"
+
+
 @cache
 def _environment() -> "Environment":
     from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415 - an extra, and slow to load
@@ -59,6 +66,7 @@ def _environment() -> "Environment":
         auto_reload=False,
     )
     made.globals["counted"] = counted
+    made.globals["hashed"] = style_hash
     return made
 
 

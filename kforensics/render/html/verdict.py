@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from kforensics.findings.answers.model import CALM, Answer, State
+from kforensics.findings.answers.model import CALM, STATES, Answer, State
 from kforensics.words import Prohibition
 
 
@@ -47,19 +47,27 @@ _VERDICTS = {
     State.NO_BYTES_LEFT: AnswerMark(tone="good", mark="✓", words="No file that was searched holds the key"),
     State.NOTHING_LOST: AnswerMark(tone="good", mark="✓", words="No committed record is lost"),
 }
-"""The verdicts of the commands that have pages; only a state that proves that all is well has a tick."""
+"""The verdicts that have words of their own; only a state that proves that all is well has a tick."""
 
 
-def verdict_of(answer: Answer, *, is_whole: bool = True) -> AnswerMark:
+def verdict_of(answer: Answer, command: str = "", *, is_whole: bool = True) -> AnswerMark:
     """Return the verdict at the top of the page of an answer.
 
     Args:
+        command: whose exit code decides the tone of a state that has no words of its own here.
         is_whole: all content was read that the answer is about; without it no state has a tick.
     """
-    found = _VERDICTS[answer.state]
+    found = _VERDICTS.get(answer.state) or _by_exit_code(answer.state, command)
     if is_whole or answer.state not in CALM:
         return found
     return AnswerMark(tone="warning", mark="?", words=f"{found.words}, by the ends of the logs")
+
+
+def _by_exit_code(state: State, command: str) -> AnswerMark:
+    words = state.value.replace("-", " ").capitalize()
+    if state in CALM:
+        return AnswerMark(tone="good", mark="✓", words=words)
+    return AnswerMark(tone="bad" if STATES[command][state] == 1 else "warning", mark="!", words=words)
 
 
 def advice_of(answer: Answer) -> list[Advice]:

@@ -1,21 +1,18 @@
 """An answer as the first lines of a screen: headline, NOW, WHO TO TELL, LATER, CAN'T TELL."""
 
 from collections.abc import Iterator
-from typing import Any
 
 from rich.text import Text
 
-from kforensics.commands.result import Result
 from kforensics.findings.answers.model import CALM, STATES, Answer
 from kforensics.render.escape import escape_text
+from kforensics.render.frame import ANSWER_PARTS
 from kforensics.render.text.screen import Style, wrapped
-from kforensics.render.view import View
 from kforensics.words import Step
 
 MOST_LINES = 12
 """Lines of an answer before the first fact: whoever reads it has to act on it."""
 
-_SECTIONS = (("NOW", "now"), ("WHO TO TELL", "tell"), ("LATER", "later"), ("CAN'T TELL", "unknown"))
 _LABEL_WIDTH = 13
 
 
@@ -31,7 +28,7 @@ def answer_lines(answer: Answer, *, command: str, width: int, most: int = MOST_L
     """
     lines = wrapped(escape_text(answer.headline), width=width, style=_answer_style(answer, command))
     least = 0
-    for label, name in _SECTIONS:
+    for label, name in ANSWER_PARTS:
         for at, advice in enumerate(getattr(answer, name)):
             lines += _advice_lines(advice, lead=f"{label if not at else '':<{_LABEL_WIDTH}}", width=width)
         least = least or len(lines) * (name == "now")
@@ -56,27 +53,3 @@ def _answer_style(answer: Answer, command: str) -> str:
     if answer.state in CALM:
         return Style.ANSWER_GOOD
     return {0: Style.HEADING, 1: Style.ANSWER_BAD}.get(STATES[command][answer.state], Style.ANSWER_WARNING)
-
-
-def brief_lines(answer: Answer) -> list[str]:
-    """Return an answer for a chat, in Markdown: the headline and one line each of what to do, whom to tell, later and unknown; five lines at most.
-
-    Returns:
-        Lines without line breaks, control characters escaped.
-    """
-    lines = [f"**{answer.headline}**"]
-    for label, name in _SECTIONS:
-        sentences = getattr(answer, name)
-        if sentences:
-            more = f" (+{len(sentences) - 1} more)" if len(sentences) > 1 else ""
-            lines.append(f"- *{label.capitalize()}*: {sentences[0]}{more}")
-    return [escape_text(line) for line in lines]
-
-
-def write_brief(result: Result[Any], _view: View) -> Iterator[str]:
-    """Return the answer of a result for a chat.
-
-    Args:
-        result: of any command with the format `brief`.
-    """
-    return (f"{line}\n" for line in brief_lines(result.answer))

@@ -1,11 +1,12 @@
 """What a page must be for every reader, found without a browser: structure, names, contrast, places."""
 
+import base64
+import hashlib
 import html.parser
 import re
 from itertools import pairwise
 
 VOID = frozenset({"meta", "br", "rect", "path", "circle", "line"})
-PERCENT = re.compile(r"(left|width):(-?\d+\.\d\d)%")
 LANDMARKS = frozenset({"main", "header", "footer", "nav"})
 
 
@@ -70,9 +71,11 @@ def complaints(page):
     found = [f"id {one} is there twice" for one in set(ids) if ids.count(one) > 1]
     found += _of_document(tree)
     found += _of_headings(tree)
+    found += _of_policy(page, tree)
+    places = dict(_places(tree))
     for element in tree.elements:
         found += _of_names(element, set(ids))
-        found += _of_places(element)
+        found += _of_places(element, places)
     for table in tree.all("table"):
         found += _of_table(tree, table)
     return found
@@ -124,17 +127,36 @@ def _of_names(element, ids):
         yield "a part that scrolls can't be reached by keyboard"
 
 
-def _of_places(element):
+def _of_places(element, places):
     """What is placed on a lane lies within it, in percent: so it fits every width."""
-    style = element.get("style") or ""
-    if re.search(r"\d(px|rem|em)", style):
-        yield f"{style} is not in percent"
-    parts = {name: float(value) for name, value in PERCENT.findall(style)}
-    if any(not 0 <= value <= 100 for value in parts.values()) or sum(parts.values()) > 100.02:
-        yield f"{style} leads out of its lane"
+    if element.get("style"):
+        yield f"{element.tag} has a style of its own, which the policy forbids"
+    classes = (element.get("class") or "").split()
+    placed = [places[name] for name in classes if name in places]
+    for left, width in placed:
+        if not (0 <= left <= 100 and 0 <= width <= 100) or left + width > 100.02:
+            yield f"{left}, {width} leads out of its lane"
     is_lane = element.parent is not None and "track" in (element.parent.get("class") or "").split()
-    if is_lane and not parts:
+    if is_lane and not placed:
         yield f"{element.tag} has no place on its lane"
+
+
+def _places(tree):
+    """The places that the style of a page names, in percent."""
+    style = "".join(one.text for one in tree.all("style"))
+    for name, declared in re.findall(r"\.(p\d+)\s*\{(.*?)\}", style):
+        parts = dict(part.strip().split(":") for part in declared.split(";"))
+        if all(re.fullmatch(r"\d+\.\d\d%", value) for value in parts.values()):
+            yield name, (float(parts["left"][:-1]), float(parts.get("width", "0%")[:-1]))
+
+
+def _of_policy(page, tree):
+    """The policy of a page allows its own style by its hash, and nothing else."""
+    (policy,) = (one.get("content") for one in tree.all("meta") if one.get("http-equiv") == "Content-Security-Policy")
+    (style,) = re.findall(r"<style>(.*?)</style>", page, re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    if policy != f"default-src 'none'; style-src 'sha256-{digest}'":
+        yield "the policy is not that of its style"
 
 
 def _of_table(tree, table):

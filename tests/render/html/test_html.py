@@ -9,7 +9,11 @@ from kforensics.commands.cited import CitedFile
 from kforensics.damage import Absent
 from kforensics.errors import MissingExtra
 from kforensics.findings.answers.model import Answer, State
-from kforensics.render.html.lanes import MOST_LANES, _ticks, draw_figure
+from kforensics.render.blocks import Lanes, Prose
+from kforensics.render.formats.lane_picture import Places, draw, ticks
+from kforensics.render.frame import References
+from kforensics.render.lanes import lane_words
+from kforensics.render.views.incident_figure import MOST_LANES, figure_of
 from kforensics.words import Prohibition
 from tests.builders.fleet import fleet_summary
 from tests.builders.incidents import explanation
@@ -85,10 +89,12 @@ def test_there_is_nothing_to_run_and_nothing_to_load():
 
     assert not tags & {"script", "link", "img", "iframe", "object", "embed", "form", "base", "use", "image"}
     assert all(link.startswith("#") for link in links)
-    assert (
-        "meta",
-        [("http-equiv", "Content-Security-Policy"), ("content", "default-src 'none'; style-src 'unsafe-inline'")],
-    ) in parsed.elements
+    policy = next(
+        dict(attributes)["content"]
+        for tag, attributes in (one for one in parsed.elements if isinstance(one, tuple))
+        if tag == "meta" and ("http-equiv", "Content-Security-Policy") in attributes
+    )
+    assert re.fullmatch(r"default-src 'none'; style-src 'sha256-[A-Za-z0-9+/]{43}='", policy)
     assert "url(http" not in page("abc")
     assert not any(
         name.startswith("on") for element in parsed.elements if isinstance(element, tuple) for name, _ in element[1]
@@ -127,8 +133,8 @@ def test_bugs_operations_and_open_questions_have_sections_of_their_own():
         "Requested operations",
         "Known bugs of Kafka",
         "Replicas that stay different",
-        "Findings",
         "Open questions",
+        "Findings",
     )
 
     places = [words.rindex(heading) for heading in headings]
@@ -193,19 +199,26 @@ def test_the_answer_of_a_command_heads_its_page():
     assert all(words in text for words in ("Do not start broker 1.", "Copy its directory.", "Who led in epoch 3."))
 
 
+def figure(incident):
+    """The lanes of an incident, and what is said beside them."""
+    inputs = explanation("").inputs
+    found = list(figure_of(incident, inputs, References(inputs)))
+    (lanes,) = (one for one in found if isinstance(one, Lanes))
+    return lanes, [one.text for one in found if isinstance(one, Prose)]
+
+
 def test_pictures_say_in_words_what_they_show():
-    incident = explanation("").incidents[0]
+    drawn, beside = figure(explanation("").incidents[0])
 
-    figure = draw_figure(incident, explanation("").inputs)
-
-    assert ["Before: input", "Now"] == [snapshot.name for snapshot in figure.snapshots]
-    before = figure.snapshots[0].lanes[0]
-    assert "the leader lacks 60 to 102 (committed)" in before.words
-    assert "end 103, HW 60, leader lacks 43" == before.ends
-    assert ["certain"] == [piece.kind for piece in before.lost]
-    assert 0 == figure.left_out
-    last = before.lost[0]
-    assert last.left + last.width == pytest.approx(before.pieces[-1].left + before.pieces[-1].width, abs=0.02)
+    assert ["Before: input", "Now"] == [name for name, _ in drawn.moments]
+    before = drawn.moments[0][1][0]
+    assert "the leader lacks 60 to 102 (committed)" in lane_words(before)
+    assert "end 103, HW 60, leader lacks 43" == before.note
+    assert [((60, 102), "certain")] == [((run.first, run.last), kind) for run, kind in before.lost]
+    assert [] == beside
+    picture, _ = draw(drawn, places := Places(), str)
+    assert 'class="lost certain ' in picture
+    assert "left:58.25%;width:41.75%" in places.rules()
 
 
 def test_every_snapshot_is_drawn_even_where_nothing_changed():
@@ -214,9 +227,9 @@ def test_every_snapshot_is_drawn_even_where_nothing_changed():
     same = [replace(first, rank=rank, is_final=False) for rank in range(5)]
     now = [replace(one, rank=5) for one in incident.logs[1:]]
 
-    figure = draw_figure(replace(incident, logs=(*same, *now)), explanation("").inputs)
+    drawn, _ = figure(replace(incident, logs=(*same, *now)))
 
-    assert [1, 1, 1, 1, 1, 2] == [len(snapshot.lanes) for snapshot in figure.snapshots]
+    assert [1, 1, 1, 1, 1, 2] == [len(lanes) for _, lanes in drawn.moments]
 
 
 def test_of_too_many_logs_those_of_now_are_drawn():
@@ -224,44 +237,46 @@ def test_of_too_many_logs_those_of_now_are_drawn():
     many = [replace(incident.logs[0], rank=rank, is_final=False) for rank in range(MOST_LANES + 10)]
     now = [replace(one, rank=MOST_LANES + 10) for one in incident.logs[1:]]
 
-    figure = draw_figure(replace(incident, logs=(*many, *now)), explanation("").inputs)
+    drawn, beside = figure(replace(incident, logs=(*many, *now)))
 
-    assert 12 == figure.left_out
-    assert "Now" == figure.snapshots[-1].name
-    assert MOST_LANES == sum(len(snapshot.lanes) for snapshot in figure.snapshots)
+    assert ["12 older copies are not drawn."] == beside
+    assert "Now" == drawn.moments[-1][0]
+    assert MOST_LANES == sum(len(lanes) for _, lanes in drawn.moments)
 
 
 def test_an_election_is_marked_where_its_epoch_begins_with_its_time_on_the_log_of_its_leader():
-    figure = draw_figure(explanation("").incidents[0], explanation("").inputs)
-    now = {lane.name: lane for lane in figure.snapshots[-1].lanes}
+    drawn, _ = figure(explanation("").incidents[0])
+    now = {lane.name: lane for lane in drawn.moments[-1][1]}
     elected, other = now["broker 1"], now["broker 3 (state)"]
 
-    assert [(0.0, False), (58.25, True)] == [(one.left, one.is_unclean) for one in other.elections]
+    assert [(0, False), (60, True)] == [(one.offset, one.is_unclean) for one in other.elections]
     assert ["", ""] == [one.time for one in other.elections]
-    assert ["", "06:40:07"] == [one.time for one in elected.elections]
-    assert ["e0", "e1"] == [f"e{term.epoch}" for term in figure.terms]
-    assert "broker 1 becomes leader by unclean election, the ISR was [2]" == figure.terms[1].words
-    assert len({term.kind for term in figure.terms}) == 2
+    assert ["", "06:40:07"] == [one.time for one in elected.elections if one.time or not one.offset]
+    assert ["e0", "e1"] == [f"e{term.epoch}" for term in drawn.terms]
+    assert "broker 1 becomes leader by unclean election, the ISR was [2]" == drawn.terms[1].words
+    picture, kinds = draw(drawn, Places(), str)
+    assert 2 == len(set(kinds.values()))
+    assert 1 == picture.count("<span>06:40:07</span>")
     # An epoch of which no election is known gets no mark, and the list says so.
-    unknown = draw_figure(replace(explanation("").incidents[0], account=None), explanation("").inputs)
-    assert not any(lane.elections for snapshot in unknown.snapshots for lane in snapshot.lanes)
+    unknown, _ = figure(replace(explanation("").incidents[0], account=None))
+    assert not any(lane.elections for _, lanes in unknown.moments for lane in lanes)
     assert {"no input shows who led"} == {term.words for term in unknown.terms}
 
 
 @pytest.mark.parametrize(("first", "last"), [(0, 1), (0, 103), (59, 79), (0, 2**63 - 1), (10**12, 10**12 + 7)])
 def test_ticks_are_few_and_in_order(first, last):
-    ticks = _ticks(first, last)
+    marks = ticks(first, last)
 
-    assert ticks == sorted(set(ticks))
-    assert (first, last) == (ticks[0], ticks[-1])
-    assert len(ticks) <= 9
+    assert marks == sorted(set(marks))
+    assert (first, last) == (marks[0], marks[-1])
+    assert len(marks) <= 9
 
 
-def test_without_jinja_the_extra_is_named(monkeypatch):
+def test_without_jinja_the_page_of_an_audit_names_the_extra(monkeypatch):
     monkeypatch.setattr("kforensics.render.html.pages.find_spec", lambda _: None)
 
     with pytest.raises(MissingExtra, match=r"kforensics\[html\]"):
-        page("abc")
+        audit_page_of(fleet_summary(), Answer(state=State.AGREE, headline="It is so."))
 
 
 @pytest.mark.parametrize("hostile", HOSTILE, ids=range(len(HOSTILE)))

@@ -8,18 +8,17 @@ from pathlib import Path
 import pytest
 
 import kforensics.render.html
-from kforensics.ask.simulate import SimulateAsk
 from kforensics.commands.cited import CitedFile
-from kforensics.commands.simulate import run
 from kforensics.damage import Absent
 from kforensics.findings.answers.model import CALM, STATES, Answer, State
-from kforensics.render.emit import OutputFormat, emit
-from kforensics.render.html.lanes import COLOURS
+from kforensics.render.emit import OutputFormat, emit, formats_of
+from kforensics.render.formats.lane_picture import COLOURS
 from kforensics.render.view import View
 from kforensics.words import Prohibition
 from tests.builders.fleet import fleet_summary
 from tests.builders.incidents import explanation
 from tests.builders.pages import audit_page_of, page_of
+from tests.builders.results import RESULTS
 from tests.render.html.page_checks import SIGHTS, Tree, colours, complaints, contrast, difference
 
 TEMPLATES = Path(kforensics.render.html.__file__).parent / "templates"
@@ -53,11 +52,12 @@ def audit_page():
     return audit_page_of(fleet_summary(), answer, made_ms=1_795_316_400_000)
 
 
-def scenario_page():
-    return "".join(emit(run(SimulateAsk(scenario="fast-failover")), OutputFormat.HTML, View()))
+def page_of_shape(shape, scratch):
+    return "".join(emit(RESULTS[shape](scratch), OutputFormat.HTML, View(made_ms=1_795_316_400_000)))
 
 
-PAGES = {"incident": incident_page, "calm": calm_page, "audit": audit_page, "scenario": scenario_page}
+PAGES = {"incident": incident_page, "calm": calm_page, "audit": audit_page}
+SHAPES_WITH_PAGES = [shape for shape in RESULTS if OutputFormat.HTML in formats_of(shape)]
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -68,6 +68,14 @@ def test_nothing_is_wrong_with_the_structure(name):
     assert len(Tree(page).elements) > 60
 
 
+@pytest.mark.parametrize("shape", SHAPES_WITH_PAGES)
+def test_nothing_is_wrong_with_the_page_of_any_command(shape, tmp_path):
+    page = page_of_shape(shape, tmp_path)
+
+    assert [] == complaints(page)
+    assert len(Tree(page).elements) > 20
+
+
 @pytest.mark.parametrize(
     ("before", "after", "complaint"),
     [
@@ -76,8 +84,10 @@ def test_nothing_is_wrong_with_the_structure(name):
         ("<main", "<div", "main is there 0 times"),
         ('aria-label="Contents"', "", "nav has no name"),
         ('scope="col"', "", "names no scope"),
-        ("left:58.25%", "left:58.25px", "not in percent"),
+        ("left:58.25%", "left:58.25px", "has no place on its lane"),
         ("width:41.75%", "width:81.75%", "leads out of its lane"),
+        ("color-scheme: light dark", "color-scheme: light", "policy is not that of its style"),
+        ('class="owner"', 'class="owner" style="left:1px"', "which the policy forbids"),
         (' tabindex="0"', "", "can't be reached by keyboard"),
         ("<caption", "<b", "has no caption"),
         ('role="img" aria-label', 'role="img" data-label', "img has no name"),

@@ -3,8 +3,9 @@
 import pickle
 
 from kforensics.findings.answers.model import Answer, State
+from kforensics.render.formats.brief import brief_lines
 from kforensics.render.json.document import plain_answer
-from kforensics.render.text.answer import MOST_LINES, answer_lines, brief_lines
+from kforensics.render.text.answer import MOST_LINES, answer_lines
 from kforensics.render.text.screen import Style
 from kforensics.words import Step
 

@@ -10,8 +10,8 @@ from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.evidence.metadata.events import change_events
 from kforensics.evidence.metadata.files import find_metadata_logs
 from kforensics.evidence.metadata.log import read_metadata_log
-from kforensics.render.text import metadata_history
-from kforensics.render.text.metadata_history import history_pieces
+from kforensics.render import metadata_history
+from kforensics.render.metadata_history import history_pieces
 
 Incident = Callable[[str], Path]
 

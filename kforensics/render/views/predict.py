@@ -1,8 +1,6 @@
-"""The screen of `kforensics predict`: the answer, then each start, then the logs that change."""
+"""What `predict` shows: each start, then the logs that change, then the ways out of a node."""
 
 from collections.abc import Iterator, Sequence
-
-from rich.text import Text
 
 from kforensics.commands.predict import Prediction
 from kforensics.commands.result import Result
@@ -19,9 +17,8 @@ from kforensics.reconcile.logs.predicted_load import (
     VirtualChange,
     WayOut,
 )
-from kforensics.render.escape import escape_text
-from kforensics.render.text.screen import INDENT, Line, Style, Words, hanging
-from kforensics.render.text.whole import problem_lines, whole_screen
+from kforensics.render.blocks import GAP, Block, Prose, Section, Table, Tone, columns_of, item
+from kforensics.render.frame import problem_items, who
 from kforensics.render.view import View
 from kforensics.words import byte_count, counted
 
@@ -50,57 +47,91 @@ SOURCES = {
 RESULTS = {"starts": "starts", "exits": "does not start", "dir-offline": "starts, a log directory goes offline"}
 
 
-@whole_screen
-def write(result: Result[Prediction], view: View) -> Iterator[Line]:
-    """Yield each start, and the logs that change; -v lists the others too, and every file.
-
-    Args:
-        view: of the screen, and whether all is listed.
-    """
-    verbose = view.verbose
-    yield Text()
-    yield Words(f"Kafka {result.body.kafka}, {SOURCES[result.body.kafka_source]}")
+def blocks(result: Result[Prediction], view: View) -> Iterator[Block]:
+    """Yield each start, and the logs that change; -v lists the others too, and every file."""
+    yield GAP
+    yield Prose(f"Kafka {result.body.kafka}, {SOURCES[result.body.kafka_source]}")
     for start in result.body.starts:
-        yield Text()
-        yield Words(_start_line(start, result.inputs[start.input]), style=Style.HEADING)
-        if start.reason:
-            yield Words(escape_text(start.reason), indent=INDENT)
-        logs = [log for log in result.body.logs if (log.node, log.start) == (start.input, start.number)]
-        yield from _metadata_lines(result.body, start, result.inputs)
-        if not start.loads_logs:
-            yield Text(f"{INDENT}{counted(len(logs), 'log')} not loaded, and not changed", style=Style.QUIET)
-            continue
-        if start.reason == LOGS_LEFT_OUT:
-            continue
-        shown = [log for log in logs if verbose or log.is_changed or log.outcome != "loads"]
-        shown.sort(key=_gravity)
-        for log in shown if verbose else shown[:MOST_LOGS]:
-            yield from _log_lines(log, result.inputs, verbose=verbose)
-        if len(shown) > MOST_LOGS and not verbose:
-            yield Text(f"{INDENT}and {len(shown) - MOST_LOGS} more (-v lists them)")
-        quiet = len(logs) - len(shown)
-        if quiet:
-            yield Text(f"{INDENT}{counted(quiet, 'log')} loaded as they are", style=Style.QUIET)
-    yield from _ways_out(result, verbose=verbose)
-    yield from problem_lines(result.problems, result.inputs)
+        yield GAP
+        yield from _start(result, start, view)
+    yield from _ways_out(result, view)
+    yield from problem_items(result.problems, result.inputs, view)
 
 
-def _ways_out(result: Result[Prediction], *, verbose: bool) -> Iterator[Line]:
+def rows(result: Result[Prediction], _view: View) -> Table:
+    """Return a log at a start a row."""
+    inputs = result.inputs
+    results = {(one.input, one.number): one.result for one in result.body.starts}
+    return Table(
+        name="logs",
+        columns=columns_of(
+            "input broker_id start start_result path outcome fate changed log_end_before log_end_after records_discarded "
+            "certainly_committed exception message"
+        ),
+        rows=(
+            (
+                inputs[one.node].path,
+                inputs[one.node].broker_id,
+                one.start,
+                _value(results.get((one.node, one.start))),
+                one.path,
+                one.outcome,
+                _value(one.fate),
+                one.is_changed,
+                one.before.log_end_offset,
+                one.after.log_end_offset if isinstance(one.after, LogAtStart) else None,
+                one.lost.records,
+                one.lost.certain,
+                one.exception,
+                one.message,
+            )
+            for one in result.body.logs
+        ),
+    )
+
+
+def _value(one: object) -> str | None:
+    return None if one is None or isinstance(one, Absent) else str(getattr(one, "value", one))
+
+
+def _start(result: Result[Prediction], start: PredictedStart, view: View) -> Iterator[Block]:
+    yield Section(title=_start_line(start, result.inputs[start.input]), level=3)
+    if start.reason:
+        yield Prose(start.reason, depth=1)
+    logs = [log for log in result.body.logs if (log.node, log.start) == (start.input, start.number)]
+    yield from _metadata(result.body, start, result.inputs)
+    if not start.loads_logs:
+        yield Prose(f"{counted(len(logs), 'log')} not loaded, and not changed", tone=Tone.QUIET, depth=1)
+        return
+    if start.reason == LOGS_LEFT_OUT:
+        return
+    shown = [log for log in logs if view.verbose or log.is_changed or log.outcome != "loads"]
+    shown.sort(key=_gravity)
+    most = view.most(MOST_LOGS)
+    for log in shown[:most]:
+        yield from _log(log, result.inputs, with_files=view.verbose or view.page)
+    if len(shown) > most:
+        yield Prose(f"and {len(shown) - most} more (-v lists them)", depth=1)
+    quiet = len(logs) - len(shown)
+    if quiet:
+        yield Prose(f"{counted(quiet, 'log')} loaded as they are", tone=Tone.QUIET, depth=1)
+
+
+def _ways_out(result: Result[Prediction], view: View) -> Iterator[Block]:
     """Yield the ways out of each node, the best first; each says what it assumes."""
     for node in dict.fromkeys(way.node for way in result.body.ways_out):
         ways = [way for way in result.body.ways_out if way.node == node]
-        if not verbose:
+        if not view.verbose:
             ways = _worth_showing(ways)
-        yield Text()
-        yield Words(f"ways out of {_name(result.inputs[node])}", style=Style.HEADING)
-        for rank, way in enumerate(ways if verbose else ways[:MOST_WAYS], 1):
+        yield GAP
+        yield Section(title=f"ways out of {who(result.inputs[node])}", level=3)
+        for rank, way in enumerate(ways[: view.most(MOST_WAYS)], 1):
             words = " and ".join(_change(change) for change in way.changes) or "as it is"
-            yield Words(f"{rank:>2}  {words}", indent=INDENT * 3, first=INDENT)
-            yield Words(_comes_to(way), indent=INDENT * 3)
-            assumed = f"assumes {'; '.join(way.assumed)}"
-            yield Words(assumed, indent=INDENT * 3, style=Style.QUIET)
-        if not verbose:
-            yield Text(f"{INDENT}-v lists all, those too that change nothing", style=Style.QUIET)
+            yield item(f"{rank} {words}", hang=2)
+            yield Prose(_comes_to(way), depth=3)
+            yield Prose(f"assumes {'; '.join(way.assumed)}", tone=Tone.QUIET, depth=3)
+        if not view.verbose and not view.page:
+            yield Prose("-v lists all, those too that change nothing", tone=Tone.QUIET, depth=1)
 
 
 def _worth_showing(ways: Sequence[WayOut]) -> list[WayOut]:
@@ -114,12 +145,12 @@ def _change(change: VirtualChange) -> str:
         return f"Kafka {change.value}"
     if change.kind in WITHOUT_PATHS:
         return WITHOUT_PATHS[change.kind]
-    return f"{', '.join(escape_text(path) for path in change.paths)} moved away"
+    return f"{', '.join(path for path in change.paths)} moved away"
 
 
 def _comes_to(way: WayOut) -> str:
     if isinstance(way.result, Absent):
-        return f"unknown: {escape_text(way.reason)}"
+        return f"unknown: {way.reason}"
     parts = [RESULTS[way.result.value] + ("" if isinstance(way.exception, Absent) else f" ({way.exception})")]
     if way.start_count > 1:
         parts.append(f"after {way.start_count} starts")
@@ -151,39 +182,38 @@ def _gravity(log: PredictedLog) -> tuple[bool, bool, int, str]:
 
 
 def _start_line(start: PredictedStart, one: Input) -> str:
-    who = escape_text(one.path) if isinstance(one.broker_id, Absent) else f"broker {one.broker_id}"
     result = "unknown" if isinstance(start.result, Absent) else RESULTS[start.result.value]
     if not isinstance(start.exception, Absent):
         result += f" ({start.exception})"
     how = "clean-shutdown marker there" if start.clean else "no clean-shutdown marker"
     scanned = f"{byte_count(start.bytes_scanned)} scanned in {counted(start.logs_scanned, 'log')}"
-    return f"{who}, start {start.number}: {result} · {how}, {scanned}"
+    return f"{who(one)}, start {start.number}: {result} · {how}, {scanned}"
 
 
-def _log_lines(log: PredictedLog, inputs: tuple[Input, ...], *, verbose: bool) -> Iterator[Line]:
-    words = f"{escape_text(log.path)}: {_outcome_words(log)}"
-    yield hanging(words)
+def _log(log: PredictedLog, inputs: tuple[Input, ...], *, with_files: bool) -> Iterator[Block]:
+    words = f"{log.path}: {_outcome_words(log)}"
+    yield item(words)
     if log.lost.records:
-        held = [f"{holder.records} on {_name(inputs[holder.input])}" for holder in log.lost.held_by]
+        held = [f"{holder.records} on {who(inputs[holder.input])}" for holder in log.lost.held_by]
         where = f"; {', '.join(held)}" if held else "; on no other replica given"
         lost = f"{counted(log.lost.records, 'record')} discarded ({log.lost.certain} certainly committed){where}"
-        yield Words(lost, indent=INDENT * 2, style=Style.ANSWER_BAD)
+        yield Prose(lost, depth=2, tone=Tone.BAD)
     for base, before, after in log.scanned:
         if after < before:
             words = f"segment {base} is truncated at byte {after} of {before}"
-            yield Words(words, indent=INDENT * 2)
-    for change in log.files if verbose else ():
-        target = "" if isinstance(change.to_name, Absent) else f" to {escape_text(change.to_name)}"
+            yield Prose(words, depth=2)
+    for change in log.files if with_files else ():
+        target = "" if isinstance(change.to_name, Absent) else f" to {change.to_name}"
         size = "" if isinstance(change.to_length, Absent) else f", {change.to_length} bytes"
-        line = f"{change.action} {escape_text(change.name)}{target}{size} ({change.rule})"
-        yield Words(line, indent=INDENT * 3, first=INDENT * 2, style=Style.QUIET)
+        line = f"{change.action} {change.name}{target}{size} ({change.rule})"
+        yield item(line, Tone.QUIET, depth=2)
 
 
 def _outcome_words(log: PredictedLog) -> str:
     if log.outcome == "fails":
-        return f"{log.exception}: {escape_text(log.message)}"
+        return f"{log.exception}: {log.message}"
     if log.outcome == "unknown" or not isinstance(log.after, LogAtStart):
-        return f"unknown: {escape_text(log.message)}"
+        return f"unknown: {log.message}"
     before, after = log.before, log.after
     parts = [f"log end {after.log_end_offset}"]
     if before.log_end_offset != after.log_end_offset and not isinstance(before.log_end_offset, Absent):
@@ -202,24 +232,24 @@ def _outcome_words(log: PredictedLog) -> str:
     return ", ".join(parts)
 
 
-def _metadata_lines(body: Prediction, start: PredictedStart, inputs: tuple[Input, ...]) -> Iterator[Line]:
+def _metadata(body: Prediction, start: PredictedStart, inputs: tuple[Input, ...]) -> Iterator[Block]:
     """Yield what becomes of the metadata log, where it does not stay whole."""
     for one in body.metadata_logs:
         if one.node != start.input or start.number > 1:
             continue
         words = ""
         if one.unknown:
-            words = f"unknown: {escape_text(one.unknown)}"
+            words = f"unknown: {one.unknown}"
         elif not isinstance(one.snapshot_end, Absent):
             words = f"dropped for the snapshot that ends at offset {one.snapshot_end}"
         elif one.lost.records:
-            held = [f"{holder.records} on {_name(inputs[holder.input])}" for holder in one.lost.held_by]
+            held = [f"{holder.records} on {who(inputs[holder.input])}" for holder in one.lost.held_by]
             where = ", ".join(held) or "in no other copy given"
             words = (
                 f"truncated at offset {one.log_end_offset}, {counted(one.lost.records, 'record')} discarded; {where}"
             )
         if words:
-            yield hanging(f"{escape_text(one.path)}: {words}")
+            yield item(f"{one.path}: {words}")
 
 
 def _epochs(state: LogAtStart) -> str:
@@ -229,7 +259,3 @@ def _epochs(state: LogAtStart) -> str:
     return " and ".join(
         (f"{counted(len(state.epochs) - 3, 'earlier leader epoch')}", *last) if len(state.epochs) > 3 else last
     )
-
-
-def _name(one: Input) -> str:
-    return escape_text(one.path) if isinstance(one.broker_id, Absent) else f"broker {one.broker_id}"

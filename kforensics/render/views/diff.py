@@ -1,10 +1,11 @@
-"""The comparison of replicas as text: a block for each partition that needs attention."""
+"""What `diff` shows: the lanes and the truncations of each partition that needs attention."""
 
+import json
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-
-from rich.text import Text
+from typing import Any
 
 from kforensics.commands.diff import DiffResult
 from kforensics.commands.partition_comparison import QUIET_VERDICTS
@@ -18,10 +19,24 @@ from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.replicas.expected_truncation import ExpectedTruncation
 from kforensics.reconcile.replicas.leader import LeaderChoice
 from kforensics.reconcile.replicas.report import PartitionReport, ReplicaReport, Verdict
+from kforensics.render.blocks import (
+    GAP,
+    Block,
+    Column,
+    Fact,
+    Lane,
+    Lanes,
+    Lines,
+    Prose,
+    Section,
+    Table,
+    Tone,
+    Value,
+    columns_of,
+    item,
+)
 from kforensics.render.escape import escape_text
-from kforensics.render.lanes import ASCII_MARKS, UNICODE_MARKS, Lane, draw_lane, scale_of
-from kforensics.render.text.screen import INDENT, Line, Style, Words, hanging, section
-from kforensics.render.text.whole import problem_lines, whole_screen
+from kforensics.render.frame import problem_items
 from kforensics.render.view import View
 from kforensics.units import Depth, TopicPartition
 from kforensics.words import counted, joined_by_and, listed
@@ -32,7 +47,6 @@ _STATE_WORDS = {
     State.UNKNOWN: "unknown",
 }
 """Words for the states of partitions, where no verdict of a replica says it."""
-_LANE_WIDTH = 36
 
 _WORDS = {
     Verdict.SILENT_DIVERGENCE: "SILENT DIVERGENCE",
@@ -47,58 +61,122 @@ _WORDS = {
 }
 
 
-@whole_screen
-def write(result: Result[DiffResult], view: View) -> Iterator[Line]:
-    """Yield a block for each partition that needs attention, records where they are asked for, and what was not read.
+_PARTITIONS = [Column(title) for title in ("Partition", "State", "Gravest verdict of a replica")]
+COLUMNS = columns_of(
+    "topic partition state partition_verdict broker_id input path directory_state topic_id is_leader verdict log_start_offset "
+    "log_end_offset high_watermark recovery_point truncates_to records certainly_committed possibly_committed"
+)
+_INPUT = 2
+"""The place of the number of the input in a row as it is kept."""
 
-    Args:
-        view: of the screen, and which of blocks, steps, records and payloads are shown.
-    """
+
+def blocks(result: Result[DiffResult], view: View) -> Iterator[Block]:
+    """Yield a block for each partition that needs attention, records where they are asked for, and what was not read."""
     compared = replace(result.body, findings=result.findings, problems=result.problems)
     if view.only_findings:
-        for item in compared.findings:
-            yield hanging(f"{item.code} {item.severity}: {escape_text(item.statement)}")
+        yield from (item(f"{one.code} {one.severity}: {one.statement}") for one in compared.findings)
     else:
         for one in compared.partitions:
             if one.report is not None:
-                yield ""
-                yield from _block(
-                    one.report, one.state, one.findings, steps=view.steps, width=view.width, unicode=view.unicode
-                )
+                yield GAP
+                yield from _partition(one.report, one.state, one.findings, steps=view.steps)
                 yield from _legend(one.report, compared.inputs)
-        yield from _loose_findings(compared.findings)
-        yield from _closing(compared, verbose=view.verbose)
+        if not view.page:
+            yield from _loose_findings(compared.findings)
+        yield from _closing(compared, view)
     problems = compared.problems
     if view.show_records:
         problems = (*problems, *compared.not_captured)
-        yield from record_lines(compared.dropped(), show_payload=view.show_payload)
+        yield from _records(compared.dropped(), show_payload=view.show_payload)
     if problems:
-        yield ""
-    yield from problem_lines(problems, compared.inputs)
+        yield GAP
+    yield from problem_items(problems, compared.inputs, view)
 
 
-def record_lines(
-    discarded: Iterable[tuple[TopicPartition, str, Iterable[Record]]], *, show_payload: bool
-) -> Iterator[Line]:
-    """Yield the records that would be discarded, one a line: offset and key, and the value where payloads were asked for.
+def rows(result: Result[DiffResult], _view: View) -> Table:
+    """Return a replica a row, of every partition, and each that is assigned and not given."""
+    return Table(name="replicas", columns=COLUMNS, rows=_all_rows(result.body))
 
-    Args:
-        discarded: partition, owner of the log in words, and records of each log.
+
+def _all_rows(body: DiffResult) -> Iterator[Sequence[Value]]:
+    for one in body.partitions:
+        if one.plain is not None:
+            kept = json.loads(zlib.decompress(one.plain))
+        else:
+            kept = [] if one.report is None else _replica_rows(one.report)
+        for row in kept or [[None] * (len(COLUMNS) - 3)]:
+            given = row[_INPUT] if isinstance(row[_INPUT], int) else None
+            path = None if given is None else body.inputs[given].path
+            yield (
+                one.partition.topic,
+                one.partition.partition,
+                one.state.value,
+                row[0],
+                row[1],
+                path,
+                *row[_INPUT + 1 :],
+            )
+
+
+def flatten(report: PartitionReport, _state: State) -> bytes:
+    """Return the rows of a partition, small enough to be kept for each of a million partitions.
+
+    Returns:
+        JSON, compressed by zlib.
     """
+    return zlib.compress(json.dumps(_replica_rows(report)).encode(), 1)
+
+
+def _replica_rows(report: PartitionReport) -> list[list[Any]]:
+    """Return a row for each replica: of what is not there None, and the number of the input."""
+    verdict = report.verdict.value
+    found = []
+    for one in report.replicas:
+        replica, view, expected = one.view.replica, one.view, one.truncation
+        ends = (view.log_start_offset, view.log_end_offset) if replica.is_log_known else (None, None)
+        points = [
+            value.value if isinstance(value, CheckpointValue) else None
+            for value in (replica.high_watermark, replica.recovery_point)
+        ]
+        counts = (
+            (None,) * 4
+            if expected is None
+            else (expected.offset, expected.counts.records, expected.counts.certain, expected.counts.possible)
+        )
+        is_leader = report.leader is not None and view is report.leader.view
+        named = (verdict, replica.broker_id, replica.input, replica.path, replica.state, replica.topic_id)
+        found.append([*named, "yes" if is_leader else "no", one.verdict.value, *ends, *points, *counts])
+    empty = [None] * 8
+    found += [
+        [verdict, broker, None, None, None, None, "no", "no-log" if is_emptied else "not-given", *empty]
+        for broker, is_emptied in (
+            *((one.broker_id, True) for one in report.emptied),
+            *((broker, False) for broker in report.missing_replicas),
+        )
+    ]
+    return [[None if isinstance(value, Absent) else value for value in row] for row in found]
+
+
+def _records(
+    discarded: Iterable[tuple[TopicPartition, str, Iterable[Record]]], *, show_payload: bool
+) -> Iterator[Block]:
+    """Yield the records that would be discarded, one a line: offset and key, and the value where payloads were asked for."""
     for partition, owner, records in discarded:
-        yield from section(f"{escape_text(str(partition))}: records that {owner} would discard")
-        for record in records:
-            key = "null" if record.key is None else escape_text(record.key)
-            value = ""
-            if show_payload:
-                value = "  null" if record.value is None else f"  {escape_text(record.value)}"
-            yield Text(f"{INDENT}{record.offset}  {key}{value}")
+        name = f"{partition}: records that {owner} would discard"
+        yield Section(title=name)
+        yield Lines(name, (_record(one, show_payload=show_payload) for one in records))
 
 
-def _block(
-    report: PartitionReport, state: State, findings: Sequence[Finding], *, steps: bool, width: int, unicode: bool
-) -> Iterator[Line]:
-    name = escape_text(str(report.partition))
+def _record(record: Record, *, show_payload: bool) -> str:
+    key = "null" if record.key is None else escape_text(record.key)
+    value = ""
+    if show_payload:
+        value = "  null" if record.value is None else f"  {escape_text(record.value)}"
+    return f"  {record.offset}  {key}{value}".rstrip() + "\n"
+
+
+def _partition(report: PartitionReport, state: State, findings: Sequence[Finding], *, steps: bool) -> Iterator[Block]:
+    name = str(report.partition)
     leader = report.leader
     led = "leader not known" if any(one.view.replica.state == "live" for one in report.replicas) else "no live replica"
     if leader is not None:
@@ -114,32 +192,20 @@ def _block(
         verdict = "may truncate"
     if report.is_deleted:
         led, verdict = "no live replica", "TOPIC DELETED"
-    head = f"{name}  {led}"
-    yield Text(f"{head}{' ' * max(width - len(head) - len(verdict), 2)}{verdict}", style=Style.HEADING)
+    yield Section(title=name, aside=led, mark=verdict, level=3)
     if leader is not None and not report.is_deleted:
-        yield hanging(_leader_line(leader))
-    lanes = [_lane(replica) for replica in report.replicas]
-    drawn = [
-        lane
-        for lane, replica in zip(lanes, report.replicas, strict=True)
-        if replica.verdict is not Verdict.DIFFERENT_TOPIC and replica.view.replica.is_log_known
-    ]
-    scale = scale_of(drawn, _LANE_WIDTH)
-    marks = UNICODE_MARKS if unicode else ASCII_MARKS
-    numbers = max((len(str(v)) for lane in lanes for v in (lane.start, lane.end)), default=1)
-    if scale.first > min((lane.start for lane in drawn), default=0):
-        below = "leader epochs are the same" if report.not_compared_below else "all hold the same"
-        yield Text(f"{INDENT}(drawn from offset {scale.first} on: below, {below})", style=Style.QUIET)
-    for replica, lane in zip(report.replicas, lanes, strict=True):
-        yield from _lane_line(replica, draw_lane(lane, scale, marks=marks), lane, numbers, report)
+        yield item(_leader_line(leader))
+    below = "leader epochs are the same" if report.not_compared_below else "all hold the same"
+    lanes = [_lane(replica, report) for replica in report.replicas]
+    yield Lanes(name=name, moments=[("", lanes)], below=below)
     for replica in report.replicas:
         yield from _explained(replica, steps=steps)
     yield from _past_end(report)
     yield from _holders(report)
     yield from _other_leaders(report)
-    for item in findings:
-        if item.code not in {"KF201", "KF202", "KF203", "KF204", "KF207"}:
-            yield hanging(f"{item.severity}: {escape_text(item.statement)}")
+    for one in findings:
+        if one.code not in {"KF201", "KF202", "KF203", "KF204", "KF207"}:
+            yield item(f"{one.severity}: {one.statement}")
 
 
 def _leader_line(leader: LeaderChoice) -> str:
@@ -159,48 +225,38 @@ def _leader_line(leader: LeaderChoice) -> str:
     return f"leader from the {leader.reason}"
 
 
-def _legend(report: PartitionReport, inputs: Sequence[Input]) -> Iterator[Line]:
+def _legend(report: PartitionReport, inputs: Sequence[Input]) -> Iterator[Block]:
     """Yield the paths of inputs whose replicas no broker id names."""
     for replica in report.replicas:
         directory = replica.view.replica
         if isinstance(directory.broker_id, Absent):
-            yield _labelled(directory.owner, escape_text(inputs[directory.input].path))
+            yield Fact(directory.owner, inputs[directory.input].path)
 
 
-def _lane(replica: ReplicaReport) -> Lane:
+def _lane(replica: ReplicaReport, report: PartitionReport) -> Lane:
     view = replica.view
-    expected = replica.truncation.offset if replica.truncation else None
-    differs = replica.divergence.offset if replica.divergence and replica.verdict is Verdict.SILENT_DIVERGENCE else None
+    directory = view.replica
+    name = directory.owner + (f" ({directory.state})" if directory.state != "live" else "")
+    is_led = report.leader is not None and view is report.leader.view
+    if not directory.is_log_known:
+        return Lane(name=name, instead=f"not compared{', the leader' if is_led else ''}: its log {directory.lack}")
+    if replica.verdict is Verdict.DIFFERENT_TOPIC:
+        return Lane(name=name, instead=f"another topic of this name: id {directory.topic_id}")
+    recorded = directory.high_watermark
+    words = str(recorded.value) if isinstance(recorded, CheckpointValue) else "none"
+    words = "unreadable" if recorded is Absent.UNREADABLE else words
     return Lane(
+        name=name,
         start=view.content_start_offset,
         end=view.log_end_offset,
         epochs=view.batch_epochs,
-        truncated_from=expected,
-        differs_from=differs,
-    )
-
-
-def _lane_line(replica: ReplicaReport, drawn: str, lane: Lane, numbers: int, report: PartitionReport) -> Iterator[Line]:
-    view = replica.view
-    name = view.replica.owner
-    if view.replica.state != "live":
-        name += f" ({view.replica.state})"
-    if not view.replica.is_log_known:
-        led = ", the leader" if report.leader is not None and view is report.leader.view else ""
-        yield hanging(f"{name:<11} not compared{led}: its log {escape_text(view.replica.lack)}")
-        return
-    recorded = view.replica.high_watermark
-    recorded_words = str(recorded.value) if isinstance(recorded, CheckpointValue) else "none"
-    recorded_words = "unreadable" if recorded is Absent.UNREADABLE else recorded_words
-    is_led = report.leader is not None and view is report.leader.view and not report.is_deleted
-    role = "  leader" if is_led else ""
-    if replica.verdict is Verdict.DIFFERENT_TOPIC:
-        yield Text(f"{INDENT}{name:<11} another topic of this name: id {escape_text(str(view.replica.topic_id))}")
-        return
-    style = Style.ANSWER_WARNING if replica.verdict not in QUIET_VERDICTS else Style.PLAIN
-    yield Text(
-        f"{INDENT}{name:<11} {lane.start:>{numbers}} {drawn} {lane.end:<{numbers}}  HW {recorded_words}{role}",
-        style=style,
+        truncated_from=replica.truncation.offset if replica.truncation else None,
+        differs_from=replica.divergence.offset
+        if replica.divergence and replica.verdict is Verdict.SILENT_DIVERGENCE
+        else None,
+        watermark=recorded.value if isinstance(recorded, CheckpointValue) else None,
+        note=f"HW {words}{'  leader' if is_led and not report.is_deleted else ''}",
+        tone=Tone.WARNING if replica.verdict not in QUIET_VERDICTS else Tone.PLAIN,
     )
 
 
@@ -216,7 +272,7 @@ def _needs_no_truncation(replica: ReplicaReport) -> bool:
     return replica.is_tail_of_a_copy and replica.truncation.offset >= replica.compared_with.log_end_offset
 
 
-def _explained(replica: ReplicaReport, *, steps: bool) -> Iterator[Line]:
+def _explained(replica: ReplicaReport, *, steps: bool) -> Iterator[Block]:
     who = replica.view.replica.owner
     if replica.view.replica.state == "future":
         who += "'s future replica"
@@ -225,29 +281,29 @@ def _explained(replica: ReplicaReport, *, steps: bool) -> Iterator[Line]:
         records = counted(expected.counts.records, "record")
         if expected.counts.markers:
             records += f" and {counted(expected.counts.markers, 'transaction marker')}"
-        yield _labelled(
+        yield Fact(
             "truncation", f"{who} to {expected.offset}: {records} ({expected.dropped.first}..{expected.dropped.last})"
         )
         if _needs_no_truncation(replica):
-            yield _labelled("", "unless the leader's directory was copied earlier while it ran")
+            yield Fact("", "unless the leader's directory was copied earlier while it ran")
         for run in expected.runs:
             if run.records or run.markers:
                 certainty = {"certain": "certainly committed", "possible": "possibly committed", "no": "not committed"}[
                     run.certainty
                 ]
-                yield _labelled(
+                yield Fact(
                     "",
-                    f"{run.records} {certainty} ({run.offsets.first}..{run.offsets.last}): {escape_text(run.reason)}",
+                    f"{run.records} {certainty} ({run.offsets.first}..{run.offsets.last}): {run.reason}",
                 )
         if expected.lost.records < expected.counts.records:
-            yield _labelled(
+            yield Fact(
                 "", f"the leader holds {expected.counts.records - expected.lost.records} of them: they are copied again"
             )
-        yield _labelled("rule", f"{expected.protocol.name} ({expected.protocol.reason}), {expected.outcome.rule}")
+        yield Fact("rule", f"{expected.protocol.name} ({expected.protocol.reason}), {expected.outcome.rule}")
         if not steps and expected.outcome.steps:
             deciding = [s for s in expected.outcome.steps if not isinstance(s.truncate_to, Absent)]
             for step in deciding[-1:]:
-                yield _labelled("", step.sentence())
+                yield Fact("", step.sentence())
     if replica.without_file is not None:
         offset = replica.without_file.offset
         words = (
@@ -255,21 +311,21 @@ def _explained(replica: ReplicaReport, *, steps: bool) -> Iterator[Line]:
             if isinstance(offset, Absent)
             else f"truncates to {offset} ({replica.without_file.rule})"
         )
-        yield _labelled(
+        yield Fact(
             "no file",
             f"{who} has no usable leader-epoch-checkpoint: epochs are from its batches here; a broker that starts without the file {words}",
         )
     if steps and replica.outcome is not None:
         for number, step in enumerate(replica.outcome.steps, 1):
-            yield _labelled("steps" if number == 1 else "", f"{number}. {who}: {step.sentence()}")
+            yield Fact("steps" if number == 1 else "", f"{number}. {who}: {step.sentence()}")
     if replica.divergence is not None and replica.verdict is Verdict.SILENT_DIVERGENCE:
-        yield _labelled(
+        yield Fact(
             "differs",
-            f"{who} from offset {replica.divergence.offset} on ({replica.divergence.kind}): {escape_text(replica.divergence.detail)}",
+            f"{who} from offset {replica.divergence.offset} on ({replica.divergence.kind}): {replica.divergence.detail}",
         )
 
 
-def _past_end(report: PartitionReport) -> Iterator[Line]:
+def _past_end(report: PartitionReport) -> Iterator[Block]:
     """Yield what brokers recorded as committed past the end of every log, those of one number together."""
     by_value: dict[tuple[int, bool], list[str]] = {}
     for one in report.replicas:
@@ -279,17 +335,17 @@ def _past_end(report: PartitionReport) -> Iterator[Line]:
     for (value, is_sure), owners in by_value.items():
         why = "" if is_sure else ": copied while it ran, or after a power loss"
         who = joined_by_and(owners)
-        yield _labelled("missing", f"{who} recorded high watermark {value}, past the end of every log{why}")
+        yield Fact("missing", f"{who} recorded high watermark {value}, past the end of every log{why}")
 
 
-def _holders(report: PartitionReport) -> Iterator[Line]:
+def _holders(report: PartitionReport) -> Iterator[Block]:
     """Yield the replicas that alone hold records, those that have no log, and those that are not given."""
     for holder in report.unassigned_holders:
         if holder.counts.certain or holder.counts.possible:
             directory = holder.view.replica
             kind = "" if directory.state == "live" else f"{directory.state} "
             words = f"a {kind}directory of {directory.owner} that is no replica holds {counted(holder.counts.records, 'record')} ({holder.offsets.first}..{holder.offsets.last}) that no replica holds, {holder.counts.certain} certainly committed"
-            yield _labelled("beside", words)
+            yield Fact("beside", words)
     for holder in report.sole_holders:
         counts = holder.counts
         if not counts.certain and not counts.possible:
@@ -297,20 +353,20 @@ def _holders(report: PartitionReport) -> Iterator[Line]:
         words = f"{holder.view.replica.owner} alone holds {counted(counts.records, 'record')} ({holder.offsets.first}..{holder.offsets.last}), {counts.certain} certainly committed"
         if holder.is_tail_of_a_copy:
             words += "; others may hold them too, and were copied earlier while they ran, or lost power"
-        yield _labelled("alone", words)
+        yield Fact("alone", words)
     for odd in report.odd_ones:
-        yield _labelled("odd one", f"{odd.view.replica.owner}: {odd.reason}")
+        yield Fact("odd one", f"{odd.view.replica.owner}: {odd.reason}")
     for one in report.emptied:
         should = "should hold it" if one.is_assigned else "may be assigned to it"
-        yield _labelled("no log", f"broker {one.broker_id} {should}: {one.reason}")
+        yield Fact("no log", f"broker {one.broker_id} {should}: {one.reason}")
     if report.missing_replicas:
         missing = listed([f"broker {broker}" for broker in report.missing_replicas])
         is_unnamed = any(one.view.replica.is_unnamed for one in report.replicas)
         unless = ", unless it is the one without meta.properties" if is_unnamed else ""
-        yield _labelled("not given", f"{missing}: assigned to it, and no directory of it is among the inputs{unless}")
+        yield Fact("not given", f"{missing}: assigned to it, and no directory of it is among the inputs{unless}")
 
 
-def _other_leaders(report: PartitionReport) -> Iterator[Line]:
+def _other_leaders(report: PartitionReport) -> Iterator[Block]:
     interesting = [w for w in report.what_if if w.truncations or w.kept_divergent or any(w.rank)]
     # Where a log is not known, what another leader would lose is not known either.
     if not interesting or report.leader is None or not all(one.view.replica.is_log_known for one in report.replicas):
@@ -321,7 +377,7 @@ def _other_leaders(report: PartitionReport) -> Iterator[Line]:
         parts = [_truncation_words(view, expected) for view, expected in choice.truncations]
         if choice.kept_divergent:
             parts.append(f"{counted(choice.kept_divergent, 'replica')} would keep other content")
-        yield _labelled(
+        yield Fact(
             "if led by",
             f"{_short(choice.leader)}{' (empty)' if choice.is_emptied else ''}: {'; '.join(parts) or 'nothing is truncated'}",
         )
@@ -334,7 +390,7 @@ def _other_leaders(report: PartitionReport) -> Iterator[Line]:
     )
     if best.rank == worst.rank:
         words = f"every leader loses the same: {best.lost_certain} certain, {best.lost_possible} possible"
-    yield _labelled("least", words)
+    yield Fact("least", words)
 
 
 def _truncation_words(view: LoadedLog, expected: ExpectedTruncation) -> str:
@@ -343,22 +399,21 @@ def _truncation_words(view: LoadedLog, expected: ExpectedTruncation) -> str:
     return f"{view.replica.owner} would truncate to {expected.offset}: {counted(expected.counts.records, 'record')}{certain}"
 
 
-def _labelled(label: str, words: str) -> Words:
-    lead = f"{INDENT}{label:<11} "
-    return Words(words, indent=" " * len(lead), first=lead)
-
-
-def _loose_findings(findings: Sequence[Finding]) -> Iterator[Line]:
+def _loose_findings(findings: Sequence[Finding]) -> Iterator[Block]:
     loose = [f for f in findings if isinstance(f.topic, Absent)]
     if loose:
-        yield ""
-    for item in loose:
-        yield Words(f"{item.severity}: {escape_text(item.statement)}. {escape_text(item.advice)}", indent=INDENT)
+        yield GAP
+    for one in loose:
+        yield Prose(f"{one.severity}: {one.statement}. {one.advice}", depth=1)
 
 
-def _closing(result: DiffResult, *, verbose: bool) -> Iterator[Line]:
+def _closing(result: DiffResult, view: View) -> Iterator[Block]:
     quiet = [one for one in result.partitions if one.report is None]
-    if not quiet or verbose:
+    if view.page:
+        yield Section(title="All partitions")
+        rows = [(str(one.partition), one.state.value, one.verdict.value) for one in result.partitions]
+        yield Table(name="Every partition, with its state", columns=_PARTITIONS, rows=rows)
+    if not quiet or view.verbose:
         return
     count = Counter(one.state for one in quiet)
     parts = [
@@ -371,9 +426,9 @@ def _closing(result: DiffResult, *, verbose: bool) -> Iterator[Line]:
         )
         if count[state]
     ]
-    yield ""
-    yield Words(
-        f"No block for {counted(len(quiet), 'partition')}: {', '.join(parts)} (-v lists them).", style=Style.QUIET
+    yield GAP
+    yield Prose(
+        f"No block for {counted(len(quiet), 'partition')}: {', '.join(parts)} (-v lists them).", tone=Tone.QUIET
     )
 
 

@@ -1,8 +1,6 @@
-"""The check of a seal as a screen."""
+"""What the check of a seal shows: who sealed when, then the differences by kind."""
 
 from collections.abc import Iterator, Sequence
-
-from rich.text import Text
 
 from kforensics.commands.result import Result
 from kforensics.commands.seal import CheckedManifest
@@ -11,11 +9,11 @@ from kforensics.damage import Absent
 from kforensics.evidence.model import Problem
 from kforensics.evidence.seal.manifest import ManifestHead
 from kforensics.evidence.seal.state import Change, Difference, SealEntry
-from kforensics.render.escape import escape_text
-from kforensics.render.text.screen import INDENT, Line, Words, hanging, section
-from kforensics.render.text.whole import whole_screen
+from kforensics.render.blocks import Block, Prose, Section, Table, columns_of, item
 from kforensics.render.view import View
 from kforensics.words import counted
+
+MOST_PROBLEMS = 20
 
 _HEADINGS = {
     Change.CONTENT: "other content",
@@ -25,38 +23,50 @@ _HEADINGS = {
 }
 
 
-@whole_screen
-def write(result: Result[CheckedManifest], view: View) -> Iterator[Line]:
-    """Yield who sealed when, then the differences by kind.
-
-    Args:
-        result: of `seal --check`, which is compared to its end here.
-        view: of the screen, and whether all is listed.
-    """
+def blocks(result: Result[CheckedManifest], view: View) -> Iterator[Block]:
+    """Yield who sealed when, then the differences by kind."""
     check, signature = result.body.check, result.body.signature
     assert signature is not None  # once the answer is there, all has been compared
-    yield Words(_sealed_words(check.head))
-    yield Words(_signature_words(signature))
+    yield Prose(_sealed_words(check.head))
+    yield Prose(_signature_words(signature))
     for change, heading in _HEADINGS.items():
         count = check.counts[change]
         if not count:
             continue
-        if change is Change.TIMES and not view.verbose:
-            yield Words(f"{counted(count, 'entry', 'entries')} with {heading} (-v lists them).")
+        if change is Change.TIMES and not (view.verbose or view.page):
+            yield Prose(f"{counted(count, 'entry', 'entries')} with {heading} (-v lists them).")
             continue
-        yield from section(heading)
+        yield Section(title=heading)
         for one in check.named[change]:
-            yield hanging(_difference_words(one, check.shown))
+            yield item(_difference_words(one, check.shown))
         if count > len(check.named[change]):
-            yield Text(f"{INDENT}and {count - len(check.named[change]):,} more (--format json lists all)")
-    yield from _problem_lines(check.problems, check.shown)
+            yield Prose(f"and {count - len(check.named[change]):,} more (--format json lists all)", depth=1)
+    yield from _problems(check.problems, check.shown, view)
+
+
+def rows(result: Result[CheckedManifest], _view: View) -> Table:
+    """Return an entry that differs a row, as it is met."""
+    shown = result.body.check.shown
+    return Table(
+        name="differences",
+        columns=columns_of("change path kind sealed found"),
+        rows=(
+            (
+                one.change.value,
+                place(one.subject.input, one.subject.path, shown),
+                one.subject.kind,
+                *(_times(side) if one.change is Change.TIMES else _content(side) for side in (one.sealed, one.found)),
+            )
+            for one in result.body.differences
+        ),
+    )
 
 
 def _sealed_words(head: ManifestHead) -> str:
     envelope = head.envelope
-    by = "" if isinstance(envelope.operator, Absent) else f" by {escape_text(envelope.operator)}"
-    case = "" if isinstance(envelope.case_id, Absent) else f", case {escape_text(envelope.case_id)}"
-    return f"Sealed {escape_text(envelope.sealed_utc)}{by} with kforensics {escape_text(head.tool_version)}{case}."
+    by = "" if isinstance(envelope.operator, Absent) else f" by {envelope.operator}"
+    case = "" if isinstance(envelope.case_id, Absent) else f", case {envelope.case_id}"
+    return f"Sealed {envelope.sealed_utc}{by} with kforensics {head.tool_version}{case}."
 
 
 def _signature_words(signature: CheckedSignature) -> str:
@@ -72,7 +82,7 @@ def _signature_words(signature: CheckedSignature) -> str:
 
 def _difference_words(one: Difference, shown: Sequence[str]) -> str:
     subject = one.subject
-    where = escape_text(place(subject.input, subject.path, shown))
+    where = place(subject.input, subject.path, shown)
     if one.change is Change.CONTENT:
         return f"{where}: sealed {_content(one.sealed)}, found {_content(one.found)}"
     if one.change is Change.TIMES:
@@ -84,11 +94,11 @@ def _content(entry: SealEntry | Absent) -> str:
     if isinstance(entry, Absent):
         return "nothing"
     size = "" if isinstance(entry.length, Absent) else f" of {entry.length:,} bytes"
-    return f"{entry.kind}{size} {escape_text(str(entry.sha256))[:12]}"
+    return f"{entry.kind}{size} {str(entry.sha256)[:12]}"
 
 
 def _times(entry: SealEntry | Absent) -> str:
-    return "nothing" if isinstance(entry, Absent) else escape_text(f"{entry.modified} mode {entry.mode}")
+    return "nothing" if isinstance(entry, Absent) else f"{entry.modified} mode {entry.mode}"
 
 
 def place(number: int, path: str, shown: Sequence[str]) -> str:
@@ -96,16 +106,15 @@ def place(number: int, path: str, shown: Sequence[str]) -> str:
 
     Args:
         number: of the input, from 0.
-        path: relative to the input.
     """
     return shown[number] if path == "." else f"{shown[number].rstrip('/')}/{path}"
 
 
-def _problem_lines(problems: Sequence[Problem], shown: Sequence[str], *, most: int = 20) -> Iterator[Line]:
+def _problems(problems: Sequence[Problem], shown: Sequence[str], view: View) -> Iterator[Block]:
+    most = MOST_PROBLEMS if not view.page else len(problems)
     if problems:
-        yield from section("could not be compared")
+        yield Section(title="could not be compared")
     for one in problems[:most]:
-        words = f"{escape_text(place(one.input, one.path, shown))}: {escape_text(one.message)}"
-        yield hanging(words)
+        yield item(f"{place(one.input, one.path, shown)}: {one.message}")
     if len(problems) > most:
-        yield Text(f"{INDENT}and {len(problems) - most:,} more")
+        yield Prose(f"and {len(problems) - most:,} more", depth=1)

@@ -1,9 +1,7 @@
-"""The screen of `kforensics ls`: the inventory, node by node."""
+"""What `ls` shows: what is odd, then the inventory, node by node."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-
-from rich.text import Text
 
 from kforensics.commands.ls import Listing
 from kforensics.commands.result import Result
@@ -11,41 +9,68 @@ from kforensics.damage import Absent
 from kforensics.evidence.inventory import Inventory, ListedNode, ListedPartition
 from kforensics.evidence.model import Input
 from kforensics.findings.model import Finding
-from kforensics.render.escape import escape_text, shorten
-from kforensics.render.text.screen import INDENT, Line, Style, Words, columns, hanging, section
-from kforensics.render.text.whole import whole_screen
+from kforensics.render.blocks import GAP, Block, Column, Prose, Section, Table, Tone, columns_of, item
 from kforensics.render.view import View
 from kforensics.words import byte_count, counted, listed
 
-NUMBERS = frozenset({1, 2, 3, 4, 5, 6, 7})
-"""The columns of the partition table that hold numbers."""
-
-HEADINGS = ("partition", "epoch", "from", "HW", "recovery", "end", "segs", "bytes", "start")
 MOST_ALIKE = 5
+_NUMBERS = ("epoch", "from", "HW", "recovery", "end", "segs", "bytes")
+COLUMNS = (
+    Column("partition", is_shortened=True),
+    *(Column(title, is_number=True) for title in _NUMBERS),
+    Column("start"),
+)
 
 
-@whole_screen
-def write(result: Result[Listing], view: View) -> Iterator[Line]:
-    """Yield what is odd, then a table a node.
-
-    Args:
-        view: of the screen, and whether what is fine is listed too.
-    """
-    inventory, inputs, findings = result.body.inventory, result.inputs, result.findings
-    verbose = view.verbose
-    yield Words(_second_line(inventory))
-    yield from _odd(inventory, findings, inputs, verbose=verbose)
+def blocks(result: Result[Listing], view: View) -> Iterator[Block]:
+    """Yield what is odd, then a table a node."""
+    inventory, inputs = result.body.inventory, result.inputs
+    yield Prose(_second_line(inventory))
+    if not view.page:
+        yield from _odd(inventory, result.findings, inputs, verbose=view.verbose)
     partitions: dict[int, list[ListedPartition]] = {}
     for one in inventory.partitions:
         partitions.setdefault(one.input, []).append(one)
     nodes = {node.input: node for node in inventory.nodes}
     for index, described in enumerate(inputs):
         if index in nodes or index in partitions:
-            yield Text()
-            yield from _heading(described, nodes.get(index), width=view.width)
-            yield from _tables(partitions.get(index, []), nodes.get(index), width=view.width, verbose=verbose)
-    yield Text()
-    yield Words(_files(inventory))
+            yield GAP
+            yield from _heading(described, nodes.get(index))
+            yield from _tables(partitions.get(index, []), nodes.get(index), verbose=view.verbose)
+    yield GAP
+    yield Prose(_files(inventory))
+
+
+def rows(result: Result[Listing], _view: View) -> Table:
+    """Return a directory of a partition a row."""
+    return Table(
+        name="partitions",
+        columns=columns_of(
+            "input broker_id path topic partition state topic_id last_leader_epoch log_start_offset high_watermark "
+            "recovery_point log_end_offset segments deleted_segments bytes start"
+        ),
+        rows=(
+            (
+                result.inputs[one.input].path,
+                result.inputs[one.input].broker_id,
+                one.path,
+                one.topic,
+                one.partition,
+                one.state,
+                one.topic_id,
+                one.last_leader_epoch,
+                one.log_start_offset,
+                one.high_watermark,
+                one.recovery_point,
+                one.log_end_offset,
+                one.segments,
+                one.deleted_segments,
+                one.bytes,
+                one.start,
+            )
+            for one in result.body.inventory.partitions
+        ),
+    )
 
 
 def _second_line(inventory: Inventory) -> str:
@@ -72,36 +97,28 @@ def _second_line(inventory: Inventory) -> str:
 
 def _odd(
     inventory: Inventory, findings: Sequence[Finding], inputs: Sequence[Input], *, verbose: bool
-) -> Iterator[Line]:
-    lines: list[Line] = []
+) -> Iterator[Block]:
+    if inventory.problems:
+        yield Section(title="Could not be read")
     for problem in inventory.problems:
-        words = f"{escape_text(problem.place(inputs))}: {escape_text(problem.message)}"
-        lines.append(hanging(words))
-    if lines:
-        yield from section("Could not be read")
-        yield from lines
+        yield item(f"{problem.place(inputs)}: {problem.message}")
     shown = [one for one in findings if verbose or one.is_grave]
     if shown:
-        yield from section("Worth a look")
-        for code in dict.fromkeys(one.code for one in shown):
-            alike = [one for one in shown if one.code == code]
-            for one in alike[: None if verbose else MOST_ALIKE]:
-                words = f"{one.severity}: {escape_text(one.statement)}"
-                yield hanging(words)
-            if len(alike) > MOST_ALIKE and not verbose:
-                yield Text(f"{INDENT}and {len(alike) - MOST_ALIKE} more like these (-v lists them)")
-            meaning = f"{alike[0].meaning} {alike[0].advice}"
-            yield Words(meaning, indent=INDENT * 2, style=Style.QUIET)
+        yield Section(title="Worth a look")
+    for code in dict.fromkeys(one.code for one in shown):
+        alike = [one for one in shown if one.code == code]
+        for one in alike[: None if verbose else MOST_ALIKE]:
+            yield item(f"{one.severity}: {one.statement}")
+        if len(alike) > MOST_ALIKE and not verbose:
+            yield Prose(f"and {len(alike) - MOST_ALIKE} more like these (-v lists them)", depth=1)
+        yield Prose(f"{alike[0].meaning} {alike[0].advice}", Tone.QUIET, depth=2)
 
 
-def _heading(described: Input, node: ListedNode | None, *, width: int) -> Iterator[Line]:
+def _heading(described: Input, node: ListedNode | None) -> Iterator[Block]:
     if node is None:
-        yield Text(f"{described.kind} {escape_text(described.path)}", style=Style.HEADING)
+        yield Section(title=f"{described.kind} {described.path}", level=3)
         return
-    yield Text(
-        f"{node.kind} {_node_name(node.node_id)}  {shorten(escape_text(described.path), width - 24)}",
-        style=Style.HEADING,
-    )
+    yield Section(title=f"{node.kind} {_node_name(node.node_id)}", aside=described.path, level=3)
     facts = []
     if not isinstance(node.kafka_version_hint, Absent):
         facts.append(f"Kafka {node.kafka_version_hint}")
@@ -110,32 +127,27 @@ def _heading(described: Input, node: ListedNode | None, *, width: int) -> Iterat
     facts += [f"broker epoch {one.broker_epoch}" for one in node.log_dirs if not isinstance(one.broker_epoch, Absent)][
         :1
     ]
-    yield Words(" · ".join(facts), indent=INDENT)
+    yield Prose(" · ".join(facts), depth=1)
 
 
-def _tables(
-    partitions: Sequence[ListedPartition], node: ListedNode | None, *, width: int, verbose: bool
-) -> Iterator[Line]:
+def _tables(partitions: Sequence[ListedPartition], node: ListedNode | None, *, verbose: bool) -> Iterator[Block]:
     """Yield one table per log directory, under its path if that is not the node's own."""
     by_log_dir: dict[str, list[ListedPartition]] = {}
     for one in partitions:
         by_log_dir.setdefault(one.log_dir, []).append(one)
     clean = {one.path: one.clean_shutdown for one in node.log_dirs} if node else {}
     rows = {log_dir: [_row(one, log_dir) for one in inside] for log_dir, inside in by_log_dir.items()}
-    every = [HEADINGS, *(row for some in rows.values() for row in some)]
-    fixed = [max(len(row[place]) for row in every) for place in range(1, len(HEADINGS))]
-    room = max(width - len(INDENT) - sum(fixed) - 2 * len(fixed), 16)
-    names = max(min(len(row[0]), room) for row in every)
+    every = [[column.title for column in COLUMNS], *(row for some in rows.values() for row in some)]
+    least = [max(len(row[place]) for row in every) for place in range(len(COLUMNS))]
     for log_dir, inside in by_log_dir.items():
         if log_dir:
             differs = len(set(clean.values())) > 1
             state = (", stopped cleanly" if clean.get(log_dir) else ", no clean stop") if differs else ""
-            yield Text(f"{INDENT}log directory {escape_text(log_dir)}{state}")
-        table = [HEADINGS, *((shorten(row[0], room), *row[1:]) for row in rows[log_dir])]
-        yield from columns(table, right=NUMBERS, least=(names, *fixed))
+            yield Prose(f"log directory {log_dir}{state}", depth=1)
+        yield Table(name=f"Partitions of {log_dir or 'the node'}", columns=COLUMNS, rows=rows[log_dir], least=least)
         if verbose:
             ids = [(one, one.topic_id) for one in inside if not isinstance(one.topic_id, Absent)]
-            yield from (Text(f"{INDENT}topic id {topic_id}  {escape_text(one.path)}") for one, topic_id in ids)
+            yield from (Prose(f"topic id {topic_id}  {one.path}", depth=1) for one, topic_id in ids)
 
 
 def _row(one: ListedPartition, log_dir: str) -> tuple[str, ...]:
@@ -144,7 +156,7 @@ def _row(one: ListedPartition, log_dir: str) -> tuple[str, ...]:
     else:
         name = f"{one.topic}-{one.partition}" + (f" {one.state}" if one.state != "live" else "")
     return (
-        escape_text(name),
+        name,
         _number(one.last_leader_epoch),
         _number(one.log_start_offset),
         _number(one.high_watermark),

@@ -11,7 +11,7 @@ from kforensics.evidence.file_kinds import FileEntry
 from kforensics.formats.log.records import Record
 from kforensics.formats.messages.schema import Decoded, Undecoded
 from kforensics.render.json.dump import dump_line, plain_item
-from kforensics.render.text.dump import damage_lines, field_text, message_text, text_lines
+from kforensics.render.views.dump import damage_lines, field_text, message_text, text_lines
 from kforensics.units import OffsetRange
 from kforensics.words import utc_text
 

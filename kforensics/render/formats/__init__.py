@@ -1,0 +1,1 @@
+"""The formats of a view: one module each, which renders every kind of block."""

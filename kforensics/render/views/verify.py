@@ -1,0 +1,110 @@
+"""What `verify` shows: each damaged file with its places, then what is normal."""
+
+from collections.abc import Iterator, Sequence
+
+from kforensics.commands.result import Result
+from kforensics.commands.verify import VerifyResult
+from kforensics.damage import Absent, DamageCause, Gravity
+from kforensics.evidence.checks.context import FileReport, FileState
+from kforensics.evidence.model import Input
+from kforensics.findings.model import Finding, Severity
+from kforensics.findings.rules.files import who
+from kforensics.reconcile.replicas.holders import IntactReplica, IntactReplicas
+from kforensics.render.blocks import GAP, Block, Fact, Prose, Section, Table, columns_of
+from kforensics.render.frame import problem_items
+from kforensics.render.view import View
+from kforensics.units import OffsetRange
+from kforensics.words import counted, form
+
+MOST_FILES = 20
+"""The most damaged files that the screen shows in full."""
+
+MOST_PLACES = 5
+"""The most damaged places of one file that the screen shows in full."""
+
+
+def blocks(result: Result[VerifyResult], view: View) -> Iterator[Block]:
+    """Yield the damaged files, then what is normal and what was not read."""
+    verification, inputs, findings = result.body.verification, result.inputs, result.findings
+    damaged = [report for report in verification.files if report.state is FileState.DAMAGED]
+    most = len(damaged) if view.page else MOST_FILES
+    for report in damaged[:most]:
+        yield GAP
+        yield from _file(report, result.body.intact, inputs, most=len(report.damage) if view.page else MOST_PLACES)
+    if len(damaged) > most:
+        yield GAP
+        yield Prose(f"… and {counted(len(damaged) - most, 'more damaged file')} in --format json.")
+    for one in findings:
+        if one.code == "KF113":
+            yield GAP
+            yield Prose(f"{one.statement}. {one.meaning}")
+    yield from _notes(findings)
+    if verification.problems:
+        yield GAP
+    yield from problem_items(verification.problems[:MOST_FILES], inputs, view)
+    if len(verification.problems) > MOST_FILES and not view.page:
+        yield Prose(f"… and {len(verification.problems) - MOST_FILES} more in --format json.")
+
+
+def rows(result: Result[VerifyResult], _view: View) -> Table:
+    """Return a file a row, the sound ones too."""
+    return Table(
+        name="files",
+        columns=columns_of("input path kind bytes state batches records damaged_places"),
+        rows=(
+            (
+                result.inputs[one.input].path,
+                one.path,
+                one.kind.value,
+                one.length,
+                one.state.value,
+                one.batches,
+                one.records,
+                sum(place.gravity is Gravity.DAMAGE for place in one.damage),
+            )
+            for one in result.body.files
+        ),
+    )
+
+
+def _file(report: FileReport, intact: IntactReplicas, inputs: Sequence[Input], *, most: int) -> Iterator[Block]:
+    owner = intact.owner(report.input, report.path)
+    yield Section(title=report.path, aside=who(inputs[report.input]), level=3)
+    places = [place for place in report.damage if place.gravity is Gravity.DAMAGE]
+    for place in places[:most]:
+        lost = place.offsets_lost
+        offsets = f", offsets {lost.first}..{lost.last}" if isinstance(lost, OffsetRange) else ""
+        yield Prose(f"byte {place.span.position}, {place.span.length} bytes{offsets}", depth=1)
+        yield Fact("expected", place.expected)
+        yield Fact("found", place.found)
+        if isinstance(place.cause, DamageCause):
+            flip = place.cause.flip
+            where = "" if flip is None else f"; byte {flip.position}, bit {flip.bit}"
+            yield Fact("cause", f"{place.cause.detail}{where}")
+        if not isinstance(place.next_good, Absent):
+            yield Fact("next good", f"offset {place.next_good[0]} at byte {place.next_good[1]}")
+        holders = () if owner is None else intact.holders(owner, place)
+        if holders:
+            yield Fact("intact on", ", ".join(_holder(holder) for holder in holders))
+        elif isinstance(lost, OffsetRange) and owner is not None:
+            yield Fact("intact on", "none of the replicas among the inputs")
+    if len(places) > most:
+        yield Prose(f"… and {counted(len(places) - most, 'more place')}", depth=1)
+
+
+def _holder(holder: IntactReplica) -> str:
+    return holder.path if isinstance(holder.broker_id, Absent) else f"broker {holder.broker_id} ({holder.path})"
+
+
+def _notes(findings: Sequence[Finding]) -> Iterator[Block]:
+    unfinished = sum(1 for one in findings if one.code == "KF110")
+    notes = [one.statement for one in findings if one.severity is Severity.NOTE and one.code != "KF110"]
+    if unfinished:
+        notes.insert(
+            0,
+            f"{counted(unfinished, 'log')} {form(unfinished, 'has', 'have')} an unfinished end, as a running or killed broker leaves it: recovery truncates it",
+        )
+    if notes:
+        yield GAP
+        for note in notes:
+            yield Prose(f"Normal: {note}.")
