@@ -30,6 +30,7 @@ from kforensics.render.formats.text import render as screen_lines
 from kforensics.render.frame import ANSWER_PARTS, Content, whole
 from kforensics.render.text.screen import screen_pieces
 from kforensics.render.view import View
+from kforensics.words import Step
 
 MOST_ROWS = 1_000
 """Rows of a table, and lines of a listing; the formats for programs have all."""
@@ -97,8 +98,17 @@ def _answer(answer: Answer) -> Iterator[str]:
         if sentences:
             yield f"**{label.capitalize()}**"
             yield ""
-            yield from (f"- {_words(one)}" for one in sentences)
+            for one in sentences:
+                yield from _said(one)
             yield ""
+
+
+def _said(sentence: str) -> Iterator[str]:
+    if not isinstance(sentence, Step) or not sentence.commands:
+        yield f"- {_words(sentence)}"
+        return
+    yield f"- {_words(sentence.sentence.rstrip('.:'))}:"
+    yield from ("  ```sh", *(f"  {escape_text(one)}" for one in sentence.commands), "  ```")
 
 
 def _toned(block: Prose) -> str:

@@ -38,7 +38,7 @@ from kforensics.render.frame import Content, whole
 from kforensics.render.html.pages import style_hash
 from kforensics.render.html.verdict import advice_of, verdict_of
 from kforensics.render.view import View
-from kforensics.words import counted, utc_text
+from kforensics.words import Step, counted, utc_text
 
 MOST_ROWS = 2_000
 """Rows of a table, events of a timeline and items of a list; the formats for programs have all."""
@@ -108,7 +108,7 @@ class Page:
             case Facts():
                 self._facts(block)
             case Steps():
-                self._put("".join(f'<pre class="step"><code>{text(one)}</code></pre>' for one in block.commands))
+                self._put(_commands(block.commands))
             case Table():
                 self._table(block)
             case Lanes():
@@ -404,7 +404,17 @@ def _folded(references: Sequence[Reference], of: str) -> str:
 
 
 def _listed(sentences: Iterable[str]) -> str:
-    return f"<ul>{''.join(f'<li>{text(one)}</li>' for one in sentences)}</ul>"
+    return f"<ul>{''.join(f'<li>{_said(one)}</li>' for one in sentences)}</ul>"
+
+
+def _said(sentence: str) -> str:
+    if not isinstance(sentence, Step) or not sentence.commands:
+        return text(sentence)
+    return f"{text(sentence.sentence.rstrip('.:'))}:{_commands(sentence.commands)}"
+
+
+def _commands(commands: Iterable[str]) -> str:
+    return "".join(f'<pre class="step" tabindex="0"><code>{text(one)}</code></pre>\n' for one in commands)
 
 
 def _cell(value: Value, column: Column, *, is_first: bool, has_roles: bool) -> str:
