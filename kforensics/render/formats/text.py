@@ -110,7 +110,11 @@ def _section(block: Section, view: View) -> Iterator[Line]:
     if not block.aside and not block.mark:
         yield Words(title, style=Style.HEADING)
         return
-    aside = escape_text(block.aside) if block.mark else shorten(escape_text(block.aside), max(view.width - LABEL_ROOM, LEAST_NAME))
+    aside = (
+        escape_text(block.aside)
+        if block.mark
+        else shorten(escape_text(block.aside), max(view.width - LABEL_ROOM, LEAST_NAME))
+    )
     head = f"{title}  {aside}" if aside else title
     room = " " * max(view.width - len(head) - len(block.mark), 2) if block.mark else ""
     yield Text(f"{head}{room}{escape_text(block.mark)}", style=Style.HEADING)
