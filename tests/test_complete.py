@@ -205,13 +205,12 @@ def public_functions(path: Path) -> set[str]:
 
 def test_every_rule_of_the_protocol_is_asked_by_who_reconciles_or_simulates():
     """From the callers outside of `protocol/` through what its own functions use."""
-    rules = {name: path for path in (PACKAGE / "protocol").glob("*.py") for name in public_functions(path)}
-    uses = {
-        node.name: _names(node)
-        for path in (PACKAGE / "protocol").glob("*.py")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.FunctionDef)
-    }
+    rules = {name: path for path in (PACKAGE / "protocol").rglob("*.py") for name in public_functions(path)}
+    uses: dict[str, set[str]] = {}
+    for path in (PACKAGE / "protocol").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef):  # of a class or not: methods of one name count together
+                uses.setdefault(node.name, set()).update(_names(node))
     outside = [path for path in PACKAGE.rglob("*.py") if "protocol" not in path.parts]
     reached = {
         name for path in outside for name in _names(ast.parse(path.read_text(encoding="utf-8"))) if name in rules

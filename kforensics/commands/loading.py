@@ -8,10 +8,9 @@ from typing import Any
 from kforensics.errors import EvidenceError
 from kforensics.evidence.replica.loader_reader import read_needed
 from kforensics.evidence.replica.loader_scan import ScansAhead
-from kforensics.evidence.replica.loader_values import Batches, Content, Need
-from kforensics.protocol.loading.after_clean_shutdown import load_after_clean_shutdown
+from kforensics.formats.log.loader_values import Batches, Content, Need
 from kforensics.protocol.loading.disk import LoadedDirectory, LoadOutcome, LoadSettings, Unpredictable
-from kforensics.protocol.loading.partition import load_partition
+from kforensics.protocol.loading.load import load_after_clean_shutdown, load_partition
 from kforensics.protocol.loading.versions import LoadingRules
 from kforensics.source.capture import CapturePath, MissingBytes
 

@@ -17,8 +17,8 @@ from kforensics.evidence.coordinators.replica_log import list_log
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace, checkpoint_value
 from kforensics.evidence.model import Citation, Problem
 from kforensics.evidence.replica.loader_reader import read_needed
-from kforensics.evidence.replica.loader_values import Content, LoadFailure, Need
 from kforensics.formats.log.batch_table import BatchTable
+from kforensics.formats.log.loader_values import Content, LoadFailure, Need
 from kforensics.formats.log_lines.event import LogEventKind
 from kforensics.protocol.epochs import Epochs
 from kforensics.protocol.loading.disk import EPOCH_FILE

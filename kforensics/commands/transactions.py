@@ -32,9 +32,9 @@ from kforensics.evidence.coordinators.transaction_log import TransactionState
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.parallel import Progress, spread
 from kforensics.evidence.replica.loader_dirs import FoundLogs, find_logs
-from kforensics.evidence.replica.loader_values import LoadFailure
 from kforensics.findings.answers.transactions import JudgedTransactions, LackingLogs
 from kforensics.findings.rules.coordinators import transaction_findings
+from kforensics.formats.log.loader_values import LoadFailure
 from kforensics.formats.messages.control import ControlType
 from kforensics.protocol.coordinators import TransactionStatus
 from kforensics.protocol.loading.disk import LoadOutcome, LoadSettings

@@ -127,6 +127,40 @@ def truncate_from_start(epochs: Epochs, log_start_offset: int, rules: EpochRules
     return (EpochEntry(epochs[passed - 1].leader_epoch, log_start_offset), *epochs[passed:])
 
 
+def epochs_after_scan(
+    epochs: Epochs,
+    found: Epochs,
+    *,
+    skips_epoch_zero: bool = False,
+    rules: EpochRules = CURRENT_RULES,
+) -> Epochs:
+    """Return the cache after a scan: a batch adds its epoch if it is above the latest one (`LogSegment.recover`).
+
+    Args:
+        found: the epochs of the scanned batches with their base offsets, in the order of the log.
+        skips_epoch_zero: KAFKA-10432: until 2.6.0 the first epoch of all was not restored.
+        rules: what the version does with an entry that contradicts others.
+    """
+    for entry in found:
+        latest = latest_epoch(epochs)
+        is_news = entry.leader_epoch > (-1 if isinstance(latest, Absent) else latest)
+        if is_news and not (skips_epoch_zero and entry.leader_epoch == 0):
+            epochs = assign(epochs, entry.leader_epoch, entry.start_offset, rules)
+    return epochs
+
+
+def repair_epochs_at_load(
+    epochs: Epochs, log_start_offset: int, log_end_offset: int, rules: EpochRules = CURRENT_RULES
+) -> Epochs:
+    """Return the epoch cache once the log is loaded, without stale entries at both ends that were not flushed in time.
+
+    Args:
+        epochs: as read, with what a scan has added.
+        log_start_offset: as checkpointed, 0 where it is not: the first segment's base offset does not count (`LogLoader.load`, 4.1.0).
+    """
+    return truncate_from_start(truncate_from_end(epochs, log_end_offset), log_start_offset, rules)
+
+
 def end_offset_for_epoch(
     epochs: Epochs, log_end_offset: int, requested: int | Absent, rules: EpochRules = CURRENT_RULES
 ) -> EpochEndOffset | Absent:

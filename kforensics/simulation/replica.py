@@ -5,15 +5,16 @@ Beside it is what no broker knows, which records were committed and which acknow
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.errors import UsageError
 from kforensics.protocol.election import PartitionRegistration
 from kforensics.protocol.epochs import CURRENT_RULES, EpochRules, Epochs, assign
-from kforensics.protocol.recovery import SegmentState, recover_log
-from kforensics.protocol.truncation import LogState, TruncationOutcome, leader_after_election
+from kforensics.protocol.loading.disk import NEWEST_RULES
+from kforensics.protocol.loading.load import KnownSegment, load_known_log
+from kforensics.protocol.truncation import LogState, TruncationOutcome, leader_after_election, loaded_high_watermark
 from kforensics.protocol.visibility import Acks, is_acknowledged
 from kforensics.units import EpochEntry
 
@@ -200,29 +201,29 @@ class SimulatedReplica:
         self.crash()
 
     def start(self) -> None:
-        """Load the log from disk by the rules of `protocol.recovery`: epochs, log end and high watermark are what they leave."""
+        """Load the log from disk by the rules of `protocol.loading`: epochs, log end and high watermark are what they leave."""
         self._recall_high_watermark()
-        loaded = recover_log(
-            (self._segment_state(),),
+        loaded = load_known_log(
+            [self._known_segment()],
             clean_shutdown=self.stopped_cleanly,
             recovery_point=self.recovery_point,
-            log_start_offset=0,
-            high_watermark=self.checkpointed_high_watermark,
             checkpoint_epochs=self.epochs,
-            rules=self.rules,
+            rules=replace(NEWEST_RULES, epochs=self.rules),
+        ).state
+        self.epochs, self.log_end_offset = loaded.epochs, loaded.log_end_offset
+        self.high_watermark = loaded_high_watermark(
+            self.checkpointed_high_watermark, loaded.log_start_offset, loaded.log_end_offset
         )
-        self.epochs = loaded.log.epochs
-        self.log_end_offset, self.high_watermark = loaded.log.log_end_offset, loaded.log.loaded_high_watermark
         self.is_running, self.stopped_cleanly = True, False
 
-    def _segment_state(self) -> SegmentState:
+    def _known_segment(self) -> KnownSegment:
         """Return the log on disk, in one segment of sound batches."""
         epochs: list[EpochEntry] = []
         for batch in self.log if self.keeps_epochs else ():
             if not epochs or epochs[-1].leader_epoch != batch.leader_epoch:
                 epochs.append(EpochEntry(batch.leader_epoch, batch.base_offset))
         end = self.file_end_offset
-        return SegmentState(base_offset=0, end_offset=end, recovered_end_offset=end, epochs=tuple(epochs))
+        return KnownSegment(base_offset=0, end_offset=end, recovered_end_offset=end, epochs=tuple(epochs))
 
     def _recall_high_watermark(self) -> None:
         """Forget memory: the log ends where its files end, and the high watermark is that of the checkpoint."""

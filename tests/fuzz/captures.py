@@ -28,7 +28,7 @@ from kforensics.evidence.captured.reading import (
 )
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.evidence.replica.captured_loading import captured_content, lacks_rows, rows_between
-from kforensics.evidence.replica.loader_values import Content, Need
+from kforensics.formats.log.loader_values import Content, Need
 from kforensics.source.capture import CapturedSegment, CapturePath
 from kforensics.source.capture_file import MARKER, PART_LIMIT, Capture, comment_of
 from kforensics.source.mapped import open_evidence

@@ -16,7 +16,9 @@ EPOCHS = "protocol/epochs.py"
 TRUNCATION = "protocol/truncation.py"
 VISIBILITY = "protocol/visibility.py"
 ELECTION = "protocol/election.py"
-RECOVERY = "protocol/recovery.py"
+LOAD = "protocol/loading/load.py"
+STEPS = "protocol/loading/partition.py"
+DISK = "protocol/loading/disk.py"
 MODELS = "simulation/models.py"
 
 MUTANTS = (
@@ -358,43 +360,43 @@ MUTANTS = (
     ),
     Mutant(
         "recovery does not notice what is torn",
-        RECOVERY,
-        "if segment.is_torn or segment.recovered_end_offset < segment.end_offset:",
-        "if segment.recovered_end_offset < segment.base_offset:",
+        LOAD,
+        "any(one.is_torn or one.recovered_end_offset < one.end_offset for one in segments)",
+        "any(one.recovered_end_offset < one.base_offset for one in segments)",
     ),
     Mutant(
         "a log that ends at its start is wiped",
-        RECOVERY,
-        "if kept and end < start:",
-        "if kept and end <= start:",
+        STEPS,
+        "if end < self._start and not",
+        "if end <= self._start and not",
     ),
     Mutant(
         "a log that ends below its start is kept",
-        RECOVERY,
-        "if kept and end < start:",
-        "if kept and end < 0:",
+        LOAD,
+        "if end < max(log_start_offset, bases[-1])",
+        "if end < bases[-1]",
     ),
     Mutant(
         "the recovery point stays above the log",
-        RECOVERY,
+        DISK,
         "return log_end_offset if clean_shutdown else min(checkpointed, log_end_offset)",
         "return log_end_offset if clean_shutdown else checkpointed",
     ),
     Mutant(
         "loading keeps epochs above the log end",
-        RECOVERY,
+        EPOCHS,
         "return truncate_from_start(truncate_from_end(epochs, log_end_offset), log_start_offset, rules)",
         "return truncate_from_start(epochs, log_start_offset, rules)",
     ),
     Mutant(
         "recovery continues behind a bad batch",
-        RECOVERY,
-        "                kept = list(segments[: index + 1])\n                break\n",
+        STEPS,
+        '                    self._mark_deleted(unflushed, "behind-corruption")\n                    break\n',
         "",
     ),
     Mutant(
         "recovery begins a segment late",
-        RECOVERY,
+        DISK,
         "if base_offset <= recovery_point:",
         "if base_offset - 1 <= recovery_point:",
     ),

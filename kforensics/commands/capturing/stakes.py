@@ -13,7 +13,7 @@ from kforensics.evidence.discovery.partition_dirs import PartitionPlace, checkpo
 from kforensics.evidence.metadata.files import find_metadata_logs
 from kforensics.evidence.model import BUCKET_OFFSETS
 from kforensics.evidence.replica.collect import collect_directory
-from kforensics.protocol.recovery import first_scanned
+from kforensics.protocol.loading.disk import first_scanned
 from kforensics.source.naming import DirectoryState, FileSuffix
 from kforensics.units import OFFSETS_TOPIC, REMOTE_LOG_TOPIC, SHARE_TOPIC, TRANSACTIONS_TOPIC
 

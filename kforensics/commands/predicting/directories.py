@@ -14,9 +14,9 @@ from kforensics.evidence.discovery.inputs import FoundInput
 from kforensics.evidence.replica.loader_dirs import HIGH_WATERMARKS, RECOVERY_POINTS, FoundDirectory, FoundLogs
 from kforensics.evidence.replica.loader_reader import read_needed
 from kforensics.evidence.replica.loader_scan import ScansAhead
-from kforensics.evidence.replica.loader_values import Batches, Content, LoadFailure, Need, TopicIdFile
 from kforensics.evidence.replica.log_tail import read_log_tail
 from kforensics.formats.log.batch_table import NO_TIMESTAMP
+from kforensics.formats.log.loader_values import Batches, Content, LoadFailure, Need, TopicIdFile
 from kforensics.formats.segment.walk import Level, walk_segment
 from kforensics.protocol.loading.disk import (
     EPOCH_FILE,

@@ -31,13 +31,20 @@ from kforensics.commands.processes import in_chunks, spread
 from kforensics.damage import Absent
 from kforensics.evidence.parallel import WORTH_A_PROCESS
 from kforensics.evidence.replica.loader_scan import WORTH_COLUMNS, ScansAhead
-from kforensics.evidence.replica.loader_values import Content, LoadFailure, Need
 from kforensics.evidence.segment_parts import SMALLEST_PART
-from kforensics.protocol.loading.disk import INDEX, INDEXES, LOG, LoadOutcome, LoadSettings, Unpredictable
+from kforensics.formats.log.loader_values import Content, LoadFailure, Need
+from kforensics.protocol.loading.disk import (
+    INDEX,
+    INDEXES,
+    LOG,
+    LoadOutcome,
+    LoadSettings,
+    Unpredictable,
+    first_scanned,
+)
 from kforensics.protocol.loading.node import Fate
 from kforensics.protocol.loading.starts import LogLoad
 from kforensics.protocol.loading.versions import LoadingRules
-from kforensics.protocol.recovery import first_scanned
 from kforensics.protocol.versions import KafkaVersion
 from kforensics.reconcile.logs.predicted_load import (
     DueSegments,

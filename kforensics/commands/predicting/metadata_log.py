@@ -16,9 +16,9 @@ from kforensics.errors import EvidenceError, FormatError
 from kforensics.evidence.discovery.inputs import FoundInput
 from kforensics.evidence.replica.loader_dirs import DirectoryContent, FoundLogs
 from kforensics.evidence.replica.loader_scan import ScansAhead
-from kforensics.evidence.replica.loader_values import Need
 from kforensics.evidence.replica.unaccounted import lost_metadata, lost_metadata_log, orphan_indexes
 from kforensics.formats.checkpoint.json_files import QuorumState, parse_quorum_state
+from kforensics.formats.log.loader_values import Need
 from kforensics.protocol.loading.disk import LoadOutcome, LoadSettings, Unpredictable
 from kforensics.protocol.loading.node import FIRST_OF_QUORUM_STATE_1, Refusal, refuse_voters
 from kforensics.protocol.loading.versions import loading_rules

@@ -33,7 +33,7 @@ from kforensics.evidence.discovery.partition_dirs import LOGS_LEFT_OUT
 from kforensics.evidence.model import Problem
 from kforensics.evidence.replica.loader_dirs import FoundLogs, find_logs
 from kforensics.evidence.replica.loader_scan import ScansAhead
-from kforensics.evidence.replica.loader_values import LoadFailure
+from kforensics.formats.log.loader_values import LoadFailure
 from kforensics.protocol.loading.disk import LoadOutcome, Unpredictable
 from kforensics.protocol.loading.node import (
     FIRST_KRAFT,

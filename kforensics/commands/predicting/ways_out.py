@@ -16,7 +16,7 @@ from kforensics.evidence.discovery.inputs import Inputs
 from kforensics.evidence.model import Problem
 from kforensics.evidence.replica.loader_dirs import LOG_STARTS, MARKER, RECOVERY_POINTS
 from kforensics.evidence.replica.loader_reader import read_needed
-from kforensics.evidence.replica.loader_values import Batches, Content, Need
+from kforensics.formats.log.loader_values import Batches, Content, Need
 from kforensics.protocol.epochs import Epochs, assign
 from kforensics.protocol.loading.disk import (
     CLEANED,

@@ -9,7 +9,9 @@ from numpy.typing import NDArray
 from kforensics.damage import Absent
 from kforensics.evidence.captured.reading import captured_batches, captured_controls
 from kforensics.evidence.captured.tail import readable_ranges
-from kforensics.evidence.replica.loader_values import (
+from kforensics.formats.index.sparse import OFFSET_ENTRY_LENGTH, TimeEnds
+from kforensics.formats.log.batch_table import CODEC_MASK, CONTROL_BIT, BatchTable, empty_batches
+from kforensics.formats.log.loader_values import (
     Batches,
     Content,
     LoadedBatch,
@@ -19,8 +21,6 @@ from kforensics.evidence.replica.loader_values import (
     bare_batch,
     headed_batch,
 )
-from kforensics.formats.index.sparse import OFFSET_ENTRY_LENGTH, TimeEnds
-from kforensics.formats.log.batch_table import CODEC_MASK, CONTROL_BIT, BatchTable, empty_batches
 from kforensics.source.capture import CapturedSegment, CapturePath, MissingBytes
 from kforensics.source.capture_file import Capture
 

@@ -10,7 +10,7 @@ from kforensics.errors import EvidenceError
 from kforensics.evidence.discovery.inputs import FoundInput
 from kforensics.evidence.model import Problem
 from kforensics.evidence.replica.loader_reader import read_offset_checkpoint
-from kforensics.evidence.replica.loader_values import LoadFailure
+from kforensics.formats.log.loader_values import LoadFailure
 from kforensics.source.walk import Listing, Obstacle, join
 from kforensics.units import TopicPartition
 

@@ -15,7 +15,11 @@ import numpy as np
 from kforensics.errors import EvidenceUnreadable, FormatError, NewerThanKnown, newer_than_known
 from kforensics.evidence.replica.captured_loading import captured_content
 from kforensics.evidence.replica.loader_scan import ScannedParts, ScansAhead, read_batches, scan_batches
-from kforensics.evidence.replica.loader_values import (
+from kforensics.formats.checkpoint.lines import CHECKPOINT_VERSION
+from kforensics.formats.checkpoint.properties import ZERO_UUID
+from kforensics.formats.index.producer_snapshot import parse_producer_snapshot
+from kforensics.formats.index.sparse import OFFSET_INDEX_LAYOUT, parse_txn_index, read_last_time_entry, read_time_ends
+from kforensics.formats.log.loader_values import (
     AbortedEntry,
     Content,
     LoadFailure,
@@ -23,10 +27,6 @@ from kforensics.evidence.replica.loader_values import (
     ProducerState,
     TopicIdFile,
 )
-from kforensics.formats.checkpoint.lines import CHECKPOINT_VERSION
-from kforensics.formats.checkpoint.properties import ZERO_UUID
-from kforensics.formats.index.producer_snapshot import parse_producer_snapshot
-from kforensics.formats.index.sparse import OFFSET_INDEX_LAYOUT, parse_txn_index, read_last_time_entry, read_time_ends
 from kforensics.source.capture import CapturePath
 from kforensics.source.foreign import ForeignPath
 from kforensics.source.mapped import open_evidence, read_evidence

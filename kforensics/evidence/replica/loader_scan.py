@@ -17,16 +17,6 @@ import numpy as np
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, EvidenceUnreadable, FormatError
 from kforensics.evidence.parallel import WORTH_A_PROCESS, Progress, spread
-from kforensics.evidence.replica.loader_values import (
-    SHORT_MARKER,
-    Batches,
-    LoadedBatch,
-    LoadFailure,
-    ReaderStep,
-    TransactionEnd,
-    bare_batch,
-    headed_batch,
-)
 from kforensics.evidence.segment_parts import Part, split_segment
 from kforensics.formats.log.batch_table import (
     BATCH_HEADER,
@@ -43,6 +33,16 @@ from kforensics.formats.log.batch_table import (
     empty_batches,
 )
 from kforensics.formats.log.batches import iter_batch_records, iter_message_records
+from kforensics.formats.log.loader_values import (
+    SHORT_MARKER,
+    Batches,
+    LoadedBatch,
+    LoadFailure,
+    ReaderStep,
+    TransactionEnd,
+    bare_batch,
+    headed_batch,
+)
 from kforensics.formats.primitives.checksum import crc32, crc32c
 from kforensics.formats.primitives.word_buffer import WordBuffer
 from kforensics.formats.segment.entries import read_entries

@@ -6,13 +6,13 @@ and asks again. So only those bytes are read that a broker would read. Names are
 
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
 from kforensics.damage import Absent
-from kforensics.evidence.replica.loader_values import Batches, Content, LoadFailure, Need
+from kforensics.formats.log.loader_values import Batches, Content, LoadFailure, Need
 from kforensics.protocol.epochs import Epochs
 from kforensics.protocol.loading.versions import LoadingRules
 
@@ -46,6 +46,8 @@ class LoadSettings:
     now_ms: int = 0
     largest_message: int = 1_000_012
     """max.message.bytes, by which Kafka before 0.11 takes longer messages for corrupt when it scans."""
+    has_remote_storage: bool = False
+    """remote.storage.enable: older segments are in remote storage, and the log starts where the checkpoint says (KIP-405, 3.6)."""
 
 
 class FileAction(StrEnum):
@@ -220,6 +222,40 @@ def refused_name(name: str, rules: LoadingRules) -> LoadingError:
     if topic and number and not rules.wraps_bad_partitions:
         return thrown("NumberFormatException", f'For input string: "{number}"')
     return thrown("KafkaException", f"Found directory '{name}' is not in the form of topic-partition")
+
+
+def first_scanned(base_offsets: Sequence[int], recovery_point: int) -> int:
+    """Return the index of the first segment that recovery scans, which holds the recovery point (`LogSegments.values`).
+
+    Args:
+        recovery_point: of the checkpoint; 0 of a log without one. Below the first segment, that one is scanned.
+    """
+    index = 0
+    for candidate, base_offset in enumerate(base_offsets):
+        if base_offset <= recovery_point:
+            index = candidate
+    return index
+
+
+def log_start_at_load(first_base: int, checkpointed: int, *, has_remote_storage: bool = False) -> int:
+    """Return the start of the loaded log, which is below its first segment only with remote storage (`LogLoader.load`, 3.6).
+
+    Args:
+        first_base: the base offset of the first segment.
+        checkpointed: the partition's entry of `log-start-offset-checkpoint`; 0 where it has none.
+        has_remote_storage: whether the topic has `remote.storage.enable`.
+    """
+    return checkpointed if has_remote_storage else max(checkpointed, first_base)
+
+
+def recovery_point_at_load(checkpointed: int, log_end_offset: int, *, clean_shutdown: bool) -> int:
+    """Return the recovery point of the loaded log: its end after a clean shutdown, else the checkpointed one within the log (2.8 and later).
+
+    Args:
+        checkpointed: the partition's entry of `recovery-point-offset-checkpoint`, 0 without one.
+        clean_shutdown: whether the log directory holds the marker of a clean shutdown.
+    """
+    return log_end_offset if clean_shutdown else min(checkpointed, log_end_offset)
 
 
 @dataclass(slots=True)

@@ -10,7 +10,8 @@ from itertools import pairwise
 from typing import cast
 
 from kforensics.damage import Absent
-from kforensics.evidence.replica.loader_values import (
+from kforensics.formats.index.producer_snapshot import SNAPSHOT_ENTRY_LENGTH, SNAPSHOT_HEADER_LENGTH
+from kforensics.formats.log.loader_values import (
     SHORT_MARKER,
     Content,
     LoadedBatch,
@@ -18,8 +19,7 @@ from kforensics.evidence.replica.loader_values import (
     ProducerState,
     TransactionEnd,
 )
-from kforensics.formats.index.producer_snapshot import SNAPSHOT_ENTRY_LENGTH, SNAPSHOT_HEADER_LENGTH
-from kforensics.protocol.epochs import EpochRules, Epochs, assign
+from kforensics.protocol.epochs import EpochRules, Epochs, assign, epochs_after_scan, repair_epochs_at_load
 from kforensics.protocol.loading.disk import (
     DELETED,
     EPOCH_FILE,
@@ -35,7 +35,6 @@ from kforensics.protocol.loading.disk import (
     thrown,
 )
 from kforensics.protocol.loading.versions import LoadingRules
-from kforensics.protocol.recovery import epochs_after_scan, repair_epochs_at_load
 from kforensics.units import EpochEntry
 
 TRIMMED = "epochs-trimmed"

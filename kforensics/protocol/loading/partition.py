@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import TypeVar, cast
 
 from kforensics.damage import Absent
-from kforensics.evidence.replica.loader_values import Content, LoadFailure, Need, TopicIdFile
-from kforensics.protocol.loading.after_clean_shutdown import load_after_clean_shutdown
+from kforensics.formats.log.loader_values import Content, LoadFailure, Need, TopicIdFile
 from kforensics.protocol.loading.disk import (
     CLEANED,
     DELETED,
@@ -29,17 +28,19 @@ from kforensics.protocol.loading.disk import (
     NotModelledError,
     ScannedSegment,
     Unpredictable,
+    first_scanned,
     known_indexes,
+    log_start_at_load,
     offset_of,
     padded,
     partition_of_directory,
+    recovery_point_at_load,
     refused_name,
     thrown,
 )
 from kforensics.protocol.loading.log_state import EpochCache, Producers
 from kforensics.protocol.loading.segments import OVERFLOW, SPLIT, Segment
 from kforensics.protocol.loading.versions import LoadingRules
-from kforensics.protocol.recovery import first_scanned, log_start_at_load, recovery_point_at_load
 
 
 def put_right(disk: Disk, settings: LoadSettings, rules: LoadingRules) -> list[str]:
@@ -158,45 +159,6 @@ def _offset_or_none(name: str) -> int | None:
 T = TypeVar("T")
 
 
-def load_partition(
-    directory: LoadedDirectory,
-    *,
-    clean_shutdown: bool,
-    recovery_point: int = 0,
-    log_start_offset: int = 0,
-    settings: LoadSettings | None = None,
-    rules: LoadingRules | None = None,
-) -> LoadOutcome | Need | Unpredictable:
-    """Load one partition directory.
-
-    Args:
-        directory: its files, and what has been read of them.
-        clean_shutdown: whether the log directory holds `.kafka_cleanshutdown` when loading begins.
-        recovery_point: of `recovery-point-offset-checkpoint`; 0 where it has none.
-        log_start_offset: of `log-start-offset-checkpoint`; 0 where it has none.
-        settings: of topic and broker; Kafka's defaults where none are given.
-        rules: of the broker's version; those of 4.1 where none are given.
-
-    Returns:
-        What comes of it; or the content of a file that has to be read before that can be said; or why it can't be.
-    """
-    settings, rules = settings or LoadSettings(), rules or LoadingRules()
-    if clean_shutdown:
-        found = load_after_clean_shutdown(
-            directory, recovery_point=recovery_point, log_start_offset=log_start_offset, settings=settings, rules=rules
-        )
-        if found is not None:
-            return found
-    return load_step_by_step(
-        directory,
-        clean_shutdown=clean_shutdown,
-        recovery_point=recovery_point,
-        log_start_offset=log_start_offset,
-        settings=settings,
-        rules=rules,
-    )
-
-
 def load_step_by_step(
     directory: LoadedDirectory,
     *,
@@ -292,7 +254,7 @@ class _Loader:
             point, end = self._retried(self._recover)
             self._last().resize_indexes()
         first_base = min(self._segments)
-        start = log_start_at_load(first_base, self._start)
+        start = log_start_at_load(first_base, self._start, has_remote_storage=self._settings.has_remote_storage)
         if self.cache is None:
             return LoadedState(
                 log_start_offset=start,

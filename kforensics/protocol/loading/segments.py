@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import cast
 
 from kforensics.damage import Absent
-from kforensics.evidence.replica.loader_values import Batches, Content, LoadedBatch
 from kforensics.formats.log.batch_table import (
     HEADER_UP_TO_MAGIC,
     LOG_OVERHEAD,
@@ -12,6 +11,7 @@ from kforensics.formats.log.batch_table import (
     NO_TIMESTAMP,
     SMALLEST_MESSAGE_LENGTH,
 )
+from kforensics.formats.log.loader_values import Batches, Content, LoadedBatch
 from kforensics.protocol.loading.disk import (
     CLEANED,
     DELETED,

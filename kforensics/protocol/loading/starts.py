@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from kforensics.damage import Absent
-from kforensics.evidence.replica.loader_values import LoadFailure
+from kforensics.formats.log.loader_values import LoadFailure
 from kforensics.protocol.loading.disk import LoadOutcome, Unpredictable, partition_of_directory
 from kforensics.protocol.loading.node import Fate
 from kforensics.protocol.loading.versions import LoadingRules

@@ -13,7 +13,7 @@ from kforensics.damage import Absent, Damage, DamageKind, Gravity, Span
 from kforensics.evidence.model import CheckpointValue, Citation, Replica, Segment
 from kforensics.evidence.replica.segments import NO_END_OF_RECOVERY, add_digests, digest_batches
 from kforensics.evidence.replica.unaccounted import Sign, Unaccounted, missing_offsets
-from kforensics.protocol.recovery import RecoveryOutcome, SegmentState, recover_log
+from kforensics.protocol.loading.load import KnownLoad, KnownSegment, load_known_log
 from kforensics.protocol.truncation import LogState, loaded_high_watermark
 from kforensics.units import METADATA_TOPICS, EpochEntry, OffsetRange
 from kforensics.words import counted
@@ -164,7 +164,7 @@ class LoadedLog:
 
 
 def load_log(replica: Replica) -> LoadedLog:
-    """Return the replica after its broker has loaded it, by the rules of `protocol.recovery`.
+    """Return the replica after its broker has loaded it, by the rules of `protocol.loading`.
 
     Args:
         replica: as it is on disk; nothing of it is changed.
@@ -173,19 +173,22 @@ def load_log(replica: Replica) -> LoadedLog:
     loaded = load_replica(replica)
     segments, truncation = _kept(replica, loaded)
     batch_epochs = epochs_of(segments)
-    first_base = replica.segments[0].base_offset if replica.segments else loaded.log.log_start_offset
+    state = loaded.state
+    first_base = replica.segments[0].base_offset if replica.segments else state.log_start_offset
     return LoadedLog(
         replica=replica,
-        log_start_offset=loaded.log.log_start_offset,
-        content_start_offset=max(loaded.log.log_start_offset, first_base),
-        log_end_offset=loaded.log.log_end_offset,
+        log_start_offset=state.log_start_offset,
+        content_start_offset=max(state.log_start_offset, first_base),
+        log_end_offset=state.log_end_offset,
         truncated_by_recovery=truncation,
         segments=segments,
-        epochs=loaded.log.epochs if has_file else batch_epochs,
+        epochs=state.epochs if has_file else batch_epochs,
         batch_epochs=batch_epochs,
         epochs_from="checkpoint" if has_file else "batches",
-        scanned_epochs=loaded.log.epochs,
-        high_watermark=loaded.log.loaded_high_watermark,
+        scanned_epochs=state.epochs,
+        high_watermark=loaded_high_watermark(
+            _value_of(replica.high_watermark), state.log_start_offset, state.log_end_offset
+        ),
         cleaned_below=_cleaned_below(replica, segments),
         damaged=_damaged_ranges(replica, segments),
         oldest_magic=min((m for s in segments for m in s.magics), default=Absent.NOT_APPLICABLE),
@@ -267,7 +270,7 @@ def _like(log: LoadedLog, replica: Replica) -> LoadedLog | None:
     return like
 
 
-def load_replica(replica: Replica) -> RecoveryOutcome:
+def load_replica(replica: Replica) -> KnownLoad:
     """Return what the start of its broker makes of a replica's log.
 
     The metadata log is opened as after a crash at every start, with a recovery point of 0.
@@ -276,28 +279,31 @@ def load_replica(replica: Replica) -> RecoveryOutcome:
         replica: as it is on disk; nothing of it is changed.
     """
     is_metadata = replica.topic_partition.topic in METADATA_TOPICS
-    return recover_log(
-        [_segment_state(segment) for segment in replica.segments],
+    return load_known_log(
+        [_known_segment(segment) for segment in replica.segments],
         clean_shutdown=replica.clean_shutdown and not is_metadata,
-        recovery_point=0 if is_metadata else _value_of(replica.recovery_point),
-        log_start_offset=_value_of(replica.log_start),
-        high_watermark=_value_of(replica.high_watermark),
+        recovery_point=0 if is_metadata else _value_or_zero(replica.recovery_point),
+        log_start_offset=_value_or_zero(replica.log_start),
         checkpoint_epochs=() if isinstance(replica.checkpoint_epochs, Absent) else replica.checkpoint_epochs,
         has_remote_storage=_has_remote_storage(replica),
     )
+
+
+def _value_or_zero(checkpoint: CheckpointValue | Absent) -> int:
+    return 0 if isinstance(checkpoint, Absent) else checkpoint.value
 
 
 def _value_of(checkpoint: CheckpointValue | Absent) -> int | Absent:
     return checkpoint if isinstance(checkpoint, Absent) else checkpoint.value
 
 
-def _segment_state(segment: Segment) -> SegmentState:
+def _known_segment(segment: Segment) -> KnownSegment:
     last, base = segment.last_offset, segment.base_offset
     end = base if isinstance(last, Absent) else max(last + 1, base)
     if _first_fatal(segment) is None:
-        return SegmentState(base_offset=base, end_offset=end, recovered_end_offset=end, epochs=segment.epochs)
+        return KnownSegment(base_offset=base, end_offset=end, recovered_end_offset=end, epochs=segment.epochs)
     recovered = base if isinstance(segment.recovered_end_offset, Absent) else max(segment.recovered_end_offset, base)
-    return SegmentState(
+    return KnownSegment(
         base_offset=base, end_offset=end, recovered_end_offset=recovered, is_torn=True, epochs=segment.epochs
     )
 
@@ -334,10 +340,10 @@ def epochs_of(segments: tuple[Segment, ...]) -> tuple[EpochEntry, ...]:
     return tuple(out)
 
 
-def _kept(replica: Replica, loaded: RecoveryOutcome) -> tuple[tuple[Segment, ...], Citation | None]:
+def _kept(replica: Replica, loaded: KnownLoad) -> tuple[tuple[Segment, ...], Citation | None]:
     """Return the segments that loading keeps, the truncated one shortened, and the target of the truncation."""
     kept = replica.segments[: loaded.kept_count]
-    if isinstance(loaded.truncate_segment, Absent):
+    if isinstance(loaded.truncated, Absent):
         return kept, None
     at = next(at for at, one in enumerate(replica.segments) if _is_truncated(one, loaded))
     segment = replica.segments[at]
@@ -347,8 +353,8 @@ def _kept(replica: Replica, loaded: RecoveryOutcome) -> tuple[tuple[Segment, ...
     return (*kept[:at], truncate_segment(segment, first.span.position)) if kept else (), where
 
 
-def _is_truncated(segment: Segment, loaded: RecoveryOutcome) -> bool:
-    return segment.base_offset == loaded.truncate_segment and _first_fatal(segment) is not None
+def _is_truncated(segment: Segment, loaded: KnownLoad) -> bool:
+    return segment.base_offset == loaded.truncated and _first_fatal(segment) is not None
 
 
 def truncate_segment(segment: Segment, position: int) -> Segment:

@@ -1,9 +1,9 @@
 """Batches as Kafka's loader reads them, where they are no batches."""
 
 from kforensics.evidence.replica.loader_reader import read_needed
-from kforensics.evidence.replica.loader_values import Batches, Content, LoadFailure, Need
 from kforensics.formats.log.batch_table import CONTROL_BIT, LOG_OVERHEAD, TRANSACTIONAL_BIT
 from kforensics.formats.log.batches import build_record_batch, encode_record_batch
+from kforensics.formats.log.loader_values import Batches, Content, LoadFailure, Need
 
 
 def test_the_marker_of_a_control_batch_that_ends_within_its_header_is_an_invalid_record(tmp_path):

@@ -10,10 +10,10 @@ from kforensics.evidence import parallel, segment_parts
 from kforensics.evidence.replica import loader_scan
 from kforensics.evidence.replica.loader_reader import read_needed
 from kforensics.evidence.replica.loader_scan import ScansAhead, read_batches
-from kforensics.evidence.replica.loader_values import Content, Need
 from kforensics.evidence.segment_parts import split_segment
 from kforensics.formats.log.batch_table import BATCH_HEADER
 from kforensics.formats.log.batches import build_record_batch, encode_record_batch
+from kforensics.formats.log.loader_values import Content, Need
 from kforensics.source.mapped import open_evidence
 from tests.oracle.loading.made import Case, edited_files
 

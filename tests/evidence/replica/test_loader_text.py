@@ -3,7 +3,7 @@
 import pytest
 
 from kforensics.evidence.replica.loader_reader import read_offset_checkpoint
-from kforensics.evidence.replica.loader_values import LoadFailure
+from kforensics.formats.log.loader_values import LoadFailure
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ import pytest
 
 from kforensics.commands.loading import DirectoryOnDisk
 from kforensics.evidence.replica.loader_reader import read_needed
-from kforensics.protocol.loading.after_clean_shutdown import load_after_clean_shutdown
 from kforensics.protocol.loading.disk import LoadedDirectory, LoadSettings
+from kforensics.protocol.loading.load import load_after_clean_shutdown
 from kforensics.protocol.loading.partition import load_step_by_step
 from kforensics.protocol.loading.versions import loading_rules
 from kforensics.protocol.versions import KafkaVersion

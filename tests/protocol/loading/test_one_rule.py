@@ -1,6 +1,6 @@
-"""What `diff` and `explain` ask of recovery (`protocol.recovery`) and what `predict` plays (`protocol.loading`) is the same on what both know.
+"""What `diff` and `explain` ask of the rules of loading, for a log that was read, is what a broker's own loader does with the directory.
 
-The judged directories are read as evidence, loaded by both, and compared where recovery alone decides: files with their own names, and no exception.
+The judged directories are read as evidence, loaded by the rules, and compared where recovery alone decides: files with their own names, and no exception.
 """
 
 import json
@@ -69,7 +69,7 @@ def test_recovery_is_that_of_the_loader(at, tmp_path):
 
     outcome = load_replica(collect_replica(place).replica)
 
-    loaded, log = one["loaded"], outcome.log
+    loaded, log = one["loaded"], outcome.state
     assert [log.log_start_offset, log.log_end_offset] == [loaded["start"], loaded["end"]]
     assert [list(entry) for entry in log.epochs] == loaded["epochs"]
-    assert max(outcome.recovery_point, log.log_start_offset) == loaded["recovery_point"]
+    assert log.recovery_point == loaded["recovery_point"]

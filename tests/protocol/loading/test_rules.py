@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from kforensics.damage import Absent
-from kforensics.evidence.replica.loader_values import (
+from kforensics.formats.index.sparse import TimeEnds
+from kforensics.formats.log.loader_values import (
     AbortedEntry,
     Batches,
     Content,
@@ -16,7 +17,6 @@ from kforensics.evidence.replica.loader_values import (
     TopicIdFile,
     TransactionEnd,
 )
-from kforensics.formats.index.sparse import TimeEnds
 from kforensics.protocol.loading.disk import (
     Disk,
     FileAction,
@@ -32,9 +32,9 @@ from kforensics.protocol.loading.disk import (
     partition_of_directory,
 )
 from kforensics.protocol.loading.indexes import OffsetIndex, TimeIndex, TxnIndex
+from kforensics.protocol.loading.load import load_partition
 from kforensics.protocol.loading.log_state import CompletedTransaction, EpochCache, Producers
 from kforensics.protocol.loading.node import Fate
-from kforensics.protocol.loading.partition import load_partition
 from kforensics.protocol.loading.segments import Segment
 from kforensics.protocol.loading.starts import (
     LoadedLogDir,
