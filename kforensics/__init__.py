@@ -25,6 +25,7 @@ _FUNCTIONS = (
     "simulate",
     "trace",
     "transactions",
+    "triage",
     "verify",
 )
 _ERRORS = (

@@ -16,6 +16,7 @@ from kforensics.commands.salvage import SalvageReport
 from kforensics.commands.seal import NewSeal
 from kforensics.commands.trace import TraceReport
 from kforensics.commands.transactions import Transactions
+from kforensics.commands.triage import Triage
 from kforensics.commands.verify import VerifyResult
 from kforensics.errors import EvidenceError as EvidenceError, EvidenceNotFound as EvidenceNotFound, EvidenceUnreadable as EvidenceUnreadable, InputsRefused as InputsRefused, KforensicsError as KforensicsError, MissingExtra as MissingExtra, NotADataDir as NotADataDir, UsageError as UsageError
 from kforensics.library import Answered
@@ -246,6 +247,23 @@ def transactions(
     jobs: int | None = ...,
 ) -> Answered[Transactions]:
     """Show open transactions, whether they hang, and what ends them."""
+def triage(
+    *paths: AnyPaths,
+    before: AnyPath | Iterable[AnyPath] = ...,
+    topics: str | Iterable[str] = ...,
+    partitions: int | Iterable[int] = ...,
+    since: Any | None = ...,
+    until: Any | None = ...,
+    log_timezone: str | None = ...,
+    kafka: str | None = ...,
+    now: Any | None = ...,
+    stopped: bool = ...,
+    cluster: str | None = ...,
+    depth: str | None = ...,
+    keep_going: bool = ...,
+    jobs: int | None = ...,
+) -> Answered[Triage]:
+    """Answer first what was lost, what is at risk, where it is saved, and what to do."""
 def verify(
     *paths: AnyPaths,
     level: str | None = ...,

@@ -36,6 +36,29 @@ class Prohibition(Step):
     __slots__ = ()
 
 
+SAFE = '"${SAFE:?}"'
+"""A directory on another disk than the evidence, in a command: a shell refuses the command until it is set."""
+_EXPORT = "export SAFE=/path/on/another/disk"
+
+
+def with_place(steps: Iterable[str]) -> tuple[str, ...]:
+    """Return steps of which the first that makes a copy says where copies go.
+
+    Args:
+        steps: among them some whose commands have `SAFE` in them; those of several answers may say it more than once.
+    """
+    out: list[str] = []
+    is_said = False
+    for one in steps:
+        commands = tuple(each for each in one.commands if each != _EXPORT) if isinstance(one, Step) else ()
+        if isinstance(one, Step) and any(SAFE in each for each in commands):
+            out.append(type(one)(one.sentence, commands if is_said else (_EXPORT, *commands)))
+            is_said = True
+        else:
+            out.append(one)
+    return tuple(dict.fromkeys(out))
+
+
 def counted(count: int, singular: str, plural: str | None = None) -> str:
     """Return a count with its noun: `1 record`, `43 records`, `1,204 batches`.
 

@@ -210,6 +210,12 @@ def samples(tmp_path_factory, incident):
                 found[name] = [_thinned(json.loads(out.read_text()))]
             else:
                 found[f"{name}-line"] = _thinned([json.loads(line) for line in out.read_text().splitlines()])
+    replaced = incident("disk-replaced-4.x") / "snapshots"
+    earlier = ["--before", str(replaced / "01-before-live")]
+    for number, rest in enumerate(([str(tree)], [str(replaced / "99-final"), *earlier])):
+        out = folder / f"triage-{number}.json"
+        assert run(["triage", *rest, "--format", "json", "--out", str(out)]) == 1
+        found.setdefault("triage", []).append(_thinned(json.loads(out.read_text())))
     records = folder / "records.jsonl"
     arguments = ["dump", "--records", "--show-payload", str(tree / "controller-100"), str(tree / "broker-1")]
     assert run([*arguments, "--format", "jsonl", "--out", str(records)]) == 0

@@ -42,7 +42,7 @@ class Ask:
     """What a command is asked; each takes the options that name it."""
 
     paths: tuple[Path, ...] = option(
-        takes="ls dump verify diff explain predict salvage trace groups transactions metadata capture seal fleet-scan",
+        takes="triage ls dump verify diff explain predict salvage trace groups transactions metadata capture seal fleet-scan",
         default=(),
         metavar={"": "PATH...", "salvage": "[PATH]...", "seal": "[PATH]...", "fleet-scan": "DIR..."},
         help={
@@ -67,7 +67,7 @@ class Ask:
     )
     before: tuple[Path, ...] = option(
         "--before",
-        takes="explain salvage trace groups transactions",
+        takes="triage explain salvage trace groups transactions",
         default=(),
         metavar="PATH",
         help="Data directories as they were at an earlier time; repeatable.",
@@ -99,7 +99,7 @@ class Ask:
     topics: frozenset[str] = option(
         "--topic",
         "-t",
-        takes="diff explain predict salvage trace groups transactions metadata fleet-audit fleet-report fleet-trend",
+        takes="triage diff explain predict salvage trace groups transactions metadata fleet-audit fleet-report fleet-trend",
         default=frozenset(),
         metavar="NAME",
         help={"": "Only this topic; repeatable.", "trace": "The topic.", "metadata": "The history of this topic."},
@@ -107,7 +107,7 @@ class Ask:
     partitions: frozenset[int] = option(
         "--partition",
         "-p",
-        takes="diff explain predict salvage trace groups transactions metadata fleet-audit fleet-report fleet-trend",
+        takes="triage diff explain predict salvage trace groups transactions metadata fleet-audit fleet-report fleet-trend",
         default=frozenset(),
         metavar="N",
         help={"": "Only partitions of this number; repeatable.", "metadata": "With --topic: of this partition."},
@@ -237,34 +237,34 @@ class Ask:
 
     since_ms: int | None = option(
         "--since",
-        takes="explain",
+        takes="triage explain",
         metavar="TIME",
         read=parse_time,
         help="Timeline from this time on: ISO 8601, UTC where it names no zone, or milliseconds. With a metadata log among the inputs, log files that end a day before it are not read.",
     )
     until_ms: int | None = option(
         "--until",
-        takes="explain",
+        takes="triage explain",
         metavar="TIME",
         read=parse_time,
         help="Timeline up to this time. With a metadata log among the inputs, log files that begin a day after it are not read.",
     )
     log_timezone: str | None = option(
         "--log-timezone",
-        takes="explain",
+        takes="triage explain",
         metavar="ZONE",
         help="Zone of the times in the logs, as +02:00 or Europe/Berlin; where it is not given, the evidence decides.",
     )
 
     kafka: str | None = option(
         "--kafka",
-        takes="predict",
+        takes="triage predict",
         metavar="VERSION",
         help="The version that will be started, 0.10 to 4.4. Where it is not given, the one that a server log among the inputs or the node's registration names; else the start is computed for each version that the files allow, and compared.",
     )
     now_ms: int | None = option(
         "--now",
-        takes="predict",
+        takes="triage predict",
         metavar="TIME",
         read=parse_time,
         help="When it will be started, for retention and the expiry of producers: ISO 8601 or milliseconds since 1970. This machine's clock where it is not given.",
@@ -324,12 +324,12 @@ class Ask:
     )
     is_stopped: bool = switch(
         "--stopped",
-        takes="diff explain salvage trace transactions fleet-audit",
+        takes="triage diff explain salvage trace transactions fleet-audit",
         help="No broker ran while its directories were copied: ends of logs that don't fit then are no effect of copying.",
     )
     cluster: str | None = option(
         "--cluster",
-        takes="diff explain salvage trace groups transactions metadata",
+        takes="triage diff explain salvage trace groups transactions metadata",
         metavar="ID",
         help="Only what is of the cluster of this id, where the inputs are of several.",
     )
@@ -343,7 +343,7 @@ class Ask:
     )
     depth: Depth | None = option(
         "--depth",
-        takes="ls diff explain predict capture fleet-audit",
+        takes="triage ls diff explain predict capture fleet-audit",
         help={
             "": "How much of the logs is read. tails: checkpoints, the ends of logs, and where replicas part: fast at any size, and content below is not looked at. "
             "content: every batch.",
@@ -459,13 +459,13 @@ class Ask:
     )
     keep_going: bool = switch(
         "--keep-going",
-        takes="ls dump verify diff explain predict salvage trace groups transactions metadata capture fleet-audit fleet-scan",
+        takes="triage ls dump verify diff explain predict salvage trace groups transactions metadata capture fleet-audit fleet-scan",
         help="Analyse the rest where a named path can't be used; the answer then says that it is incomplete.",
     )
     jobs: int | None = option(
         "--jobs",
         "-j",
-        takes="dump verify diff explain predict salvage trace groups transactions capture seal",
+        takes="triage dump verify diff explain predict salvage trace groups transactions capture seal",
         least=1,
         most=1024,
         metavar="N",

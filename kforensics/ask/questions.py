@@ -11,6 +11,10 @@ from kforensics.ask.simulate import SimulateAsk
 from kforensics.errors import UsageError, did_you_mean, nearest_names
 
 WORDS = {
+    "triage": (
+        "Answer first what was lost, what is at risk, where it is saved, and what to do.\n\n"
+        "Give whatever there is: data directories, captures, broker logs, earlier copies with --before. One screen sums up what explain, diff, predict, groups and transactions say of it; `kforensics PATH` is the same. Of each log only the end is read, but with --depth content. The exit code is 1 where anything is lost or at risk, 3 where the inputs do not show it."
+    ),
     "ls": (
         "List what is here: nodes, log directories, partitions with their offsets, every file by its kind.\n\n"
         "Of each log only the end is read, but with --depth content. In the table, epoch is the leader epoch of the last batch, start and end are the log start and log end offset, HW is the high watermark and recovery the recovery point; a dash means a value that nothing here holds."

@@ -31,6 +31,7 @@ from kforensics.errors import (
     Stopped,
     UsageError,
     did_you_mean,
+    nearest_names,
 )
 from kforensics.exits import SHORT_MEANINGS, ExitCode
 
@@ -50,6 +51,7 @@ segment again, 20,000 pages for a gigabyte of records."""
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 COMMANDS = (
+    "triage",
     "ls",
     "dump",
     "capture",
@@ -89,8 +91,8 @@ def kforensics(
 ) -> None:
     """Read-only log forensics over Kafka broker data directories: what was lost, was it committed, who still has it.
 
-    In an incident, before a broker is started: `kforensics diff BROKER-DIRECTORIES`. Afterwards, with log files and earlier
-    copies: `kforensics explain`.
+    In an incident: `kforensics PATH...`, with all that there is, data directories, captures and log files. It says what is lost or at risk, what to do
+    first, and which command has more.
 
     Nothing is ever written below an input.
     """
@@ -172,6 +174,7 @@ def run(arguments: Sequence[str]) -> int:
         arguments: those of the command line, without the name of the program.
     """
     forget_output()
+    arguments = _with_question(arguments)
     try:
         if os.environ.get(_COMPLETION):
             get_command(application()).main([], PROGRAM)  # it answers the shell, and exits
@@ -216,6 +219,14 @@ def run(arguments: Sequence[str]) -> int:
     except Exception as error:  # noqa: BLE001 - whatever it is, an operator gets one line and a code that identifies it
         return _report_defect(error)
     return ExitCode.NOTHING_FOUND
+
+
+def _with_question(arguments: Sequence[str]) -> Sequence[str]:
+    """Return the arguments with the first question before a path that no command is named before, whether it is there or mistyped."""
+    first = arguments[0] if arguments else "-"
+    if first.startswith("-") or first in EVERY_COMMAND:
+        return arguments
+    return ["triage", *arguments] if os.path.lexists(first) or not nearest_names(first, EVERY_COMMAND) else arguments
 
 
 def _reachable(arguments: Sequence[str]) -> Sequence[str]:

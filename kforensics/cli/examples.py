@@ -4,6 +4,11 @@ import inspect
 from collections.abc import Callable
 
 EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
+    "triage": (
+        ("After an incident, with all that there is", "kforensics triage broker-1 broker-2 broker-3 logs"),
+        ("With an earlier copy of the same disks", "kforensics triage evidence logs --before earlier"),
+        ("For a chat", "kforensics triage evidence --brief"),
+    ),
     "ls": (
         ("What is in a copy, node by node", "kforensics ls evidence"),
         ("Every file as JSON", "kforensics ls evidence --files --format jsonl"),

@@ -18,7 +18,7 @@ from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.observed.leadership import LeadershipAccount, Risk
 from kforensics.reconcile.replicas.report import PartitionReport, ReplicaReport, Verdict
 from kforensics.units import METADATA_TOPICS, TopicPartition
-from kforensics.words import counted, joined_by_and
+from kforensics.words import SAFE, counted, joined_by_and
 
 
 class ConcernKind(StrEnum):
@@ -394,13 +394,11 @@ def copies_of(paths: Sequence[str], items: Items) -> list[str]:
 
 def copy_of(path: str) -> str:
     """Return the command that copies a directory."""
-    return shlex.join(("cp", "-a", path, place_of_copy(path)))
+    return f"cp -a {shlex.quote(path)} {place_of_copy(path)}"
 
 
 def place_of_copy(path: str) -> str:
-    """Return a place for the copy of a directory that is not below its parent: whoever names the parent, or all in it, again does not name the copy too."""
+    """Return where the copy of a directory goes, in a command: a name of its own among the copies of several nodes."""
     pure = PurePosixPath(path)
-    parent = pure.parent
-    is_inside = pure.is_absolute() or parent.name not in {"", ".."}
-    names = [one for one in (parent.name if is_inside else "", pure.name) if one]
-    return str((parent.parent if is_inside else parent / "..") / "-".join(["copy-of", *(names or ["data"])]))
+    names = [one for one in (pure.parent.name, pure.name) if one not in {"", ".."}]
+    return f"{SAFE}/{shlex.quote('-'.join(names or ['data']))}"

@@ -78,6 +78,7 @@ class Shape(NamedTuple):
 _T, _H = OutputFormat.TEXT, OutputFormat.HTML
 
 SHAPES: dict[str, Shape] = {
+    "triage": Shape("triage:blocks", "rows", "triage:write"),
     "ls": Shape("ls:blocks", "rows", "ls:write", "write_lines"),
     "dump": Shape("dump:blocks", "rows", "dump_content:write", "write_lines"),
     "capture": Shape("capture:blocks", "", "capture:write"),

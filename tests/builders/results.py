@@ -37,6 +37,7 @@ RESULTS = {
     "capture": lambda _: capture.run(Ask(paths=(NODE,), out=None)),
     "predict": lambda _: predict.run(Ask(paths=(CLUSTER,))),
     "groups": lambda _: groups.run(Ask(paths=(NODE,), jobs=1)),
+    "triage": lambda _: kforensics.triage(CLUSTER, jobs=1),
     "transactions": lambda _: transactions.run(Ask(paths=(CLUSTER,), jobs=1)),
     "salvage": _salvaged,
     "trace": lambda _: trace.run(Ask(paths=(CLUSTER,), topics=frozenset({"orders"}), offset=0, jobs=1)),

@@ -1,5 +1,6 @@
 """The commands of a screen, pasted into a shell as they stand."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -25,24 +26,33 @@ def pasted(screen):
 
 
 @pytest.mark.parametrize("width", ["40", "80", "200"])
-def test_a_copy_is_made_of_a_path_with_spaces_and_quotes(capsys, monkeypatch, odd_place, width):
+def test_a_copy_is_made_of_a_path_with_spaces_and_quotes(capsys, monkeypatch, odd_place, tmp_path, width):
     monkeypatch.setenv("COLUMNS", width)
 
     run(["diff", str(odd_place)])
 
-    commands = pasted(capsys.readouterr().out)
-    assert len(commands) == 1
-    done = subprocess.run(["bash", "-eu", "-c", commands[0]], capture_output=True, text=True, check=False)
+    named, copied = pasted(capsys.readouterr().out)
+    assert named.startswith("export SAFE=/")
+    safe = tmp_path / "other disk"
+    safe.mkdir()
+    done = subprocess.run(["bash", "-u", "-c", copied], capture_output=True, text=True, check=False)
+    assert "SAFE" in done.stderr
+    done = subprocess.run(
+        ["bash", "-eu", "-c", copied],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "SAFE": str(safe)},
+    )
     assert (done.returncode, done.stderr) == (0, "")
-    (copy,) = (one for one in odd_place.parent.iterdir() if one != odd_place)
+    (copy,) = safe.iterdir()
     assert sorted(p.name for p in copy.iterdir()) == sorted(p.name for p in (odd_place / "broker-1").iterdir())
 
 
 def test_the_next_question_can_be_pasted_too(capsys, odd_place, tmp_path):
     run(["predict", str(odd_place)])
 
-    *copies, asked = pasted(capsys.readouterr().out)
-    assert len(copies) == 1
+    asked = pasted(capsys.readouterr().out)[-1]
     (tmp_path / "kforensics").write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
     (tmp_path / "kforensics").chmod(0o755)
     done = subprocess.run(

@@ -24,6 +24,12 @@ KILLED = "snapshots/02-old-leader-killed/broker-1"
 """The leader of all records, which the election left behind."""
 
 SCREENS = {
+    "triage": [
+        (UNCLEAN, f"triage {FINAL} logs --before snapshots/02-old-leader-killed"),
+        (AHEAD, f"triage {FINAL} logs"),
+        (LOSS, f"triage {FINAL} logs"),
+        (QUORUM, f"triage {FINAL}"),
+    ],
     "ls": [(UNCLEAN, f"ls {FINAL}"), (LOSS, f"ls {FINAL}"), (DAMAGED, "ls snapshots/02-after-power-loss")],
     "diff": [
         (UNCLEAN, f"diff {KILLED} {FINAL}/broker-2 {FINAL}/broker-3 {FINAL}/controller-100"),

@@ -28,7 +28,7 @@ from kforensics.findings.rules import at_risk, not_shown, settled
 from kforensics.findings.rules.inputs import RefusedStart
 from kforensics.reconcile.replicas.report import PartitionReport, ReplicaReport, Verdict
 from kforensics.units import METADATA_TOPICS, Depth, TopicPartition
-from kforensics.words import Step, counted, form, joined_by_and, listed
+from kforensics.words import Step, counted, form, joined_by_and, listed, with_place
 
 WORDS = {**not_shown.WORDS, **at_risk.WORDS, **settled.WORDS}
 """What is said of each kind of concern, in the order in which a reader is told what to do and what is unknown."""
@@ -143,7 +143,7 @@ def diff_answer(
         + refusals
         + (f" {quorum.words}" if quorum else "")
         + (_incomplete(problems) if problems else ""),
-        now=(*([quorum.step] if quorum else []), *_steps(found, paths), *_see_starts(refused, paths)),
+        now=with_place((*([quorum.step] if quorum else []), *_steps(found, paths), *_see_starts(refused, paths))),
         tell=tuple(_tell(found)),
         later=tuple(_later(found)),
         unknown=tuple(_unknown(found, problems)),

@@ -29,7 +29,7 @@ from kforensics.reconcile.incident.doubts import DoubtKind
 from kforensics.reconcile.incident.model import LeaderBasis, LossEntry, PartitionIncident
 from kforensics.reconcile.observed.leadership import Risk
 from kforensics.units import METADATA_TOPICS, TopicPartition
-from kforensics.words import counted, form, joined_by_and, listed
+from kforensics.words import counted, form, joined_by_and, listed, with_place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +122,7 @@ def explain_answer(incidents: Sequence[PartitionIncident], words: Words, scope: 
         + _stuck(asked)
         + (f" Content of {unread} was not read." if unread and state in _HEDGED_BY_DEPTH else "")
         + (f" Incomplete: {counted(below, 'thing')} could not be read." if below else ""),
-        now=(*([scope.quorum.step] if scope.quorum else []), *(words.now or _gather(state, asked))),
+        now=with_place((*([scope.quorum.step] if scope.quorum else []), *(words.now or _gather(state, asked)))),
         tell=words.tell,
         later=words.later,
         unknown=(

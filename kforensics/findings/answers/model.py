@@ -72,6 +72,25 @@ _DIFF = {
 _FLEET = {State.AT_RISK: 1, State.MAYBE_AT_RISK: 1, State.DIVERGED: 1, State.DAMAGED: 1, **_DIFF}
 
 STATES: dict[str, dict[State, int]] = {
+    "triage": {
+        State.LOST: 1,
+        State.AT_RISK: 1,
+        State.LOSES: 1,
+        State.WILL_NOT_START: 1,
+        State.MAYBE_LOST: 1,
+        State.MAYBE_AT_RISK: 1,
+        State.DIVERGED: 1,
+        State.HANGING: 1,
+        State.TORN: 1,
+        State.PAST_THE_END: 1,
+        State.SET_BACK: 1,
+        State.BELOW_THE_START: 1,
+        State.UNKNOWN: 3,
+        State.PREPARED: 1,
+        State.UNCOMMITTED_LOST: 1,
+        State.UNCOMMITTED_ONLY: 1,
+        State.NOTHING_LOST: 0,
+    },
     "diff": _DIFF,
     "fleet audit": _FLEET,
     "explain": {

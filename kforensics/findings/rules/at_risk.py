@@ -364,8 +364,7 @@ def _copy_places(paths: Sequence[str], items: Items) -> list[str]:
             commands.append(copy_of(source))
             continue
         target = place_of_copy(source)
-        named = (f"{source}/{path}" for path in places)
-        commands.append(f"{shlex.join(('mkdir', '-p', target))} && {shlex.join(('cp', '-a', *named, target))}")
+        commands.append(f"mkdir -p {target} && cp -a {shlex.join(f'{source}/{path}' for path in places)} {target}")
     return commands
 
 

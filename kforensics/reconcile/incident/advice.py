@@ -9,7 +9,7 @@ from kforensics.evidence.model import Input
 from kforensics.reconcile.history.causes import CauseName
 from kforensics.reconcile.incident.model import Holder, LossEntry, PartitionIncident
 from kforensics.reconcile.observed.clocks import Clock, clocks_that_disagree
-from kforensics.words import Prohibition, Step, counted, form, listed
+from kforensics.words import SAFE, Prohibition, Step, counted, form, listed
 
 MOST_NAMED = 4
 """Partitions that are named one by one."""
@@ -73,7 +73,7 @@ def _places(holders: Iterable[Holder], inputs: Sequence[Input]) -> list[str]:
 
 
 def _copy(places: Sequence[str]) -> str:
-    return shlex.join(("cp", "-a", *places, "SAFE_PLACE"))
+    return f"cp -a {shlex.join(places)} {SAFE}"
 
 
 def what_to_keep(losses: Sequence[LossEntry], incidents: Sequence[PartitionIncident]) -> list[str]:

@@ -227,7 +227,7 @@ def test_one_that_alone_holds_committed_records_is_the_headline():
         "ONLY BROKER 1 HOLDS 12 committed records of 1 partition. "
         "Start broker 1 first; do not force an unclean election while it is down."
     )
-    assert "cp -a disks/broker-1 copy-of-disks-broker-1" in " ".join(said.now)
+    assert 'cp -a disks/broker-1 "${SAFE:?}"/disks-broker-1' in " ".join(said.now)
 
 
 def test_with_a_replica_missing_that_is_only_perhaps_so():
@@ -622,17 +622,18 @@ def test_a_partition_of_which_every_broker_is_given_and_none_holds_a_directory_i
 @pytest.mark.parametrize(
     ("path", "copy"),
     [
-        ("evidence/broker-1", "copy-of-evidence-broker-1"),
-        ("cases/evidence/broker-1/", "cases/copy-of-evidence-broker-1"),
-        ("/var/lib/kafka/data", "/var/lib/copy-of-kafka-data"),
-        ("/data", "/copy-of-data"),
-        ("broker-1", "../copy-of-broker-1"),
-        ("../broker-1", "../../copy-of-broker-1"),
-        (".", "../copy-of-data"),
+        ("evidence/broker-1", "evidence-broker-1"),
+        ("cases/evidence/broker-1/", "evidence-broker-1"),
+        ("/var/lib/kafka/data", "kafka-data"),
+        ("/data", "data"),
+        ("broker-1", "broker-1"),
+        ("../broker-1", "broker-1"),
+        (".", "data"),
+        ("a b/broker-1", "'a b-broker-1'"),
     ],
 )
-def test_a_copy_is_not_made_where_the_next_comparison_would_find_it(path, copy):
-    assert copy == place_of_copy(path)
+def test_a_copy_goes_to_another_disk_under_a_name_of_its_own(path, copy):
+    assert place_of_copy(path) == f'"${{SAFE:?}}"/{copy}'
 
 
 def test_every_kind_of_concern_has_its_words_and_those_that_decide_a_headline_a_sentence():
@@ -692,7 +693,8 @@ def test_a_renamed_directory_that_holds_more_than_the_replicas_is_the_alarm():
         "directories of brokers 2 and 3 that are no replica any more hold 40 records that may have been committed"
         in said.headline
     )
-    assert "mkdir -p copy-of-disks-broker-3 && cp -a disks/broker-3/b3/t-0 copy-of-disks-broker-3" in said.now[0]
+    there = '"${SAFE:?}"/disks-broker-3'
+    assert f"mkdir -p {there} && cp -a disks/broker-3/b3/t-0 {there}" in said.now[0]
     assert "which deletes some of them" in said.now[0]
     shorter = replica(3, [batch(0, 19, 0)], topic_id="now", state="stray")
     other = replace(stray, topic_id="before")

@@ -61,7 +61,7 @@ def test_what_will_be_deleted_is_copied_first():
     (first, *_) = words(held_by(is_vanishing=True)).now
 
     assert first.startswith("Copy this directory before any broker starts")
-    assert f"cp -a {WHOLE.inputs[0].path}/orders-0 SAFE_PLACE" in first
+    assert f'cp -a {WHOLE.inputs[0].path}/orders-0 "${{SAFE:?}}"' in first
     assert "-stray" in words(held_by(is_stray=True)).now[0]
     assert not any("cp -a" in one for one in words(held_by()).now)
 

@@ -1,0 +1,122 @@
+"""The first answer to an incident: what explain, diff, predict, groups and transactions say of the inputs, folded into one."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from kforensics.ask.model import Ask
+from kforensics.ask.questions import options_of
+from kforensics.commands import explain
+from kforensics.commands.explanation import Explanation
+from kforensics.commands.result import Conclusion, Result
+from kforensics.errors import EvidenceError, UsageError
+from kforensics.evidence.model import Input, Problem
+from kforensics.findings.answers.triage import Asked, TopicRow, topic_rows, triage_answer
+from kforensics.findings.concern import JudgedPartition
+from kforensics.findings.model import Finding, by_gravity
+from kforensics.reconcile.incident.root_cause import RootCause, root_cause
+from kforensics.reconcile.logs.predicted_load import PredictedStart
+from kforensics.units import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Depth
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Triage:
+    """The answers of several commands to the same inputs, and what the first screen shows of them."""
+
+    explained: Explanation
+    cause: RootCause | None
+    """What is behind most of the lost records."""
+    topics: tuple[TopicRow, ...]
+    """The topics of which records are lost, may be, or are at risk."""
+    partitions: int
+    """The number of partitions that were looked at."""
+    starts: tuple[PredictedStart, ...]
+    """The last start of each node that was predicted."""
+    asked: tuple[Asked, ...]
+    """Each question with its answer."""
+    depth: Depth
+
+
+def run(ask: Ask) -> Result[Triage]:
+    """Answer what was lost, what is at risk, where it is saved, and what to do first.
+
+    Returns:
+        One answer, the worst of all questions that the inputs can answer.
+
+    Raises:
+        EvidenceError: a path can't be used.
+        UsageError: a topic or a time that is none.
+    """
+    ask = replace(ask, depth=ask.depth or Depth.TAILS)
+    explained = explain.run(_as(ask, "explain"))
+    results = [explained, *_others(ask, explained.body)]
+    by_command = {one.command: one for one in results}
+    judged: tuple[JudgedPartition, ...] = ()
+    if "diff" in by_command:
+        judged = tuple(one.judged for one in by_command["diff"].body.partitions)
+    predicted = by_command.get("predict")
+    asked = tuple(Asked(one.command, one.answer) for one in results)
+    topics = topic_rows(explained.body.incidents, judged)
+    problems = tuple(dict.fromkeys(problem for one in results for problem in _placed(one, explained.inputs)))
+    return Result(
+        command="triage",
+        inputs=explained.inputs,
+        body=Triage(
+            explained=explained.body,
+            cause=root_cause(explained.body.incidents),
+            topics=topics,
+            partitions=max(explained.body.partitions, len(judged)),
+            starts=tuple({one.input: one for one in predicted.body.starts}.values()) if predicted else (),
+            asked=asked,
+            depth=ask.depth or Depth.TAILS,
+        ),
+        concluded=Conclusion(
+            answer=triage_answer(asked, topics, ask),
+            findings=_findings(results, explained.inputs),
+            problems=problems,
+        ),
+    )
+
+
+def _others(ask: Ask, explained: Explanation) -> Iterator[Result[Any]]:
+    """Yield the results of the other questions that these inputs can answer."""
+    if not explained.partitions:
+        return
+    from kforensics.commands import diff, predict  # noqa: PLC0415 - where there are directories
+
+    wanted: list[tuple[str, Callable[[Ask], Result[Any]]]] = [("diff", diff.run), ("predict", predict.run)]
+    if OFFSETS_TOPIC in explained.topics:
+        from kforensics.commands import groups  # noqa: PLC0415 - where their topic is there
+
+        wanted.append(("groups", groups.run))
+    if TRANSACTIONS_TOPIC in explained.topics:
+        from kforensics.commands import transactions  # noqa: PLC0415 - where their topic is there
+
+        wanted.append(("transactions", transactions.run))
+    for name, command in wanted:
+        try:
+            yield command(_as(ask, name))
+        except (EvidenceError, UsageError):
+            # What this question needs is not among the inputs: whole log directories, or one cluster.
+            continue
+
+
+def _as(ask: Ask, command: str) -> Ask:
+    """Return what another command is asked: the options that both have."""
+    taken = {one.field for one in options_of(command)}
+    return Ask(**{field.name: getattr(ask, field.name) for field in fields(Ask) if field.name in taken})
+
+
+def _placed(result: Result[Any], inputs: tuple[Input, ...]) -> Iterator[Problem]:
+    """Yield what one command could not read, by the inputs of the whole."""
+    numbers = {one.path: number for number, one in enumerate(inputs)}
+    for one in result.problems:
+        if one.input < len(result.inputs) and result.inputs[one.input].path in numbers:
+            yield replace(one, input=numbers[result.inputs[one.input].path])
+
+
+def _findings(results: list[Result[Any]], inputs: tuple[Input, ...]) -> tuple[Finding, ...]:
+    """Return the findings of all that number their inputs alike, each once: their citations name an input by its number."""
+    paths = [one.path for one in inputs]
+    alike = [one for one in results if [each.path for each in one.inputs] == paths]
+    return by_gravity(tuple({(each.code, each.statement): each for one in alike for each in one.findings}.values()))

@@ -1,0 +1,171 @@
+"""The answer of `triage`: the worst of what each command says of the same inputs, and what to do first.
+
+Each sentence is one that a command answers for; the order of `STATES["triage"]` decides which of them stands first.
+"""
+
+import shlex
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from kforensics.ask.model import Ask
+from kforensics.findings.answers.model import STATES, Answer, State
+from kforensics.findings.concern import JudgedPartition
+from kforensics.reconcile.incident.model import PartitionIncident
+from kforensics.units import METADATA_TOPICS
+from kforensics.words import SAFE, Prohibition, Step, joined_by_and, with_place
+
+MOST_UNKNOWN = 2
+"""Inputs that would change the answer most."""
+
+
+class Asked(NamedTuple):
+    """A command with its answer."""
+
+    command: str
+    answer: Answer
+
+    @property
+    def code(self) -> int:
+        """The exit code of the state."""
+        return STATES[self.command][self.answer.state]
+
+
+class TopicRow(NamedTuple):
+    """The records of one topic that are lost or at risk."""
+
+    topic: str
+    partitions: int
+    """The partitions of it that something is lost of or at risk."""
+    lost: int
+    """Records that were certainly committed and that no log in use holds."""
+    maybe_lost: int
+    """Others that may have been committed."""
+    at_risk: int
+    """Committed records that a start or an election can discard."""
+    maybe_at_risk: int
+    is_least: bool
+    """More may be lost than is counted."""
+    now_on: tuple[str, ...]
+    """Who holds lost records as they are now: in files set aside, or other directories."""
+    copied_from: tuple[str, ...]
+    """Of whom an earlier copy holds lost records."""
+
+    @property
+    def held_by(self) -> str:
+        """Who still holds lost records, in words; empty for none."""
+        earlier = f"copies of {joined_by_and(self.copied_from)}" if self.copied_from else ""
+        return "; ".join(filter(None, (joined_by_and(self.now_on) if self.now_on else "", earlier)))
+
+
+_HARM = frozenset({State.AT_RISK, State.MAYBE_AT_RISK})
+
+
+def topic_rows(incidents: Sequence[PartitionIncident], judged: Sequence[JudgedPartition]) -> tuple[TopicRow, ...]:
+    """Return the topics of which records are lost or at risk, those with most of them first."""
+    incident_of = {one.partition: one for one in incidents if one.partition.topic not in METADATA_TOPICS}
+    judged_of = {one.partition: one for one in judged if one.partition.topic not in METADATA_TOPICS}
+    rows: dict[str, TopicRow] = {}
+    for partition in sorted(incident_of.keys() | judged_of.keys()):
+        row = _row(partition.topic, incident_of.get(partition), judged_of.get(partition))
+        if not any(row[2:6]) and not row.is_least:
+            continue
+        before = rows.get(partition.topic)
+        rows[partition.topic] = row if before is None else _sum(before, row)
+    return tuple(sorted(rows.values(), key=lambda row: (-row.lost, -row.maybe_lost, -row.at_risk, row.topic)))
+
+
+def _row(topic: str, incident: PartitionIncident | None, judged: JudgedPartition | None) -> TopicRow:
+    losses = [] if incident is None else [one for one in incident.losses if not one.in_use]
+    holders = [one for loss in losses if loss.was_committed != "no" for one in loss.held_by]
+    risky = [] if judged is None else [one for one in judged.concerns if one.state in _HARM]
+    return TopicRow(
+        topic=topic,
+        partitions=1,
+        lost=sum(one.records for one in losses if one.was_committed == "certain"),
+        maybe_lost=sum(one.records for one in losses if one.was_committed == "possible"),
+        at_risk=max((one.certain for one in risky), default=0),
+        maybe_at_risk=max((one.possible for one in risky), default=0),
+        is_least=incident is not None and incident.counts_at_least,
+        now_on=tuple(dict.fromkeys(one.owner for one in holders if one.is_final)),
+        copied_from=tuple(dict.fromkeys(one.owner for one in holders if not one.is_final)),
+    )
+
+
+def _sum(one: TopicRow, other: TopicRow) -> TopicRow:
+    return TopicRow(
+        topic=one.topic,
+        partitions=one.partitions + other.partitions,
+        lost=one.lost + other.lost,
+        maybe_lost=one.maybe_lost + other.maybe_lost,
+        at_risk=one.at_risk + other.at_risk,
+        maybe_at_risk=one.maybe_at_risk + other.maybe_at_risk,
+        is_least=one.is_least or other.is_least,
+        now_on=tuple(dict.fromkeys((*one.now_on, *other.now_on))),
+        copied_from=tuple(dict.fromkeys((*one.copied_from, *other.copied_from))),
+    )
+
+
+def triage_answer(asked: Sequence[Asked], topics: Sequence[TopicRow], ask: Ask) -> Answer:
+    """Return the answer over all questions.
+
+    Args:
+        asked: each command that the inputs can answer, with its answer.
+        ask: what was asked, for the commands that go on from here.
+    """
+    rank = {state: at for at, state in enumerate(STATES["triage"])}
+    states = {one.command: one.answer.state if one.answer.state in rank else State.NOTHING_LOST for one in asked}
+    ordered = sorted(asked, key=lambda one: rank[states[one.command]])
+    worst = ordered[0]
+    said = [worst, *_also(worst, ordered[1:], topics)]
+    return Answer(
+        state=states[worst.command],
+        headline=" ".join(one.answer.headline for one in said),
+        now=with_place(_steps(said, topics, ask)),
+        tell=tuple(dict.fromkeys(words for one in said for words in one.answer.tell)),
+        unknown=tuple(_unknown(ordered))[:MOST_UNKNOWN],
+    )
+
+
+def _unknown(asked: Sequence[Asked]) -> Iterator[str]:
+    """Yield what no question answers, that of the gravest first: not what is left to another one that was asked, too."""
+    names = [f"`kforensics {one.command}" for one in asked]
+    every = dict.fromkeys(words for one in asked for words in one.answer.unknown)
+    yield from (words for words in every if not any(name in words for name in names))
+
+
+def _also(worst: Asked, others: Sequence[Asked], topics: Sequence[TopicRow]) -> Iterator[Asked]:
+    """Yield the other questions of which the first line has to speak: graver than unknown, and not about the same records."""
+    is_lost = any(row.lost or row.maybe_lost or row.is_least for row in topics)
+    compared = next((one.answer.headline for one in (worst, *others) if one.command == "diff"), None)
+    for one in others:
+        # What explain counts may still be in a log that is in use: diff says what becomes of it, and predict repeats that.
+        is_said = one.command == "explain" and worst.command == "diff" and not is_lost
+        is_said = is_said or (
+            compared is not None and one.command == "predict" and one.answer.headline.startswith(compared)
+        )
+        if one.code == 1 and not is_said:
+            yield one
+
+
+def _steps(said: Sequence[Asked], topics: Sequence[TopicRow], ask: Ask) -> Iterator[str]:
+    """Yield what not to do before all else, what to do first, how to get the records, and what to hand to others."""
+    every = [words for one in said for words in one.answer.now]
+    yield from (one for one in every if isinstance(one, Prohibition))
+    yield from (one for one in every if not isinstance(one, Prohibition))
+    limits = [word for topic in sorted(ask.topics) for word in ("--topic", topic)]
+    limits += [word for number in sorted(ask.partitions) for word in ("--partition", str(number))]
+    limits += [str(path) for path in ask.paths]
+    before = [word for path in ask.before for word in ("--before", str(path))]
+    if any(row.held_by for row in topics):
+        yield Step("Get what is lost out of the copies that hold it", (_salvage("lost", *limits, *before),))
+    elif any(row.lost or row.maybe_lost or row.is_least for row in topics):
+        yield (
+            "Look for earlier copies and backups of these disks, and give them with --before: no input holds what is lost. "
+            "`kforensics salvage --carve` searches disk images."
+        )
+    if any(row.at_risk or row.maybe_at_risk for row in topics):
+        yield Step("Save the records that are at risk", (_salvage("at-risk", *limits),))
+
+
+def _salvage(what: str, *words: str) -> str:
+    return f"{shlex.join(('kforensics', 'salvage', '--what', what, *words))} -o {SAFE}/{what}"

@@ -1,0 +1,169 @@
+"""What `triage` shows: what is lost or at risk by topic, what happened, what a start does, and the questions that have more."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from kforensics.commands.result import Result
+from kforensics.commands.triage import Triage
+from kforensics.damage import Absent
+from kforensics.evidence.model import Input
+from kforensics.protocol.loading.starts import StartResult
+from kforensics.reconcile.logs.predicted_load import PredictedStart
+from kforensics.render.blocks import GAP, Block, Column, Prose, Section, Table, Tone, item
+from kforensics.render.events import GRAVE, Sentence, sentences_of
+from kforensics.render.root_cause import root_cause_sentence
+from kforensics.render.timeline import shown_entries
+from kforensics.render.view import View
+from kforensics.render.views.predict import RESULTS
+from kforensics.units import Depth
+from kforensics.words import counted, joined_by_and, listed, utc_words
+
+MOST_TOPICS = 5
+"""Topics that are shown without -v."""
+MOST_EVENTS = 3
+"""Kinds of events that are shown without -v, the root cause among them."""
+ROOM = 5
+"""Lines that a screen has for events and their cause without -v."""
+
+COLUMNS = (
+    Column("topic", "topic"),
+    *(
+        Column(title, name, is_number=True)
+        for title, name in (
+            ("partitions", "partitions"),
+            ("lost", "lost"),
+            ("maybe", "maybe_lost"),
+            ("at risk", "at_risk"),
+            ("maybe", "maybe_at_risk"),
+        )
+    ),
+    Column("held by", "held_by"),
+)
+
+
+def blocks(result: Result[Triage], view: View) -> Iterator[Block]:
+    """Yield topics, events, starts, and what to ask next; -v shows all of them."""
+    body = result.body
+    shown = body.topics[: view.most(MOST_TOPICS)]
+    if shown:
+        yield Section(title="Lost and at risk")
+        yield Table(
+            name="topics",
+            columns=COLUMNS,
+            rows=[
+                (
+                    one.topic,
+                    f"{one.partitions:,}",
+                    f"{'at least ' if one.is_least else ''}{one.lost:,}",
+                    *(f"{count:,}" for count in (one.maybe_lost, one.at_risk, one.maybe_at_risk)),
+                    one.held_by or "-",
+                )
+                for one in shown
+            ],
+        )
+        if len(shown) < len(body.topics):
+            yield Prose(f"and {counted(len(body.topics) - len(shown), 'more topic')} (-v lists them)", Tone.QUIET, 1)
+    yield from _happened(body, view)
+    yield GAP
+    if body.starts:
+        starts = "; ".join(_starts(body.starts, result.inputs))
+        yield Prose(f"{starts[0].upper()}{starts[1:]}.")
+    names = listed([one.command for one in body.asked], most=len(body.asked))
+    ends = " by the ends of their logs" if body.depth is Depth.TAILS else ""
+    yield Prose(f"{counted(body.partitions, 'partition')} judged{ends}. More: kforensics {names}.", Tone.QUIET)
+
+
+def rows(result: Result[Triage], _view: View) -> Table:
+    """Return a topic a row, of which records are lost or at risk."""
+    return Table(
+        name="topics",
+        columns=[*COLUMNS, Column("is_least", "is_least")],
+        rows=((*one[:6], one.held_by, one.is_least) for one in result.body.topics),
+    )
+
+
+class _Event(NamedTuple):
+    sentence: Sentence
+    more: int
+    """Further events of its kind."""
+    last_ms: int | Absent
+
+
+def _happened(body: Triage, view: View) -> Iterator[Block]:
+    cause = "" if body.cause is None else root_cause_sentence(body.cause)
+    events = _events(body, view)
+    day = _day(events)
+    lines = [(event, _words(event, day)) for event in events]
+    while not (view.verbose or view.page) and lines and _height([cause, *(words for _, words in lines)], view) > ROOM:
+        lines.pop()
+    if not cause and not lines:
+        return
+    yield Section(title=f"What happened on {day} (UTC)" if day and lines else "What happened (UTC)")
+    if cause:
+        yield item(cause)
+    for _, words in sorted(lines, key=lambda one: _moment(one[0])):
+        yield item(words)
+
+
+def _height(sentences: Sequence[str], view: View) -> int:
+    """Return about how many lines of a screen sentences take."""
+    return sum(-(-len(one) // (view.width - 8)) for one in sentences)
+
+
+def _events(body: Triage, view: View) -> list[_Event]:
+    """Return of each kind of event that decided something the first, the gravest before others; of what the root cause is, that says it."""
+    cause = None if body.cause is None else body.cause.cause.value
+    entries = shown_entries(body.explained.timeline, body.explained.incidents, verbose=False)
+    events: dict[str, _Event] = {}
+    for one in sentences_of(entry for entry in entries if entry.kind not in _FOLLOWS and entry.kind.value != cause):
+        seen = events.get(one.kind)
+        events[one.kind] = (
+            _Event(one, 0, one.time_ms) if seen is None else _Event(seen.sentence, seen.more + 1, one.time_ms)
+        )
+    chosen = sorted(events.values(), key=lambda event: event.sentence.kind not in GRAVE)
+    return chosen[: view.most(MOST_EVENTS - (cause is not None))]
+
+
+_FOLLOWS = frozenset({"isr-shrink", "leader-lost"})
+"""What follows from other events that are shown."""
+
+
+def _words(event: _Event, day: str) -> str:
+    more = f", and {event.more:,} more until {_when(event.last_ms, day)}" if event.more else ""
+    return f"{_when(event.sentence.time_ms, day)}  {event.sentence.words}{more}"
+
+
+def _moment(event: _Event) -> tuple[bool, int]:
+    time_ms = event.sentence.time_ms
+    return not isinstance(time_ms, int), time_ms if isinstance(time_ms, int) else 0
+
+
+def _day(events: Sequence[_Event]) -> str:
+    """Return the day of all events; empty where there are several, or a time is not known."""
+    days = {
+        utc_words(time).partition(" ")[0] if isinstance(time, int) else ""
+        for event in events
+        for time in (event.sentence.time_ms, event.last_ms)
+    }
+    return days.pop() if len(days) == 1 else ""
+
+
+def _when(time_ms: int | Absent, day: str) -> str:
+    words = utc_words(time_ms).removesuffix(" UTC") if isinstance(time_ms, int) else "an unknown time"
+    return words.removeprefix(day).strip()
+
+
+def _starts(starts: Sequence[PredictedStart], inputs: Sequence[Input]) -> list[str]:
+    """Return what becomes of the nodes, those of which the same is to be said together, and those that do not start first."""
+    by_words: dict[str, list[str]] = {}
+    for start in sorted(starts, key=lambda one: one.result is StartResult.STARTS):
+        one = inputs[start.input]
+        who = one.path if isinstance(one.broker_id, Absent) else f"{one.kind} {one.broker_id}"
+        result = "may start or not" if isinstance(start.result, Absent) else RESULTS[start.result.value]
+        how = "after a clean stop" if start.clean else "as after a crash"
+        why = f" ({start.reason.rstrip('.')})" if start.reason else ""
+        by_words.setdefault(f"{result} {how}{why}", []).append(who)
+    return [
+        f"{joined_by_and(nodes)} {words if len(nodes) == 1 else words.replace('starts', 'start', 1)}"
+        for words, nodes in by_words.items()
+    ]

@@ -1,0 +1,127 @@
+"""The first answer: the worst of all questions, what to do, and no more than a screen."""
+
+import json
+import re
+import shutil
+
+import pytest
+
+import kforensics
+from kforensics.cli.app import run
+from kforensics.findings.answers.model import STATES
+
+FINAL = "snapshots/99-final"
+
+
+@pytest.fixture
+def shown(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def show(*words):
+        code = run([str(word) for word in words])
+        return code, capsys.readouterr().out
+
+    return show
+
+
+def test_a_path_is_the_first_question(shown, fixtures, untouched):
+    with untouched(fixtures / "unclean-election"):
+        code, screen = shown(fixtures / "unclean-election")
+
+    assert (code, screen) == shown("triage", fixtures / "unclean-election")
+    assert code == 1
+    assert screen.startswith("DATA AT RISK: broker 1 will discard 56 committed records of 3 partitions")
+    assert screen.count("DATA AT RISK") == 1
+    assert re.search(r"^ +\$ kforensics salvage --what at-risk ", screen, re.MULTILINE)
+    assert "  orders           3     0      0       56      0  -" in screen
+    assert len(screen.splitlines()) <= 30
+
+
+@pytest.mark.parametrize("width", [80, 120])
+@pytest.mark.parametrize("name", ["disk-replaced-4.x", "power-loss-4.x", "consumer-ahead-4.x", "hw-loss-0.10"])
+def test_it_is_one_screen_beside_what_to_do_now(shown, monkeypatch, incident, name, width):
+    place = incident(name)
+    monkeypatch.setenv("COLUMNS", str(width))
+    before = [word for one in sorted((place / "snapshots").iterdir())[:-1] for word in ("--before", one)]
+
+    code, screen = shown(place / FINAL, place / "logs", *before)
+
+    assert code == 1
+    commands = [line for line in screen.splitlines() if line.lstrip().startswith("$ ")]
+    assert any("salvage --what lost" in line and "--before" in line for line in commands)
+    assert sum(not line.lstrip().startswith("$ ") for line in screen.splitlines()) <= 30
+
+
+def test_a_total_loss_is_not_hidden_by_replicas_that_agree(shown, incident):
+    place = incident("disk-replaced-4.x")
+
+    _, compared = shown("diff", place / FINAL, "--depth", "tails")
+    code, screen = shown(place / FINAL, place / "logs")
+
+    assert "lost" not in compared.splitlines()[0]
+    assert code == 1
+    assert screen.startswith("At least 125 records that were committed are lost")
+
+
+def test_logs_alone_are_asked_too(shown, incident):
+    code, screen = shown(incident("unclean-election-4.x") / "logs")
+
+    assert code == 3
+    assert "Nothing that was committed is lost" not in screen
+    assert "A start" not in screen
+
+
+def test_each_question_of_the_document_has_the_answer_of_its_command(fixtures):
+    made = kforensics.triage(fixtures / "unclean-election", jobs=1)
+    document = made.to_dict()
+
+    assert [one["command"] for one in document["questions"]] == ["explain", "diff", "predict"]
+    for one in document["questions"]:
+        alone = getattr(kforensics, one["command"])(fixtures / "unclean-election", jobs=1, depth="tails").to_dict()
+        assert one["answer"]["headline"] == alone["answer"]["headline"]
+    assert document["topics"][0] | {"topic": "orders", "at_risk": 56, "lost": 0} == document["topics"][0]
+
+
+@pytest.mark.parametrize("command", ["explain", "diff", "predict", "groups", "transactions"])
+def test_no_state_that_exits_with_1_is_calm_in_the_first_answer(command):
+    for state, code in STATES[command].items():
+        assert code != 1 or STATES["triage"].get(state) == 1, state
+
+
+def test_one_directory_is_an_answer(shown, fixtures):
+    code, screen = shown(fixtures / "unclean-election" / "broker-2")
+
+    assert code in {1, 3}
+    assert "agree" not in screen.splitlines()[0]
+
+
+def test_a_topic_that_was_not_asked_for_is_not_shown(shown, fixtures):
+    code, screen = shown(fixtures / "unclean-election", "-t", "payments")
+
+    assert "orders" not in screen
+    assert code in {0, 3}
+
+
+def test_a_mistyped_path_is_not_taken_for_a_command(capsys, fixtures, monkeypatch, tmp_path):
+    shutil.copytree(fixtures / "unclean-election", tmp_path / "evidence")
+    monkeypatch.chdir(tmp_path)
+
+    assert run(["./evidense"]) == 3
+    error = capsys.readouterr().err
+    assert "evidence" in error
+    assert "No such command" not in error
+
+
+def test_a_mistyped_command_is_not_taken_for_a_path(capsys):
+    assert run(["explian", "x"]) == 2
+    assert "explain" in capsys.readouterr().err
+
+
+def test_a_command_wins_over_a_path_of_its_name(shown, fixtures, monkeypatch, tmp_path):
+    shutil.copytree(fixtures / "unclean-election" / "broker-1", tmp_path / "ls")
+    monkeypatch.chdir(tmp_path)
+
+    code, screen = shown("ls", "--format", "json", "ls")
+
+    assert json.loads(screen)["schema"].startswith("kforensics/ls/")
+    assert code in {0, 1, 3}
