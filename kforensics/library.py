@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from kforensics.ask.questions import WORDS, called, options_of
-from kforensics.commands.processes import paced
+from kforensics.case.processes import paced
 from kforensics.commands.result import Body, Result
 from kforensics.errors import MissingExtra
 from kforensics.render.emit import OutputFormat, emit, formats_of

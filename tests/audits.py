@@ -25,7 +25,6 @@ from kforensics.ask.fleet import FleetAsk
 from kforensics.ask.model import Ask
 from kforensics.commands.capture import run as capture
 from kforensics.commands.diff import DiffResult, compare
-from kforensics.commands.partition_comparison import DiffOptions
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.findings.answers.fleet import fleet_answer
 from kforensics.fleet.audit_tables import AuditTables
@@ -39,6 +38,7 @@ from kforensics.render.json.diff import plain_report
 from kforensics.render.json.document import to_plain
 from kforensics.simulation.broker_files import write_cluster
 from kforensics.simulation.cluster import random_cluster
+from tests.builders.cases import case_of
 
 Comparison = Callable[[], list[str]]
 
@@ -46,10 +46,10 @@ Break = Callable[[random.Random, list[Path]], str | None]
 """Damages the copied directories of the nodes of a cluster, and says where; None where there is no place for such damage."""
 
 
-def compared(*places: Path, options: DiffOptions | None = None) -> DiffResult:
+def compared(*places: Path, options: Ask | None = None) -> DiffResult:
     """What a comparison says of all partitions of the places."""
     found = find_inputs(list(places), with_server_logs=True)
-    return compare(found, options or DiffOptions(), jobs=1, keep_quiet=True)
+    return compare(case_of(found, options), keep_quiet=True)
 
 
 def differences(expected: DiffResult, tables: AuditTables) -> Iterator[str]:
@@ -116,7 +116,7 @@ class Audits:
         self._numbers = count()
 
     def differences(
-        self, places: Sequence[Path], sources: Sequence[Path] = (), options: DiffOptions | None = None
+        self, places: Sequence[Path], sources: Sequence[Path] = (), options: Ask | None = None
     ) -> list[str]:
         """Where an audit does not say what `diff` says of the places.
 
@@ -127,7 +127,7 @@ class Audits:
         """
         out = self._work / f"tables-{next(self._numbers)}"
         given = read_sources([str(one) for one in sources or places])
-        outcome = audit(nullcontext(self._session), given, out, options=options or DiffOptions())
+        outcome = audit(nullcontext(self._session), given, out, options=options or Ask())
         found = list(differences(compared(*places, options=options), outcome.tables))
         shutil.rmtree(out)
         return found
@@ -151,7 +151,7 @@ class Audits:
         """What an audit says of partitions and findings, without the numbers of inputs."""
         out = self._work / f"tables-{next(self._numbers)}"
         tables = audit(
-            nullcontext(self._session), read_sources([str(one) for one in places]), out, options=DiffOptions()
+            nullcontext(self._session), read_sources([str(one) for one in places]), out, options=Ask()
         ).tables
         columns = {
             "partitions": ("state", "verdict", "leader", "holders", "isr", "missing", "lost_certain", "lost_possible"),
@@ -334,7 +334,7 @@ def compare_made(audits: Audits, seed: int, directory: Path) -> list[str]:
     cluster = random_cluster(seed, protocol=protocol, brokers=3, partitions=4, most_steps=choice.choice([60, 200]))
     write_cluster(cluster, directory, segment_length=choice.choice([700, 3_000, 50_000]))
     stated = None if protocol is ProtocolName.KIP_595 else protocol
-    return audits.differences([directory], options=DiffOptions(protocol=stated, replicas=(1, 2, 3)))
+    return audits.differences([directory], options=Ask(protocol=stated, replicas=(1, 2, 3)))
 
 
 def main() -> int:

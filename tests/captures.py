@@ -13,14 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from kforensics.ask.model import Ask
+from kforensics.case.comparison import compare_all, comparison_of
 from kforensics.cli.app import run
 from kforensics.commands.capture import run as capture
-from kforensics.commands.cluster_evidence import gather_cluster_evidence
-from kforensics.commands.partition_comparison import DiffOptions, compare_all, comparison_of
 from kforensics.evidence.discovery.inputs import find_inputs
-from kforensics.evidence.discovery.partition_dirs import find_places
 from kforensics.source.capture import split_at_capture
 from kforensics.units import Depth
+from tests.builders.cases import case_of
 
 
 def take(paths: Sequence[Path], out: Path, **options: Any) -> Path:
@@ -116,8 +115,7 @@ def compare_recording(recording: Path, work: Path, *, of_every_moment: bool = Tr
 def compare_short_ways(paths: Sequence[Path]) -> Iterator[str]:
     """Where `diff` says something else of a partition by the results of partitions like it than by its replicas: the second time each is like itself."""
     inputs = find_inputs(paths, with_server_logs=True)
-    places = find_places(inputs)
-    whole = comparison_of(inputs, places, gather_cluster_evidence(inputs, places), DiffOptions())
+    whole = comparison_of(case_of(inputs))
     short = whole._replace(keep_quiet=False, quiet={})
     every = compare_all(whole, 1, None)
     for _ in range(2):

@@ -14,11 +14,11 @@ from jsonschema import Draft202012Validator
 
 from kforensics import schema
 from kforensics.ask.questions import options_of
+from kforensics.case.opening import SNAPSHOT_KIND, UNUSED_KIND
 from kforensics.cli.app import COMMANDS, run
 from kforensics.cli.fleet import fleet
 from kforensics.commands.salvaging.carving import IMAGE_KIND
 from kforensics.commands.sealing.signature import SignatureState
-from kforensics.commands.snapshots import SNAPSHOT_KIND, UNUSED_KIND
 from kforensics.damage import Absent, DamageKind, Gravity
 from kforensics.errors import EvidenceNotFound
 from kforensics.evidence.checks.context import FileState

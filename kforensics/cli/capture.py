@@ -13,8 +13,8 @@ def take(output: Output, ask: Ask) -> None:
     """Take a capture, which a signal stops at a place from which it goes on."""
     output.check(())
     check_out(ask.out, ask.paths)
+    from kforensics.case.processes import paced
     from kforensics.commands.capture import run
-    from kforensics.commands.processes import paced
 
     stops, key, signature = Stops(), None, Path(f"{ask.out}{SIGNATURE_SUFFIX}")
     if ask.sign_with is not None and ask.out is not None:

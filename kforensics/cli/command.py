@@ -36,8 +36,8 @@ from kforensics.render.view import View
 from kforensics.units import Depth
 
 if TYPE_CHECKING:
+    from kforensics.case.model import Case
     from kforensics.cli.progress import ByteProgress
-    from kforensics.commands.cluster_evidence import Reading
     from kforensics.commands.result import Result
 
 MOST_PROBLEMS = 20
@@ -114,7 +114,7 @@ class Output(NamedTuple):
 
     def finish_by_depth(
         self,
-        look: "Callable[[Depth, ByteProgress | None, Reading[Any] | None], Result[Any]]",
+        look: "Callable[[Depth, ByteProgress | None, Case | None], Result[Any]]",
         depth: Depth | None,
     ) -> NoReturn:
         """Write the result of a depth and end with its exit code.
@@ -133,7 +133,7 @@ class Output(NamedTuple):
             typer.echo(f"\n{READ_NEXT}")
             sys.stdout.flush()
         with self.progress() as progress:
-            result = look(depth or Depth.CONTENT, progress, ends.reading if ends else None)
+            result = look(depth or Depth.CONTENT, progress, ends.case if ends else None)
         if ends is None:
             self.finish(result)
         from kforensics.commands.result import confirms
@@ -238,7 +238,7 @@ def command_of(name: str) -> Callable[..., None]:
 
 def _answer(output: "Output", ask: Ask) -> None:
     output.check(ask.inputs)
-    from kforensics.commands.processes import paced
+    from kforensics.case.processes import paced
 
     module = import_module(f"kforensics.commands.{output.command}")
     run, ask = module.run, paced(ask)
@@ -249,7 +249,7 @@ def _answer(output: "Output", ask: Ask) -> None:
         run = partial(run, hash_files=output.format is OutputFormat.HTML)
     if output.command in {"diff", "explain"}:
         output.finish_by_depth(
-            lambda depth, progress, read: run(replace(ask, depth=depth), progress, read=read), ask.depth
+            lambda depth, progress, case: run(replace(ask, depth=depth), progress, case=case), ask.depth
         )
     if output.command == "verify":
         with output.progress() as progress:

@@ -20,7 +20,7 @@ def seal(output: Output, ask: Ask) -> None:
         if output.out is None:
             raise UsageError("--sign-with needs --out: the signature is a file beside the manifest")
         check_out(signature_path, ask.paths)
-    from kforensics.commands.processes import paced
+    from kforensics.case.processes import paced
     from kforensics.commands.seal import check, run
 
     ask = paced(ask)

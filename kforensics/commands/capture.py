@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kforensics.ask.model import Ask
+from kforensics.case.processes import Progress
 from kforensics.commands.capturing.container import CaptureWriter
 from kforensics.commands.capturing.earlier_captures import EarlierCaptures
 from kforensics.commands.capturing.estimate import CaptureEstimate, estimate
@@ -16,7 +17,7 @@ from kforensics.commands.capturing.plan import CapturePlan, node_of, plan_captur
 from kforensics.commands.capturing.stakes import MARGIN_OFFSETS
 from kforensics.commands.capturing.taking import Taking
 from kforensics.commands.redaction.key import pseudonyms_of
-from kforensics.commands.result import Conclusion, Progress, Result
+from kforensics.commands.result import Conclusion, Result
 from kforensics.damage import Absent
 from kforensics.errors import Stopped, UsageError
 from kforensics.evidence.model import Problem

@@ -7,30 +7,30 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from kforensics.ask.model import Ask
-from kforensics.commands.absent_replicas import (
+from kforensics.case.absent_replicas import (
     known_partitions,
     missing_isr,
     nodes_in_parts,
     single_files,
     without_directories,
 )
-from kforensics.commands.cluster_evidence import ClusterEvidence, Reading, gather_cluster_evidence
-from kforensics.commands.filters import check_wanted, is_wanted
-from kforensics.commands.partition_comparison import (
-    DiffOptions,
+from kforensics.case.cluster import Cluster, cluster_of
+from kforensics.case.comparison import (
     Flatten,
     PartitionResult,
     compare_all,
     comparison_of,
     result_of,
 )
-from kforensics.commands.processes import default_jobs
+from kforensics.case.model import Case, places_of
+from kforensics.case.processes import Progress
+from kforensics.case.wanted import check_wanted, is_wanted
 from kforensics.commands.redaction.key import pseudonyms_of
-from kforensics.commands.result import Conclusion, Progress, Result, check_seal_of
+from kforensics.commands.result import Conclusion, Result, seal_of
 from kforensics.commands.shortened_logs import with_shortened_logs
 from kforensics.commands.truncated_records import lacking_records, truncated_records
 from kforensics.evidence.discovery.inputs import Inputs, find_inputs, why_not_compared
-from kforensics.evidence.discovery.partition_dirs import PartitionPlace, find_places
+from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.metadata.quorum import newest_log
 from kforensics.evidence.model import Input, Problem
 from kforensics.findings.answers.diff import diff_answer
@@ -73,7 +73,7 @@ def run(
     request: Ask,
     progress: Progress | None = None,
     *,
-    read: Reading[Inputs] | None = None,
+    case: Case | None = None,
     flatten: Flatten | None = None,
     keep_quiet: bool = True,
 ) -> Result[DiffResult]:
@@ -81,7 +81,7 @@ def run(
 
     Args:
         progress: called with bytes read and findings so far.
-        read: what an earlier look at the same inputs has read.
+        case: of an earlier look at the same inputs.
         flatten: makes of each report what is written out, where it was computed; keeps memory small.
         keep_quiet: keep the reports of consistent partitions too.
 
@@ -94,22 +94,12 @@ def run(
         ValueError: no such protocol.
     """
     pseudonyms = pseudonyms_of(request)
-    options = DiffOptions.of(request, rename_group=pseudonyms.group if pseudonyms else str)
-    read = read or _read(request, options)
-    inputs = read.found
-    compared = compare(
-        inputs,
-        options,
-        read=read,
-        jobs=request.jobs,
-        flatten=flatten,
-        keep_quiet=keep_quiet,
-        progress=progress,
-    )
+    case = _open(request, pseudonyms) if case is None else case.asking(depth=request.depth)
+    compared = compare(case, flatten=flatten, keep_quiet=keep_quiet, progress=progress)
     compared = replace(
         compared,
-        dropped=partial(_dropped, compared, inputs, pseudonyms),
-        not_captured=tuple(lacking_records(compared.reports, inputs)),
+        dropped=partial(_dropped, compared, case.inputs, pseudonyms),
+        not_captured=tuple(lacking_records(compared.reports, case.inputs)),
     )
     return Result(
         command="diff",
@@ -120,12 +110,12 @@ def run(
             findings=compared.findings,
             problems=compared.problems,
         ),
-        seal=read.seal,
-        reading=read,
+        seal=seal_of(case),
+        case=case,
     )
 
 
-def _read(request: Ask, options: DiffOptions) -> Reading[Inputs]:
+def _open(request: Ask, pseudonyms: "Pseudonyms | None") -> Case:
     inputs = find_inputs(
         request.paths,
         with_server_logs=True,
@@ -134,10 +124,9 @@ def _read(request: Ask, options: DiffOptions) -> Reading[Inputs]:
         one_cluster=True,
         cluster=request.cluster,
     )
-    seal = check_seal_of(request.seal, request.paths, inputs.described, request.jobs)
-    places = find_places(inputs)
-    gathered = gather_cluster_evidence(inputs, places, rename_group=options.rename_group)
-    return Reading(found=inputs, seal=seal, places=places, gathered=gathered)
+    case = Case(ask=request, inputs=inputs, rename_group=pseudonyms.group if pseudonyms else str)
+    seal_of(case)
+    return case
 
 
 def _dropped(
@@ -153,36 +142,24 @@ def _dropped(
 
 
 def compare(
-    inputs: Inputs,
-    options: DiffOptions,
-    *,
-    jobs: int | None = None,
-    flatten: Flatten | None = None,
-    keep_quiet: bool = False,
-    progress: Progress | None = None,
-    read: Reading[Inputs] | None = None,
+    case: Case, *, flatten: Flatten | None = None, keep_quiet: bool = False, progress: Progress | None = None
 ) -> DiffResult:
-    """Compare every partition of the inputs that the options ask for.
+    """Compare every partition that a case is asked about.
 
     Args:
-        jobs: processes; one for each core where not given.
         flatten: makes of each report what is written out, where it was computed; keeps memory small.
         keep_quiet: keep the reports of consistent partitions too.
         progress: called with bytes and findings as they come.
-        read: what was read of them already.
     """
-    places = find_places(inputs) if read is None else read.places
-    gathered = (
-        gather_cluster_evidence(inputs, places, rename_group=options.rename_group) if read is None else read.gathered
-    )
-    shared = comparison_of(inputs, places, gathered, options)._replace(flatten=flatten, keep_quiet=keep_quiet)
+    inputs, options, places, gathered = case.inputs, case.ask, places_of(case), cluster_of(case)
+    shared = comparison_of(case)._replace(flatten=flatten, keep_quiet=keep_quiet)
     groups = shared.groups
     newest = newest_log(gathered.histories)
     known = known_partitions(newest, places.lost, gathered.histories)
     if places.by_partition:
         holders = {place.state.broker_id for _, group in groups for place in group}
         check_wanted(options, chain(places.by_partition, known), leader=options.leader, known_brokers=holders)
-    results = with_shortened_logs(compare_all(shared, jobs or default_jobs(), progress), groups)
+    results = with_shortened_logs(compare_all(shared, case.jobs, progress), groups)
     absent = {
         partition: topic_id
         for partition, topic_id in known.items()
@@ -190,7 +167,9 @@ def compare(
     }
     results += [
         result_of(shared, report, tuple(partition_findings(report)), (), 0)
-        for report in without_directories(absent, shared.facts, shared.options, has_metadata=newest is not None)
+        for report in without_directories(
+            absent, shared.knowledge, is_stopped=options.is_stopped, has_metadata=newest is not None
+        )
     ]
     results.sort(key=lambda one: one.partition)
     refused = _refused_starts(inputs, gathered, results)
@@ -219,18 +198,16 @@ def compare(
             problems=inputs.below_named(problems),
             refused=refused,
             quorum=gathered.quorum,
-            not_given=absent if newest is not None and shared.options.given else (),
+            not_given=absent if newest is not None and shared.knowledge.given else (),
         ),
         partitions=tuple(results),
         findings=findings,
         problems=problems,
-        depth=options.depth,
+        depth=case.depth,
     )
 
 
-def _refused_starts(
-    inputs: Inputs, gathered: ClusterEvidence, results: Sequence[PartitionResult]
-) -> tuple[RefusedStart, ...]:
+def _refused_starts(inputs: Inputs, gathered: Cluster, results: Sequence[PartitionResult]) -> tuple[RefusedStart, ...]:
     """Return the brokers that do not start as they are, of those of which a truncation is foretold or a small file is damaged."""
     reports = [one.report for one in results if one.report is not None]
     if not any(one.truncation is not None or one.view.replica.damage for each in reports for one in each.replicas):

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kforensics.ask.model import Ask
-from kforensics.commands.processes import default_jobs
+from kforensics.case.processes import default_jobs
 from kforensics.commands.record_lines import LineMaker, line_windows, write_lines
 from kforensics.commands.redaction.key import pseudonyms_of
 from kforensics.commands.redaction.records import redact_item, without_quoted

@@ -5,26 +5,26 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from kforensics.ask.model import Ask
-from kforensics.commands.cluster_evidence import ClusterEvidence, Reading, gather_cluster_evidence, newest_time
-from kforensics.commands.explanation import Explanation
-from kforensics.commands.filters import check_wanted, is_wanted
-from kforensics.commands.partition_account import (
-    Account,
-    ExplainOptions,
+from kforensics.case.account import (
+    Accounts,
+    accounts_of,
     explain_all,
     is_eventful,
-    open_account,
     with_returned_doubts,
 )
-from kforensics.commands.processes import default_jobs
+from kforensics.case.cluster import Cluster, cluster_of, newest_time
+from kforensics.case.leaders import leaders_of
+from kforensics.case.model import Case, places_of
+from kforensics.case.opening import open_case
+from kforensics.case.processes import Progress
+from kforensics.case.wanted import check_wanted, is_wanted
+from kforensics.commands.explanation import Explanation
 from kforensics.commands.redaction.key import pseudonyms_of
-from kforensics.commands.result import Conclusion, Progress, Result, check_seal_of
-from kforensics.commands.snapshots import Evidence, gather_evidence
+from kforensics.commands.result import Conclusion, Result, seal_of
 from kforensics.damage import Absent
 from kforensics.errors import UsageError
 from kforensics.evidence.discovery.inputs import Inputs
 from kforensics.evidence.discovery.log_spans import LogSpan
-from kforensics.evidence.discovery.partition_dirs import Places, find_places
 from kforensics.evidence.metadata.history import MetadataHistory, listening_hosts
 from kforensics.evidence.metadata.quorum import newest_log
 from kforensics.evidence.metadata.state import PartitionState
@@ -42,7 +42,6 @@ from kforensics.reconcile.observed.facts import Leadership
 from kforensics.reconcile.observed.logged_events import LoggedEvent
 from kforensics.reconcile.observed.logged_truncations import LoggedTruncation
 from kforensics.reconcile.observed.metadata_facts import recorded_unclean_elections
-from kforensics.reconcile.observed.time_zones import parse_zone
 from kforensics.reconcile.timeline.events import TimelineEntry, build_timeline, election_entries
 from kforensics.reconcile.timeline.logged_operations import logged_operations
 from kforensics.reconcile.timeline.metadata_events import cluster_entries
@@ -61,14 +60,14 @@ def run(
     request: Ask,
     progress: Progress | None = None,
     *,
-    read: Reading[Evidence] | None = None,
+    case: Case | None = None,
     hash_files: bool = False,
 ) -> Result[Explanation]:
     """Explain what happened to every partition below the paths.
 
     Args:
         progress: called with the bytes of logs that were read.
-        read: what an earlier look at the same inputs has read.
+        case: of an earlier look at the same inputs.
         hash_files: hash the files that are cited, too.
 
     Returns:
@@ -81,24 +80,22 @@ def run(
     from kforensics.commands.cited import cited_files  # noqa: PLC0415 - few runs hash files or replace names
     from kforensics.commands.redaction.explanation import redact_cited_files, redact_explanation  # noqa: PLC0415
 
-    pseudonyms = pseudonyms_of(request)
-    options = ExplainOptions.of(
-        request,
-        log_zone=parse_zone(request.log_timezone) if request.log_timezone else None,
-        rename_group=pseudonyms.group if pseudonyms else str,
-    )
-    if options.since_ms is not None and options.until_ms is not None and options.since_ms > options.until_ms:
+    if request.since_ms is not None and request.until_ms is not None and request.since_ms > request.until_ms:
         raise UsageError("--since is later than --until")
-    read = read or _read(request, options)
-    evidence, seal = read.found, read.seal
-    result = explain(evidence, options, jobs=request.jobs, progress=progress, read=read)
+    pseudonyms = pseudonyms_of(request)
+    if case is None:
+        case = open_case(request, rename_group=pseudonyms.group if pseudonyms else str)
+    else:
+        case = case.asking(depth=request.depth)
+    seal = seal_of(case)
+    result = explain(case, progress)
     if seal is not None:
         # The findings of the seal are redacted with the others.
         found, problems = (*result.findings, *seal.findings), (*result.problems, *seal.problems)
         result = replace(result, findings=by_gravity(found), problems=problems)
         seal = replace(seal, findings=(), problems=())
     if hash_files:
-        result = replace(result, files=cited_files(result.citations(), evidence.inputs))
+        result = replace(result, files=cited_files(result.citations(), case.inputs))
     if pseudonyms is not None:
         files = redact_cited_files(result.files, result, pseudonyms)
         result = replace(redact_explanation(replace(result, files=()), pseudonyms), files=files, is_redacted=True)
@@ -108,60 +105,25 @@ def run(
         body=result,
         concluded=Conclusion(answer=result.answer, findings=result.findings, problems=result.problems),
         seal=seal,
-        reading=read,
+        case=case,
     )
 
 
-def _read(request: Ask, options: ExplainOptions) -> Reading[Evidence]:
-    evidence = gather_evidence(request.paths, request.before, keep_going=request.keep_going, cluster=request.cluster)
-    paths = (*request.paths, *request.before)
-    seal = check_seal_of(request.seal, paths, evidence.inputs.described, request.jobs)
-    places = find_places(evidence.inputs)
-    gathered = _gather(evidence, places, options, request.jobs)
-    return Reading(found=evidence, seal=seal, places=places, gathered=gathered)
-
-
-def _gather(evidence: Evidence, places: Places, options: ExplainOptions, jobs: int | None) -> ClusterEvidence:
-    return gather_cluster_evidence(
-        evidence.for_facts(),
-        places,
-        rename_group=options.rename_group,
-        log_zone=options.log_zone,
-        jobs=jobs or default_jobs(),
-        earlier=evidence.ranks.keys(),
-        since_ms=options.since_ms,
-        until_ms=options.until_ms,
-    )
-
-
-def explain(
-    evidence: Evidence,
-    options: ExplainOptions,
-    *,
-    jobs: int | None = None,
-    progress: Progress | None = None,
-    read: Reading[Evidence] | None = None,
-) -> Explanation:
-    """Explain what happened to every partition of the inputs that the options ask for.
+def explain(case: Case, progress: Progress | None = None) -> Explanation:
+    """Explain what happened to every partition that a case is asked about.
 
     Args:
-        evidence: inputs, snapshots and their order.
-        options: which partitions and times, and the zone of the logs.
-        jobs: processes; one for each core where not given.
         progress: called with the bytes of logs that were read.
-        read: what was read of them already.
     """
-    inputs = evidence.inputs
-    places = find_places(inputs) if read is None else read.places
-    gathered = _gather(evidence, places, options, jobs) if read is None else read.gathered
+    inputs, options, places, gathered = case.inputs, case.ask, places_of(case), cluster_of(case)
     clocks, events = gathered.clocks, gathered.events
-    shared = open_account(evidence, places, gathered, options)
+    shared = accounts_of(case)
     recorded = _recorded_partitions(gathered)
     named = {*places.by_partition, *recorded, *shared.logged}
     if named:
         check_wanted(options, named)
-    results = explain_all(shared, jobs or default_jobs(), progress)
-    stuck = _hanging(shared, options, jobs or default_jobs())
+    results = explain_all(shared, progress)
+    stuck = _hanging(shared)
     incidents = tuple(
         replace(one, hanging=stuck.get((one.partition, one.leader), ()))
         for one in with_returned_doubts([incident for incident, _ in results])
@@ -180,7 +142,7 @@ def explain(
     problems = list(dict.fromkeys(met))
     topics = {tp.topic for tp in (*places.by_partition, *leaderships, *others, *shared.logged)}
     findings = explain_findings(incidents, timeline)
-    done = operations(timeline, incidents, looked=evidence.nodes_by_rank())
+    done = operations(timeline, incidents, looked=case.nodes_by_rank())
     bugs = broker_bugs(shared.signs_of_brokers, gathered.versions)
     words = conclude(
         incidents,
@@ -199,7 +161,7 @@ def explain(
             window=window,
             problems=problems,
             below=inputs.below_named(problems),
-            later=evidence.later,
+            later=case.later,
             quorum=gathered.quorum,
         ),
     )
@@ -217,7 +179,7 @@ def explain(
         advice=words.advice,
         missing=words.missing,
         notes=(
-            *evidence.notes,
+            *case.notes,
             *([] if is_whole else [UNCLEAN_ONLY.format(len(others))]),
             *_logs_not_read(inputs, gathered, options.until_ms),
         ),
@@ -229,11 +191,11 @@ def explain(
         least_version=Absent.UNKNOWN if gathered.versions.at_least is None else str(gathered.versions.at_least),
         hosts=tuple(sorted(listening_hosts(gathered.histories))),
         topics=tuple(sorted(topics | options.topics)),
-        depth=options.depth,
+        depth=case.depth,
     )
 
 
-def _zone_doubt(gathered: ClusterEvidence) -> tuple[Doubt, ...]:
+def _zone_doubt(gathered: Cluster) -> tuple[Doubt, ...]:
     """Return the doubt about when the log lines were written, where records contradict what is assumed of it."""
     used = (clock for file, clock in zip(gathered.log_files, gathered.clocks, strict=True) if file.events)
     found = None
@@ -247,7 +209,7 @@ def _zone_doubt(gathered: ClusterEvidence) -> tuple[Doubt, ...]:
 
 
 def _not_given(
-    histories: Sequence[MetadataHistory], given: set[TopicPartition], options: ExplainOptions
+    histories: Sequence[MetadataHistory], given: set[TopicPartition], options: Ask
 ) -> frozenset[TopicPartition]:
     """Partitions that exist by the metadata and of which no directory is among the inputs."""
     newest = newest_log(histories)
@@ -262,9 +224,7 @@ def _not_given(
     return frozenset(one for one in known - given if is_wanted(one, options))
 
 
-def _window(
-    gathered: ClusterEvidence, incidents: Sequence[PartitionIncident], options: ExplainOptions
-) -> tuple[str, tuple[Doubt, ...]]:
+def _window(gathered: Cluster, incidents: Sequence[PartitionIncident], options: Ask) -> tuple[str, tuple[Doubt, ...]]:
     """Return the time that the answer is about in words, and the doubts where it is none: a begin that comes after the end, or one in an unknown zone."""
     doubts = _zone_doubt(gathered)
     since_ms, (end_ms, end) = _since_ms(gathered, incidents, options), _up_to(gathered, incidents)
@@ -282,7 +242,7 @@ def _window(
     return f"{begin}" + (f", by evidence up to {utc_words(end_ms)} ({end})" if end_ms is not None else ""), ()
 
 
-def _since_ms(gathered: ClusterEvidence, incidents: Sequence[PartitionIncident], options: ExplainOptions) -> int | None:
+def _since_ms(gathered: Cluster, incidents: Sequence[PartitionIncident], options: Ask) -> int | None:
     """Return when the window begins: with `--since`, else at the oldest moment that any input shows."""
     if options.since_ms is not None:
         return options.since_ms
@@ -296,7 +256,7 @@ def _since_ms(gathered: ClusterEvidence, incidents: Sequence[PartitionIncident],
     return min(times, default=None)
 
 
-def _up_to(gathered: ClusterEvidence, incidents: Sequence[PartitionIncident]) -> tuple[int | None, str]:
+def _up_to(gathered: Cluster, incidents: Sequence[PartitionIncident]) -> tuple[int | None, str]:
     """Return up to which moment the evidence holds, and what shows it: no log tells of anything later, nor does what shows who led.
 
     Disks that were all put back to an earlier state, the metadata log with them, agree on that state.
@@ -319,7 +279,7 @@ def _up_to(gathered: ClusterEvidence, incidents: Sequence[PartitionIncident]) ->
     return (ends[last], last) if last else (None, "")
 
 
-def _logs_not_read(inputs: Inputs, gathered: ClusterEvidence, until_ms: int | None) -> Iterator[str]:
+def _logs_not_read(inputs: Inputs, gathered: Cluster, until_ms: int | None) -> Iterator[str]:
     """Name the log files that are outside of the time asked about, by directory."""
     folders: dict[tuple[int, str, str], list[tuple[LogSpan, str]]] = defaultdict(list)
     for place, span in gathered.logs_not_read.items():
@@ -334,13 +294,11 @@ def _logs_not_read(inputs: Inputs, gathered: ClusterEvidence, until_ms: int | No
         yield f"{number_of} in {where} {form(len(names), 'was', 'were')} not read, because of {option}: {which}."
 
 
-def _hanging(
-    shared: Account, options: ExplainOptions, jobs: int
-) -> dict[tuple[TopicPartition, int | Absent], tuple[HangingTransaction, ...]]:
+def _hanging(shared: Accounts) -> dict[tuple[TopicPartition, int | Absent], tuple[HangingTransaction, ...]]:
     """Return the open transactions that no coordinator ends, by partition and broker."""
     from kforensics.commands.transactions import stuck_replicas  # noqa: PLC0415 - few clusters have transactions
 
-    given = shared.coordinators
+    given = leaders_of(shared.case)
     if not given.live(TRANSACTIONS_TOPIC):
         return {}
     asked = {partition for partition, _ in shared.groups}
@@ -354,17 +312,17 @@ def _hanging(
                 verdict=each.judgement.verdict.value,
                 confidence=each.judgement.confidence,
                 # It names the transactional id.
-                reason=each.judgement.reason if options.rename_group is str else "no coordinator ends it",
+                reason=each.judgement.reason if shared.case.rename_group is str else "no coordinator ends it",
                 citations=each.judgement.citations,
             )
             for each in one.open
             if each.judgement.holds_back
         )
-        for one in stuck_replicas(given, wanted, is_stopped=options.is_stopped, jobs=jobs)
+        for one in stuck_replicas(given, wanted)
     }
 
 
-def _recorded_partitions(gathered: ClusterEvidence) -> set[TopicPartition]:
+def _recorded_partitions(gathered: Cluster) -> set[TopicPartition]:
     """Return the partitions that the metadata and the log lines know, with or without a directory among the inputs."""
     known = {TopicPartition(state.topic, state.partition) for state in _partition_states(gathered.histories)}
     if isinstance(gathered.facts, BrokerLogFacts):
@@ -372,9 +330,7 @@ def _recorded_partitions(gathered: ClusterEvidence) -> set[TopicPartition]:
     return known
 
 
-def _recorded(
-    gathered: ClusterEvidence, partitions: Sequence[TopicPartition]
-) -> dict[TopicPartition, Sequence[Leadership]]:
+def _recorded(gathered: Cluster, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, Sequence[Leadership]]:
     """Return the leaders of partitions whose logs are not among the inputs: the metadata and the log lines may still name them."""
     return {
         partition: gathered.facts.leaderships(partition, gathered.facts.topic_id(partition.topic))
@@ -382,13 +338,13 @@ def _recorded(
     }
 
 
-def _states_of(partitions: Sequence[TopicPartition], gathered: ClusterEvidence) -> int:
+def _states_of(partitions: Sequence[TopicPartition], gathered: Cluster) -> int:
     """How many states of the partitions the metadata log has."""
     newest = newest_log(gathered.histories)
     return 0 if newest is None else sum(len(newest.partition_states(*partition)) for partition in partitions)
 
 
-def _unclean_elections(gathered: ClusterEvidence, partitions: Collection[TopicPartition]) -> Iterator[TimelineEntry]:
+def _unclean_elections(gathered: Cluster, partitions: Collection[TopicPartition]) -> Iterator[TimelineEntry]:
     """Yield the unclean elections of partitions, as entries."""
     newest = newest_log(gathered.histories)
     for partition, before, state in recorded_unclean_elections(newest) if newest is not None else ():
@@ -407,7 +363,7 @@ def _timeline(
     truncations: Sequence[LoggedTruncation],
     leaderships: Mapping[TopicPartition, Sequence[Leadership]],
     histories: Sequence[MetadataHistory],
-    options: ExplainOptions,
+    options: Ask,
     *,
     more: Iterable[TimelineEntry] = (),
 ) -> tuple[TimelineEntry, ...]:
@@ -417,7 +373,7 @@ def _timeline(
     return tuple(entry for entry in entries if _is_in_view(entry, options))
 
 
-def _is_in_view(entry: TimelineEntry, options: ExplainOptions) -> bool:
+def _is_in_view(entry: TimelineEntry, options: Ask) -> bool:
     if not isinstance(entry.topic_partition, Absent) and not is_wanted(entry.topic_partition, options):
         return False
     if not isinstance(entry.time_ms, int):

@@ -7,11 +7,11 @@ from heapq import merge
 from typing import NamedTuple
 
 from kforensics.ask.model import Ask
-from kforensics.commands.coordinator_evidence import CoordinatorEvidence, gather_coordinator_evidence
-from kforensics.commands.filters import not_there
-from kforensics.commands.offsets_log import OffsetsLog, lost_with_log, offsets_logs
-from kforensics.commands.partition_account import ExplainOptions, explain_all, open_account, with_returned_doubts
-from kforensics.commands.processes import default_jobs
+from kforensics.case.account import accounts_of, explain_all, with_returned_doubts
+from kforensics.case.leaders import Leaders, leaders_of
+from kforensics.case.offsets_log import OffsetsLog, lost_with_log, offsets_logs
+from kforensics.case.opening import open_case
+from kforensics.case.wanted import not_there
 from kforensics.commands.redaction.coordinators import GROUP, CoordinatorRedaction, renaming
 from kforensics.commands.redaction.key import pseudonyms_of
 from kforensics.commands.result import Conclusion, Result
@@ -67,14 +67,8 @@ def run(request: Ask) -> Result[Groups]:
         EvidenceError: a path can't be used, or they are of several clusters.
         UsageError: nothing among the inputs has the name that was asked for.
     """
-    given = gather_coordinator_evidence(
-        request.paths,
-        request.before,
-        keep_going=request.keep_going,
-        cluster=request.cluster,
-        jobs=request.jobs or default_jobs(),
-        at_ms=request.at_ms,
-    )
+    case = open_case(request)
+    given = leaders_of(case)
     logs = offsets_logs(given, until_ms=request.at_ms)
     played = _play(request, logs)
     gone, elsewhere = _only_earlier(given)
@@ -188,14 +182,14 @@ def _play(request: Ask, logs: Mapping[int, OffsetsLog]) -> _Played:
     return _Played(positions, states, names, setbacks, count)
 
 
-def _only_earlier(given: CoordinatorEvidence) -> tuple[list[Change], dict[int, str]]:
+def _only_earlier(given: Leaders) -> tuple[list[Change], dict[int, str]]:
     """Return the positions of partitions that earlier copies alone hold: lost where the brokers of these copies are given as they are now.
 
     Returns:
         The losses; and the other such partitions, each with a clause that says why what it says of groups is unknown.
     """
     now = given.live(OFFSETS_TOPIC)
-    nodes = given.evidence.nodes_by_rank().get(given.evidence.final_rank, frozenset())
+    nodes = given.case.nodes_by_rank().get(given.case.final_rank, frozenset())
     lost: list[Change] = []
     elsewhere: dict[int, str] = {}
     for tp, group in given.places.by_partition.items():
@@ -212,14 +206,14 @@ def _only_earlier(given: CoordinatorEvidence) -> tuple[list[Change], dict[int, s
         if not holders <= nodes:
             elsewhere[tp.partition] = "it is in an earlier copy only"
             continue
-        newest = max(given.evidence.ranks[one.state.input] for one in earlier)
-        places = [one for one in earlier if given.evidence.ranks[one.state.input] == newest]
+        newest = max(given.case.ranks[one.state.input] for one in earlier)
+        places = [one for one in earlier if given.case.ranks[one.state.input] == newest]
         lost += lost_with_log(given, tp, places)
     return lost, elsewhere
 
 
 def _topic(
-    given: CoordinatorEvidence,
+    given: Leaders,
     logs: Mapping[int, OffsetsLog],
     names: Sequence[tuple[Name, int]],
     elsewhere: Mapping[int, str],
@@ -235,20 +229,21 @@ def _topic(
     )
 
 
-def _unread(given: CoordinatorEvidence, logs: Mapping[int, OffsetsLog]) -> dict[int, str]:
+def _unread(given: Leaders, logs: Mapping[int, OffsetsLog]) -> dict[int, str]:
     """Return the partitions whose log is here in part, or of which commits may be lost, each with a clause that says why."""
     unread = {number: why for number, log in logs.items() if (why := log.unread) is not None}
     return {**unread, **_doubtful(given, {number: log for number, log in logs.items() if number not in unread})}
 
 
-def _doubtful(given: CoordinatorEvidence, logs: Mapping[int, OffsetsLog]) -> dict[int, str]:
+def _doubtful(given: Leaders, logs: Mapping[int, OffsetsLog]) -> dict[int, str]:
     """Return the partitions of which commits may be lost at a return of their leader, each with a clause that says which: by the account that `explain` gives of it."""
     epochs = {number: found for number, log in logs.items() if (found := log.doubtful_epochs)}
     if not epochs:
         return {}
-    options = ExplainOptions(topics=frozenset({OFFSETS_TOPIC}), partitions=frozenset(epochs), depth=Depth.TAILS)
-    account = open_account(given.evidence, given.places, given.cluster, options)
-    incidents = with_returned_doubts([incident for incident, _ in explain_all(account, 1, None)])
+    asked = given.case.asking(
+        topics=frozenset({OFFSETS_TOPIC}), partitions=frozenset(epochs), depth=Depth.TAILS, at_ms=None, jobs=1
+    )
+    incidents = with_returned_doubts([incident for incident, _ in explain_all(accounts_of(asked), None)])
     return {
         incident.partition.partition: f"commits may be lost: no input shows {doubt.words}; give {doubt.settled_by}"
         for incident in incidents
@@ -400,7 +395,7 @@ def _views(
 class _LogEnds:
     """The log end offsets of partitions that groups read, now or at a time."""
 
-    def __init__(self, given: CoordinatorEvidence, at_ms: int | None) -> None:
+    def __init__(self, given: Leaders, at_ms: int | None) -> None:
         self._given, self._at = given, at_ms
         self._live = given.live()
         self._known: dict[tuple[Name, int], int | Absent] = {}

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import PurePosixPath
 
 from kforensics.ask.model import Ask
-from kforensics.commands.filters import not_there
+from kforensics.case.wanted import not_there
 from kforensics.commands.result import Conclusion, Result
 from kforensics.damage import Absent, Damage
 from kforensics.errors import EvidenceError, UsageError

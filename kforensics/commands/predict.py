@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from kforensics.ask.model import Ask
-from kforensics.commands.filters import check_wanted
+from kforensics.case.processes import default_jobs
+from kforensics.case.wanted import check_wanted
 from kforensics.commands.lost_records import find_lost_records
 from kforensics.commands.moment import now_ms
 from kforensics.commands.predicting.cluster import compare_followers, find_order, leaving_replicas, unserved_strays
@@ -23,7 +24,6 @@ from kforensics.commands.predicting.nodes import (
 from kforensics.commands.predicting.settings import Surroundings, look_around, parse_settings
 from kforensics.commands.predicting.version import RANK, NodeVersion, check_version, given_version, version_of_node
 from kforensics.commands.predicting.ways_out import WaysOut
-from kforensics.commands.processes import default_jobs
 from kforensics.commands.result import Conclusion, Result
 from kforensics.damage import Absent
 from kforensics.errors import UsageError
@@ -174,7 +174,7 @@ def _log_files(inputs: Inputs, nodes: frozenset[int], problems: list[Problem]) -
     """Server logs among the inputs; what can't be read of one in which no start of these nodes can be is no gap."""
     if not any(one.described.kind in {"log-files", FileKind.LOG_FILE.value} for one in inputs.found):
         return ()
-    from kforensics.commands.broker_log_evidence import read_own_logs  # noqa: PLC0415 - for broker logs alone
+    from kforensics.case.broker_logs import read_own_logs  # noqa: PLC0415 - for broker logs alone
 
     log_files, met = read_own_logs(inputs)
     needless = {(one.input, one.path) for one in log_files if nodes and _says_nothing_of(nodes, one)}

@@ -1,11 +1,10 @@
 """The values that every command returns and takes: results, evidence by path, and how fast it may be read."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
-from kforensics.commands.processes import default_jobs
+from kforensics.case.model import Case, fact
 from kforensics.evidence.model import Input, Problem
 from kforensics.findings.answers.inputs import with_inputs
 from kforensics.findings.answers.model import Answer, State, exit_code
@@ -13,20 +12,9 @@ from kforensics.findings.model import Finding, by_gravity
 from kforensics.source.capture import with_records
 
 if TYPE_CHECKING:
-    from kforensics.commands.cluster_evidence import Reading
     from kforensics.commands.sealing.report import CheckedSeal
 
 Body = TypeVar("Body")
-
-
-class Progress(Protocol):
-    """The progress that a command reports."""
-
-    def expect(self, total: int) -> None:
-        """Say how many bytes there are to read."""
-
-    def __call__(self, count: int, found: int = 0) -> None:
-        """Say how many bytes were read since the last call, and how many findings there are so far."""
 
 
 class Conclusion(NamedTuple):
@@ -59,7 +47,7 @@ class Result(Generic[Body]):
     """The kind of result of the command, where there are several; a name of `render.emit.SHAPES`."""
     seal: "CheckedSeal | None" = None
     """The seal that the inputs were checked against."""
-    reading: "Reading[Any] | None" = None
+    case: Case | None = None
     """What another look at the same inputs need not read again."""
 
     def __post_init__(self) -> None:
@@ -122,22 +110,17 @@ def confirms(content: Result[Any], ends: Result[Any]) -> bool:
     )
 
 
-def check_seal_of(
-    manifest: Path | None, paths: Sequence[Path], inputs: Sequence[Input], jobs: int | None
-) -> "CheckedSeal | None":
-    """Check the inputs of a report against a manifest, where one is named.
-
-    Args:
-        manifest: as `kforensics seal` wrote it, or None.
-        paths: what the report is made of, as named.
-        jobs: processes; one for each core where not given.
+@fact
+def seal_of(case: Case) -> "CheckedSeal | None":
+    """Return the seal that the inputs were checked against, where a manifest is named.
 
     Raises:
         UsageError: the paths are others than the sealed ones.
         EvidenceError: the manifest can't be read.
     """
-    if manifest is None:
+    if case.ask.seal is None:
         return None
     from kforensics.commands.sealing.report import check_sealed_inputs  # noqa: PLC0415 - few reports name a seal
 
-    return check_sealed_inputs(manifest, paths, inputs, jobs=jobs or default_jobs())
+    paths = (*case.ask.paths, *case.ask.before)
+    return check_sealed_inputs(case.ask.seal, paths, case.inputs.described, jobs=case.jobs)

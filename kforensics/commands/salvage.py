@@ -5,8 +5,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kforensics.ask.model import Ask, What
-from kforensics.commands.filters import is_wanted
-from kforensics.commands.processes import default_jobs, spread
+from kforensics.case.model import Case
+from kforensics.case.opening import open_case
+from kforensics.case.processes import spread
+from kforensics.case.wanted import is_wanted
 from kforensics.commands.result import Conclusion, Result
 from kforensics.commands.salvaging.carving import Carved, carve, carved_copies, carved_plans
 from kforensics.commands.salvaging.folder import OutFolder, WriteFailed, WrittenFile, check_folder
@@ -17,7 +19,6 @@ from kforensics.commands.salvaging.plans import Task, Tasks, all_tasks, at_risk_
 from kforensics.commands.salvaging.readme import CARVED, write_readme
 from kforensics.commands.salvaging.saving import DEFAULT_WRITERS, save_partition
 from kforensics.commands.salvaging.segments import SegmentLog, SegmentOptions
-from kforensics.commands.snapshots import Evidence, gather_evidence
 from kforensics.errors import UsageError
 from kforensics.evidence.carving import CarvedReader
 from kforensics.evidence.discovery.inputs import Inputs, find_inputs
@@ -87,15 +88,15 @@ def run(request: Ask) -> Result[SalvageReport]:
     if request.images and request.what is None:
         return _run_carving(request, out)
     what = request.what or What.LOST
-    evidence = gather_evidence(request.paths, request.before, keep_going=request.keep_going, cluster=request.cluster)
-    _require_local(evidence)
-    jobs = request.jobs or default_jobs()
-    found = _tasks(what, evidence, request, jobs)
+    case = open_case(request)
+    _require_local(case)
+    jobs = case.jobs
+    found = _tasks(what, case)
     image_problems: list[Problem] = []
-    carved = carve(request.images, evidence.inputs, image_problems) if request.images else None
-    inputs = evidence.inputs.described if carved is None else carved.inputs
+    carved = carve(request.images, case.inputs, image_problems) if request.images else None
+    inputs = case.inputs.described if carved is None else carved.inputs
     folder = OutFolder(out)
-    shared = _Shared(request, evidence, found.facts, folder, carved=carved)
+    shared = _Shared(case, found.facts, folder, carved=carved)
     partitions, problems, failure = _save_all(
         shared, found.tasks, 1 if form in {FormName.KCAT, FormName.CONSOLE} else jobs
     )
@@ -158,7 +159,7 @@ def _run_carving(request: Ask, out: Path) -> Result[SalvageReport]:
     partitions: list[SavedPartition] = []
     failure = ""
     files: tuple[WrittenFile, ...] = ()
-    shared = _Shared(request, Evidence(inputs=inputs, ranks={}, final_rank=0), None, folder, carved=carved)
+    shared = _Shared(Case(ask=request, inputs=inputs), None, folder, carved=carved)
     try:
         partitions = _save_carved(shared, carved)
         problems += [problem for saved in partitions for problem in saved.problems]
@@ -229,26 +230,25 @@ def _check_options(request: Ask, form: FormName) -> None:
         raise UsageError("--topic-id and --from-zero are for --form segments")
 
 
-def _require_local(evidence: Evidence) -> None:
-    for one in evidence.inputs.found:
+def _require_local(case: Case) -> None:
+    for one in case.inputs.found:
         if isinstance(one.root, ForeignPath) and not hasattr(one.root, "place"):
             raise UsageError(f"{one.described.path} is not on this machine: salvage reads files and captures")
 
 
-def _tasks(what: What, evidence: Evidence, request: Ask, jobs: int) -> Tasks:
+def _tasks(what: What, case: Case) -> Tasks:
     match what:
         case What.LOST:
-            return lost_tasks(evidence, request, jobs=jobs)
+            return lost_tasks(case)
         case What.AT_RISK:
-            return at_risk_tasks(evidence, request, jobs=jobs)
+            return at_risk_tasks(case)
         case What.ALL:
-            return all_tasks(evidence, request)
+            return all_tasks(case)
 
 
 @dataclass(frozen=True, slots=True)
 class _Shared:
-    request: Ask
-    evidence: Evidence
+    case: Case
     facts: ClusterFacts | None
     folder: OutFolder
     jobs: int = 1
@@ -260,11 +260,11 @@ class _Shared:
     @property
     def roots(self) -> Sequence[Path]:
         """Where each input really is, images included."""
-        return self.carved.roots if self.carved else [one.root for one in self.evidence.inputs.found]
+        return self.carved.roots if self.carved else [one.root for one in self.case.inputs.found]
 
     def batch_writer(self, stem: str, plan: PartitionPlan) -> SegmentLog:
         """Return the writer of whole batches."""
-        options = SegmentOptions(topic_id=self.request.topic_id or plan.topic_id, from_zero=self.request.from_zero)
+        options = SegmentOptions(topic_id=self.case.ask.topic_id or plan.topic_id, from_zero=self.case.ask.from_zero)
         return SegmentLog(self.folder, stem, plan.partition, options)
 
 
@@ -283,7 +283,7 @@ def _save_all(
         shared.folder.make()
     weights = [sum(place.length for place in task.places) for task in tasks]
     # A large partition is done by all processes together, so that none of them is left alone with it at the end.
-    together = replace(shared, jobs=jobs, writers=shared.request.jobs or min(jobs, DEFAULT_WRITERS))
+    together = replace(shared, jobs=jobs, writers=shared.case.ask.jobs or min(jobs, DEFAULT_WRITERS))
     large = {at: _save_one(together, tasks[at]) for at, one in enumerate(weights) if one >= LARGE}
     small = [at for at in range(len(tasks)) if at not in large]
     if sum(weights[at] for at in small) < SMALL_WORK:
@@ -318,8 +318,7 @@ def _save_one(shared: _Shared, task: Task) -> _Done:
     try:
         plans = plans_of(
             task,
-            shared.evidence,
-            shared.request,
+            shared.case,
             shared.facts,
             problems,
             carved=copies,
@@ -356,8 +355,8 @@ def _save(shared: _Shared, plan: PartitionPlan, reader: BatchReader) -> SavedPar
     return save_partition(
         plan,
         folder=shared.folder,
-        form=FormName(shared.request.form),
-        filters=_filters(shared.request),
+        form=FormName(shared.case.ask.form),
+        filters=_filters(shared.case.ask),
         roots=shared.roots,
         reader=reader,
         batch_writer=shared.batch_writer,
@@ -376,7 +375,7 @@ def _save_carved(shared: _Shared, carved: Carved, *, with_named: bool = True) ->
     try:
         shared.folder.make()
         for plan, reader in carved_plans(carved, FileBatchReader(shared.roots), with_named=with_named):
-            if plan.is_named and not is_wanted(plan.partition, shared.request):
+            if plan.is_named and not is_wanted(plan.partition, shared.case.ask):
                 continue
             saved = _save(shared, plan, reader)
             reader.close()

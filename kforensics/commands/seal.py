@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from kforensics import __version__
 from kforensics.ask.model import SIGNATURE_SUFFIX, Ask
+from kforensics.case.processes import default_jobs
 from kforensics.commands.moment import now_ms
-from kforensics.commands.processes import default_jobs
 from kforensics.commands.result import Conclusion, Result
 from kforensics.commands.sealing.capture import check_capture
 from kforensics.commands.sealing.seal import SealCheck, check_seal, find_roots, read_envelope, seal_roots

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 
-from kforensics.commands.coordinator_evidence import CoordinatorEvidence, weight_of
+from kforensics.case.leaders import Leaders, weight_of
 from kforensics.evidence.coordinators.group_log import CommitKey, Name
 from kforensics.evidence.coordinators.share_log import UNCHANGED, ShareLog, SharePartition
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
@@ -20,7 +20,7 @@ class SharePositions:
         until_ms: records that are newer are left out.
     """
 
-    def __init__(self, given: CoordinatorEvidence, *, until_ms: int | None) -> None:
+    def __init__(self, given: Leaders, *, until_ms: int | None) -> None:
         self.problems: list[Problem] = []
         self.skipped = 0
         self.why_skipped = ""

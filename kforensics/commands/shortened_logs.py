@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from kforensics.commands.partition_comparison import PartitionResult
+from kforensics.case.comparison import PartitionResult
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.findings.answers.model import State
 from kforensics.findings.concern import Concern, ConcernKind

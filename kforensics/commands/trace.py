@@ -6,19 +6,19 @@ from importlib import import_module
 from typing import Any
 
 from kforensics.ask.model import Ask
+from kforensics.case.cluster import cluster_of
+from kforensics.case.model import places_of
+from kforensics.case.opening import open_case
+from kforensics.case.processes import spread
+from kforensics.case.wanted import check_wanted
 from kforensics.commands.cited import CitedFile, hashed_file
-from kforensics.commands.cluster_evidence import gather_cluster_evidence
-from kforensics.commands.filters import check_wanted
-from kforensics.commands.processes import default_jobs, spread
 from kforensics.commands.result import Conclusion, Result
-from kforensics.commands.snapshots import gather_evidence
 from kforensics.commands.tracing.by_offset import found_by_offset
 from kforensics.commands.tracing.records import Place
 from kforensics.commands.tracing.topic_evidence import TopicEvidence
 from kforensics.errors import MissingExtra, UsageError
 from kforensics.evidence.content.search import RecordSearch
 from kforensics.evidence.discovery.inputs import FoundInput
-from kforensics.evidence.discovery.partition_dirs import find_places
 from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.quorum import newest_log
 from kforensics.evidence.model import Input, Problem
@@ -86,13 +86,12 @@ def run(request: Ask) -> Result[TraceReport]:
     topic = request.topic
     assert topic is not None
     search = _search(request)
-    jobs = request.jobs or default_jobs()
-    evidence = gather_evidence(request.paths, request.before, keep_going=request.keep_going, cluster=request.cluster)
-    for one in evidence.inputs.found:
+    case = open_case(request)
+    inputs, jobs = case.inputs, case.jobs
+    for one in inputs.found:
         if isinstance(one.root, ForeignPath) and not hasattr(one.root, "place"):
             raise UsageError(f"{one.described.path} is not on this machine: trace reads files and captures")
-    places = find_places(evidence.inputs)
-    gathered = gather_cluster_evidence(evidence.for_facts(), places, jobs=jobs, earlier=evidence.ranks.keys())
+    places, gathered = places_of(case), cluster_of(case)
     recorded = _recorded_partitions(gathered.histories, topic)
     held = {tp for tp in places.by_partition if tp.topic == topic}
     named = held | {TopicPartition(topic, number) for number in recorded}
@@ -105,13 +104,13 @@ def run(request: Ask) -> Result[TraceReport]:
     numbers = sorted(request.partitions or {tp.partition for tp in named})
     partitions = [TopicPartition(topic, number) for number in numbers]
     problems = [*places.problems, *gathered.problems]
-    shared = TopicEvidence(request, search, evidence, places, gathered, problems)
+    shared = TopicEvidence(case, search, problems)
     found = found_by_offset(shared, partitions)
     if found is None:
         # What a look at one offset does without takes half of the time in which it starts.
         from kforensics.commands.tracing.partition_search import PartitionSearch  # noqa: PLC0415
 
-        found = PartitionSearch(shared, jobs=jobs).partitions(partitions)
+        found = PartitionSearch(shared).partitions(partitions)
     placement = None
     key = _key(request)
     if key is not None:
@@ -123,8 +122,8 @@ def run(request: Ask) -> Result[TraceReport]:
     looked = tuple(one.looked for one in found)
     erasure: Erasure | None = None
     if request.erasure:
-        erasure = Erasure(files=_hashed(evidence.inputs.found, [file for one in found for file in one.files], jobs))
-        damaged = [_named(evidence.inputs.described, *file) for one in found for file in one.damaged]
+        erasure = Erasure(files=_hashed(inputs.found, [file for one in found for file in one.files], jobs))
+        damaged = [_named(inputs.described, *file) for one in found for file in one.damaged]
         answer = erasure_answer(
             records.tally,
             looked,
@@ -148,7 +147,7 @@ def run(request: Ask) -> Result[TraceReport]:
     return Result(
         command="trace" if erasure is None else "trace --erasure",
         shape="trace",
-        inputs=evidence.inputs.described,
+        inputs=inputs.described,
         body=report,
         concluded=Conclusion(
             answer=answer, findings=records.tally.findings(placement), problems=(*problems, *gathered.left_out)

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 
-from kforensics.commands.coordinator_evidence import CoordinatorEvidence, weight_of
+from kforensics.case.leaders import Leaders, weight_of
 from kforensics.damage import Absent
 from kforensics.evidence.coordinators.group_log import Name
 from kforensics.evidence.coordinators.transaction_log import TransactionLog, TransactionState, read_transaction_log
@@ -21,7 +21,7 @@ class StateLogs:
         until_ms: what was written later is left out; None for nothing.
     """
 
-    def __init__(self, given: CoordinatorEvidence, *, until_ms: int | None) -> None:
+    def __init__(self, given: Leaders, *, until_ms: int | None) -> None:
         self._given, self.until_ms = given, until_ms
         self._chosen: dict[int, TransactionLog] = {}
         self.problems: list[Problem] = []

@@ -8,12 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kforensics.ask.model import Ask
-from kforensics.commands.cluster_evidence import newest_time
-from kforensics.commands.coordinator_evidence import CoordinatorEvidence, gather_coordinator_evidence
-from kforensics.commands.filters import check_wanted, is_wanted, not_there
+from kforensics.case.cluster import newest_time
+from kforensics.case.leaders import Leaders, leaders_of
+from kforensics.case.offsets_log import positions_now
+from kforensics.case.opening import open_case
+from kforensics.case.processes import default_jobs
+from kforensics.case.wanted import check_wanted, is_wanted, not_there
 from kforensics.commands.loading import DirectoryOnDisk
-from kforensics.commands.offsets_log import positions_now
-from kforensics.commands.processes import default_jobs
 from kforensics.commands.redaction.coordinators import GROUP, TRANSACTIONAL_ID, CoordinatorRedaction, renaming
 from kforensics.commands.redaction.key import pseudonyms_of
 from kforensics.commands.result import Conclusion, Result
@@ -104,15 +105,9 @@ def run(request: Ask) -> Result[Transactions]:
         EvidenceError: a path can't be used, or they are of several clusters.
         UsageError: nothing among the inputs has the name that was asked for.
     """
-    jobs = request.jobs or default_jobs()
-    given = gather_coordinator_evidence(
-        request.paths,
-        request.before,
-        keep_going=request.keep_going,
-        cluster=request.cluster,
-        jobs=jobs,
-        at_ms=request.at_ms,
-    )
+    case = open_case(request)
+    jobs = case.jobs
+    given = leaders_of(case)
     live = given.live()
     wanted = _wanted(request, live)
     problems = [*given.places.problems, *given.cluster.problems]
@@ -184,20 +179,15 @@ def run(request: Ask) -> Result[Transactions]:
 
 
 def stuck_replicas(
-    given: CoordinatorEvidence,
-    wanted: Mapping[TopicPartition, tuple[PartitionPlace, ...]],
-    *,
-    is_stopped: bool,
-    jobs: int,
+    given: Leaders, wanted: Mapping[TopicPartition, tuple[PartitionPlace, ...]]
 ) -> tuple[PartitionTransactions, ...]:
     """Return the replicas with open transactions that no coordinator will end, by what `__transaction_state` says of them.
 
     Args:
         wanted: replicas as they are now, by partition.
-        is_stopped: no broker ran while its directories were copied.
     """
-    request = Ask(is_stopped=is_stopped, jobs=jobs)
-    scans = _scan(request, wanted, jobs)
+    request = given.case.ask
+    scans = _scan(request, wanted, given.case.jobs)
     open_producers = {one.producer_id for scan in scans for one in scan.open}
     if not open_producers:
         return ()
@@ -207,9 +197,7 @@ def stuck_replicas(
     return tuple(one for one in judged if any(each.judgement.holds_back for each in one.open))
 
 
-def _last_known_time(
-    given: CoordinatorEvidence, scans: Sequence[ReplicaTransactions], coordinators: Coordinators
-) -> int:
+def _last_known_time(given: Leaders, scans: Sequence[ReplicaTransactions], coordinators: Coordinators) -> int:
     """Return the newest time that a broker or controller wrote; times of records are what their producers say."""
     times = [one.newest_ms for one in scans if one.place.topic_partition.topic in INTERNAL_TOPICS]
     recorded_ms = newest_time(given.history)
@@ -219,7 +207,7 @@ def _last_known_time(
 
 
 def _lacking(
-    given: CoordinatorEvidence,
+    given: Leaders,
     request: Ask,
     scans: Sequence[ReplicaTransactions],
     states: StateLogs,
@@ -323,7 +311,7 @@ def _commits_elsewhere(
 
 def _judge(
     request: Ask,
-    given: CoordinatorEvidence,
+    given: Leaders,
     scans: Sequence[ReplicaTransactions],
     coordinators: Coordinators,
     now_ms: int,
@@ -412,7 +400,7 @@ def _shown(request: Ask, judged: Sequence[PartitionTransactions]) -> tuple[Parti
 
 
 def _endings(
-    given: CoordinatorEvidence,
+    given: Leaders,
     judged: Sequence[PartitionTransactions],
     coordinators: Coordinators,
     positions: Mapping[CommitKey, Position],
@@ -447,7 +435,7 @@ def _endings(
 
 
 def _after_start(
-    given: CoordinatorEvidence, judged: Sequence[PartitionTransactions], now_ms: int
+    given: Leaders, judged: Sequence[PartitionTransactions], now_ms: int
 ) -> dict[tuple[int, str], int | Absent]:
     """Return what a start leaves of open transactions: without any producer snapshot a clean one forgets them (`rebuildProducerState`)."""
     try:

@@ -5,14 +5,14 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from kforensics.ask.model import Ask
-from kforensics.commands.processes import default_jobs
-from kforensics.commands.result import Conclusion, Progress, Result, check_seal_of
+from kforensics.case.model import Case
+from kforensics.case.processes import Progress
+from kforensics.commands.result import Conclusion, Result, seal_of
 from kforensics.damage import Absent
 from kforensics.errors import InputsRefused
 from kforensics.evidence.checks.consistency import Verification, segment_bytes, verify_inputs
 from kforensics.evidence.checks.context import CheckedPartition, FileReport, FileState
-from kforensics.evidence.discovery.inputs import Inputs, find_inputs, why_not_listed
-from kforensics.evidence.discovery.partition_dirs import find_places
+from kforensics.evidence.discovery.inputs import find_inputs, why_not_listed
 from kforensics.evidence.metadata.lost_directories import unexplained
 from kforensics.findings.answers.verify import verify_answer
 from kforensics.findings.rules.files import verify_findings
@@ -60,7 +60,8 @@ def run(request: Ask, progress: Progress | None = None) -> Result[VerifyResult]:
     """
     level = Level(request.level)
     inputs = find_inputs(request.paths, with_server_logs=True, why_not=why_not_listed, keep_going=request.keep_going)
-    seal = check_seal_of(request.seal, request.paths, inputs.described, request.jobs)
+    case = Case(ask=request, inputs=inputs)
+    seal = seal_of(case)
     if progress is not None:
         progress.expect(segment_bytes(inputs))
     if level is Level.RECORDS:
@@ -69,12 +70,12 @@ def run(request: Ask, progress: Progress | None = None) -> Result[VerifyResult]:
     verification = verify_inputs(
         inputs,
         level=level,
-        jobs=request.jobs or default_jobs(),
+        jobs=case.jobs,
         progress=progress or (lambda _: None),
         unexplained=partial(unexplained, inputs=inputs),
     )
     intact = IntactReplicas(verification.partitions, inputs.described)
-    findings = verify_findings(verification, intact, inputs.described, _leaders_of_damaged(inputs, verification))
+    findings = verify_findings(verification, intact, inputs.described, _leaders_of_damaged(case, verification))
     return Result(
         command="verify",
         inputs=inputs.described,
@@ -88,7 +89,7 @@ def run(request: Ask, progress: Progress | None = None) -> Result[VerifyResult]:
     )
 
 
-def _leaders_of_damaged(inputs: Inputs, verification: Verification) -> "dict[TopicPartition, LeadershipAccount]":
+def _leaders_of_damaged(case: Case, verification: Verification) -> "dict[TopicPartition, LeadershipAccount]":
     """Who led the partitions with damaged segments, by the metadata logs and broker logs among the inputs, which are read only then."""
     damaged = {
         one.context.topic_partition
@@ -96,14 +97,14 @@ def _leaders_of_damaged(inputs: Inputs, verification: Verification) -> "dict[Top
         if isinstance(one.context.topic_partition, TopicPartition)
         and any(report.state is FileState.DAMAGED for report in one.reports)
     }
-    clusters = {one.cluster_id for one in inputs.described if not isinstance(one.cluster_id, Absent)}
+    clusters = {one.cluster_id for one in case.inputs.described if not isinstance(one.cluster_id, Absent)}
     if not damaged or len(clusters) > 1:
         return {}
-    from kforensics.commands.cluster_evidence import gather_cluster_evidence  # noqa: PLC0415 - what reads metadata and broker logs
+    from kforensics.case.cluster import cluster_of  # noqa: PLC0415 - what reads metadata and broker logs
     from kforensics.reconcile.observed.leadership import account_of  # noqa: PLC0415 - only where something is damaged
 
     try:
-        facts = gather_cluster_evidence(inputs, find_places(inputs)).facts
+        facts = cluster_of(case).facts
     except InputsRefused:
         return {}  # log files of another cluster say nothing of these
     return {tp: account_of(tp, facts.topic_id(tp.topic), facts) for tp in damaged if tp.topic not in METADATA_TOPICS}

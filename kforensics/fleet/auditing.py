@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kforensics import __version__
-from kforensics.commands.filters import check_wanted
-from kforensics.commands.partition_comparison import DiffOptions
+from kforensics.ask.model import Ask
+from kforensics.case.wanted import check_wanted
 from kforensics.evidence.captured.rows import known
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT
 from kforensics.evidence.discovery.partition_dirs import LOGS_LEFT_OUT
@@ -61,7 +61,7 @@ def audit(
     sources: Sequence[Source],
     out: Path,
     *,
-    options: DiffOptions,
+    options: Ask,
     since: Path | None = None,
     keep_going: bool = False,
     progress: Progress | None = None,
@@ -97,7 +97,7 @@ def audit(
         output = open_output(out, is_history=is_history, audit_id=audit_id, table_format=table_format)
         if output.finished is not None:
             return AuditOutcome(tables=output.finished, seconds={}, read_bytes=0, reused_segments=0)
-        earlier = _earlier(output, since, options.depth)
+        earlier = _earlier(output, since, options.depth or Depth.CONTENT)
         found = find_sources(sources, keep_going=keep_going)
         with _Session(session) as spark:
             return _Audit(spark, output, lock, found, options, earlier, progress).run(sources)
@@ -132,7 +132,7 @@ class _Audit:
         output: Output,
         lock: Held,
         found: FoundSources,
-        options: DiffOptions,
+        options: Ask,
         earlier: AuditTables | None,
         progress: Progress | None,
     ) -> None:
@@ -280,7 +280,7 @@ class _Clock:
 
 
 def _manifest(
-    sources: Sequence[Source], earlier: AuditTables | None, options: DiffOptions, clusters: Sequence[str | None]
+    sources: Sequence[Source], earlier: AuditTables | None, options: Ask, clusters: Sequence[str | None]
 ) -> dict[str, Any]:
     return {
         "tool_version": __version__,
@@ -288,7 +288,7 @@ def _manifest(
         "sources": [str(one.location) for one in sources],
         "since": None if earlier is None else earlier.audit_id,
         "clusters": sorted({one or "" for one in clusters}),
-        "depth": options.depth.value,
+        "depth": (options.depth or Depth.CONTENT).value,
         "scope": {"topics": sorted(options.topics), "partitions": sorted(options.partitions)},
     }
 

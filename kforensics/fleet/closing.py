@@ -1,13 +1,12 @@
 """The end of an audit: its nodes, the findings about the fleet as a whole, and what could not be read."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 
 import pyarrow.compute as pc
 
-from kforensics.commands.absent_replicas import nodes_in_parts, single_files, without_directories
-from kforensics.commands.filters import is_wanted, missing_filters
-from kforensics.commands.partition_comparison import DiffOptions
+from kforensics.ask.model import Ask
+from kforensics.case.absent_replicas import nodes_in_parts, single_files, without_directories
+from kforensics.case.wanted import is_wanted, missing_filters
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT, FoundInput, Inputs
 from kforensics.evidence.model import Problem
@@ -92,7 +91,7 @@ def _identity_findings(found: FoundSources, clusters: Sequence[str]) -> Iterator
         yield unknown_cluster_finding(names, cluster)
 
 
-def write_absent(judge: JudgeContext, gathered: Gathered, options: DiffOptions) -> Mapping[str, int]:
+def write_absent(judge: JudgeContext, gathered: Gathered, options: Ask) -> Mapping[str, int]:
     """Write the partitions that metadata or checkpoints name and of which no input holds a directory.
 
     Args:
@@ -120,9 +119,9 @@ def write_absent(judge: JudgeContext, gathered: Gathered, options: DiffOptions) 
             for partition, topic_id in gathered.known[cluster].items()
             if (cluster, partition) not in there and is_wanted(partition, options)
         }
-        given = replace(options, given=knowledge.given)
+        has_metadata = cluster in gathered.with_metadata
         for report in without_directories(
-            dict(known), knowledge.facts, given, has_metadata=cluster in gathered.with_metadata
+            dict(known), knowledge, is_stopped=options.is_stopped, has_metadata=has_metadata
         ):
             known.pop(report.partition)
             rows.without_directories(cluster, report, knowledge)
@@ -156,9 +155,7 @@ def _cluster_findings(tables: Tables, found: FoundSources, clusters: Sequence[st
     return out
 
 
-def unanswered(
-    tables: Tables, found: FoundSources, totals: Sequence[LogDirTotals], options: DiffOptions
-) -> Iterator[Problem]:
+def unanswered(tables: Tables, found: FoundSources, totals: Sequence[LogDirTotals], options: Ask) -> Iterator[Problem]:
     """Yield the problems of requested partitions that are missing, and of replicas that have no other to be compared with.
 
     Args:

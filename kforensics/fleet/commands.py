@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kforensics.ask.fleet import FleetAsk
-from kforensics.commands.filters import not_there
-from kforensics.commands.partition_comparison import DiffOptions
-from kforensics.commands.result import Conclusion, Progress, Result
+from kforensics.ask.model import Ask
+from kforensics.case.processes import Progress
+from kforensics.case.wanted import not_there
+from kforensics.commands.result import Conclusion, Result
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, EvidenceUnreadable, UsageError
 from kforensics.exits import ExitCode
@@ -70,7 +71,15 @@ def run_audit(
     for out in (target, request.metrics, Path(os.environ.get("TMPDIR", "/tmp"))):  # noqa: S108 - where Spark writes
         if out is not None:
             check_output(out, found)
-    options = DiffOptions.of(request)
+    options = Ask(
+        leader=request.leader,
+        protocol=request.protocol,
+        topics=request.topics,
+        partitions=request.partitions,
+        replicas=request.replicas,
+        is_stopped=request.is_stopped,
+        depth=request.depth,
+    )
     since = parse_location(request.since, request.storage) if request.since else None
     with _named_errors(target):
         # What is refused, or there already, needs no Spark.

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from kforensics.commands.broker_log_evidence import read_logs
+from kforensics.case.broker_logs import read_logs
 from kforensics.errors import EvidenceError
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT, FoundInput, Inputs
 from kforensics.evidence.model import Problem

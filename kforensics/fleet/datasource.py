@@ -19,7 +19,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from kforensics.commands.partition_comparison import DiffOptions
+from kforensics.ask.model import Ask
 from kforensics.damage import Absent, Damage
 from kforensics.errors import EvidenceError, EvidenceUnreadable, UsageError
 from kforensics.evidence.content.index_range import find_range, time_entries
@@ -149,7 +149,7 @@ class KforensicsReader(DataSourceReader):  # type: ignore[misc]
             if not self._may_hold({"node_id": _exactly(_node_of(task))}):
                 continue
             problems: list[Problem] = []
-            rows = list_rows(task, DiffOptions(), problems)
+            rows = list_rows(task, Ask(), problems)
             if problems:
                 self._refuse(task, problems[0])
                 pieces.append(_Piece(task, [], problems))

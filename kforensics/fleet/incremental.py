@@ -4,18 +4,19 @@ import hashlib
 from collections.abc import Sequence
 
 from kforensics import __version__
-from kforensics.commands.partition_comparison import DiffOptions
+from kforensics.ask.model import Ask
 from kforensics.fleet.audit_tables import AuditTables
 from kforensics.fleet.places import FoundSources
 from kforensics.fleet.plan import LogDirTask, LogDirTotals, file_fingerprint
 from kforensics.source.walk import SETTLED_NS, FoundFile
+from kforensics.units import Depth
 
 TAKEN_OVER = ("nodes", "replicas", "segments", "digests", "lineage", "partitions", "findings", "problems")
 """The tables that are the same where nothing has changed."""
 
 
 def fingerprint_of(
-    found: FoundSources, tasks: Sequence[LogDirTask], totals: Sequence[LogDirTotals], options: DiffOptions
+    found: FoundSources, tasks: Sequence[LogDirTask], totals: Sequence[LogDirTotals], options: Ask
 ) -> str:
     """Return a digest of all that a verdict depends on: every file's name, length and time of change, the options, and this program.
 
@@ -38,9 +39,9 @@ def fingerprint_of(
     return out.hexdigest()
 
 
-def _options(options: DiffOptions) -> str:
-    chosen = (options.leader, options.protocol, sorted(options.protocol_hints.items()))
-    stated = (options.replicas, options.is_stopped, options.depth.value)
+def _options(options: Ask) -> str:
+    chosen = (options.leader, options.protocol)
+    stated = (options.replicas, options.is_stopped, (options.depth or Depth.CONTENT).value)
     return f"{chosen} {stated} {sorted(options.topics)} {sorted(options.partitions)}"
 
 

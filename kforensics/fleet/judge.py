@@ -7,9 +7,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kforensics.commands.absent_replicas import missing_isr
-from kforensics.commands.cluster_evidence import commits_by_partition
-from kforensics.commands.partition_comparison import CHUNK_PARTITIONS, QUIET_STATES, DiffOptions, judge_partition
+from kforensics.ask.model import Ask
+from kforensics.case.absent_replicas import missing_isr
+from kforensics.case.cluster import commits_by_partition
+from kforensics.case.comparison import CHUNK_PARTITIONS, QUIET_STATES, Knowledge, judge_partition
 from kforensics.damage import Absent, Gravity
 from kforensics.errors import EvidenceError
 from kforensics.evidence.captured.rows import Row, known
@@ -33,11 +34,10 @@ from kforensics.fleet.report_rows import finding_rows, problem_row
 from kforensics.fleet.rows import replica_of, replica_row
 from kforensics.fleet.scan import Scanned
 from kforensics.fleet.tables import Tables
-from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.logs.divergence import EndsDoNotDecideError
-from kforensics.reconcile.observed.facts import ClusterFacts, GroupCommit
+from kforensics.reconcile.observed.facts import GroupCommit
 from kforensics.reconcile.replicas.placement import Placement, place_partition
-from kforensics.reconcile.replicas.report import WORST, Given, PartitionReport, ReplicaReport, Verdict
+from kforensics.reconcile.replicas.report import WORST, PartitionReport, ReplicaReport, Verdict
 from kforensics.render.json.diff import plain_report
 from kforensics.render.json.document import to_plain
 from kforensics.source.mapped import read_counts
@@ -73,20 +73,14 @@ class JudgeContext:
     """The log directories, in order."""
     audited: Mapping[str, frozenset[int]]
     """Brokers whose disks were looked at, by cluster."""
-    options: DiffOptions
+    options: Ask
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterKnowledge:
-    """The facts about a cluster beyond its replicas."""
+class ClusterKnowledge(Knowledge):
+    """What is known of a cluster of a fleet beyond its replicas."""
 
-    facts: ClusterFacts
-    protocol_hints: Mapping[int, ProtocolName]
-    possible_protocols: Mapping[int, Sequence[ProtocolName]]
-    """By broker, what the files of its log directories leave possible."""
     racks: Mapping[int, str]
-    given: Given
-    """Brokers whose log directories are among the inputs."""
     commits: "BroughtCommits"
     """What the facts ask for what consumer groups committed."""
     assignments: Assignments = field(default_factory=dict)
@@ -264,17 +258,11 @@ class JudgedRows:
             depth: how much of them was read.
         """
         cluster = key[0]
-        options = self._context.options
-        hinted = replace(
-            options,
-            protocol_hints={**knowledge.protocol_hints, **options.protocol_hints},
-            possible_protocols=knowledge.possible_protocols,
-            given=knowledge.given,
-            depth=depth,
-            replicas=knowledge.assignments.get(TopicPartition(*key[1:]), options.replicas),
-        )
+        asked = self._context.options
+        replicas_of = knowledge.assignments.get(TopicPartition(*key[1:]), asked.replicas)
+        ask = replace(asked, depth=depth, replicas=replicas_of)
         report, findings = judge_partition(
-            [replica for _, replica in replicas], reader=reader, facts=knowledge.facts, options=hinted
+            [replica for _, replica in replicas], reader=reader, knowledge=knowledge, ask=ask
         )
         self.problems += [problem_row(one) for one in problems]
         unread = list(problems) or [

@@ -6,9 +6,9 @@ from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
 from typing import Any
 
-from kforensics.commands.absent_replicas import known_partitions
-from kforensics.commands.cluster_evidence import gather_cluster_evidence, given_brokers
-from kforensics.commands.partition_comparison import DiffOptions
+from kforensics.ask.model import Ask
+from kforensics.case.absent_replicas import known_partitions
+from kforensics.case.cluster import gather_cluster, given_brokers
 from kforensics.damage import Absent
 from kforensics.errors import InputsRefused, UsageError, did_you_mean, nearest_names
 from kforensics.evidence.discovery.checkpoint_lines import packed_line
@@ -117,7 +117,7 @@ def gather_knowledge(
             is_cluster_chosen=True,
         )
         commits = BroughtCommits()
-        gathered = gather_cluster_evidence(found, Places(by_partition={}, problems=()), commits=commits, is_audit=True)
+        gathered = gather_cluster(found, Places(by_partition={}, problems=()), commits=commits, is_audit=True)
         problems.extend(gathered.problems)
         try:
             refuse_two_clusters(gathered.histories, found)
@@ -188,7 +188,7 @@ def _held(task: LogDirTask, tables: Tables) -> Iterator[TopicPartition]:
         rows = tables.read_part("plan", part_name(task.number), columns=["kind", "topic", "partition"]).to_pylist()
         found: Iterable[Mapping[str, Any]] = (row for row in rows if row["kind"] == IS_DIRECTORY)
     else:
-        where = wanted_evidence(task.source, DiffOptions())
+        where = wanted_evidence(task.source, Ask())
         found = Tables(task.evidence).rows("replicas", columns=["topic", "partition"], where=where)
     yield from (TopicPartition(row["topic"], row["partition"]) for row in found)
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from kforensics.commands.partition_comparison import DiffOptions
+from kforensics.ask.model import Ask
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceUnreadable, UsageError
 from kforensics.evidence.captured.rows import known
@@ -132,7 +132,7 @@ class _Scanner:
 
     def log_dir(self, task: LogDirTask) -> None:
         """Scan one log directory, piece by piece."""
-        self.named[task.source] = list_log_dir(task, self._tables, DiffOptions()).named
+        self.named[task.source] = list_log_dir(task, self._tables, Ask()).named
         plan_problems = f"plan-{task.number:06d}"
         if plan_problems in self._tables.parts("problems"):
             self.problems += [problem_of(row) for row in self._tables.read_part("problems", plan_problems).to_pylist()]

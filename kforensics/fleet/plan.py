@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from kforensics.commands.filters import is_wanted
-from kforensics.commands.partition_comparison import DiffOptions
+from kforensics.ask.model import Ask
+from kforensics.case.wanted import is_wanted
 from kforensics.damage import Absent
 from kforensics.evidence.captured.rows import Row
 from kforensics.evidence.discovery.checkpoint_lines import packed_line
@@ -123,7 +123,7 @@ def part_name(number: int) -> str:
     return f"log-dir-{number:06d}"
 
 
-def list_log_dir(task: LogDirTask, tables: Tables, options: DiffOptions) -> LogDirTotals:
+def list_log_dir(task: LogDirTask, tables: Tables, options: Ask) -> LogDirTotals:
     """List one log directory into the `plan` table, and return its totals.
 
     Args:
@@ -154,7 +154,7 @@ def list_log_dir(task: LogDirTask, tables: Tables, options: DiffOptions) -> LogD
     )
 
 
-def _list_evidence(task: LogDirTask, evidence: Tables, options: DiffOptions) -> LogDirTotals:
+def _list_evidence(task: LogDirTask, evidence: Tables, options: Ask) -> LogDirTotals:
     import pyarrow.dataset as pd
 
     wanted = wanted_evidence(task.source, options)
@@ -163,7 +163,7 @@ def _list_evidence(task: LogDirTask, evidence: Tables, options: DiffOptions) -> 
     reaches = evidence.column_table("replicas", ["high_watermark", "recovery_point"], pd.field("source") == task.source)
     topics: set[str] = set()
     if options.topics:
-        all_topics = evidence.column_table("replicas", ["topic"], wanted_evidence(task.source, DiffOptions()))
+        all_topics = evidence.column_table("replicas", ["topic"], wanted_evidence(task.source, Ask()))
         topics = set(all_topics["topic"].to_pylist()) & options.topics
     return LogDirTotals(
         number=task.number,
@@ -182,13 +182,13 @@ def _list_evidence(task: LogDirTask, evidence: Tables, options: DiffOptions) -> 
     )
 
 
-def _named_in_evidence(task: LogDirTask, evidence: Tables, options: DiffOptions) -> tuple[Named, ...]:
+def _named_in_evidence(task: LogDirTask, evidence: Tables, options: Ask) -> tuple[Named, ...]:
     manifest = evidence.read_manifest(SCAN_MANIFEST) or {}
     found = (tuple(one) for one in manifest.get("named", {}).get(task.source, ()))
     return tuple(one for one in found if is_wanted(TopicPartition(one[0], one[1]), options))
 
 
-def wanted_evidence(source: str, options: DiffOptions) -> Any:
+def wanted_evidence(source: str, options: Ask) -> Any:
     """Return the rows of a log directory in the evidence of a scan that the options ask for, as a condition.
 
     Args:
@@ -204,7 +204,7 @@ def wanted_evidence(source: str, options: DiffOptions) -> Any:
     return condition
 
 
-def list_rows(task: LogDirTask, options: DiffOptions, problems: list[Problem] | None = None) -> list[Row]:
+def list_rows(task: LogDirTask, options: Ask, problems: list[Problem] | None = None) -> list[Row]:
     """Return the listing of a log directory without writing a table.
 
     Args:
@@ -221,7 +221,7 @@ def file_fingerprint(item: FoundFile) -> bytes:
 
 
 class _Lister:
-    def __init__(self, task: LogDirTask, options: DiffOptions, problems: list[Problem]) -> None:
+    def __init__(self, task: LogDirTask, options: Ask, problems: list[Problem]) -> None:
         self._task = task
         self._options = options
         self._problems = problems

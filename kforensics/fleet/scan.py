@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.dataset as pd
 
-from kforensics.commands.partition_comparison import DiffOptions
+from kforensics.ask.model import Ask
 from kforensics.damage import Absent, Span
 from kforensics.errors import EvidenceError
 from kforensics.evidence.captured.reading import captured_segment
@@ -304,7 +304,7 @@ def _read_segment(
     )
 
 
-def take_evidence(task: LogDirTask, evidence: Tables, options: DiffOptions) -> Scanned:
+def take_evidence(task: LogDirTask, evidence: Tables, options: Ask) -> Scanned:
     """Return the evidence that `fleet scan` extracted of a log directory, as far as the options ask for it, under this audit's numbers.
 
     Args:

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.dataset as pd
 
-from kforensics.commands.partition_comparison import DiffOptions
+from kforensics.ask.model import Ask
 from kforensics.errors import EvidenceUnreadable
 from kforensics.evidence.model import Problem
 from kforensics.fleet.audit_tables import AuditTables
@@ -48,7 +48,7 @@ class ScanContext:
     """The pieces of each task; none where the task is left out."""
     clusters: tuple[str, ...]
     groups: int
-    options: DiffOptions
+    options: Ask
 
 
 def cores_of(session: Any) -> int:
@@ -79,7 +79,7 @@ def list_fleet(
     found: FoundSources,
     tasks: Sequence[LogDirTask],
     tables: Tables,
-    options: DiffOptions,
+    options: Ask,
     progress: Progress | None,
 ) -> tuple[LogDirTotals, ...]:
     """List every log directory where it lies, into the table `plan`; only totals come back.
@@ -171,9 +171,7 @@ def errors_of_tasks(tables: Tables) -> Iterator[None]:
         raise
 
 
-def _list_slice(
-    tasks: tuple[LogDirTask, ...], slices: int, tables: Tables, options: DiffOptions, number: int
-) -> list[str]:
+def _list_slice(tasks: tuple[LogDirTask, ...], slices: int, tables: Tables, options: Ask, number: int) -> list[str]:
     from kforensics.render.json.document import to_plain
 
     return [json.dumps(to_plain(list_log_dir(task, tables, options))) for task in tasks[number::slices]]

@@ -26,7 +26,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from kforensics.commands.partition_comparison import DiffOptions
+from kforensics.ask.model import Ask
 from kforensics.findings.fleet_summary import FleetSummary
 from kforensics.fleet.audit_tables import open_audit
 from kforensics.fleet.auditing import audit
@@ -84,9 +84,7 @@ def compare(directory: Path) -> None:
     command = [str(Path(sys.executable).with_name("kforensics")), "diff", "--jobs", "2", "--format", "json", str(fleet)]
     rounds = []
     with open_session("local[2]", {"spark.driver.memory": "1g"}) as session, scratch(directory) as out:
-        audit(
-            contextlib.nullcontext(session), read_sources([str(first_of(fleet))]), out / "warm", options=DiffOptions()
-        )
+        audit(contextlib.nullcontext(session), read_sources([str(first_of(fleet))]), out / "warm", options=Ask())
         for number in range(ROUNDS):
             begin = time.perf_counter()
             answer = subprocess.run(command, capture_output=True, check=False)
@@ -114,7 +112,7 @@ def by_ends(directory: Path, partitions: int) -> None:
     with made(directory, partitions) as root:
         command = ["diff", "--depth", "tails", "--replicas", "1,2,3", "--jobs", "2", "--format", "json", str(root)]
         used = measured(kforensics(*command), runs=1, expect=(0, 1, 3))
-        options = DiffOptions(depth=Depth.TAILS, replicas=(1, 2, 3))
+        options = Ask(depth=Depth.TAILS, replicas=(1, 2, 3))
         with open_session("local[2]", {"spark.driver.memory": "1g"}) as session, scratch(directory) as out:
             audit(
                 contextlib.nullcontext(session),
@@ -177,9 +175,7 @@ def doubling(directory: Path) -> None:
 def one(fleet: Path) -> None:
     """Audit one fleet and print time and memory as JSON."""
     with open_session("local[2]", {"spark.driver.memory": "1g"}) as session, scratch(fleet.parent) as out:
-        audit(
-            contextlib.nullcontext(session), read_sources([str(first_of(fleet))]), out / "warm", options=DiffOptions()
-        )
+        audit(contextlib.nullcontext(session), read_sources([str(first_of(fleet))]), out / "warm", options=Ask())
         seconds, summary = audited(session, fleet, out / "first")
         machine = session.sparkContext._jvm.java.lang
         machine.System.gc()
@@ -241,12 +237,10 @@ def plan(directory: Path) -> None:
             contextlib.nullcontext(session),
             read_sources([str(first_of(generated(directory / "fleet-small", 40)))]),
             out / "warm",
-            options=DiffOptions(),
+            options=Ask(),
         )
         begin = time.perf_counter()
-        outcome = audit(
-            contextlib.nullcontext(session), read_sources([str(fleet)]), out / "first", options=DiffOptions()
-        )
+        outcome = audit(contextlib.nullcontext(session), read_sources([str(fleet)]), out / "first", options=Ask())
         seconds = time.perf_counter() - begin
         tasks = outcome.tasks
         print(
@@ -256,7 +250,7 @@ def plan(directory: Path) -> None:
 
 def audited(session: object, fleet: Path, out: Path, since: Path | None = None) -> tuple[float, FleetSummary]:
     begin = time.perf_counter()
-    audit(contextlib.nullcontext(session), read_sources([str(fleet)]), out, options=DiffOptions(), since=since)
+    audit(contextlib.nullcontext(session), read_sources([str(fleet)]), out, options=Ask(), since=since)
     summary = summarise(open_audit(out), most=100)
     return time.perf_counter() - begin, summary
 

@@ -20,7 +20,7 @@ from statistics import median
 from typing import Any
 from unittest.mock import patch
 
-from kforensics.commands.partition_comparison import DiffOptions
+from kforensics.ask.model import Ask
 from kforensics.fleet.auditing import AuditOutcome, audit
 from kforensics.fleet.session import open_session
 from kforensics.fleet.sources import read_sources
@@ -127,7 +127,7 @@ def skewed(arguments: argparse.Namespace) -> None:
         shutil.copytree(both / node / "large-0", alone / node / "large-0", copy_function=os.link)
     warm(alone)
     with open_session("local[2]", MEMORY) as session, Scratch(directory) as out:
-        audit(nullcontext(session), read_sources([str(alone)]), out / "warm", options=DiffOptions())
+        audit(nullcontext(session), read_sources([str(alone)]), out / "warm", options=Ask())
         for number in range(arguments.rounds):
             for fleet in (tiny, alone, both):
                 print(f"{fleet.name:12}: {measured(session, fleet, out / f'{fleet.name}-{number}')[1]}", flush=True)
@@ -154,7 +154,7 @@ def tasks_of(fleet: Path, out: Path) -> str:
         patch("kforensics.fleet.auditing.scan_and_judge", one_by_one),
         suppress(InterruptedError),
     ):
-        audit(nullcontext(), read_sources([str(fleet)]), out, options=DiffOptions())
+        audit(nullcontext(), read_sources([str(fleet)]), out, options=Ask())
     return "; ".join(
         f"{len(kind)} scan tasks {words}: {sum(kind):.2f} processor seconds, at most {max(kind, default=0):.2f}"
         for kind, words in ((large, "that read of the large partition"), (others, "of tiny ones alone"))
@@ -183,7 +183,7 @@ def local(arguments: argparse.Namespace) -> None:
     ratios = []
     with open_session("local[2]", MEMORY) as session, Scratch(arguments.directory) as out:
         # What the first job of a session costs is a part of Spark's start.
-        audit(nullcontext(session), read_sources([str(first_of(fleet))]), out / "warm", options=DiffOptions())
+        audit(nullcontext(session), read_sources([str(first_of(fleet))]), out / "warm", options=Ask())
         for number in range(arguments.rounds):
             beside = one_process(command, runs=1, expect=(0, 1, 3))
             begin = time.perf_counter()
@@ -204,7 +204,7 @@ def measured(session: Any, fleet: Path, out: Path, **options: Any) -> tuple[Audi
     """Audit a fleet, and say what it took."""
     begin = time.perf_counter()
     with processor_time() as spent:
-        outcome = audit(nullcontext(session), read_sources([str(fleet)]), out, options=DiffOptions(), **options)
+        outcome = audit(nullcontext(session), read_sources([str(fleet)]), out, options=Ask(), **options)
     seconds = time.perf_counter() - begin
     by_kind = ", ".join(f"{kind} {used:.2f}" for kind, used in sorted(spent.items()))
     stages = ", ".join(f"{name} {used:.2f}" for name, used in outcome.seconds.items())

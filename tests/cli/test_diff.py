@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
+from kforensics.case import comparison
 from kforensics.cli.app import run
-from kforensics.commands import partition_comparison
 from kforensics.findings.rules.replicas import missing_isr_findings
 from kforensics.units import TopicPartition
 from tests.builders.coordinators import batch
@@ -303,8 +303,8 @@ def test_only_an_isr_all_of_whose_disks_are_here_counts(isr, held, given, is_fou
 
 
 def test_a_replica_without_a_segment_beside_a_large_one(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(partition_comparison, "LARGE_PARTITION", 1)
-    monkeypatch.setattr(partition_comparison, "SMALL_WORK", 0)
+    monkeypatch.setattr(comparison, "LARGE_PARTITION", 1)
+    monkeypatch.setattr(comparison, "SMALL_WORK", 0)
     first = log_dir(tmp_path / "broker-1", 1)
     second = log_dir(tmp_path / "broker-2", 2)
     (first / "orders-0" / "00000000000000000000.log").write_bytes(batch(0, [(b"k", b"v")]))

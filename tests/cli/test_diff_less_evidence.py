@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from kforensics.ask.model import Ask
 from kforensics.cli.app import run
 from kforensics.commands.diff import compare
-from kforensics.commands.partition_comparison import DiffOptions
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.findings.answers.model import State
 from kforensics.protocol.truncation import ProtocolName
+from tests.builders.cases import case_of
 from tests.builders.directories import copied
 from tests.builders.repeating import times
 
@@ -29,7 +30,7 @@ CALM = frozenset({State.AGREE, State.SAME_ENDS, State.BEHIND})
 def look(nodes, check):
     options = check.get("options", [])
     protocol = ProtocolName(options[options.index("--protocol") + 1]) if "--protocol" in options else None
-    return compare(find_inputs(nodes), DiffOptions(protocol=protocol), jobs=1, keep_quiet=True)
+    return compare(case_of(find_inputs(nodes), Ask(protocol=protocol)), keep_quiet=True)
 
 
 def ends_of(result):
@@ -147,16 +148,16 @@ def flip(root, broker, position):
 def test_no_damaged_replica_is_one_to_copy_from(incident, tmp_path):
     copied(incident("unclean-election-4.x") / "snapshots" / "01-before-live", tmp_path, dirs_exist_ok=True)
     nodes = sorted(tmp_path.iterdir())
-    options = DiffOptions(topics=frozenset({"orders"}), partitions=frozenset({0}), is_stopped=True)
+    options = Ask(topics=frozenset({"orders"}), partitions=frozenset({0}), is_stopped=True)
     for node in nodes:
         (node / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":7}')
 
     flip(tmp_path, 1, 200)
     flip(tmp_path, 2, 3000)
-    found = compare(find_inputs(nodes), options, jobs=1)
+    found = compare(case_of(find_inputs(nodes), options))
     two = found.answer
     flip(tmp_path, 3, 6000)
-    three = compare(find_inputs(nodes), options, jobs=1).answer
+    three = compare(case_of(find_inputs(nodes), options)).answer
 
     assert "The odd ones out: brokers 1 and 2" in two.headline
     assert {1} == {one.broker_id for one in found.findings if one.code == "KF204"}
@@ -169,7 +170,7 @@ def test_of_a_copy_of_running_brokers_those_that_hold_the_end_are_named(incident
     copied(incident("unclean-election-4.x") / "snapshots" / "01-before-live", tmp_path, dirs_exist_ok=True)
     flip(tmp_path, 2, 3000)
 
-    answer = compare(find_inputs(sorted(tmp_path.iterdir())), DiffOptions(), jobs=1).answer
+    answer = compare(case_of(find_inputs(sorted(tmp_path.iterdir())))).answer
 
     assert State.MAYBE_AT_RISK is answer.state
     assert answer.headline.startswith("MAYBE AT RISK: brokers 1 and 3 alone hold ")

@@ -5,13 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from kforensics.ask.model import Ask
 from kforensics.cli.app import run
 from kforensics.commands.diff import compare
-from kforensics.commands.partition_comparison import DiffOptions
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.replicas.report import Verdict
+from tests.builders.cases import case_of
 
 pytestmark = pytest.mark.usefixtures("read_once")
 
@@ -55,7 +56,7 @@ def _compare(root, check):
     protocol = ProtocolName(options[options.index("--protocol") + 1]) if "--protocol" in options else None
     snapshot = root / "snapshots" / check["snapshot"]
     inputs = find_inputs(sorted(snapshot.iterdir()))
-    return compare(inputs, DiffOptions(protocol=protocol), jobs=1, keep_quiet=True)
+    return compare(case_of(inputs, Ask(protocol=protocol)), keep_quiet=True)
 
 
 @pytest.mark.parametrize("name", ["benign-rolling-restart-4.x", "all-codecs-4.x"])
@@ -63,7 +64,7 @@ def test_recordings_where_nothing_was_lost_come_out_calm(name, incident):
     root = incident(name)
     inputs = find_inputs([root / "snapshots" / "99-final"])
 
-    result = compare(inputs, DiffOptions(), jobs=1, keep_quiet=True)
+    result = compare(case_of(inputs), keep_quiet=True)
 
     assert [] == [f.statement for f in result.findings if f.severity.value in {"critical", "error", "warning"}]
     assert all(
@@ -76,8 +77,8 @@ def test_recordings_where_nothing_was_lost_come_out_calm(name, incident):
 def test_a_comparison_in_two_processes_is_the_same(incident):
     inputs = find_inputs([incident("unclean-election-4.x") / "snapshots" / "03-old-leader-down-live"])
 
-    one = compare(inputs, DiffOptions(), jobs=1)
-    several = compare(inputs, DiffOptions(), jobs=2)
+    one = compare(case_of(inputs))
+    several = compare(case_of(inputs, jobs=2))
 
     assert one.findings == several.findings
     assert [p.verdict for p in one.partitions] == [p.verdict for p in several.partitions]

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from kforensics.ask.model import Ask
+from kforensics.case.opening import open_case
 from kforensics.commands.explain import explain
-from kforensics.commands.partition_account import ExplainOptions
-from kforensics.commands.snapshots import gather_evidence
 from kforensics.findings.answers.explain import incident_state
 from kforensics.findings.answers.model import State
 from tests.builders.directories import copied
@@ -24,7 +24,7 @@ SUBSETS = times(1, 4)
 
 
 def look(now, before):
-    return explain(gather_evidence(now, before), ExplainOptions(), jobs=1)
+    return explain(open_case(Ask(paths=tuple(now), before=tuple(before), jobs=1)))
 
 
 def offsets_of(result, certainty, field="committed"):

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from kforensics.ask.model import Ask
+from kforensics.case.processes import spread
 from kforensics.commands.predict import run
 from kforensics.commands.predicting import log_starts
-from kforensics.commands.processes import spread
 from kforensics.errors import EvidenceUnreadable
 from kforensics.evidence import parallel, segment_parts
 from kforensics.evidence.parallel import WORTH_A_PROCESS

@@ -358,7 +358,7 @@ def in_several_processes(monkeypatch):
 def test_few_processes_write_unless_more_are_asked_for(
     capsys, incident, tmp_path, monkeypatch, in_several_processes, form, given, writers
 ):
-    monkeypatch.setattr(salvage_command, "default_jobs", lambda: 8)
+    monkeypatch.setattr("kforensics.case.model.default_jobs", lambda: 8)
     monkeypatch.setattr(part_files, "LARGEST_PART", 5_000)
     started = []
     start = parallel.InTurn.__init__

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from kforensics.commands.partition_comparison import PartitionResult
+from kforensics.case.comparison import PartitionResult
 from kforensics.commands.shortened_logs import with_shortened_logs
 from kforensics.findings.answers.model import State
 from kforensics.findings.concern import Concern, ConcernKind, JudgedPartition

@@ -1,6 +1,6 @@
 """What the logs of brokers and the metadata log say of versions, against recordings."""
 
-from kforensics.commands.broker_log_evidence import logged_evidence, read_logs
+from kforensics.case.broker_logs import logged_evidence, read_logs
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.evidence.metadata.files import find_metadata_logs
 from kforensics.evidence.metadata.log import read_metadata_log

@@ -35,7 +35,7 @@ def spark(tmp_path_factory):
 @pytest.fixture
 def run_audit(spark, tmp_path):
     """Audits sources into a new directory and gives the summary and the tables' place."""
-    from kforensics.commands.partition_comparison import DiffOptions
+    from kforensics.ask.model import Ask
     from kforensics.fleet.auditing import audit
     from kforensics.fleet.sources import read_sources
     from kforensics.fleet.storage import parse_location
@@ -52,7 +52,7 @@ def run_audit(spark, tmp_path):
             nullcontext(spark),
             given,
             target,
-            options=options or DiffOptions(),
+            options=options or Ask(),
             since=since,
             keep_going=keep_going,
             progress=progress,
@@ -74,7 +74,7 @@ def plain():
 @pytest.fixture
 def audit_here(monkeypatch, tmp_path):
     """Audits sources without Spark, each task and each group by itself in this process, and gives the tables."""
-    from kforensics.commands.partition_comparison import DiffOptions
+    from kforensics.ask.model import Ask
     from kforensics.fleet import auditing, stages
     from kforensics.fleet.judge import judge_group
     from kforensics.fleet.parcel import pack
@@ -100,6 +100,6 @@ def audit_here(monkeypatch, tmp_path):
         monkeypatch.setattr(auditing, "groups_of", lambda *_: groups)
         given = read_sources([str(one) for one in sources])
         target = out or tmp_path / f"tables-{count}"
-        return auditing.audit(nullcontext(), given, target, options=options or DiffOptions(), **more).tables
+        return auditing.audit(nullcontext(), given, target, options=options or Ask(), **more).tables
 
     return run

@@ -7,13 +7,14 @@ from dataclasses import replace
 
 import pytest
 
+from kforensics.ask.model import Ask
 from kforensics.commands.diff import compare
-from kforensics.commands.partition_comparison import DiffOptions
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.findings.answers.fleet import fleet_answer
 from kforensics.findings.answers.model import State
 from kforensics.render.json.diff import plain_report
 from kforensics.units import Depth
+from tests.builders.cases import case_of
 from tests.builders.directories import copied
 
 pytestmark = pytest.mark.spark
@@ -41,7 +42,7 @@ QUIET = {"leader", "consistent"}
 
 
 def compared(*places, **options):
-    return compare(find_inputs(list(places), with_server_logs=True), DiffOptions(**options), jobs=1, keep_quiet=True)
+    return compare(case_of(find_inputs(list(places), with_server_logs=True), Ask(**options)), keep_quiet=True)
 
 
 def of_the_fleet(finding):
@@ -60,7 +61,7 @@ def test_an_audit_equals_a_comparison(run_audit, incident, plain, snapshot, dept
     name, _, below = snapshot.partition("/")
     place = incident(name) / below
     with untouched(place):
-        summary, _ = run_audit(place, options=DiffOptions(depth=depth))
+        summary, _ = run_audit(place, options=Ask(depth=depth))
     expected = compared(place, depth=depth)
 
     assert sorted(map(plain, expected.findings)) == sorted(
@@ -111,7 +112,7 @@ def test_a_fleet_without_assignments_is_not_called_sound_until_they_are_stated(r
     assert State.UNKNOWN is fleet_answer(summary).state
     assert "no input shows whether they are all" in fleet_answer(summary).headline
 
-    stated, _ = run_audit(snapshot, options=DiffOptions(replicas=(1, 2)))
+    stated, _ = run_audit(snapshot, options=Ask(replicas=(1, 2)))
     assert State.AGREE is fleet_answer(stated).state
     assert "every assigned replica given" in fleet_answer(stated).headline
 
@@ -153,7 +154,7 @@ def test_the_worst_partitions_come_first(run_audit, incident):
 def test_options_choose_topics_and_leaders(run_audit, incident):
     snapshot = incident("silent-divergence-4.x") / "snapshots" / "99-final"
 
-    summary, _ = run_audit(snapshot, options=DiffOptions(topics=frozenset({"audit"}), leader=1))
+    summary, _ = run_audit(snapshot, options=Ask(topics=frozenset({"audit"}), leader=1))
 
     assert {"audit"} == {one.topic for one in summary.worst}
     assert summary.partition_count < len(compared(snapshot).partitions)

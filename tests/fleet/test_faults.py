@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from kforensics.commands.partition_comparison import DiffOptions
+from kforensics.ask.model import Ask
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceUnreadable, InputsRefused
 from kforensics.evidence.replica.collect import CHANGED_MEANWHILE
@@ -68,7 +68,7 @@ def scanned(task, rows):
 
 def test_a_file_that_vanishes_is_named(broker):
     task = first_task(broker)
-    rows = list_rows(task, DiffOptions())
+    rows = list_rows(task, Ask())
     (broker / "orders-0" / "00000000000000000000.log").unlink()
 
     read = scanned(task, rows)
@@ -81,7 +81,7 @@ def test_a_file_that_vanishes_is_named(broker):
 
 def test_a_directory_that_vanishes_is_named(broker):
     task = first_task(broker)
-    rows = list_rows(task, DiffOptions())
+    rows = list_rows(task, Ask())
     shutil.rmtree(broker / "orders-0")
 
     read = scanned(pickle.loads(pickle.dumps(task)), rows)  # another process scans
@@ -92,7 +92,7 @@ def test_a_directory_that_vanishes_is_named(broker):
 
 def test_a_file_that_changes_while_it_is_read_is_named(broker, monkeypatch):
     task = first_task(broker)
-    rows = list_rows(task, DiffOptions())
+    rows = list_rows(task, Ask())
 
     def open_and_append(path: Path) -> EvidenceFile:
         file = open_evidence(path)
@@ -156,7 +156,7 @@ def test_a_piece_that_kills_every_worker_is_left_out_and_named(spark, broker, tm
             nullcontext(spark),
             [Source(location=DeadlyPath(broker)), Source(location=other)],
             tmp_path / "tables",
-            options=DiffOptions(),
+            options=Ask(),
         )
     finally:
         cloudpickle.unregister_pickle_by_value(module)

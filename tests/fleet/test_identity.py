@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from kforensics.commands.partition_comparison import DiffOptions
+from kforensics.ask.model import Ask
 from kforensics.errors import EvidenceUnreadable, UsageError
 from kforensics.findings.answers.fleet import fleet_answer
 from kforensics.findings.answers.model import State
@@ -85,7 +85,7 @@ def test_a_fleet_with_zookeeper_has_a_green_night_where_its_inventory_names_the_
 
     without = summarise(audit_here(tmp_path / "broker-1", tmp_path / "broker-2"), most=9)
     assert State.UNKNOWN is fleet_answer(without).state
-    options = DiffOptions(is_stopped=True)
+    options = Ask(is_stopped=True)
     tables = audit_here(tmp_path / "nodes.yaml", options=options)
     assert State.AGREE is fleet_answer(summarise(tables, most=9)).state
     assert [[1, 2], [2, 1]] == sorted(row["assigned"] for row in tables.rows("partitions"))

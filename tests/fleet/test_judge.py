@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 from typing import Any
 
-from kforensics.commands.partition_comparison import DiffOptions
+from kforensics.ask.model import Ask
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.evidence.discovery.partition_dirs import find_places
@@ -54,6 +54,6 @@ def test_a_partition_that_could_not_be_judged_has_a_directory(tmp_path, monkeypa
         with_metadata=frozenset(),
     )
 
-    closing.write_absent(context, gathered, DiffOptions())
+    closing.write_absent(context, gathered, Ask())
 
     assert [absent] == asked

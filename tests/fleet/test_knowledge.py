@@ -2,8 +2,8 @@
 
 import pytest
 
+from kforensics.ask.model import Ask
 from kforensics.commands.diff import compare
-from kforensics.commands.partition_comparison import DiffOptions
 from kforensics.evidence import group_commits
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.fleet.local_scan import scan_node
@@ -11,6 +11,7 @@ from kforensics.fleet.report_rows import finding_of
 from kforensics.fleet.tables import Tables
 from kforensics.source.mapped import open_evidence
 from kforensics.units import Depth
+from tests.builders.cases import case_of
 from tests.builders.coordinators import batch, commit, write_log
 from tests.builders.directories import log_dir
 
@@ -46,7 +47,7 @@ def opened(monkeypatch):
 
 
 def of_diff(place, options, plain):
-    found = compare(find_inputs([place], with_server_logs=True), options, jobs=1, keep_quiet=True)
+    found = compare(case_of(find_inputs([place], with_server_logs=True), options), keep_quiet=True)
     return sorted(map(plain, found.findings))
 
 
@@ -62,7 +63,7 @@ def proven(tables):
 
 @pytest.mark.parametrize("depth", Depth)
 def test_commits_of_groups_are_read_once_whatever_the_number_of_tasks(audit_here, cluster, plain, opened, depth):
-    options = DiffOptions(depth=depth, leader=2)
+    options = Ask(depth=depth, leader=2)
     expected = of_diff(cluster, options, plain)
     read_by_diff = sorted(opened)
     assert read_by_diff
@@ -80,7 +81,7 @@ def test_commits_that_a_scan_carried_are_known_to_every_group(audit_here, cluste
     scan_node([cluster], tmp_path / "evidence")
     opened.clear()
 
-    options = DiffOptions(leader=2)
+    options = Ask(leader=2)
     tables = audit_here(tmp_path / "evidence", groups=7, options=options)
 
     assert {0, 1, 2, 3} == proven(tables)

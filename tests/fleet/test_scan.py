@@ -5,8 +5,8 @@ import shutil
 
 import pytest
 
+from kforensics.ask.model import Ask
 from kforensics.commands.diff import compare
-from kforensics.commands.partition_comparison import DiffOptions
 from kforensics.errors import EvidenceUnreadable, UsageError
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.fleet.local_scan import scan_node
@@ -16,6 +16,7 @@ from kforensics.fleet.tables import SCAN_MANIFEST, Tables
 from kforensics.render.json.diff import plain_report
 from kforensics.source import mapped
 from kforensics.source.beside_broker import Pace
+from tests.builders.cases import case_of
 from tests.builders.directories import copied
 
 BROKERS = {
@@ -95,7 +96,7 @@ def test_digests_alone_show_what_will_be_truncated(run_audit, snapshots, tmp_pat
 
     summary, _ = run_audit(*(tmp_path / f"evidence-{number}" for number in range(3)))
 
-    expected = compare(find_inputs(places), DiffOptions(), jobs=1)
+    expected = compare(case_of(find_inputs(places)))
     assert {
         str(one.partition): one.verdict.value for one in expected.partitions if "metadata" not in one.partition.topic
     } == {
@@ -137,7 +138,7 @@ def test_evidence_is_judged_like_the_directories(run_audit, incident, plain, tmp
 
     summary, _ = run_audit(*sources)
 
-    expected = compare(find_inputs(places, with_server_logs=True), DiffOptions(), jobs=1, keep_quiet=True)
+    expected = compare(case_of(find_inputs(places, with_server_logs=True)), keep_quiet=True)
     assert sorted(map(plain, expected.findings)) == sorted(
         plain(one) for one in summary.findings if not one.code.startswith("KF4")
     )
@@ -154,14 +155,12 @@ def test_evidence_is_judged_like_the_directories(run_audit, incident, plain, tmp
 def test_options_choose_topics_of_evidence_too(run_audit, snapshots, tmp_path):
     scan_node([snapshots / "03-old-leader-down-live" / "broker-2"], tmp_path / "evidence")
 
-    summary, _ = run_audit(
-        tmp_path / "evidence", options=DiffOptions(topics=frozenset({"orders"}), partitions=frozenset({0}))
-    )
+    summary, _ = run_audit(tmp_path / "evidence", options=Ask(topics=frozenset({"orders"}), partitions=frozenset({0})))
 
     assert 1 == summary.partition_count
     assert () == summary.problems
     with pytest.raises(UsageError, match="no partition of topic none is among the inputs"):
-        run_audit(tmp_path / "evidence", options=DiffOptions(topics=frozenset({"orders", "none"})))
+        run_audit(tmp_path / "evidence", options=Ask(topics=frozenset({"orders", "none"})))
 
 
 def test_changed_directories_are_carried_again_and_missing_ones_removed(snapshots, tmp_path):

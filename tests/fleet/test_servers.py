@@ -26,10 +26,10 @@ from deltalake import DeltaTable
 
 from kforensics.cli.app import run
 from kforensics.commands.diff import compare
-from kforensics.commands.partition_comparison import DiffOptions
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.fleet.delta_log import object_store_options
 from kforensics.fleet.storage import StoragePath, parse_location
+from tests.builders.cases import case_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
 
@@ -193,7 +193,7 @@ def test_a_fleet_on_a_server_of_storage(name, environment, spark, incident, plai
     captures.mkdir()
     for node in nodes:
         assert 0 == run(["capture", str(node), "-o", str(captures / f"{node.name}.kfc")])
-    expected = compare(find_inputs([snapshot], with_server_logs=True), DiffOptions(), jobs=1)
+    expected = compare(case_of(find_inputs([snapshot], with_server_logs=True)))
     capsys.readouterr()
 
     with running(server, tmp_path / "served") as port:

@@ -12,7 +12,6 @@ import pytest
 
 from kforensics.cli.app import run
 from kforensics.commands.diff import compare
-from kforensics.commands.partition_comparison import DiffOptions
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, EvidenceNotFound, EvidenceUnreadable, UsageError
 from kforensics.evidence.discovery.inputs import find_inputs
@@ -25,6 +24,7 @@ from kforensics.fleet.storage import StoragePath, _filesystem, expand_glob, pars
 from kforensics.source.mapped import open_evidence
 from kforensics.source.naming import parse_file_name
 from kforensics.source.walk import FoundFile
+from tests.builders.cases import case_of
 
 
 @pytest.fixture
@@ -45,8 +45,8 @@ def stored(incident):
 def test_a_fleet_on_other_storage_is_judged_as_on_disk(stored):
     place, there = stored
 
-    local = compare(find_inputs([place]), DiffOptions(), jobs=1)
-    remote = compare(find_inputs([there]), DiffOptions(), jobs=1)
+    local = compare(case_of(find_inputs([place])))
+    remote = compare(case_of(find_inputs([there])))
 
     assert [(one.code, one.statement) for one in local.findings] == [
         (one.code, one.statement) for one in remote.findings

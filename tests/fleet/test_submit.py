@@ -18,9 +18,9 @@ import pytest
 
 import kforensics
 from kforensics.commands.diff import compare
-from kforensics.commands.partition_comparison import DiffOptions
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.fleet.session import find_java
+from tests.builders.cases import case_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
 
@@ -167,7 +167,7 @@ def test_spark_connect(server, snapshot, environment, tmp_path):
 
 
 def assert_same(document, snapshot):
-    expected = compare(find_inputs([snapshot], with_server_logs=True), DiffOptions(), jobs=1)
+    expected = compare(case_of(find_inputs([snapshot], with_server_logs=True)))
     assert sorted(one.statement for one in expected.findings) == sorted(
         one["statement"] for one in document["findings"] if not one["code"].startswith("KF4")
     )

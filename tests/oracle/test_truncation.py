@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from kforensics.ask.model import Ask
 from kforensics.commands.diff import compare
-from kforensics.commands.partition_comparison import DiffOptions
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.protocol.versions import parse_version, protocol_of
 from kforensics.reconcile.replicas.report import ReplicaReport
+from tests.builders.cases import case_of
 from tests.oracle.cluster import BROKERS, CONTROLLER, TOPIC, Cluster, run_cluster
 from tests.oracle.conftest import PROPERTY
 from tests.oracle.histories import HISTORIES, History, Parted
@@ -79,10 +80,7 @@ def _copy(cluster: Cluster, target: Path) -> list[Path]:
 
 def _predict(copies: list[Path], parted: Parted) -> Prediction:
     result = compare(
-        find_inputs(copies, with_server_logs=True),
-        DiffOptions(topics=frozenset({TOPIC})),
-        jobs=1,
-        keep_quiet=True,
+        case_of(find_inputs(copies, with_server_logs=True), Ask(topics=frozenset({TOPIC}))), keep_quiet=True
     )
     (report,) = result.reports
     assert report.leader is not None

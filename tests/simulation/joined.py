@@ -3,11 +3,10 @@
 from dataclasses import replace
 from pathlib import Path
 
+from kforensics.ask.model import Ask
+from kforensics.case.opening import open_case
 from kforensics.commands.diff import compare
 from kforensics.commands.explain import explain
-from kforensics.commands.partition_account import ExplainOptions
-from kforensics.commands.partition_comparison import DiffOptions
-from kforensics.commands.snapshots import gather_evidence
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.findings.model import Finding
@@ -19,6 +18,7 @@ from kforensics.simulation.broker_files import write_broker_logs, write_cluster
 from kforensics.simulation.cluster import MOST_STEPS, PartitionTruth, SimulatedCluster, random_cluster, truth_of
 from kforensics.simulation.partition import SimulatedPartition
 from kforensics.units import TopicPartition
+from tests.builders.cases import case_of
 
 NOTHING = Absent.NOT_APPLICABLE
 EXACT = (ProtocolName.KIP_279, ProtocolName.KIP_595)
@@ -30,8 +30,8 @@ def diff_against_truth(cluster: SimulatedCluster, directory: Path) -> list[str]:
     write_cluster(cluster, directory, segment_length=700)
     truth = truth_of(cluster)
     is_kraft = cluster.protocol is ProtocolName.KIP_595
-    options = DiffOptions(protocol=None if is_kraft else cluster.protocol)
-    result = compare(find_inputs([directory]), options, jobs=1, keep_quiet=True)
+    options = Ask(protocol=None if is_kraft else cluster.protocol)
+    result = compare(case_of(find_inputs([directory]), options), keep_quiet=True)
     wrong = [f"problem: {problem.message}" for problem in result.problems]
     wrong += [
         f"{item.code}: {item.statement}"
@@ -51,7 +51,7 @@ def diff_against_truth(cluster: SimulatedCluster, directory: Path) -> list[str]:
                 continue
             # Nothing on these disks says who leads: that can only be told.
             told = replace(options, leader=partition.leader, partitions=frozenset({partition.partition}))
-            (report,) = compare(find_inputs([directory]), told, jobs=1, keep_quiet=True).reports
+            (report,) = compare(case_of(find_inputs([directory]), told), keep_quiet=True).reports
         if _is_silent_leader(cluster.partitions[report.partition], partition.leader) and _truncations(report) != {
             one.broker_id: one.truncate_to for one in partition.replicas
         }:
@@ -131,7 +131,7 @@ def explain_against_truth(cluster: SimulatedCluster, directory: Path) -> list[st
             cluster.fetch(partition, broker)
     write_cluster(cluster, directory / "final")
     write_broker_logs(cluster, directory / "final")
-    told = explain(gather_evidence([directory / "final"], [directory / "before"]), ExplainOptions(), jobs=1)
+    told = explain(open_case(Ask(paths=(directory / "final",), before=(directory / "before",), jobs=1)))
     wrong = [f"problem: {problem.message}" for problem in told.problems]
     incidents = {tuple(incident.partition): incident for incident in told.incidents}
     for truth in truth_of(cluster).partitions:

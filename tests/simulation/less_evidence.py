@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from pathlib import Path
 
+from kforensics.ask.model import Ask
 from kforensics.commands.diff import DiffResult, compare
-from kforensics.commands.partition_comparison import DiffOptions
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.findings.answers.model import State
 from kforensics.protocol.truncation import ProtocolName
@@ -16,6 +16,7 @@ from kforensics.simulation.broker_files import write_cluster
 from kforensics.simulation.cluster import PartitionTruth, SimulatedCluster, truth_of
 from kforensics.simulation.partition import SimulatedPartition
 from kforensics.units import TopicPartition
+from tests.builders.cases import case_of
 
 Records = set[tuple[int, str]]
 NO_LOSS = frozenset({State.AGREE, State.SAME_ENDS, State.BEHIND, State.UNCOMMITTED_ONLY})
@@ -43,11 +44,9 @@ def diff_with_less(cluster: SimulatedCluster, directory: Path, seed: int, *, pro
     told = cluster.protocol if protocol_is_told and not is_kraft else None
     assignments = {tuple(sorted(one.brokers)) for one in cluster.partitions.values()}
     stated = assignments.pop() if len(assignments) == 1 and choice.random() < 0.7 else ()
-    options = DiffOptions(
-        protocol=told, replicas=stated, is_stopped=choice.random() < 0.3 and not cluster_runs(cluster)
-    )
+    options = Ask(protocol=told, replicas=stated, is_stopped=choice.random() < 0.3 and not cluster_runs(cluster))
     harmed = _harm(choice, kept) if choice.random() < 0.4 else None
-    result = compare(find_inputs(kept), options, jobs=1, keep_quiet=True)
+    result = compare(case_of(find_inputs(kept), options), keep_quiet=True)
     here = {found.described.broker_id for found in find_inputs(kept).found}
     given = {broker for broker in cluster.brokers if broker in here}
     return list(_wrong(cluster, result, given, harmed))

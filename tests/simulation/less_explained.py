@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from kforensics.ask.model import Ask
+from kforensics.case.opening import open_case
 from kforensics.commands.explain import explain
 from kforensics.commands.explanation import Explanation
-from kforensics.commands.partition_account import ExplainOptions
-from kforensics.commands.snapshots import gather_evidence
 from kforensics.findings.answers.model import State
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.history.causes import CauseName
@@ -147,8 +147,7 @@ class Inputs:
 
     def explained(self) -> Explanation:
         """The explanation of these inputs."""
-        evidence = gather_evidence(self.now, self.before)
-        return explain(evidence, ExplainOptions(is_stopped=self.is_stopped), jobs=1)
+        return explain(open_case(Ask(paths=self.now, before=self.before, is_stopped=self.is_stopped, jobs=1)))
 
 
 def every_input(history: History, directory: Path) -> Inputs:

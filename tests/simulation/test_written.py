@@ -6,7 +6,6 @@ import pytest
 
 from kforensics.cli.app import run
 from kforensics.commands.diff import compare
-from kforensics.commands.partition_comparison import DiffOptions
 from kforensics.damage import Absent
 from kforensics.errors import UsageError
 from kforensics.evidence.discovery.inputs import find_inputs
@@ -15,6 +14,7 @@ from kforensics.simulation.broker_files import write_cluster
 from kforensics.simulation.cluster import SimulatedCluster, random_cluster, stable_id
 from kforensics.simulation.fleet_files import FleetFault, write_fleet
 from kforensics.simulation.replica import ImpossibleEventError, Settings
+from tests.builders.cases import case_of
 
 
 @pytest.mark.parametrize("protocol", list(ProtocolName))
@@ -122,7 +122,7 @@ def test_a_fleet_is_as_its_truth_says(tmp_path):
         FleetFault.DIVERGED: 1,
         FleetFault.SILENT: 1,
     }
-    result = compare(find_inputs([tmp_path / "fleet"]), DiffOptions(), jobs=1, keep_quiet=True)
+    result = compare(case_of(find_inputs([tmp_path / "fleet"])), keep_quiet=True)
     assert result.problems == ()
     for expected, found in zip(truth.partitions, result.partitions, strict=True):
         assert found.report is not None
@@ -140,7 +140,7 @@ def test_batches_of_two_partitions_differ_so_that_exchanged_directories_do(tmp_p
     for source, target in ((one, spare), (two, one), (spare, two)):
         source.rename(target)
 
-    result = compare(find_inputs([tmp_path / "fleet"]), DiffOptions(), jobs=1, keep_quiet=True)
+    result = compare(case_of(find_inputs([tmp_path / "fleet"])), keep_quiet=True)
 
     for found in result.partitions:
         assert found.report is not None

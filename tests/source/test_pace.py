@@ -4,8 +4,8 @@ import pytest
 
 from kforensics.ask.model import Ask
 from kforensics.ask.values import parse_rate
+from kforensics.case.processes import paced
 from kforensics.cli.app import run
-from kforensics.commands.processes import paced
 from kforensics.errors import UsageError
 from kforensics.source import mapped
 from kforensics.source.beside_broker import Pace

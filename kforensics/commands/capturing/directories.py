@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kforensics.ask.model import Ask
+from kforensics.case.processes import Progress, default_jobs
 from kforensics.commands.capturing.blocks import SMALL_LENGTH, Gatherer
 from kforensics.commands.capturing.container import CaptureWriter
 from kforensics.commands.capturing.earlier_captures import EarlierCaptures
@@ -17,8 +18,6 @@ from kforensics.commands.capturing.plan import CapturePlan
 from kforensics.commands.capturing.secrets import without_secrets
 from kforensics.commands.capturing.segments import CapturedScan, capture_ends, capture_segment
 from kforensics.commands.capturing.stakes import LARGEST_CLEANED_LOG
-from kforensics.commands.processes import default_jobs
-from kforensics.commands.result import Progress
 from kforensics.errors import EvidenceError, Stopped
 from kforensics.evidence.captured.indexes import OFFSET_INDEX, TIME_INDEX
 from kforensics.evidence.model import Problem

@@ -7,6 +7,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kforensics.case.processes import default_jobs
 from kforensics.commands.capturing.folders import FolderPlan, LogDirPlan, RootPlan
 from kforensics.commands.capturing.roots import find_root, lock_files, new_name, plan_root, require_one_node
 from kforensics.commands.capturing.stakes import (
@@ -17,7 +18,6 @@ from kforensics.commands.capturing.stakes import (
     metadata_histories,
 )
 from kforensics.commands.capturing.tally import Tally
-from kforensics.commands.processes import default_jobs
 from kforensics.errors import EvidenceError, UsageError
 from kforensics.evidence.discovery.inputs import (
     WHOLE_INPUT,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from kforensics import __version__
 from kforensics.ask.model import Ask
+from kforensics.case.processes import Progress, default_jobs
 from kforensics.commands.capturing.blocks import SMALL_LENGTH, Block, Gatherer
 from kforensics.commands.capturing.container import CaptureWriter
 from kforensics.commands.capturing.directories import Directories, Taken
@@ -23,8 +24,6 @@ from kforensics.commands.capturing.pieces import Piece, about_to_be_removed
 from kforensics.commands.capturing.plan import CapturePlan, Task, node_of
 from kforensics.commands.capturing.segments import CapturedScan
 from kforensics.commands.capturing.stakes import MARGIN_OFFSETS
-from kforensics.commands.processes import default_jobs
-from kforensics.commands.result import Progress
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, Stopped
 from kforensics.evidence.captured.indexes import OFFSET_INDEX, TIME_INDEX

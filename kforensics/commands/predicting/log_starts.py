@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
+from kforensics.case.processes import in_chunks, spread
 from kforensics.commands.loading import DirectoryOnDisk
 from kforensics.commands.lost_records import lost_pieces
 from kforensics.commands.predicting.directories import (
@@ -27,7 +28,6 @@ from kforensics.commands.predicting.directories import (
 )
 from kforensics.commands.predicting.nodes import Node
 from kforensics.commands.predicting.settings import Policy, Settings
-from kforensics.commands.processes import in_chunks, spread
 from kforensics.damage import Absent
 from kforensics.evidence.parallel import WORTH_A_PROCESS
 from kforensics.evidence.replica.loader_scan import WORTH_COLUMNS, ScansAhead

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from kforensics.commands.cluster_evidence import ClusterEvidence
+from kforensics.case.cluster import Cluster
 from kforensics.commands.predicting.log_starts import Conditions
 from kforensics.commands.predicting.node_starts import NodeStarts, start_node
 from kforensics.commands.predicting.nodes import configured_nodes, nodes_of
@@ -41,7 +41,7 @@ def logs_in_doubt(reports: Iterable[PartitionReport]) -> dict[int, set[TopicPart
 
 
 def refused_starts(
-    inputs: Inputs, gathered: ClusterEvidence, doubted: Mapping[int, set[TopicPartition]]
+    inputs: Inputs, gathered: Cluster, doubted: Mapping[int, set[TopicPartition]]
 ) -> tuple[RefusedStart, ...]:
     """Return the brokers that do not start, or not with all their log directories, whatever their other logs hold.
 

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kforensics.commands.newer_features import newer_features
+from kforensics.case.cluster import newer_features
 from kforensics.commands.predicting.settings import Surroundings
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, FormatError, NewerThanKnown, UsageError, newer_than_known

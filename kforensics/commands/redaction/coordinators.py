@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any, TypeVar
 
-from kforensics.commands.coordinator_evidence import CoordinatorEvidence
+from kforensics.case.leaders import Leaders
 from kforensics.commands.redaction.pseudonyms import Pseudonyms
 from kforensics.commands.redaction.values import redacted
 from kforensics.commands.result import Conclusion, Result
@@ -29,7 +29,7 @@ class CoordinatorRedaction:
         given: the inputs, which name hosts and topics.
     """
 
-    def __init__(self, pseudonyms: Pseudonyms, given: CoordinatorEvidence) -> None:
+    def __init__(self, pseudonyms: Pseudonyms, given: Leaders) -> None:
         topics = {tp.topic for tp in given.places.by_partition}
         hosts = listening_hosts(given.cluster.histories)
         self._pseudonyms = pseudonyms.knowing(hosts=hosts, topics=topics)

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from kforensics.ask.model import Ask
-from kforensics.commands.cluster_evidence import gather_cluster_evidence
-from kforensics.commands.filters import check_wanted, is_wanted
-from kforensics.commands.processes import spread
+from kforensics.case.cluster import cluster_of
+from kforensics.case.model import Case, now_of, places_of
+from kforensics.case.processes import spread
+from kforensics.case.wanted import check_wanted, is_wanted
 from kforensics.commands.salvaging.model import PartitionPlan
-from kforensics.commands.snapshots import Evidence
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT
-from kforensics.evidence.discovery.partition_dirs import PartitionPlace, find_places
+from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.model import BatchReader, CheckpointValue, Problem, Replica, Segment
 from kforensics.evidence.replica.collect import collect_replica, segment_paths
 from kforensics.evidence.replica.scan_parts import Part, ScannedPart, joined, parts_of, scan_part
@@ -72,19 +72,12 @@ class Tasks:
     """More may be lost than is known: logs were truncated, and no input holds what was there."""
 
 
-def lost_tasks(evidence: Evidence, request: Ask, *, jobs: int | None) -> Tasks:
-    """Return the tasks for all that `explain` reports as lost, whatever its certainty.
-
-    Args:
-        evidence: inputs as they are now and earlier snapshots.
-        request: what is asked for.
-        jobs: the number of processes, None for that of the processors.
-    """
+def lost_tasks(case: Case) -> Tasks:
+    """Return the tasks for all that `explain` reports as lost, whatever its certainty."""
     from kforensics.commands.explain import explain  # noqa: PLC0415 - much to load, and not for everything
-    from kforensics.commands.partition_account import ExplainOptions  # noqa: PLC0415
 
-    found = explain(evidence, ExplainOptions.of(request), jobs=jobs)
-    places = find_places(evidence.inputs).by_partition
+    found = explain(case)
+    places = places_of(case).by_partition
     tasks = []
     for incident in found.incidents:
         leader = _leader_of(incident)
@@ -99,7 +92,7 @@ def lost_tasks(evidence: Evidence, request: Ask, *, jobs: int | None) -> Tasks:
                     partition=incident.partition,
                     places=places.get(incident.partition, ()),
                     leader=leader,
-                    leader_source=_source(request, incident.leader, is_known=incident.is_leader_known),
+                    leader_source=_source(case.ask, incident.leader, is_known=incident.is_leader_known),
                     wanted=wanted,
                     unheld=unheld,
                 )
@@ -160,22 +153,12 @@ def _source(request: Ask, leader: int | Absent, *, is_known: bool) -> str:
     return "recorded" if is_known else "guessed"
 
 
-def at_risk_tasks(evidence: Evidence, request: Ask, *, jobs: int | None) -> Tasks:
-    """Return the tasks for all that `diff` expects a start, a truncation or an election to discard, or that one replica alone holds.
-
-    Args:
-        evidence: inputs as they are now and earlier snapshots.
-        request: what is asked for.
-        jobs: the number of processes, None for that of the processors.
-    """
-    now = replace(
-        evidence.inputs, found=tuple(one for at, one in enumerate(evidence.inputs.found) if at not in evidence.ranks)
-    )
+def at_risk_tasks(case: Case) -> Tasks:
+    """Return the tasks for all that `diff` expects a start, a truncation or an election to discard, or that one replica alone holds."""
     from kforensics.commands.diff import compare  # noqa: PLC0415 - for what is at risk alone
-    from kforensics.commands.partition_comparison import DiffOptions  # noqa: PLC0415
 
-    compared = compare(now, DiffOptions.of(request), jobs=jobs, keep_quiet=True)
-    places = find_places(evidence.inputs).by_partition
+    compared = compare(now_of(case), keep_quiet=True)
+    places = places_of(case).by_partition
     tasks = []
     for report in compared.reports:
         wanted = tuple(dict.fromkeys(_at_risk(report)))
@@ -236,21 +219,16 @@ def _runs(replica: Replica, runs: Iterable[CommittedRun]) -> Iterator[Wanted]:
         yield Wanted(offsets=run.offsets, leader_epoch=None, holders=place, committed=run.certainty)
 
 
-def all_tasks(evidence: Evidence, request: Ask) -> Tasks:
+def all_tasks(case: Case) -> Tasks:
     """Return the tasks for every partition of the inputs that is asked for.
-
-    Args:
-        evidence: inputs as they are now and earlier snapshots.
-        request: what is asked for.
 
     Raises:
         UsageError: a topic, a partition or a leader that is asked for is not there.
     """
-    inputs = evidence.inputs
-    places = find_places(inputs)
+    request, places = case.ask, places_of(case)
     holders = {place.state.broker_id for group in places.by_partition.values() for place in group}
     check_wanted(request, places.by_partition, leader=request.leader, known_brokers=holders)
-    gathered = gather_cluster_evidence(evidence.for_facts(), places)
+    gathered = cluster_of(case)
     tasks = tuple(
         Task(partition=partition, places=group, leader=None, leader_source="", wanted=None)
         for partition, group in places.by_partition.items()
@@ -275,8 +253,7 @@ def _lacks_a_replica(task: Task, facts: ClusterFacts) -> bool:
 
 def plans_of(
     task: Task,
-    evidence: Evidence,
-    request: Ask,
+    case: Case,
     facts: ClusterFacts | None,
     problems: list[Problem],
     *,
@@ -307,8 +284,8 @@ def plans_of(
     problems += [problem for one in collected for problem in one.problems]
     replicas = [one.replica for one in collected]
     topic_id = facts.topic_id(task.partition.topic) if facts is not None else Absent.UNKNOWN
-    found = _copies(replicas, evidence, topic_id)
-    leader, source = _chosen(task, found, request, facts)
+    found = _copies(replicas, case, topic_id)
+    leader, source = _chosen(task, found, case.ask, facts)
     if task.wanted is not None:
         # What explain calls lost may be of an earlier topic of the name.
         found = replace(found, copies=(*found.copies, *found.others), others=())
@@ -322,7 +299,7 @@ def plans_of(
         return
     ids = sorted({str(one.topic_id) for one in found.other_topics})
     for other in ids:
-        those = _copies([one for one in found.other_topics if one.topic_id == other], evidence, other)
+        those = _copies([one for one in found.other_topics if one.topic_id == other], case, other)
         choice = choose_leader(_views(those.copies), wanted=None, leaderships=())
         leader = next((copy for copy in those.copies if choice is not None and copy.view is choice.view), None)
         plan = _plan(task, those.copies, leader, "guessed", other)
@@ -431,18 +408,18 @@ def _filled(task: Task, leader: LogCopy | None, carved: Sequence[LogCopy], reade
 _UNHELD = "log lines say that it was truncated, and no input holds a copy"
 
 
-def _copies(replicas: Iterable[Replica], evidence: Evidence, topic_id: str | Absent) -> LogCopies:
-    ranks = evidence.ranks
+def _copies(replicas: Iterable[Replica], case: Case, topic_id: str | Absent) -> LogCopies:
+    ranks = case.ranks
     held = list(replicas)
     found = copies_of(
         [one for one in held if one.input not in ranks],
         [(ranks[one.input], one) for one in held if one.input in ranks],
         topic_id=topic_id,
-        final_rank=evidence.final_rank,
+        final_rank=case.final_rank,
     )
     # Before 2.8 nothing shows which topic of the name a deleted directory is of: its records are saved all the same.
     nameless = tuple(
-        LogCopy(view=load_log(one), rank=ranks.get(one.input, evidence.final_rank), is_final=one.input not in ranks)
+        LogCopy(view=load_log(one), rank=ranks.get(one.input, case.final_rank), is_final=one.input not in ranks)
         for one in held
         if one.state == "deleted" and isinstance(one.topic_id, Absent) and one.segments
     )

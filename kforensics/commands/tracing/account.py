@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from kforensics.commands.cluster_evidence import ClusterEvidence
+from kforensics.case.cluster import Cluster
 from kforensics.damage import Absent
 from kforensics.evidence.metadata.quorum import newest_log
 from kforensics.reconcile.observed.facts import Leadership
@@ -13,7 +13,7 @@ from kforensics.words import listed
 class TruncationAccount:
     """What metadata and server logs say about changes of leaders, at which followers truncate what the new leader lacks."""
 
-    def __init__(self, gathered: ClusterEvidence) -> None:
+    def __init__(self, gathered: Cluster) -> None:
         self._facts = gathered.facts
         self._has_metadata = newest_log(gathered.histories) is not None
         self._logged_from: dict[int, int | Absent] = {}

@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from kforensics.commands.partition_comparison import compare_replicas
+from kforensics.case.cluster import cluster_of
+from kforensics.case.comparison import compare_replicas
+from kforensics.case.model import places_of
 from kforensics.commands.tracing.coverage import searched
 from kforensics.commands.tracing.outline import outline_of, search_at
 from kforensics.commands.tracing.records import grouped
@@ -22,7 +24,7 @@ def found_by_offset(shared: TopicEvidence, wanted: Sequence[TopicPartition]) -> 
     Args:
         shared: the inputs, and what is searched for.
     """
-    if not shared.search.is_by_offset or shared.evidence.ranks or shared.gathered.log_files:
+    if not shared.search.is_by_offset or shared.case.ranks or cluster_of(shared.case).log_files:
         return None
     out = []
     for partition in wanted:
@@ -35,7 +37,7 @@ def found_by_offset(shared: TopicEvidence, wanted: Sequence[TopicPartition]) -> 
 
 def _found_by_offset(shared: TopicEvidence, partition: TopicPartition) -> TracedPartition | None:
     offset = shared.search.offset
-    places = shared.places.by_partition.get(partition, ())
+    places = places_of(shared.case).by_partition.get(partition, ())
     replicas: list[ScannedReplica] = []
     hits: list[Hit] = []
     for place in places:

@@ -5,14 +5,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from kforensics.commands.partition_account import ExplainOptions, explain_replicas, open_account, settled
-from kforensics.commands.partition_comparison import compare_replicas
+from kforensics.case.account import accounts_of, explain_replicas, settled
+from kforensics.case.comparison import compare_replicas
+from kforensics.case.model import places_of
+from kforensics.case.slim import without_tables
 from kforensics.commands.tracing.by_time import search_by_time
 from kforensics.commands.tracing.coverage import searched
 from kforensics.commands.tracing.records import Place, Reread, grouped, outcome_of, slices_of
 from kforensics.commands.tracing.scan import MOST_HELD, Hit, Markers, ScannedPartition, ScannedReplica, scan_partitions
 from kforensics.commands.tracing.topic_evidence import TopicEvidence, TracedPartition, current_id
-from kforensics.commands.without_batches import without_tables
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
 from kforensics.evidence.content.search import RecordSearch
@@ -39,22 +40,21 @@ class PartitionSearch:
         shared: the inputs, and what is searched for.
     """
 
-    def __init__(self, shared: TopicEvidence, *, jobs: int) -> None:
+    def __init__(self, shared: TopicEvidence) -> None:
         self._shared = shared
         self._search = shared.search
-        self._ranks = shared.evidence.ranks
-        self._jobs = jobs
+        self._ranks = shared.case.ranks
         self._problems = shared.problems
-        self._account = open_account(shared.evidence, shared.places, shared.gathered, ExplainOptions.of(shared.request))
+        self._account = accounts_of(shared.case)
         self._explained = {tp for tp, _ in self._account.groups}
 
     def partitions(self, wanted: Sequence[TopicPartition]) -> list[TracedPartition]:
         """Return what was searched of each partition, and the records that match."""
-        groups = [self._shared.places.by_partition.get(partition, ()) for partition in wanted]
+        groups = [places_of(self._shared.case).by_partition.get(partition, ()) for partition in wanted]
         found = self._by_time(wanted, groups) if self._search.time_ms is not None else None
         if found is not None:
             return found
-        scans = scan_partitions(groups, self._ranks, self._search, jobs=self._jobs, problems=self._problems)
+        scans = scan_partitions(groups, self._ranks, self._search, jobs=self._shared.case.jobs, problems=self._problems)
         return self._judged(wanted, scans)
 
     def _by_time(
@@ -165,7 +165,7 @@ class PartitionSearch:
                 self._problems.append(Problem(input=place.state.input, path=place.path, message=words))
             elif keys:
                 search = RecordSearch(keys=keys)
-                later = next(scan_partitions([live], {}, search, jobs=self._jobs, problems=[]))
+                later = next(scan_partitions([live], {}, search, jobs=self._shared.case.jobs, problems=[]))
                 again = Reread(replicas=tuple(later.replicas), search=search, slices=slices_of(later.replicas))
                 found = _newest_hits(again, markers, len(keys)) if later.hits is None else later.hits
         newest: dict[tuple[bytes, bool], LaterRecord] = {}

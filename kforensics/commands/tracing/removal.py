@@ -1,12 +1,12 @@
 """The settings by which brokers remove records of a topic, as metadata log and `server.properties` have them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache
 
+from kforensics.case.cluster import cluster_of
+from kforensics.case.model import Case
 from kforensics.commands.predicting.settings import WEEK_MS, Settings, Surroundings, server_properties
-from kforensics.commands.snapshots import Evidence
 from kforensics.damage import Absent
-from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.quorum import newest_log
 from kforensics.evidence.model import Problem
 from kforensics.protocol.coordinators import CREATED_WITH, created_policy
@@ -15,17 +15,16 @@ from kforensics.reconcile.trace.removal_time import NO_LIMIT, RemovalSettings
 DAY_MS = 86_400_000
 
 
-def removal_settings(
-    topic: str, evidence: Evidence, histories: Sequence[MetadataHistory], problems: list[Problem]
-) -> Callable[[int | Absent], RemovalSettings]:
-    """Return a function that gives the settings of a topic at a broker.
+def removal_settings(case: Case, problems: list[Problem]) -> Callable[[int | Absent], RemovalSettings]:
+    """Return a function that gives the settings of the topic that is asked about at a broker.
 
     Args:
         problems: what can't be read is added.
     """
-    newest = newest_log([one for one in histories if one.input not in evidence.ranks])
-    around = Surroundings(newest, (), server_properties(evidence.for_facts(), problems))
-    nodes = evidence.nodes_by_rank().get(evidence.final_rank, frozenset())
+    topic = case.ask.topic or ""
+    newest = newest_log([one for one in cluster_of(case).histories if one.input not in case.ranks])
+    around = Surroundings(newest, (), server_properties(case.for_facts(), problems))
+    nodes = case.nodes_by_rank().get(case.final_rank, frozenset())
 
     @cache
     def of_broker(broker_id: int | Absent) -> RemovalSettings:

@@ -1,20 +1,17 @@
 """What every search of a topic's partitions shares: the comparison of replicas, the settings of the topic, and what is known of changes of leaders."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from kforensics.ask.model import Ask
-from kforensics.commands.cluster_evidence import ClusterEvidence, gather_cluster_evidence
-from kforensics.commands.partition_comparison import Comparison, DiffOptions, comparison_of
-from kforensics.commands.snapshots import Evidence
+from kforensics.case.cluster import cluster_of
+from kforensics.case.comparison import comparison_of
+from kforensics.case.model import Case, now_of, places_of
 from kforensics.commands.tracing.account import TruncationAccount
 from kforensics.commands.tracing.records import Place
 from kforensics.commands.tracing.removal import removal_settings
 from kforensics.commands.tracing.scan import ScannedReplica
 from kforensics.damage import Absent
 from kforensics.evidence.content.search import RecordSearch
-from kforensics.evidence.discovery.partition_dirs import Places, find_places
 from kforensics.evidence.model import Problem, Replica
 from kforensics.reconcile.replicas.report import PartitionReport
 from kforensics.reconcile.trace.fate import FateJudge
@@ -41,29 +38,18 @@ class TopicEvidence:
     """The inputs of a search, and what is known of them before any log is read.
 
     Args:
-        request: inputs and what is searched for.
         problems: what can't be read is added.
     """
 
-    def __init__(
-        self,
-        request: Ask,
-        search: RecordSearch,
-        evidence: Evidence,
-        places: Places,
-        gathered: ClusterEvidence,
-        problems: list[Problem],
-    ) -> None:
-        self.request = request
-        self.topic = request.topic or ""
+    def __init__(self, case: Case, search: RecordSearch, problems: list[Problem]) -> None:
+        self.case = case
         self.search = search
-        self.evidence = evidence
-        self.places = places
-        self.gathered = gathered
         self.problems = problems
-        self.comparison = _comparison(request, evidence, places, gathered, problems)
-        self.truncations = TruncationAccount(gathered)
-        self.settings = removal_settings(self.topic, evidence, gathered.histories, problems)
+        now = now_of(case)
+        problems += places_of(now).problems if case.ranks else ()
+        self.comparison = comparison_of(now)
+        self.truncations = TruncationAccount(cluster_of(case))
+        self.settings = removal_settings(case, problems)
 
     def judge(
         self,
@@ -98,24 +84,6 @@ class TopicEvidence:
             ),
             settings=self.settings,
         )
-
-
-def _comparison(
-    request: Ask,
-    evidence: Evidence,
-    places: Places,
-    gathered: ClusterEvidence,
-    problems: list[Problem],
-) -> Comparison:
-    options = DiffOptions.of(request)
-    if not evidence.ranks:
-        return comparison_of(evidence.inputs, places, gathered, options)
-    inputs = replace(
-        evidence.inputs, found=tuple(one for at, one in enumerate(evidence.inputs.found) if at not in evidence.ranks)
-    )
-    now = find_places(inputs)
-    problems += now.problems
-    return comparison_of(inputs, now, gather_cluster_evidence(inputs, now, read=gathered), options)
 
 
 def current_id(scanned: Sequence[ScannedReplica], report: PartitionReport | None) -> str | Absent:

@@ -202,6 +202,11 @@ def why_not_compared(found: FoundInput) -> str:
     return "a single file does not say which partition of which broker it is of: name its directory"
 
 
+def put_aside(one: FoundInput) -> FoundInput:
+    """Return an input of which nothing is read any more, in its place among the others."""
+    return replace(one, shape=Absent.NOT_APPLICABLE, log_dirs=(), log_dir_paths=(), obstacles=())
+
+
 def find_inputs(
     paths: Sequence[Path],
     *,

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+from kforensics.case.comparison import QUIET_VERDICTS
 from kforensics.commands.diff import DiffResult
-from kforensics.commands.partition_comparison import QUIET_VERDICTS
 from kforensics.commands.result import Result
 from kforensics.damage import Absent
 from kforensics.evidence.model import CheckpointValue, Input

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from itertools import chain
 
+from kforensics.case.processes import default_jobs
 from kforensics.commands.metadata import MetadataView
-from kforensics.commands.processes import default_jobs
 from kforensics.commands.result import Result
 from kforensics.damage import Absent
 from kforensics.evidence.metadata.compare import ComparedLog, LogComparison

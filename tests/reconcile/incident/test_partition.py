@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from kforensics.commands.partition_account import with_returned_doubts
+from kforensics.case.account import with_returned_doubts
 from kforensics.damage import Absent
 from kforensics.findings.answers.explain import incident_state
 from kforensics.findings.answers.model import State

@@ -3,10 +3,9 @@ from typing import Any
 
 import pytest
 
-from kforensics.commands.cluster_evidence import gather_cluster_evidence
+from kforensics.case.cluster import cluster_of
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import find_inputs
-from kforensics.evidence.discovery.partition_dirs import find_places
 from kforensics.evidence.event_kinds import EventKind
 from kforensics.evidence.metadata.events import change_events, is_unclean_election
 from kforensics.evidence.metadata.quorum import newest_log
@@ -18,6 +17,7 @@ from kforensics.reconcile.observed.broker_log_facts import facts_from_logs
 from kforensics.reconcile.observed.facts import NoFacts
 from kforensics.reconcile.observed.metadata_facts import MetadataFacts, recorded_unclean_elections
 from kforensics.units import TopicPartition
+from tests.builders.cases import case_of
 from tests.builders.metadata_logs import TOPIC_ID, history_of, metadata_batch, metadata_record
 
 OTHER_TOPIC_ID = "R-kKWFdjT42_xP0jtMe7nQ"
@@ -25,7 +25,7 @@ OTHER_TOPIC_ID = "R-kKWFdjT42_xP0jtMe7nQ"
 
 def gathered(*paths):
     inputs = find_inputs(paths, with_server_logs=True)
-    return gather_cluster_evidence(inputs, find_places(inputs))
+    return cluster_of(case_of(inputs))
 
 
 def test_metadata_shows_unclean_elections(fixtures):

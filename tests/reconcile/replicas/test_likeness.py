@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from kforensics.commands.partition_comparison import QUIET_STATES, QUIET_VERDICTS
+from kforensics.case.comparison import QUIET_STATES, QUIET_VERDICTS
 from kforensics.damage import Absent
 from kforensics.evidence.model import CheckpointValue
 from kforensics.evidence.replica.collect import ReplicaCopy

@@ -1,16 +1,12 @@
-"""What `groups` and `transactions` start from: inputs and earlier snapshots, their partition directories, leaders and the brokers' version."""
+"""Who leads each partition by what is here, and how far its logs here speak for it."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import NamedTuple
 
-from kforensics.commands.cluster_evidence import ClusterEvidence, gather_cluster_evidence, newest_time
-from kforensics.commands.snapshots import Evidence, gather_evidence
+from kforensics.case.cluster import cluster_of, newest_time
+from kforensics.case.model import Case, fact_of_question, places_of, settings_of
 from kforensics.damage import Absent
-from kforensics.evidence.discovery.inputs import Inputs
-from kforensics.evidence.discovery.partition_dirs import PartitionPlace, Places, checkpoint_value, find_places
-from kforensics.evidence.discovery.server_settings import ServerSettings
+from kforensics.evidence.discovery.partition_dirs import PartitionPlace, checkpoint_value
 from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.quorum import newest_log
 from kforensics.formats.log_lines.event import LogEventKind
@@ -33,21 +29,15 @@ class UncleanElection(NamedTuple):
     leader_before: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CoordinatorEvidence:
-    """The inputs of both commands."""
+class Leaders:
+    """The leaders of partitions, now or at the time that is asked about, and the replicas here that speak for them."""
 
-    evidence: Evidence
-    places: Places
-    cluster: ClusterEvidence
-    server_settings: ServerSettings
-    at_ms: int | None = None
-    """The time of which it is asked who led; now where it is none."""
-
-    @property
-    def inputs(self) -> Inputs:
-        """All inputs, earlier snapshots among them."""
-        return self.evidence.inputs
+    def __init__(self, case: Case) -> None:
+        self.case = case
+        self.places = places_of(case)
+        self.cluster = cluster_of(case)
+        self.inputs = case.inputs
+        self.at_ms = case.ask.at_ms
 
     @property
     def history(self) -> MetadataHistory | None:
@@ -90,7 +80,7 @@ class CoordinatorEvidence:
 
     def is_now(self, place: PartitionPlace) -> bool:
         """Whether a directory is as it is now, not of an earlier snapshot."""
-        return place.state.input not in self.evidence.ranks
+        return place.state.input not in self.case.ranks
 
     def owner(self, place: PartitionPlace) -> str:
         """Return in words whose directory it is."""
@@ -199,7 +189,7 @@ class CoordinatorEvidence:
         history = self.history
         if history is None or self.cluster.facts.is_newest_metadata():
             return True
-        here = {one.broker_id for at, one in enumerate(self.inputs.described) if at not in self.evidence.ranks}
+        here = {one.broker_id for at, one in enumerate(self.inputs.described) if at not in self.case.ranks}
         return history.brokers.keys() <= here
 
     def _holders(self, partition: TopicPartition) -> set[int | Absent]:
@@ -311,7 +301,7 @@ class CoordinatorEvidence:
             for event in file.events
             if event.kind is LogEventKind.CONFIGURATION and isinstance(value := event.fields.get(name), int)
         )
-        return (*self.server_settings.numbers(name), *printed)
+        return (*settings_of(self.case).numbers(name), *printed)
 
 
 def weight_of(leader: int | Absent, place: PartitionPlace, last_epoch: int, end: int) -> tuple[bool, int, int]:
@@ -327,34 +317,7 @@ def weight_of(leader: int | Absent, place: PartitionPlace, last_epoch: int, end:
     return place.state.broker_id == leader, last_epoch, end
 
 
-def gather_coordinator_evidence(
-    paths: Sequence[Path],
-    before: Sequence[Path],
-    *,
-    keep_going: bool,
-    cluster: str | None,
-    jobs: int,
-    at_ms: int | None = None,
-) -> CoordinatorEvidence:
-    """Find the inputs.
-
-    Args:
-        paths: as they are now, with broker logs.
-        keep_going: a path that can't be used is a problem in the report, and the others are read.
-        cluster: its id, where only what is of one cluster is wanted.
-        at_ms: the time that is asked about; now where it is none.
-
-    Raises:
-        EvidenceError: a path can't be used, or they are of several clusters.
-        UsageError: no input is of the cluster that was asked for.
-    """
-    evidence = gather_evidence(paths, before, keep_going=keep_going, cluster=cluster)
-    places = find_places(evidence.inputs)
-    gathered = gather_cluster_evidence(evidence.for_facts(), places, jobs=jobs, earlier=evidence.ranks.keys())
-    return CoordinatorEvidence(
-        evidence=evidence,
-        places=places,
-        cluster=gathered,
-        server_settings=ServerSettings(evidence.inputs),
-        at_ms=at_ms,
-    )
+@fact_of_question
+def leaders_of(case: Case) -> Leaders:
+    """Return the leaders of the partitions of a case."""
+    return Leaders(case)

@@ -1,18 +1,17 @@
 """The comparison of the replicas of one partition, and of many partitions in several processes: what `diff`, an audit and `trace` share."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from kforensics.ask.model import Ask
-from kforensics.commands.cluster_evidence import ClusterEvidence
-from kforensics.commands.filters import is_wanted
-from kforensics.commands.processes import END_OF_LOG, in_chunks, spread
-from kforensics.commands.result import Progress
-from kforensics.commands.without_batches import without_batches
+from kforensics.case.cluster import cluster_of
+from kforensics.case.model import Case, places_of
+from kforensics.case.processes import END_OF_LOG, Progress, in_chunks, spread
+from kforensics.case.slim import without_batches
+from kforensics.case.wanted import is_wanted
 from kforensics.errors import EvidenceError
-from kforensics.evidence.discovery.inputs import Inputs
-from kforensics.evidence.discovery.partition_dirs import PartitionPlace, Places
+from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.model import BatchReader, Problem, Replica, Segment
 from kforensics.evidence.replica.batch_reader import FileBatchReader
 from kforensics.evidence.replica.collect import (
@@ -54,44 +53,16 @@ QUIET_STATES = frozenset({State.UNKNOWN, State.BEHIND, State.SAME_ENDS, State.AG
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DiffOptions:
-    """The options of a comparison: what is compared, and against what."""
+class Knowledge:
+    """What partitions are judged by beyond their own directories: small, made once, and handed to processes and workers with them."""
 
-    leader: int | None = None
-    protocol: ProtocolName | None = None
+    facts: ClusterFacts
     protocol_hints: Mapping[int, ProtocolName] = field(default_factory=dict)
-    topics: frozenset[str] = frozenset()
-    partitions: frozenset[int] = frozenset()
+    """The protocol by the versions in a broker's log files, by broker."""
     possible_protocols: Mapping[int, Sequence[ProtocolName]] = field(default_factory=dict)
     """The protocols that the files of a broker's log directories leave possible, by broker."""
-    replicas: tuple[int, ...] = ()
-    """The brokers that every partition is assigned to, where no metadata says it."""
     given: Given = field(default_factory=dict)
     """Brokers whose log directories are among the inputs."""
-    is_stopped: bool = False
-    """No broker ran when its directories were copied."""
-    rename_group: Callable[[str], str] = str
-    """The function that gives the names of consumer groups in the result."""
-    depth: Depth = Depth.CONTENT
-    """How much of the logs is read."""
-
-    @classmethod
-    def of(cls, ask: Ask, **others: Any) -> "DiffOptions":
-        """Return the options that are asked for.
-
-        Args:
-            others: options that it does not have.
-        """
-        return cls(
-            leader=ask.leader,
-            protocol=ProtocolName(ask.protocol) if ask.protocol else None,
-            topics=ask.topics,
-            partitions=ask.partitions,
-            replicas=ask.replicas,
-            is_stopped=ask.is_stopped,
-            depth=ask.depth or Depth.CONTENT,
-            **others,
-        )
 
 
 class PartitionResult(NamedTuple):
@@ -116,31 +87,36 @@ Flatten = Callable[[PartitionReport, State], bytes]
 
 
 class Comparison(NamedTuple):
-    """What every comparison of the replicas of a partition needs."""
+    """The partitions that are compared, and what their comparisons share."""
 
+    ask: Ask
+    knowledge: Knowledge
     groups: Sequence[tuple[TopicPartition, tuple[PartitionPlace, ...]]]
     reader: FileBatchReader
-    facts: ClusterFacts
-    options: DiffOptions
     quiet: dict[Likeness, PartitionResult]
     """Results without a report or a finding, by what decides them: each holds for all partitions that are alike."""
     flatten: Flatten | None = None
     keep_quiet: bool = True
 
+    @property
+    def depth(self) -> Depth:
+        """How much of the logs is read."""
+        return self.ask.depth or Depth.CONTENT
 
-def comparison_of(inputs: Inputs, places: Places, gathered: ClusterEvidence, options: DiffOptions) -> Comparison:
-    """Return what is needed to compare the partitions that the options ask for; no log is read."""
-    options = replace(
-        options,
-        protocol_hints={**gathered.protocol_hints, **options.protocol_hints},
-        possible_protocols=gathered.possible_protocols,
-        given=gathered.given,
-    )
+
+def comparison_of(case: Case) -> Comparison:
+    """Return what is needed to compare the partitions that a case is asked about; no log is read."""
+    cluster = cluster_of(case)
     return Comparison(
-        groups=[(tp, group) for tp, group in places.by_partition.items() if is_wanted(tp, options)],
-        reader=FileBatchReader([one.root for one in inputs.found]),
-        facts=gathered.facts,
-        options=options,
+        ask=case.ask,
+        knowledge=Knowledge(
+            facts=cluster.facts,
+            protocol_hints=cluster.protocol_hints,
+            possible_protocols=cluster.possible_protocols,
+            given=cluster.given,
+        ),
+        groups=[(tp, group) for tp, group in places_of(case).by_partition.items() if is_wanted(tp, case.ask)],
+        reader=FileBatchReader([one.root for one in case.inputs.found]),
         quiet={},
     )
 
@@ -155,7 +131,7 @@ def compare_all(shared: Comparison, jobs: int, progress: Progress | None) -> lis
     Returns:
         A result for each partition, in their order.
     """
-    end = END_OF_LOG if shared.options.depth is Depth.TAILS else None
+    end = END_OF_LOG if shared.depth is Depth.TAILS else None
     weights = [sum(_weight(place, end) for place in group) for _, group in shared.groups]
     if sum(weights) < SMALL_WORK and len(weights) < 4 * CHUNK_PARTITIONS:
         jobs = 1
@@ -235,7 +211,7 @@ def _scan_one(shared: Comparison, task: tuple[int, int, str]) -> Segment | None:
 
 
 def _compare_chunk(shared: Comparison, chunk: Sequence[int]) -> list[PartitionResult]:
-    if shared.options.depth is Depth.CONTENT:
+    if shared.depth is Depth.CONTENT:
         return [_compare_one(shared, at, {}) for at in chunk]
     with ends_at_hand(shared.groups[at][1] for at in chunk):
         return [_compare_one(shared, at, {}) for at in chunk]
@@ -244,12 +220,12 @@ def _compare_chunk(shared: Comparison, chunk: Sequence[int]) -> list[PartitionRe
 def _compare_one(shared: Comparison, at: int, scans: Mapping[tuple[int, str], Segment]) -> PartitionResult:
     _, places = shared.groups[at]
 
-    first = collect_replica(places[0], depth=shared.options.depth) if _may_be_like(shared, places, scans) else None
+    first = collect_replica(places[0], depth=shared.depth) if _may_be_like(shared, places, scans) else None
     if first is not None and (known := _known_of_copies(shared, places, first)) is not None:
         return known
 
     def collect(depth: Depth) -> list[CollectedReplica]:
-        found = [first] if first is not None and depth is shared.options.depth else []
+        found = [first] if first is not None and depth is shared.depth else []
         for number, place in list(enumerate(places))[len(found) :]:
             scanned = {path: segment for (n, path), segment in scans.items() if n == number} if scans else None
             beside = found[0] if found else None
@@ -257,7 +233,7 @@ def _compare_one(shared: Comparison, at: int, scans: Mapping[tuple[int, str], Se
         return found
 
     try:
-        return compare_replicas(shared, places, collect(shared.options.depth))
+        return compare_replicas(shared, places, collect(shared.depth))
     except (EndsDoNotDecideError, EvidenceError):
         return compare_replicas(shared, places, collect(Depth.CONTENT))
 
@@ -278,7 +254,7 @@ def _known_of_copies(
     alike = [one for one in copies if one is not None]
     if len(alike) < len(copies) or first.problems:
         return None
-    judge = _judge_of([first.replica], reader=shared.reader, facts=shared.facts, options=shared.options)
+    judge = _judge_of([first.replica], reader=shared.reader, knowledge=shared.knowledge, ask=shared.ask)
     like = likeness_of(judge, alike)
     known = None if like is None else shared.quiet.get(like)
     return None if known is None else _result_of_like(known, judge, places)
@@ -303,10 +279,10 @@ def compare_replicas(
         EvidenceError: they were, and what is needed below can't be read.
     """
     replicas = [one.replica for one in collected]
-    judge = _judge_of(replicas, reader=shared.reader, facts=shared.facts, options=shared.options)
+    judge = _judge_of(replicas, reader=shared.reader, knowledge=shared.knowledge, ask=shared.ask)
     like = None if shared.keep_quiet or shared.flatten else likeness_of(judge)
     known = None if like is None else shared.quiet.get(like)
-    report, findings = (None, ()) if known is not None else _judged(judge, shared.options)
+    report, findings = (None, ()) if known is not None else _judged(judge, shared.ask)
     problems = (
         *(problem for one in collected for problem in one.problems),
         *(
@@ -319,7 +295,7 @@ def compare_replicas(
     if known is not None and not problems:
         return _result_of_like(known, judge, places)
     if report is None:
-        report, findings = _judged(judge, shared.options)
+        report, findings = _judged(judge, shared.ask)
     result = result_of(shared, report, findings, problems, sum(place.length for place in places))
     if like is not None and result.report is None and not (findings or problems):
         shared.quiet[like] = result
@@ -359,34 +335,30 @@ def result_of(
 
 
 def judge_partition(
-    replicas: Sequence[Replica], *, reader: BatchReader, facts: ClusterFacts, options: DiffOptions
+    replicas: Sequence[Replica], *, reader: BatchReader, knowledge: Knowledge, ask: Ask
 ) -> tuple[PartitionReport, tuple[Finding, ...]]:
     """Return the verdict on one partition and its findings, wherever its replicas were read.
 
     Args:
         replicas: every directory of the partition among the inputs.
-        facts: what metadata and broker logs say.
-        options: what the caller asks for and states.
     """
-    return _judged(_judge_of(replicas, reader=reader, facts=facts, options=options), options)
+    return _judged(_judge_of(replicas, reader=reader, knowledge=knowledge, ask=ask), ask)
 
 
-def _judge_of(
-    replicas: Sequence[Replica], *, reader: BatchReader, facts: ClusterFacts, options: DiffOptions
-) -> PartitionJudge:
+def _judge_of(replicas: Sequence[Replica], *, reader: BatchReader, knowledge: Knowledge, ask: Ask) -> PartitionJudge:
     return PartitionJudge(
         replicas,
         reader,
-        facts,
-        wanted_protocol=options.protocol,
-        protocol_hints=options.protocol_hints,
-        possible_protocols=options.possible_protocols,
-        stated_replicas=options.replicas,
-        given=options.given,
-        is_stopped=options.is_stopped,
+        knowledge.facts,
+        wanted_protocol=ProtocolName(ask.protocol) if ask.protocol else None,
+        protocol_hints=knowledge.protocol_hints,
+        possible_protocols=knowledge.possible_protocols,
+        stated_replicas=ask.replicas,
+        given=knowledge.given,
+        is_stopped=ask.is_stopped,
     )
 
 
-def _judged(judge: PartitionJudge, options: DiffOptions) -> tuple[PartitionReport, tuple[Finding, ...]]:
-    report = judge.report(options.leader, options.depth)
+def _judged(judge: PartitionJudge, ask: Ask) -> tuple[PartitionReport, tuple[Finding, ...]]:
+    report = judge.report(ask.leader, ask.depth or Depth.CONTENT)
     return report, tuple(partition_findings(report))

@@ -8,7 +8,7 @@ from functools import cached_property
 from operator import itemgetter
 from typing import cast
 
-from kforensics.commands.coordinator_evidence import CoordinatorEvidence, UncleanElection, weight_of
+from kforensics.case.leaders import Leaders, UncleanElection, weight_of
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
 from kforensics.evidence.coordinators.divergence import batch_outline, first_difference
@@ -46,7 +46,7 @@ class OffsetsLog:
 
     def __init__(
         self,
-        given: CoordinatorEvidence,
+        given: Leaders,
         partition: TopicPartition,
         places: Sequence[PartitionPlace],
         *,
@@ -138,7 +138,7 @@ class OffsetsLog:
         epochs: dict[tuple[int | None, bool], list[int]] = defaultdict(list)
         for place in self._given.copies(self.partition):
             if place.directory_state == "live":
-                moment = self._given.evidence.ranks.get(place.state.input)
+                moment = self._given.case.ranks.get(place.state.input)
                 epochs[moment, place.state.broker_id == election.leader_before].append(_last_epoch(place))
         return any(
             is_leader_before
@@ -305,9 +305,7 @@ def _last_epoch(place: PartitionPlace) -> int:
     )
 
 
-def offsets_logs(
-    given: CoordinatorEvidence, *, until_ms: int | None = None, with_lost: bool = True
-) -> dict[int, OffsetsLog]:
+def offsets_logs(given: Leaders, *, until_ms: int | None = None, with_lost: bool = True) -> dict[int, OffsetsLog]:
     """Return the partitions of `__consumer_offsets` that are among the inputs, by number.
 
     Args:
@@ -322,9 +320,7 @@ def offsets_logs(
     }
 
 
-def lost_with_log(
-    given: CoordinatorEvidence, partition: TopicPartition, places: Sequence[PartitionPlace]
-) -> Iterator[Change]:
+def lost_with_log(given: Leaders, partition: TopicPartition, places: Sequence[PartitionPlace]) -> Iterator[Change]:
     """Yield the positions of a partition of which earlier copies alone are left, as lost.
 
     Args:
@@ -349,7 +345,7 @@ def lost_with_log(
         )
 
 
-def positions_now(given: CoordinatorEvidence) -> dict[CommitKey, Position]:
+def positions_now(given: Leaders) -> dict[CommitKey, Position]:
     """Return the positions of all groups at the end of the logs."""
     found: dict[CommitKey, Position] = {}
     for log in offsets_logs(given, with_lost=False).values():
@@ -367,7 +363,7 @@ class PositionsNow:
         rename_group: what consumer groups are called.
     """
 
-    def __init__(self, given: CoordinatorEvidence, rename_group: Callable[[str], str] = str) -> None:
+    def __init__(self, given: Leaders, rename_group: Callable[[str], str] = str) -> None:
         self._given, self._rename = given, rename_group
         self._known: dict[tuple[Name, int], list[GroupCommit]] | None = None
 

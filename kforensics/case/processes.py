@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from kforensics.ask.model import Ask
 from kforensics.errors import UsageError
@@ -16,6 +16,16 @@ Result = TypeVar("Result")
 
 END_OF_LOG = 256 << 10
 """Bytes that take as long to read as opening a log and reading its end."""
+
+
+class Progress(Protocol):
+    """The progress that a command reports."""
+
+    def expect(self, total: int) -> None:
+        """Say how many bytes there are to read."""
+
+    def __call__(self, count: int, found: int = 0) -> None:
+        """Say how many bytes were read since the last call, and how many findings there are so far."""
 
 
 def default_jobs() -> int:

@@ -6,13 +6,12 @@ from unittest.mock import patch
 
 import pytest
 
-from kforensics.commands import partition_comparison
-from kforensics.commands.cluster_evidence import gather_cluster_evidence
-from kforensics.commands.partition_comparison import DiffOptions, compare_all, comparison_of
+from kforensics.case import comparison as comparing
+from kforensics.case.comparison import compare_all, comparison_of
 from kforensics.evidence.discovery.inputs import find_inputs
-from kforensics.evidence.discovery.partition_dirs import find_places
 from kforensics.reconcile.replicas.partition import PartitionJudge
 from tests.benchmarks.captures import make_broker
+from tests.builders.cases import case_of
 from tests.captures import compare_short_ways, take
 
 COUNT = 5
@@ -67,8 +66,7 @@ def captured(tmp_path_factory):
 
 def comparison(captures):
     inputs = find_inputs(captures, with_server_logs=True)
-    places = find_places(inputs)
-    return comparison_of(inputs, places, gather_cluster_evidence(inputs, places), DiffOptions())
+    return comparison_of(case_of(inputs))
 
 
 def test_of_partitions_that_are_alike_one_is_judged(captured):
@@ -96,8 +94,8 @@ def test_a_partition_that_is_not_like_the_others_is_judged_by_itself(odd, node, 
 @pytest.mark.parametrize("blocks", [(0, 0, 0, 1, 1, 1, 2), (None,) * 7, (0,) * 7, (0, 1, 2, 3, 4, 5, 6)])
 def test_every_partition_is_taken_once_and_no_block_by_two(blocks):
     shared: Any = SimpleNamespace(groups=[(None, (at,)) for at in range(7)])
-    with patch.object(partition_comparison, "_block_of", blocks.__getitem__):
-        runs = list(partition_comparison._at_blocks(shared, range(7), [(0, 2), (2, 4), (4, 7)]))
+    with patch.object(comparing, "_block_of", blocks.__getitem__):
+        runs = list(comparing._at_blocks(shared, range(7), [(0, 2), (2, 4), (4, 7)]))
 
     assert list(range(7)) == [at for first, end in runs for at in range(first, end)]
     assert all(blocks[end - 1] != blocks[end] for _, end in runs[:-1]) or blocks[0] is None

@@ -3,9 +3,9 @@
 import datetime as dt
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING
 
-from kforensics.commands.newer_features import newer_features
+from kforensics.case.model import Case, fact, places_of
 from kforensics.damage import Absent
 from kforensics.errors import newer_than_known
 from kforensics.evidence.discovery.inputs import Inputs, empty_beside
@@ -18,7 +18,7 @@ from kforensics.evidence.metadata.quorum import QuorumSetBack, majority, newest_
 from kforensics.evidence.model import CheckpointValue, Problem
 from kforensics.formats.checkpoint.properties import NEWEST_VERSION, WHAT, MetaProperties
 from kforensics.protocol.truncation import ProtocolName
-from kforensics.protocol.versions import KafkaVersion, least_version_of_level
+from kforensics.protocol.versions import NEWEST_FEATURE_LEVELS, KafkaVersion, least_version_of_level
 from kforensics.reconcile.observed.broker_versions import BrokerVersions
 from kforensics.reconcile.observed.facts import ClusterFacts, Commits, CommittedFacts, GroupCommit
 from kforensics.reconcile.replicas.report import Given, GivenBroker
@@ -26,19 +26,19 @@ from kforensics.source.walk import join
 from kforensics.units import OFFSETS_TOPIC, TopicPartition
 
 if TYPE_CHECKING:
-    from kforensics.commands.broker_log_evidence import LoggedEvidence
-    from kforensics.commands.sealing.report import CheckedSeal
+    from kforensics.case.broker_logs import LoggedEvidence
     from kforensics.evidence.broker_logs import LogFile
     from kforensics.evidence.discovery.log_spans import LogSpan
     from kforensics.evidence.group_commits import GroupCommitRecord
     from kforensics.evidence.metadata.history import MetadataHistory
+    from kforensics.evidence.metadata.state import FeatureChange
     from kforensics.reconcile.observed.clocks import Clock
     from kforensics.reconcile.observed.logged_events import LoggedEvent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterEvidence:
-    """The evidence beyond the replicas, and what could not be read of it."""
+class Cluster:
+    """What the inputs say of a cluster beyond its replicas, and what could not be read of it."""
 
     facts: ClusterFacts
     histories: "tuple[MetadataHistory, ...]"
@@ -64,22 +64,28 @@ class ClusterEvidence:
     """The voters that can go on without metadata that was committed."""
 
 
-Found = TypeVar("Found")
+@fact
+def cluster_of(case: Case) -> Cluster:
+    """Return what metadata logs and broker logs say of the cluster."""
+    zone = None
+    if case.ask.log_timezone:
+        from kforensics.reconcile.observed.time_zones import parse_zone  # noqa: PLC0415 - few runs name a zone
+
+        zone = parse_zone(case.ask.log_timezone)
+    return gather_cluster(
+        case.for_facts(),
+        places_of(case),
+        rename_group=case.rename_group,
+        log_zone=zone,
+        jobs=case.jobs,
+        earlier=case.ranks.keys(),
+        since_ms=case.ask.since_ms,
+        until_ms=case.ask.until_ms,
+        read=None if case.whole is None else cluster_of(case.whole),
+    )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reading(Generic[Found]):
-    """What was read of the inputs beside their logs, and need not be read again for another look at the same inputs."""
-
-    found: Found
-    """The inputs."""
-    seal: "CheckedSeal | None"
-    """The seal that they were checked against."""
-    places: Places
-    gathered: ClusterEvidence
-
-
-def gather_cluster_evidence(
+def gather_cluster(
     inputs: Inputs,
     places: Places,
     *,
@@ -90,9 +96,9 @@ def gather_cluster_evidence(
     earlier: Collection[int] = (),
     since_ms: int | None = None,
     until_ms: int | None = None,
-    read: ClusterEvidence | None = None,
+    read: Cluster | None = None,
     is_audit: bool = False,
-) -> ClusterEvidence:
+) -> Cluster:
     """Read the metadata logs and the broker logs of the inputs; consumer offsets are read when they are first asked for.
 
     Args:
@@ -118,7 +124,7 @@ def gather_cluster_evidence(
     not_read: Mapping[LogPlace, LogSpan] = {} if read is None else read.logs_not_read
     logged = None
     if find_logs(inputs) if read is None else read.log_files:
-        from kforensics.commands.broker_log_evidence import logged_evidence, logs_outside, read_own_logs  # noqa: PLC0415 - what reads broker logs
+        from kforensics.case.broker_logs import logged_evidence, logs_outside, read_own_logs  # noqa: PLC0415 - what reads broker logs
 
         problems: Sequence[Problem] = ()
         if read is None:
@@ -133,7 +139,7 @@ def gather_cluster_evidence(
         logged = logged_evidence(log_files, histories, problems=problems, zone=log_zone, places=every)
     offsets = tuple(place for tp, group in places.by_partition.items() if tp.topic == OFFSETS_TOPIC for place in group)
     versions = logged.versions if logged else {}
-    return ClusterEvidence(
+    return Cluster(
         facts=_facts(
             inputs,
             newest,
@@ -184,6 +190,14 @@ def _newer_metadata(newest: "MetadataHistory") -> Iterator[Problem]:
     for change, words in newer_features(newest):
         message = f"offset {change.when.offset}: {words}"
         yield Problem(input=newest.input, path=change.when.citation.path, message=message)
+
+
+def newer_features(history: "MetadataHistory") -> "Iterator[tuple[FeatureChange, str]]":
+    """Yield the feature levels in force that are newer than known, each with that in words: what brokers do by them is not known."""
+    for name, change in {change.name: change for change in history.features}.items():
+        newest = NEWEST_FEATURE_LEVELS.get(name, 0)
+        if change.level > newest:
+            yield change, newer_than_known(name, change.level, newest)
 
 
 def _newer_identities(inputs: Inputs) -> Iterator[Problem]:

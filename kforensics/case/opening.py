@@ -1,10 +1,12 @@
-"""Inputs of an explanation: what is now, and earlier snapshots in the order in which they were taken, whatever order they came in."""
+"""The inputs of a case: what is now, and earlier snapshots in the order in which they were taken, whatever order they came in."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations, pairwise
 from pathlib import Path
 
+from kforensics.ask.model import Ask
+from kforensics.case.model import Case
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
 from kforensics.evidence.discovery.inputs import (
@@ -15,13 +17,13 @@ from kforensics.evidence.discovery.inputs import (
     find_inputs,
     of_several_clusters,
     problem_words,
+    put_aside,
     refuse,
     require_one_redaction,
     unusable_input,
     why_not_compared,
     without_emptied,
 )
-from kforensics.evidence.metadata.files import find_metadata_logs
 from kforensics.evidence.model import Problem
 from kforensics.evidence.replica.progress import read_progress
 from kforensics.reconcile.history.snapshot_order import (
@@ -43,39 +45,6 @@ SNAPSHOT_KIND = "snapshot-before"
 
 UNUSED_KIND = "not-used"
 """Kind of an input that was put aside; a note says why."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
-    """The inputs of an explanation, with the rank of each earlier snapshot."""
-
-    inputs: Inputs
-    ranks: Mapping[int, int]
-    """The rank of each input, by its index; those as they are now have none."""
-    final_rank: int
-    notes: tuple[str, ...] = ()
-    later: tuple[str, ...] = ()
-    """Paths of earlier snapshots whose files are younger than those as they are now, and whose logs reach further."""
-    metadata_ends: Mapping[int, int] = field(default_factory=dict)
-    """The end of the longest metadata log of each moment, by rank."""
-    logs_held: Mapping[tuple[int, int], int] = field(default_factory=dict)
-    """The number of logs that a node held at each moment, by rank and node."""
-    unchanged: frozenset[tuple[int, int, int]] = frozenset()
-    """An earlier rank, a later one and a node that had written nothing to any log in between."""
-
-    def for_facts(self) -> Inputs:
-        """Return the inputs without snapshots where the metadata log as it is now is among them: it holds all that older copies do."""
-        found = tuple(_put_aside(one) if at in self.ranks else one for at, one in enumerate(self.inputs.found))
-        now = replace(self.inputs, found=found)
-        return now if find_metadata_logs(now) or not find_metadata_logs(self.inputs) else self.inputs
-
-    def nodes_by_rank(self) -> dict[int, frozenset[int]]:
-        """Return the nodes whose data directories there are of each moment."""
-        nodes: dict[int, set[int]] = {}
-        for at, one in enumerate(self.inputs.found):
-            if one.log_dirs and isinstance(one.described.broker_id, int):
-                nodes.setdefault(self.ranks.get(at, self.final_rank), set()).add(one.described.broker_id)
-        return {rank: frozenset(members) for rank, members in nodes.items()}
 
 
 @dataclass(slots=True)
@@ -101,39 +70,33 @@ def _is_place(found: FoundInput) -> bool:
     return found.shape is Shape.PARTITION
 
 
-def gather_evidence(
-    paths: Sequence[Path],
-    before: Sequence[Path],
-    *,
-    keep_going: bool = False,
-    cluster: str | None = None,
-) -> Evidence:
-    """Find the inputs that the paths name; snapshots are put in the order in which they were taken, by what they hold.
+def open_case(ask: Ask, *, rename_group: Callable[[str], str] = str) -> Case:
+    """Return the case of the inputs that are named; snapshots are put in the order in which they were taken, by what they hold.
 
     What does not fit is named in the notes and put aside: a path given twice, a snapshot of a few nodes that is younger than what is
     given as it is now. A snapshot of all nodes that is younger changes places with it.
 
     Args:
-        paths: as they are now, with broker logs.
-        keep_going: a path that can't be used is a problem in the report, and the others are read.
-        cluster: its id, where only what is of one cluster is wanted.
+        rename_group: what consumer groups are called.
 
     Raises:
         EvidenceError: a path can't be used, or with `keep_going` none can; or they are not of one cluster, or not of one moment.
         UsageError: no input is of the cluster that was asked for.
     """
+    paths, before, cluster = ask.paths, ask.before, ask.cluster
+    only = Case(ask=ask, inputs=Inputs(found=()), rename_group=rename_group)
     errors: list[EvidenceError] = []
     found, problems = _find(paths, errors, with_logs=True)
     snapshots = [(path, *_find([path], errors, with_logs=False)) for path in before]
     require_one_redaction([*found, *(one for _, inputs, _ in snapshots for one in inputs)])
     errors = without_emptied(errors, [*found, *(one for _, inputs, _ in snapshots for one in inputs)])
-    refuse(errors, named=len(paths) + len(before), keep_going=keep_going and len(errors) < len(paths) + len(before))
+    refuse(errors, named=len(paths) + len(before), keep_going=ask.keep_going and len(errors) < len(paths) + len(before))
     inputs = belonging_together(
         Inputs(found=tuple(found), problems=tuple(problems)), cluster=cluster, is_of_one_moment=True
     )
     found, problems = list(inputs.found), list(inputs.problems)
     if not before:
-        return _evidence(inputs, found, problems, [], [])
+        return _with_moments(only, inputs, found, problems, [], [])
     now = _Group(Path(), found, problems)
     groups = [_Group(*one) for one in snapshots]
     notes: list[str] = []
@@ -145,9 +108,10 @@ def gather_evidence(
     notes += _of_others(now, used)
     kept = {id(one) for group in (*used, now) for one in group.found}
     aside = [group for group in groups if not any(id(one) in kept for one in group.found)]
-    evidence = _evidence(inputs, now.found, now.problems, [used[at] for at in order], aside, notes=notes)
     later = tuple(str(group.path) for group in used if seems_later(now.moment, group.moment))
-    return replace(evidence, later=later)
+    ordered = [used[at] for at in order]
+    only = replace(only, notes=tuple(notes), later=later)
+    return _with_moments(only, inputs, now.found, now.problems, ordered, aside)
 
 
 def _of_one_cluster(groups: Sequence[_Group], now: _Group, cluster: str | None, notes: list[str]) -> list[_Group]:
@@ -170,15 +134,14 @@ def _of_one_cluster(groups: Sequence[_Group], now: _Group, cluster: str | None, 
     return [group for group in groups if not any(group is one for one in of_others)]
 
 
-def _evidence(
+def _with_moments(
+    case: Case,
     whole: Inputs,
     now: list[FoundInput],
     met: list[Problem],
     ordered: Sequence[_Group],
     aside: Sequence[_Group],
-    *,
-    notes: Sequence[str] = (),
-) -> Evidence:
+) -> Case:
     found, problems, ranks = list(now), list(met), {}
     ends: dict[int, int] = {}
     held: dict[tuple[int, int], int] = {}
@@ -198,14 +161,13 @@ def _evidence(
         ranks.update(dict.fromkeys(range(len(found), len(found) + len(group.found)), rank))
         found += [_as(SNAPSHOT_KIND, one) for one in group.found]
     for group in aside:
-        found += [_put_aside(_as(UNUSED_KIND, one)) for one in group.found]
+        found += [put_aside(_as(UNUSED_KIND, one)) for one in group.found]
     problems += _unknown_nodes(found)
-    inputs = replace(whole, found=tuple(found), problems=tuple(problems))
-    return Evidence(
-        inputs=inputs,
+    return replace(
+        case,
+        inputs=replace(whole, found=tuple(found), problems=tuple(problems)),
         ranks=ranks,
         final_rank=len(ordered),
-        notes=tuple(notes),
         metadata_ends=ends,
         logs_held=held,
         unchanged=frozenset(_unchanged(ordered)),
@@ -223,10 +185,6 @@ def _as(kind: str, one: FoundInput) -> FoundInput:
     if one.described.kind == "unreadable":
         return one
     return replace(one, described=replace(one.described, kind=kind))
-
-
-def _put_aside(one: FoundInput) -> FoundInput:
-    return replace(one, shape=Absent.NOT_APPLICABLE, log_dirs=(), log_dir_paths=(), obstacles=())
 
 
 def _belongs(group: _Group, now: _Group, groups: Sequence[_Group], notes: list[str]) -> bool:

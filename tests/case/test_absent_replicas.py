@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kforensics.commands.absent_replicas import known_partitions
+from kforensics.case.absent_replicas import known_partitions
 from kforensics.damage import Absent
 from kforensics.units import TopicPartition
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from kforensics.commands.partition_comparison import DiffOptions
+from kforensics.case.comparison import Knowledge
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT, Inputs
 from kforensics.evidence.discovery.log_dirs import FoundLogDir, are_of_one_node
@@ -51,7 +51,7 @@ def known_partitions(
 
 
 def without_directories(
-    known: Mapping[TopicPartition, str | Absent], facts: ClusterFacts, options: DiffOptions, *, has_metadata: bool
+    known: Mapping[TopicPartition, str | Absent], knowledge: Knowledge, *, is_stopped: bool, has_metadata: bool
 ) -> Iterator[PartitionReport]:
     """Yield partitions that a broker that is given should hold and of which no directory is anywhere among the inputs.
 
@@ -59,14 +59,13 @@ def without_directories(
         known: partitions without a directory, with their topic ids.
         has_metadata: whether a metadata log is among the inputs.
     """
-    for partition, topic_id in known.items() if options.given else ():
+    facts = knowledge.facts
+    for partition, topic_id in known.items() if knowledge.given else ():
         states = facts.leaderships(partition, topic_id)
         state = states[-1] if states and isinstance(states[-1].replicas, tuple) else None
         if has_metadata and state is None:
             continue
-        report = partition_without_replicas(
-            partition, state, facts=facts, given=options.given, is_stopped=options.is_stopped
-        )
+        report = partition_without_replicas(partition, state, facts=facts, given=knowledge.given, is_stopped=is_stopped)
         if report.emptied:
             yield report
 

@@ -1,25 +1,20 @@
 """The account of what happened to one partition, and to many partitions in several processes: what `explain` and `trace` share."""
 
-import datetime as dt
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
 
-from kforensics.ask.model import Ask
-from kforensics.commands.cluster_evidence import ClusterEvidence, CommittedOffsets
-from kforensics.commands.coordinator_evidence import CoordinatorEvidence
-from kforensics.commands.filters import is_wanted
-from kforensics.commands.offsets_log import PositionsNow
-from kforensics.commands.processes import END_OF_LOG, in_chunks, spread
-from kforensics.commands.result import Progress
-from kforensics.commands.snapshots import Evidence
+from kforensics.case.cluster import Cluster, CommittedOffsets, cluster_of
+from kforensics.case.leaders import Leaders, leaders_of
+from kforensics.case.model import Case, fact_of_question, places_of, settings_of
+from kforensics.case.offsets_log import PositionsNow
+from kforensics.case.processes import END_OF_LOG, Progress, in_chunks, spread
+from kforensics.case.wanted import is_wanted
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
 from kforensics.evidence.coordinators.replica_log import holds_records, list_log
-from kforensics.evidence.discovery.partition_dirs import PartitionPlace, Places, checkpoint_value
-from kforensics.evidence.discovery.server_settings import ServerSettings
+from kforensics.evidence.discovery.partition_dirs import PartitionPlace, checkpoint_value
 from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.quorum import newest_log
 from kforensics.evidence.model import Problem
@@ -49,52 +44,13 @@ SMALL_WORK = 24 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExplainOptions:
-    """The part of the evidence that is explained."""
+class Accounts:
+    """The partitions that are explained, and what their accounts share."""
 
-    topics: frozenset[str] = frozenset()
-    partitions: frozenset[int] = frozenset()
-    is_stopped: bool = False
-    """Whether the user says that no broker ran while its directories were copied."""
-    since_ms: int | None = None
-    until_ms: int | None = None
-    log_zone: dt.tzinfo | None = None
-    """The time zone of the times in log files, where the user names it."""
-    rename_group: Callable[[str], str] = str
-    """The function that gives the names of consumer groups in the explanation."""
-    leader: int | None = None
-    """Taken as the final leader of every partition that it holds."""
-    depth: Depth = Depth.CONTENT
-    """How much of the logs is read."""
-
-    @classmethod
-    def of(cls, ask: Ask, **others: Any) -> "ExplainOptions":
-        """Return the options that are asked for.
-
-        Args:
-            others: options that it does not have.
-        """
-        return cls(
-            topics=ask.topics,
-            partitions=ask.partitions,
-            is_stopped=ask.is_stopped,
-            since_ms=ask.since_ms,
-            until_ms=ask.until_ms,
-            leader=ask.leader,
-            depth=ask.depth or Depth.CONTENT,
-            **others,
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Account:
-    """What the account of every partition needs."""
-
+    case: Case
     groups: Sequence[tuple[TopicPartition, tuple[PartitionPlace, ...]]]
-    evidence: Evidence
-    facts: ClusterEvidence
+    cluster: Cluster
     reader: FileBatchReader
-    coordinators: CoordinatorEvidence
     truncations: Sequence[LoggedTruncation]
     """Those of all partitions."""
     logged: Mapping[TopicPartition, Sequence[LoggedTruncation]]
@@ -107,58 +63,47 @@ class Account:
     whole_returns: Mapping[TopicPartition, Sequence[WholeReturn]]
     deletions: Mapping[TopicPartition, Sequence[DeletionRequest]]
     has_zookeeper: bool = False
-    leader: int | None = None
-    depth: Depth = Depth.CONTENT
 
 
-def open_account(evidence: Evidence, places: Places, gathered: ClusterEvidence, options: ExplainOptions) -> Account:
-    """Gather what is needed to explain the partitions that the options ask for; no log of theirs is read.
-
-    Args:
-        evidence: inputs, snapshots and their order.
-        options: which partitions, and the final leader.
-    """
-    events, settings = gathered.events, ServerSettings(evidence.inputs)
-    coordinators = CoordinatorEvidence(evidence=evidence, places=places, cluster=gathered, server_settings=settings)
+@fact_of_question
+def accounts_of(case: Case) -> Accounts:
+    """Return what is needed to explain the partitions that a case is asked about; no log of theirs is read."""
+    cluster, places, leaders = cluster_of(case), places_of(case), leaders_of(case)
+    events = cluster.events
     truncations = logged_truncations(events)
-    groups = [(tp, group) for tp, group in places.by_partition.items() if is_wanted(tp, options)]
+    groups = [(tp, group) for tp, group in places.by_partition.items() if is_wanted(tp, case.ask)]
     known = {tp for tp, _ in groups}
-    groups += [(tp, ()) for tp in sorted(_subject_of(truncations)) if tp not in known and is_wanted(tp, options)]
-    return Account(
+    groups += [(tp, ()) for tp in sorted(_subject_of(truncations)) if tp not in known and is_wanted(tp, case.ask)]
+    return Accounts(
+        case=case,
         groups=groups,
-        evidence=evidence,
-        facts=gathered,
-        reader=FileBatchReader([one.root for one in evidence.inputs.found]),
-        coordinators=coordinators,
+        cluster=cluster,
+        reader=FileBatchReader([one.root for one in case.inputs.found]),
         truncations=truncations,
         logged=_by_partition(truncations),
         made=incarnations(events),
         signs=partition_signs(events),
         signs_of_brokers=broker_signs(events),
         last_logged_ms=max((item.time_ms for item in events if isinstance(item.time_ms, int)), default=Absent.UNKNOWN),
-        commits=_final_commits(coordinators, options),
+        commits=_final_commits(leaders),
         moments=replace(
-            _moments(evidence, gathered.histories, settings),
-            since_ms=options.since_ms,
-            is_stopped=options.is_stopped,
-            remote_copies=remote_copies(
-                place for group in coordinators.live(REMOTE_LOG_TOPIC).values() for place in group
-            )
+            _moments(case, cluster.histories),
+            since_ms=case.ask.since_ms,
+            is_stopped=case.ask.is_stopped,
+            remote_copies=remote_copies(place for group in leaders.live(REMOTE_LOG_TOPIC).values() for place in group)
             if any(_begins_elsewhere(place) for _, group in groups for place in group)
             else {},
             without_directory=places.brokers_without_directory(
-                frozenset(range(len(evidence.inputs.found))) - evidence.ranks.keys()
+                frozenset(range(len(case.inputs.found))) - case.ranks.keys()
             ),
         ),
         whole_returns=_whole_returns(events),
         deletions=deletion_requests(events),
         has_zookeeper=any(
             isinstance(log_dir.meta, MetaProperties) and log_dir.meta.version == 0
-            for one in evidence.inputs.found
+            for one in case.inputs.found
             for log_dir in one.log_dirs
         ),
-        leader=options.leader,
-        depth=options.depth,
     )
 
 
@@ -183,17 +128,17 @@ def with_returned_doubts(incidents: Sequence[PartitionIncident]) -> Iterator[Par
         yield replace(incident, doubts=tuple(dict.fromkeys((*incident.doubts, *back)))) if back else incident
 
 
-def _moments(evidence: Evidence, histories: Sequence[MetadataHistory], settings: ServerSettings) -> Moments:
+def _moments(case: Case, histories: Sequence[MetadataHistory]) -> Moments:
     newest = newest_log(histories)
-    brokers = evidence.nodes_by_rank().get(evidence.final_rank, frozenset())
+    brokers = case.nodes_by_rank().get(case.final_rank, frozenset())
     if newest is None:
-        return Moments(metadata_ends=evidence.metadata_ends, brokers=brokers)
+        return Moments(metadata_ends=case.metadata_ends, brokers=brokers)
     # Without the setting nothing shows how long before its fencing a broker had sent its last heartbeat.
-    timeout_ms = min(settings.numbers("broker.session.timeout.ms"), default=0)
+    timeout_ms = min(settings_of(case).numbers("broker.session.timeout.ms"), default=0)
     return Moments(
-        metadata_ends=evidence.metadata_ends,
+        metadata_ends=case.metadata_ends,
         metadata_times={
-            rank: time for rank, end in evidence.metadata_ends.items() if (time := _time_below(newest, end)) is not None
+            rank: time for rank, end in case.metadata_ends.items() if (time := _time_below(newest, end)) is not None
         },
         fencings={
             broker: tuple(
@@ -203,8 +148,8 @@ def _moments(evidence: Evidence, histories: Sequence[MetadataHistory], settings:
             )
             for broker, states in newest.brokers.items()
         },
-        logs_held=evidence.logs_held,
-        unchanged=evidence.unchanged,
+        logs_held=case.logs_held,
+        unchanged=case.unchanged,
         quorum_starts=frozenset(entry.start_offset for entry in newest.epochs),
         brokers=brokers,
     )
@@ -244,18 +189,18 @@ def _by_partition(truncations: Sequence[LoggedTruncation]) -> dict[TopicPartitio
     return found
 
 
-def _final_commits(given: CoordinatorEvidence, options: ExplainOptions) -> CommittedOffsets | PositionsNow:
+def _final_commits(given: Leaders) -> CommittedOffsets | PositionsNow:
     """Return what groups committed last; of a capture that holds no more, the highest offsets that they committed."""
     now = tuple(
         place
         for tp, group in given.places.by_partition.items()
         if tp.topic == OFFSETS_TOPIC
         for place in group
-        if place.state.input not in given.evidence.ranks and place.directory_state == "live"
+        if given.is_now(place) and place.directory_state == "live"
     )
     if not all(map(holds_records, now)):
-        return CommittedOffsets(now, options.rename_group)
-    return PositionsNow(given, options.rename_group)
+        return CommittedOffsets(now, given.case.rename_group)
+    return PositionsNow(given, given.case.rename_group)
 
 
 def is_eventful(incident: PartitionIncident) -> bool:
@@ -272,9 +217,7 @@ def is_eventful(incident: PartitionIncident) -> bool:
     )
 
 
-def explain_all(
-    shared: Account, jobs: int, progress: Progress | None
-) -> list[tuple[PartitionIncident, tuple[Problem, ...]]]:
+def explain_all(shared: Accounts, progress: Progress | None) -> list[tuple[PartitionIncident, tuple[Problem, ...]]]:
     """Explain what happened to every partition, in several processes where there is enough to read.
 
     Args:
@@ -284,7 +227,7 @@ def explain_all(
     Returns:
         The incident of each partition, and what could not be read of it, in their order.
     """
-    is_by_ends = shared.depth is Depth.TAILS
+    jobs, is_by_ends = shared.case.jobs, shared.case.depth is Depth.TAILS
     weights = [
         len(group) * END_OF_LOG if is_by_ends else sum(place.length for place in group) for _, group in shared.groups
     ]
@@ -298,23 +241,25 @@ def explain_all(
     return [result for chunk in done for result in chunk]
 
 
-def _explain_chunk(shared: Account, chunk: tuple[int, int]) -> list[tuple[PartitionIncident, tuple[Problem, ...]]]:
-    if shared.depth is Depth.CONTENT:
+def _explain_chunk(shared: Accounts, chunk: tuple[int, int]) -> list[tuple[PartitionIncident, tuple[Problem, ...]]]:
+    if shared.case.depth is Depth.CONTENT:
         return [_explain_one(shared, at) for at in range(*chunk)]
     with ends_at_hand(group for _, group in shared.groups[slice(*chunk)]):
         return [_explain_one(shared, at) for at in range(*chunk)]
 
 
-def _explain_one(shared: Account, at: int) -> tuple[PartitionIncident, tuple[Problem, ...]]:
+def _explain_one(shared: Accounts, at: int) -> tuple[PartitionIncident, tuple[Problem, ...]]:
     partition, places = shared.groups[at]
     try:
-        return explain_replicas(shared, partition, [collect_replica(place, depth=shared.depth) for place in places])
+        return explain_replicas(
+            shared, partition, [collect_replica(place, depth=shared.case.depth) for place in places]
+        )
     except (EndsDoNotDecideError, EvidenceError):
         return explain_replicas(shared, partition, [collect_replica(place) for place in places])
 
 
 def explain_replicas(
-    shared: Account, partition: TopicPartition, collected: Sequence[CollectedReplica]
+    shared: Accounts, partition: TopicPartition, collected: Sequence[CollectedReplica]
 ) -> tuple[PartitionIncident, tuple[Problem, ...]]:
     """Explain what happened to one partition whose replicas have been read.
 
@@ -328,29 +273,29 @@ def explain_replicas(
         EndsDoNotDecideError: the ends of the logs were read alone, and do not decide.
         EvidenceError: they were, and what is needed below can't be read.
     """
-    ranks = shared.evidence.ranks
+    ranks = shared.case.ranks
     incident = explain_partition(
         LogsOverTime(
             partition,
             [one.replica for one in collected if one.replica.input not in ranks],
             [(ranks[one.replica.input], one.replica) for one in collected if one.replica.input in ranks],
-            final_rank=shared.evidence.final_rank,
+            final_rank=shared.case.final_rank,
             evidence=IncidentEvidence(
-                facts=shared.facts.facts,
+                facts=shared.cluster.facts,
                 logged=shared.logged.get(partition, ()),
                 incarnation=shared.made.get(partition, Incarnation()),
                 last_logged_ms=shared.last_logged_ms,
-                protocol_hints=shared.facts.protocol_hints,
+                protocol_hints=shared.cluster.protocol_hints,
                 commits=shared.commits(partition),
-                versions=shared.facts.versions,
+                versions=shared.cluster.versions,
                 signs=(*shared.signs.get(partition, ()), *shared.signs_of_brokers),
                 moments=shared.moments,
                 whole_returns=shared.whole_returns.get(partition, ()),
-                is_deletion_logged=shared.facts.facts.is_deletion_logged(partition.topic),
+                is_deletion_logged=shared.cluster.facts.is_deletion_logged(partition.topic),
                 has_zookeeper=shared.has_zookeeper,
                 deletions=shared.deletions.get(partition, ()),
-                wanted_leader=shared.leader,
-                is_order_in_doubt=bool(shared.evidence.later),
+                wanted_leader=shared.case.ask.leader,
+                is_order_in_doubt=bool(shared.case.later),
             ),
             reader=shared.reader,
         )

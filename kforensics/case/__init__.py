@@ -1,0 +1,1 @@
+"""One run over some inputs: the case, its facts, and what is judged by them."""

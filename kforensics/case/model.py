@@ -1,0 +1,136 @@
+"""One run over some inputs: what is asked of them, in which order they were taken, and the facts that were found, each once.
+
+A fact is a function of a case, and of a subject where it has one, that calls lower facts: who it is about is what it takes, and its type is what it gives.
+The case has no methods for them, it remembers what they gave.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from kforensics.ask.model import Ask
+from kforensics.case.processes import default_jobs
+from kforensics.evidence.discovery.inputs import Inputs, put_aside
+from kforensics.evidence.discovery.partition_dirs import Places, find_places
+from kforensics.evidence.discovery.server_settings import ServerSettings
+from kforensics.evidence.metadata.files import find_metadata_logs
+from kforensics.units import Depth
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Case:
+    """The inputs of a run as they are now, those of earlier moments behind them, and what is known of them."""
+
+    ask: Ask
+    inputs: Inputs
+    ranks: Mapping[int, int] = field(default_factory=dict)
+    """The rank of each input of an earlier moment, by its index; those as they are now have none."""
+    final_rank: int = 0
+    notes: tuple[str, ...] = ()
+    later: tuple[str, ...] = ()
+    """Paths of earlier copies whose files are younger than those as they are now, and whose logs reach further."""
+    metadata_ends: Mapping[int, int] = field(default_factory=dict)
+    """The end of the longest metadata log of each moment, by rank."""
+    logs_held: Mapping[tuple[int, int], int] = field(default_factory=dict)
+    """The number of logs that a node held at each moment, by rank and node."""
+    unchanged: frozenset[tuple[int, int, int]] = frozenset()
+    """An earlier rank, a later one and a node that had written nothing to any log in between."""
+    rename_group: Callable[[str], str] = str
+    """The function that gives the names of consumer groups in results."""
+    whole: "Case | None" = None
+    """The case that these inputs are a part of."""
+    of_inputs: dict[Any, Any] = field(default_factory=dict, repr=False)
+    """The facts that hold whatever is asked, by function and subject."""
+    of_question: dict[Any, Any] = field(default_factory=dict, repr=False)
+    """Those that depend on it."""
+
+    @property
+    def jobs(self) -> int:
+        """The processes to work with."""
+        return self.ask.jobs or default_jobs()
+
+    @property
+    def depth(self) -> Depth:
+        """How much of the logs is read."""
+        return self.ask.depth or Depth.CONTENT
+
+    def asking(self, **changes: Any) -> "Case":
+        """Return the case with another question about the same inputs."""
+        return replace(self, ask=replace(self.ask, **changes), of_question={})
+
+    def for_facts(self) -> Inputs:
+        """Return the inputs without earlier ones where the metadata log as it is now is among them: it holds all that older copies do."""
+        if not self.ranks:
+            return self.inputs
+        found = tuple(put_aside(one) if at in self.ranks else one for at, one in enumerate(self.inputs.found))
+        now = replace(self.inputs, found=found)
+        return now if find_metadata_logs(now) or not find_metadata_logs(self.inputs) else self.inputs
+
+    def nodes_by_rank(self) -> dict[int, frozenset[int]]:
+        """Return the nodes whose data directories there are of each moment."""
+        nodes: dict[int, set[int]] = {}
+        for at, one in enumerate(self.inputs.found):
+            if one.log_dirs and isinstance(one.described.broker_id, int):
+                nodes.setdefault(self.ranks.get(at, self.final_rank), set()).add(one.described.broker_id)
+        return {rank: frozenset(members) for rank, members in nodes.items()}
+
+
+Subject = ParamSpec("Subject")
+Value = TypeVar("Value")
+Fact = Callable[Concatenate[Case, Subject], Value]
+
+
+def fact(make: Fact[Subject, Value]) -> Fact[Subject, Value]:
+    """Let a case remember what a function finds of its inputs, whatever is asked of them."""
+
+    @wraps(make)
+    def known(case: Case, /, *subject: Subject.args, **named: Subject.kwargs) -> Value:
+        return _once(case.of_inputs, make, case, *subject, **named)
+
+    return known
+
+
+def fact_of_question(make: Fact[Subject, Value]) -> Fact[Subject, Value]:
+    """Let a case remember what a function finds, until something else is asked."""
+
+    @wraps(make)
+    def known(case: Case, /, *subject: Subject.args, **named: Subject.kwargs) -> Value:
+        return _once(case.of_question, make, case, *subject, **named)
+
+    return known
+
+
+def _once(
+    memory: dict[Any, Any],
+    make: Fact[Subject, Value],
+    case: Case,
+    *subject: Subject.args,
+    **named: Subject.kwargs,
+) -> Value:
+    key = (make, subject)
+    if key not in memory:
+        memory[key] = make(case, *subject, **named)
+    found: Value = memory[key]
+    return found
+
+
+@fact
+def places_of(case: Case) -> Places:
+    """Return the partition directories of the inputs."""
+    return find_places(case.inputs)
+
+
+@fact
+def settings_of(case: Case) -> ServerSettings:
+    """Return the settings in the configuration files among the inputs."""
+    return ServerSettings(case.inputs)
+
+
+@fact
+def now_of(case: Case) -> Case:
+    """Return the case of the inputs as they are now alone."""
+    if not case.ranks:
+        return case
+    found = tuple(one for at, one in enumerate(case.inputs.found) if at not in case.ranks)
+    return Case(ask=case.ask, inputs=replace(case.inputs, found=found), rename_group=case.rename_group, whole=case)
