@@ -1,4 +1,4 @@
-"""What became of the findings of an earlier audit, as one query that SQLite, Spark SQL and DuckDB run alike.
+"""What became of the findings of an earlier audit, as one query of SQLite, which keeps its tables in a file where they are large.
 
 A finding is the same in both where its `finding_id` is. That one is no longer found says that it is gone only where all that showed it was read again:
 a broker that was not given, or could not be read, ends no finding.

@@ -250,7 +250,8 @@ class _Audit:
     ) -> AuditOutcome:
         self._lock.check()
         self._clock.stage("write")
-        finished = self._output.finish({**manifest, "seconds": self._clock.seconds}, expected, counts)
+        manifest = {**manifest, "seconds": self._clock.seconds}
+        finished = self._output.finish(manifest, expected, counts, earlier=self._earlier)
         return AuditOutcome(
             tables=finished,
             seconds=self._clock.seconds,

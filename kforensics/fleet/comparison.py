@@ -2,20 +2,23 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
 from kforensics.damage import Absent
 from kforensics.evidence.captured.rows import known_or
-from kforensics.findings.changes import TABLES, Change, ChangedRow, changed_rows
+from kforensics.findings.changes import Change, ChangedRow
 from kforensics.findings.fleet_summary import AuditComparison, FindingChange, VerdictChange
 from kforensics.findings.gate import GatedFinding
 from kforensics.findings.model import Severity
-from kforensics.fleet.audit_tables import AuditTables, Filters, all_of, is_in, one_of
+from kforensics.fleet.audit_tables import AuditTables, Filters, all_of, history_of, is_in, last_alike, one_of
+from kforensics.fleet.lifecycle import changes_between, is_kept, open_findings, written_changes
 from kforensics.reconcile.replicas.report import Verdict
 from kforensics.units import Depth, OffsetRange
+
+Scope = Mapping[str, frozenset[Any]]
+"""The values of some columns that both of two audits looked for."""
 
 MOST_LISTED = 10_000
 """Findings of each change that a comparison lists; it counts all."""
@@ -66,76 +69,44 @@ def gated_findings(tables: AuditTables, earlier: AuditTables | None, filters: Fi
         for one in tables.rows("findings", columns=["finding_id", "severity"], where=filters.of_findings()):
             yield GatedFinding(finding_id=one["finding_id"], severity=Severity(one["severity"]))
         return
-    scope, _ = _scope(earlier, tables)
-    compared = set()
-    for row in _changed(earlier, tables, filters, scope):
+    # What the earlier audit did not look at was not there as far as anyone knows.
+    for row in _changed(earlier, tables, filters, {}):
         if row.severity is not None and Severity(row.severity).rank >= filters.least_severity.rank:
-            compared.add(row.finding_id)
             yield GatedFinding(finding_id=row.finding_id, severity=Severity(row.severity), change=row.change)
-    if scope is not None:  # what the earlier audit did not look at was not there as far as anyone knows
-        yield from (one for one in gated_findings(tables, None, filters) if one.finding_id not in compared)
 
 
-def _scope(before: AuditTables, after: AuditTables) -> tuple[Any, tuple[str, ...]]:
-    """Return the rows that both audits looked for, as a condition, and the sentences that say so."""
+def _previous(after: AuditTables) -> str | None:
+    found = last_alike(after, [one for one in history_of(after) if one.age < after.age])
+    return None if found is None else found.audit_id
+
+
+def _scope(before: AuditTables, after: AuditTables) -> tuple[Scope, tuple[str, ...]]:
+    """Return the values of columns that both audits looked for, and the sentences that say so."""
     limits = []
     if before.depth is not after.depth:
         deep, words = ("earlier", "no longer") if after.depth is Depth.TAILS else ("later", "not yet")
         limits.append(f"Only the {deep} audit read the content of logs: what only content shows is {words} looked at.")
-    condition = None
-    for name, column, kind in (("topics", "topic", pa.string()), ("partitions", "partition", pa.int32())):
+    scope: dict[str, frozenset[Any]] = {}
+    for name, column in (("topics", "topic"), ("partitions", "partition")):
         chosen = [frozenset(one.manifest.get("scope", {}).get(name, ())) for one in (before, after)]
         if chosen[0] == chosen[1]:
             continue
         both = chosen[0] & chosen[1] if all(chosen) else chosen[0] | chosen[1]
-        condition = all_of(condition, one_of(column, both, kind))
+        scope[column] = both
         words = ", ".join(map(str, sorted(both))) or "none"
         limits.append(f"The two audits were not made of the same {name}: only these are compared: {words}.")
-    return condition, tuple(limits)
+    return scope, tuple(limits)
 
 
-def _changed(before: AuditTables, after: AuditTables, filters: Filters, scope: Any) -> Iterator[ChangedRow]:
-    # The least severity is no condition here: a finding that is less grave now is no finding that is gone.
-    where = all_of(
-        is_in("topic", filters.topics),
-        is_in("partition", filters.partitions),
-        is_in("node_id", filters.nodes),
-        is_in("code", filters.codes),
-        scope,
-    )
-    findings = {
-        name: list(one.rows("findings", columns=TABLES[f"{name}_findings"], where=where))
-        for name, one in (("earlier", before), ("later", after))
-    }
-    problems = list(after.rows("problems", columns=TABLES["later_problems"]))
-    found = {row["finding_id"] for row in findings["later"]}
-    # Replicas matter only where a finding is missing: whether all of them were read again.
-    missing = [row for row in findings["earlier"] if row["finding_id"] not in found]
-    asked = [row for row in (*missing, *problems) if row["topic"] is not None] if missing else []
-    of_asked = all_of(
-        one_of("topic", {row["topic"] for row in asked}, pa.string()),
-        one_of("partition", {row["partition"] for row in asked}, pa.int32()),
-    )
-    replicas = before.rows("replicas", columns=TABLES["earlier_replicas"], where=of_asked)
-    # What the ends of logs don't show may be there all the same.
-    is_less = before.depth is Depth.CONTENT and after.depth is Depth.TAILS
-    for row in changed_rows(
-        {
-            "earlier_findings": findings["earlier"],
-            "later_findings": findings["later"],
-            "earlier_nodes": _nodes(before),
-            "later_nodes": _nodes(after),
-            "later_problems": problems,
-            "earlier_replicas": replicas,
-        }
-    ):
-        yield replace(row, change=Change.UNCHECKED) if is_less and row.change is Change.GONE else row
-
-
-def _nodes(tables: AuditTables) -> Iterator[Mapping[str, Any]]:
-    """Yield the inputs with log directories: others, as directories of log files, show no replica."""
-    for row in tables.rows("nodes", columns=[*TABLES["later_nodes"], "log_dirs"]):
-        if row["log_dirs"]:
+def _changed(before: AuditTables, after: AuditTables, filters: Filters, scope: Scope) -> Iterator[ChangedRow]:
+    """Yield what became of findings between two audits; as the later one wrote it, where it is compared with what was before it."""
+    as_written = is_kept(after) and before.location == after.location and before.audit_id == _previous(after)
+    rows = written_changes(after) if as_written else changes_between(open_findings(before), after)
+    chosen = {"topic": filters.topics, "partition": filters.partitions, "node_id": filters.nodes, "code": filters.codes}
+    for row in rows:
+        if all(not wanted or getattr(row, name) in wanted for name, wanted in chosen.items()) and all(
+            getattr(row, name) in wanted for name, wanted in scope.items()
+        ):
             yield row
 
 
@@ -167,8 +138,10 @@ def _offsets(first: int | None, last: int | None) -> OffsetRange | Absent:
     return Absent.NOT_APPLICABLE if first is None or last is None else OffsetRange(first, last)
 
 
-def _verdict_changes(before: AuditTables, after: AuditTables, filters: Filters, scope: Any) -> list[VerdictChange]:
-    where = all_of(is_in("topic", filters.topics), is_in("partition", filters.partitions), scope)
+def _verdict_changes(before: AuditTables, after: AuditTables, filters: Filters, scope: Scope) -> list[VerdictChange]:
+    kinds = {"topic": pa.string(), "partition": pa.int32()}
+    of_both = (one_of(name, values, kinds[name]) for name, values in scope.items())
+    where = all_of(is_in("topic", filters.topics), is_in("partition", filters.partitions), *of_both)
     verdicts_before, verdicts_after = (_verdicts(one, where) for one in (before, after))
     changes = [
         VerdictChange(

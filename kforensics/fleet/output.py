@@ -8,11 +8,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from kforensics.errors import EvidenceUnreadable, UsageError
 from kforensics.fleet.audit_tables import AUDIT_SCHEMA, AUDITS, WORK, AuditTables, history_of, manifest_name
+from kforensics.fleet.lifecycle import bases_of, life_of, open_findings
 from kforensics.fleet.lock import LOCK
-from kforensics.fleet.publishing import AuditStamp, Counts, Layout, check_rows, is_part_of, total_rows
-from kforensics.fleet.schemas import TABLES
+from kforensics.fleet.publishing import AuditStamp, Counts, Layout, Publisher, check_rows, is_part_of, total_rows
+from kforensics.fleet.schemas import AUDIT_TABLES, CHANGES
 from kforensics.fleet.table_formats import TableFormat, TableLog, require_table_format, table_log
 from kforensics.fleet.tables import AUDIT_MANIFEST, Tables, WorkTables
 
@@ -72,7 +75,7 @@ class Output:
                 self._remove_unfinished()
             else:
                 # The new attempt may publish fewer parts, and engines read all files of a folder.
-                for name in TABLES:
+                for name in AUDIT_TABLES:
                     self.tables.remove_folder(name)
         self.work.create(names)
         self.tables.create([AUDITS] if self.is_history else [])
@@ -96,24 +99,41 @@ class Output:
         if "audit_id" in begun and begun["audit_id"] not in known:
             if (log := self._log) is not None:
                 log.forget(str(begun["audit_id"]))
-            for table in TABLES:
+            for table in AUDIT_TABLES:
                 for name in self.tables.all_names(table):
                     if is_part_of(name, str(begun["audit_id"])):
                         self.tables.remove_file(table, name)
 
-    def finish(self, manifest: Mapping[str, Any], expected: Mapping[str, int], counts: Counts) -> AuditTables:
-        """Declare the audit complete, if all rows are there.
+    def finish(
+        self,
+        manifest: Mapping[str, Any],
+        expected: Mapping[str, int],
+        counts: Counts,
+        *,
+        earlier: AuditTables | None = None,
+    ) -> AuditTables:
+        """Write what became of each finding, and declare the audit complete, if all rows are there.
 
         Args:
             manifest: the whole of it, without parts.
             expected: the rows that the stages reported, by table.
+            earlier: what an audit of its own is compared with.
 
         Raises:
             EvidenceUnreadable: rows are missing; nothing is declared complete.
         """
         check_rows(str(self.tables), expected, total_rows(counts))
-        named = {table: {"rows": sum(parts.values()), "parts": parts} for table, parts in counts.items()}
-        whole = {**manifest, "is_complete": True, "tables": named}
+        audits = history_of(self.tables) if self.is_history else [earlier] if earlier is not None else []
+        bases = bases_of(audits, manifest["clusters"])
+        published = AuditTables(self.tables.location, {**manifest, "tables": _named(counts)})
+        before = [row for one in audits if one.audit_id in bases for row in open_findings(one, bases[one.audit_id])]
+        rows = pa.Table.from_pylist(life_of(before, published), schema=CHANGES)
+        clusters = sorted(filter(None, manifest["clusters"]))
+        changes = Publisher(self.tables, self.layout).publish(
+            "changes", [(rows, rows["cluster_id"])], empty_for=next(iter(clusters), None)
+        )
+        counts = {**counts, "changes": changes}
+        whole = {**manifest, "is_complete": True, "compared_with": sorted(bases), "tables": _named(counts)}
         finished = AuditTables(self.tables.location, whole)
         finished.check_parts()
         if (log := self._log) is not None:
@@ -122,6 +142,10 @@ class Output:
         self.tables.write_manifest(manifest_name(self.stamp.audit_id) if self.is_history else AUDIT_MANIFEST, whole)
         self.work.remove_folder("")
         return finished
+
+
+def _named(counts: Counts) -> dict[str, Any]:
+    return {table: {"rows": sum(parts.values()), "parts": parts} for table, parts in counts.items()}
 
 
 def open_output(

@@ -213,6 +213,24 @@ TABLES: dict[str, pa.Schema] = {
     "plan": PLAN,
 }
 
+CHANGES = pa.schema(
+    _columns(
+        (_TEXT, "finding_id state change"),
+        (pa.timestamp("us", tz="UTC"), "first_seen last_seen last_checked"),
+        (_TEXT, "depth code severity"),
+        (_SHORT, "severity_rank confidence_rank"),
+        (_TEXT, "topic"),
+        (_INT, "partition node_id"),
+        (_LONG, "first_offset last_offset"),
+        (_TEXT, "statement severity_before"),
+        (_LONG, "first_offset_before last_offset_before"),
+        (_TEXT, "statement_before"),
+        (pa.list_(_INT), "shown_by"),
+        (_TEXT, "cluster_id"),
+    )
+)
+"""What became of each finding by an audit, and since when it is known; written when the audit ends."""
+
 AUDIT_COLUMNS = (
     ("audit_id", _TEXT),
     ("audited_at", pa.timestamp("us", tz="UTC")),
@@ -222,7 +240,7 @@ AUDIT_COLUMNS = (
 
 AUDIT_TABLES: dict[str, pa.Schema] = {
     name: pa.schema([*schema, *(pa.field(*one) for one in AUDIT_COLUMNS if one[0] not in schema.names)])
-    for name, schema in TABLES.items()
+    for name, schema in {**TABLES, "changes": CHANGES}.items()
 }
 """The tables as a finished audit has them."""
 

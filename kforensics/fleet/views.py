@@ -1,4 +1,4 @@
-"""Views of a history in SQL: what the latest audit of each cluster found, and what changed since the one before it.
+"""Views of a history in SQL: what the latest audit of each cluster found, and what became of what was found before.
 
 `python -m kforensics.fleet.views HISTORY [spark|duckdb]` prints them.
 """
@@ -6,8 +6,7 @@
 import sys
 from enum import StrEnum
 
-from kforensics.findings.changes import CHANGES_SQL
-from kforensics.fleet.schemas import TABLES
+from kforensics.fleet.schemas import AUDIT_TABLES
 
 
 class Dialect(StrEnum):
@@ -27,9 +26,9 @@ def view_statements(history: str, dialect: Dialect = Dialect.SPARK) -> tuple[str
         history: where its tables are, as the engine writes it.
     """
     place = history.rstrip("/")
-    statements = [_view(table, f"select * from {_source(f'{place}/{table}', dialect)}") for table in TABLES]  # noqa: S608 - likewise
+    statements = [_view(table, f"select * from {_source(f'{place}/{table}', dialect)}") for table in AUDIT_TABLES]  # noqa: S608 - likewise
     statements.append(_view("audits", _AUDITS))
-    for table in TABLES:
+    for table in AUDIT_TABLES:
         statements += [
             _view(
                 f"{table}_{name}",
@@ -38,8 +37,7 @@ def view_statements(history: str, dialect: Dialect = Dialect.SPARK) -> tuple[str
             )
             for name, age in (("now", 1), ("before", 2))
         ]
-    given = ",\n".join(f"{name} as (select * from {view})" for name, view in _compared(dialect).items())  # noqa: S608 - likewise
-    statements.append(_view("findings_since", f"with {given},\n{CHANGES_SQL.removeprefix('with ')}"))
+    statements.append(_view("findings_since", "select * from changes_now"))
     return tuple(statements)
 
 
@@ -48,19 +46,6 @@ _AUDITS = (
     "row_number() over (partition by cluster_id order by audited_at desc, audit_id desc) as age "
     "from (select distinct audit_id, cluster_id, audited_at from nodes)"
 )
-
-
-def _compared(dialect: Dialect) -> dict[str, str]:
-    # Inputs without log directories, as directories of log files, show no replica: they end no finding.
-    with_log_dirs = f"where {'size' if dialect is Dialect.SPARK else 'len'}(log_dirs) > 0"
-    return {
-        "earlier_findings": "findings_before",
-        "later_findings": "findings_now",
-        "earlier_nodes": f"nodes_before {with_log_dirs}",
-        "later_nodes": f"nodes_now {with_log_dirs}",
-        "later_problems": "problems_now",
-        "earlier_replicas": "replicas_before",
-    }
 
 
 def _view(name: str, query: str) -> str:

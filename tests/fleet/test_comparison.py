@@ -7,7 +7,6 @@ import pytest
 from kforensics.cli.app import run
 from kforensics.findings.answers.fleet import comparison_answer
 from kforensics.findings.answers.model import State
-from kforensics.findings.changes import CHANGES_SQL, TABLES, Change
 from kforensics.findings.model import Severity
 from kforensics.fleet.audit_tables import Filters, history_of, previous_audit
 from kforensics.fleet.comparison import compare_audits
@@ -176,19 +175,3 @@ def test_an_audit_that_a_history_does_not_have_is_not_compared(tmp_path, capsys)
     printed = capsys.readouterr().err
     assert "has no audit of this name" in printed
     assert "did you mean night-2 or night-1?" in printed
-
-
-@pytest.mark.spark
-def test_spark_runs_the_same_query(spark, two):
-    for name, audit in (("earlier", two[0]), ("later", two[1])):
-        for table in ("findings", "nodes", "problems", "replicas"):
-            spark.read.parquet(f"{audit}/{table}").createOrReplaceTempView(f"{name}_{table}")
-
-    rows = spark.sql(CHANGES_SQL).collect()
-
-    changes = sorted((row["finding_id"], row["change"]) for row in rows)
-    found = compare_audits(*two)
-    assert len(changes) == sum(found.findings_by_change.values())
-    assert ids(found.worse_findings) == [own for own, change in changes if change == Change.WORSE]
-    assert ids(found.gone_findings) == [own for own, change in changes if change == Change.GONE]
-    assert set(TABLES) >= {"earlier_findings", "later_problems"}

@@ -11,7 +11,7 @@ from kforensics.errors import EvidenceUnreadable, UsageError
 from kforensics.fleet.audit_tables import WORK, open_audit, open_audits
 from kforensics.fleet.comparison import compare_audits
 from kforensics.fleet.lock import LOCK
-from kforensics.fleet.schemas import TABLES
+from kforensics.fleet.schemas import AUDIT_TABLES
 from kforensics.fleet.summary import summarise
 from kforensics.fleet.tables import AUDIT_MANIFEST, Tables
 from tests.builders.directories import copied
@@ -105,7 +105,7 @@ def test_an_interrupted_audit_goes_on(run_audit, fleet, tmp_path):
         second.replicas,
     )
     assert 2 == (Tables(tables).read_manifest(AUDIT_MANIFEST) or {})["run"]
-    assert sorted([*TABLES, AUDIT_MANIFEST]) == sorted(one.name for one in tables.iterdir() if one.name != LOCK)
+    assert sorted([*AUDIT_TABLES, AUDIT_MANIFEST]) == sorted(one.name for one in tables.iterdir() if one.name != LOCK)
 
 
 def test_a_second_audit_at_the_same_time_is_refused_and_leaves_the_first_alone(run_audit, fleet, tmp_path):

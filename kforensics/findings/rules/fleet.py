@@ -153,7 +153,6 @@ def unknown_cluster_finding(names: Sequence[str], judged_as: str) -> Finding:
     """Return the finding about nodes of which neither a file nor the inventory names the cluster.
 
     Args:
-        names: of the nodes.
         judged_as: the cluster that they were judged as of; empty for one of their own.
     """
     subject = (

@@ -1,0 +1,223 @@
+"""The life of each finding over the audits of a history: since when it is known, when it was last seen and looked for, and whether it is over.
+
+A finding is open where the latest audit found it, closed where all that showed it was read again and it was not found, and else not checked: a night
+without one of its brokers ends nothing, and makes nothing new the night after. What became of it is written when an audit ends, into the table `changes`.
+"""
+
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, replace
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as pd
+
+from kforensics.findings.changes import FINDING_COLUMNS, TABLES, Change, ChangedRow, changed_rows
+from kforensics.fleet.audit_tables import AuditTables, all_of, one_of
+from kforensics.units import Depth
+
+CHANGES = "changes"
+"""The table of what became of each finding."""
+
+_CARRIED = (*FINDING_COLUMNS, "first_seen", "last_seen", "last_checked", "depth", "shown_by")
+OF_NO_NODE = -(1 << 40)
+"""No number of a node."""
+_ENDED = frozenset({Change.GONE, Change.UNCHECKED})
+
+Row = Mapping[str, Any]
+
+
+class FindingState(StrEnum):
+    """Whether a finding holds, as far as it is known."""
+
+    OPEN = "open"
+    NOT_CHECKED = "not-checked"
+    CLOSED = "closed"
+
+
+_STATES = {Change.GONE: FindingState.CLOSED, Change.UNCHECKED: FindingState.NOT_CHECKED}
+
+
+def is_kept(audit: AuditTables) -> bool:
+    """Return whether an audit has written what became of each finding."""
+    return bool(audit.parts(CHANGES))
+
+
+def open_findings(audit: AuditTables, clusters: Iterable[str | None] | None = None) -> list[Row]:
+    """Return the findings that are not closed as an audit left them, those among them that it did not check.
+
+    Args:
+        clusters: only theirs, None for all.
+    """
+    where = None
+    if clusters is not None:
+        wanted = set(clusters)
+        where = one_of("cluster_id", wanted - {None}, pa.string())
+        where = where | pd.field("cluster_id").is_null() if None in wanted else where
+    if is_kept(audit):
+        is_open = all_of(where, pd.field("state") != FindingState.CLOSED.value)
+        return list(audit.rows(CHANGES, columns=_CARRIED, where=is_open))
+    rows = audit.rows("findings", columns=FINDING_COLUMNS, where=where)
+    return [{**row, **seen} for row, seen in _seen_in(audit, list(rows))]
+
+
+def bases_of(history: Sequence[AuditTables], clusters: Iterable[str]) -> dict[str, set[str | None]]:
+    """Return the audits that the findings of an audit are compared with, the last one of each cluster, whatever it read: ids, with the clusters.
+
+    Args:
+        history: the audits before it, in order.
+        clusters: of the audit; empty for nodes of no known one.
+    """
+    out: dict[str, set[str | None]] = {}
+    for cluster in clusters:
+        of_cluster = [one for one in history if cluster in one.manifest.get("clusters", ())]
+        if of_cluster:
+            out.setdefault(of_cluster[-1].audit_id, set()).add(cluster or None)
+    return out
+
+
+def changes_between(before: Sequence[Row], after: AuditTables) -> Iterator[ChangedRow]:
+    """Yield what became of findings that were not closed by an audit, the gravest first."""
+    findings = list(after.rows("findings", columns=FINDING_COLUMNS))
+    known = {row["finding_id"]: row for row in before}
+    numbers = _numbers(after)
+    scope = {name: frozenset(found) for name, found in after.manifest.get("scope", {}).items()}
+    found = {row["finding_id"] for row in findings}
+    missing = [row for row in before if row["finding_id"] not in found]
+    problems = list(after.rows("problems", columns=TABLES["later_problems"])) if missing else []
+    shown = {(row["cluster_id"], number) for row in missing for number in {*row["shown_by"], row["node_id"]} - {None}}
+    for row in changed_rows(
+        {
+            "earlier_findings": before,
+            "later_findings": findings,
+            "earlier_nodes": [
+                {"audit_id": None, "input": None, "cluster_id": cluster, "node_id": number} for cluster, number in shown
+            ],
+            "later_nodes": _nodes(after, numbers),
+            "later_problems": problems,
+            "earlier_replicas": [*_replicas(missing), *_known_partitions(after, problems)],
+        }
+    ):
+        is_unseen = row.change is Change.GONE and not _could_be_seen(known[row.finding_id], after.depth, scope)
+        yield replace(row, change=Change.UNCHECKED) if is_unseen else row
+
+
+def _replicas(missing: Iterable[Row]) -> Iterator[dict[str, Any]]:
+    for row in missing:
+        for number in row["shown_by"] if row["topic"] is not None else ():
+            yield {name: row[name] for name in ("cluster_id", "topic", "partition")} | {"node_id": number}
+
+
+def _known_partitions(after: AuditTables, problems: Sequence[Row]) -> Iterator[dict[str, Any]]:
+    """Yield partitions that problems name and that there are: a log directory may be called `data-0`, too."""
+    named = {(row["topic"], row["partition"]) for row in problems if row["topic"] is not None}
+    if named:
+        where = one_of("topic", {topic for topic, _ in named}, pa.string())
+        for row in after.rows("partitions", columns=["cluster_id", "topic", "partition"], where=where):
+            if (row["topic"], row["partition"]) in named:
+                yield {**row, "node_id": OF_NO_NODE}
+
+
+def _could_be_seen(row: Row, depth: Depth, scope: Mapping[str, frozenset[Any]]) -> bool:
+    """Return whether an audit looked where a finding was: what the ends of logs don't show may be there all the same."""
+    if row["depth"] == Depth.CONTENT.value and depth is Depth.TAILS:
+        return False
+    chosen = (("topics", row["topic"]), ("partitions", row["partition"]))
+    return all(not scope.get(name) or value in scope[name] for name, value in chosen)
+
+
+def life_of(before: Sequence[Row], after: AuditTables) -> list[dict[str, Any]]:
+    """Return the rows of the table `changes`: every finding of an audit, and of those before it each that was not closed."""
+    now = _moment(after)
+    known = {row["finding_id"]: row for row in before}
+    later = {row["finding_id"]: row for row in after.rows("findings", columns=FINDING_COLUMNS)}
+    seen = {row["finding_id"]: one for row, one in _seen_in(after, list(later.values()))}
+    out: list[dict[str, Any]] = []
+    for row in changes_between(before, after):
+        earlier, found = known.get(row.finding_id), later.get(row.finding_id)
+        own: dict[str, Any] = dict(earlier or {}) if found is None else {**found, **seen[row.finding_id]}
+        if earlier is not None and found is not None:
+            own["first_seen"] = earlier["first_seen"]
+            # What content once showed only content ends.
+            own["depth"] = Depth.CONTENT.value if earlier["depth"] == Depth.CONTENT.value else own["depth"]
+        if row.change is not Change.UNCHECKED:
+            own["last_checked"] = now
+        out.append(
+            {
+                **own,
+                "state": _STATES.get(row.change, FindingState.OPEN).value,
+                "change": row.change.value,
+                "severity_before": row.severity_before,
+                "first_offset_before": row.first_offset_before,
+                "last_offset_before": row.last_offset_before,
+                "statement_before": row.statement_before,
+            }
+        )
+    return out
+
+
+def written_changes(audit: AuditTables) -> Iterator[ChangedRow]:
+    """Yield what became of findings by an audit as it wrote it, the gravest first."""
+    rows = sorted(audit.rows(CHANGES), key=lambda row: (-row["severity_rank"], row["finding_id"]))
+    for row in rows:
+        values: dict[str, Any] = {one.name: row.get(one.name) for one in fields(ChangedRow)}
+        values["change"] = Change(row["change"])
+        if values["change"] in _ENDED:
+            values |= dict.fromkeys(("severity", "first_offset", "last_offset", "statement"))
+        yield ChangedRow(**values)
+
+
+def _moment(audit: AuditTables) -> datetime:
+    return datetime.fromtimestamp(0, UTC) + timedelta(microseconds=audit.audited_ns // 1_000)
+
+
+def _seen_in(audit: AuditTables, rows: Sequence[Row]) -> Iterator[tuple[Row, dict[str, Any]]]:
+    """Yield findings of an audit with what the life of each begins with."""
+    now = _moment(audit)
+    numbers = _numbers(audit)
+    wanted = {(row["topic"], row["partition"]) for row in rows if row["topic"] is not None}
+    shown: dict[tuple[str, int], set[tuple[str | None, int]]] = {}
+    if wanted:
+        where = all_of(
+            one_of("topic", {topic for topic, _ in wanted}, pa.string()),
+            one_of("partition", {number for _, number in wanted}, pa.int32()),
+        )
+        for row in audit.rows("replicas", columns=["cluster_id", "topic", "partition", "input"], where=where):
+            key = (row["topic"], row["partition"])
+            if key in wanted:
+                shown.setdefault(key, set()).add((row["cluster_id"], numbers[row["input"]]))
+    nodes = {(row["cluster_id"], row["node_id"]) for row in _nodes(audit, numbers)}
+    for row in rows:
+        by = shown.get((row["topic"], row["partition"]), set())
+        # What no replica shows, the node shows that it is about; what is about none, all of them.
+        by = {one for one in by if _may_be_of(one[0], row["cluster_id"])}
+        if not by and row["node_id"] is None:
+            by = {one for one in nodes if _may_be_of(one[0], row["cluster_id"])}
+        is_of = sorted(number for _, number in by)
+        yield (
+            row,
+            {"first_seen": now, "last_seen": now, "last_checked": now, "depth": audit.depth.value, "shown_by": is_of},
+        )
+
+
+def _may_be_of(one: str | None, other: str | None) -> bool:
+    return one is None or other is None or one == other
+
+
+def _numbers(audit: AuditTables) -> dict[int, int]:
+    """Return what tells the inputs of an audit apart in all audits: the id of a node, or a number below zero that stands for a place."""
+    return {
+        row["input"]: -1 - zlib.crc32(str(row["path"]).encode("utf-8", "surrogateescape")) % (1 << 31)
+        if row["node_id"] is None
+        else row["node_id"]
+        for row in audit.rows("nodes", columns=["input", "path", "node_id"])
+    }
+
+
+def _nodes(audit: AuditTables, numbers: Mapping[int, int]) -> Iterator[dict[str, Any]]:
+    """Yield the inputs that can show replicas: directories of log files show none."""
+    for row in audit.rows("nodes", columns=[*TABLES["later_nodes"], "log_dirs", "kind"]):
+        if row["log_dirs"] or row["kind"] == "partition":
+            yield {**{name: row[name] for name in TABLES["later_nodes"]}, "node_id": numbers[row["input"]]}

@@ -1,0 +1,146 @@
+"""The life of findings over many nights: a source that is away, two schedules in one history, and what the tables say of it."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from kforensics.ask.fleet import FleetAsk
+from kforensics.cli.app import run
+from kforensics.findings.model import Severity
+from kforensics.fleet.audit_tables import history_of, open_audits
+from kforensics.fleet.commands import run_report
+from kforensics.fleet.comparison import compare_audits
+from kforensics.fleet.lifecycle import open_findings
+from kforensics.fleet.tables import Tables
+from kforensics.units import Depth
+from tests.builders.audits import CLUSTER, one_finding, write_audit
+
+
+@pytest.fixture
+def history(tmp_path):
+    return tmp_path / "history"
+
+
+@pytest.fixture
+def night(history):
+    """Writes the audit of a night: partitions that have a finding, and the nodes that could be read."""
+
+    def audited(name, *partitions, nodes=(1, 2), depth=Depth.CONTENT, cluster=CLUSTER, problems=(), scope=None):
+        findings = [one_finding("KF202", Severity.ERROR, partition=number) for number in partitions]
+        more = {"nodes": nodes, "depth": depth, "cluster": cluster, "problems": problems, "scope": scope}
+        return write_audit(history, findings, audit_id=name, is_history=True, **more)
+
+    return audited
+
+
+def life(audit):
+    return {row["partition"]: (row["state"], row["change"]) for row in audit.rows("changes")}
+
+
+def seen(audit, partition):
+    row = next(row for row in audit.rows("changes") if row["partition"] == partition)
+    return [row[name] for name in ("first_seen", "last_seen", "last_checked")]
+
+
+def at(audit):
+    return datetime.fromtimestamp(0, UTC) + timedelta(microseconds=audit.audited_ns // 1_000)
+
+
+def test_a_night_without_a_source_makes_no_old_finding_new(night, history):
+    first = night("1", *range(20))
+    without = night("2", nodes=(1,))
+    again = night("3", *range(20))
+
+    assert {("open", "new")} == set(life(first).values())
+    assert {("not-checked", "unchecked")} == set(life(without).values())
+    assert {("open", "unchanged")} == set(life(again).values())
+    assert [at(first), at(again), at(again)] == seen(again, 7)
+    assert [at(first)] * 3 == seen(without, 7)
+    assert {"unchanged": 20} == compare_audits(without, again).findings_by_change
+    assert 0 == run(["fleet", "report", str(history), "--fail-on", "new", "--fail-on", "worse"])
+
+
+def test_what_is_over_is_closed_once_and_new_when_it_comes_back(night, history):
+    nights = [night("1", 3), night("2"), night("3"), night("4", 3)]
+
+    assert [
+        {3: ("open", "new")},
+        {3: ("closed", "gone")},
+        {},
+        {3: ("open", "new")},
+    ] == [life(one) for one in nights]
+    assert [at(nights[0]), at(nights[0]), at(nights[1])] == seen(nights[1], 3)
+    assert at(nights[3]) == seen(nights[3], 3)[0]
+    assert 1 == run(["fleet", "report", str(history), "--fail-on", "new"])
+
+
+def test_what_was_not_checked_for_nights_is_closed_only_by_all_that_showed_it(night):
+    night("1", 3)
+    away = [night("2", nodes=(1,)), night("3", nodes=(2,))]
+    troubled = night(
+        "4", problems=[{"input": 1, "path": "orders-3", "topic": "orders", "partition": 3, "message": "…"}]
+    )
+
+    assert [{3: ("not-checked", "unchecked")}] * 3 == [life(one) for one in (*away, troubled)]
+    assert {3: ("closed", "gone")} == life(night("5"))
+
+
+def test_audits_of_the_ends_and_of_the_content_share_a_history(night, history):
+    night("content-1", 3, 4)
+    hours = [night(f"ends-{hour}", 3, depth=Depth.TAILS) for hour in range(3)]
+    content = night("content-2", 3, 4)
+
+    assert [{3: ("open", "unchanged"), 4: ("not-checked", "unchecked")}] * 3 == [life(one) for one in hours]
+    assert {3: ("open", "unchanged"), 4: ("open", "unchanged")} == life(content)
+    assert {3: ("not-checked", "unchecked"), 4: ("not-checked", "unchecked")} == life(
+        night("ends-4", depth=Depth.TAILS)
+    )
+    assert {3: ("closed", "gone"), 4: ("closed", "gone")} == life(night("content-3"))
+
+
+def test_each_cluster_has_its_own_nights(night):
+    night("a-1", 3, cluster="a")
+    night("b-1", 3, cluster="b")
+    assert {3: ("open", "unchanged")} == life(night("a-2", 3, cluster="a"))
+    assert {3: ("closed", "gone")} == life(night("b-2", cluster="b"))
+
+
+def test_an_audit_of_other_topics_closes_nothing(night):
+    night("1", 3)
+    assert {3: ("not-checked", "unchecked")} == life(night("2", scope={"topics": ["payments"], "partitions": []}))
+    assert {3: ("closed", "gone")} == life(night("3"))
+
+
+def test_thirty_nights_with_flaps_have_no_false_new(night, history):
+    """Two nodes come and go, one finding ends in the tenth night and another begins in the twentieth."""
+    for number in range(30):
+        nodes = (1,) if number % 4 == 1 else (2,) if number % 7 == 3 else (1, 2)
+        there = [3] * (number < 10) + [4] + [5] * (number >= 20)
+        depth = Depth.TAILS if number % 5 == 4 and len(nodes) == 2 else Depth.CONTENT
+        night(f"{number:02}", *(there if len(nodes) == 2 else ()), nodes=nodes, depth=depth)
+
+    audits = history_of(Tables(history))
+    new = [(one.audit_id, number) for one in audits for number, (_, change) in life(one).items() if change == "new"]
+    closed = [number for one in audits for number, (state, _) in life(one).items() if state == "closed"]
+    first = next(number for number in range(20, 30) if number % 4 != 1 and number % 7 != 3)
+    assert [("00", 3), ("00", 4), (f"{first:02}", 5)] == new
+    assert [3] == closed
+    assert {4, 5} == {row["partition"] for row in open_findings(audits[-1])}
+
+
+def test_an_audit_of_a_version_that_kept_no_changes_is_a_base_too(night, history):
+    first = night("1", 3)
+    first.manifest["tables"].pop("changes")
+    del first.manifest["compared_with"]
+    Tables(history).write_manifest("_audits/1.json", first.manifest)
+
+    assert {3: ("open", "unchanged"), 4: ("open", "new")} == life(night("2", 3, 4))
+
+
+def test_an_audit_of_its_own_has_the_changes_since_the_one_that_it_is_built_on(tmp_path):
+    first = write_audit(tmp_path / "first", [one_finding(partition=3)])
+    (own,) = open_audits(tmp_path / "first")
+    assert {3: ("open", "new")} == life(own)
+    assert first.audit_id == own.audit_id
+    body = run_report(FleetAsk(tables=str(tmp_path / "first"))).body
+    assert body.comparison is None
