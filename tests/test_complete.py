@@ -20,6 +20,7 @@ from kforensics.findings import gate
 from kforensics.findings.concern import RISKS
 from kforensics.findings.model import Severity
 from kforensics.findings.rule import all_rules
+from kforensics.findings.rules.causes import CAUSES
 from kforensics.fleet import table_formats
 from kforensics.formats.log_lines.event import DECISIVE, FOLDED, LogEventKind
 from kforensics.formats.log_lines.message import SHAPES
@@ -27,7 +28,6 @@ from kforensics.formats.segment.walk import Level
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.protocol.versions import METADATA_VERSION_LEVELS
 from kforensics.reconcile.history.causes import CauseName
-from kforensics.reconcile.incident.conclusion import CAUSE_WORDS
 from kforensics.reconcile.incident.doubts import RISK_WORDS
 from kforensics.reconcile.observed.leadership import Risk
 from kforensics.reconcile.timeline.events import TimelineEntry
@@ -155,7 +155,7 @@ def test_every_risk_of_an_election_has_words_in_diff_and_explain():
 
 
 def test_every_cause_has_words_and_stands_in_the_docs():
-    assert set(CAUSE_WORDS) == set(CauseName)
+    assert set(CAUSES) == set(CauseName)
     assert {cause for cause in CauseName if f"`{cause}`" not in JSON_DOCS} == set()
     assert {*RECORDED_CAUSES, *MADE_CAUSES} == set(CauseName)
 

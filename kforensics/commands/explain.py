@@ -29,11 +29,11 @@ from kforensics.evidence.metadata.history import MetadataHistory, listening_host
 from kforensics.evidence.metadata.quorum import newest_log
 from kforensics.evidence.metadata.state import PartitionState
 from kforensics.evidence.model import Problem
+from kforensics.findings.answers.conclusion import conclude
 from kforensics.findings.answers.explain import Scope, explain_answer, incident_state
 from kforensics.findings.model import by_gravity
 from kforensics.findings.rules.losses import explain_findings
 from kforensics.reconcile.bugs.traces import broker_bugs
-from kforensics.reconcile.incident.conclusion import conclude
 from kforensics.reconcile.incident.doubts import Doubt, DoubtKind
 from kforensics.reconcile.incident.model import HangingTransaction, PartitionIncident
 from kforensics.reconcile.incident.operations import operations

@@ -14,7 +14,7 @@ from kforensics.evidence.model import Input, Problem
 from kforensics.findings.answers.triage import Asked, TopicRow, topic_rows, triage_answer
 from kforensics.findings.concern import JudgedPartition
 from kforensics.findings.model import Finding, by_gravity
-from kforensics.reconcile.incident.root_cause import RootCause, root_cause
+from kforensics.findings.rules.causes import RootCause, root_cause
 from kforensics.reconcile.logs.predicted_load import PredictedStart
 from kforensics.units import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Depth
 

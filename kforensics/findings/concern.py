@@ -145,7 +145,7 @@ class JudgedPartition(NamedTuple):
     @property
     def state(self) -> State:
         """The worst that any concern leads to."""
-        return worst_state("diff", (one.state for one in self.concerns)) or State.AGREE
+        return worst_state(one.state for one in self.concerns) or State.AGREE
 
 
 RISKS: Mapping[Risk, str] = {

@@ -148,7 +148,7 @@ def _counts(tables: AuditTables) -> tuple[tuple[int, int], ...]:
 
 def _judged(tables: Tables, filters: Filters, states: Mapping[str, int]) -> tuple[JudgedPartition, ...]:
     """Return the partitions of the worst state, with their concerns."""
-    worst = worst_state("diff", map(State, states))
+    worst = worst_state(map(State, states))
     if worst is None or worst is State.AGREE:
         return ()
     where = all_of(filters.of_partitions(), pd.field("state") == worst.value)

@@ -153,7 +153,7 @@ def diff_answer(
 def _state_of_compared(judged: Sequence[JudgedPartition]) -> State:
     """Return the worst state of what was compared: of deleted topics nothing was, whatever was read of others."""
     concerns = [one for partition in judged for one in partition.concerns if one.kind is not ConcernKind.DELETED]
-    return worst_state("diff", (one.state for one in concerns)) or State.AGREE
+    return worst_state(one.state for one in concerns) or State.AGREE
 
 
 def _headline(found: Concerns) -> str:

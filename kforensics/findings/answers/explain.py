@@ -11,20 +11,20 @@ from dataclasses import dataclass
 from kforensics.damage import Absent
 from kforensics.evidence.metadata.quorum import QuorumSetBack
 from kforensics.evidence.model import Problem
-from kforensics.findings.answers.model import Answer, State, worst_state
-from kforensics.reconcile.history.residuals import furthest
-from kforensics.reconcile.incident.advice import MOST_NAMED
-from kforensics.reconcile.incident.conclusion import (
+from kforensics.findings.answers.advice import MOST_NAMED
+from kforensics.findings.answers.conclusion import (
     SET_ASIDE,
     Words,
     are,
     are_set_aside,
-    causes_of,
     missing_replicas_of,
     owners_in_use,
     records_lost,
     were,
 )
+from kforensics.findings.answers.model import Answer, State, worst_state
+from kforensics.findings.rules.causes import causes_of
+from kforensics.reconcile.history.residuals import furthest
 from kforensics.reconcile.incident.doubts import DoubtKind
 from kforensics.reconcile.incident.model import LeaderBasis, LossEntry, PartitionIncident
 from kforensics.reconcile.observed.leadership import Risk
@@ -66,7 +66,7 @@ def incident_state(incident: PartitionIncident) -> State:
         states.append(State.DIVERGED)
     if incident.partition.topic not in METADATA_TOPICS and (incident.doubts or not incident.copies):
         states.append(State.UNKNOWN)
-    return worst_state("explain", states) or State.NOTHING_LOST
+    return worst_state(states) or State.NOTHING_LOST
 
 
 def _past_end_state(incident: PartitionIncident) -> State:
@@ -108,7 +108,7 @@ def explain_answer(incidents: Sequence[PartitionIncident], words: Words, scope: 
     states = set(by_state)
     if scope.problems or scope.not_given or scope.quorum or not any(one.copies for one in asked):
         states.add(State.UNKNOWN)
-    state = worst_state("explain", states) or State.UNKNOWN
+    state = worst_state(states) or State.UNKNOWN
     unread = _unread(asked)
     below = len(scope.below)
     headline = _headline(state, asked, by_state, scope)

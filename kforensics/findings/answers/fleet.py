@@ -48,7 +48,7 @@ _WORSE_THAN_DAMAGE = frozenset({State.AT_RISK, State.MAYBE_AT_RISK, State.DIVERG
 
 def _answer_of_partitions(summary: FleetSummary) -> Answer:
     compared = summary.partition_count - summary.deleted_partitions
-    state = worst_state("diff", map(State, summary.states))
+    state = worst_state(map(State, summary.states))
     if state is None:
         return Answer(
             state=State.UNKNOWN,

@@ -76,7 +76,7 @@ class JudgedGroups:
             *([State.BELOW_THE_START] if self._below else []),
             *([State.UNKNOWN] if doubts else []),
         ]
-        state = worst_state("groups", states) or State.NO_SETBACK
+        state = worst_state(states) or State.NO_SETBACK
         return Answer(
             state=state,
             headline=self._headline(state),

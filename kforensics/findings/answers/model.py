@@ -1,6 +1,6 @@
 """The answer of a command as a value, the states that it can have, and the exit code of each.
 
-A state is the worst of its parts: each command has its own list, worst first. Text, JSON and HTML show the same answer, and the exit code follows from
+A state is the worst of its parts, in one order for all commands. Text, JSON and HTML show the same answer, and the exit code follows from
 its state, so that nothing on a screen can be calmer than what a script reads.
 """
 
@@ -10,23 +10,30 @@ from enum import StrEnum
 
 from kforensics.evidence.model import Problem
 from kforensics.exits import ExitCode
-from kforensics.findings.model import Finding, Severity, Weight
+from kforensics.findings.model import Finding, Weight
 
 
 class State(StrEnum):
-    """The result of a command in one word; `STATES` lists those that each command can have."""
+    """The result of a command in one word, the worst first: one order for all commands."""
 
     LOST = "lost"
-    MAYBE_LOST = "maybe-lost"
     AT_RISK = "at-risk"
-    MAYBE_AT_RISK = "maybe-at-risk"
-    DIVERGED = "diverged"
     WILL_NOT_START = "will-not-start"
     LOSES = "loses"
+    MAYBE_LOST = "maybe-lost"
+    MAYBE_AT_RISK = "maybe-at-risk"
+    DIVERGED = "diverged"
     DAMAGED = "damaged"
     CHANGED = "changed"
     GAPS = "gaps"
     VIOLATED = "violated"
+    HANGING = "hanging"
+    TORN = "torn"
+    PREPARED = "prepared"
+    PAST_THE_END = "past-the-end"
+    SET_BACK = "set-back"
+    BELOW_THE_START = "below-the-start"
+    BYTES_LEFT = "bytes-left"
     UNKNOWN = "unknown"
     UNCOMMITTED_LOST = "uncommitted-lost"
     UNCOMMITTED_ONLY = "uncommitted-only"
@@ -39,128 +46,164 @@ class State(StrEnum):
     NOTHING_LOST = "nothing-lost"
     SOUND = "sound"
     UNCHANGED = "unchanged"
-    COMPLETE = "complete"
     SAVED = "saved"
-    HANGING = "hanging"
-    TORN = "torn"
-    PREPARED = "prepared"
     IN_TIME = "in-time"
     NONE_OPEN = "none-open"
-    PAST_THE_END = "past-the-end"
-    SET_BACK = "set-back"
-    BELOW_THE_START = "below-the-start"
     NO_SETBACK = "no-setback"
     PRESENT = "present"
     SUPERSEDED = "superseded"
     DELETED_ON_PURPOSE = "deleted-on-purpose"
     NEVER_HERE = "never-here"
-    BYTES_LEFT = "bytes-left"
     NO_BYTES_LEFT = "no-bytes-left"
+    COMPLETE = "complete"
+
+    @property
+    def weight(self) -> Weight:
+        """Its gravity, from which the exit code follows."""
+        return _WEIGHTS[self]
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """The exit code that it gives by itself."""
+        if self is State.UNKNOWN:
+            return ExitCode.INCOMPLETE
+        return ExitCode.FINDINGS if self.weight >= Weight.DECIDE else ExitCode.NOTHING_FOUND
+
+    @property
+    def is_calm(self) -> bool:
+        """Whether it says that all is well: only then a page has a tick."""
+        return self.weight is Weight.CALM
 
 
-_DIFF = {
-    State.AT_RISK: 1,
-    State.MAYBE_AT_RISK: 1,
-    State.DIVERGED: 1,
-    State.UNKNOWN: 3,
-    State.UNCOMMITTED_ONLY: 1,
-    State.BEHIND: 0,
-    State.SAME_ENDS: 0,
-    State.AGREE: 0,
+_WEIGHTS = {
+    state: weight
+    for weight, states in {
+        Weight.LOSS: (State.LOST, State.AT_RISK, State.DIVERGED, State.LOSES),
+        Weight.DAMAGE: (
+            State.MAYBE_LOST,
+            State.MAYBE_AT_RISK,
+            State.WILL_NOT_START,
+            State.DAMAGED,
+            State.CHANGED,
+            State.GAPS,
+            State.VIOLATED,
+            State.HANGING,
+            State.TORN,
+            State.PAST_THE_END,
+        ),
+        Weight.DECIDE: (
+            State.PREPARED,
+            State.SET_BACK,
+            State.BELOW_THE_START,
+            State.BYTES_LEFT,
+            State.UNKNOWN,
+            State.UNCOMMITTED_LOST,
+            State.UNCOMMITTED_ONLY,
+        ),
+        Weight.NOTE: (
+            State.REPAIRABLE,
+            State.STARTS_AND_REPAIRS,
+            State.BEHIND,
+            State.SAME_ENDS,
+            State.SAVED,
+            State.IN_TIME,
+            State.PRESENT,
+            State.SUPERSEDED,
+            State.DELETED_ON_PURPOSE,
+            State.NEVER_HERE,
+            State.COMPLETE,
+        ),
+        Weight.CALM: (
+            State.STARTS_UNCHANGED,
+            State.AGREE,
+            State.NOTHING_LOST,
+            State.SOUND,
+            State.UNCHANGED,
+            State.NONE_OPEN,
+            State.NO_SETBACK,
+            State.NO_BYTES_LEFT,
+        ),
+    }.items()
+    for state in states
 }
+_ORDER = {state: at for at, state in enumerate(State)}
 
-_FLEET = {State.AT_RISK: 1, State.MAYBE_AT_RISK: 1, State.DIVERGED: 1, State.DAMAGED: 1, **_DIFF}
+_TRIAGE = (
+    "lost at-risk will-not-start loses maybe-lost maybe-at-risk diverged hanging torn past-the-end set-back below-the-start "
+    "unknown prepared uncommitted-lost uncommitted-only nothing-lost"
+)
+_DIFF = (
+    State.AT_RISK,
+    State.MAYBE_AT_RISK,
+    State.DIVERGED,
+    State.UNKNOWN,
+    State.UNCOMMITTED_ONLY,
+    State.BEHIND,
+    State.SAME_ENDS,
+    State.AGREE,
+)
+_FLEET = (
+    State.AT_RISK,
+    State.MAYBE_AT_RISK,
+    State.DIVERGED,
+    State.DAMAGED,
+    State.UNKNOWN,
+    State.UNCOMMITTED_ONLY,
+    State.BEHIND,
+    State.SAME_ENDS,
+    State.AGREE,
+)
 
 STATES: dict[str, dict[State, int]] = {
-    "triage": {
-        State.LOST: 1,
-        State.AT_RISK: 1,
-        State.LOSES: 1,
-        State.WILL_NOT_START: 1,
-        State.MAYBE_LOST: 1,
-        State.MAYBE_AT_RISK: 1,
-        State.DIVERGED: 1,
-        State.HANGING: 1,
-        State.TORN: 1,
-        State.PAST_THE_END: 1,
-        State.SET_BACK: 1,
-        State.BELOW_THE_START: 1,
-        State.UNKNOWN: 3,
-        State.PREPARED: 1,
-        State.UNCOMMITTED_LOST: 1,
-        State.UNCOMMITTED_ONLY: 1,
-        State.NOTHING_LOST: 0,
+    **{
+        command: {state: state.exit_code for state in states}
+        for command, states in {
+            "triage": tuple(map(State, _TRIAGE.split())),
+            "diff": _DIFF,
+            "fleet audit": _FLEET,
+            "explain": (
+                State.LOST,
+                State.MAYBE_LOST,
+                State.DIVERGED,
+                State.UNKNOWN,
+                State.UNCOMMITTED_LOST,
+                State.NOTHING_LOST,
+            ),
+            "verify": (State.DAMAGED, State.UNKNOWN, State.REPAIRABLE, State.SOUND),
+            "dump": (State.DAMAGED, State.UNKNOWN, State.COMPLETE),
+            "capture": (State.UNKNOWN, State.COMPLETE),
+            "ls": (State.UNKNOWN, State.COMPLETE),
+            "metadata": (State.DIVERGED, State.UNKNOWN, State.BEHIND, State.AGREE, State.COMPLETE),
+            "predict": (
+                State.WILL_NOT_START,
+                State.LOSES,
+                State.UNKNOWN,
+                State.STARTS_AND_REPAIRS,
+                State.STARTS_UNCHANGED,
+            ),
+            "salvage": (State.GAPS, State.UNKNOWN, State.SAVED),
+            "transactions": (State.HANGING, State.TORN, State.PREPARED, State.UNKNOWN, State.IN_TIME, State.NONE_OPEN),
+            "groups": (State.PAST_THE_END, State.SET_BACK, State.BELOW_THE_START, State.UNKNOWN, State.NO_SETBACK),
+            "trace": (
+                State.LOST,
+                State.UNKNOWN,
+                State.PRESENT,
+                State.SUPERSEDED,
+                State.DELETED_ON_PURPOSE,
+                State.NEVER_HERE,
+            ),
+            "trace --erasure": (State.BYTES_LEFT, State.UNKNOWN, State.NO_BYTES_LEFT),
+            "seal": (State.CHANGED, State.UNKNOWN, State.UNCHANGED, State.COMPLETE),
+            "fleet scan": (State.UNKNOWN, State.COMPLETE),
+            "fleet report": _FLEET,
+            "fleet trend": (State.UNKNOWN, State.COMPLETE),
+            "fleet comparison": (State.CHANGED, State.UNKNOWN, State.UNCHANGED),
+        }.items()
     },
-    "diff": _DIFF,
-    "fleet audit": _FLEET,
-    "explain": {
-        State.LOST: 1,
-        State.MAYBE_LOST: 1,
-        State.DIVERGED: 1,
-        State.UNKNOWN: 3,
-        State.UNCOMMITTED_LOST: 1,
-        State.NOTHING_LOST: 0,
-    },
-    "verify": {State.DAMAGED: 1, State.UNKNOWN: 3, State.REPAIRABLE: 0, State.SOUND: 0},
-    "dump": {State.DAMAGED: 1, State.UNKNOWN: 3, State.COMPLETE: 0},
-    "capture": {State.UNKNOWN: 3, State.COMPLETE: 0},
-    "ls": {State.UNKNOWN: 3, State.COMPLETE: 0},
-    "metadata": {State.DIVERGED: 1, State.UNKNOWN: 3, State.BEHIND: 0, State.AGREE: 0, State.COMPLETE: 0},
-    "predict": {
-        State.WILL_NOT_START: 1,
-        State.LOSES: 1,
-        State.UNKNOWN: 3,
-        State.STARTS_AND_REPAIRS: 0,
-        State.STARTS_UNCHANGED: 0,
-    },
-    "salvage": {State.GAPS: 1, State.UNKNOWN: 3, State.SAVED: 0},
-    "transactions": {
-        State.HANGING: 1,
-        State.TORN: 1,
-        State.PREPARED: 1,
-        State.UNKNOWN: 3,
-        State.IN_TIME: 0,
-        State.NONE_OPEN: 0,
-    },
-    "groups": {
-        State.PAST_THE_END: 1,
-        State.SET_BACK: 1,
-        State.BELOW_THE_START: 1,
-        State.UNKNOWN: 3,
-        State.NO_SETBACK: 0,
-    },
-    "trace": {
-        State.LOST: 1,
-        State.UNKNOWN: 3,
-        State.PRESENT: 0,
-        State.SUPERSEDED: 0,
-        State.DELETED_ON_PURPOSE: 0,
-        State.NEVER_HERE: 0,
-    },
-    "trace --erasure": {State.BYTES_LEFT: 1, State.UNKNOWN: 3, State.NO_BYTES_LEFT: 0},
-    "seal": {State.CHANGED: 1, State.UNKNOWN: 3, State.UNCHANGED: 0, State.COMPLETE: 0},
     # What a scenario shows is no finding about evidence.
     "simulate": {State.VIOLATED: 1, State.UNKNOWN: 3, State.LOST: 0, State.DIVERGED: 0, State.COMPLETE: 0},
-    "fleet scan": {State.UNKNOWN: 3, State.COMPLETE: 0},
-    "fleet report": _FLEET,
-    "fleet trend": {State.UNKNOWN: 3, State.COMPLETE: 0},
-    "fleet comparison": {State.CHANGED: 1, State.UNKNOWN: 3, State.UNCHANGED: 0},
 }
 """The states of each command, worst first, each with its exit code."""
-
-CALM = frozenset(
-    {
-        State.NOTHING_LOST,
-        State.AGREE,
-        State.SOUND,
-        State.UNCHANGED,
-        State.STARTS_UNCHANGED,
-        State.NONE_OPEN,
-        State.NO_SETBACK,
-        State.NO_BYTES_LEFT,
-    }
-)
-"""States that say that all is well: only these get a tick on a page."""
 
 CALM_OF_DIFF = frozenset({State.AGREE, State.BEHIND, State.SAME_ENDS})
 """States of `diff` in which no replica truncates: what was not read or not compared makes them `unknown`."""
@@ -183,28 +226,16 @@ class Answer:
     """What is unknown, and which input would show it."""
 
 
-def worst_state(command: str, states: Iterable[State]) -> State | None:
-    """Return the worst of some states of one command, or None where there are none.
-
-    Args:
-        command: a key of `STATES`.
-        states: states that this command can have.
-
-    Returns:
-        The one that `STATES` lists first.
-
-    Raises:
-        KeyError: the command, or a state of it, is not in `STATES`.
-    """
-    rank = {state: at for at, state in enumerate(STATES[command])}
-    return min(states, key=lambda state: rank[state], default=None)
+def worst_state(states: Iterable[State]) -> State | None:
+    """Return the worst of some states, or None where there are none."""
+    return min(states, key=_ORDER.__getitem__, default=None)
 
 
 def weighed(findings: Iterable[Finding], state: State) -> tuple[Finding, ...]:
     """Return findings of which none is graver than a state that shows no harm: what is unknown is warned of."""
     return tuple(
-        replace(one, severity=Severity.WARNING)
-        if state is State.UNKNOWN and one.severity.weight > Weight.DECIDE
+        replace(one, severity=state.weight.severity)
+        if state is State.UNKNOWN and one.severity.weight > state.weight
         else one
         for one in findings
     )

@@ -251,7 +251,7 @@ def _outcome(found: PredictedCluster) -> State:
         or any(one.is_grave for one in found.missing_directories)
     ):
         states.add(State.UNKNOWN)
-    state = worst_state("predict", states) or State.UNKNOWN
+    state = worst_state(states) or State.UNKNOWN
     if state is State.STARTS_UNCHANGED and (found.is_partial or found.unknown_strays or found.elsewhere):
         return State.UNKNOWN
     return state
@@ -286,9 +286,9 @@ def _state(found: PredictedCluster, outcome: State, compared: State | None) -> S
     """Return the state of the whole: with what followers discard, and unknown where more than the starts may be lost."""
     state = outcome
     if compared is not None:
-        state = worst_state("predict", {state, compared}) or state
+        state = worst_state({state, compared}) or state
     if any(discarded_by_leaders(found.order)):
-        state = worst_state("predict", {state, State.LOSES}) or state
+        state = worst_state({state, State.LOSES}) or state
     if state in {State.STARTS_UNCHANGED, State.STARTS_AND_REPAIRS} and _is_in_doubt(found):
         return State.UNKNOWN
     return state

@@ -159,7 +159,7 @@ def trace_answer(
     hedges = () if is_whole_topic else (_PARTITIONS,)
     if not tally.records:
         return _absent(looked, unknown, hedges, offset=offset, problems=problems)
-    state = worst_state("trace", tally.states)
+    state = worst_state(tally.states)
     assert state is not None
     those = tally.states[state]
     headline = _headline(state, those) + _others(tally, state)

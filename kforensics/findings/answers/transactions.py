@@ -91,7 +91,7 @@ class JudgedTransactions:
         doubts = (*self._doubts(), *self._lacks(), *self._without_leader())
         if doubts:
             states.append(State.UNKNOWN)
-        state = worst_state("transactions", states) or State.NONE_OPEN
+        state = worst_state(states) or State.NONE_OPEN
         return Answer(
             state=state,
             headline=self._headline(state),

@@ -4,13 +4,13 @@ from collections.abc import Iterator, Sequence
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation
+from kforensics.findings.answers.conclusion import owners_in_use
 from kforensics.findings.answers.explain import incident_state
 from kforensics.findings.answers.model import weighed
 from kforensics.findings.model import Confidence, Finding, Weight, by_gravity
 from kforensics.findings.rule import Rule, RulesOf
 from kforensics.findings.rules.replicas import DIFFERENT_CONTENT, PAST_EVERY_END
 from kforensics.reconcile.history.causes import CauseName
-from kforensics.reconcile.incident.conclusion import owners_in_use
 from kforensics.reconcile.incident.model import ExplainedTruncation, LeaderBasis, LossEntry, PartitionIncident
 from kforensics.reconcile.timeline.events import TimelineEntry
 from kforensics.units import METADATA_TOPICS, OffsetRange

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from kforensics.findings.answers.model import CALM, STATES, Answer, State
+from kforensics.findings.answers.model import STATES, Answer, State
 from kforensics.words import Prohibition
 
 
@@ -58,14 +58,14 @@ def verdict_of(answer: Answer, command: str = "", *, is_whole: bool = True) -> A
         is_whole: all content was read that the answer is about; without it no state has a tick.
     """
     found = _VERDICTS.get(answer.state) or _by_exit_code(answer.state, command)
-    if is_whole or answer.state not in CALM:
+    if is_whole or not answer.state.is_calm:
         return found
     return AnswerMark(tone="warning", mark="?", words=f"{found.words}, by the ends of the logs")
 
 
 def _by_exit_code(state: State, command: str) -> AnswerMark:
     words = state.value.replace("-", " ").capitalize()
-    if state in CALM:
+    if state.is_calm:
         return AnswerMark(tone="good", mark="✓", words=words)
     return AnswerMark(tone="bad" if STATES[command][state] == 1 else "warning", mark="!", words=words)
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from kforensics.commands.result import Result
 from kforensics.commands.triage import Triage
 from kforensics.render.json.document import document, plain_answer
-from kforensics.render.root_cause import root_cause_sentence
+from kforensics.findings.rules.causes import root_cause_sentence
 from kforensics.render.view import View
 
 

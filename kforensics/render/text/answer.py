@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
-from kforensics.findings.answers.model import CALM, STATES, Answer
+from kforensics.findings.answers.model import STATES, Answer
 from kforensics.render.escape import escape_text
 from kforensics.render.frame import ANSWER_PARTS
 from kforensics.render.text.screen import Style, wrapped
@@ -50,6 +50,6 @@ def _advice_lines(advice: str, *, lead: str, width: int) -> list[Text]:
 
 def _answer_style(answer: Answer, command: str) -> str:
     """Return the style of a headline: good only where the state is calm, bad where it exits with 1."""
-    if answer.state in CALM:
+    if answer.state.is_calm:
         return Style.ANSWER_GOOD
     return {0: Style.HEADING, 1: Style.ANSWER_BAD}.get(STATES[command][answer.state], Style.ANSWER_WARNING)

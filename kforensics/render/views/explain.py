@@ -9,12 +9,11 @@ from kforensics.commands.result import Result
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation, Input, full_path
 from kforensics.findings.answers.explain import behind_headline
-from kforensics.findings.answers.model import CALM, STATES, State
+from kforensics.findings.answers.model import STATES, State
+from kforensics.findings.rules.causes import CAUSES, root_cause, root_cause_sentence
 from kforensics.findings.rules.losses import basis_words
 from kforensics.reconcile.history.causes import CauseName
-from kforensics.reconcile.incident.conclusion import CAUSE_WORDS
 from kforensics.reconcile.incident.model import ExplainedTruncation, LeaderBasis, LossEntry, PartitionIncident
-from kforensics.reconcile.incident.root_cause import root_cause
 from kforensics.reconcile.timeline.events import TimelineEntry
 from kforensics.render.blocks import (
     GAP,
@@ -39,7 +38,6 @@ from kforensics.render.blocks import (
 )
 from kforensics.render.events import GRAVE, sentences_of, truncation_sentence
 from kforensics.render.frame import References, problem_items
-from kforensics.render.root_cause import root_cause_sentence
 from kforensics.render.timeline import is_of_unknown_end, shown_entries
 from kforensics.render.view import View
 from kforensics.render.views.incident_figure import figure_of
@@ -154,7 +152,7 @@ def _figures(result: Result[Explanation]) -> list[tuple[str, str, Tone]]:
     """
     body = result.body
     losses = [one for each in body.incidents if each.partition.topic not in METADATA_TOPICS for one in each.losses]
-    zero = "0" if result.answer.state in CALM else "none shown"
+    zero = "0" if result.answer.state.is_calm else "none shown"
 
     def figure(words: str, count: int, tone: Tone) -> tuple[str, str, Tone]:
         return (words, f"{count:,}" if count else zero, tone if count else Tone.PLAIN)
@@ -315,7 +313,7 @@ def _on_page(one: ExplainedTruncation, references: References, anchor: str) -> I
     where = f"{one.topic_partition} on broker {known(one.broker_id)}"
     yield Section(title=f"{where}: {one.from_offset} → {one.to_offset}", level=3, link=anchor)
     yield Fact("When", utc(one.time_ms))
-    yield Fact("Cause", f"{CAUSE_WORDS[one.cause.name]} ({one.cause.confidence}): {one.cause.reason}")
+    yield Fact("Cause", f"{CAUSES[one.cause.name].name} ({one.cause.confidence}): {one.cause.reason}")
     yield from (Fact("Known bug", f"{bug.confidence} {bug.jira}: {bug.effect}") for bug in one.bugs)
     if not isinstance(one.leader, Absent) or not isinstance(one.leader_epoch, Absent):
         yield Fact("Leader", f"broker {known(one.leader)}, epoch {known(one.leader_epoch)}")
@@ -400,7 +398,7 @@ def _loss_row(
     if not is_page:
         return (partition, offsets, records, certainty, state)
     is_known = loss.cause is not CauseName.UNKNOWN
-    cause = CAUSE_WORDS[loss.cause] if is_known else "cause not shown"
+    cause = CAUSES[loss.cause].name if is_known else "cause not shown"
     likely = "possible: " if loss.confidence == "possible" and is_known else ""
     in_use = tuple(f"{full_path(inputs, one.input, one.path)} (in use)" for one in loss.held_by if one.in_use)
     copies = tuple(full_path(inputs, one.input, one.path) for one in loss.held_by if not one.in_use)

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from kforensics.findings.answers.conclusion import conclude
 from kforensics.findings.answers.explain import Scope, explain_answer, incident_state
 from kforensics.findings.answers.model import State
 from kforensics.reconcile.history.residuals import Earlier, PastEnd, high_watermarks_past_end
-from kforensics.reconcile.incident.conclusion import conclude
 from kforensics.reconcile.incident.doubts import Doubt, DoubtKind
 from kforensics.reconcile.incident.model import Holder
 from kforensics.reconcile.observed.leadership import Election, LeadershipAccount, Risk

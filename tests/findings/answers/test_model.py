@@ -3,7 +3,7 @@
 import pytest
 
 from kforensics.evidence.model import Problem
-from kforensics.findings.answers.model import CALM, STATES, Answer, State, exit_code, worst_state
+from kforensics.findings.answers.model import STATES, Answer, State, exit_code, worst_state
 from kforensics.findings.model import Severity
 from tests.builders.findings import finding
 
@@ -21,14 +21,14 @@ def test_every_command_can_be_unsure_and_only_unsure_exits_with_3():
 def test_no_calm_state_is_worse_than_unknown(command):
     states = list(STATES[command])
 
-    assert all(states.index(state) > states.index(State.UNKNOWN) for state in states if state in CALM)
-    assert all(STATES[command][state] == 0 for state in states if state in CALM)
+    assert all(states.index(state) > states.index(State.UNKNOWN) for state in states if state.is_calm)
+    assert all(STATES[command][state] == 0 for state in states if state.is_calm)
 
 
 def test_the_worst_state_is_the_one_listed_first():
-    assert worst_state("explain", [State.NOTHING_LOST, State.UNKNOWN, State.MAYBE_LOST]) is State.MAYBE_LOST
-    assert worst_state("diff", [State.AGREE, State.BEHIND]) is State.BEHIND
-    assert worst_state("diff", []) is None
+    assert worst_state([State.NOTHING_LOST, State.UNKNOWN, State.MAYBE_LOST]) is State.MAYBE_LOST
+    assert worst_state([State.AGREE, State.BEHIND]) is State.BEHIND
+    assert worst_state([]) is None
 
 
 def test_a_problem_hides_no_worse_state_and_leaves_nothing_calm():

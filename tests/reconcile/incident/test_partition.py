@@ -6,11 +6,11 @@ import pytest
 
 from kforensics.case.account import with_returned_doubts
 from kforensics.damage import Absent
+from kforensics.findings.answers.conclusion import are_set_aside
 from kforensics.findings.answers.explain import incident_state
 from kforensics.findings.answers.model import State
 from kforensics.reconcile.history.causes import CauseName
 from kforensics.reconcile.history.topic_incarnations import Incarnation
-from kforensics.reconcile.incident.conclusion import are_set_aside
 from kforensics.reconcile.incident.doubts import DoubtKind, Moments
 from kforensics.reconcile.incident.logs_over_time import LogsOverTime
 from kforensics.reconcile.incident.model import IncidentEvidence

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kforensics.findings.answers.model import CALM, STATES, Answer, State
+from kforensics.findings.answers.model import STATES, Answer, State
 from kforensics.render.html.verdict import verdict_of
 
 PAGES = ("explain", "fleet audit", "fleet report", "trace", "trace --erasure")
@@ -12,6 +12,6 @@ PAGES = ("explain", "fleet audit", "fleet report", "trace", "trace --erasure")
 def test_only_calm_states_have_a_tick(state):
     verdict = verdict_of(Answer(state=State(state), headline="It is so."))
 
-    assert (verdict.tone == "good") == (verdict.mark == "✓") == (state in CALM)
+    assert (verdict.tone == "good") == (verdict.mark == "✓") == (state.is_calm)
     assert verdict.words
     assert verdict_of(Answer(state=State(state), headline="It is so."), is_whole=False).mark != "✓"

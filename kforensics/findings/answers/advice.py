@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from kforensics.damage import Absent
 from kforensics.evidence.broker_logs import LogFile
 from kforensics.evidence.model import Input
-from kforensics.reconcile.history.causes import CauseName
 from kforensics.reconcile.incident.model import Holder, LossEntry, PartitionIncident
 from kforensics.reconcile.observed.clocks import Clock, clocks_that_disagree
 from kforensics.words import SAFE, Prohibition, Step, counted, form, listed
@@ -144,45 +143,6 @@ def on_consumers(incidents: Sequence[PartitionIncident]) -> list[str]:
             names = listed([f"{group.group} ({partition} at {group.offset})" for partition, group in met])
             sentences.append(f"Inform {form(len(met), 'consumer group')} {names}: {words}.")
     return sentences
-
-
-def prevention(losses: Sequence[LossEntry], incidents: Sequence[PartitionIncident]) -> list[str]:
-    """Return what would prevent such losses, where their causes are known."""
-    advice = []
-    lost = [loss for loss in losses if loss.was_committed != "no" and loss.confidence != "possible"]
-    unclean = {loss.topic_partition for loss in lost if loss.cause is CauseName.UNCLEAN_ELECTION}
-    elected = [one for one in incidents if one.partition in unclean]
-    if any(one.is_unclean_election_allowed is not False for one in elected):
-        advice.append(
-            "Set unclean.leader.election.enable=false and min.insync.replicas=2 or more where losing records is worse than waiting."
-        )
-    forced = sorted({one.partition.topic for one in elected if one.forced_elections})
-    if forced:
-        advice.append(
-            f"unclean.leader.election.enable was false for {listed(forced)}: an operator forced the elections. Before one is forced, compare the replicas with"
-            " `kforensics diff`, which names the leader that loses least, and wait for the last one that was in sync."
-        )
-    if any(loss.cause is CauseName.DISK_RESTORED for loss in lost):
-        advice.append(
-            "Don't put the disk of a replica back to an earlier state: empty it and let it follow another one, or start it last."
-        )
-    if any(loss.cause is CauseName.DISK_REPLACED for loss in lost):
-        advice.append(
-            "Before a broker starts with another disk, let another replica in sync lead its partitions, and wait until it has been copied."
-        )
-    if any(loss.cause is CauseName.HIGH_WATERMARK for loss in lost):
-        advice.append(
-            "Upgrade to 0.11 or later with inter.broker.protocol.version to match: leader epochs end this kind of loss (KIP-101)."
-        )
-    if any(loss.cause is CauseName.DAMAGE and not loss.in_use for loss in lost):
-        advice.append("Check the disks of the brokers whose logs were damaged before they serve again.")
-    if any(loss.cause is CauseName.RECOVERY for loss in lost):
-        advice.append(
-            "Make room on the log directories before a broker starts after an unclean shutdown, and copy them first."
-        )
-    if any(loss.cause in {CauseName.LAST_REPLICA_STANDING, CauseName.POWER_LOSS} for loss in lost):
-        advice.append("Spread replicas over power domains, and keep min.insync.replicas at 2 or more (KIP-966).")
-    return advice
 
 
 def missing_evidence(

@@ -1,26 +1,25 @@
 """The conclusion in plain sentences: what is lost and why, what to do and what not to do, and what more evidence would show."""
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from kforensics.damage import Absent
 from kforensics.evidence.broker_logs import LogFile
 from kforensics.evidence.model import Input
-from kforensics.reconcile.bugs.evidence import BugTrace
-from kforensics.reconcile.history.causes import CauseName
-from kforensics.reconcile.history.residuals import furthest
-from kforensics.reconcile.incident.advice import (
+from kforensics.findings.answers.advice import (
     MOST_NAMED,
     advice_on_past_end,
     advice_on_residuals,
     missing_evidence,
     on_consumers,
-    prevention,
     what_to_keep,
     what_to_save,
     whom_to_tell,
 )
+from kforensics.findings.rules.causes import causes_of, prevention
+from kforensics.reconcile.bugs.evidence import BugTrace
+from kforensics.reconcile.history.residuals import furthest
 from kforensics.reconcile.incident.model import LossEntry, PartitionIncident
 from kforensics.reconcile.incident.operations import Operation
 from kforensics.reconcile.observed.clocks import Clock
@@ -28,23 +27,6 @@ from kforensics.reconcile.timeline.events import TimelineEntry
 from kforensics.units import METADATA_TOPICS, TopicPartition
 from kforensics.words import counted, form, joined_by_and, listed
 
-CAUSE_WORDS = {
-    CauseName.UNCLEAN_ELECTION: "an unclean election",
-    CauseName.POWER_LOSS: "a power loss or crash that took what was not yet on disk",
-    CauseName.HIGH_WATERMARK: "truncation to a high watermark, the protocol before leader epochs",
-    CauseName.UNCOMMITTED_TAIL: "a tail of the log that had not been replicated",
-    CauseName.LAST_REPLICA_STANDING: "the last replica standing, which had lost its own tail and led again",
-    CauseName.DAMAGE: "damage inside of a log, behind which nothing could be read or start-up recovery kept nothing",
-    CauseName.RECOVERY: "start-up recovery",
-    CauseName.RECREATED_TOPIC: "a topic that was created again under the same name",
-    CauseName.DISK_REPLACED: "a broker that led again with another or an emptied disk",
-    CauseName.DISK_RESTORED: "a disk that was put back to an earlier state",
-    CauseName.UNKNOWN: "a cause that the evidence does not show",
-}
-
-
-MOST_CAUSES = 2
-"""Causes that one sentence names, those of most records."""
 CREATION_MS = 1_000
 """The records of a new topic and of its settings are written within this time."""
 
@@ -259,37 +241,6 @@ def _partitions(losses: Sequence[LossEntry]) -> str:
         for topic, parts in sorted(by_topic.items())
     ]
     return listed(names, most=MOST_NAMED)
-
-
-def causes_of(losses: Sequence[LossEntry]) -> str:
-    """Return the causes of some losses, in words that claim no more than is known of each: a cause that is only possible is none.
-
-    Args:
-        losses: of which at least one has records.
-
-    Returns:
-        The causes; where some of the records have none that is known, the number of those that have one.
-    """
-    known, possible = Counter[CauseName](), Counter[CauseName]()
-    unexplained = 0
-    for loss in losses:
-        if loss.cause is not CauseName.UNKNOWN and loss.confidence != "possible":
-            known[loss.cause] += loss.records
-            continue
-        unexplained += loss.records
-        if loss.cause is not CauseName.UNKNOWN:
-            possible[loss.cause] += loss.records
-    guesses = [CAUSE_WORDS[cause] for cause, _ in possible.most_common(MOST_CAUSES)]
-    hedge = f", {listed(guesses, most=MOST_NAMED)} {form(len(guesses), 'is', 'are')} possible" if guesses else ""
-    if not known:
-        return f"cause unknown{hedge}"
-    words = listed([CAUSE_WORDS[cause] for cause, _ in known.most_common(MOST_CAUSES)], most=MOST_NAMED)
-    if not unexplained:
-        return words
-    if set(guesses) == {CAUSE_WORDS[cause] for cause in known}:
-        hedge = ", the same is possible"
-    others = "the other one" if unexplained == 1 else f"the other {unexplained:,}"
-    return f"{words} for {sum(known.values()):,} of them; of {others} the cause is unknown{hedge}"
 
 
 def _holders(losses: Sequence[LossEntry]) -> str:

@@ -5,9 +5,8 @@ from dataclasses import replace
 import pytest
 
 from kforensics.damage import Absent
+from kforensics.findings.rules.causes import RootCause, root_cause_sentence
 from kforensics.reconcile.history.causes import CauseName
-from kforensics.reconcile.incident.root_cause import RootCause
-from kforensics.render.root_cause import root_cause_sentence
 from kforensics.units import TopicPartition
 
 ONE = RootCause(

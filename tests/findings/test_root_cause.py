@@ -6,8 +6,8 @@ import pytest
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation
+from kforensics.findings.rules.causes import root_cause
 from kforensics.reconcile.history.causes import Cause, CauseName
-from kforensics.reconcile.incident.root_cause import root_cause
 from kforensics.units import METADATA_TOPICS, OffsetRange, TopicPartition
 from tests.builders.incidents import explanation
 

@@ -7,10 +7,11 @@ import pytest
 from kforensics.damage import Absent
 from kforensics.evidence.event_kinds import EventKind
 from kforensics.evidence.model import Input
+from kforensics.findings.answers.advice import missing_evidence
+from kforensics.findings.answers.conclusion import conclude
+from kforensics.findings.rules.causes import CAUSES, causes_of
 from kforensics.reconcile.history.causes import CauseName
 from kforensics.reconcile.history.torn_transactions import TornTransaction, TornTransactions
-from kforensics.reconcile.incident.advice import missing_evidence
-from kforensics.reconcile.incident.conclusion import CAUSE_WORDS, causes_of, conclude
 from kforensics.reconcile.incident.model import GroupAtRisk, Holder
 from kforensics.reconcile.incident.operations import Operation
 from kforensics.reconcile.incident.partition import groups_at_risk
@@ -126,8 +127,8 @@ def lost_by(cause, confidence, records):
 
 
 ELECTION = lost_by(CauseName.UNCLEAN_ELECTION, "proven", 64)
-ELECTION_WORDS = CAUSE_WORDS[CauseName.UNCLEAN_ELECTION]
-POWER_WORDS = CAUSE_WORDS[CauseName.POWER_LOSS]
+ELECTION_WORDS = CAUSES[CauseName.UNCLEAN_ELECTION].name
+POWER_WORDS = CAUSES[CauseName.POWER_LOSS].name
 
 
 @pytest.mark.parametrize(

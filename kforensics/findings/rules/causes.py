@@ -1,0 +1,327 @@
+"""The causes of losses: what each is called, how it came to pass, what would prevent it, and the one that is behind most of what was lost.
+
+Only causes that are proven or likely count: what is merely possible is no cause.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from kforensics.damage import Absent
+from kforensics.evidence.model import Citation
+from kforensics.reconcile.history.causes import CauseName
+from kforensics.reconcile.incident.model import ExplainedTruncation, LossEntry, PartitionIncident
+from kforensics.reconcile.observed.leadership import Election
+from kforensics.units import METADATA_TOPICS, TopicPartition
+from kforensics.words import counted, form, listed, utc_text
+
+MOST_NAMED = 4
+MOST_CAUSES = 2
+"""Causes that one sentence names, those of most records."""
+
+
+class CauseWords(NamedTuple):
+    """What is said of a cause."""
+
+    name: str
+    happened: str = "{name} took records of {of} on {who}{when}"
+    """How it came to pass."""
+    later: str = ""
+    """What would prevent it; that of an unclean election depends on the setting that allowed it."""
+    is_by_election: bool = False
+    """It is an election that left the records behind."""
+    truncated_by: str = ""
+    """The rule by which the truncation was decided that is the cause; of a restored disk no line reports one."""
+
+
+_SPREAD = "Spread replicas over power domains, and keep min.insync.replicas at 2 or more (KIP-966)."
+
+CAUSES = {
+    CauseName.UNCLEAN_ELECTION: CauseWords(
+        "an unclean election",
+        "{who} became {leader} of {of} by unclean election{when}{isr}",
+        is_by_election=True,
+    ),
+    CauseName.DISK_RESTORED: CauseWords(
+        "a disk that was put back to an earlier state",
+        "{who} became {leader} of {of} again{when}, with {its} {disk} put back to an earlier state",
+        later="Don't put the disk of a replica back to an earlier state: empty it and let it follow another one, or start it last.",
+        is_by_election=True,
+        truncated_by="unlogged",
+    ),
+    CauseName.DISK_REPLACED: CauseWords(
+        "a broker that led again with another or an emptied disk",
+        "{who} became {leader} of {of} again{when}, with another disk than before, or an emptied one",
+        later="Before a broker starts with another disk, let another replica in sync lead its partitions, and wait until it has been copied.",
+        is_by_election=True,
+    ),
+    CauseName.HIGH_WATERMARK: CauseWords(
+        "truncation to a high watermark, the protocol before leader epochs",
+        "{who} truncated {of} to {its} high watermark{when}, as brokers did before leader epochs (KIP-101)",
+        later="Upgrade to 0.11 or later with inter.broker.protocol.version to match: leader epochs end this kind of loss (KIP-101).",
+        truncated_by="high-watermark",
+    ),
+    CauseName.DAMAGE: CauseWords(
+        "damage inside of a log, behind which nothing could be read or start-up recovery kept nothing",
+        "damage inside of the {log} of {of} on {who}{when} made all behind it unreadable, or start-up recovery discarded it",
+        later="Check the disks of the brokers whose logs were damaged before they serve again.",
+        truncated_by="recovery",
+    ),
+    CauseName.RECOVERY: CauseWords(
+        "start-up recovery",
+        "start-up recovery of {who} emptied segments of {of}{when}",
+        later="Make room on the log directories before a broker starts after an unclean shutdown, and copy them first.",
+        truncated_by="recovery",
+    ),
+    CauseName.LAST_REPLICA_STANDING: CauseWords(
+        "the last replica standing, which had lost its own tail and led again",
+        "{who}, the last in sync, lost the end of {its} {log} of {of}{found} and led again",
+        later=_SPREAD,
+        truncated_by="recovery",
+    ),
+    CauseName.POWER_LOSS: CauseWords(
+        "a power loss or crash that took what was not yet on disk",
+        "{who} lost the end of {its} {log} of {of} in a power loss or crash{found}",
+        later=_SPREAD,
+        truncated_by="recovery",
+    ),
+    CauseName.UNCOMMITTED_TAIL: CauseWords(
+        "a tail of the log that had not been replicated",
+        "{who} became {leader} of {of} cleanly{when}, before the end of the log had reached {them}",
+        is_by_election=True,
+    ),
+    CauseName.RECREATED_TOPIC: CauseWords("a topic that was created again under the same name"),
+    CauseName.UNKNOWN: CauseWords("a cause that the evidence does not show"),
+}
+
+
+def causes_of(losses: Sequence[LossEntry]) -> str:
+    """Return the causes of some losses, in words that claim no more than is known of each: a cause that is only possible is none.
+
+    Args:
+        losses: of which at least one has records.
+
+    Returns:
+        The causes; where some of the records have none that is known, the number of those that have one.
+    """
+    known, possible = Counter[CauseName](), Counter[CauseName]()
+    unexplained = 0
+    for loss in losses:
+        if loss.cause is not CauseName.UNKNOWN and loss.confidence != "possible":
+            known[loss.cause] += loss.records
+            continue
+        unexplained += loss.records
+        if loss.cause is not CauseName.UNKNOWN:
+            possible[loss.cause] += loss.records
+    guesses = [CAUSES[cause].name for cause, _ in possible.most_common(MOST_CAUSES)]
+    hedge = f", {listed(guesses, most=MOST_NAMED)} {form(len(guesses), 'is', 'are')} possible" if guesses else ""
+    if not known:
+        return f"cause unknown{hedge}"
+    words = listed([CAUSES[cause].name for cause, _ in known.most_common(MOST_CAUSES)], most=MOST_NAMED)
+    if not unexplained:
+        return words
+    if set(guesses) == {CAUSES[cause].name for cause in known}:
+        hedge = ", the same is possible"
+    others = "the other one" if unexplained == 1 else f"the other {unexplained:,}"
+    return f"{words} for {sum(known.values()):,} of them; of {others} the cause is unknown{hedge}"
+
+
+def prevention(losses: Sequence[LossEntry], incidents: Sequence[PartitionIncident]) -> list[str]:
+    """Return what would prevent such losses, where their causes are known."""
+    advice = []
+    lost = [loss for loss in losses if loss.was_committed != "no" and loss.confidence != "possible"]
+    unclean = {loss.topic_partition for loss in lost if loss.cause is CauseName.UNCLEAN_ELECTION}
+    elected = [one for one in incidents if one.partition in unclean]
+    if any(one.is_unclean_election_allowed is not False for one in elected):
+        advice.append(
+            "Set unclean.leader.election.enable=false and min.insync.replicas=2 or more where losing records is worse than waiting."
+        )
+    forced = sorted({one.partition.topic for one in elected if one.forced_elections})
+    if forced:
+        advice.append(
+            f"unclean.leader.election.enable was false for {listed(forced)}: an operator forced the elections. Before one is forced, compare the replicas with"
+            " `kforensics diff`, which names the leader that loses least, and wait for the last one that was in sync."
+        )
+    met = {loss.cause for loss in lost if loss.cause is not CauseName.DAMAGE or not loss.in_use}
+    return list(
+        dict.fromkeys([*advice, *(words.later for cause, words in CAUSES.items() if cause in met and words.later)])
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RootCause:
+    """The cause behind most of the lost records, as far as it is proven or likely."""
+
+    cause: CauseName
+    confidence: str
+    """The weakest of the losses that it sums up: `proven` or `likely`."""
+    brokers: tuple[int, ...] | Absent
+    """The brokers that were elected, or whose logs were truncated; absent where no input names them for every partition."""
+    first_ms: int | Absent
+    """When it happened, UTC: to the first of the partitions, where there are several; absent where a time is missing."""
+    last_ms: int | Absent
+    isr: tuple[int, ...] | Absent
+    """The replicas in sync before the election, where they were the same for every partition."""
+    partitions: tuple[TopicPartition, ...]
+    other_causes: tuple[CauseName, ...]
+    """Further causes of losses as grave, proven or likely."""
+    unexplained: int
+    """Records as gravely lost whose cause is not known, or only possible."""
+    citations: tuple[Citation, ...]
+
+
+class _Origin(NamedTuple):
+    broker_id: int | Absent
+    time_ms: int | Absent
+    isr: frozenset[int] | Absent
+    citations: tuple[Citation, ...]
+
+
+_NOWHERE = _Origin(Absent.UNKNOWN, Absent.UNKNOWN, Absent.UNKNOWN, ())
+
+
+def root_cause(incidents: Iterable[PartitionIncident]) -> RootCause | None:
+    """Return the cause behind most of the records that are lost.
+
+    Returns:
+        The cause of the gravest losses: of committed records that no replica in use holds, else of those that may have been committed, else of the others. None
+        where nothing is lost, or nothing that is proven or likely explains it.
+    """
+    found = _gravest(
+        [(one, loss) for one in incidents if one.partition.topic not in METADATA_TOPICS for loss in one.losses]
+    )
+    groups: dict[CauseName, list[tuple[LossEntry, _Origin]]] = defaultdict(list)
+    unexplained = 0
+    for incident, loss in found:
+        if loss.cause is CauseName.UNKNOWN or loss.confidence == "possible":
+            unexplained += loss.records
+        else:
+            groups[loss.cause].append((loss, _origin(incident, loss)))
+    if not groups:
+        return None
+    chosen = max(groups, key=lambda cause: sum(loss.records for loss, _ in groups[cause]))
+    return _summed_up(chosen, groups[chosen], tuple(cause for cause in groups if cause is not chosen), unexplained)
+
+
+def _gravest(
+    every: Sequence[tuple[PartitionIncident, LossEntry]],
+) -> Sequence[tuple[PartitionIncident, LossEntry]]:
+    certain = [pair for pair in every if pair[1].was_committed == "certain" and not pair[1].in_use]
+    maybe = [pair for pair in every if pair[1].was_committed != "no"]
+    return certain or maybe or every
+
+
+def _summed_up(
+    cause: CauseName, found: Sequence[tuple[LossEntry, _Origin]], others: tuple[CauseName, ...], unexplained: int
+) -> RootCause:
+    times = [origin.time_ms for _, origin in found if isinstance(origin.time_ms, int)]
+    brokers = {origin.broker_id for _, origin in found if isinstance(origin.broker_id, int)}
+    are_all_named = all(isinstance(origin.broker_id, int) for _, origin in found)
+    are_all_timed = len(times) == len(found)
+    before = {origin.isr for _, origin in found}
+    isr = before.pop() if len(before) == 1 else Absent.UNKNOWN
+    return RootCause(
+        cause=cause,
+        confidence="proven" if all(loss.confidence == "proven" for loss, _ in found) else "likely",
+        brokers=tuple(sorted(brokers)) if are_all_named else Absent.UNKNOWN,
+        first_ms=min(times) if are_all_timed else Absent.UNKNOWN,
+        last_ms=max(times) if are_all_timed else Absent.UNKNOWN,
+        isr=tuple(sorted(isr)) if isinstance(isr, frozenset) else Absent.UNKNOWN,
+        partitions=tuple(sorted({loss.topic_partition for loss, _ in found})),
+        other_causes=others,
+        unexplained=unexplained,
+        citations=tuple(dict.fromkeys(citation for _, origin in found for citation in origin.citations)),
+    )
+
+
+def _origin(incident: PartitionIncident, loss: LossEntry) -> _Origin:
+    """Return the election or the truncation that the loss cites and that its cause speaks of."""
+    election = _election(incident, loss) if CAUSES[loss.cause].is_by_election else None
+    if election is not None:
+        state, before = election.state, election.before
+        isr = before.isr if before is not None else Absent.UNKNOWN
+        return _Origin(state.leader, state.time_ms, isr, (state.citation,))
+    truncation = _truncation(incident.truncations, loss) if CAUSES[loss.cause].truncated_by else None
+    if truncation is None:
+        return _NOWHERE
+    return _Origin(truncation.broker_id, truncation.time_ms, Absent.NOT_APPLICABLE, truncation.citations)
+
+
+def _election(incident: PartitionIncident, loss: LossEntry) -> Election | None:
+    elections = () if incident.account is None else incident.account.elections
+    written_in = loss.leader_epoch if isinstance(loss.leader_epoch, int) else -1
+    return next(
+        (one for one in elections if one.state.citation in loss.citations and one.state.leader_epoch > written_in),
+        None,
+    )
+
+
+def _truncation(truncations: Sequence[ExplainedTruncation], loss: LossEntry) -> ExplainedTruncation | None:
+    cited = [
+        one
+        for one in truncations
+        if one.citations and one.citations[0] in loss.citations and one.to_offset <= loss.offsets.first
+    ]
+    by_rule = [one for one in cited if one.decided_by == CAUSES[loss.cause].truncated_by]
+    same_cause = [one for one in cited if one.cause.name is loss.cause]
+    return next(iter((*by_rule, *same_cause)), None)
+
+
+def root_cause_sentence(cause: RootCause) -> str:
+    """Return the sentence; it names broker and time only where an input shows them.
+
+    Args:
+        cause: one that is not proven is called likely.
+    """
+    words = _happened(cause)
+    likely = " (likely, not proven)" if cause.confidence != "proven" else ""
+    return f"{words[:1].upper()}{words[1:]}{likely}{_rest(cause)}."
+
+
+def _rest(cause: RootCause) -> str:
+    rest = f"; {counted(len(cause.other_causes), 'other cause')} in the ledger" if cause.other_causes else ""
+    if cause.unexplained:
+        rest += f"; what took {counted(cause.unexplained, 'other record')} is not shown"
+    return rest
+
+
+def _happened(cause: RootCause) -> str:
+    words, of = CAUSES[cause.cause], listed([str(one) for one in cause.partitions], most=MOST_NAMED)
+    if isinstance(cause.brokers, Absent):
+        return f"{words.name} took records of {of}; the inputs do not name the broker"
+    count = len(cause.brokers)
+    return words.happened.format(
+        name=words.name,
+        of=of,
+        who=f"{form(count, 'broker')} {listed([str(one) for one in cause.brokers])}",
+        leader=form(count, "leader"),
+        its=form(count, "its", "their"),
+        them=form(count, "it", "them"),
+        disk=form(count, "disk"),
+        log=form(len(cause.partitions), "log"),
+        when=_when(cause),
+        isr=_isr(cause),
+        found=_found(cause),
+    )
+
+
+def _when(cause: RootCause) -> str:
+    if not isinstance(cause.first_ms, int) or not isinstance(cause.last_ms, int):
+        return " at a time that no input shows"
+    if cause.first_ms == cause.last_ms:
+        return f" at {utc_text(cause.first_ms)}"
+    return f" from {utc_text(cause.first_ms)} to {utc_text(cause.last_ms)}"
+
+
+def _found(cause: RootCause) -> str:
+    """When start-up recovery found it: the records were lost some time before."""
+    if not isinstance(cause.first_ms, int):
+        return ""
+    return f", as start-up recovery found at {utc_text(cause.first_ms)}"
+
+
+def _isr(cause: RootCause) -> str:
+    if isinstance(cause.isr, Absent):
+        return ""
+    return f", while the ISR was {'[' + ', '.join(map(str, cause.isr)) + ']' if cause.isr else 'empty'}"
