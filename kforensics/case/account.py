@@ -26,9 +26,9 @@ from kforensics.findings.answers.explain import incident_state
 from kforensics.formats.checkpoint.properties import MetaProperties
 from kforensics.formats.log_lines.event import LogEventKind
 from kforensics.reconcile.bugs.evidence import Sign, broker_signs, partition_signs
-from kforensics.reconcile.history.logged_losses import DeletionRequest, deletion_requests
 from kforensics.reconcile.history.topic_incarnations import Incarnation, incarnations
 from kforensics.reconcile.incident.doubts import Fencing, Moments, WholeReturn
+from kforensics.reconcile.incident.logged_losses import DeletionRequest, deletion_requests
 from kforensics.reconcile.incident.logs_over_time import LogsOverTime
 from kforensics.reconcile.incident.model import IncidentEvidence, PartitionIncident
 from kforensics.reconcile.incident.partition import explain_partition

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from kforensics.case.model import Case, fact
 from kforensics.evidence.model import Input, Problem
-from kforensics.findings.answers.inputs import with_inputs
-from kforensics.findings.answers.model import Answer, State, exit_code
+from kforensics.findings.answers.model import Answer, State, exit_code, with_inputs
 from kforensics.findings.model import Finding, by_gravity
 from kforensics.source.capture import with_records
 

@@ -13,8 +13,7 @@ from kforensics.reconcile.bugs.evidence import BugTrace
 from kforensics.reconcile.committed.judge import CommittedCounts
 from kforensics.reconcile.history.causes import Cause, CauseName
 from kforensics.reconcile.history.log_copies import LogOutline
-from kforensics.reconcile.history.residuals import Residual
-from kforensics.reconcile.history.torn_transactions import TornTransactions
+from kforensics.reconcile.history.residuals import Residual, TornTransactions
 from kforensics.reconcile.incident.model import ExplainedTruncation, GroupAtRisk, Holder, LossEntry, PartitionIncident
 from kforensics.reconcile.incident.operations import Operation
 from kforensics.reconcile.observed.clocks import Clock
@@ -195,7 +194,6 @@ def explanation(word):
                 jira="KAFKA-13315",
                 broker_id=1,
                 confidence="likely",
-                effect="effect",
                 trace=f"trace{word}",
                 citations=(line,),
             ),

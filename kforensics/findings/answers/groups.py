@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from kforensics.damage import Absent
-from kforensics.findings.answers.inputs import skipped_words
-from kforensics.findings.answers.model import Answer, State, worst_state
+from kforensics.findings.answers.model import Answer, State, skipped_words, worst_state
 from kforensics.reconcile.coordinator_topics import CoordinatorTopic
 from kforensics.reconcile.groups.replay import Change
 from kforensics.reconcile.groups.state import GroupType

@@ -4,13 +4,15 @@ A state is the worst of its parts, in one order for all commands. Text, JSON and
 its state, so that nothing on a screen can be calmer than what a script reads.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from kforensics.evidence.model import Problem
+from kforensics.damage import Absent
+from kforensics.evidence.model import Input, Problem
 from kforensics.exits import ExitCode
 from kforensics.findings.model import Finding, Weight
+from kforensics.words import counted, form
 
 
 class State(StrEnum):
@@ -76,134 +78,50 @@ class State(StrEnum):
 
 
 _WEIGHTS = {
-    state: weight
+    State(state): weight
     for weight, states in {
-        Weight.LOSS: (State.LOST, State.AT_RISK, State.DIVERGED, State.LOSES),
-        Weight.DAMAGE: (
-            State.MAYBE_LOST,
-            State.MAYBE_AT_RISK,
-            State.WILL_NOT_START,
-            State.DAMAGED,
-            State.CHANGED,
-            State.GAPS,
-            State.VIOLATED,
-            State.HANGING,
-            State.TORN,
-            State.PAST_THE_END,
-        ),
-        Weight.DECIDE: (
-            State.PREPARED,
-            State.SET_BACK,
-            State.BELOW_THE_START,
-            State.BYTES_LEFT,
-            State.UNKNOWN,
-            State.UNCOMMITTED_LOST,
-            State.UNCOMMITTED_ONLY,
-        ),
-        Weight.NOTE: (
-            State.REPAIRABLE,
-            State.STARTS_AND_REPAIRS,
-            State.BEHIND,
-            State.SAME_ENDS,
-            State.SAVED,
-            State.IN_TIME,
-            State.PRESENT,
-            State.SUPERSEDED,
-            State.DELETED_ON_PURPOSE,
-            State.NEVER_HERE,
-            State.COMPLETE,
-        ),
-        Weight.CALM: (
-            State.STARTS_UNCHANGED,
-            State.AGREE,
-            State.NOTHING_LOST,
-            State.SOUND,
-            State.UNCHANGED,
-            State.NONE_OPEN,
-            State.NO_SETBACK,
-            State.NO_BYTES_LEFT,
-        ),
+        Weight.LOSS: "lost at-risk loses diverged",
+        Weight.DAMAGE: "will-not-start maybe-lost maybe-at-risk damaged changed gaps violated hanging torn past-the-end",
+        Weight.DECIDE: "prepared set-back below-the-start bytes-left unknown uncommitted-lost uncommitted-only",
+        Weight.NOTE: "repairable starts-and-repairs behind same-ends saved in-time present superseded deleted-on-purpose never-here complete",
+        Weight.CALM: "starts-unchanged agree nothing-lost sound unchanged none-open no-setback no-bytes-left",
     }.items()
-    for state in states
+    for state in states.split()
 }
 _ORDER = {state: at for at, state in enumerate(State)}
 
-_TRIAGE = (
-    "lost at-risk will-not-start loses maybe-lost maybe-at-risk diverged hanging torn past-the-end set-back below-the-start "
-    "unknown prepared uncommitted-lost uncommitted-only nothing-lost"
-)
-_DIFF = (
-    State.AT_RISK,
-    State.MAYBE_AT_RISK,
-    State.DIVERGED,
-    State.UNKNOWN,
-    State.UNCOMMITTED_ONLY,
-    State.BEHIND,
-    State.SAME_ENDS,
-    State.AGREE,
-)
-_FLEET = (
-    State.AT_RISK,
-    State.MAYBE_AT_RISK,
-    State.DIVERGED,
-    State.DAMAGED,
-    State.UNKNOWN,
-    State.UNCOMMITTED_ONLY,
-    State.BEHIND,
-    State.SAME_ENDS,
-    State.AGREE,
-)
+_DIFF = "at-risk maybe-at-risk diverged unknown uncommitted-only behind same-ends agree"
+_FLEET = "at-risk maybe-at-risk diverged damaged unknown uncommitted-only behind same-ends agree"
 
 STATES: dict[str, dict[State, int]] = {
-    **{
-        command: {state: state.exit_code for state in states}
-        for command, states in {
-            "triage": tuple(map(State, _TRIAGE.split())),
-            "diff": _DIFF,
-            "fleet audit": _FLEET,
-            "explain": (
-                State.LOST,
-                State.MAYBE_LOST,
-                State.DIVERGED,
-                State.UNKNOWN,
-                State.UNCOMMITTED_LOST,
-                State.NOTHING_LOST,
-            ),
-            "verify": (State.DAMAGED, State.UNKNOWN, State.REPAIRABLE, State.SOUND),
-            "dump": (State.DAMAGED, State.UNKNOWN, State.COMPLETE),
-            "capture": (State.UNKNOWN, State.COMPLETE),
-            "ls": (State.UNKNOWN, State.COMPLETE),
-            "metadata": (State.DIVERGED, State.UNKNOWN, State.BEHIND, State.AGREE, State.COMPLETE),
-            "predict": (
-                State.WILL_NOT_START,
-                State.LOSES,
-                State.UNKNOWN,
-                State.STARTS_AND_REPAIRS,
-                State.STARTS_UNCHANGED,
-            ),
-            "salvage": (State.GAPS, State.UNKNOWN, State.SAVED),
-            "transactions": (State.HANGING, State.TORN, State.PREPARED, State.UNKNOWN, State.IN_TIME, State.NONE_OPEN),
-            "groups": (State.PAST_THE_END, State.SET_BACK, State.BELOW_THE_START, State.UNKNOWN, State.NO_SETBACK),
-            "trace": (
-                State.LOST,
-                State.UNKNOWN,
-                State.PRESENT,
-                State.SUPERSEDED,
-                State.DELETED_ON_PURPOSE,
-                State.NEVER_HERE,
-            ),
-            "trace --erasure": (State.BYTES_LEFT, State.UNKNOWN, State.NO_BYTES_LEFT),
-            "seal": (State.CHANGED, State.UNKNOWN, State.UNCHANGED, State.COMPLETE),
-            "fleet scan": (State.UNKNOWN, State.COMPLETE),
-            "fleet report": _FLEET,
-            "fleet trend": (State.UNKNOWN, State.COMPLETE),
-            "fleet comparison": (State.CHANGED, State.UNKNOWN, State.UNCHANGED),
-        }.items()
-    },
-    # What a scenario shows is no finding about evidence.
-    "simulate": {State.VIOLATED: 1, State.UNKNOWN: 3, State.LOST: 0, State.DIVERGED: 0, State.COMPLETE: 0},
+    command: {state: state.exit_code for state in map(State, states.split())}
+    for command, states in {
+        "triage": "lost at-risk will-not-start loses maybe-lost maybe-at-risk diverged hanging torn past-the-end set-back below-the-start unknown prepared uncommitted-lost uncommitted-only nothing-lost",
+        "diff": _DIFF,
+        "fleet audit": _FLEET,
+        "explain": "lost maybe-lost diverged unknown uncommitted-lost nothing-lost",
+        "verify": "damaged unknown repairable sound",
+        "dump": "damaged unknown complete",
+        "capture": "unknown complete",
+        "ls": "unknown complete",
+        "metadata": "diverged unknown behind agree complete",
+        "predict": "will-not-start loses unknown starts-and-repairs starts-unchanged",
+        "salvage": "gaps unknown saved",
+        "transactions": "hanging torn prepared unknown in-time none-open",
+        "groups": "past-the-end set-back below-the-start unknown no-setback",
+        "trace": "lost unknown present superseded deleted-on-purpose never-here",
+        "trace --erasure": "bytes-left unknown no-bytes-left",
+        "seal": "changed unknown unchanged complete",
+        "fleet scan": "unknown complete",
+        "fleet report": _FLEET,
+        "fleet trend": "unknown complete",
+        "fleet comparison": "changed unknown unchanged",
+    }.items()
 }
 """The states of each command, worst first, each with its exit code."""
+
+# What a scenario shows is no finding about evidence.
+STATES["simulate"] = {State.VIOLATED: 1, State.UNKNOWN: 3, State.LOST: 0, State.DIVERGED: 0, State.COMPLETE: 0}
 
 CALM_OF_DIFF = frozenset({State.AGREE, State.BEHIND, State.SAME_ENDS})
 """States of `diff` in which no replica truncates: what was not read or not compared makes them `unknown`."""
@@ -260,3 +178,58 @@ def exit_code(command: str, answer: Answer, findings: Collection[Finding], probl
     if any(finding.is_grave for finding in findings):
         return ExitCode.FINDINGS
     return ExitCode.INCOMPLETE if any(not one.is_foreign for one in problems) else ExitCode.NOTHING_FOUND
+
+
+MEMBERSHIP_UNKNOWN = "Whether all these directories are of one cluster: not every meta.properties has a cluster.id (brokers before 2.4 write none)."
+MEMBERSHIP_HEDGE = " It is not shown that all inputs are of one cluster."
+JUDGED_TOGETHER = frozenset({"diff", "explain", "metadata"})
+"""Commands that take their inputs for those of one cluster."""
+
+UNUSABLE = "unreadable"
+"""Kind of a named path that can't be used."""
+
+_NODES = frozenset({"broker", "combined", "controller", "snapshot-before"})
+
+
+def skipped_words(count: int, topic: str, why: str) -> str:
+    """Return the sentence on records of one of Kafka's own topics that are not understood.
+
+    Args:
+        why: the first of them is not.
+    """
+    because = f": {why}" if why else ""
+    return f"What {counted(count, 'record')} of {topic} {form(count, 'says', 'say')} that {form(count, 'is', 'are')} not understood{because}."
+
+
+def with_inputs(command: str, answer: Answer, inputs: Sequence[Input]) -> Answer:
+    """Return the answer, no calmer than its inputs allow.
+
+    Args:
+        command: a key of `STATES`.
+        answer: of the command, from the inputs that could be used.
+        inputs: all of them, those that could not be used among them.
+
+    Returns:
+        The same answer where every named path was used, or none; where the nodes need not be of one cluster, its headline says so. Else its headline says that it is incomplete, and a state that would exit with 0 is `unknown`.
+    """
+    if command in JUDGED_TOGETHER and not is_membership_shown(inputs):
+        answer = replace(
+            answer, headline=answer.headline + MEMBERSHIP_HEDGE, unknown=(*answer.unknown, MEMBERSHIP_UNKNOWN)
+        )
+    unusable = [one.path for one in inputs if one.kind == UNUSABLE]
+    if not unusable or len(unusable) == len(inputs):
+        return answer
+    named = unusable[0] if len(unusable) == 1 else counted(len(unusable), "named path")
+    is_calm = STATES[command][answer.state] == 0
+    return replace(
+        answer,
+        state=State.UNKNOWN if is_calm else answer.state,
+        headline=f"INCOMPLETE, without {named}: {answer.headline}",
+        unknown=(*answer.unknown, *(f"What {path} would show: it can't be used." for path in unusable)),
+    )
+
+
+def is_membership_shown(inputs: Sequence[Input]) -> bool:
+    """Whether each of several nodes' directories names its cluster; true where there is one node."""
+    nodes = [one for one in inputs if one.kind in _NODES]
+    return len({one.broker_id for one in nodes}) < 2 or not any(isinstance(one.cluster_id, Absent) for one in nodes)

@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.evidence.coordinators.transaction_log import TransactionState
-from kforensics.findings.answers.inputs import skipped_words
-from kforensics.findings.answers.model import Answer, State, worst_state
+from kforensics.findings.answers.model import Answer, State, skipped_words, worst_state
 from kforensics.reconcile.transactions.coordinators import Coordinators
 from kforensics.reconcile.transactions.partition import JudgedTransaction, PartitionTransactions, TornTransaction
 from kforensics.reconcile.transactions.verdicts import TransactionVerdict

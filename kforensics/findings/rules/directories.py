@@ -1,30 +1,125 @@
-"""Findings that an inventory alone shows: partitions in two directories, unknown directories, replicas of other topics."""
+"""What should be in a place and is not, or is there and should not be: missing segments, partitions in two directories, other topics, unknown files."""
 
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from kforensics.damage import Absent
-from kforensics.evidence.inventory import Inventory, ListedNode, ListedPartition
-from kforensics.evidence.model import Citation
+from kforensics.evidence.model import CheckpointValue, Citation
+from kforensics.evidence.replica.unaccounted import Sign, Unaccounted
 from kforensics.findings.model import Finding, Weight, by_gravity
 from kforensics.findings.rule import Rule, RulesOf, ToldApartBy
-from kforensics.findings.rules.places import OTHER_TOPIC, STRAY, lost_directory_finding, missing_finding
-from kforensics.units import TopicPartition
+from kforensics.units import METADATA_TOPICS, OffsetRange, TopicPartition
 
-OF_INVENTORY: RulesOf[[Inventory], Finding] = RulesOf()
+if TYPE_CHECKING:
+    from kforensics.evidence.inventory import Inventory, ListedNode, ListedPartition
+
+SHOWN_BY = {
+    Sign.INDEX: "an index is there, and its segment is not",
+    Sign.CHECKPOINT: "the checkpoints refer to records, and no segment is there",
+    Sign.HOLE: "the segment before them ends too early",
+    Sign.ABOVE_END: "its checkpoints are above the log end",
+    Sign.REGISTRATION: "the broker epoch in .kafka_cleanshutdown, the offset of its registration, is above the log end",
+    Sign.NO_SEGMENT: "files are there that are written with its records, and no segment",
+    Sign.EPOCHS: "its leader-epoch-checkpoint begins there, and its first segment behind them",
+}
+
+OF_METADATA = (
+    "A part of this copy of the metadata log was removed, or the log was put back to an earlier state."
+    " The node fetches what is missing from the leader of the quorum, as far as enough voters still hold it."
+)
+COMPARE_VOTERS = "Compare the metadata logs of all voters with `kforensics metadata` before a controller starts: voters that lack committed records can elect one that lacks them too."
+
+
+MISSING_SEGMENT = Rule(
+    "KF116",
+    Weight.DAMAGE,
+    title="a missing segment",
+    meaning="Its index, a checkpoint or the segments around it show that it was there: a broker deletes them together, so it was removed, or the copy left it out. "
+    "A start without it does not bring it back: the broker begins an empty log, or serves the log with a hole.",
+    advice="Look for the file on the broker's disk, in lost+found, in other copies of the directory and on the other replicas before this broker starts.",
+    told_apart_by=ToldApartBy.FILE,
+)
+
+
+def lost_directory_finding(partition: TopicPartition, named: CheckpointValue, broker_id: int | Absent) -> Finding:
+    """Return the finding about a partition that a checkpoint of a log directory names, and of which its broker holds no directory."""
+    return MISSING_SEGMENT.states(
+        f"offsets up to {named.value - 1} of {partition} are unaccounted for: {named.citation.path} names it, and there is no directory of it",
+        topic_partition=partition,
+        broker_id=broker_id,
+        citations=(named.citation,),
+    )
+
+
+def missing_finding(
+    unaccounted: Unaccounted, partition: TopicPartition, directory: Citation, broker_id: int | Absent
+) -> Finding:
+    """Return the finding about offsets for which there is no segment.
+
+    Args:
+        unaccounted: the offsets, and the sign by which the segment is missed.
+        directory: the partition directory; the finding cites the file in it that shows the gap, where there is one.
+        broker_id: absent where the node is not known.
+    """
+    last = unaccounted.last
+    path = unaccounted.path
+    return MISSING_SEGMENT.states(
+        f"{unaccounted.words} of {directory.path} {unaccounted.are} unaccounted for: {SHOWN_BY[unaccounted.sign]}",
+        meaning=OF_METADATA if partition.topic in METADATA_TOPICS else "",
+        advice=COMPARE_VOTERS if partition.topic in METADATA_TOPICS else "",
+        topic_partition=partition,
+        broker_id=broker_id,
+        offsets=Absent.UNKNOWN if isinstance(last, Absent) else OffsetRange(unaccounted.first, last),
+        citations=(replace(directory, path=path) if path else directory,),
+    )
+
+
+OTHER_TOPIC = Rule(
+    "KF504",
+    Weight.DECIDE,
+    title="replicas under one name belong to different topics",
+    meaning="The topic was deleted and created again under its name: these logs have nothing to do with each other.",
+    advice="Do not compare or copy data between them; the id in the cluster metadata says which one is current.",
+    references=("KIP-516",),
+    told_apart_by=ToldApartBy.FILE,
+)
+
+STRAY = Rule(
+    "KF505",
+    Weight.NOTE,
+    title="stray replica",
+    meaning="The cluster no longer assigns this replica to the broker, which set it aside.",
+    advice="Keep it until it is clear that no current replica lacks its records.",
+    references=("KAFKA-15605",),
+    told_apart_by=ToldApartBy.FILE,
+)
+
+VANISHING_DIRECTORY = Rule(
+    "KF214",
+    Weight.NOTE,
+    title="a directory on its way to deletion",
+    meaning="The broker renamed it when the topic was deleted or the replica moved away, and removes it a minute later.",
+    advice="Copy it if its records may be needed.",
+    told_apart_by=ToldApartBy.FILE,
+)
+
+
+OF_INVENTORY: "RulesOf[[Inventory], Finding]" = RulesOf()
 """What lies in the given directories, by names and small files alone."""
 
 MOST_NAMED = 100
 """Unknown files of one input that are findings of their own; all of them are listed anyway."""
 
 
-def inventory_findings(inventory: Inventory) -> tuple[Finding, ...]:
+def inventory_findings(inventory: "Inventory") -> tuple[Finding, ...]:
     """Return all findings about the inventory, the gravest first."""
     return by_gravity(tuple(OF_INVENTORY.of(inventory)))
 
 
 @OF_INVENTORY
-def _missing(inventory: Inventory) -> Iterator[Finding]:
+def _missing(inventory: "Inventory") -> Iterator[Finding]:
     nodes = {node.input: node for node in inventory.nodes}
     for one in inventory.missing:
         yield missing_finding(
@@ -36,7 +131,7 @@ def _missing(inventory: Inventory) -> Iterator[Finding]:
 
 
 @OF_INVENTORY
-def _lost(inventory: Inventory) -> Iterator[Finding]:
+def _lost(inventory: "Inventory") -> Iterator[Finding]:
     for one in inventory.lost:
         yield lost_directory_finding(one.topic_partition, one.value, one.broker_id)
 
@@ -52,7 +147,7 @@ IN_TWO_LOG_DIRECTORIES = Rule(
 
 
 @OF_INVENTORY
-def _doubled(inventory: Inventory) -> Iterator[Finding]:
+def _doubled(inventory: "Inventory") -> Iterator[Finding]:
     live: dict[tuple[int, TopicPartition], list[ListedPartition]] = defaultdict(list)
     for one in inventory.partitions:
         if one.state == "live" and (key := _topic_partition(one)) is not None:
@@ -78,7 +173,7 @@ STRANGE_DIRECTORY = Rule(
 
 
 @OF_INVENTORY
-def _strange_directories(inventory: Inventory) -> Iterator[Finding]:
+def _strange_directories(inventory: "Inventory") -> Iterator[Finding]:
     nodes = {node.input: node for node in inventory.nodes}
     for directory in inventory.directories:
         if directory.kind in {"unknown", "lost-and-found"}:
@@ -90,7 +185,7 @@ def _strange_directories(inventory: Inventory) -> Iterator[Finding]:
 
 
 @OF_INVENTORY
-def _other_topics(inventory: Inventory) -> Iterator[Finding]:
+def _other_topics(inventory: "Inventory") -> Iterator[Finding]:
     clusters = {node.input: node.cluster_id for node in inventory.nodes}
     ids: dict[tuple[object, TopicPartition], dict[str, list[ListedPartition]]] = defaultdict(lambda: defaultdict(list))
     for one in inventory.partitions:
@@ -111,7 +206,7 @@ def _other_topics(inventory: Inventory) -> Iterator[Finding]:
 
 
 @OF_INVENTORY
-def _strays(inventory: Inventory) -> Iterator[Finding]:
+def _strays(inventory: "Inventory") -> Iterator[Finding]:
     nodes = {node.input: node for node in inventory.nodes}
     for one in inventory.partitions:
         if one.state == "stray":
@@ -135,7 +230,7 @@ STRANGE_FILE = Rule(
 
 
 @OF_INVENTORY
-def _unknown_files(inventory: Inventory) -> Iterator[Finding]:
+def _unknown_files(inventory: "Inventory") -> Iterator[Finding]:
     by_input: dict[int, list[str]] = defaultdict(list)
     for unknown in inventory.unknown:
         if unknown.kind == "unknown":
@@ -153,11 +248,11 @@ def _unknown(index: int, path: str, statement: str) -> Finding:
     return STRANGE_FILE.states(statement, citations=(Citation(input=index, path=path),))
 
 
-def _topic_partition(one: ListedPartition) -> TopicPartition | None:
+def _topic_partition(one: "ListedPartition") -> TopicPartition | None:
     if isinstance(one.topic, Absent) or isinstance(one.partition, Absent):
         return None
     return TopicPartition(one.topic, one.partition)
 
 
-def _node_id(node: ListedNode | None) -> int | Absent:
+def _node_id(node: "ListedNode | None") -> int | Absent:
     return Absent.UNKNOWN if node is None else node.node_id

@@ -11,7 +11,7 @@ from kforensics.evidence.file_kinds import FILE_KINDS
 from kforensics.evidence.model import Citation, Input
 from kforensics.findings.model import Finding, Weight, by_gravity
 from kforensics.findings.rule import Rule, ToldApartBy, rule_of
-from kforensics.findings.rules.places import COMPARE_VOTERS, MISSING_SEGMENT, OF_METADATA
+from kforensics.findings.rules.directories import COMPARE_VOTERS, MISSING_SEGMENT, OF_METADATA
 from kforensics.formats.log.batch_table import HEADER_UP_TO_MAGIC
 from kforensics.reconcile.replicas.holders import IntactReplica, IntactReplicas
 from kforensics.units import OffsetRange, TopicPartition

@@ -7,7 +7,7 @@ from kforensics.evidence.model import Citation
 from kforensics.evidence.replica.unaccounted import Sign
 from kforensics.findings.model import Confidence, Finding, Weight
 from kforensics.findings.rule import Rule, RulesOf, ToldApartBy
-from kforensics.findings.rules.places import (
+from kforensics.findings.rules.directories import (
     OTHER_TOPIC,
     STRAY,
     VANISHING_DIRECTORY,

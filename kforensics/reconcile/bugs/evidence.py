@@ -141,32 +141,25 @@ def _sign(
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BugTrace:
+class BugTrace(NamedTuple):
     """A known bug that fits a trace of a replica."""
 
     jira: str
     broker_id: int | Absent
-    confidence: str
-    """`likely` or `possible`."""
-    effect: str
     trace: str
     """The trace in words."""
-    truncated_to: int | Absent = Absent.NOT_APPLICABLE
-    """The target of the truncation that it explains, if it explains one."""
     citations: tuple[Citation, ...] = ()
-
-
-class Seen(NamedTuple):
-    """A trace before the version is checked."""
-
-    jira: str
-    broker_id: int | Absent
-    trace: str
-    citations: tuple[Citation, ...]
     is_conclusive: bool = True
     """Whether nothing else leaves this trace; otherwise the bug is only possible."""
     truncated_to: int | Absent = Absent.NOT_APPLICABLE
+    """The target of the truncation that it explains, if it explains one."""
+    confidence: str = "possible"
+    """`likely` or `possible`, once the version of the broker is looked at."""
+
+    @property
+    def effect(self) -> str:
+        """What the bug does."""
+        return BUGS[self.jira].effect
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,7 +191,7 @@ class TraceEvidence:
         return (one for one in self.copies if not one.is_remnant and one.view.replica.state == "live")
 
 
-Rule = Callable[[TraceEvidence], Iterator[Seen]]
+Rule = Callable[[TraceEvidence], Iterator[BugTrace]]
 
 RULES: dict[Rule, frozenset[str]] = {}
 """Every rule that looks for traces of known bugs, with the names of the bugs that it can find."""
@@ -222,22 +215,9 @@ def rule(*names: str) -> Callable[[Rule], Rule]:
     return register
 
 
-def traced(seen: Seen, versions: BrokerVersions) -> BugTrace | None:
-    """Return the bug that left the trace, or None if the broker's version does not have it.
-
-    Args:
-        seen: a trace; one that is not conclusive makes the bug `possible` at most.
-        versions: those of the brokers, as far as they are known.
-    """
+def traced(seen: BugTrace, versions: BrokerVersions) -> BugTrace | None:
+    """Return the bug that left the trace, as far as the broker's version has it; None where it does not."""
     confidence = versions.confidence(seen.broker_id, seen.jira)
     if confidence is None:
         return None
-    return BugTrace(
-        jira=seen.jira,
-        broker_id=seen.broker_id,
-        confidence=confidence if seen.is_conclusive else "possible",
-        effect=BUGS[seen.jira].effect,
-        trace=seen.trace,
-        truncated_to=seen.truncated_to,
-        citations=seen.citations,
-    )
+    return seen._replace(confidence=confidence if seen.is_conclusive else "possible")

@@ -10,7 +10,7 @@ from kforensics.formats.log.batch_table import CONTROL_BIT, TRANSACTIONAL_BIT, B
 from kforensics.protocol.epochs import epoch_at
 from kforensics.protocol.known_bugs import RECOVERY_IO_ERROR
 from kforensics.protocol.truncation import ProtocolName
-from kforensics.reconcile.bugs.evidence import RULES, BugTrace, Seen, Sign, SignKind, TraceEvidence, rule, traced
+from kforensics.reconcile.bugs.evidence import RULES, BugTrace, Sign, SignKind, TraceEvidence, rule, traced
 from kforensics.reconcile.history.log_copies import LogCopy
 from kforensics.reconcile.history.losses import Loss, is_in_use
 from kforensics.reconcile.history.residuals import Residual
@@ -25,7 +25,7 @@ EPOCH_FILE = "leader-epoch-checkpoint"
 
 
 @rule("KAFKA-10432", "KAFKA-16541", "KAFKA-9892", "KAFKA-3968", "KAFKA-9491", "KAFKA-5634", "KAFKA-3330")
-def of_files(evidence: TraceEvidence) -> Iterator[Seen]:
+def of_files(evidence: TraceEvidence) -> Iterator[BugTrace]:
     """Yield checkpoints and producer snapshots that contradict the log.
 
     Args:
@@ -35,7 +35,7 @@ def of_files(evidence: TraceEvidence) -> Iterator[Seen]:
         yield from _in_files_of(copy, evidence)
 
 
-def _in_files_of(copy: LogCopy, evidence: TraceEvidence) -> Iterator[Seen]:
+def _in_files_of(copy: LogCopy, evidence: TraceEvidence) -> Iterator[BugTrace]:
     view, replica = copy.view, copy.view.replica
     broker, end = replica.broker_id, view.log_end_offset
     claimed, recorded = replica.checkpoint_epochs, replica.high_watermark
@@ -50,31 +50,31 @@ def _in_files_of(copy: LogCopy, evidence: TraceEvidence) -> Iterator[Seen]:
         and entries[0].start_offset > risen
     ):
         trace = f"broker {broker}'s {EPOCH_FILE} lacks epoch 0, which its batches carry"
-        yield Seen("KAFKA-10432", broker, trace, (replica.cite(EPOCH_FILE),))
+        yield BugTrace("KAFKA-10432", broker, trace, (replica.cite(EPOCH_FILE),))
     is_empty = not isinstance(claimed, Absent) and not entries and first is not None
     if is_empty or any(path.endswith(EPOCH_FILE) for path in replica.damage):
         trace = f"broker {broker}'s {EPOCH_FILE} is empty or unreadable"
-        yield Seen("KAFKA-16541", broker, trace, (replica.cite(EPOCH_FILE),))
+        yield BugTrace("KAFKA-16541", broker, trace, (replica.cite(EPOCH_FILE),))
     damaged_snapshots = sorted(path for path in replica.damage if path.endswith(".snapshot"))
     if damaged_snapshots:
         trace = f"a producer snapshot of broker {broker} is damaged"
-        yield Seen("KAFKA-9892", broker, trace, (Citation(input=replica.input, path=damaged_snapshots[0]),))
+        yield BugTrace("KAFKA-9892", broker, trace, (Citation(input=replica.input, path=damaged_snapshots[0]),))
     point = replica.recovery_point
     if not isinstance(point, Absent) and point.value > end:
         trace = f"broker {broker}'s recovery point {point.value} lies past its log end {end}"
-        yield Seen("KAFKA-3968", broker, trace, (point.citation,), is_conclusive=False)
+        yield BugTrace("KAFKA-3968", broker, trace, (point.citation,), is_conclusive=False)
     if not isinstance(recorded, Absent) and recorded.value < view.log_start_offset:
         trace = f"broker {broker}'s high watermark {recorded.value} lies below its log start {view.log_start_offset}"
         for jira in ("KAFKA-9491", "KAFKA-5634"):
-            yield Seen(jira, broker, trace, (recorded.citation,), is_conclusive=False)
+            yield BugTrace(jira, broker, trace, (recorded.citation,), is_conclusive=False)
     cleaned = replica.cleaner_point
     if not isinstance(cleaned, Absent) and cleaned.value > end:
         trace = f"broker {broker}'s cleaner checkpoint {cleaned.value} lies past its log end {end}"
-        yield Seen("KAFKA-3330", broker, trace, (cleaned.citation,))
+        yield BugTrace("KAFKA-3330", broker, trace, (cleaned.citation,))
 
 
 @rule("KAFKA-10706")
-def of_stuck_replicas(evidence: TraceEvidence) -> Iterator[Seen]:
+def of_stuck_replicas(evidence: TraceEvidence) -> Iterator[BugTrace]:
     """Yield an epoch that begins at the log end of a replica that is behind the others (KAFKA-10706).
 
     Args:
@@ -90,11 +90,13 @@ def of_stuck_replicas(evidence: TraceEvidence) -> Iterator[Seen]:
             continue
         if is_out and claimed[-1].start_offset == copy.view.log_end_offset and len(claimed) > 1:
             trace = f"the last leader epoch of broker {copy.broker_id} begins at its log end, and it is not in sync"
-            yield Seen("KAFKA-10706", copy.broker_id, trace, (copy.view.replica.cite(EPOCH_FILE),), is_conclusive=False)
+            yield BugTrace(
+                "KAFKA-10706", copy.broker_id, trace, (copy.view.replica.cite(EPOCH_FILE),), is_conclusive=False
+            )
 
 
 @rule("KAFKA-7601")
-def of_formats(evidence: TraceEvidence) -> Iterator[Seen]:
+def of_formats(evidence: TraceEvidence) -> Iterator[BugTrace]:
     """Yield leader epochs of a log whose newest batches are of an old message format (KAFKA-7601).
 
     Args:
@@ -104,18 +106,18 @@ def of_formats(evidence: TraceEvidence) -> Iterator[Seen]:
         yield from _epochs_of_old_format(copy)
 
 
-def _epochs_of_old_format(copy: LogCopy) -> Iterator[Seen]:
+def _epochs_of_old_format(copy: LogCopy) -> Iterator[BugTrace]:
     view, replica = copy.view, copy.view.replica
     claimed, newest = replica.checkpoint_epochs, newest_magic(view)
     if newest is None or newest >= 2 or isinstance(claimed, Absent) or not claimed:
         return
     if any(2 in segment.magics for segment in view.segments):
         trace = f"broker {replica.broker_id}'s {EPOCH_FILE} names epochs, and its newest batches are of message format {newest}"
-        yield Seen("KAFKA-7601", replica.broker_id, trace, (replica.cite(EPOCH_FILE),))
+        yield BugTrace("KAFKA-7601", replica.broker_id, trace, (replica.cite(EPOCH_FILE),))
 
 
 @rule("KAFKA-14055")
-def of_lost_markers(evidence: TraceEvidence) -> Iterator[Seen]:
+def of_lost_markers(evidence: TraceEvidence) -> Iterator[BugTrace]:
     """Yield transactional records below the cleaner's checkpoint with no end of their transaction behind them (KAFKA-14055).
 
     Cleaners stop at the first open transaction, so each that they have passed had an end. A truncation may have removed it too, but that lowers the checkpoint: then the trace
@@ -128,7 +130,7 @@ def of_lost_markers(evidence: TraceEvidence) -> Iterator[Seen]:
         yield from _lost_marker(evidence, copy)
 
 
-def _lost_marker(evidence: TraceEvidence, copy: LogCopy) -> Iterator[Seen]:
+def _lost_marker(evidence: TraceEvidence, copy: LogCopy) -> Iterator[BugTrace]:
     view, replica = copy.view, copy.view.replica
     cleaned = replica.cleaner_point
     if replica.unread_below > view.log_start_offset:
@@ -143,7 +145,7 @@ def _lost_marker(evidence: TraceEvidence, copy: LogCopy) -> Iterator[Seen]:
     for producer, last in _last_offsets(data, "last_offset").items():
         if ends.get(producer, -1) <= last:
             trace = f"offset {last} of broker {replica.broker_id} belongs to a transaction of producer {producer} that was cleaned, and has no end"
-            yield Seen(
+            yield BugTrace(
                 "KAFKA-14055",
                 replica.broker_id,
                 trace,
@@ -161,7 +163,7 @@ def _last_offsets(rows: BatchTable, name: str) -> dict[int, int]:
 
 
 @rule("KAFKA-14616")
-def of_stale_directories(evidence: TraceEvidence) -> Iterator[Seen]:
+def of_stale_directories(evidence: TraceEvidence) -> Iterator[BugTrace]:
     """Yield a directory of an earlier topic in use by a broker whose log directory had failed (KAFKA-14616).
 
     Args:
@@ -173,11 +175,11 @@ def of_stale_directories(evidence: TraceEvidence) -> Iterator[Seen]:
         directory = evidence.stale_directories.get(sign.broker_id)
         if directory is not None:
             trace = f"broker {sign.broker_id} serves a directory of an earlier topic of the name, and a log directory of it had failed"
-            yield Seen("KAFKA-14616", sign.broker_id, trace, (directory, *sign.citations), is_conclusive=False)
+            yield BugTrace("KAFKA-14616", sign.broker_id, trace, (directory, *sign.citations), is_conclusive=False)
 
 
 @rule("KAFKA-1211", "KAFKA-6361", "KAFKA-6857", "KAFKA-7164")
-def of_residuals(evidence: TraceEvidence) -> Iterator[Seen]:
+def of_residuals(evidence: TraceEvidence) -> Iterator[BugTrace]:
     """Yield replicas that stay different, by the protocol that leaves the difference (KAFKA-1211, KAFKA-6361, KAFKA-6857, KAFKA-7164).
 
     Args:
@@ -194,7 +196,7 @@ def of_residuals(evidence: TraceEvidence) -> Iterator[Seen]:
             jira, where = "KAFKA-7164", f"{where}; one broker was leader in all the epochs between"
         if jira is not None:
             is_conclusive = jira != "KAFKA-1211"  # a lost disk cache leaves the same
-            yield Seen(jira, one.broker_id, where, one.citations, is_conclusive=is_conclusive)
+            yield BugTrace(jira, one.broker_id, where, one.citations, is_conclusive=is_conclusive)
 
 
 def _is_within_one_leader(one: Residual, evidence: TraceEvidence) -> bool:
@@ -215,7 +217,7 @@ def _is_within_one_leader(one: Residual, evidence: TraceEvidence) -> bool:
 
 
 @rule("KAFKA-14704", "KAFKA-13141", "KAFKA-1211", "KAFKA-1647", "KAFKA-2143", "KAFKA-7897")
-def of_truncations(evidence: TraceEvidence) -> Iterator[Seen]:
+def of_truncations(evidence: TraceEvidence) -> Iterator[BugTrace]:
     """Yield truncations below or to a high watermark, to 0, of a whole log, and by epoch on an old message format.
 
     Args:
@@ -248,8 +250,8 @@ def of_truncations(evidence: TraceEvidence) -> Iterator[Seen]:
 
 def _seen_in(
     truncation: ObservedTruncation | LoggedTruncation, jira: str, trace: str, *, is_conclusive: bool = True
-) -> Seen:
-    return Seen(
+) -> BugTrace:
+    return BugTrace(
         jira,
         truncation.broker_id,
         trace,
@@ -260,7 +262,7 @@ def _seen_in(
 
 
 @rule(RECOVERY_IO_ERROR)
-def of_emptied_segments(evidence: TraceEvidence) -> Iterator[Seen]:
+def of_emptied_segments(evidence: TraceEvidence) -> Iterator[BugTrace]:
     """Yield segments that recovery emptied, as it does after an I/O error since 4.0, and also for batches out of order.
 
     Args:
@@ -275,7 +277,7 @@ def of_emptied_segments(evidence: TraceEvidence) -> Iterator[Seen]:
         )
         was_sound = before is not None and _is_sound_from(before, line.to_offset)
         shown = "; an earlier snapshot shows it sound" if was_sound else ""
-        yield Seen(
+        yield BugTrace(
             RECOVERY_IO_ERROR,
             line.broker_id,
             f"start-up recovery of broker {line.broker_id} emptied the segment that begins at offset {line.to_offset}{shown}",
@@ -306,7 +308,7 @@ def is_below_high_watermark(line: LoggedTruncation) -> bool:
 
 
 @rule("KAFKA-7415")
-def of_unwritten_epochs(evidence: TraceEvidence) -> Iterator[Seen]:
+def of_unwritten_epochs(evidence: TraceEvidence) -> Iterator[BugTrace]:
     """Yield leaders whose checkpoint lacks one of their epochs, if a follower then truncated against the rules (KAFKA-7415).
 
     Args:
@@ -323,12 +325,12 @@ def of_unwritten_epochs(evidence: TraceEvidence) -> Iterator[Seen]:
                 continue
             trace = f"broker {state.leader} was leader in epoch {state.leader_epoch} and its {EPOCH_FILE} does not name it; broker {broker} truncated to {target}"
             citations = (state.citation, copy.view.replica.cite(EPOCH_FILE))
-            yield Seen("KAFKA-7415", broker, trace, citations, truncated_to=target)
+            yield BugTrace("KAFKA-7415", broker, trace, citations, truncated_to=target)
             break
 
 
 @rule("KAFKA-7128")
-def of_early_joins(evidence: TraceEvidence) -> Iterator[Seen]:
+def of_early_joins(evidence: TraceEvidence) -> Iterator[BugTrace]:
     """Yield the first loss of committed records by a clean election without a lost page cache: the new leader joined the ISR too early (KAFKA-7128).
 
     Args:
@@ -348,7 +350,7 @@ def of_early_joins(evidence: TraceEvidence) -> Iterator[Seen]:
             f"broker {state.leader} took over cleanly in leader epoch {state.leader_epoch} without offset {loss.offsets.first},"
             f" which broker {before.leader} had committed in epoch {before.leader_epoch}"
         )
-        yield Seen("KAFKA-7128", before.leader, trace, (state.citation, *loss.citations), is_conclusive=has_joined)
+        yield BugTrace("KAFKA-7128", before.leader, trace, (state.citation, *loss.citations), is_conclusive=has_joined)
         return
 
 
@@ -371,7 +373,7 @@ def _election_after(loss: Loss, evidence: TraceEvidence) -> tuple[Leadership, Le
 
 
 @rule("KAFKA-12460")
-def of_metadata_truncations(evidence: TraceEvidence) -> Iterator[Seen]:
+def of_metadata_truncations(evidence: TraceEvidence) -> Iterator[BugTrace]:
     """Yield truncations of the metadata log that removed records which the final leader still holds (KAFKA-12460).
 
     Args:
@@ -389,7 +391,7 @@ def of_metadata_truncations(evidence: TraceEvidence) -> Iterator[Seen]:
 
 
 @rule("KAFKA-13207", "KAFKA-12996", "KAFKA-18723")
-def of_fetchers(evidence: TraceEvidence) -> Iterator[Seen]:
+def of_fetchers(evidence: TraceEvidence) -> Iterator[BugTrace]:
     """Yield traces of fetcher threads: a truncation by a stale fetcher, and a failed fetch below the leader's log start offset.
 
     Args:
@@ -401,19 +403,19 @@ def of_fetchers(evidence: TraceEvidence) -> Iterator[Seen]:
         if sign.kind is SignKind.STALE_FETCHER:
             trace = f"a fetcher of broker {sign.broker_id} that another leader had replaced truncated the log to {sign.offset}"
             truncated_to = sign.offset if isinstance(sign.offset, int) else Absent.NOT_APPLICABLE
-            yield Seen("KAFKA-13207", sign.broker_id, trace, sign.citations, truncated_to=truncated_to)
+            yield BugTrace("KAFKA-13207", sign.broker_id, trace, sign.citations, truncated_to=truncated_to)
         if sign.kind is SignKind.FETCH_FAILED and copy is not None and start is not None:
             end = copy.view.log_end_offset
             if end < start:
                 trace = (
                     f"broker {sign.broker_id} gave up fetching; its log ends at {end}, the leader's begins at {start}"
                 )
-                yield Seen("KAFKA-12996", sign.broker_id, trace, sign.citations)
+                yield BugTrace("KAFKA-12996", sign.broker_id, trace, sign.citations)
         if sign.kind is SignKind.ENTERS_EPOCH and copy is not None:
             yield from _early_batches(evidence, sign, copy)
 
 
-def _early_batches(evidence: TraceEvidence, sign: Sign, copy: LogCopy) -> Iterator[Seen]:
+def _early_batches(evidence: TraceEvidence, sign: Sign, copy: LogCopy) -> Iterator[BugTrace]:
     """Yield batches of an epoch below the offset at which the follower entered it, without a truncation since (KAFKA-18723)."""
     began = next(
         (e.start_offset for e in copy.view.batch_epochs if e.leader_epoch == sign.leader_epoch), Absent.UNKNOWN
@@ -432,7 +434,7 @@ def _early_batches(evidence: TraceEvidence, sign: Sign, copy: LogCopy) -> Iterat
             f"broker {sign.broker_id} held batches of leader epoch {sign.leader_epoch} from {began} on"
             f" when it entered that epoch at {sign.offset}"
         )
-        yield Seen("KAFKA-18723", sign.broker_id, trace, sign.citations)
+        yield BugTrace("KAFKA-18723", sign.broker_id, trace, sign.citations)
 
 
 _WORDS_OF_BROKERS = {
@@ -465,7 +467,7 @@ def broker_bugs(signs: Iterable[Sign], versions: BrokerVersions) -> tuple[BugTra
         if sign.kind in _WORDS_OF_BROKERS:
             jira, words = _WORDS_OF_BROKERS[sign.kind]
             seen.append(
-                Seen(
+                BugTrace(
                     jira,
                     sign.broker_id,
                     words.format(sign.broker_id),
@@ -476,13 +478,7 @@ def broker_bugs(signs: Iterable[Sign], versions: BrokerVersions) -> tuple[BugTra
     return _once(seen, versions)
 
 
-def named_bugs() -> frozenset[str]:
-    """Return the names of all known bugs whose traces some rule looks for."""
-    in_logs = frozenset(name for name, _ in _WORDS_OF_BROKERS.values())
-    return in_logs.union(*RULES.values())
-
-
-def _once(seen: Iterable[Seen], versions: BrokerVersions) -> tuple[BugTrace, ...]:
+def _once(seen: Iterable[BugTrace], versions: BrokerVersions) -> tuple[BugTrace, ...]:
     found: dict[tuple[str, int | Absent, int | Absent], BugTrace] = {}
     for one in seen:
         trace = traced(one, versions)
@@ -513,7 +509,7 @@ def doubted_high_watermarks(
     return doubted
 
 
-def _all_seen(evidence: TraceEvidence) -> Iterator[Seen]:
+def _all_seen(evidence: TraceEvidence) -> Iterator[BugTrace]:
     for each, names in RULES.items():
         for seen in each(evidence):
             assert seen.jira in names, f"{each.__name__} is not registered for {seen.jira}"

@@ -19,9 +19,9 @@ from kforensics.reconcile.history.log_copies import (
     of_one_incarnation,
     taken_before_their_lines,
 )
-from kforensics.reconcile.history.logged_losses import DeletedRecords, is_by_epoch, uncommitted_from, unrecorded_time
 from kforensics.reconcile.history.losses import is_in_use
 from kforensics.reconcile.history.truncations import ObservedTruncation, find_truncations
+from kforensics.reconcile.incident.logged_losses import DeletedRecords, is_by_epoch, uncommitted_from, unrecorded_time
 from kforensics.reconcile.incident.model import IncidentEvidence, LeaderBasis
 from kforensics.reconcile.logs.agreement import common_range
 from kforensics.reconcile.logs.loaded_log import LoadedLog, load_log

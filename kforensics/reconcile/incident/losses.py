@@ -10,9 +10,9 @@ from kforensics.reconcile.committed.judge import CommitJudge, CommittedCounts, C
 from kforensics.reconcile.committed.proofs import Bound
 from kforensics.reconcile.history.causes import Cause, CauseEvidence, CauseName, cause_of, election_behind
 from kforensics.reconcile.history.log_copies import LogCopy
-from kforensics.reconcile.history.logged_losses import find_logged_losses
 from kforensics.reconcile.history.losses import Loss, LostBatch, find_losses, is_in_use, lost_batches
 from kforensics.reconcile.history.truncations import ObservedTruncation, Recomputation, recompute, replacement_of
+from kforensics.reconcile.incident.logged_losses import find_logged_losses
 from kforensics.reconcile.incident.logs_over_time import LogsOverTime
 from kforensics.reconcile.incident.model import Candidate, ExplainedTruncation, Holder, LossEntry
 from kforensics.reconcile.logs.loaded_log import load_log
@@ -172,7 +172,7 @@ def logged_loss_entries(
     whole: Bound | None = None,
     deleted: Sequence[OffsetRange] = (),
     is_cleaned: bool = False,
-) -> list[LossEntry]:
+) -> tuple[LossEntry, ...]:
     """Return what log lines say was truncated and no copy shows; the metadata quorum truncates only what it has not committed.
 
     Args:
@@ -186,8 +186,9 @@ def logged_loss_entries(
         is_cleaned: a cleaner works on the partition: offsets need not have held records any more when they were truncated.
     """
     if partition.topic in METADATA_TOPICS:
-        return []
-    found = find_logged_losses(
+        return ()
+    return find_logged_losses(
+        partition,
         truncations,
         shown=[*(loss.offsets for loss in losses), *deleted],
         leader_start=_deleted_below(leader),
@@ -200,24 +201,6 @@ def logged_loss_entries(
         is_cleaned=is_cleaned,
         may_be_of_earlier=lambda one: causes.incarnation.may_be_of_earlier(one.broker_id, one.time_ms),
     )
-    return [
-        LossEntry(
-            topic_partition=partition,
-            offsets=run.offsets,
-            records=run.offsets.count,
-            markers=0,
-            committed=run.committed,
-            was_committed=run.was_committed,
-            is_replaced=run.is_replaced,
-            leader_epoch=run.leader_epoch,
-            reason=run.reason,
-            cause=run.cause.name,
-            held_by=(),
-            citations=run.citations,
-            confidence=run.cause.confidence,
-        )
-        for run in found
-    ]
 
 
 def _deleted_below(leader: LogCopy) -> int:

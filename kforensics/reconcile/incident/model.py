@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation, owner_words
@@ -11,16 +12,17 @@ from kforensics.reconcile.bugs.evidence import BugTrace, Sign
 from kforensics.reconcile.committed.judge import Certainty, CommittedCounts
 from kforensics.reconcile.history.causes import Cause, CauseName
 from kforensics.reconcile.history.log_copies import LogOutline
-from kforensics.reconcile.history.logged_losses import DeletionRequest
-from kforensics.reconcile.history.residuals import PastEnd, Residual
+from kforensics.reconcile.history.residuals import PastEnd, Residual, TornTransactions
 from kforensics.reconcile.history.topic_incarnations import Incarnation
-from kforensics.reconcile.history.torn_transactions import TornTransactions
 from kforensics.reconcile.incident.doubts import CopyKey, Doubt, DoubtKind, Moments, Reliance, WholeReturn
 from kforensics.reconcile.observed.broker_versions import BrokerVersions
 from kforensics.reconcile.observed.facts import ClusterFacts, GroupCommit, Leadership
 from kforensics.reconcile.observed.leadership import LeadershipAccount
 from kforensics.reconcile.observed.logged_truncations import LoggedTruncation
 from kforensics.units import OffsetRange, TopicPartition
+
+if TYPE_CHECKING:
+    from kforensics.reconcile.incident.logged_losses import DeletionRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +46,7 @@ class IncidentEvidence:
     """The moments at which the inputs were taken."""
     whole_returns: Sequence[WholeReturn] = ()
     """Followers that truncated nothing by the leader's answer."""
-    deletions: Sequence[DeletionRequest] = ()
+    deletions: "Sequence[DeletionRequest]" = ()
     """Requests of clients to delete records of the partition, by log lines."""
     is_deletion_logged: bool = False
     """Whether a log line says that the topic was deleted."""

@@ -10,8 +10,15 @@ from kforensics.reconcile.bugs.traces import bug_traces
 from kforensics.reconcile.history.causes import CauseEvidence
 from kforensics.reconcile.history.log_copies import LogCopy, outline_of
 from kforensics.reconcile.history.losses import Loss
-from kforensics.reconcile.history.residuals import Earlier, PastEnd, Residual, high_watermarks_past_end, residuals
-from kforensics.reconcile.history.torn_transactions import TornTransactions, find_torn_transactions
+from kforensics.reconcile.history.residuals import (
+    Earlier,
+    PastEnd,
+    Residual,
+    TornTransactions,
+    find_torn_transactions,
+    high_watermarks_past_end,
+    residuals,
+)
 from kforensics.reconcile.incident.logs_over_time import LogsOverTime
 from kforensics.reconcile.incident.losses import (
     batches_lost,

@@ -17,18 +17,16 @@ from kforensics.reconcile.logs.loaded_log import LoadedLog, load_log, load_logs
 from kforensics.reconcile.logs.log_pairs import LogPairs
 from kforensics.reconcile.observed.facts import ClusterFacts, Leadership
 from kforensics.reconcile.observed.leadership import account_of
-from kforensics.reconcile.replicas.expected_truncation import (
-    ExpectedTruncation,
-    expected_truncation,
-    follower_outcome,
-    next_epoch,
-)
 from kforensics.reconcile.replicas.holders import SoleHolder, distinct_counts, sole_runs
 from kforensics.reconcile.replicas.leader import (
+    ExpectedTruncation,
     ProtocolChoice,
     choose_leader,
     choose_protocol,
+    expected_truncation,
+    follower_outcome,
     is_current,
+    next_epoch,
 )
 from kforensics.reconcile.replicas.placement import directories_of, possibly_emptied
 from kforensics.reconcile.replicas.report import (

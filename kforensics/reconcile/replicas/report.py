@@ -14,9 +14,8 @@ from kforensics.reconcile.logs.divergence import Divergence
 from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.observed.facts import ClusterFacts, Leadership, LoggedEnd
 from kforensics.reconcile.observed.leadership import LeadershipAccount
-from kforensics.reconcile.replicas.expected_truncation import ExpectedTruncation
 from kforensics.reconcile.replicas.holders import SoleHolder
-from kforensics.reconcile.replicas.leader import LeaderChoice, ProtocolChoice
+from kforensics.reconcile.replicas.leader import ExpectedTruncation, LeaderChoice, ProtocolChoice
 from kforensics.units import Depth, TopicPartition
 from kforensics.words import form, listed
 

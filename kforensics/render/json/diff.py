@@ -15,8 +15,8 @@ from kforensics.protocol.truncation import TruncationStep
 from kforensics.reconcile.committed.judge import CommittedCounts
 from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.observed.leadership import LeadershipAccount
-from kforensics.reconcile.replicas.expected_truncation import ExpectedTruncation
 from kforensics.reconcile.replicas.holders import SoleHolder
+from kforensics.reconcile.replicas.leader import ExpectedTruncation
 from kforensics.reconcile.replicas.report import PartitionReport, ReplicaReport, WhatIf
 from kforensics.render.json.document import document, fields_of, json_line, seal_objects, to_plain
 from kforensics.render.view import View

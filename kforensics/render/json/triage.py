@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from kforensics.commands.result import Result
 from kforensics.commands.triage import Triage
-from kforensics.render.json.document import document, plain_answer
 from kforensics.findings.rules.causes import root_cause_sentence
+from kforensics.render.json.document import document, plain_answer
 from kforensics.render.view import View
 
 

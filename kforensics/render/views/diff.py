@@ -16,8 +16,7 @@ from kforensics.findings.answers.model import State
 from kforensics.findings.model import Finding
 from kforensics.formats.log.records import Record
 from kforensics.reconcile.logs.loaded_log import LoadedLog
-from kforensics.reconcile.replicas.expected_truncation import ExpectedTruncation
-from kforensics.reconcile.replicas.leader import LeaderChoice
+from kforensics.reconcile.replicas.leader import ExpectedTruncation, LeaderChoice
 from kforensics.reconcile.replicas.report import PartitionReport, ReplicaReport, Verdict
 from kforensics.render.blocks import (
     GAP,

@@ -7,11 +7,11 @@ from kforensics.commands.result import Result
 from kforensics.commands.triage import Triage
 from kforensics.damage import Absent
 from kforensics.evidence.model import Input
+from kforensics.findings.rules.causes import root_cause_sentence
 from kforensics.protocol.loading.starts import StartResult
 from kforensics.reconcile.logs.predicted_load import PredictedStart
 from kforensics.render.blocks import GAP, Block, Column, Prose, Section, Table, Tone, item
 from kforensics.render.events import GRAVE, Sentence, sentences_of
-from kforensics.findings.rules.causes import root_cause_sentence
 from kforensics.render.timeline import shown_entries
 from kforensics.render.view import View
 from kforensics.render.views.predict import RESULTS

@@ -11,7 +11,7 @@ from kforensics.findings.answers.advice import missing_evidence
 from kforensics.findings.answers.conclusion import conclude
 from kforensics.findings.rules.causes import CAUSES, causes_of
 from kforensics.reconcile.history.causes import CauseName
-from kforensics.reconcile.history.torn_transactions import TornTransaction, TornTransactions
+from kforensics.reconcile.history.residuals import TornTransaction, TornTransactions
 from kforensics.reconcile.incident.model import GroupAtRisk, Holder
 from kforensics.reconcile.incident.operations import Operation
 from kforensics.reconcile.incident.partition import groups_at_risk

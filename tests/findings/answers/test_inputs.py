@@ -4,8 +4,7 @@ import pytest
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import Input
-from kforensics.findings.answers.inputs import with_inputs
-from kforensics.findings.answers.model import Answer, State
+from kforensics.findings.answers.model import Answer, State, with_inputs
 
 HEDGE = "It is not shown that all inputs are of one cluster."
 

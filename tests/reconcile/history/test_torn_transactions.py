@@ -9,7 +9,7 @@ import pytest
 from kforensics.damage import Absent
 from kforensics.formats.log.batch_table import CONTROL_BIT, TRANSACTIONAL_BIT, empty_batches
 from kforensics.reconcile.history.losses import LostBatch
-from kforensics.reconcile.history.torn_transactions import find_torn_transactions
+from kforensics.reconcile.history.residuals import find_torn_transactions
 
 DATA, MARKER = TRANSACTIONAL_BIT, TRANSACTIONAL_BIT | CONTROL_BIT
 

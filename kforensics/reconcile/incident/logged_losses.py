@@ -2,11 +2,10 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from kforensics.damage import Absent
-from kforensics.evidence.model import CheckpointValue, Citation
+from kforensics.evidence.model import CheckpointValue
 from kforensics.formats.log_lines.event import LogEventKind
 from kforensics.protocol.epochs import epoch_at
 from kforensics.protocol.truncation import ProtocolName
@@ -15,6 +14,7 @@ from kforensics.reconcile.committed.proofs import Bound
 from kforensics.reconcile.history.causes import Cause, CauseName
 from kforensics.reconcile.history.losses import LostBatch
 from kforensics.reconcile.history.truncations import ObservedTruncation
+from kforensics.reconcile.incident.model import LossEntry
 from kforensics.reconcile.observed.facts import Leadership
 from kforensics.reconcile.observed.logged_events import LoggedEvent
 from kforensics.reconcile.timeline.events import DELETE_REQUEST
@@ -121,23 +121,8 @@ _BY_EPOCH = frozenset({"epoch", "leader-offset"})
 _UNNAMED = "unknown"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoggedLoss:
-    """A run of offsets that a line says were truncated."""
-
-    offsets: OffsetRange
-    committed: Certainty
-    was_committed: Certainty
-    """The judgement of the records that were here, also where others have taken their offsets."""
-    is_replaced: bool
-    leader_epoch: int | Absent
-    reason: str
-    cause: Cause
-    """The cause of the truncation."""
-    citations: tuple[Citation, ...]
-
-
 def find_logged_losses(
+    partition: TopicPartition,
     truncations: Sequence[tuple[ObservedTruncation, Cause, ProtocolName]],
     *,
     shown: Iterable[OffsetRange],
@@ -150,7 +135,7 @@ def find_logged_losses(
     whole: Bound | None = None,
     is_cleaned: bool = False,
     may_be_of_earlier: Callable[[ObservedTruncation], bool] = lambda _truncation: False,
-) -> tuple[LoggedLoss, ...]:
+) -> tuple[LossEntry, ...]:
     """Find what logged truncations discarded and no copy shows, by offset.
 
     Args:
@@ -166,7 +151,7 @@ def find_logged_losses(
         may_be_of_earlier: whether the log that was truncated may be that of an earlier topic of the name: then nothing of it is proven.
     """
     taken = list(shown)
-    out: list[LoggedLoss] = []
+    out: list[LossEntry] = []
     for truncation, cause, protocol in truncations:
         if not truncation.is_logged or truncation.is_full or cause.name is CauseName.RECREATED_TOPIC:
             continue
@@ -182,6 +167,7 @@ def find_logged_losses(
             runs = [run for part in _split_at(remaining, leader_end) for run in _split_at(part, below)]
             out.extend(
                 _run(
+                    partition,
                     truncation,
                     cause,
                     offsets,
@@ -215,6 +201,7 @@ def _split_at(offsets: OffsetRange, end: int) -> Iterator[OffsetRange]:
 
 
 def _run(
+    partition: TopicPartition,
     truncation: ObservedTruncation,
     cause: Cause,
     offsets: OffsetRange,
@@ -222,7 +209,7 @@ def _run(
     leaderships: Sequence[Leadership],
     needed_in_sync: int | Absent,
     proof: tuple[Certainty, Bound] | None,
-) -> LoggedLoss:
+) -> LossEntry:
     term = _own_term(truncation, leaderships)
     missing = "no copy of what was truncated is among the inputs"
     committed: Certainty = "possible"
@@ -233,15 +220,20 @@ def _run(
     if committed == "possible" and term is not None and term.isr == frozenset({term.leader}) and needed_in_sync == 1:
         reason = f"the ISR was [{term.leader}] alone in leader epoch {term.leader_epoch}; {missing}"
         citations = (*citations, term.citation)
-    return LoggedLoss(
+    return LossEntry(
+        topic_partition=partition,
         offsets=offsets,
+        records=offsets.count,
+        markers=0,
         # Of an offset that holds another record now, a committed offset or an acknowledgement may speak of either.
         committed="possible" if committed == "certain" and offsets.last < leader_end else committed,
         was_committed=committed,
         is_replaced=offsets.last < leader_end,
         leader_epoch=Absent.UNKNOWN if term is None else term.leader_epoch,
         reason=reason,
-        cause=cause,
+        cause=cause.name,
+        confidence=cause.confidence,
+        held_by=(),
         citations=citations,
     )
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from kforensics.damage import Absent
-from kforensics.reconcile.history.logged_losses import DeletedRecords, DeletionRequest, deletion_requests
 from kforensics.reconcile.history.losses import LostBatch
+from kforensics.reconcile.incident.logged_losses import DeletedRecords, DeletionRequest, deletion_requests
 from kforensics.units import OffsetRange, TopicPartition
 from tests.builders.history import leadership, log_copy, logged_events, truncation
 from tests.builders.logs import batch, replica

@@ -7,8 +7,8 @@ from kforensics.evidence.model import CheckpointValue
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.committed.proofs import Bound
 from kforensics.reconcile.history.causes import Cause, CauseName
-from kforensics.reconcile.history.logged_losses import find_logged_losses
-from kforensics.units import EpochEntry, OffsetRange
+from kforensics.reconcile.incident.logged_losses import find_logged_losses
+from kforensics.units import EpochEntry, OffsetRange, TopicPartition
 from tests.builders.history import leadership, truncation
 from tests.builders.logs import HERE
 
@@ -29,6 +29,7 @@ def runs(
     whole=None,
 ):
     return find_logged_losses(
+        TopicPartition("t", 0),
         [(one, Cause(name=cause, confidence="likely", reason="why"), protocol) for one in truncations],
         shown=shown,
         leader_end=leader_end,
@@ -58,7 +59,7 @@ def test_what_a_line_says_was_cut_may_have_been_committed():
 def test_the_cause_of_the_truncation_keeps_its_confidence():
     (found,) = runs(truncation(84, 70))
 
-    assert (CauseName.UNCLEAN_ELECTION, "likely") == (found.cause.name, found.cause.confidence)
+    assert (CauseName.UNCLEAN_ELECTION, "likely") == (found.cause, found.confidence)
 
 
 def test_what_some_copy_shows_is_left_to_it():
