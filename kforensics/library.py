@@ -3,9 +3,10 @@
 import html
 import inspect
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
 from importlib import import_module
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from kforensics.ask.questions import WORDS, called, options_of
@@ -86,6 +87,27 @@ class Answered(Result[Body]):
         yield from emit(self, chosen, self.view)
 
 
+class Audited(Answered[Body]):
+    """The result of an audit or of a report of one, whose tables are rows of Arrow as a whole."""
+
+    storage: Mapping[str, str] = MappingProxyType({})
+    """Options of the storage that its tables are on."""
+
+    def to_arrow(self, kind: str) -> "pa.Table":
+        """Return a table of the audit, all of its rows; or another list of the document, as for other results.
+
+        Args:
+            kind: as `docs/fleet-tables.md` has the tables: `partitions`, `findings`, `changes`, `replicas`, …
+        """
+        tables: Any = import_module("kforensics.fleet.audit_tables")
+        body: Any = self.body
+        if kind not in tables.AUDIT_TABLES or not hasattr(body, "tables"):
+            return super().to_arrow(kind)
+        location = import_module("kforensics.fleet.storage").parse_location(body.tables, self.storage)
+        found: pa.Table = tables.open_audit(location, body.audit_id).dataset(kind).to_table()
+        return found
+
+
 def _without_absence(value: Any) -> Any:
     """Return a value in which what is absent is null."""
     if isinstance(value, dict):
@@ -111,21 +133,29 @@ MOST_SHOWN = 50
 
 def function_of(name: str) -> Callable[..., Answered[Any]]:
     """Return the function that does what a command does."""
+    of_fleet = name.startswith("fleet-")
 
     def ask(*paths: Any, **options: Any) -> Answered[Any]:
+        session = options.pop("session", None) if name == "fleet-audit" else None
         asked = called(name, paths, options)
-        asked = asked if name == "simulate" else paced(asked)
-        module = import_module(f"kforensics.commands.{name}")
-        run = module.check if name == "seal" and asked.check is not None else module.run
-        result = run(asked)
-        found = Answered(**{one.name: getattr(result, one.name) for one in fields(result)})
+        if of_fleet:
+            result = import_module("kforensics.fleet.commands").run(name, asked, session)
+        else:
+            asked = asked if name == "simulate" else paced(asked)
+            module = import_module(f"kforensics.commands.{name}")
+            run = module.check if name == "seal" and asked.check is not None else module.run
+            result = run(asked)
+        kind = Audited if name in {"fleet-audit", "fleet-report"} else Answered
+        found = kind(**{one.name: getattr(result, one.name) for one in fields(result)})
+        if isinstance(found, Audited):
+            found.storage = asked.storage
         shown = {one.option.shown: getattr(asked, one.field) for one in options_of(name) if one.option.shown}
         found.view = View(**shown)
         return found
 
-    ask.__name__ = ask.__qualname__ = name
+    ask.__name__ = ask.__qualname__ = name.removeprefix("fleet-")
     ask.__doc__ = WORDS[name]
-    ask.__module__ = "kforensics"
+    ask.__module__ = "kforensics.fleet" if of_fleet else "kforensics"
     ask.__signature__ = signature_of(name)  # type: ignore[attr-defined] # for help() and for editors
     return ask
 
@@ -137,4 +167,5 @@ def signature_of(name: str) -> inspect.Signature:
     options = [
         inspect.Parameter(one.name, keyword, default=one.default) for one in options_of(name) if one.option.flags
     ]
-    return inspect.Signature([given, *options])
+    more = [inspect.Parameter("session", keyword, default=None)] if name == "fleet-audit" else []
+    return inspect.Signature([given, *options, *more])

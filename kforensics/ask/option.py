@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from enum import StrEnum
 from functools import cache
-from os import PathLike
+from os import PathLike, fspath
 from pathlib import Path
 from types import NoneType
 from typing import Any, get_args, get_type_hints
@@ -128,6 +128,8 @@ class Spelled:
             raise UsageError(f"{self._spelling} is one of {', '.join(choices)}, not {given}")
         if self.kind is Path:
             return as_path(given)
+        if self.kind is str and isinstance(given, PathLike):  # a place that may also be a URI
+            return fspath(given)
         if is_listed:
             return self.kind(given)
         if not isinstance(given, self.kind) or (self.kind is int and isinstance(given, bool)):

@@ -1,6 +1,7 @@
 """The commands that are asked: their words, what contradicts itself, and how an `Ask` is made for each."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from os import fspath
 from pathlib import Path
 from typing import Any
 
@@ -136,10 +137,28 @@ def called(command: str, paths: Sequence[Any], options: Mapping[str, Any]) -> An
         if len(paths) > 1:
             raise TypeError("simulate takes one scenario")
         return ask_of(command, {**named, "scenario": (*paths, None)[0]})
+    if command.startswith("fleet-") and command != "fleet-scan":
+        return ask_of(command, {**_places(command, paths), **named})
     ask: Ask = ask_of(command, {"paths": each_path(paths), **named})
     if not (ask.paths or ask.images or ask.check):
         raise ValueError("no path is given")
     return ask
+
+
+def _places(command: str, given: Sequence[Any]) -> dict[str, Any]:
+    """Return the sources or tables that a command for fleets is asked for: paths, or URIs, of which a path would drop a slash."""
+    places = []
+    for one in (one for several_of in given for one in several(several_of)):
+        as_path(one)  # refuses what is none
+        places.append(fspath(one))
+    if not places:
+        raise ValueError("no path is given")
+    (field,) = (one.field for one in options_of(command) if not one.option.flags)
+    if field == "tables":
+        if len(places) > 1:
+            raise TypeError(f"{command} takes the tables of one audit, or one history")
+        return {field: places[0]}
+    return {field: tuple(places)}
 
 
 def each_path(given: Iterable[Any]) -> list[Path]:

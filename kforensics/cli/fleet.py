@@ -10,7 +10,6 @@ from kforensics.ask.fleet import FleetAsk
 from kforensics.cli.capture import take
 from kforensics.cli.command import Output, question
 from kforensics.cli.examples import epilog_of, help_of
-from kforensics.cli.metrics import check_metrics, write_metrics
 from kforensics.cli.stops import interrupted_by_signals
 from kforensics.errors import UsageError
 from kforensics.render.emit import OutputFormat
@@ -34,10 +33,9 @@ def audit(output: Output, ask: FleetAsk) -> None:
 
     output.check(())
     require_spark()
-    check_metrics(ask.metrics)
     with interrupted_by_signals(), stage_progress(quiet=output.quiet, is_terminal=sys.stderr.isatty()) as progress:
         result = run_audit(ask, progress)
-    _finish(output, result, ask.metrics)
+    _finish(output, result)
 
 
 @question("fleet-report")
@@ -47,9 +45,8 @@ def report(output: Output, ask: FleetAsk) -> None:
 
     output.check((), "fleet comparison" if ask.since is not None else "fleet report")
     require_pyarrow()
-    check_metrics(ask.metrics)
     if ask.since is None:
-        _finish(output, run_report(ask), ask.metrics)
+        _finish(output, run_report(ask))
     output.finish(run_comparison(ask))
 
 
@@ -63,10 +60,8 @@ def trend(output: Output, ask: FleetAsk) -> None:
     output.finish(run_trend(ask))
 
 
-def _finish(output: Output, result: "Result[Any]", metrics: Path | None) -> NoReturn:
-    """Write metrics and result; name expired acceptances on standard error where the format has no place for sentences."""
-    if metrics is not None:
-        write_metrics(metrics, result)
+def _finish(output: Output, result: "Result[Any]") -> NoReturn:
+    """Write the result; name expired acceptances on standard error where the format has no place for sentences."""
     gate = result.body.gate
     if gate is not None and gate.expired and output.format is not OutputFormat.TEXT:
         typer.echo("\n".join(f"kforensics: {words}" for words in gate.sentences()[1:]), err=True)

@@ -51,6 +51,7 @@ def pages() -> dict[str, str]:
         made |= {_page_path((*words, inner)): _command_page((*words, inner), one) for inner, one in below.items()}
     made["docs/findings.md"] = findings_page()
     made["kforensics/__init__.pyi"] = stub()
+    made["kforensics/fleet/__init__.pyi"] = fleet_stub()
     return made
 
 
@@ -73,6 +74,29 @@ def stub() -> str:
     )
 
 
+def fleet_stub() -> str:
+    """Return the types of the functions for fleets."""
+    kinds = {
+        "fleet-audit": "Audited[FleetSummary]",
+        "fleet-report": "Audited[Any]",
+        "fleet-trend": "Answered[AuditTrend]",
+    }
+    functions = [
+        line
+        for name in sorted(name for name in WORDS if name.startswith("fleet-"))
+        for line in _signature_stub(name, kinds.get(name, "Answered[Any]"))
+    ]
+    return (
+        "# Generated of the options in kforensics/ask: python -m kforensics.cli.manpage\n\n"
+        "from collections.abc import Iterable, Mapping\nfrom os import PathLike\nfrom typing import Any\n\n"
+        "from kforensics.findings.fleet_summary import AuditTrend, FleetSummary\n"
+        "from kforensics.library import Answered, Audited\n\n"
+        "__all__: list[str]\n\nAnyPath = str | PathLike[str]\nAnyPaths = AnyPath | Iterable[AnyPath]\n\n"
+        + "\n".join(functions)
+        + "\n"
+    )
+
+
 def _function_stub(name: str, results: dict[str, str]) -> Iterator[str]:
     """Yield the lines of a function; the class of its body is added to the results."""
     run = inspect.signature(import_module(f"kforensics.commands.{name}").run)
@@ -84,12 +108,18 @@ def _function_stub(name: str, results: dict[str, str]) -> Iterator[str]:
         results[kind] = module
     if name == "seal":
         kind = "Any"  # a new manifest, or with `check` the comparison with one
-    yield f"def {name}("
+    yield from _signature_stub(name, f"Answered[{kind}]")
+
+
+def _signature_stub(name: str, result: str) -> Iterator[str]:
+    yield f"def {name.removeprefix('fleet-')}("
     yield "    *paths: AnyPaths,"
     for one in options_of(name):
         if one.option.flags:
             yield f"    {one.name}: {one.taken_type} = ...,"
-    yield f") -> Answered[{kind}]:"
+    if name == "fleet-audit":
+        yield "    session: Any = ...,"
+    yield f") -> {result}:"
     yield f'    """{WORDS[name].partition(chr(10))[0]}"""'
 
 

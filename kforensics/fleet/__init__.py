@@ -1,1 +1,18 @@
-"""The same functions spread over a fleet of data directories by Spark."""
+"""A whole fleet on Spark: its commands are functions here, as the others are of `kforensics`.
+
+result = kforensics.fleet.audit("/mnt/broker-*", history="/mnt/audits", session=spark)
+result.to_arrow("changes")        # any table of the audit as a whole
+"""
+
+_FUNCTIONS = ("audit", "report", "scan", "trend")
+__all__ = [*_FUNCTIONS]  # noqa: PLE0604 - names, too
+
+
+def __getattr__(name: str) -> object:
+    """Return a function, loaded when it is first asked for."""
+    from importlib import import_module
+
+    if name not in _FUNCTIONS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = globals()[name] = import_module("kforensics.library").function_of(f"fleet-{name}")
+    return found

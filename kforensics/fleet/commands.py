@@ -12,6 +12,8 @@ from kforensics.ask.fleet import FleetAsk
 from kforensics.ask.model import Ask
 from kforensics.case.processes import Progress
 from kforensics.case.wanted import not_there
+from kforensics.commands.capture import names_a_capture
+from kforensics.commands.capture import run as capture
 from kforensics.commands.result import Conclusion, Result
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, EvidenceUnreadable, UsageError
@@ -27,6 +29,7 @@ from kforensics.fleet.secrets import redacted
 from kforensics.fleet.session import open_session, require_spark
 from kforensics.fleet.storage import StoragePath, parse_location, require_pyarrow
 from kforensics.reconcile.replicas.report import Verdict
+from kforensics.render.metrics import check_metrics, write_metrics
 from kforensics.source.beside_broker import lower_priority
 
 if TYPE_CHECKING:
@@ -34,6 +37,26 @@ if TYPE_CHECKING:
     from kforensics.fleet.watch import Stage
 
 __all__ = ["require_pyarrow", "require_spark", "run_audit", "run_comparison", "run_report", "run_scan", "run_trend"]
+
+
+def run(command: str, request: FleetAsk, session: Any = None) -> Result[Any]:
+    """Return what a command answers.
+
+    Args:
+        command: as `fleet-audit`.
+        session: of Spark, for an audit; where none is given, one is opened as the request says.
+    """
+    if command == "fleet-audit":
+        require_spark()
+        return run_audit(request, session=session)
+    require_pyarrow()
+    if command == "fleet-report":
+        return run_report(request) if request.since is None else run_comparison(request)
+    if command == "fleet-trend":
+        return run_trend(request)
+    if request.evidence is not None and names_a_capture(request.evidence):
+        return capture(replace(request, out=Path(request.evidence)))
+    return run_scan(request)
 
 
 def run_audit(
@@ -60,6 +83,7 @@ def run_audit(
     from kforensics.fleet.sources import check_output, read_sources
     from kforensics.fleet.table_formats import TableFormat, require_table_format
 
+    check_metrics(request.metrics)
     table_format = None if request.table_format is None else TableFormat(request.table_format)
     if table_format is not None:
         require_table_format(table_format)
@@ -102,7 +126,9 @@ def run_audit(
             )
             tables = outcome.tables
         earlier = _compared_with(tables, request.since, request.storage)
-        return _summary("fleet audit", tables, earlier, most=request.most, filters=Filters(), rules=rules)
+        result = _summary("fleet audit", tables, earlier, most=request.most, filters=Filters(), rules=rules)
+    write_metrics(request.metrics, result)
+    return result
 
 
 def run_report(request: FleetAsk) -> Result[FleetSummary]:
@@ -113,6 +139,7 @@ def run_report(request: FleetAsk) -> Result[FleetSummary]:
     """
     from kforensics.fleet.audit_tables import open_audit
 
+    check_metrics(request.metrics)
     check_options(request.storage)
     rules = _gate_rules(request)
     place = parse_location(str(request.tables), request.storage)
@@ -120,7 +147,9 @@ def run_report(request: FleetAsk) -> Result[FleetSummary]:
         tables = open_audit(place, request.shown_audit)
         filters = _filters(request, tables)
         earlier = _compared_with(tables, None, request.storage)
-        return _summary("fleet report", tables, earlier, most=request.most, filters=filters, rules=rules)
+        result = _summary("fleet report", tables, earlier, most=request.most, filters=filters, rules=rules)
+    write_metrics(request.metrics, result)
+    return result
 
 
 @contextmanager
@@ -239,7 +268,7 @@ def run_trend(request: FleetAsk) -> Result[AuditTrend]:
         EvidenceError: they are no tables of finished audits.
     """
     from kforensics.fleet.audit_tables import open_audits
-    from kforensics.fleet.trend import trend_of
+    from kforensics.fleet.comparison import trend_of
 
     storage = request.storage
     check_options(storage)

@@ -27,10 +27,10 @@ from kforensics.evidence.model import Problem
 from kforensics.evidence.replica.collect import CHANGED_MEANWHILE
 from kforensics.fleet.condition import Fact, parse_condition
 from kforensics.fleet.level_rows import Projection, chosen_schema, has_problem_rows, is_set, schema_of
+from kforensics.fleet.pieces import EarlierLooks, scan_piece
 from kforensics.fleet.places import find_sources
 from kforensics.fleet.plan import IS_DELETED_SEGMENT, IS_DIRECTORY, LogDirTask, list_rows, log_dir_tasks
 from kforensics.fleet.report_rows import problem_of
-from kforensics.fleet.scan import EarlierLooks, scan_piece
 from kforensics.fleet.sources import read_sources
 from kforensics.formats.segment.walk import Level, iter_record_chunks, walk_segment
 from kforensics.source.mapped import EvidenceFile, open_evidence

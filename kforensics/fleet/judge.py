@@ -28,11 +28,11 @@ from kforensics.findings.rules.fleet import placement_findings, undecided_findin
 from kforensics.findings.rules.replicas import partition_findings
 from kforensics.fleet.assignments import Assignments
 from kforensics.fleet.parcel import PartitionKey, unpack
+from kforensics.fleet.pieces import Scanned
 from kforensics.fleet.plan import LogDirTask, place_of
 from kforensics.fleet.reader import FleetBatchReader
 from kforensics.fleet.report_rows import finding_rows, problem_row
 from kforensics.fleet.rows import replica_of, replica_row
-from kforensics.fleet.scan import Scanned
 from kforensics.fleet.tables import Tables
 from kforensics.reconcile.logs.divergence import EndsDoNotDecideError
 from kforensics.reconcile.observed.facts import GroupCommit

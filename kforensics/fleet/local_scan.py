@@ -16,11 +16,11 @@ from kforensics.findings.model import Finding, by_gravity
 from kforensics.findings.rules.replicas import partition_findings
 from kforensics.fleet.content import CONTENT_TABLES, ContentKeeper
 from kforensics.fleet.copies import copy_facts
+from kforensics.fleet.pieces import EarlierLooks, Scanned, scan_piece
 from kforensics.fleet.places import COPIES, SCAN_SCHEMA, Named, PlannedInput, find_sources, scan_manifest
 from kforensics.fleet.plan import IS_DIRECTORY, LogDirTask, list_log_dir, log_dir_tasks, part_name
 from kforensics.fleet.report_rows import finding_rows, input_row, problem_of, problem_row
 from kforensics.fleet.rows import replica_of
-from kforensics.fleet.scan import EarlierLooks, Scanned, scan_piece
 from kforensics.fleet.schemas import REPLICAS
 from kforensics.fleet.sources import Source, check_output
 from kforensics.fleet.tables import SCAN_MANIFEST, Tables

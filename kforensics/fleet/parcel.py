@@ -13,7 +13,7 @@ from kforensics.damage import Absent, Span
 from kforensics.evidence.captured.rows import Row, known, known_or
 from kforensics.evidence.group_commits import GroupCommitRecord
 from kforensics.evidence.model import Citation
-from kforensics.fleet.scan import Scanned
+from kforensics.fleet.pieces import Scanned
 from kforensics.fleet.schemas import PLAN, REPLICAS, SEGMENTS
 from kforensics.units import TopicPartition
 

@@ -19,9 +19,9 @@ from kforensics.evidence.model import Problem
 from kforensics.fleet.audit_tables import AuditTables
 from kforensics.fleet.judge import STATE, JudgeContext, judge_group
 from kforensics.fleet.parcel import pack
+from kforensics.fleet.pieces import EarlierLooks, Scanned, bring_commits, scan_piece, take_evidence
 from kforensics.fleet.places import LISTERS, FoundSources
 from kforensics.fleet.plan import IS_DIRECTORY, LogDirTask, LogDirTotals, Piece, list_log_dir, part_name
-from kforensics.fleet.scan import EarlierLooks, Scanned, bring_commits, scan_piece, take_evidence
 from kforensics.fleet.secrets import redacted
 from kforensics.fleet.tables import Tables
 from kforensics.fleet.watch import Counters, Progress, Stage, watch_tasks

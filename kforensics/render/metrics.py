@@ -1,9 +1,12 @@
 """An audit as metrics in the text format of Prometheus, for the textfile collector of its node exporter."""
 
+import os
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 from kforensics import __version__
 from kforensics.commands.result import Result
+from kforensics.errors import UsageError
 from kforensics.findings.answers.model import STATES
 from kforensics.findings.changes import Change
 from kforensics.findings.fleet_summary import FleetSummary
@@ -92,3 +95,52 @@ def _escaped(text: str) -> str:
     return (
         text.encode("utf-8", "backslashreplace").decode().replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     )
+
+
+# ---------------------------------------------------------------- the file, which a collector may read at any moment
+
+
+def check_metrics(path: Path | None) -> None:
+    """Refuse, before the work, a file that holds something other than metrics, or whose directory is missing.
+
+    Args:
+        path: as `--metrics` names it; None for none.
+
+    Raises:
+        UsageError: one of these, or the file can't be read.
+    """
+    if path is None:
+        return
+    if not path.parent.is_dir():
+        raise UsageError(f"--metrics {path}: {path.parent} is no directory")
+    try:
+        with path.open("rb") as file:
+            begin = file.read(len(FIRST_WORDS))
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise UsageError(f"--metrics {path} can't be read: {error.strerror}") from error
+    if begin != FIRST_WORDS.encode():
+        raise UsageError(
+            f"--metrics {path} holds something else than metrics of kforensics, which are all that it replaces"
+        )
+
+
+def write_metrics(path: Path | None, result: Result[FleetSummary]) -> None:
+    """Write the metrics of an audit, whole or not at all.
+
+    Args:
+        path: of the file, which is replaced; None for none.
+
+    Raises:
+        UsageError: the file can't be written.
+    """
+    if path is None:
+        return
+    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        partial.write_text(metrics_text(result), encoding="utf-8")
+        partial.replace(path)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise UsageError(f"--metrics {path} can't be written: {error.strerror}") from error

@@ -18,9 +18,9 @@ from kforensics.damage import Absent
 from kforensics.errors import EvidenceUnreadable, InputsRefused
 from kforensics.evidence.replica.collect import CHANGED_MEANWHILE
 from kforensics.fleet import stages
+from kforensics.fleet.pieces import EarlierLooks, scan_piece
 from kforensics.fleet.places import find_sources
 from kforensics.fleet.plan import list_rows, log_dir_tasks
-from kforensics.fleet.scan import EarlierLooks, scan_piece
 from kforensics.fleet.sources import Source
 from kforensics.fleet.stages import errors_of_tasks
 from kforensics.fleet.tables import WorkTables
@@ -101,7 +101,7 @@ def test_a_file_that_changes_while_it_is_read_is_named(broker, monkeypatch):
                 target.write(bytes(61))
         return file
 
-    monkeypatch.setattr("kforensics.fleet.scan.open_evidence", open_and_append)
+    monkeypatch.setattr("kforensics.fleet.pieces.open_evidence", open_and_append)
     read = scanned(task, rows)
 
     assert [("orders-1/00000000000000000000.log", CHANGED_MEANWHILE)] == [

@@ -14,9 +14,9 @@ from kforensics.evidence.replica.collect import collect_replica
 from kforensics.findings.model import Severity
 from kforensics.fleet.judge import damaged_places
 from kforensics.fleet.parcel import group_of, pack, unpack
+from kforensics.fleet.pieces import Scanned
 from kforensics.fleet.report_rows import finding_of, finding_rows
 from kforensics.fleet.rows import replica_of, replica_row
-from kforensics.fleet.scan import Scanned
 from kforensics.units import OffsetRange, TopicPartition
 from tests.builders.findings import finding
 

@@ -1,0 +1,79 @@
+# Generated of the options in kforensics/ask: python -m kforensics.cli.manpage
+
+from collections.abc import Iterable, Mapping
+from os import PathLike
+from typing import Any
+
+from kforensics.findings.fleet_summary import AuditTrend, FleetSummary
+from kforensics.library import Answered, Audited
+
+__all__: list[str]
+
+AnyPath = str | PathLike[str]
+AnyPaths = AnyPath | Iterable[AnyPath]
+
+def audit(
+    *paths: AnyPaths,
+    topics: str | Iterable[str] = ...,
+    partitions: int | Iterable[int] = ...,
+    leader: int | None = ...,
+    protocol: str | None = ...,
+    replicas: Any | None = ...,
+    stopped: bool = ...,
+    depth: str | None = ...,
+    keep_going: bool = ...,
+    out: str | None = ...,
+    history: str | None = ...,
+    audit_id: str | None = ...,
+    table_format: str | None = ...,
+    master: str | None = ...,
+    since: str | None = ...,
+    spark_conf: Mapping[str, str] = ...,
+    most: int | None = ...,
+    fail_on: str | Iterable[str] = ...,
+    accept: AnyPath | None = ...,
+    metrics: AnyPath | None = ...,
+    take_over: bool = ...,
+    storage_option: Mapping[str, str] = ...,
+    session: Any = ...,
+) -> Audited[FleetSummary]:
+    """Judge every partition of a fleet as diff does, on Spark, and write Parquet tables and a summary."""
+def report(
+    *paths: AnyPaths,
+    topics: str | Iterable[str] = ...,
+    partitions: int | Iterable[int] = ...,
+    audit: str | None = ...,
+    since: str | None = ...,
+    nodes: int | Iterable[int] = ...,
+    verdicts: str | Iterable[str] = ...,
+    codes: str | Iterable[str] = ...,
+    severity: str | None = ...,
+    most: int | None = ...,
+    fail_on: str | Iterable[str] = ...,
+    accept: AnyPath | None = ...,
+    metrics: AnyPath | None = ...,
+    storage_option: Mapping[str, str] = ...,
+) -> Audited[Any]:
+    """Show an audit again, a part of it, or what changed since an earlier one. Needs neither Spark nor Java."""
+def scan(
+    *paths: AnyPaths,
+    normal_priority: bool = ...,
+    keep_going: bool = ...,
+    read_rate: Any | None = ...,
+    out: str | None = ...,
+    digests_only: bool = ...,
+    storage_option: Mapping[str, str] = ...,
+) -> Answered[Any]:
+    """Extract on a broker what an audit needs of its disks: the old name of `kforensics capture`, which it is with --out NAME.kfc. Needs no Spark."""
+def trend(
+    *paths: AnyPaths,
+    topics: str | Iterable[str] = ...,
+    partitions: int | Iterable[int] = ...,
+    last: int | None = ...,
+    nodes: int | Iterable[int] = ...,
+    verdicts: str | Iterable[str] = ...,
+    codes: str | Iterable[str] = ...,
+    severity: str | None = ...,
+    storage_option: Mapping[str, str] = ...,
+) -> Answered[AuditTrend]:
+    """Show audit by audit how many findings there were, and how many were new, gone, worse, better or unchanged. Needs neither Spark nor Java."""

@@ -1,0 +1,110 @@
+"""The commands for fleets as functions of the library."""
+
+import inspect
+import json
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import kforensics
+import kforensics.fleet
+from kforensics.fleet import auditing, commands
+from tests.builders.audits import one_finding, write_audit
+from tests.fleet.test_identity import node
+
+
+@pytest.fixture
+def history(tmp_path):
+    for name, partitions in (("1", (3,)), ("2", (3, 4))):
+        findings = [one_finding(partition=number) for number in partitions]
+        write_audit(tmp_path / "history", findings, audit_id=name, is_history=True)
+    return tmp_path / "history"
+
+
+def test_functions_are_those_of_the_command_line():
+    assert {"audit", "report", "scan", "trend"} == set(kforensics.fleet.__all__)
+    taken = set(inspect.signature(kforensics.fleet.audit).parameters)
+    assert {"paths", "out", "history", "fail_on", "session", "storage_option", "depth", "topics"} <= taken
+    assert "session" not in inspect.signature(kforensics.fleet.report).parameters
+    assert str(kforensics.fleet.report.__doc__).startswith("Show an audit again")
+    with pytest.raises(AttributeError):
+        getattr(kforensics.fleet, "nothing")  # noqa: B009 - mypy knows what there is
+
+
+def test_a_report_has_its_document_and_whole_tables(history):
+    result = kforensics.fleet.report(history, codes="KF201", most=1)
+
+    assert repr(result).startswith("<kforensics fleet report: ")
+    assert "<table>" in result._repr_html_()
+    assert "2" == result.to_dict()["audit_id"]
+    changes = result.to_arrow("changes")
+    assert isinstance(changes, pa.Table)
+    assert ["new", "unchanged"] == sorted(changes["change"].to_pylist())
+    assert 2 == result.to_arrow("findings").num_rows
+    since = kforensics.fleet.report(str(history), since="1")
+    assert 1 == len(since.to_arrow("new_findings"))
+    assert ["1", "2"] == [one["audit_id"] for one in kforensics.fleet.trend(history).to_dict()["audits"]]
+
+
+def test_an_audit_takes_a_session_and_writes_tables(tmp_path, audit_here, monkeypatch):
+    node(tmp_path / "broker-1", 1)
+    sessions = []
+    as_before = auditing._Session
+
+    def opening(session):
+        sessions.append(session.enter_result)
+        return as_before(session)
+
+    monkeypatch.setattr(auditing, "_Session", opening)
+    monkeypatch.setattr(auditing, "groups_of", lambda *_: 1)
+    given = object()
+    result = kforensics.fleet.audit(
+        tmp_path / "broker-1",
+        out=tmp_path / "tables",
+        topics="orders",
+        metrics=tmp_path / "m.prom",
+        session=given,
+    )
+
+    assert [given] == sessions
+    assert {"orders"} == set(result.to_arrow("partitions")["topic"].to_pylist())
+    assert ["orders"] == json.loads((tmp_path / "tables" / "audit.json").read_text())["scope"]["topics"]
+    assert "kforensics_audit_info" in (tmp_path / "m.prom").read_text()
+
+
+def test_places_are_not_changed_and_errors_are_those_of_the_package(tmp_path, monkeypatch):
+    report: Any = kforensics.fleet.report
+    trend: Any = kforensics.fleet.trend
+    asked = []
+
+    def note(ask, session):
+        asked.append(ask)
+        raise kforensics.UsageError("asked")
+
+    monkeypatch.setattr(commands, "run_audit", note)
+    with pytest.raises(kforensics.UsageError, match="asked"):
+        kforensics.fleet.audit(["s3://copies/broker-1", tmp_path], "gs://b/broker-2", out="s3://audits/monday")
+    assert ("s3://copies/broker-1", str(tmp_path), "gs://b/broker-2") == asked[0].sources
+    with pytest.raises(kforensics.UsageError, match="--out"):
+        kforensics.fleet.audit(tmp_path)
+    with pytest.raises(TypeError, match="takes no topicks; did you mean topic"):
+        report(tmp_path, topicks="a")
+    with pytest.raises(TypeError, match="the tables of one audit"):
+        kforensics.fleet.report(tmp_path, tmp_path)
+    with pytest.raises(TypeError, match="a path is a str"):
+        trend(7)
+    with pytest.raises(ValueError, match="no path is given"):
+        kforensics.fleet.trend()
+    with pytest.raises(kforensics.EvidenceError):
+        kforensics.fleet.report(tmp_path / "none")
+
+
+def test_evidence_is_extracted_and_taken_as_a_capture(tmp_path):
+    node(tmp_path / "broker-1", 1)
+
+    assert (
+        2 == kforensics.fleet.scan(tmp_path / "broker-1", out=tmp_path / "evidence", normal_priority=True).body.replicas
+    )
+    taken = kforensics.fleet.scan(tmp_path / "broker-1", out=tmp_path / "broker-1.kfc", normal_priority=True)
+    assert "capture" == taken.command
