@@ -8,7 +8,7 @@ import functools
 import json
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,7 +25,7 @@ from kforensics.evidence.discovery.inputs import WHOLE_INPUT
 from kforensics.evidence.discovery.partition_dirs import LOGS_LEFT_OUT
 from kforensics.evidence.model import Problem
 from kforensics.fleet.audit_tables import AuditTables, history_of, open_audit
-from kforensics.fleet.closing import audited_brokers, unanswered, write_absent, write_rest
+from kforensics.fleet.closing import audited_brokers, fold_problems, unanswered, vanished, write_absent, write_rest
 from kforensics.fleet.incremental import TAKEN_OVER, fingerprint_of, is_unchanged
 from kforensics.fleet.judge import READ_BYTES, STATE, JudgeContext, save_knowledge
 from kforensics.fleet.knowledge import cluster_of_inputs, gather_knowledge
@@ -97,17 +97,20 @@ def audit(
         output = open_output(out, is_history=is_history, audit_id=audit_id, table_format=table_format)
         if output.finished is not None:
             return AuditOutcome(tables=output.finished, seconds={}, read_bytes=0, reused_segments=0)
-        earlier = _earlier(output, since, options.depth or Depth.CONTENT)
+        named = None if since is None else open_audit(since)
         found = find_sources(sources, keep_going=keep_going)
         with _Session(session) as spark:
-            return _Audit(spark, output, lock, found, options, earlier, progress).run(sources)
+            return _Audit(spark, output, lock, found, options, named, progress).run(sources)
 
 
-def _earlier(output: Output, since: Path | None, depth: Depth) -> AuditTables | None:
-    if since is not None:
-        return open_audit(since)
+def _bases(
+    output: Output, named: AuditTables | None, clusters: Collection[str], depth: Depth
+) -> dict[str, AuditTables]:
+    """Return by cluster the audit whose segments need not be read again: the one that is named, or the latest of the history that has the cluster and is of the depth."""
+    if named is not None:
+        return dict.fromkeys(clusters, named)
     known = [one for one in history_of(output.tables) if one.depth is depth] if output.is_history else []
-    return known[-1] if known else None
+    return {cluster: one for one in known for cluster in clusters if cluster in one.manifest["clusters"]}
 
 
 class _Session(ExitStack):
@@ -133,7 +136,7 @@ class _Audit:
         lock: Held,
         found: FoundSources,
         options: Ask,
-        earlier: AuditTables | None,
+        named: AuditTables | None,
         progress: Progress | None,
     ) -> None:
         self._session = session
@@ -141,19 +144,20 @@ class _Audit:
         self._lock = lock
         self._found = found
         self._options = options
-        self._earlier = earlier
+        self._named = named
         self._progress = progress
         self._clock = _Clock(progress)
         self._clusters = cluster_of_inputs(found.inputs)
         self._booked = tuple(known(one.found.described.cluster_id) for one in found.inputs)
         self._tasks = log_dir_tasks(found.inputs)
+        self._bases = _bases(output, named, set(self._clusters), options.depth or Depth.CONTENT)
         self._first_cluster = min(filter(None, self._booked), default=None)
 
     def run(self, sources: Sequence[Source]) -> AuditOutcome:
         """Run all stages, or none after the listing where nothing has changed."""
         output, found, tasks, options = self._output, self._found, self._tasks, self._options
         work = output.work
-        begun = output.begin(_manifest(sources, self._earlier, options, self._booked), [*TABLES, STATE])
+        begun = output.begin(_manifest(sources, self._bases, options, self._booked), [*TABLES, STATE])
         totals = list_fleet(lambda: self._session.spark, found, tasks, work, options, self._progress)
         if totals:
             wanted = replace(options, partitions=frozenset())  # their numbers are known once the replicas are read
@@ -164,9 +168,9 @@ class _Audit:
             "plan": sum(one.replicas + one.segments for one in totals if tasks[one.number].evidence is None),
             "problems": sum(one.problems for one in totals),
         }
-        earlier = self._earlier
-        if earlier is not None and not found.problems and is_unchanged(begun["fingerprint"], totals, earlier):
-            return self._take_over(begun, expected, earlier)
+        for earlier in dict.fromkeys(self._bases.values()) if not found.problems else ():
+            if is_unchanged(begun["fingerprint"], totals, earlier):
+                return self._take_over(begun, expected, earlier)
         bare = inputs_without_logs(tasks, totals)
         left_out = [Problem(input=number, path=WHOLE_INPUT, message=LOGS_LEFT_OUT) for number in sorted(bare)]
         read = [one for one in totals if tasks[one.number].input not in bare]
@@ -193,7 +197,16 @@ class _Audit:
         self._clock.stage("scan and reconcile")
         read_by_judge = judged.pop(READ_BYTES, 0)
         absent = write_absent(judge, gathered, options)
-        problems = (*found.problems, *left_out, *gathered.problems, *lost, *unanswered(work, found, totals, options))
+        gone = vanished(found)
+        judged["problems"] -= fold_problems(work, output.run, {one.input for one in gone})
+        problems = (
+            *found.problems,
+            *left_out,
+            *gathered.problems,
+            *lost,
+            *gone,
+            *unanswered(work, found, totals, options),
+        )
         written = write_rest(work, output.run, found, self._clusters, tasks, totals, problems, gathered.clusters)
         done = _finished_tasks(work, output.run)
         for counts in (judged, absent, written, *(one["rows"] for one in done)):
@@ -215,7 +228,7 @@ class _Audit:
         evidence = frozenset(one.number for one in self._tasks if one.evidence)
         return ScanContext(
             tables=self._output.work,
-            since=self._earlier,
+            since=self._bases,
             run=self._output.run,
             tasks=self._tasks,
             pieces=divide(totals, evidence=evidence, cores=cores),
@@ -251,7 +264,7 @@ class _Audit:
         self._lock.check()
         self._clock.stage("write")
         manifest = {**manifest, "seconds": self._clock.seconds}
-        finished = self._output.finish(manifest, expected, counts, earlier=self._earlier)
+        finished = self._output.finish(manifest, expected, counts, earlier=self._named)
         return AuditOutcome(
             tables=finished,
             seconds=self._clock.seconds,
@@ -281,13 +294,13 @@ class _Clock:
 
 
 def _manifest(
-    sources: Sequence[Source], earlier: AuditTables | None, options: Ask, clusters: Sequence[str | None]
+    sources: Sequence[Source], bases: Mapping[str, AuditTables], options: Ask, clusters: Sequence[str | None]
 ) -> dict[str, Any]:
     return {
         "tool_version": __version__,
         "started_ns": time.time_ns(),
         "sources": [str(one.location) for one in sources],
-        "since": None if earlier is None else earlier.audit_id,
+        "since": max(((one.age, one.audit_id) for one in bases.values()), default=(None, None))[1],
         "clusters": sorted({one or "" for one in clusters}),
         "depth": (options.depth or Depth.CONTENT).value,
         "scope": {"topics": sorted(options.topics), "partitions": sorted(options.partitions)},

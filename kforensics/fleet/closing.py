@@ -1,7 +1,9 @@
 """The end of an audit: its nodes, the findings about the fleet as a whole, and what could not be read."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from kforensics.ask.model import Ask
@@ -153,6 +155,34 @@ def _cluster_findings(tables: Tables, found: FoundSources, clusters: Sequence[st
             spread = leader_spread(leaders[cluster], audited.get(cluster, frozenset()))
             out[cluster] += spread_findings(spread, cluster)
     return out
+
+
+def vanished(found: FoundSources) -> list[Problem]:
+    """Return a problem for each input that was there when the audit began and is not there now."""
+    return [
+        Problem(input=number, path=WHOLE_INPUT, message="it vanished while the audit ran: what it holds is not judged")
+        for number, one in enumerate(found.inputs)
+        if one.found.log_dirs and one.evidence is None and not _is_there(one.found.root)
+    ]
+
+
+def _is_there(root: Path) -> bool:
+    try:
+        return root.exists()
+    except OSError:
+        return False
+
+
+def fold_problems(tables: Tables, run: int, gone: Collection[int]) -> int:
+    """Leave out that files of inputs that vanished could not be read, which one problem says of each, and return how many rows that were."""
+    folded = 0
+    for part in tables.parts("problems") if gone else ():
+        if "run-" not in part or f"run-{run:04d}-" in part:
+            rows = tables.read_part("problems", part)
+            kept = rows.filter(pc.invert(pc.is_in(rows["input"], value_set=pa.array(sorted(gone), pa.int32()))))
+            folded += rows.num_rows - kept.num_rows
+            tables.write("problems", part, kept)
+    return folded
 
 
 def unanswered(tables: Tables, found: FoundSources, totals: Sequence[LogDirTotals], options: Ask) -> Iterator[Problem]:

@@ -4,7 +4,7 @@ import functools
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -41,7 +41,8 @@ class ScanContext:
     """The settings of every task of the scan, which are sent to the workers."""
 
     tables: Tables
-    since: AuditTables | None
+    since: Mapping[str, AuditTables]
+    """By cluster, the earlier audit whose segments need not be read again."""
     run: int
     tasks: tuple[LogDirTask, ...]
     pieces: tuple[tuple[Piece, ...], ...]
@@ -296,8 +297,8 @@ def scan_task(scan: ScanContext, number: int) -> Scanned:
                 whole.directories += [{**row, **of_task} for row in listing if row["kind"] == IS_DIRECTORY]
                 bring_commits(task, listing, whole)
                 continue
-            places = [scan.tables, *([scan.since] if scan.since else [])]
-            earlier = EarlierLooks(places if scan.run > 1 else places[1:])
+            base = scan.since.get(scan.clusters[task.input])
+            earlier = EarlierLooks([*([scan.tables] if scan.run > 1 else []), *([] if base is None else [base])])
             read = scan_piece(task, listing, earlier=earlier)
             bring_commits(task, listing, read)
         part = f"{task.source}-run-{scan.run:04d}-{number:06d}"

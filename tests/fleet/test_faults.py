@@ -17,16 +17,21 @@ from kforensics.ask.model import Ask
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceUnreadable, InputsRefused
 from kforensics.evidence.replica.collect import CHANGED_MEANWHILE
+from kforensics.findings.answers.fleet import fleet_answer
+from kforensics.findings.answers.model import State
 from kforensics.fleet import stages
 from kforensics.fleet.pieces import EarlierLooks, scan_piece
 from kforensics.fleet.places import find_sources
 from kforensics.fleet.plan import list_rows, log_dir_tasks
 from kforensics.fleet.sources import Source
 from kforensics.fleet.stages import errors_of_tasks
+from kforensics.fleet.summary import summarise
 from kforensics.fleet.tables import WorkTables
 from kforensics.source.foreign import Entry, ForeignPath
 from kforensics.source.mapped import EvidenceFile, open_evidence
+from kforensics.units import Depth
 from tests.builders.directories import copied
+from tests.fleet.test_identity import node
 
 SNAPSHOT = "03-old-leader-down-live"
 
@@ -123,6 +128,27 @@ def test_a_source_that_is_not_there_stands_beside_the_others(broker, tmp_path):
     assert isinstance(found.inputs[1].found.shape, Absent)
 
 
+@pytest.mark.parametrize("depth", Depth)
+def test_a_broker_that_vanishes_after_the_listing_is_one_problem(audit_here, tmp_path, depth):
+    for number in (1, 2, 3):
+        node(tmp_path / f"broker-{number}", number)
+
+    def vanish(stage):
+        if stage.name == "plan" and stage.seconds is not None:
+            shutil.rmtree(tmp_path / "broker-2")
+
+    options = Ask(replicas=(1, 2, 3), depth=depth)
+    tables = audit_here(*(tmp_path / f"broker-{number}" for number in (1, 2, 3)), options=options, progress=vanish)
+
+    summary = summarise(tables, most=9)
+    assert [(1, "it vanished while the audit ran: what it holds is not judged")] == [
+        (one.input, one.message) for one in summary.problems
+    ]
+    answer = fleet_answer(summary)
+    assert State.UNKNOWN is answer.state
+    assert "alone" not in " ".join((answer.headline, *answer.unknown, *(one.statement for one in summary.findings)))
+
+
 @pytest.mark.spark
 def test_a_node_that_cant_be_read_makes_the_audit_incomplete(run_audit, broker, tmp_path):
     (tmp_path / "empty").mkdir()
@@ -144,7 +170,6 @@ def test_a_piece_that_kills_every_worker_is_left_out_and_named(spark, broker, tm
 
     from kforensics.fleet.audit_tables import open_audit
     from kforensics.fleet.auditing import audit
-    from kforensics.fleet.summary import summarise
 
     other = tmp_path / "broker-3"
     copied(broker, other)

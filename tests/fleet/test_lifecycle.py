@@ -1,5 +1,6 @@
 """The life of findings over many nights: a source that is away, two schedules in one history, and what the tables say of it."""
 
+import os
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -14,6 +15,8 @@ from kforensics.fleet.lifecycle import open_findings
 from kforensics.fleet.tables import Tables
 from kforensics.units import Depth
 from tests.builders.audits import CLUSTER, one_finding, write_audit
+from tests.builders.coordinators import batch
+from tests.fleet.test_identity import node
 
 
 @pytest.fixture
@@ -144,3 +147,20 @@ def test_an_audit_of_its_own_has_the_changes_since_the_one_that_it_is_built_on(t
     assert first.audit_id == own.audit_id
     body = run_report(FleetAsk(tables=str(tmp_path / "first"))).body
     assert body.comparison is None
+
+
+def test_each_cluster_builds_on_its_own_latest_audit(audit_here, tmp_path):
+    """Two schedules in one history: what the other one read in between is no base."""
+    places = {}
+    for name in ("a", "b"):
+        places[name] = node(tmp_path / name, 1, cluster=False)
+        (places[name] / "meta.properties").write_text(f"version=1\nnode.id=1\ncluster.id={name}\n")
+        for path in places[name].rglob("*"):
+            os.utime(path, (1_700_000_000, 1_700_000_000))
+
+    def night(name):
+        return audit_here(places[name], out=tmp_path / "history", is_history=True).manifest["reused_segments"]
+
+    assert [0, 0, 2, 2] == [night(name) for name in "abab"]
+    (places["a"] / "orders-1" / f"{0:020}.log").write_bytes(batch(0, [(b"k", b"w")]))
+    assert [1, 2] == [night(name) for name in "ab"]
