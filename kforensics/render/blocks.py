@@ -128,10 +128,9 @@ class Steps:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table; `name` is its name for programs."""
+    """A column of a table."""
 
     title: str
-    name: str = ""
     is_number: bool = False
     is_mono: bool = False
     on_pages_only: bool = False
@@ -154,11 +153,6 @@ class Cell:
     link: str = ""
     """The anchor of a section that the text leads to."""
     references: tuple[Reference, ...] = ()
-
-
-def columns_of(names: str) -> list[Column]:
-    """Return columns that programs read, by their names."""
-    return [Column(name, name) for name in names.split()]
 
 
 Value = str | int | float | bool | Absent | Cell | None

@@ -47,7 +47,6 @@ RENDERERS = {
     OutputFormat.HTML: "page",
     OutputFormat.MARKDOWN: "markdown",
     OutputFormat.BRIEF: "brief",
-    OutputFormat.CSV: "rows",
 }
 """The formats that every view has, each with its module below `kforensics.render.formats`."""
 
@@ -58,7 +57,7 @@ class Shape(NamedTuple):
     view: str = ""
     """The module below `kforensics.render.views`, and its function that yields blocks."""
     rows: str = ""
-    """The function there that gives the table that is the answer, where rows are the answer."""
+    """The place in the document of the rows that are the answer, where rows are the answer (`formats.rows`)."""
     json: str = ""
     """The module below `kforensics.render.json`, whose `write` makes the document."""
     lines: str = ""
@@ -69,35 +68,34 @@ class Shape(NamedTuple):
     def formats(self) -> Iterator[OutputFormat]:
         """Yield the formats that results have."""
         for one in OutputFormat:
-            is_rendered = bool(self.rows if one is OutputFormat.CSV else self.view) and one in RENDERERS
-            is_json = bool(self.json if one is OutputFormat.JSON else self.lines if one is OutputFormat.JSONL else "")
-            if is_rendered or is_json or one in self.others:
+            own = {OutputFormat.CSV: self.rows, OutputFormat.JSON: self.json, OutputFormat.JSONL: self.lines}
+            if own.get(one, self.view if one in RENDERERS else "") or one in self.others:
                 yield one
 
 
 _T, _H = OutputFormat.TEXT, OutputFormat.HTML
 
 SHAPES: dict[str, Shape] = {
-    "triage": Shape("triage:blocks", "rows", "triage:write"),
-    "ls": Shape("ls:blocks", "rows", "ls:write", "write_lines"),
-    "dump": Shape("dump:blocks", "rows", "dump_content:write", "write_lines"),
+    "triage": Shape("triage:blocks", "topics", "triage:write"),
+    "ls": Shape("ls:blocks", "partitions", "ls:write", "write_lines"),
+    "dump": Shape("dump:blocks", "*", "dump_content:write", "write_lines"),
     "capture": Shape("capture:blocks", "", "capture:write"),
-    "diff": Shape("diff:blocks", "rows", "diff:write", "write_lines"),
-    "explain": Shape("explain:blocks", "rows", "explain:write", "write_lines"),
-    "verify": Shape("verify:blocks", "rows", "verify:write", "write_lines", {OutputFormat.SARIF: "sarif:write"}),
-    "predict": Shape("predict:blocks", "rows", "predict:write"),
-    "salvage": Shape("salvage:blocks", "rows", "salvage:write"),
-    "metadata": Shape("metadata:blocks", "rows", "metadata:write", "write_lines"),
-    "groups": Shape("groups:blocks", "rows", "groups:write", "write_lines"),
-    "transactions": Shape("transactions:blocks", "rows", "transactions:write", "write_lines"),
-    "trace": Shape("trace:blocks", "rows", "trace:write", "write_lines"),
+    "diff": Shape("diff:blocks", "*.replicas", "diff:write", "write_lines"),
+    "explain": Shape("explain:blocks", "losses", "explain:write", "write_lines"),
+    "verify": Shape("verify:blocks", "files", "verify:write", "write_lines", {OutputFormat.SARIF: "sarif:write"}),
+    "predict": Shape("predict:blocks", "logs", "predict:write"),
+    "salvage": Shape("salvage:blocks", "partitions", "salvage:write"),
+    "metadata": Shape("metadata:blocks", "events", "metadata:write", "write_lines"),
+    "groups": Shape("groups:blocks", "groups.positions", "groups:write", "write_lines"),
+    "transactions": Shape("transactions:blocks", "partitions.open|torn", "transactions:write", "write_lines"),
+    "trace": Shape("trace:blocks", "records.copies", "trace:write", "write_lines"),
     # A manifest has one form.
     "seal manifest": Shape(
         json="seal:write_manifest", lines="write_manifest", others={OutputFormat.TEXT: "json.seal:write_manifest"}
     ),
-    "seal check": Shape("seal:blocks", "rows", "seal:write"),
-    "simulate list": Shape("simulate:scenarios", "scenario_rows", "simulate:write_list"),
-    "simulate replay": Shape("simulate:replays", "replay_rows", "simulate:write_replays"),
+    "seal check": Shape("seal:blocks", "differences", "seal:write"),
+    "simulate list": Shape("simulate:scenarios", "scenarios", "simulate:write_list"),
+    "simulate replay": Shape("simulate:replays", "protocols.steps.replicas", "simulate:write_replays"),
     "simulate explore": Shape("simulate:exploration", "", "simulate:write_exploration"),
     "simulate write": Shape("simulate:written", "", "simulate:write_written"),
     "fleet audit": Shape(
@@ -179,10 +177,11 @@ def writer_of(shape: str, chosen: OutputFormat) -> Writer:
         writer = _loaded(f"json.{how.json}")
     elif chosen is OutputFormat.JSONL:
         writer = _loaded(f"json.{how.json.partition(':')[0]}:{how.lines}")
+    elif chosen is OutputFormat.CSV:
+        source = writer_of(shape, OutputFormat.JSONL if how.rows.startswith("*") else OutputFormat.JSON)
+        writer = partial(_loaded("formats.rows:write"), place=how.rows, source=source)
     else:
-        views, _, blocks = how.view.partition(":")
-        content = _loaded(f"views.{views}:{how.rows if chosen is OutputFormat.CSV else blocks}")
-        writer = partial(_loaded(f"formats.{RENDERERS[chosen]}:write"), content=content)
+        writer = partial(_loaded(f"formats.{RENDERERS[chosen]}:write"), content=_loaded(f"views.{how.view}"))
     return writer
 
 
@@ -206,10 +205,9 @@ def flattener(chosen: OutputFormat) -> Callable[[Any, Any], bytes] | None:
     Args:
         chosen: as `--format` names it.
     """
-    module = {OutputFormat.JSON: "json.diff", OutputFormat.JSONL: "json.diff", OutputFormat.CSV: "views.diff"}.get(
-        chosen
-    )
-    flatten: Callable[[Any, Any], bytes] | None = _loaded(f"{module}:flatten") if module else None
+    if chosen not in {OutputFormat.JSON, OutputFormat.JSONL, OutputFormat.CSV}:
+        return None
+    flatten: Callable[[Any, Any], bytes] = _loaded("json.diff:flatten")
     return flatten
 
 

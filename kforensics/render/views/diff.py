@@ -1,11 +1,8 @@
 """What `diff` shows: the lanes and the truncations of each partition that needs attention."""
 
-import json
-import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 from kforensics.case.comparison import QUIET_VERDICTS
 from kforensics.commands.diff import DiffResult
@@ -30,8 +27,6 @@ from kforensics.render.blocks import (
     Section,
     Table,
     Tone,
-    Value,
-    columns_of,
     item,
 )
 from kforensics.render.escape import escape_text
@@ -61,12 +56,6 @@ _WORDS = {
 
 
 _PARTITIONS = [Column(title) for title in ("Partition", "State", "Gravest verdict of a replica")]
-COLUMNS = columns_of(
-    "topic partition state partition_verdict broker_id input path directory_state topic_id is_leader verdict log_start_offset "
-    "log_end_offset high_watermark recovery_point truncates_to records certainly_committed possibly_committed"
-)
-_INPUT = 2
-"""The place of the number of the input in a row as it is kept."""
 
 
 def blocks(result: Result[DiffResult], view: View) -> Iterator[Block]:
@@ -90,70 +79,6 @@ def blocks(result: Result[DiffResult], view: View) -> Iterator[Block]:
     if problems:
         yield GAP
     yield from problem_items(problems, compared.inputs, view)
-
-
-def rows(result: Result[DiffResult], _view: View) -> Table:
-    """Return a replica a row, of every partition, and each that is assigned and not given."""
-    return Table(name="replicas", columns=COLUMNS, rows=_all_rows(result.body))
-
-
-def _all_rows(body: DiffResult) -> Iterator[Sequence[Value]]:
-    for one in body.partitions:
-        if one.plain is not None:
-            kept = json.loads(zlib.decompress(one.plain))
-        else:
-            kept = [] if one.report is None else _replica_rows(one.report)
-        for row in kept or [[None] * (len(COLUMNS) - 3)]:
-            given = row[_INPUT] if isinstance(row[_INPUT], int) else None
-            path = None if given is None else body.inputs[given].path
-            yield (
-                one.partition.topic,
-                one.partition.partition,
-                one.state.value,
-                row[0],
-                row[1],
-                path,
-                *row[_INPUT + 1 :],
-            )
-
-
-def flatten(report: PartitionReport, _state: State) -> bytes:
-    """Return the rows of a partition, small enough to be kept for each of a million partitions.
-
-    Returns:
-        JSON, compressed by zlib.
-    """
-    return zlib.compress(json.dumps(_replica_rows(report)).encode(), 1)
-
-
-def _replica_rows(report: PartitionReport) -> list[list[Any]]:
-    """Return a row for each replica: of what is not there None, and the number of the input."""
-    verdict = report.verdict.value
-    found = []
-    for one in report.replicas:
-        replica, view, expected = one.view.replica, one.view, one.truncation
-        ends = (view.log_start_offset, view.log_end_offset) if replica.is_log_known else (None, None)
-        points = [
-            value.value if isinstance(value, CheckpointValue) else None
-            for value in (replica.high_watermark, replica.recovery_point)
-        ]
-        counts = (
-            (None,) * 4
-            if expected is None
-            else (expected.offset, expected.counts.records, expected.counts.certain, expected.counts.possible)
-        )
-        is_leader = report.leader is not None and view is report.leader.view
-        named = (verdict, replica.broker_id, replica.input, replica.path, replica.state, replica.topic_id)
-        found.append([*named, "yes" if is_leader else "no", one.verdict.value, *ends, *points, *counts])
-    empty = [None] * 8
-    found += [
-        [verdict, broker, None, None, None, None, "no", "no-log" if is_emptied else "not-given", *empty]
-        for broker, is_emptied in (
-            *((one.broker_id, True) for one in report.emptied),
-            *((broker, False) for broker in report.missing_replicas),
-        )
-    ]
-    return [[None if isinstance(value, Absent) else value for value in row] for row in found]
 
 
 def _records(

@@ -19,7 +19,7 @@ from kforensics.formats.log.batch_table import (
     TRANSACTIONAL_BIT,
 )
 from kforensics.formats.messages.schema import UNKNOWN_TAGGED_FIELDS, Undecoded
-from kforensics.render.blocks import Block, Lines, Table, Value, columns_of
+from kforensics.render.blocks import Block, Lines
 from kforensics.render.escape import escape_text
 from kforensics.render.view import View
 from kforensics.words import counted, utc_text
@@ -38,53 +38,6 @@ _MEANINGS = {
 def blocks(result: Result[DumpContent], view: View) -> Iterator[Block]:
     """Yield the content, as it is read; the answer is known only when all of it has been."""
     yield Lines("Content", _lines(result.body, view))
-
-
-def rows(result: Result[DumpContent], view: View) -> Table:
-    """Return a batch or a record, an entry or a damaged place a row."""
-    payload = " key value" if view.show_payload else ""
-    return Table(
-        name="entries",
-        columns=columns_of(
-            "file type offset last_offset position bytes records time leader_epoch producer_id producer_epoch sequence words"
-            + payload
-        ),
-        rows=((file.shown, *_row(item, view)) for file in result.body.files() for item in file.items()),
-    )
-
-
-def _row(item: DumpItem, view: View) -> tuple[Value, ...]:
-    match item:
-        case BatchItem():
-            time = utc_text(item.max_timestamp) if item.magic and item.max_timestamp != NO_TIMESTAMP else None
-            cells: tuple[Value, ...] = (
-                item.base_offset,
-                item.last_offset,
-                item.position,
-                item.length,
-                item.record_count,
-                time,
-            )
-            producer = (item.partition_leader_epoch, item.producer_id, item.producer_epoch, item.base_sequence)
-            return ("batch", *cells, *producer, None)
-        case RecordItem():
-            record = item.record
-            time = utc_text(record.timestamp_ms) if record.magic and record.timestamp_ms != NO_TIMESTAMP else None
-            meaning = "; ".join(message_text(side) for side in item.meaning or () if side is not None)
-            words = meaning or (None if item.control is None else item.control.value)
-            cells = (record.offset, record.offset, None, None, 1, time, None, record.producer_id, record.producer_epoch)
-            payload = [_payload(part, as_text=view.as_text) for part in (record.key, record.value)]
-            return ("record", *cells, record.sequence, words, *(payload if view.show_payload else ()))
-        case FileEntry():
-            offset = item.fields.get("offset")
-            return (item.type, offset if isinstance(offset, int) else None, *[None] * 9, _entry_line(item))
-        case Damage():
-            words = "; ".join(line.strip() for line in damage_lines(item))
-            return ("damage", None, None, item.span.position, item.span.length, *[None] * 6, words)
-
-
-def _payload(part: bytes | None, *, as_text: bool) -> str | None:
-    return None if part is None else part.decode("utf-8", "surrogateescape") if as_text else part.hex()
 
 
 def _lines(content: DumpContent, view: View) -> Iterator[str]:

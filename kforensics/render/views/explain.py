@@ -31,7 +31,6 @@ from kforensics.render.blocks import (
     Timeline,
     Tone,
     Value,
-    columns_of,
     item,
     known,
     utc,
@@ -58,6 +57,7 @@ CERTAINTIES = {"certain": "certainly committed", "possible": "possibly committed
 _TONES = {"certain": Tone.BAD, "possible": Tone.WARNING, "no": Tone.QUIET}
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9._-]{1,260}")
 
+_TRUNCATION = tuple(Column(title) for title in ("Partition", "Broker", "Offsets", "Cause"))
 _LOSSES = (
     Column("Partition"),
     Column("Offsets"),
@@ -97,37 +97,6 @@ def blocks(result: Result[Explanation], view: View) -> Iterator[Block]:
         yield from _bugs(body, references)
         yield from _residuals(body, references)
     yield from _closing(body, view)
-
-
-def rows(result: Result[Explanation], _view: View) -> Table:
-    """Return a run of lost records a row."""
-    inputs = result.body.inputs
-    return Table(
-        name="losses",
-        columns=columns_of(
-            "topic partition first_offset last_offset records markers committed leader_epoch is_replaced cause confidence reason held_by in_use"
-        ),
-        rows=(
-            (
-                one.topic_partition.topic,
-                one.topic_partition.partition,
-                one.offsets.first,
-                one.offsets.last,
-                one.records,
-                one.markers,
-                one.was_committed,
-                one.leader_epoch,
-                bool(one.is_replaced),
-                one.cause.value,
-                one.confidence,
-                one.reason,
-                "; ".join(full_path(inputs, holder.input, holder.path) for holder in one.held_by),
-                bool(one.in_use),
-            )
-            for incident in result.body.incidents
-            for one in incident.losses
-        ),
-    )
 
 
 def _identified(body: Explanation, references: References) -> Iterator[Block]:
@@ -295,7 +264,7 @@ def _truncated(body: Explanation, view: View, references: References) -> Iterato
 def _on_screen(one: ExplainedTruncation, inputs: Sequence[Input], view: View) -> Iterator[Block]:
     places = f"{one.from_offset} {_arrow(view)} {one.to_offset}"
     head = (str(one.topic_partition), f"broker {one.broker_id}", places, f"{one.cause.name}, {one.cause.confidence}")
-    yield Table(name="Truncation", columns=columns_of("partition broker offsets cause"), rows=[head], has_heading=False)
+    yield Table(name="Truncation", columns=_TRUNCATION, rows=[head], has_heading=False)
     yield Prose(one.cause.reason, depth=3)
     for bug in one.bugs:
         yield item(f"{bug.confidence} {bug.jira}: {bug.effect}", depth=3)

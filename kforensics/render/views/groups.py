@@ -8,7 +8,7 @@ from kforensics.damage import Absent
 from kforensics.reconcile.groups.replay import Change
 from kforensics.reconcile.groups.share_state import DELIVERY_STATES, ShareState
 from kforensics.reconcile.groups.views import GroupPosition, GroupView
-from kforensics.render.blocks import GAP, Block, Column, Prose, Section, Table, Tone, columns_of, item, text_of
+from kforensics.render.blocks import GAP, Block, Column, Prose, Section, Table, Tone, item, text_of
 from kforensics.render.frame import problem_items
 from kforensics.render.view import View
 from kforensics.words import counted, utc_text
@@ -45,53 +45,6 @@ def blocks(result: Result[Groups], view: View) -> Iterator[Block]:
         yield from _changes(iter(body.setbacks), view)
     yield Prose(_complete(body), tone=Tone.QUIET)
     yield from problem_items(result.problems, result.inputs, view)
-
-
-def rows(result: Result[Groups], _view: View) -> Table:
-    """Return a position of a group a row; where the history was asked for, a change of one."""
-    body = result.body
-    if body.request.history or body.request.expired:
-        return Table(
-            name="changes",
-            columns=columns_of("group topic partition time offset previous_offset set_back by confidence reason"),
-            rows=(
-                (
-                    text_of(one.key.group),
-                    text_of(one.key.topic),
-                    one.key.partition,
-                    utc_text(one.time_ms),
-                    one.offset,
-                    one.previous,
-                    bool(one.set_back),
-                    one.by,
-                    one.confidence,
-                    one.reason,
-                )
-                for one in body.changes()
-            ),
-        )
-    return Table(
-        name="positions",
-        columns=columns_of(
-            "group state members topic partition committed log_end_offset lag past_the_end committed_at"
-        ),
-        rows=(
-            (
-                text_of(group.name),
-                None if group.state is None else group.state.name,
-                None if group.state is None else group.state.member_count,
-                text_of(one.topic),
-                one.partition,
-                one.position.offset,
-                one.log_end_offset,
-                one.lag,
-                one.is_past_the_end,
-                utc_text(one.position.committed_ms),
-            )
-            for group in body.groups
-            for one in group.positions
-        ),
-    )
 
 
 def _group(group: GroupView, view: View) -> Iterator[Block]:

@@ -9,7 +9,7 @@ from kforensics.damage import Absent
 from kforensics.evidence.inventory import Inventory, ListedNode, ListedPartition
 from kforensics.evidence.model import Input
 from kforensics.findings.model import Finding
-from kforensics.render.blocks import GAP, Block, Column, Prose, Section, Table, Tone, columns_of, item
+from kforensics.render.blocks import GAP, Block, Column, Prose, Section, Table, Tone, item
 from kforensics.render.view import View
 from kforensics.words import byte_count, counted, listed
 
@@ -39,38 +39,6 @@ def blocks(result: Result[Listing], view: View) -> Iterator[Block]:
             yield from _tables(partitions.get(index, []), nodes.get(index), verbose=view.verbose)
     yield GAP
     yield Prose(_files(inventory))
-
-
-def rows(result: Result[Listing], _view: View) -> Table:
-    """Return a directory of a partition a row."""
-    return Table(
-        name="partitions",
-        columns=columns_of(
-            "input broker_id path topic partition state topic_id last_leader_epoch log_start_offset high_watermark "
-            "recovery_point log_end_offset segments deleted_segments bytes start"
-        ),
-        rows=(
-            (
-                result.inputs[one.input].path,
-                result.inputs[one.input].broker_id,
-                one.path,
-                one.topic,
-                one.partition,
-                one.state,
-                one.topic_id,
-                one.last_leader_epoch,
-                one.log_start_offset,
-                one.high_watermark,
-                one.recovery_point,
-                one.log_end_offset,
-                one.segments,
-                one.deleted_segments,
-                one.bytes,
-                one.start,
-            )
-            for one in result.body.inventory.partitions
-        ),
-    )
 
 
 def _second_line(inventory: Inventory) -> str:

@@ -9,7 +9,7 @@ from kforensics.commands.result import Result
 from kforensics.damage import Absent
 from kforensics.evidence.metadata.compare import ComparedLog, LogComparison
 from kforensics.evidence.metadata.state import BrokerState, PartitionState
-from kforensics.render.blocks import GAP, Block, Column, Lines, Prose, Table, columns_of
+from kforensics.render.blocks import GAP, Block, Column, Lines, Prose, Table
 from kforensics.render.metadata_history import history_pieces, ids_text
 from kforensics.render.view import View
 from kforensics.words import counted, form, listed
@@ -36,37 +36,6 @@ def blocks(result: Result[MetadataView], view: View) -> Iterator[Block]:
     if first is not None:
         yield GAP
         yield Lines("History", chain([first], pieces))
-
-
-def rows(result: Result[MetadataView], _view: View) -> Table:
-    """Return a partition at the offset that was asked for a row."""
-    return Table(
-        name="partitions",
-        columns=columns_of(
-            "topic partition leader leader_epoch isr replicas eligible_leader_replicas last_known_elr is_recovering "
-            "adding_replicas removing_replicas since_offset"
-        ),
-        rows=(
-            (
-                one.topic,
-                one.partition,
-                one.leader,
-                one.leader_epoch,
-                *map(
-                    _ids,
-                    (one.isr, one.replicas, one.eligible_leader_replicas, one.last_known_elr),
-                ),
-                one.is_recovering,
-                *map(_ids, (one.adding_replicas, one.removing_replicas)),
-                one.when.offset,
-            )
-            for one in _asked_for(result.body)
-        ),
-    )
-
-
-def _ids(ids: tuple[int, ...]) -> str:
-    return " ".join(map(str, ids))
 
 
 def _asked_for(body: MetadataView) -> list[PartitionState]:

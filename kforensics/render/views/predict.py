@@ -17,7 +17,7 @@ from kforensics.reconcile.logs.predicted_load import (
     VirtualChange,
     WayOut,
 )
-from kforensics.render.blocks import GAP, Block, Prose, Section, Table, Tone, columns_of, item
+from kforensics.render.blocks import GAP, Block, Prose, Section, Tone, item
 from kforensics.render.frame import problem_items, who
 from kforensics.render.view import View
 from kforensics.words import byte_count, counted
@@ -56,42 +56,6 @@ def blocks(result: Result[Prediction], view: View) -> Iterator[Block]:
         yield from _start(result, start, view)
     yield from _ways_out(result, view)
     yield from problem_items(result.problems, result.inputs, view)
-
-
-def rows(result: Result[Prediction], _view: View) -> Table:
-    """Return a log at a start a row."""
-    inputs = result.inputs
-    results = {(one.input, one.number): one.result for one in result.body.starts}
-    return Table(
-        name="logs",
-        columns=columns_of(
-            "input broker_id start start_result path outcome fate changed log_end_before log_end_after records_discarded "
-            "certainly_committed exception message"
-        ),
-        rows=(
-            (
-                inputs[one.node].path,
-                inputs[one.node].broker_id,
-                one.start,
-                _value(results.get((one.node, one.start))),
-                one.path,
-                one.outcome,
-                _value(one.fate),
-                one.is_changed,
-                one.before.log_end_offset,
-                one.after.log_end_offset if isinstance(one.after, LogAtStart) else None,
-                one.lost.records,
-                one.lost.certain,
-                one.exception,
-                one.message,
-            )
-            for one in result.body.logs
-        ),
-    )
-
-
-def _value(one: object) -> str | None:
-    return None if one is None or isinstance(one, Absent) else str(getattr(one, "value", one))
 
 
 def _start(result: Result[Prediction], start: PredictedStart, view: View) -> Iterator[Block]:

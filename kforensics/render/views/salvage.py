@@ -8,7 +8,7 @@ from kforensics.commands.salvaging.model import SavedLabel, SavedPartition, Save
 from kforensics.damage import Absent
 from kforensics.evidence.model import Input
 from kforensics.reconcile.salvage.gaps import Gap, GapReason
-from kforensics.render.blocks import GAP, Block, Column, Prose, Table, Value, columns_of, item
+from kforensics.render.blocks import GAP, Block, Column, Prose, Table, Value, item
 from kforensics.render.frame import problem_items, who
 from kforensics.render.view import View
 from kforensics.words import byte_count, counted, form, listed
@@ -59,49 +59,6 @@ def blocks(result: Result[SalvageReport], view: View) -> Iterator[Block]:
     yield GAP
     yield from _tail(body, view)
     yield from problem_items(result.problems, result.inputs, view)
-
-
-def rows(result: Result[SalvageReport], _view: View) -> Table:
-    """Return a run of records that was saved a row, then each gap."""
-    return Table(
-        name="runs",
-        columns=columns_of("partition what first_offset last_offset records input path position reason detail"),
-        rows=[
-            *(
-                (
-                    one.name,
-                    "other-content" if label.owner else "saved",
-                    run.offsets.first,
-                    run.offsets.last,
-                    run.records,
-                    result.inputs[run.input].path,
-                    run.path,
-                    run.position,
-                    None,
-                    None,
-                )
-                for one in result.body.partitions
-                for label in one.labels
-                for run in label.runs
-            ),
-            *(
-                (
-                    one.name,
-                    "gap",
-                    gap.offsets.first,
-                    gap.offsets.last,
-                    gap.count,
-                    None,
-                    None,
-                    None,
-                    gap.reason.value,
-                    gap.detail,
-                )
-                for one in result.body.partitions
-                for gap in one.gaps
-            ),
-        ],
-    )
 
 
 def _runs(one: SavedPartition, inputs: Sequence[Input]) -> Iterator[Sequence[Value]]:

@@ -9,7 +9,7 @@ from kforensics.damage import Absent
 from kforensics.evidence.model import Problem
 from kforensics.evidence.seal.manifest import ManifestHead
 from kforensics.evidence.seal.state import Change, Difference, SealEntry
-from kforensics.render.blocks import Block, Prose, Section, Table, columns_of, item
+from kforensics.render.blocks import Block, Prose, Section, item
 from kforensics.render.view import View
 from kforensics.words import counted
 
@@ -42,24 +42,6 @@ def blocks(result: Result[CheckedManifest], view: View) -> Iterator[Block]:
         if count > len(check.named[change]):
             yield Prose(f"and {count - len(check.named[change]):,} more (--format json lists all)", depth=1)
     yield from _problems(check.problems, check.shown, view)
-
-
-def rows(result: Result[CheckedManifest], _view: View) -> Table:
-    """Return an entry that differs a row, as it is met."""
-    shown = result.body.check.shown
-    return Table(
-        name="differences",
-        columns=columns_of("change path kind sealed found"),
-        rows=(
-            (
-                one.change.value,
-                place(one.subject.input, one.subject.path, shown),
-                one.subject.kind,
-                *(_times(side) if one.change is Change.TIMES else _content(side) for side in (one.sealed, one.found)),
-            )
-            for one in result.body.differences
-        ),
-    )
 
 
 def _sealed_words(head: ManifestHead) -> str:

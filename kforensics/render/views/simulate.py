@@ -18,7 +18,6 @@ from kforensics.render.blocks import (
     Table,
     Tone,
     Value,
-    columns_of,
 )
 from kforensics.render.view import View
 from kforensics.simulation.explore import Exploration
@@ -45,12 +44,6 @@ def scenarios(result: Result[Sequence[Scenario]], _view: View) -> Iterator[Block
         yield Fact(scenario.name, scenario.title, width=longest + 2)
 
 
-def scenario_rows(result: Result[Sequence[Scenario]], _view: View) -> Table:
-    """Return a scenario a row."""
-    rows = [(one.name, one.title) for one in result.body]
-    return Table(name="scenarios", columns=columns_of("scenario title"), rows=rows)
-
-
 def replays(result: Result[Replays], view: View) -> Iterator[Block]:
     """Yield what came of a scenario under each protocol, then the steps of each different course."""
     found = result.body.replays
@@ -70,33 +63,6 @@ def replays(result: Result[Replays], view: View) -> Iterator[Block]:
             moments = [(row.event, [_lane(row, replica) for replica in row.replicas]) for row in one.rows]
             yield Lanes(name=name, moments=moments, in_frames=True)
         yield Table(name=f"Steps under {name}", columns=_step_columns(one), rows=_steps(one))
-
-
-def replay_rows(result: Result[Replays], _view: View) -> Table:
-    """Return a replica at a step a row, under each protocol."""
-    return Table(
-        name="steps",
-        columns=columns_of(
-            "protocol step event leader leader_epoch isr broker_id log_end_offset high_watermark is_running"
-        ),
-        rows=(
-            (
-                one.protocol.value,
-                number,
-                row.event,
-                row.leader,
-                row.leader_epoch,
-                " ".join(map(str, row.isr)),
-                replica.broker_id,
-                replica.log_end_offset,
-                replica.high_watermark,
-                replica.is_running,
-            )
-            for one in result.body.replays
-            for number, row in enumerate(one.rows, 1)
-            for replica in row.replicas
-        ),
-    )
 
 
 def exploration(result: Result[Exploration], _view: View) -> Iterator[Block]:

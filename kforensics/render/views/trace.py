@@ -20,7 +20,6 @@ from kforensics.render.blocks import (
     Table,
     Tone,
     Value,
-    columns_of,
     item,
 )
 from kforensics.render.frame import problem_items
@@ -77,35 +76,6 @@ def blocks(result: Result[TraceReport], view: View) -> Iterator[Block]:
             has_heading=False,
         )
     yield from problem_items(result.problems, result.inputs, view)
-
-
-def rows(result: Result[TraceReport], _view: View) -> Table:
-    """Return a copy of a record a row, and a record of which there is none."""
-    return Table(
-        name="records",
-        columns=columns_of("topic partition offset state committed time fate copy broker_id path position until"),
-        rows=(
-            (
-                one.partition.topic,
-                one.partition.partition,
-                one.offset,
-                one.state,
-                one.committed,
-                _time(one),
-                "; ".join(fate.kind.value for fate in one.fate),
-                *_copy_row(copy, result.inputs),
-            )
-            for one in result.body.records
-            for copy in one.copies or (None,)
-        ),
-    )
-
-
-def _copy_row(copy: TracedCopy | None, inputs: Sequence[Input]) -> tuple[Value, ...]:
-    if copy is None:
-        return (None, None, None, None, None)
-    path = full_path(inputs, copy.input, copy.path)
-    return (copy.kind.value, copy.broker_id, path, copy.position, until_words(copy.until))
 
 
 def _heading(title: str, view: View) -> Iterable[Block]:

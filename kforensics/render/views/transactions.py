@@ -9,7 +9,7 @@ from kforensics.evidence.coordinators.group_log import Name
 from kforensics.evidence.coordinators.transaction_log import TransactionState
 from kforensics.reconcile.transactions.coordinators import status_name
 from kforensics.reconcile.transactions.partition import JudgedTransaction, PartitionTransactions, TornTransaction
-from kforensics.render.blocks import GAP, Block, Fact, Prose, Section, Table, Tone, Value, columns_of, item, text_of
+from kforensics.render.blocks import GAP, Block, Fact, Prose, Section, Tone, item, text_of
 from kforensics.render.frame import problem_items
 from kforensics.render.view import View
 from kforensics.words import counted, listed, utc_text
@@ -33,55 +33,6 @@ def blocks(result: Result[Transactions], view: View) -> Iterator[Block]:
         yield Section(title="What the coordinators wrote:")
     yield from (item(_state_words(state)) for state in body.history)
     yield from problem_items(result.problems, result.inputs, view)
-
-
-def rows(result: Result[Transactions], _view: View) -> Table:
-    """Return an open or torn transaction of a replica a row, and a replica that has none."""
-    return Table(
-        name="transactions",
-        columns=columns_of(
-            "topic partition input path last_stable_offset log_end_offset state producer_id producer_epoch first_offset last_offset "
-            "records transactional_id confidence reason to_end_it"
-        ),
-        rows=(
-            (
-                one.topic_partition.topic,
-                one.topic_partition.partition,
-                result.inputs[one.replica.place.state.input].path,
-                one.replica.place.path,
-                one.last_stable_offset,
-                one.replica.log_end_offset,
-                *row,
-            )
-            for one in result.body.partitions
-            for row in (
-                *(_open_row(result.body, one, each) for each in one.open),
-                *(_torn_row(each) for each in one.torn),
-                *([] if one.open or one.torn else [("none-open", *[None] * 9)]),
-            )
-        ),
-    )
-
-
-def _open_row(body: Transactions, partition: PartitionTransactions, one: JudgedTransaction) -> tuple[Value, ...]:
-    judged, found = one.judgement, one.open
-    return (
-        judged.verdict.value,
-        found.producer_id,
-        found.producer_epoch,
-        found.first_offset,
-        found.last_offset,
-        found.records,
-        None if isinstance(judged.transactional_id, Absent) else text_of(judged.transactional_id),
-        judged.confidence,
-        judged.reason,
-        body.ending(partition, one).to_end_it,
-    )
-
-
-def _torn_row(one: TornTransaction) -> tuple[Value, ...]:
-    marker = one.marker.offset
-    return ("torn", one.producer_id, None, marker, marker, None, None, one.confidence, one.reason, None)
 
 
 def _alike(body: Transactions) -> list[list[PartitionTransactions]]:

@@ -26,18 +26,9 @@ ROOM = 5
 """Lines that a screen has for events and their cause without -v."""
 
 COLUMNS = (
-    Column("topic", "topic"),
-    *(
-        Column(title, name, is_number=True)
-        for title, name in (
-            ("partitions", "partitions"),
-            ("lost", "lost"),
-            ("maybe", "maybe_lost"),
-            ("at risk", "at_risk"),
-            ("maybe", "maybe_at_risk"),
-        )
-    ),
-    Column("held by", "held_by"),
+    Column("topic"),
+    *(Column(title, is_number=True) for title in ("partitions", "lost", "maybe", "at risk", "maybe")),
+    Column("held by"),
 )
 
 
@@ -71,15 +62,6 @@ def blocks(result: Result[Triage], view: View) -> Iterator[Block]:
     names = listed([one.command for one in body.asked], most=len(body.asked))
     ends = " by the ends of their logs" if body.depth is Depth.TAILS else ""
     yield Prose(f"{counted(body.partitions, 'partition')} judged{ends}. More: kforensics {names}.", Tone.QUIET)
-
-
-def rows(result: Result[Triage], _view: View) -> Table:
-    """Return a topic a row, of which records are lost or at risk."""
-    return Table(
-        name="topics",
-        columns=[*COLUMNS, Column("is_least", "is_least")],
-        rows=((*one[:6], one.held_by, one.is_least) for one in result.body.topics),
-    )
 
 
 class _Event(NamedTuple):

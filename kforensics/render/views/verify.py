@@ -10,7 +10,7 @@ from kforensics.evidence.model import Input
 from kforensics.findings.model import Finding, Severity
 from kforensics.findings.rules.files import who
 from kforensics.reconcile.replicas.holders import IntactReplica, IntactReplicas
-from kforensics.render.blocks import GAP, Block, Fact, Prose, Section, Table, columns_of
+from kforensics.render.blocks import GAP, Block, Fact, Prose, Section
 from kforensics.render.frame import problem_items
 from kforensics.render.view import View
 from kforensics.units import OffsetRange
@@ -44,27 +44,6 @@ def blocks(result: Result[VerifyResult], view: View) -> Iterator[Block]:
     yield from problem_items(verification.problems[:MOST_FILES], inputs, view)
     if len(verification.problems) > MOST_FILES and not view.page:
         yield Prose(f"… and {len(verification.problems) - MOST_FILES} more in --format json.")
-
-
-def rows(result: Result[VerifyResult], _view: View) -> Table:
-    """Return a file a row, the sound ones too."""
-    return Table(
-        name="files",
-        columns=columns_of("input path kind bytes state batches records damaged_places"),
-        rows=(
-            (
-                result.inputs[one.input].path,
-                one.path,
-                one.kind.value,
-                one.length,
-                one.state.value,
-                one.batches,
-                one.records,
-                sum(place.gravity is Gravity.DAMAGE for place in one.damage),
-            )
-            for one in result.body.files
-        ),
-    )
 
 
 def _file(report: FileReport, intact: IntactReplicas, inputs: Sequence[Input], *, most: int) -> Iterator[Block]:

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 import re
 from importlib import import_module
 from typing import get_args
@@ -36,7 +37,7 @@ from kforensics.render.blocks import (
     item,
 )
 from kforensics.render.emit import RENDERERS, OutputFormat
-from kforensics.render.formats.rows import lines
+from kforensics.render.formats import rows
 from kforensics.render.view import View
 from kforensics.units import EpochEntry
 from tests.builders.pages import outline
@@ -106,8 +107,11 @@ WORDS = {
     "Lines": ("one-line", "another-line"),
     "Folded": ("a-fold", "what-is-folded"),
 }
-WHOLE = [one for one in RENDERERS if one not in {OutputFormat.BRIEF, OutputFormat.CSV}]
-"""The formats that render all blocks; of the others one has the answer alone, the other rows alone."""
+GROUPS = [
+    {"name": "billing", "lag": 5, "positions": [{"lag": 3, "at": {"offset": 7}}, {"lag": None, "at": {"offset": 9}}]}
+]
+WHOLE = [one for one in RENDERERS if one is not OutputFormat.BRIEF]
+"""The formats that render all blocks; the other has the answer alone."""
 
 
 def written(chosen, some):
@@ -169,12 +173,53 @@ def test_items_of_a_tree_are_nested_by_their_depth():
     assert page.index('<li class="plain">one<ul') < page.index("inner</li></ul></li>") < page.index("two</li></ul>")
 
 
-def test_all_rows_of_a_table_are_in_its_csv_and_nothing_in_them_is_a_formula():
-    rows = [(at, "=cmd()", Absent.UNREADABLE, True, 'quoted "text", with a comma') for at in range(10_000)]
-    table = Table(name="rows", columns=blocks.columns_of("at text lacking is_so words"), rows=iter(rows))
+def rows_of(document, place):
+    """The rows of a document as CSV, read again."""
+    result = Result(
+        command="explain", inputs=(Input(path="given", kind="broker"),), body=None, concluded=Conclusion(ANSWER)
+    )
+    text = rows.write(result, View(), place=place, source=lambda _result, _view: [json.dumps(document) + "\n"])
+    return list(csv.DictReader(io.StringIO("".join(text))))
 
-    found = list(csv.reader(io.StringIO("".join(lines(table)))))
 
-    assert ["at", "text", "lacking", "is_so", "words"] == found[0]
-    assert 10_000 == len(found) - 1
-    assert ["9999", "'=cmd()", "", "yes", 'quoted "text", with a comma'] == found[-1]
+def test_all_rows_are_there_and_nothing_in_them_is_a_formula():
+    one = {
+        "input": 0,
+        "text": "=cmd()",
+        "lacking": None,
+        "so": True,
+        "words": 'quoted "text", with a comma',
+        "ids": [1, 2],
+    }
+    found = rows_of({"rows": [{"at": at, **one, "citations": [1]} for at in range(10_000)]}, "rows")
+
+    assert 10_000 == len(found)
+    assert {
+        "at": "9999",
+        "input": "given",
+        "text": "'=cmd()",
+        "lacking": "",
+        "so": "yes",
+        "words": 'quoted "text", with a comma',
+        "ids": "1 2",
+    } == found[-1]
+
+
+@pytest.mark.parametrize(("place", "document"), [("groups.positions", {"groups": GROUPS}), ("*.positions", GROUPS[0])])
+def test_a_row_has_the_fields_of_what_it_is_in(place, document):
+    found = rows_of(document, place)[:2]
+
+    assert [{"name": "billing", "lag": "3", "at_offset": "7"}, {"name": "billing", "lag": "", "at_offset": "9"}] == [
+        {key: value for key, value in one.items() if not key.endswith("_lag")} for one in found
+    ]
+    assert [{"5"}, {"5"}] == [{value for key, value in one.items() if key.endswith("_lag")} for one in found]
+
+
+def test_what_holds_no_rows_is_one_and_lists_beside_each_other_are_named():
+    found = rows_of(
+        {"logs": [{"name": "a", "open": [{"id": 1}], "torn": [{"id": 2}]}, {"name": "b"}]}, "logs.open|torn"
+    )
+
+    assert [("a", "open", "1"), ("a", "torn", "2"), ("b", "", "")] == [
+        (one["name"], one["row"], one["id"]) for one in found
+    ]
