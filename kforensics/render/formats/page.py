@@ -46,6 +46,7 @@ MOST_LINES = 20_000
 MEDIUM, WIDE = 3, 5
 """Columns from which a table is so wide that it scrolls on a narrow screen."""
 
+_COMMAND = re.compile(r"`(kforensics [^`]+)`")
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
 
 
@@ -66,6 +67,11 @@ def write(result: Result[Any], view: View, *, content: Content) -> Iterator[str]
 def text(words: str) -> str:
     """Return words in which nothing is markup and no character steers the reader."""
     return escape(escape_text(words))
+
+
+def _sentence(words: str) -> str:
+    """Return words in which commands of this tool are code."""
+    return _COMMAND.sub(r"<code>\1</code>", text(words))
 
 
 class Page:
@@ -236,7 +242,7 @@ class Page:
             self._put(f'<p class="lead">{text(block.lead)}</p>\n')
 
     def _prose(self, block: Prose) -> None:
-        words = text(block.text) + "".join(f" {_source(one)}" for one in block.references)
+        words = _sentence(block.text) + "".join(f" {_source(one)}" for one in block.references)
         if block.hang:
             self._items += 1
             if self._items > MOST_ROWS:
@@ -409,8 +415,8 @@ def _listed(sentences: Iterable[str]) -> str:
 
 def _said(sentence: str) -> str:
     if not isinstance(sentence, Step) or not sentence.commands:
-        return text(sentence)
-    return f"{text(sentence.sentence.rstrip('.:'))}:{_commands(sentence.commands)}"
+        return _sentence(sentence)
+    return f"{_sentence(sentence.sentence.rstrip('.:'))}:{_commands(sentence.commands)}"
 
 
 def _commands(commands: Iterable[str]) -> str:

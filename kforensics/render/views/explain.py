@@ -382,7 +382,7 @@ def _loss_row(
             text="" if loss.held_by else "no copy among the inputs",
             items=in_use,
             more=copies,
-            more_title=f"{counted(len(copies), 'copy', 'copies')} not in use of {partition}, offsets {offsets}",
+            more_title=f"{counted(len(copies), 'copy', 'copies')} not in use",
         ),
         Cell(references=references.of(loss.citations, most=MOST_SOURCES)),
     )
