@@ -250,6 +250,7 @@ def transactions(
 def triage(
     *paths: AnyPaths,
     before: AnyPath | Iterable[AnyPath] = ...,
+    steps: AnyPath | None = ...,
     topics: str | Iterable[str] = ...,
     partitions: int | Iterable[int] = ...,
     since: Any | None = ...,

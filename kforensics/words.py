@@ -59,6 +59,11 @@ def with_place(steps: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(out))
 
 
+def escaped_line(text: str) -> str:
+    """Return text as one line without control characters, for a comment."""
+    return "".join(one if one.isprintable() else " " for one in text)
+
+
 def counted(count: int, singular: str, plural: str | None = None) -> str:
     """Return a count with its noun: `1 record`, `43 records`, `1,204 batches`.
 

@@ -73,6 +73,13 @@ class Ask:
         help="Data directories as they were at an earlier time; repeatable.",
     )
 
+    steps: Path | None = option(
+        "--steps",
+        takes="triage",
+        metavar="FILE",
+        help="Also write what to do into a new shell script, each command with its reason, and beside it the files that elections take.",
+    )
+
     what: What | None = option(
         "--what",
         takes="salvage",

@@ -1,11 +1,10 @@
 """The destination of a result: standard output, or a new file that is opened only when the work is done."""
 
-import os
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from kforensics.commands.outside import check_outside
+from kforensics.commands.outside import check_new_file
 from kforensics.errors import EvidenceError, UsageError
 
 
@@ -18,13 +17,8 @@ def check_out(out: Path | None, inputs: Sequence[Path]) -> None:
     Raises:
         UsageError: it is one of these.
     """
-    if out is None:
-        return
-    if os.path.lexists(out):
-        raise UsageError(f"{out} exists; kforensics overwrites nothing")
-    if not out.parent.is_dir():
-        raise UsageError(f"{out.parent} is no directory")
-    check_outside(out, inputs)
+    if out is not None:
+        check_new_file(out, inputs)
 
 
 class _StandardOutput:

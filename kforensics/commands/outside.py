@@ -32,6 +32,19 @@ def check_outside(out: Path, evidence: Iterable[Path]) -> None:
             raise UsageError(f"{out} would lie inside the evidence {given}, where kforensics writes nothing")
 
 
+def check_new_file(out: Path, evidence: Iterable[Path]) -> None:
+    """Refuse a file that exists, has no directory, or would lie inside the evidence.
+
+    Raises:
+        UsageError: it is one of these.
+    """
+    if os.path.lexists(out):
+        raise UsageError(f"{out} exists; kforensics overwrites nothing")
+    if not out.parent.is_dir():
+        raise UsageError(f"{out.parent} is no directory")
+    check_outside(out, evidence)
+
+
 def _resolved(path: Path) -> Path:
     return path if isinstance(path, ForeignPath) else Path(os.path.realpath(path))  # of links in a circle, too
 

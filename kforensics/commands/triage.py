@@ -1,21 +1,25 @@
 """The first answer to an incident: what explain, diff, predict, groups and transactions say of the inputs, folded into one."""
 
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
+from pathlib import Path
 from typing import Any
 
 from kforensics.ask.model import Ask
 from kforensics.ask.questions import options_of
 from kforensics.commands import explain
 from kforensics.commands.explanation import Explanation
+from kforensics.commands.outside import check_new_file
 from kforensics.commands.result import Conclusion, Result
 from kforensics.errors import EvidenceError, UsageError
 from kforensics.evidence.model import Input, Problem
-from kforensics.findings.answers.triage import Asked, TopicRow, topic_rows, triage_answer
+from kforensics.findings.answers.model import Answer
+from kforensics.findings.answers.triage import Asked, TopicRow, steps_script, topic_rows, triage_answer
 from kforensics.findings.concern import JudgedPartition
 from kforensics.findings.model import Finding, by_gravity
 from kforensics.findings.rules.causes import RootCause, root_cause
-from kforensics.reconcile.logs.predicted_load import PredictedStart
+from kforensics.reconcile.logs.predicted_load import Election, PredictedStart
 from kforensics.units import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Depth
 
 
@@ -30,8 +34,8 @@ class Triage:
     """The topics of which records are lost, may be, or are at risk."""
     partitions: int
     """The number of partitions that were looked at."""
-    starts: tuple[PredictedStart, ...]
-    """The last start of each node that was predicted."""
+    starts: tuple[tuple[int, PredictedStart], ...]
+    """The last start of each node that was predicted, with the number of its input."""
     asked: tuple[Asked, ...]
     """Each question with its answer."""
     depth: Depth
@@ -48,6 +52,8 @@ def run(ask: Ask) -> Result[Triage]:
         UsageError: a topic or a time that is none.
     """
     ask = replace(ask, depth=ask.depth or Depth.TAILS)
+    if ask.steps is not None:
+        check_new_file(ask.steps, ask.inputs)
     explained = explain.run(_as(ask, "explain"))
     results = [explained, *_others(ask, explained.body)]
     by_command = {one.command: one for one in results}
@@ -57,6 +63,9 @@ def run(ask: Ask) -> Result[Triage]:
     predicted = by_command.get("predict")
     asked = tuple(Asked(one.command, one.answer) for one in results)
     topics = topic_rows(explained.body.incidents, judged)
+    answer = triage_answer(asked, topics, ask)
+    if ask.steps is not None:
+        _write_steps(ask.steps, answer, ask)
     problems = tuple(dict.fromkeys(problem for one in results for problem in _placed(one, explained.inputs)))
     return Result(
         command="triage",
@@ -66,12 +75,12 @@ def run(ask: Ask) -> Result[Triage]:
             cause=root_cause(explained.body.incidents),
             topics=topics,
             partitions=max(explained.body.partitions, len(judged)),
-            starts=tuple({one.input: one for one in predicted.body.starts}.values()) if predicted else (),
+            starts=() if predicted is None else tuple(_starts(predicted, explained.inputs)),
             asked=asked,
             depth=ask.depth or Depth.TAILS,
         ),
         concluded=Conclusion(
-            answer=triage_answer(asked, topics, ask),
+            answer=answer,
             findings=_findings(results, explained.inputs),
             problems=problems,
         ),
@@ -105,6 +114,45 @@ def _as(ask: Ask, command: str) -> Ask:
     """Return what another command is asked: the options that both have."""
     taken = {one.field for one in options_of(command)}
     return Ask(**{field.name: getattr(ask, field.name) for field in fields(Ask) if field.name in taken})
+
+
+def _starts(predicted: Result[Any], inputs: tuple[Input, ...]) -> Iterator[tuple[int, PredictedStart]]:
+    numbers = {one.path: number for number, one in enumerate(inputs)}
+    for one in {start.input: start for start in predicted.body.starts}.values():
+        if predicted.inputs[one.input].path in numbers:
+            yield numbers[predicted.inputs[one.input].path], one
+
+
+def _write_steps(out: Path, answer: Answer, ask: Ask) -> None:
+    """Write what to do as a script, and for each broker that is to be elected the file that the election takes.
+
+    Raises:
+        UsageError: one of the files can't be written.
+    """
+    from kforensics.commands import predict  # noqa: PLC0415 - where steps are asked for
+
+    elections: dict[int, list[Election]] = {}
+    try:
+        order = predict.run(replace(_as(ask, "predict"), order=True)).body.order
+    except (EvidenceError, UsageError):
+        order = None  # one broker, or one twice: there is no order
+    for one in () if order is None else order.elections:
+        if one.is_unclean is not False:
+            elections.setdefault(one.leader, []).append(one)
+    files = {
+        out.with_name(f"elections-{leader}.json"): json.dumps(
+            {"partitions": [{"topic": one.topic, "partition": one.partition} for one in chosen]}, indent=2
+        )
+        for leader, chosen in elections.items()
+    }
+    files[out] = steps_script(answer, [path.name for path in files], [] if order is None else order.brokers)
+    for path, text in files.items():
+        check_new_file(path, ask.inputs)
+        try:
+            path.touch(mode=0o700 if path == out else 0o600, exist_ok=False)
+            path.write_text(text, encoding="utf-8", errors="backslashreplace")
+        except OSError as error:
+            raise UsageError(f"{path} can't be written: {error.strerror}") from error
 
 
 def _placed(result: Result[Any], inputs: tuple[Input, ...]) -> Iterator[Problem]:

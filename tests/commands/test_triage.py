@@ -1,14 +1,19 @@
 """The first answer: the worst of all questions, what to do, and no more than a screen."""
 
 import json
+import os
 import re
 import shutil
+import stat
+import subprocess
+import sys
 
 import pytest
 
 import kforensics
 from kforensics.cli.app import run
 from kforensics.findings.answers.model import STATES
+from tests.conftest import ROOT
 
 FINAL = "snapshots/99-final"
 
@@ -125,3 +130,39 @@ def test_a_command_wins_over_a_path_of_its_name(shown, fixtures, monkeypatch, tm
 
     assert json.loads(screen)["schema"].startswith("kforensics/ls/")
     assert code in {0, 1, 3}
+
+
+def test_the_steps_are_a_script_that_copies_and_saves(fixtures, tmp_path, untouched, monkeypatch):
+    script, safe = tmp_path / "now.sh", tmp_path / "other disk"
+    safe.mkdir()
+    with untouched(fixtures / "unclean-election"):
+        kforensics.triage(fixtures / "unclean-election", steps=script, jobs=1)
+
+        assert stat.S_IMODE(script.stat().st_mode) == 0o700
+        assert json.loads((tmp_path / "elections-1.json").read_text()) == {
+            "partitions": [{"topic": "orders", "partition": 0}]
+        }
+        unset = subprocess.run([script], capture_output=True, text=True, check=False, env={"PATH": os.environ["PATH"]})
+        assert unset.returncode != 0
+        assert "SAFE" in unset.stderr
+        (tmp_path / "kforensics").write_text(f'#!/bin/sh\nexec {sys.executable} -m kforensics "$@"\n')
+        (tmp_path / "kforensics").chmod(0o755)
+        paths = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "SAFE": str(safe), "PYTHONPATH": str(ROOT)}
+        done = subprocess.run([script], capture_output=True, text=True, check=False, env=paths)
+    assert done.returncode == 0, done.stderr
+    assert {one.name for one in safe.iterdir()} == {"unclean-election-broker-1", "at-risk"}
+    saved = [json.loads(line) for one in (safe / "at-risk").rglob("*.jsonl") for line in one.read_text().splitlines()]
+    assert len(saved) >= 56
+
+
+def test_steps_overwrite_nothing_and_lie_outside_of_the_evidence(fixtures, tmp_path):
+    tree = tmp_path / "evidence"
+    shutil.copytree(fixtures / "unclean-election", tree)
+    (tmp_path / "there").write_text("mine")
+
+    with pytest.raises(kforensics.UsageError, match="exists"):
+        kforensics.triage(tree, steps=tmp_path / "there")
+    with pytest.raises(kforensics.UsageError, match="inside the evidence"):
+        kforensics.triage(tree, steps=tree / "now.sh")
+    assert (tmp_path / "there").read_text() == "mine"
+    assert not (tree / "now.sh").exists()

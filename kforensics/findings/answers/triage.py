@@ -12,7 +12,7 @@ from kforensics.findings.answers.model import STATES, Answer, State
 from kforensics.findings.concern import JudgedPartition
 from kforensics.reconcile.incident.model import PartitionIncident
 from kforensics.units import METADATA_TOPICS
-from kforensics.words import SAFE, Prohibition, Step, joined_by_and, with_place
+from kforensics.words import SAFE, Prohibition, Step, escaped_line, joined_by_and, with_place
 
 MOST_UNKNOWN = 2
 """Inputs that would change the answer most."""
@@ -169,3 +169,38 @@ def _steps(said: Sequence[Asked], topics: Sequence[TopicRow], ask: Ask) -> Itera
 
 def _salvage(what: str, *words: str) -> str:
     return f"{shlex.join(('kforensics', 'salvage', '--what', what, *words))} -o {SAFE}/{what}"
+
+
+def steps_script(answer: Answer, elections: Sequence[str], order: Sequence[int]) -> str:
+    """Return what to do as a shell script, each command behind its reason; what only a person can do is a comment.
+
+    Args:
+        elections: names of the files that the elections take, beside the script.
+        order: in which the brokers are to be started; empty where it is not known.
+    """
+    lines = [
+        "#!/bin/sh",
+        "# What `kforensics triage` advises. Read it before it is run: none of it was done.",
+        f"# {escaped_line(answer.headline)}",
+        "set -eu",
+        ': "${SAFE:?a directory on another disk, with room for copies}"',
+    ]
+    for one in answer.now:
+        commands = one.commands if isinstance(one, Step) else ()
+        lines += ["", f"# {escaped_line(one.sentence if isinstance(one, Step) else one)}"]
+        # Exit codes 1 and 3 say that there are gaps, or that it is not known whether there are: the rest goes on.
+        lines += [
+            f"{command} || [ $? -le 3 ]" if command.startswith("kforensics ") else command
+            for command in commands
+            if not command.startswith("export SAFE=")
+        ]
+    if order:
+        lines += ["", f"# Start the brokers one at a time, in this order: {', '.join(map(str, order))}."]
+    for name in elections:
+        broker = name.removeprefix("elections-").removesuffix(".json")
+        lines += [
+            "",
+            f"# Once broker {broker} runs, and before others do: elect it where it loses least. Unclean elections discard what others hold.",
+            f"# kafka-leader-election.sh --bootstrap-server HOST:PORT --election-type unclean --path-to-json-file {name}",
+        ]
+    return "\n".join(lines) + "\n"

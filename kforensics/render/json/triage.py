@@ -19,13 +19,13 @@ def write(result: Result[Triage], _view: View) -> Iterator[str]:
         "topics": [row._asdict() for row in body.topics],
         "starts": [
             {
-                "input": one.input,
+                "input": number,
                 "outcome": one.result,
                 "exception": one.exception,
                 "reason": one.reason,
                 "clean": one.clean,
             }
-            for one in body.starts
+            for number, one in body.starts
         ],
         "questions": [{"command": one.command, "answer": plain_answer(one.answer)} for one in body.asked],
     }

@@ -135,11 +135,11 @@ def _when(time_ms: int | Absent, day: str) -> str:
     return words.removeprefix(day).strip()
 
 
-def _starts(starts: Sequence[PredictedStart], inputs: Sequence[Input]) -> list[str]:
+def _starts(starts: Sequence[tuple[int, PredictedStart]], inputs: Sequence[Input]) -> list[str]:
     """Return what becomes of the nodes, those of which the same is to be said together, and those that do not start first."""
     by_words: dict[str, list[str]] = {}
-    for start in sorted(starts, key=lambda one: one.result is StartResult.STARTS):
-        one = inputs[start.input]
+    for number, start in sorted(starts, key=lambda one: one[1].result is StartResult.STARTS):
+        one = inputs[number]
         who = one.path if isinstance(one.broker_id, Absent) else f"{one.kind} {one.broker_id}"
         result = "may start or not" if isinstance(start.result, Absent) else RESULTS[start.result.value]
         how = "after a clean stop" if start.clean else "as after a crash"
