@@ -1,5 +1,8 @@
 """Every result of every command can be written in the formats that the table names, and in no other."""
 
+import csv
+import io
+import json
 from html import escape
 from typing import Any
 
@@ -88,6 +91,31 @@ def test_every_result_is_written_in_every_format_and_ends_with_the_code_of_its_s
             assert escape(escape_text(result.answer.headline)) in text
         if chosen is OutputFormat.BRIEF:
             assert text.startswith(f"**{escape_text(result.answer.headline)}**")
+
+
+ROWS = {
+    "ls": lambda document: len(document["partitions"]),
+    "diff": lambda document: sum(len(one["replicas"]) for one in document["partitions"]),
+    "explain": lambda document: len(document["losses"]),
+    "verify": lambda document: len(document["files"]),
+    "predict": lambda document: len(document["logs"]),
+    "metadata": lambda document: len(document["events"]),
+    "trace": lambda document: sum(len(one["copies"]) or 1 for one in document["records"]),
+    "dump": lambda document: len(document["entries"]),
+    "simulate list": lambda document: len(document["scenarios"]),
+    "simulate replay": lambda document: sum(
+        len(step["replicas"]) for one in document["protocols"] for step in one["steps"]
+    ),
+}
+
+
+@pytest.mark.parametrize("shape", ROWS)
+def test_the_rows_of_a_command_are_all_that_its_document_has(shape, tmp_path):
+    result = RESULTS[shape](tmp_path)
+    document = json.loads("".join(emit(result, OutputFormat.JSON, View())))
+    rows = list(csv.DictReader(io.StringIO("".join(emit(result, OutputFormat.CSV, View())))))
+
+    assert ROWS[shape](document) == len(rows) > 0
 
 
 def test_a_format_of_one_shape_is_refused_for_another():

@@ -1,4 +1,4 @@
-"""The frame of every screen: the seal where it does not hold, the answer, what the command shows, the seal."""
+"""The frame of the screens of a fleet: the answer, and what the command shows."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import wraps
@@ -8,7 +8,7 @@ from kforensics.commands.result import Result
 from kforensics.evidence.model import Input, Problem
 from kforensics.render.escape import escape_text
 from kforensics.render.text.answer import MOST_LINES, answer_lines
-from kforensics.render.text.screen import Line, Style, Words, hanging, screen_pieces
+from kforensics.render.text.screen import Line, hanging, screen_pieces
 from kforensics.render.view import View
 
 Body = TypeVar("Body")
@@ -19,7 +19,7 @@ _ALL = 1 << 30
 def whole_screen(
     lines: Callable[[Result[Body], View], Iterable[Line]],
 ) -> Callable[[Result[Body], View], Iterator[str]]:
-    """Make the writer of a screen, line by line: the answer and the seal around what a command shows.
+    """Make the writer of a screen, line by line: the answer, and below it what a command shows.
 
     Args:
         lines: lays out what follows the answer.
@@ -40,19 +40,7 @@ def problem_lines(problems: Iterable[Problem], inputs: Sequence[Input]) -> Itera
 
 
 def _framed(result: Result[Any], view: View, lines: Iterable[Line]) -> Iterator[Line]:
-    seal, answer = result.seal, result.answer
-    if seal is not None and not seal.holds:
-        words = (
-            "NOT WHAT WAS SEALED: the inputs differ from the manifest (`kforensics seal --check` lists where), "
-            "and this report rests on them as they are now."
-        )
-        yield Words(words, style=Style.ANSWER_BAD)
-    most = _ALL if view.verbose else MOST_LINES
-    yield from answer_lines(answer, command=result.command, width=view.width, most=most)
+    yield from answer_lines(
+        result.answer, command=result.command, width=view.width, most=_ALL if view.verbose else MOST_LINES
+    )
     yield from lines
-    if seal is not None:
-        from kforensics.commands.sealing.report import seal_sentence  # noqa: PLC0415 - few reports name a seal
-
-        style = Style.QUIET if seal.holds else Style.ANSWER_BAD
-        yield ""
-        yield Words(escape_text(seal_sentence(seal)), style=style)
