@@ -23,7 +23,8 @@ from kforensics.findings.rule import all_rules
 from kforensics.findings.rules.causes import CAUSES
 from kforensics.fleet import table_formats
 from kforensics.formats.log_lines.event import DECISIVE, FOLDED, LogEventKind
-from kforensics.formats.log_lines.message import SHAPES
+from kforensics.formats.log_lines.scan import told_kinds
+from kforensics.formats.log_lines.table import sections
 from kforensics.formats.segment.walk import Level
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.protocol.versions import METADATA_VERSION_LEVELS
@@ -67,7 +68,7 @@ IN_METADATA_ONLY = {
 }
 """Events that no timeline has; `metadata` shows each with its fields."""
 
-WITHOUT_AN_ENTRY = set(LogEventKind) - set(LOGGED_EVENTS)
+WITHOUT_AN_ENTRY = set(LogEventKind) - set(LOGGED_EVENTS) - told_kinds()
 """Lines that are read together with others: leaderships, truncations, topics, moves, versions, settings."""
 
 
@@ -94,7 +95,9 @@ def test_words_name_only_what_their_lines_may_have():
 
 
 def test_every_kind_of_line_has_a_text_and_a_use():
-    assert {shape.kind for shape in SHAPES} == set(LogEventKind)
+    assert [section.kind for section in sections()] == list(dict.fromkeys(section.kind for section in sections()))
+    assert {section.kind for section in sections()} == set(LogEventKind)
+    assert all(section.meaning.endswith(".") for section in sections())
     assert set(LogEventKind) >= set(LOGGED_EVENTS) | FOLDED | DECISIVE
 
 

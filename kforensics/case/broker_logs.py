@@ -16,7 +16,7 @@ from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.state import BrokerState, ControllerState
 from kforensics.evidence.model import Problem
 from kforensics.evidence.replica.first_records import first_record_times
-from kforensics.formats.log_lines.event import LogEvent, LogEventKind
+from kforensics.formats.log_lines.event import LogEventKind
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.protocol.versions import (
     InterBrokerVersion,
@@ -29,10 +29,6 @@ from kforensics.reconcile.observed.clocks import Clock, choose_clocks, created_l
 from kforensics.reconcile.observed.logged_events import LoggedEvent, order_events
 from kforensics.reconcile.timeline.metadata_events import epoch_times
 from kforensics.words import form, listed
-
-_NOT_USED = frozenset(
-    {LogEventKind.HIGH_WATERMARK_LOADED, LogEventKind.HIGH_WATERMARK_MISSING, LogEventKind.SEGMENTS_TRUNCATED}
-)
 
 
 class LoggedEvidence(NamedTuple):
@@ -191,7 +187,7 @@ def read_logs(
     places = [place for place in find_logs(inputs) if place not in unneeded]
     out: list[LogFile] = []
     problems: list[Problem] = []
-    found_files = read_log_files(places, keep=_is_relevant, jobs=jobs, clusters=_wanted_clusters(inputs))
+    found_files = read_log_files(places, jobs=jobs, clusters=_wanted_clusters(inputs))
     for place, found in zip(places, found_files, strict=True):
         if isinstance(found, EvidenceError):
             problems.append(Problem(input=place.input, path=place.path, message=found.problem))
@@ -216,11 +212,6 @@ def read_own_logs(
     own, left_out = logs_of_cluster(inputs, every)
     gone = {(one.input, one.path) for one in left_out}
     return own, (*(one for one in met if (one.input, one.path) not in gone), *left_out)
-
-
-def _is_relevant(event: LogEvent) -> bool:
-    """Brokers write many lines of these kinds, and no conclusion rests on them."""
-    return event.kind not in _NOT_USED
 
 
 def _protocol_hints(log_files: Sequence[LogFile], versions: Mapping[int, KafkaVersion]) -> dict[int, ProtocolName]:

@@ -1,16 +1,19 @@
 """Broker logs among the inputs: recognised by content, read in windows, each with the node that wrote it."""
 
+import codecs
 import re
 import zlib
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
-from kforensics.evidence.discovery.log_heads import GZIP_MAGIC, GZIP_WINDOW, is_log_file
+from kforensics.evidence.discovery.log_heads import GZIP_MAGIC, GZIP_WINDOW, log_head, looks_like_log
 from kforensics.evidence.discovery.log_places import LogPlace
 from kforensics.evidence.model import Citation, Problem
 from kforensics.evidence.parallel import Progress, spread
@@ -19,6 +22,9 @@ from kforensics.source.capture import MissingBytes
 from kforensics.source.mapped import EvidenceFile, open_evidence
 from kforensics.source.naming import FileKind, parse_file_name
 from kforensics.words import counted, form, listed
+
+if TYPE_CHECKING:
+    from kforensics.formats.log_lines.scan import LogWindow
 
 WINDOW_LENGTH = 1 << 20
 """Bytes that are read and searched at a time."""
@@ -29,12 +35,13 @@ RANGE_LENGTH = 16 << 20
 EVENTS_KEPT = 250_000
 """Events of one file that are kept whatever they say, some 100 MB; above that only those in `DECISIVE`."""
 
+_UNKNOWN_KEPT, _UNKNOWN_LIMIT = 20, 2_000
+_LEAST_FALLS = 2
+
 _NODE_DIRECTORY = re.compile(r"(?:broker|controller|kafka|node)[-_.]?(?P<id>\d{1,9})", re.ASCII)
 _CONTROLLER_KINDS = frozenset({LogEventKind.BROKER_REGISTERED, LogEventKind.BROKER_FENCED})
 _OF_THE_FILE = frozenset({LogEventKind.CLUSTER_NAMED, LogEventKind.START_TIME})
 """What says something of the file, and is no event."""
-
-Keep = Callable[[LogEvent], bool]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,8 +67,12 @@ class LogFile:
     """All nodes that its lines name as their own."""
     unowned: frozenset[LogEventKind] = frozenset()
     """The kinds of events that were left out, since no line says whose they are."""
-    utc_ties: tuple[tuple[int, int], ...] = ()
-    """The time of a line without a zone, and the UTC time that the line itself names; one for each difference."""
+    zones: Mapping[int, int] = field(default_factory=dict)
+    """The lines by what makes their times UTC, of those without a zone that name their own time in UTC, too, or beside which it stands."""
+    counts: Mapping[int, int] = field(default_factory=dict)
+    """The lines of each row of the table of lines."""
+    unknown: Mapping[str, int] = field(default_factory=dict)
+    """The messages that are not known, without their numbers, as far as they were looked at; the most frequent ones."""
     is_understood: bool = True
     """Whether its lines are in a layout that is read; else there are no events, and only its name says that it is a log."""
     location: str = ""
@@ -88,12 +99,13 @@ class LogFile:
 
 
 def read_log_files(
-    places: Sequence[LogPlace], *, keep: Keep, jobs: int = 1, clusters: Collection[str] = ()
+    places: Sequence[LogPlace], *, keeps_told: bool = False, jobs: int = 1, clusters: Collection[str] = ()
 ) -> list[LogFile | EvidenceError | None]:
     """Read files, ranges of large ones and several at once; none for what is no broker's log.
 
     Args:
         places: where the files are.
+        keeps_told: whether events on which no conclusion rests are kept; they are counted at any rate.
         jobs: the most processes to use; what is found does not depend on it.
         clusters: those that are wanted: lines of others are left out of a file that names one of these, too.
     """
@@ -103,7 +115,7 @@ def read_log_files(
     def work(task: tuple[int, _Part], _progress: Progress) -> _Reading | EvidenceError:
         at, part = task
         try:
-            return _read_part(places[at], part, keep)
+            return _read_part(places[at], part, keeps_told=keeps_told)
         except EvidenceError as error:
             return error
 
@@ -121,13 +133,15 @@ def _plan(place: LogPlace) -> "list[_Part] | LogFile | EvidenceError | None":
     """Return the ranges that a file is read in; a gzip file has but one. A log by its name alone is returned as it is."""
     try:
         with open_evidence(place.location) as file:
-            if not is_log_file(file):
-                is_named = file.size > 0 and parse_file_name(str(place.location.name)).kind is FileKind.LOG_FILE
-                return _not_understood(place, file.mtime_ns) if is_named else None
-            if file.read(0, len(GZIP_MAGIC)) == GZIP_MAGIC:
-                return [_Part(0, file.size, is_compressed=True)]
+            is_named = parse_file_name(str(place.location.name)).kind is FileKind.LOG_FILE
+            head = log_head(file)
+            if not looks_like_log(head, is_named=is_named):
+                return _not_understood(place, file.mtime_ns) if is_named and file.size > 0 else None
+            is_compressed = file.read(0, len(GZIP_MAGIC)) == GZIP_MAGIC
+            if is_compressed or not _has_lines_of_bytes(head):
+                return [_Part(0, file.size, head, is_compressed=is_compressed)]
             starts = range(0, max(file.size, 1), RANGE_LENGTH)
-            return [_Part(start, min(start + RANGE_LENGTH, file.size), is_compressed=False) for start in starts]
+            return [_Part(start, min(start + RANGE_LENGTH, file.size), head, is_compressed=False) for start in starts]
     except MissingBytes:
         return None  # a capture took all files along that are logs by name or content
     except EvidenceError as error:
@@ -150,20 +164,28 @@ def _not_understood(place: LogPlace, mtime_ns: int) -> LogFile:
     )
 
 
-def _read_part(place: LogPlace, part: "_Part", keep: Keep) -> "_Reading":
-    from kforensics.formats.log_lines.scan import scan_log  # noqa: PLC0415 - 55 ms, where no log is given
+def _has_lines_of_bytes(head: bytes) -> bool:
+    """Whether lines end with one byte, as in all encodings but UTF-16."""
+    return not head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
 
-    reading = _Reading()
+
+def _read_part(place: LogPlace, part: "_Part", *, keeps_told: bool) -> "_Reading":
+    from kforensics.formats.log_lines.scan import encoding_of, layout_of, scan_log, told_kinds  # noqa: PLC0415 - 55 ms, where no log is given
+
+    reading = _Reading(is_compressed=part.is_compressed)
+    told = frozenset[LogEventKind]() if keeps_told else told_kinds()
     with open_evidence(place.location) as file:
         reading.mtime_ns = file.mtime_ns
+        layout = layout_of(part.head, changed_ms=file.mtime_ns // 1_000_000)
+        encoding, first = encoding_of(part.head), 0
         if part.is_compressed:
-            windows = scan_log(_inflate(file, place.input, place.path, reading.problems))
+            chunks = _inflate(file, place.input, place.path, reading.problems)
         else:
             first = _next_line(file, part.start)
-            windows = scan_log(_windows(file, first, _next_line(file, part.end)), position=first)
-        for window in windows:
-            reading.add(window.events, window.census, keep)
-    reading.is_compressed = part.is_compressed
+            end = _next_line(file, part.end) if part.end < file.size else file.size
+            chunks = _windows(file, first, end)
+        for window in scan_log(chunks, position=first, layout=layout, encoding=encoding, counted=told):
+            reading.add(window, told)
     return reading
 
 
@@ -194,14 +216,18 @@ def _joined(
         problems.append(Problem(input=place.input, path=place.path, message=words, is_foreign=True))
     nodes = whole.nodes
     events = tuple(whole.events)
+    if _is_newest_first(events):
+        events = events[::-1]
     unowned: frozenset[LogEventKind] = frozenset()
-    if len(nodes) > 1:
+    writers = {event.writer for event in events}
+    if len(nodes) > 1 or (nodes and len(writers) > 1 and len(whole.by_writer.keys() & writers) < len(writers)):
         events = _of_each_node(events, whole.by_writer)
         if len(events) < len(whole.events):
             owned = {event.line for event in events}
             unowned = frozenset(event.kind for event in whole.events if event.line not in owned)
             named = listed([str(one) for one in sorted(nodes)])
-            message = f"lines of nodes {named} are in one file, and {counted(len(whole.events) - len(events), 'event')} of lines that do not say whose they are were left out: give the log files of each node, or lines that begin with the name of their node"
+            who = f"lines of nodes {named}" if len(nodes) > 1 else f"lines of node {named} and of others"
+            message = f"{who} are in one file, and {counted(len(whole.events) - len(events), 'event')} of lines that do not say whose they are were left out: give the log files of each node, or lines that begin with the name of their node"
             problems.append(Problem(input=place.input, path=place.path, message=message))
     return LogFile(
         input=place.input,
@@ -220,7 +246,9 @@ def _joined(
         },
         nodes=frozenset(nodes),
         unowned=unowned,
-        utc_ties=tuple(whole.ties.values()),
+        zones=dict(whole.zones),
+        counts=dict(whole.counts),
+        unknown=dict(whole.unknown.most_common(_UNKNOWN_KEPT)),
     )
 
 
@@ -229,6 +257,8 @@ class _Part(NamedTuple):
 
     start: int
     end: int
+    head: bytes
+    """The beginning of the file, inflated."""
     is_compressed: bool
 
 
@@ -246,8 +276,9 @@ class _Reading:
     """The lines by which a writer names another cluster than in its line of this kind before."""
     last_named: dict[str, str] = field(default_factory=dict)
     """The cluster that each writer named last."""
-    ties: dict[int, tuple[int, int]] = field(default_factory=dict)
-    """Times of lines and the UTC times that they name, by the whole seconds between them."""
+    zones: Counter[int] = field(default_factory=Counter)
+    counts: Counter[int] = field(default_factory=Counter)
+    unknown: Counter[str] = field(default_factory=Counter)
     problems: list[Problem] = field(default_factory=list)
     mtime_ns: int = 0
     is_compressed: bool = False
@@ -269,22 +300,29 @@ class _Reading:
         self.census = self.census.plus(later.census)
         for writer, nodes in later.by_writer.items():
             self.by_writer.setdefault(writer, set()).update(nodes)
-        self.ties = {**later.ties, **self.ties}
+        self.zones.update(later.zones)
+        self.counts.update(later.counts)
+        self._note_unknown(later.unknown)
         self.problems += later.problems
         self.mtime_ns = later.mtime_ns
         self.is_compressed = later.is_compressed
 
-    def add(self, events: Iterable[LogEvent], census: LineCensus, keep: Callable[[LogEvent], bool]) -> None:
-        self.census = self.census.plus(census)
-        for event in events:
+    def add(self, window: "LogWindow", told: Collection[LogEventKind]) -> None:
+        self.census = self.census.plus(window.census)
+        self.zones.update(window.zones)
+        self._note_unknown({shape.decode("utf-8", "replace"): count for shape, count in window.unknown.items()})
+        for event in window.events:
+            self.counts[event.row] += 1 + event.repeats
             self._note_node(event)
             if event.kind is LogEventKind.CLUSTER_NAMED:
                 self.clusters.setdefault(str(event.fields["cluster"]), event)
                 self._name_cluster(event)
-            if event.kind is LogEventKind.START_TIME and isinstance(event.time_ms, int) and not event.zone_named:
-                utc_ms = int(str(event.fields["utc_ms"]))
-                self.ties.setdefault((event.time_ms - utc_ms) // 1000, (event.time_ms, utc_ms))
-        self._keep(event for event in events if event.kind not in _OF_THE_FILE and keep(event))
+        self._keep(event for event in window.events if event.kind not in _OF_THE_FILE and event.kind not in told)
+
+    def _note_unknown(self, more: Mapping[str, int]) -> None:
+        self.unknown.update(more)
+        if len(self.unknown) > _UNKNOWN_LIMIT:
+            self.unknown = Counter(dict(self.unknown.most_common(_UNKNOWN_LIMIT // 2)))
 
     def _note_node(self, event: LogEvent) -> None:
         if isinstance(event.broker_id, int) and event.kind not in _CONTROLLER_KINDS:
@@ -332,6 +370,13 @@ class _Reading:
                 self.events.append(event)
             else:
                 self.dropped += 1
+
+
+def _is_newest_first(events: Sequence[LogEvent]) -> bool:
+    """Whether times fall far more often than they rise, as in exports of log collectors."""
+    times = [event.time_ms for event in events if isinstance(event.time_ms, int)]
+    falls = sum(one > two for one, two in pairwise(times))
+    return falls > _LEAST_FALLS and falls > 3 * sum(one < two for one, two in pairwise(times))
 
 
 def _stops_before(events: Sequence[LogEvent], named: Sequence[LogEvent]) -> list[int]:

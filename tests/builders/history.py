@@ -136,7 +136,7 @@ def read_logs(root: Path) -> list[LogFile]:
 
 def read_log(root: Path, path: str, *, number: int = 0) -> LogFile | None:
     """One broker's log below the input of that number; none where the file is no broker's log."""
-    (found,) = read_log_files([LogPlace(root, path, number)], keep=lambda _event: True)
+    (found,) = read_log_files([LogPlace(root, path, number)], keeps_told=True)
     if isinstance(found, EvidenceError):
         raise found
     return found

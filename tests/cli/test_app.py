@@ -235,7 +235,7 @@ def test_the_grammar_of_log_lines_is_loaded_for_log_files_alone(fixtures, tmp_pa
         "import sys\nfrom kforensics.cli.app import run\n"
         "for number, one in enumerate(sys.argv[1:]):\n"
         "    run(['explain', one, '--out', f'{sys.argv[0]}-{number}.json', '--format', 'json'])\n"
-        "    print('kforensics.formats.log_lines.message' in sys.modules)"
+        "    print('kforensics.formats.log_lines.table' in sys.modules)"
     )
     (tmp_path / "script").write_text(script)
 

@@ -16,7 +16,6 @@ from kforensics.commands.capturing.rewriting import NO_RULE, REWRITTEN, blanked
 from kforensics.commands.redaction.names import Names
 from kforensics.commands.redaction.pseudonyms import Pseudonyms
 from kforensics.commands.redaction.records import redact_message, without_quoted
-from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, FormatError
 from kforensics.evidence.discovery.log_heads import GZIP_MAGIC, GZIP_WINDOW, is_log_file
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
@@ -25,7 +24,7 @@ from kforensics.evidence.replica.collect import segment_paths
 from kforensics.formats.log.batch_table import CONTROL_BIT
 from kforensics.formats.log.batches import RecordBatch, encode_record_batch, parse_record_batch
 from kforensics.formats.log.records import BodyRecord, Record
-from kforensics.formats.log_lines.prefix import line_moment
+from kforensics.formats.log_lines.scan import is_log_line
 from kforensics.formats.messages.control import ControlType, encode_control_record, parse_control_record
 from kforensics.formats.messages.frame import bare_frame
 from kforensics.formats.messages.group import parse_group_record
@@ -249,7 +248,7 @@ class CaptureRedaction:
         if len(text) > LINE_LIMIT:
             self.blanked["a line of a log of more than 1 MiB"] += 1
             return line[len(text) :]
-        if isinstance(line_moment(text).time_ms, Absent) and not _CONTINUATION.match(text):
+        if not is_log_line(text) and not _CONTINUATION.match(text):
             return blanked(line)
         return self.names.line(_text(text)).encode("utf-8", errors="surrogateescape") + line[len(text) :]
 

@@ -23,15 +23,29 @@ def is_log_file(file: EvidenceFile) -> bool:
     Args:
         file: open; its first `HEAD_LENGTH` bytes are read.
     """
-    from kforensics.formats.log_lines.scan import looks_like_broker_log  # noqa: PLC0415 - 30 ms, where no log is given
+    return looks_like_log(log_head(file))
 
+
+def log_head(file: EvidenceFile) -> bytes:
+    """Return the beginning of a file, inflated where it is gzipped; empty where that can't be done."""
     head = file.read(0, HEAD_LENGTH)
     if head.startswith(GZIP_MAGIC):
         try:
-            head = zlib.decompressobj(GZIP_WINDOW).decompress(head, HEAD_LENGTH)
+            return zlib.decompressobj(GZIP_WINDOW).decompress(head, HEAD_LENGTH)
         except zlib.error:
-            return False
-    return looks_like_broker_log(head)
+            return b""
+    return head
+
+
+def looks_like_log(head: bytes, *, is_named: bool = False) -> bool:
+    """Whether a file that begins so is a broker's log.
+
+    Args:
+        is_named: whether its name is that of a log.
+    """
+    from kforensics.formats.log_lines.scan import looks_like_broker_log  # noqa: PLC0415 - 30 ms, where no log is given
+
+    return looks_like_broker_log(head, is_named=is_named)
 
 
 def begins_like_a_log(path: Path) -> bool:

@@ -104,11 +104,11 @@ def choose_clocks(
     if not known:
         source = "named"
         for file, times in zip(files, anchors, strict=True):
-            if any(event.zone_named for event in file.events):
+            if _names_zones(file):
                 known.update({anchor: time for anchor, time in times.items() if anchor not in known})
     clocks: list[Clock | None] = []
     for file, times in zip(files, anchors, strict=True):
-        if any(event.zone_named for event in file.events):
+        if _names_zones(file):
             clocks.append(Clock(shift_ms=0, source="named"))
         else:
             clocks.append(_by_anchors(times, known, source) or _by_ties(file))
@@ -120,16 +120,17 @@ def _by_option(file: LogFile, zone: dt.tzinfo) -> Clock:
     return Clock(shift_ms=-ahead_of_utc_ms(zone, first if isinstance(first, int) else 0), source="option")
 
 
+def _names_zones(file: LogFile) -> bool:
+    """Whether the lines name their zone; the JVM writes some of its own into the file of a broker that does not."""
+    named = sum(event.zone_named for event in file.events)
+    return named > 0 and 2 * named > sum(isinstance(event.time_ms, int) for event in file.events)
+
+
 def _by_ties(file: LogFile) -> Clock | None:
-    """Return the zone by lines that name their own time in UTC."""
-    zones: Counter[int] = Counter()
-    for time_ms, utc_ms in file.utc_ties:
-        zone = round((utc_ms - time_ms) / ZONE_STEP_MS) * ZONE_STEP_MS
-        if abs(zone) <= WIDEST_ZONE_MS and abs(utc_ms - time_ms - zone) <= SKEW_TOLERATED_MS:
-            zones[zone] += 1
-    if not zones:
+    """Return the zone by lines that name their own time in UTC, or beside which it stands."""
+    if not file.zones:
         return None
-    return Clock(shift_ms=max(zones, key=lambda zone: (zones[zone], -abs(zone))), source="start-time")
+    return Clock(shift_ms=max(file.zones, key=lambda zone: (file.zones[zone], -abs(zone))), source="start-time")
 
 
 def created_logs(files: Sequence[LogFile], clocks: Sequence[Clock]) -> dict[tuple[int, TopicPartition], int]:

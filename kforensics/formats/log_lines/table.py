@@ -1,0 +1,337 @@
+r"""The lines of Kafka that are known: `lines.tsv` read into rows, and the message in a text by them.
+
+A message is found by its own first words wherever it stands: `KEY_LENGTH` bytes from a capital letter on that follows no
+letter or digit. What stands before is time, level, thread, class and the identity in brackets, in any order and layout.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from functools import cache, lru_cache
+from importlib.resources import files
+from typing import NamedTuple
+
+from kforensics.damage import Absent
+from kforensics.formats.log_lines.event import FieldValue, LogEventKind
+from kforensics.units import TopicPartition
+
+KEY_LENGTHS = (8, 6)
+"""The bytes of a message by which it is looked for: the most that its beginning has."""
+
+_LISTS = frozenset(
+    {"isr", "from_isr", "to_isr", "replicas", "all", "elr", "adding", "removing", "base_offsets"}
+    | {"configured_voters", "stored_voters"}
+)
+_PATHS = frozenset({"directory", "path", "other_path"})
+_IDS = frozenset({"topic_id", "other_topic_id", "incarnation", "previous_incarnation"})
+_NAMES = frozenset({"cluster", "stored_cluster", "group", "member", "transaction", "level_name", "level_name_after"})
+_TEXTS = (
+    frozenset(
+        {"reason", "text", "partitions", "name", "version", "state", "diff", "recovery_state", "component", "task"}
+    )
+    | {"topic_name", "rule", "basis", "role", "error", "fault", "feature", "seconds_text", "state_name", "cause"}
+    | _PATHS
+    | _IDS
+    | _NAMES
+)
+_PARTITION_GROUPS = frozenset({"partition", "topic", "topic_index"})
+_TOPIC_PARTITION = r"@?[A-Za-z0-9._-]{1,249}-\d{1,9}"
+"""Topic and number; only the metadata log of 2.8 has the sign before its name."""
+_PARTITION = rf"(?P<partition>{_TOPIC_PARTITION})(?![A-Za-z0-9_])"
+_ANY_PARTITION = rf"(?:{_PARTITION}|(?P<old_partition>\[[A-Za-z0-9._-]{{1,249}},\d{{1,9}}\]))"
+_MARKUP = re.compile(r"~(?P<regex>[^~]*)~|\{(?P<field>[a-z_]+|\*)\}|(?P<anchor>\^)")
+_NUMBER = re.compile(rb"-?\d{1,19}")
+_PATH_PARTITION = re.compile(
+    r"[\\/](?P<name>[A-Za-z0-9._-]{1,249}?-\d{1,9})(?:\.[0-9a-f]{32}-(?:delete|future|stray)|-(?:delete|future|stray))?"
+    r"(?:[\\/]+(?P<base>\d{20})\.[^\\/]*)?$"
+)
+_SUFFIX = re.compile(
+    r"(?: +\((?:[\w$]+[.$])*[\w$]+\)(?: +\[[^\]\n]*\])?| +\| +[\w.$]+(?: \([\w.]+:\d+\))?| +\[[\w. -]*-\d+\])? *$"
+)
+"""The logger and the thread that some layouts write behind a message."""
+
+_BEFORE_TIME = re.compile(rb"^.*\d\d:\d\d:\d\d", re.DOTALL)
+"""What names another writer where a line was torn and the next one begins in it."""
+_IDENTITY_PARTITION = re.compile(
+    rf"(?:partition=|Partition |Cache )(?P<name>{_TOPIC_PARTITION})(?![A-Za-z0-9._-])".encode()
+)
+_IDENTITY_OLD_PARTITION = re.compile(rb"Partition \[(?P<topic>[A-Za-z0-9._-]{1,249}),(?P<partition>\d{1,9})\]")
+_IDENTITY_BROKER = re.compile(
+    rb"(?:replicaId=|broker=|brokerId=|nodeId=|controllerId=|\[[A-Za-z]+ id=|on [Bb]roker |Kafka Server |RemoteLogManager="
+    rb"|(?:^|[ \[])(?:Broker|Controller|GroupCoordinator|Transaction Coordinator|Transaction State Manager|MetadataLoader) )"
+    rb"(?P<id>\d{1,9})"
+)
+_IDENTITY_LEADER = re.compile(rb"(?:leaderId=|ReplicaFetcherThread-\d{1,9}-)(?P<id>\d{1,9})")
+_IDENTITY_DIRECTORY = re.compile(rb", dir=(?P<dir>[^\]\n]{1,4096})")
+
+
+class Weight(StrEnum):
+    """What a line is worth to an operator."""
+
+    HARMLESS = "harmless"
+    SYMPTOM = "symptom"
+    CAUSE = "cause"
+
+
+class Section(NamedTuple):
+    """Lines that report one kind of event."""
+
+    kind: LogEventKind
+    weight: Weight
+    meaning: str
+    flags: frozenset[str]
+    """`below`: an exception on the lines below says why; `exception`: stands below another line; `bulk`: is only counted."""
+
+
+class Row(NamedTuple):
+    """One text of one or more versions of Kafka."""
+
+    number: int
+    section: Section
+    versions: str
+    text: str
+    """As the table has it."""
+    constant: Mapping[str, FieldValue]
+    anchor: str
+    """The literal beginning by which it is found; it may be found in the middle of the text."""
+
+
+class Message(NamedTuple):
+    """A parsed message: the content of a line without its time and place."""
+
+    row: Row
+    topic_partition: TopicPartition | Absent
+    broker_id: int | Absent
+    fields: Mapping[str, FieldValue]
+    start: int
+    """Where the message begins in its text."""
+
+
+class _Pattern(NamedTuple):
+    """The compiled text of a row."""
+
+    expression: re.Pattern[bytes]
+    convert: tuple[tuple[int, str, Callable[[bytes], FieldValue]], ...]
+    partitions: tuple[int, ...]
+    topic: tuple[int, int] | None
+    is_searched: bool
+    """Whether words before the anchor belong to it."""
+
+
+@cache
+def sections() -> tuple[Section, ...]:
+    """Return the kinds of lines, in the order of the table."""
+    return tuple(dict.fromkeys(row.section for row in rows()))
+
+
+@cache
+def rows() -> tuple[Row, ...]:
+    """Return all rows of the table."""
+    found: list[Row] = []
+    section: Section | None = None
+    for line in (files(__package__) / "lines.tsv").read_text(encoding="utf-8").splitlines():
+        if line.startswith("["):
+            kind, _, rest = line[1:].partition("] ")
+            weight, *flags = rest.split()
+            section = Section(LogEventKind(kind), Weight(weight), "", frozenset(flags))
+        elif line.startswith("= ") and section is not None:
+            section = section._replace(meaning=line[2:])
+        elif "\t" in line and not line.startswith("#") and section is not None:
+            versions, text, *constant = line.split("\t")
+            found.append(Row(len(found), section, versions, text, _constants(constant), _anchor(text)))
+    return tuple(found)
+
+
+def _constants(cells: list[str]) -> dict[str, FieldValue]:
+    pairs = (pair.partition("=") for cell in cells for pair in cell.split())
+    return {
+        name: value == "true" if value in {"true", "false"} else value.replace("+", " ") for name, _, value in pairs
+    }
+
+
+def _anchor(text: str) -> str:
+    """Return the literal text from the mark on, or from the beginning, up to the first field or expression."""
+    start = next((found.end() for found in _MARKUP.finditer(text) if found["anchor"]), 0)
+    end = next((found.start() for found in _MARKUP.finditer(text, start)), len(text))
+    return text[start:end]
+
+
+@cache
+def keys() -> dict[bytes, tuple[Row, ...]]:
+    """Return the rows by the first bytes of their anchors; one that is too short by them and a digit each."""
+    found: dict[bytes, list[Row]] = {}
+    for row in rows():
+        anchor = row.anchor.encode()
+        length = next((length for length in KEY_LENGTHS if len(anchor) >= length), 0)
+        for key in [anchor[:length]] if length else [anchor + b"%d" % digit for digit in range(10)]:
+            found.setdefault(key, []).append(row)
+    return {key: tuple(sorted(rows, key=lambda row: -len(row.anchor))) for key, rows in found.items()}
+
+
+def rows_at(text: bytes, position: int) -> tuple[Row, ...]:
+    """Return the rows whose messages begin like a text at a position."""
+    known = keys()
+    return (*known.get(text[position : position + 8], ()), *known.get(text[position : position + 6], ()))
+
+
+@cache
+def _pattern(number: int) -> _Pattern:
+    row = rows()[number]
+    text, at, parts, is_searched = row.text, 0, list[str](), False
+    for found in _MARKUP.finditer(text):
+        parts.append(re.escape(text[at : found.start()]))
+        at = found.end()
+        if found["anchor"]:
+            is_searched = True
+        elif found["regex"] is not None:
+            parts.append(f"(?:{found['regex']})")
+        else:
+            parts.append(_field(found["field"], is_last=at == len(text)))
+    expression = re.compile("".join((*parts, re.escape(text[at:]))).encode())
+    named = [(name.removeprefix("old_"), index) for name, index in expression.groupindex.items()]
+    places = dict(named)
+    return _Pattern(
+        expression,
+        tuple((index, name, _converter(name)) for name, index in named if name not in _PARTITION_GROUPS | {"node"}),
+        tuple(index for name, index in named if name == "partition"),
+        (places["topic"], places["topic_index"]) if "topic" in places else None,
+        is_searched,
+    )
+
+
+def _field(name: str, *, is_last: bool) -> str:
+    if name == "*":
+        return r"[^\n]{0,2000}?"
+    if name in {"partition", "any_partition"}:
+        return _PARTITION if name == "partition" else _ANY_PARTITION
+    value = r"-?\d{1,19}"
+    if name in _LISTS:
+        value = "[0-9, ]*"
+    elif name in _IDS:
+        value = "[A-Za-z0-9_-]{22}"
+    elif name in _NAMES:
+        value = r"[^\s,)(]{1,300}" if is_last else r"[^\n]{1,300}?"
+    elif name in _TEXTS:
+        value = r"[^\n]{0,4096}" if is_last else r"[^\n]{0,4096}?"
+    return f"(?P<{name}>{value})"
+
+
+def _converter(name: str) -> Callable[[bytes], FieldValue]:
+    if name in _LISTS:
+        return _numbers
+    return _text if name in _TEXTS else _number
+
+
+def _numbers(value: bytes) -> tuple[int, ...]:
+    return tuple(int(item) for item in _NUMBER.findall(value))
+
+
+def _text(value: bytes) -> str:
+    return value.decode("utf-8", "replace").rstrip()
+
+
+def _number(value: bytes) -> FieldValue:
+    return int(value) if _NUMBER.fullmatch(value) else _text(value)
+
+
+LONGEST_REMEMBERED = 1 << 11
+"""The most bytes of a text that is cached; a log may consist of long lines that all differ."""
+
+
+def message_at(text: bytes, position: int) -> Message | None:
+    """Return the message whose first words stand at a position of a text; None if none is known.
+
+    Args:
+        text: one line, or what is behind its time.
+    """
+    for row in rows_at(text, position):
+        if not text.startswith(row.anchor.encode(), position):
+            continue
+        pattern = _pattern(row.number)
+        found = pattern.expression.search(text) if pattern.is_searched else pattern.expression.match(text, position)
+        if found is not None:
+            return _message(row, pattern, found, text)
+    return None
+
+
+def _message(row: Row, pattern: _Pattern, found: re.Match[bytes], text: bytes) -> Message:
+    fields: dict[str, FieldValue] = {**row.constant}
+    for index, name, convert in pattern.convert:
+        value = found[index]
+        if value is not None:
+            fields[name] = convert(value)
+            if found.end(index) == len(text) and isinstance(shown := fields[name], str):
+                fields[name] = _SUFFIX.sub("", shown)
+    speaker = _identity(_BEFORE_TIME.sub(b"", text[max(0, found.start() - 600) : found.start()]))
+    if speaker.leader is not Absent.NOT_WRITTEN:
+        fields.setdefault("leader", speaker.leader)
+    if speaker.directory is not Absent.NOT_WRITTEN:
+        fields.setdefault("directory", speaker.directory)
+    partition = _partition_of(pattern, found)
+    if isinstance(partition, Absent):
+        partition = speaker.topic_partition
+    if isinstance(partition, Absent) and isinstance(path := fields.get("path"), str):
+        partition = _of_path(path, fields)
+    node = found["node"] if "node" in pattern.expression.groupindex else None
+    return Message(row, partition, speaker.broker_id if node is None else int(node), fields, found.start())
+
+
+def _of_path(path: str, fields: dict[str, FieldValue]) -> TopicPartition | Absent:
+    """Return the partition whose directory, or a file in it, a path names, and note the file's base offset."""
+    found = _PATH_PARTITION.search(path)
+    if found is None:
+        return Absent.NOT_WRITTEN
+    if found["base"] is not None:
+        fields.setdefault("base_offset", int(found["base"]))
+    return parse_topic_partition(found["name"].encode())
+
+
+def _partition_of(pattern: _Pattern, found: re.Match[bytes]) -> TopicPartition | Absent:
+    for index in pattern.partitions:
+        if found[index] is not None:
+            return parse_topic_partition(found[index])
+    if pattern.topic is not None and found[pattern.topic[0]] is not None:
+        return TopicPartition(found[pattern.topic[0]].decode("ascii", "replace"), int(found[pattern.topic[1]]))
+    return Absent.NOT_WRITTEN
+
+
+@lru_cache(maxsize=4096)
+def parse_topic_partition(name: bytes) -> TopicPartition:
+    """Return the partition that `orders-0` or `[orders,0]` names.
+
+    Raises:
+        ValueError: no number follows the topic.
+    """
+    topic, _, partition = name.strip(b"[]").replace(b",", b"-").rpartition(b"-")
+    return TopicPartition(topic.decode("ascii", "replace"), int(partition))
+
+
+class _Identity(NamedTuple):
+    """What the brackets before a message name."""
+
+    topic_partition: TopicPartition | Absent
+    broker_id: int | Absent
+    leader: int | Absent
+    directory: str | Absent
+
+
+@lru_cache(maxsize=4096)
+def _identity(text: bytes) -> _Identity:
+    partition = _IDENTITY_PARTITION.search(text)
+    old = None if partition else _IDENTITY_OLD_PARTITION.search(text)
+    topic_partition: TopicPartition | Absent = Absent.NOT_WRITTEN
+    if partition is not None:
+        topic_partition = parse_topic_partition(partition["name"])
+    elif old is not None:
+        topic_partition = TopicPartition(old["topic"].decode("ascii"), int(old["partition"]))
+    broker, leader, directory = (
+        _IDENTITY_BROKER.search(text),
+        _IDENTITY_LEADER.search(text),
+        _IDENTITY_DIRECTORY.search(text),
+    )
+    return _Identity(
+        topic_partition,
+        int(broker["id"]) if broker else Absent.NOT_WRITTEN,
+        int(leader["id"]) if leader else Absent.NOT_WRITTEN,
+        directory["dir"].decode("utf-8", "replace") if directory else Absent.NOT_WRITTEN,
+    )

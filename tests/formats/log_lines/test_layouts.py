@@ -1,0 +1,303 @@
+"""The same small story of a broker in layouts of every kind, and in such as nobody wrote a rule for."""
+
+import codecs
+import datetime as dt
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kforensics.damage import Absent
+from kforensics.formats.log_lines.scan import layout_of, looks_like_broker_log, scan_log
+from kforensics.units import TopicPartition
+
+START_MS = 1_762_552_086_950
+"""The time of the first line in UTC."""
+ZONE_MS = 5 * 3_600_000 + 1_800_000
+"""The broker's clock is half past five ahead."""
+
+STORY = [
+    (
+        "INFO",
+        "main",
+        "kafka.log.LogManager",
+        "Recovering 7 logs from /srv/kf since no clean shutdown file was found",
+        "",
+    ),
+    (
+        "WARN",
+        "log-recovery-/srv/kf-0",
+        "org.apache.kafka.storage.internals.log.LogLoader",
+        "[LogLoader partition=meter.readings-11, dir=/srv/kf] Corruption found in segment 600, truncating to offset 613",
+        "",
+    ),
+    (
+        "INFO",
+        "ReplicaFetcherThread-1-5",
+        "kafka.log.UnifiedLog",
+        "[UnifiedLog partition=meter.readings-11, dir=/srv/kf] Truncating to offset 608",
+        "",
+    ),
+    (
+        "INFO",
+        "kafka-scheduler-2",
+        "kafka.cluster.Partition",
+        "[Partition audit_log-0 broker=4] Shrinking ISR from 4,5,6 to 4. Leader: (highWatermark: 90, endOffset: 99). Out of sync replicas: (brokerId: 5, endOffset: 90).",
+        "",
+    ),
+    (
+        "ERROR",
+        "data-plane-kafka-request-handler-3",
+        "kafka.server.ReplicaManager",
+        "[ReplicaManager broker=4] Error processing append operation on partition audit_log-0",
+        "org.apache.kafka.common.errors.OutOfOrderSequenceException: Out of order sequence number for producer 12 at offset 99 in partition audit_log-0: 31 (incoming seq. number), 27 (current end sequence number)\n\tat kafka.log.UnifiedLog.append(UnifiedLog.scala:873)",
+    ),
+]
+WANTED: list[tuple[str, tuple[str, int] | None, dict[str, object]]] = [
+    ("recovery-start", None, {"directory": "/srv/kf"}),
+    ("recovery-truncation", ("meter.readings", 11), {"base_offset": 600, "offset": 613}),
+    ("truncation", ("meter.readings", 11), {"offset": 608}),
+    (
+        "isr-shrink",
+        ("audit_log", 0),
+        {"from_isr": (4, 5, 6), "to_isr": (4,), "high_watermark": 90, "log_end_offset": 99},
+    ),
+    ("append-refused", ("audit_log", 0), {}),
+    ("producer-sequence", ("audit_log", 0), {"producer_id": 12, "sequence": 31, "expected_after": 27}),
+]
+
+
+def stamp(number: int, pattern: str, *, zone_ms: int = 0) -> str:
+    """The time of a line; `%3` are its milliseconds."""
+    time = dt.datetime.fromtimestamp((START_MS + 1000 * number + zone_ms) / 1000, dt.UTC)
+    return time.strftime(pattern.replace("%3", f"{time.microsecond // 1000:03}"))
+
+
+def lines(pattern: str, time: str, *, before: str = "", zone_ms: int = ZONE_MS) -> str:
+    """The story in a pattern of a logger; a stack follows on lines of its own, behind what a collector puts before each."""
+    out = []
+    for number, (level, thread, logger, message, stack) in enumerate(STORY):
+        outer = stamp(number, before)
+        text = pattern.format(
+            t=stamp(number, time, zone_ms=zone_ms),
+            level=level,
+            thread=thread,
+            logger=logger,
+            short=logger.rpartition(".")[2],
+            message=message,
+        )
+        out += [outer + line for line in (text, *stack.splitlines())]
+    return "\n".join(out) + "\n"
+
+
+def objects(make) -> str:
+    return "".join(json.dumps(make(number, *part)) + "\n" for number, part in enumerate(STORY))
+
+
+LOCAL, ZONED, NONE = "local", "zoned", "none"
+ISO = "%Y-%m-%d %H:%M:%S,%3"
+LAYOUTS = {
+    "kafka": (LOCAL, lines("[{t}] {level} {message} ({logger})", ISO)),
+    "level first": (LOCAL, lines("{level} [{t}] {message} ({logger})", ISO)),
+    "seconds, class and line": (LOCAL, lines("{t} {level:5} [{thread}] {short}:42 - {message}", "%Y-%m-%d %H:%M:%S")),
+    "dots": (LOCAL, lines("{t} [{thread}] {level} {logger} -- {message}", "%Y.%m.%d %H:%M:%S.%3")),
+    "day, month in letters": (LOCAL, lines("{t} {level} {short}: {message}", "%d/%b/%Y %H:%M:%S.%3")),
+    "american": (LOCAL, lines("{t} {level} {message}", "%m/%d/%Y %I:%M:%S %p").replace("11/08/", "11/18/")),
+    "zone behind": (
+        ZONED,
+        lines("{t} +0530 | {level} | {message} | {logger} (Logging.scala:66)", "%Y-%m-%d %H:%M:%S,%3"),
+    ),
+    "compose, with times": (
+        LOCAL,
+        lines("[{t}] {level} {message} ({logger})", ISO, before="kafka-1  | %Y-%m-%dT%H:%M:%S.%3456789Z "),
+    ),
+    "stern": (LOCAL, lines("{t} {level} {message} ({logger}) [{thread}]", ISO, before="kafka-0 kafka ")),
+    "journald, precise": (
+        LOCAL,
+        lines("[{t}] {level} {message} ({logger})", ISO, before="Nov 07 %H:%M:%S.%3456 host1 kafka[811]: "),
+    ),
+    "grep": (LOCAL, lines("[{t}] {level} {message} ({logger})", ISO, before="logs/server.log-17-")),
+    "logfmt": (ZONED, lines('ts={t} level={level} logger={short} msg="{message}"', "%Y-%m-%dT%H:%M:%S.%3Z", zone_ms=0)),
+    "xml": (LOCAL, lines("<E><T>{t}</T><L>{level}</L><M>{message}</M></E>", "%Y-%m-%d %H:%M:%S.%3")),
+    "colours": (LOCAL, lines("\x1b[36m{t}\x1b[0m \x1b[1;31m{level}\x1b[m [{thread}] \x1b[2m{message}\x1b[0m", ISO)),
+    "no time": (NONE, lines("{level} {message} ({logger})", "")),
+    "windows": (LOCAL, lines("[{t}] {level} {message} ({logger})", ISO).replace("\n", "\r\n")),
+    "json, own keys": (
+        ZONED,
+        objects(
+            lambda n, level, thread, logger, message, stack: {
+                "ts": stamp(n, "%Y-%m-%dT%H:%M:%S.%3Z"),
+                "lvl": level,
+                "text": message,
+                "trace": stack,
+            }
+        ),
+    ),
+    "json in json": (
+        ZONED,
+        objects(
+            lambda n, level, thread, logger, message, stack: {
+                "log": json.dumps(
+                    {
+                        "instant": {"epochSecond": (START_MS + 1000 * n) // 1000, "nanoOfSecond": 950_000_000},
+                        "message": message,
+                        "thrown": {"text": stack},
+                    }
+                )
+                + "\n",
+                "time": stamp(n + 90, "%Y-%m-%dT%H:%M:%S.%3Z"),
+            }
+        ),
+    ),
+    "json, many lines": (
+        ZONED,
+        json.dumps(
+            [
+                {"timestamp": START_MS + 1000 * n, "message": f"{level} {message}\n{stack}"}
+                for n, (level, _, _, message, stack) in enumerate(STORY)
+            ],
+            indent=2,
+        ),
+    ),
+    "bytes": (
+        ZONED,
+        objects(
+            lambda n, level, thread, logger, message, stack: {
+                "__REALTIME_TIMESTAMP": str((START_MS + 1000 * n) * 1000),
+                "MESSAGE": list(f"{level} {message}\n{stack}".encode()),
+            }
+        ),
+    ),
+    "csv, newest first": (
+        ZONED,
+        "when,host,line\n"
+        + "".join(
+            reversed(
+                [
+                    f'"{stamp(n, "%Y-%m-%dT%H:%M:%S.%3Z")}",b4,"{level} {message}'
+                    + (f"\n{stack}" if stack else "")
+                    + '"\n'
+                    for n, (level, _, _, message, stack) in enumerate(STORY)
+                ]
+            )
+        ),
+    ),
+    "utf-16": (LOCAL, lines("[{t}] {level} {message} ({logger})", ISO)),
+}
+
+
+def events_of(data: bytes):
+    layout = layout_of(data[: 1 << 16], changed_ms=START_MS + 86_400_000)
+    windows = [*scan_log([data], layout=layout)]
+    return [event for window in windows for event in window.events], {
+        zone for window in windows for zone in window.zones
+    }
+
+
+def encoded(name: str, text: str) -> bytes:
+    return codecs.BOM_UTF16_BE + text.encode("utf-16-be") if name == "utf-16" else text.encode()
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_every_layout_gives_the_same_events(name):
+    kind, text = LAYOUTS[name]
+    data = encoded(name, text)
+
+    found, zones = events_of(data)
+
+    assert looks_like_broker_log(data, is_named=kind == NONE)
+    found.sort(key=lambda event: [one[0] for one in WANTED].index(event.kind))
+    assert [one[0] for one in WANTED] == [event.kind for event in found]
+    for event, (_, partition, fields) in zip(found, WANTED, strict=True):
+        assert event.topic_partition == (TopicPartition(*partition) if partition else Absent.NOT_WRITTEN)
+        assert fields.items() <= dict(event.fields).items()
+        assert event.span.length > 0
+    for number, event in enumerate(found[:4]):
+        if kind == NONE:
+            assert not isinstance(event.time_ms, int)
+            continue
+        apart = event.time_ms - START_MS - 1000 * number
+        apart -= 10 * 86_400_000 if name == "american" else 0
+        assert abs(apart - (ZONE_MS if kind == LOCAL else 0)) < 1000
+        assert event.zone_named is (kind == ZONED)
+    if "compose" in name:
+        assert zones == {-ZONE_MS}
+
+
+def test_a_span_holds_the_line_in_every_encoding():
+    for name in ("kafka", "utf-16", "colours"):
+        data = encoded(name, LAYOUTS[name][1])
+        for event in events_of(data)[0]:
+            line = data[event.span.position : event.span.end].decode("utf-16-be" if name == "utf-16" else "utf-8")
+            assert line.strip("\ufeff\n") in LAYOUTS[name][1].splitlines()
+
+
+def test_a_line_that_a_container_runtime_split_is_read_whole():
+    head = "2025-11-07T21:48:06.950123456Z stdout"
+    text = f"{head} P [2025-11-07 21:48:06,950] INFO [Log partition=t-0, dir=/d] Trunca\n{head} F ting to offset 6 (kafka.log.Log)\n{head} F [2025-11-07 21:48:06,951] INFO Truncating log t-1 to offset 7. (x)\n"
+
+    found, _ = events_of(text.encode())
+
+    assert [(event.line, event.number("offset")) for event in found] == [(1, 6), (3, 7)]
+
+
+@pytest.mark.parametrize(
+    ("text", "day"), [("3/25/2025 10:00:00", 84), ("25/3/2025 10:00:00", 84), ("3/1/2025 10:00:00", None)]
+)
+def test_day_and_month_are_told_apart_where_a_line_of_the_file_shows_it(text, day):
+    data = f"{text} INFO Truncating log t-1 to offset 7.\n".encode()
+    time_ms = events_of(data)[0][0].time_ms
+
+    assert (time_ms if day is None else (time_ms - 1_735_689_600_000) // 86_400_000 + 1) == (
+        Absent.UNKNOWN if day is None else day
+    )
+
+
+def test_a_date_without_a_year_is_the_last_one_before_the_file_was_written():
+    data = b"<134>Nov  7 21:48:06 b4 kafka[811]: INFO Truncating log t-1 to offset 7.\n"
+    (event,), _ = events_of(data)
+
+    assert START_MS - 1000 < event.time_ms <= START_MS
+    assert event.writer == "b4"
+
+
+def test_a_time_without_a_date_is_kept_as_it_is_written():
+    (event,), _ = events_of(b"21:48:06.950 [main] INFO  kafka.log.Log -- Truncating log t-1 to offset 7.\n")
+
+    assert (event.time_ms, event.fields["clock"]) == (Absent.UNKNOWN, "21:48:06.950")
+
+
+WORDS = st.text("abcdefghijklmnopqrstuvwxyz0123456789-_./", min_size=1, max_size=12)
+PIECES = st.one_of(
+    WORDS,
+    WORDS.map("[{}]".format),
+    WORDS.map("{} |".format),
+    WORDS.map("({})".format),
+    st.integers(0, 1 << 31).map(str),
+    st.sampled_from(["INFO", "WARN ", "[ERROR]", "stdout F", "-", "---", ":", "<134>", "\t", "é", "\x1b[32m"]),
+)
+TIMES = st.sampled_from(
+    ["", f"[{ISO}]", ISO, "%Y-%m-%dT%H:%M:%S.%3Z", "%d/%b/%Y:%H:%M:%S", "%b %d %H:%M:%S", "%H:%M:%S.%3", "%s%3"]
+)
+
+
+@settings(max_examples=300)
+@given(
+    st.lists(PIECES, max_size=6),
+    TIMES,
+    st.lists(PIECES, max_size=4),
+    st.sampled_from(["", " (kafka.log.X)", " | x (Y.scala:1)", " [main]"]),
+)
+def test_any_prefix_gives_the_same_events(before, time, behind, suffix):
+    text = ""
+    for number, (_, _, _, message, stack) in enumerate(STORY):
+        line = " ".join([*before, stamp(number, time), *behind, message]) + suffix
+        text += "\n".join([line, *stack.splitlines()]) + "\n"
+
+    found, _ = events_of(text.encode())
+
+    assert [one[0] for one in WANTED] == [event.kind for event in found]
+    for event, (_, partition, fields) in zip(found, WANTED, strict=True):
+        assert partition is None or event.topic_partition == TopicPartition(*partition)
+        assert fields.items() <= dict(event.fields).items()
