@@ -42,9 +42,11 @@ from kforensics.reconcile.observed.facts import Leadership
 from kforensics.reconcile.observed.logged_events import LoggedEvent
 from kforensics.reconcile.observed.logged_truncations import LoggedTruncation
 from kforensics.reconcile.observed.metadata_facts import recorded_unclean_elections
+from kforensics.reconcile.observed.node_failures import failure_words, node_failures
 from kforensics.reconcile.timeline.events import TimelineEntry, build_timeline, election_entries
 from kforensics.reconcile.timeline.logged_operations import logged_operations
 from kforensics.reconcile.timeline.metadata_events import cluster_entries
+from kforensics.reconcile.timeline.retention import retention_entries
 from kforensics.source.walk import join
 from kforensics.units import METADATA_TOPICS, TRANSACTIONS_TOPIC, TopicPartition
 from kforensics.words import counted, form, utc_words
@@ -163,6 +165,7 @@ def explain(case: Case, progress: Progress | None = None) -> Explanation:
             below=inputs.below_named(problems),
             later=case.later,
             quorum=gathered.quorum,
+            failures=failure_words(node_failures(events)),
         ),
     )
     problems += gathered.left_out
@@ -368,7 +371,12 @@ def _timeline(
     more: Iterable[TimelineEntry] = (),
 ) -> tuple[TimelineEntry, ...]:
     newest = newest_log(histories)
-    more = [*more, *logged_operations(events), *(cluster_entries(newest) if newest is not None else ())]
+    more = [
+        *more,
+        *logged_operations(events),
+        *retention_entries(events),
+        *(cluster_entries(newest) if newest is not None else ()),
+    ]
     entries = build_timeline(events, truncations, leaderships, more=more)
     return tuple(entry for entry in entries if _is_in_view(entry, options))
 

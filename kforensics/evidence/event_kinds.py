@@ -58,6 +58,9 @@ class EventKind(StrEnum):
     LOG_CREATED = "log-created"
     LOG_DISCARDED = "log-discarded"
     LOG_START_MOVED = "log-start-moved"
+    RETENTION = "retention"
+    START_FAILED = "start-failed"
+    FATAL_FAULT = "fatal-fault"
 
 
 TIMELINE_ALIASES = {EventKind.CONFIG_CHANGE: "setting-changed", EventKind.CONTROLLER_CHANGE: "controller-elected"}
@@ -84,7 +87,17 @@ LOGGED_EVENTS: dict[Kind, LoggedEventRow] = {
     Kind.BROKER_STARTED: LoggedEventRow(event=EventKind.BROKER_START),
     Kind.BROKER_STOPPED: LoggedEventRow(event=EventKind.BROKER_STOP),
     Kind.STOP_REQUESTED: LoggedEventRow(event=EventKind.STOP_REQUESTED, fields=("reason",)),
-    Kind.BROKER_HALTED: LoggedEventRow(event=EventKind.BROKER_HALTED, fields=("reason",)),
+    Kind.BROKER_HALTED: LoggedEventRow(event=EventKind.BROKER_HALTED, fields=("reason", "cause")),
+    Kind.START_FAILED: LoggedEventRow(
+        event=EventKind.START_FAILED,
+        fields=("reason", "cause", "directory", "path"),
+        words="{broker} fails to start[: {cause}]",
+    ),
+    Kind.FATAL_FAULT: LoggedEventRow(
+        event=EventKind.FATAL_FAULT,
+        fields=("reason", "cause"),
+        words="{broker} ends itself at once[: {reason}][: {cause}]",
+    ),
     Kind.RECOVERY_START: LoggedEventRow(event=EventKind.RECOVERY, fields=("directory",)),
     Kind.CLEAN_START: LoggedEventRow(
         event=EventKind.CLEAN_START,
@@ -146,7 +159,7 @@ LOGGED_EVENTS: dict[Kind, LoggedEventRow] = {
         words="{broker} stops fetching[ {names}][ from broker {leader}] after an error",
     ),
     Kind.LEADER_RECOVERED: LoggedEventRow(event=EventKind.LEADER_RECOVERED),
-    Kind.LOG_DIR_ERROR: LoggedEventRow(event=EventKind.LOG_DIR_ERROR, fields=("directory", "reason")),
+    Kind.LOG_DIR_ERROR: LoggedEventRow(event=EventKind.LOG_DIR_ERROR, fields=("directory", "reason", "cause")),
     Kind.LOG_DIR_FAILED: LoggedEventRow(event=EventKind.LOG_DIR_FAILED, fields=("directory",)),
     Kind.BROKER_REGISTERED: LoggedEventRow(
         event=EventKind.BROKER_REGISTERED, fields=("broker", "broker_epoch", "records")
@@ -162,6 +175,11 @@ LOGGED_EVENTS: dict[Kind, LoggedEventRow] = {
     Kind.CONTROLLER_ELECTED: LoggedEventRow(event=EventKind.CONTROLLER_CHANGE, fields=("controller_epoch", "offset")),
     Kind.LOG_CREATED: LoggedEventRow(event=EventKind.LOG_CREATED, fields=("directory",), is_quiet=True),
     Kind.LOG_DISCARDED: LoggedEventRow(event=EventKind.LOG_DISCARDED, fields=("path",), is_quiet=True),
+    Kind.RETENTION: LoggedEventRow(
+        event=EventKind.RETENTION,
+        fields=("segments", "rule", "log_start_offset", "remark", "until_ms"),
+        words="{broker} deletes {segments}[ of {names}] by {rule}[; the log begins at {log_start_offset} from then on][; {remark}]",
+    ),
     Kind.LOG_START_MOVED: LoggedEventRow(
         event=EventKind.LOG_START_MOVED, fields=("log_start_offset", "reason"), is_quiet=True
     ),

@@ -9,19 +9,20 @@ REPLACED_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 def escape_text(text: str | bytes) -> str:
     r"""Escape every character that is not plainly visible, as `\x1b` or `\u202e`.
 
-    Bytes are read as UTF-8, and what is not UTF-8 becomes `\xff`. A backslash is doubled, so that the result is unambiguous.
+    Bytes are read as UTF-8, and what is not UTF-8 becomes `\xff`. A backslash is doubled where it could be taken for the beginning of an escape, so that
+    the result is unambiguous; the paths of Windows stay legible.
     """
     if isinstance(text, bytes):
         text = text.decode("utf-8", errors="surrogateescape")
     if text.isascii() and text.isprintable() and "\\" not in text:
         return text
-    return "".join(_escape_character(character) for character in text)
+    return "".join(map(_escape_character, text, (*text[1:], "\\")))
 
 
-def _escape_character(character: str) -> str:
+def _escape_character(character: str, following: str) -> str:
     code = ord(character)
     if character == "\\":
-        return "\\\\"
+        return "\\\\" if following in "\\xuU" else character
     if 0xDC80 <= code <= 0xDCFF:  # a byte that was no UTF-8, as os.fsdecode keeps it
         return f"\\x{code - 0xDC00:02x}"
     if character == " " or (unicodedata.category(character) not in REPLACED_CATEGORIES and character.isprintable()):

@@ -30,12 +30,12 @@ _SENTENCES = {
     "broker-start": "{broker} has started",
     "broker-stop": "{broker} has stopped cleanly",
     "stop-requested": "{broker} begins to shut down[: {reason}]",
-    "broker-halted": "{broker} halts[: {reason}]",
+    "broker-halted": "{broker} halts[: {reason}][ ({cause})]",
     "broker-fenced": "the controller fences {broker}[: {reason}]",
     "broker-unfenced": "the controller unfences {broker}",
     "broker-registered": "{broker} registers with the controller",
     "broker-unregistered": "{broker} is unregistered from the cluster",
-    "log-dir-error": "{broker} meets an error in {log_dir}[: {reason}]",
+    "log-dir-error": "{broker} meets an error in {log_dir}[: {reason}][: {cause}]",
     "log-dir-failed": "{broker} stops serving {log_dir}, which failed",
     "recovery": "{broker} recovers {log_dir}: its last shutdown was unclean",
     "topic-created": "{topics} {names} {are} created",
@@ -51,7 +51,17 @@ _SENTENCES = {
 """The sentence of each kind of entry; a field that the entry lacks takes its part in brackets along. Kinds of log lines have theirs in `evidence.event_kinds`."""
 
 
-GRAVE = frozenset({"unclean-election", "broker-halted", "log-dir-failed", "truncation-refused", "segments-deleted"})
+GRAVE = frozenset(
+    {
+        "unclean-election",
+        "broker-halted",
+        "log-dir-failed",
+        "truncation-refused",
+        "segments-deleted",
+        "start-failed",
+        "fatal-fault",
+    }
+)
 """The kinds of entries after which an incident is not over."""
 
 

@@ -13,6 +13,9 @@ _SHOWN = frozenset(
         "broker-start",
         "broker-stop",
         "broker-halted",
+        "start-failed",
+        "fatal-fault",
+        "retention",
         "broker-fenced",
         "recovery",
         "unclean-election",
@@ -27,6 +30,12 @@ _SHOWN = frozenset(
 
 AFTERMATH_MS = 1_000
 """How long after the last grave event the timeline continues."""
+
+
+_SHOWN_ALONE = frozenset(
+    {"retention", "start-failed", "fatal-fault", "broker-halted", "log-dir-error", "log-dir-failed"}
+)
+"""Kinds that are shown also where nothing happened to a partition: records that were deleted, and nodes that ended."""
 
 
 def shown_entries(
@@ -46,7 +55,7 @@ def shown_entries(
         if incident.truncations or incident.losses or incident.counts_at_least
     }
     if not eventful:
-        return []
+        return [entry for entry in timeline if not entry.is_quiet and entry.kind in _SHOWN_ALONE]
     about = [
         entry
         for entry in timeline

@@ -68,6 +68,8 @@ def test_plain_text_stays_as_it_is():
     assert escape_text("Zürich 東京 ½") == "Zürich 東京 ½"
     assert escape_text(b"caf\xc3\xa9 \xff\x1b") == "café \\xff\\x1b"
     assert escape_text("a\\x1b") == "a\\\\x1b"
+    assert escape_text("D:\\kf\\data") == "D:\\kf\\data"
+    assert escape_text("D:\\") == "D:\\\\"
     assert escape_text("\u202e") == "\\u202e"
     assert escape_text("\U000e0041") == "\\U000e0041"
 

@@ -48,6 +48,8 @@ class Scope:
     """Paths of earlier snapshots that are the later ones by the times of their files."""
     quorum: QuorumSetBack | None = None
     """The voters that can go on without metadata that was committed."""
+    failures: str = ""
+    """The last starts that failed and the nodes that ended by themselves, in sentences."""
 
 
 def incident_state(incident: PartitionIncident) -> State:
@@ -116,7 +118,8 @@ def explain_answer(incidents: Sequence[PartitionIncident], words: Words, scope: 
         headline = f"If {scope.later[0]} is the earlier one, though its files are younger: {headline}"
     return Answer(
         state=state,
-        headline=headline
+        headline=(f"{scope.failures} " if scope.failures else "")
+        + headline
         + _cut(state, asked)
         + (f" {scope.quorum.words}" if scope.quorum else "")
         + _stuck(asked)

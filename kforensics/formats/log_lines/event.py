@@ -110,6 +110,8 @@ class LogEventKind(StrEnum):
     READ_FAILED = "read-failed"
     START_FAILED = "start-failed"
     FATAL_FAULT = "fatal-fault"
+    STOP_FAILED = "stop-failed"
+    MEMORY_OUT = "memory-out"
     METADATA_FAULT = "metadata-fault"
     START_CAUSE = "start-cause"
     REGISTRATION_REFUSED = "registration-refused"
@@ -212,6 +214,8 @@ DECISIVE = frozenset(
         LogEventKind.SEGMENTS_DELETED,
         LogEventKind.LOG_DIR_FAILED,
         LogEventKind.BROKER_HALTED,
+        LogEventKind.START_FAILED,
+        LogEventKind.FATAL_FAULT,
         LogEventKind.NEW_LOG_DIR,
         LogEventKind.BROKER_STARTED,
         LogEventKind.RECOVERY_START,

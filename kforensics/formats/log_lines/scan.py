@@ -123,7 +123,6 @@ def layout_of(head: bytes, *, changed_ms: int) -> Layout:
     """Return what a file shows of its times.
 
     Args:
-        head: its beginning.
         changed_ms: when it was written last.
     """
     return vote(_plain(head, encoding_of(head)), changed_ms=changed_ms)
@@ -141,7 +140,6 @@ def looks_like_broker_log(head: bytes, *, is_named: bool = False) -> bool:
     """Return whether the bytes hold a line of a broker's log.
 
     Args:
-        head: the beginning of a file.
         is_named: whether its name is that of a log: then a message without time and level is enough.
     """
     encoding = encoding_of(head)

@@ -198,7 +198,6 @@ def vote(head: bytes, *, changed_ms: int | None = None) -> Layout:
     """Return what a file shows of its times.
 
     Args:
-        head: its beginning.
         changed_ms: when it was written last; dates without a year are taken for the last ones before that.
     """
     first: list[tuple[int, int, int]] = []
@@ -264,11 +263,7 @@ def common_moment(window: bytes, position: int) -> tuple[int, LineTime] | None:
 
 
 def head_of(before: bytes, layout: Layout) -> Head:
-    """Return time and writer of a line.
-
-    Args:
-        before: what stands before its message.
-    """
+    """Return time and writer of a line by what stands before its message."""
     skipped = max(0, len(before) - 2 * _HEAD_LENGTH)
     text = before[skipped:]
     found = stamps_in(text)

@@ -73,7 +73,7 @@ def _order(entry: TimelineEntry) -> tuple[bool, int, str, str, int]:
 def _of_event(item: LoggedEvent) -> TimelineEntry | None:
     event = item.event
     report = LOGGED_EVENTS.get(event.kind)
-    if report is None:
+    if report is None or event.kind is Kind.RETENTION:
         return None
     detail: dict[str, DetailValue] = {name: event.fields[name] for name in report.fields if name in event.fields}
     if event.repeats:
@@ -172,7 +172,9 @@ def _ids(isr: frozenset[int] | Absent) -> tuple[int, ...] | Absent:
 
 
 _SAME_LINE_MS = 2_000
-_SPOKEN_BY_ALL = frozenset({EventKind.BROKER_REGISTERED, EventKind.BROKER_FENCED, EventKind.BROKER_UNFENCED})
+_SPOKEN_BY_ALL = frozenset(
+    {EventKind.BROKER_REGISTERED, EventKind.BROKER_FENCED, EventKind.BROKER_UNFENCED, EventKind.START_FAILED}
+)
 
 
 def _without_doubles(entries: Iterable[TimelineEntry]) -> Iterator[TimelineEntry]:

@@ -1,0 +1,185 @@
+"""Starts that failed, nodes that ended themselves, and recoveries that were cut short again and again, by the lines of each node."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from kforensics.damage import Absent
+from kforensics.evidence.model import Citation
+from kforensics.formats.log_lines.event import LogEvent
+from kforensics.formats.log_lines.event import LogEventKind as Kind
+from kforensics.reconcile.observed.logged_events import LoggedEvent
+from kforensics.units import TopicPartition
+from kforensics.words import counted, utc_words
+
+_SAME_END_MS = 60_000
+"""A node that ends says so in several lines within this time, the cause first."""
+_LEAST_LOOPS = 2
+_BEGUN = frozenset({Kind.BROKER_STARTED, Kind.LEADER_START, Kind.FOLLOWER_START})
+"""What only a node that has started writes."""
+_ENDED = frozenset({Kind.FATAL_FAULT, Kind.BROKER_HALTED})
+_NO_CAUSE = "no exception stands below the line"
+_WEAK_REASONS = ("NoSuchElementException", "InterruptedException")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeFailure:
+    """The last end of a node that was not in order, or a start that does not get on."""
+
+    node_id: int | Absent
+    time_ms: int | Absent
+    is_start: bool
+    """Whether it ended while it started; else it had been running."""
+    cause: str
+    """Why, in the words of the line and of the exception below it."""
+    place: str = ""
+    """The directory or file, where the words do not name it."""
+    unfinished: int = 0
+    """How many starts in a row were cut short from outside, without an end of their own."""
+    signal: str = ""
+    topic_partition: TopicPartition | Absent = Absent.UNKNOWN
+    segment: int | Absent = Absent.UNKNOWN
+    """The segment whose recovery began last, each time."""
+    citations: tuple[Citation, ...] = ()
+
+    @property
+    def words(self) -> str:
+        """The failure as a sentence."""
+        who = f"Broker {self.node_id}" if isinstance(self.node_id, int) else "The broker"
+        at = f" at {utc_words(self.time_ms)}" if isinstance(self.time_ms, int) else ""
+        if self.unfinished:
+            by = f" by {self.signal}" if self.signal else ""
+            where = (
+                f"; the last was recovering {self.topic_partition}"
+                if isinstance(self.topic_partition, TopicPartition)
+                else ""
+            )
+            segment = f" and began again at segment {self.segment}" if where and isinstance(self.segment, int) else ""
+            return f"{who} did not finish its last {counted(self.unfinished, 'start')}, killed{by} each time{where}{segment}."
+        place = f" ({self.place})" if self.place and self.place not in self.cause else ""
+        what = "last start failed" if self.is_start else "process ended by itself"
+        return f"{who}'s {what}{at}: {self.cause}{place}."
+
+
+@dataclass(slots=True)
+class _Node:
+    """What the lines of a node came to so far."""
+
+    failure: NodeFailure | None = None
+    errors: list[LoggedEvent] = field(default_factory=list)
+    """Errors of log directories since the last start, the first first."""
+    loads: list[LoggedEvent] = field(default_factory=list)
+    """Starts without an end, each by its first line."""
+    recovered: LoggedEvent | None = None
+    signal: str = ""
+
+
+def node_failures(events: Iterable[LoggedEvent]) -> tuple[NodeFailure, ...]:
+    """Return how each node ended last, where that was not in order and no start followed that came to its end.
+
+    Args:
+        events: of all nodes, in the order of time.
+    """
+    nodes: dict[int | Absent | str, _Node] = {}
+    for item in events:
+        node = nodes.setdefault(item.node_id if isinstance(item.node_id, int) else item.file.location, _Node())
+        _read(node, item)
+    found = [one for node in nodes.values() if (one := node.failure or _loop(node)) is not None]
+    return tuple(sorted(found, key=lambda one: one.node_id if isinstance(one.node_id, int) else -1))
+
+
+def _read(node: _Node, item: LoggedEvent) -> None:
+    event = item.event
+    if event.kind in _BEGUN:
+        node.failure, node.errors, node.loads, node.signal = None, [], [], ""
+    elif event.kind is Kind.LOGS_LOADING:
+        node.loads.append(item)
+        node.failure, node.errors = None, []
+    elif event.kind is Kind.LOG_DIR_ERROR:
+        node.errors.append(item)
+    elif event.kind is Kind.SEGMENT_RECOVERY:
+        node.recovered = item
+    elif event.kind is Kind.STOP_REQUESTED and str(event.fields.get("reason")).startswith("SIG"):
+        node.signal = str(event.fields["reason"])
+    elif event.kind is Kind.START_FAILED or event.kind in _ENDED:
+        node.failure = _joined(node.failure, _failure(node, item))
+        node.loads = []
+
+
+def _failure(node: _Node, item: LoggedEvent) -> NodeFailure:
+    event = item.event
+    cause, place = _cause(event), str(event.fields.get("path") or event.fields.get("directory") or "")
+    citations = (item.citation,)
+    partition = event.topic_partition
+    if event.kind is Kind.BROKER_HALTED and node.errors:
+        first = node.errors[0]
+        why = first.event.fields.get("cause") or first.event.fields.get("reason") or ""
+        doing = str(first.event.fields.get("reason", ""))
+        cause = f"{cause}: {why}" + (f" ({doing})" if doing and doing != why else "")
+        citations = (first.citation, *citations)
+        partition = first.event.topic_partition
+    return NodeFailure(
+        node_id=item.node_id,
+        time_ms=item.time_ms,
+        is_start=event.kind is Kind.START_FAILED or bool(node.loads),
+        cause=cause,
+        place=place,
+        topic_partition=partition,
+        citations=citations,
+    )
+
+
+def _cause(event: LogEvent) -> str:
+    cause = event.fields.get("cause") or event.fields.get("reason")
+    if cause and event.kind is Kind.BROKER_HALTED and str(cause).startswith(("all log dirs", "the metadata log dir")):
+        return f"{cause} {'have' if str(cause).startswith('all') else 'has'} failed"
+    if cause:
+        return str(cause).rstrip(".")
+    return _NO_CAUSE
+
+
+def _joined(before: NodeFailure | None, later: NodeFailure) -> NodeFailure:
+    """Return one failure of the lines of one end: the first that names a cause says why."""
+    if before is None or not isinstance(before.time_ms, int) or not isinstance(later.time_ms, int):
+        return before or later
+    if later.time_ms - before.time_ms > _SAME_END_MS:
+        return later
+    is_weak = before.cause.startswith((_NO_CAUSE, *_WEAK_REASONS))
+    kept = later if is_weak and not later.cause.startswith(_NO_CAUSE) else before
+    return NodeFailure(
+        node_id=kept.node_id,
+        time_ms=later.time_ms,
+        is_start=before.is_start or later.is_start,
+        cause=kept.cause,
+        place=kept.place,
+        topic_partition=kept.topic_partition,
+        citations=(*before.citations, *later.citations)[:4],
+    )
+
+
+def _loop(node: _Node) -> NodeFailure | None:
+    """Return the starts that were cut short, where there are several in a row and no start came to its end since."""
+    if len(node.loads) < _LEAST_LOOPS:
+        return None
+    last, recovered = node.loads[-1], node.recovered
+    event = recovered.event if recovered is not None else None
+    return NodeFailure(
+        node_id=last.node_id,
+        time_ms=last.time_ms,
+        is_start=True,
+        cause="it was killed",
+        unfinished=len(node.loads),
+        signal=node.signal,
+        topic_partition=event.topic_partition if event is not None else Absent.UNKNOWN,
+        segment=event.number("base_offset") if event is not None else Absent.UNKNOWN,
+        citations=(
+            *(one.citation for one in node.loads[-3:]),
+            *((recovered.citation,) if recovered is not None else ()),
+        ),
+    )
+
+
+def failure_words(failures: Sequence[NodeFailure], most: int = 2) -> str:
+    """Return the failures as sentences, the first ones of many."""
+    words = " ".join(one.words for one in failures[:most])
+    more = len(failures) - most
+    return f"{words} {counted(more, 'other node')} failed too." if more > 0 else words
