@@ -108,7 +108,7 @@ def _read(node: _Node, item: LoggedEvent) -> None:
 def _failure(node: _Node, item: LoggedEvent) -> NodeFailure:
     event = item.event
     cause, place = _cause(event), str(event.fields.get("path") or event.fields.get("directory") or "")
-    citations = (item.citation,)
+    citations: tuple[Citation, ...] = (item.citation,)
     partition = event.topic_partition
     if event.kind is Kind.BROKER_HALTED and node.errors:
         first = node.errors[0]
