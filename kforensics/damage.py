@@ -8,7 +8,7 @@ from kforensics.units import OffsetRange
 
 
 class Absent(StrEnum):
-    """The reason for which a value is absent; each member reaches the JSON as `{"absent": …}`."""
+    """The reason for which a value is absent; JSON has null, and all but `not-applicable` in `absent` beside it."""
 
     NOT_WRITTEN = "not-written"
     UNREADABLE = "unreadable"

@@ -57,7 +57,8 @@ class Answered(Result[Body]):
         """Return rows as a table of Arrow, which pandas, DuckDB and Polars read; a value that is not there is null.
 
         Args:
-            kind: `findings`, or another list of the document by its name, such as `partitions`, `losses`, `events`; of `dump` the type of a line, as `batch` or `record`.
+            kind: a list of the document by its name, such as `partitions`, `findings` (which are `statements` too), `losses`; of `explain` and `metadata` also
+                `events`, of `diff` and `metadata` the `epochs` of each log, of `dump` `batches`, `records`, or another type of a line.
 
         Raises:
             MissingExtra: pyarrow is not installed.
@@ -67,19 +68,24 @@ class Answered(Result[Body]):
             import pyarrow as pa  # noqa: PLC0415 - an extra
         except ImportError as error:
             raise MissingExtra("spark", "rows as Arrow") from error
-        rows = [_without_absence(row) for row in self._rows(kind)]
+        rows = self._rows(kind)
         names = dict.fromkeys(name for row in rows for name in row)
         return pa.table({name: _column([row.get(name) for row in rows]) for name in names})
 
     def _rows(self, kind: str) -> list[dict[str, Any]]:
         if self.command == "dump":
             lines = (json.loads(line) for piece in self._pieces(OutputFormat.JSONL) for line in piece.splitlines())
-            return [line for line in lines if line.get("type") == kind]
+            return [line for line in lines if line["type"] == _TYPES.get(kind, kind)]
         document = self.to_dict()
-        if not isinstance(document.get(kind), list):
-            names = ", ".join(name for name, value in document.items() if isinstance(value, list))
-            raise ValueError(f"{self.command} has no rows {kind!r}; there are {names}")  # noqa: TRY004 - it is the name that is wrong
-        return [row if isinstance(row, dict) else {"value": row} for row in document[kind]]
+        lists = {name: value for name, value in document.items() if isinstance(value, list)}
+        lists["statements"] = lists["findings"]
+        if "timeline" in lists:
+            lists["events"] = lists["timeline"]
+        if self.command in {"diff", "metadata"}:
+            lists["epochs"] = [*_epochs(lists)]
+        if kind not in lists:
+            raise ValueError(f"{self.command} has no rows {kind!r}; there are {', '.join(lists)}")
+        return [row if isinstance(row, dict) else {"value": row} for row in lists[kind]]
 
     def _pieces(self, chosen: OutputFormat) -> Iterator[str]:
         if chosen not in formats_of(self.shape):
@@ -108,13 +114,21 @@ class Audited(Answered[Body]):
         return found
 
 
-def _without_absence(value: Any) -> Any:
-    """Return a value in which what is absent is null."""
-    if isinstance(value, dict):
-        if value.keys() == {"absent"}:
-            return None
-        return {name: _without_absence(one) for name, one in value.items()}
-    return [_without_absence(one) for one in value] if isinstance(value, list) else value
+_TYPES = {"batches": "batch", "records": "record"}
+"""The types of lines by the names of rows."""
+
+_LOG = ("topic", "partition", "broker_id", "node_id", "input", "path")
+"""What says of which log epochs are, as far as a document has it."""
+
+
+def _epochs(lists: dict[str, list[Any]]) -> Iterator[dict[str, Any]]:
+    """Yield the leader epochs of each log: those of its batches, and those of its `leader-epoch-checkpoint`."""
+    logs = [{**one, **replica} for one in lists.get("partitions", ()) for replica in one["replicas"]]
+    for log in (*logs, *lists.get("logs", ())):
+        of_log = {name: log[name] for name in _LOG if name in log}
+        for source, name in (("batches", "epochs"), ("checkpoint", "checkpoint_epochs")):
+            for leader_epoch, start_offset in log.get(name) or ():
+                yield {**of_log, "source": source, "leader_epoch": leader_epoch, "start_offset": start_offset}
 
 
 def _column(values: list[Any]) -> "pa.Array":

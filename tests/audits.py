@@ -26,6 +26,7 @@ from kforensics.ask.model import Ask
 from kforensics.commands.capture import run as capture
 from kforensics.commands.diff import DiffResult, compare
 from kforensics.evidence.discovery.inputs import find_inputs
+from kforensics.evidence.plain import to_plain
 from kforensics.findings.answers.fleet import fleet_answer
 from kforensics.fleet.audit_tables import AuditTables
 from kforensics.fleet.auditing import audit
@@ -34,8 +35,7 @@ from kforensics.fleet.session import open_session
 from kforensics.fleet.sources import read_sources
 from kforensics.fleet.summary import summarise
 from kforensics.protocol.truncation import ProtocolName
-from kforensics.render.json.diff import plain_report
-from kforensics.render.json.document import to_plain
+from kforensics.render.json.replicas import plain_report
 from kforensics.simulation.broker_files import write_cluster
 from kforensics.simulation.cluster import random_cluster
 from tests.builders.cases import case_of

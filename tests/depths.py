@@ -76,7 +76,7 @@ def shown_by_content(content: dict[str, Any]) -> frozenset[str]:
         f"{one['topic']}-{one['partition']}"
         for one in content.get("partitions", ())
         for replica in one.get("replicas", ())
-        if replica["first_divergence"].get("kind", "epoch") != "epoch"
+        if (replica["first_divergence"] or {"kind": "epoch"})["kind"] != "epoch"
     }
     parted = {
         f"{one['topic']}-{one['partition']}" for one in content.get("partitions", ()) if one.get("stays_different")

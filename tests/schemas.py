@@ -78,6 +78,13 @@ def accepts(name: str) -> Callable[[Any], bool]:
     return compiled(name)
 
 
+def reason(held: Mapping[str, Any], name: str) -> str | None:
+    """Why a field is null, none where it simply does not apply."""
+    assert held[name] is None, (name, held[name])
+    why: str | None = held.get("absent", {}).get(name)
+    return why
+
+
 def validate(command: str, document: Any) -> None:
     """Refuse a document, or with `-line` behind the name a line, that is not as the schema says."""
     error = None if accepts(command)(document) else best_match(validator(command).iter_errors(document))
@@ -101,7 +108,7 @@ def validate_document(text: str) -> None:
     if key not in _known:
         document = json.loads(text)
         program, name, version = document["schema"].split("/")
-        assert (program, version) == ("kforensics", "1")
+        assert (program, version) == ("kforensics", "2")
         validate(name, document)
         _known.add(key)
 

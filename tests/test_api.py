@@ -234,12 +234,55 @@ def test_rows_are_tables_in_which_what_is_absent_is_null(fixtures):
         table = compared.to_arrow(kind)
         assert len(document[kind]) == table.num_rows > 0
     assert [one["state"] for one in document["partitions"]] == compared.to_arrow("partitions")["state"].to_pylist()
-    records = kforensics.dump(tree / "broker-1" / "orders-0", records=True).to_arrow("record")
+    with pytest.raises(ValueError, match="no rows 'nothing'; there are"):
+        compared.to_arrow("nothing")
+
+
+@pytest.mark.parametrize("name", ["record", "records"])
+def test_records_are_rows(name, fixtures):
+    records = kforensics.dump(fixtures / "unclean-election" / "broker-1" / "orders-0", records=True).to_arrow(name)
+
     assert 103 == records.num_rows
     assert [*range(103)] == records["offset"].to_pylist()
     assert "key" not in records.schema.names  # payloads are shown where they are asked for alone
-    with pytest.raises(ValueError, match="no rows 'nothing'; there are"):
-        compared.to_arrow("nothing")
+
+
+def test_batches_are_rows_with_numbers_or_null(fixtures):
+    batches = kforensics.dump(fixtures / "unclean-election" / "broker-1" / "orders-0").to_arrow("batches")
+
+    assert [0] == batches["base_offset"].to_pylist()[:1]
+    assert ["int64", "int64", "null"] == [
+        str(batches.schema.field(name).type) for name in ("base_offset", "partition_leader_epoch", "delete_horizon_ms")
+    ]
+
+
+def test_statements_are_the_findings(fixtures):
+    compared = kforensics.diff(fixtures / "unclean-election", jobs=1)
+
+    assert compared.to_arrow("findings") == compared.to_arrow("statements")
+    assert {"KF201"} <= {*compared.to_arrow("statements")["code"].to_pylist()}
+
+
+def test_leader_epochs_are_rows(fixtures):
+    tree = fixtures / "unclean-election"
+    epochs = kforensics.diff(tree, topics="orders", partitions=0, jobs=1).to_arrow("epochs").to_pylist()
+    of_leader = [one for one in epochs if one["broker_id"] == 2]
+
+    assert {("orders", 0)} == {(one["topic"], one["partition"]) for one in epochs}
+    assert {(0, 0), (1, 60)} <= {(one["leader_epoch"], one["start_offset"]) for one in of_leader}
+    assert {"batches", "checkpoint"} == {one["source"] for one in of_leader}
+    assert {100} <= {*kforensics.metadata(tree).to_arrow("epochs")["node_id"].to_pylist()}
+
+
+@pytest.mark.parametrize("name", ["explain", "metadata"])
+def test_events_are_rows(name, fixtures):
+    result = getattr(kforensics, name)(fixtures / "unclean-election")
+    events = result.to_arrow("events")
+    document = result.to_dict()
+
+    assert [one["event"] for one in document.get("timeline", document.get("events"))] == events["event"].to_pylist()
+    assert "unclean-election" in events["event"].to_pylist()
+    assert str(events.schema.field("time_ms").type) == "int64"
 
 
 def test_records_are_saved_and_evidence_is_taken_by_functions(fixtures, tmp_path):

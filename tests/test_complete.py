@@ -1,16 +1,13 @@
 """Every kind of a thing has what every kind needs: a row, words, a rule, a line in the docs, a caller, a recording."""
 
 import ast
-import os
 import re
-import textwrap
 from functools import cache
 from pathlib import Path
 
 import pytest
 
 import kforensics
-from kforensics import schema
 from kforensics.ask.questions import options_of
 from kforensics.commands.salvaging.forms import FormName
 from kforensics.damage import Absent
@@ -33,14 +30,12 @@ from kforensics.reconcile.incident.doubts import RISK_WORDS
 from kforensics.reconcile.observed.leadership import Risk
 from kforensics.reconcile.timeline.events import TimelineEntry
 from kforensics.render.events import sentence
-from kforensics.source.naming import FileKind
 from kforensics.units import TopicPartition
 from tests.conftest import ROOT
 from tests.mutants.catalogue import MUTANTS
 
 PACKAGE = ROOT / "kforensics"
 JSON_DOCS = (ROOT / "docs" / "json.md").read_text(encoding="utf-8")
-SCHEMA = PACKAGE / "schema" / "common.json"
 
 RECORDED_CAUSES = {
     CauseName.UNCLEAN_ELECTION: "unclean-election-2.8",
@@ -115,24 +110,6 @@ def kinds_asked_for() -> set[str]:
 @pytest.mark.parametrize("event", EventKind)
 def test_every_event_is_in_the_docs(event):
     assert f"| `{event}` |" in JSON_DOCS
-
-
-def test_the_schemas_list_every_kind():
-    lists = {"event-kind": EventKind, "file-kind": FileKind}
-    if os.environ.get("RENEW_SCHEMA"):
-        _renew(lists)
-    definitions = schema.load("common")["$defs"]
-
-    assert {name: definitions[name]["enum"] for name in lists} == {name: list(kinds) for name, kinds in lists.items()}
-
-
-def _renew(lists) -> None:
-    text = SCHEMA.read_text(encoding="utf-8")
-    for name, kinds in lists.items():
-        words = textwrap.fill(", ".join(f'"{kind}"' for kind in kinds), 112, break_on_hyphens=False)
-        block = textwrap.indent(words, " " * 8)
-        text = re.sub(rf'("{name}": {{[^}}]*?"enum": \[\n).*?(\n      \])', rf"\1{block}\2", text, flags=re.DOTALL)
-    SCHEMA.write_text(text, encoding="utf-8")
 
 
 @pytest.mark.parametrize(

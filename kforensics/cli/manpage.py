@@ -1,4 +1,4 @@
-"""Manual pages and the page of all finding codes, generated: `python -m kforensics.cli.manpage [--check]`."""
+"""Manual pages, the page of all finding codes, and the schemas of JSON, generated: `python -m kforensics.cli.manpage [--check]`."""
 
 import enum
 import inspect
@@ -21,6 +21,7 @@ from kforensics.cli.help import topic_text
 from kforensics.exits import EXIT_MEANINGS
 from kforensics.findings.rule import all_rules
 from kforensics.library import COMMANDS
+from kforensics.render.json.schemas import texts
 
 PAGE_DATE = "2026-11-21"
 """The day of the release that the pages are of: generated pages must not depend on the clock."""
@@ -52,7 +53,7 @@ def pages() -> dict[str, str]:
     made["docs/findings.md"] = findings_page()
     made["kforensics/__init__.pyi"] = stub()
     made["kforensics/fleet/__init__.pyi"] = fleet_stub()
-    return made
+    return made | dict(texts())
 
 
 def stub() -> str:
@@ -295,16 +296,18 @@ def main(arguments: list[str]) -> int:
     """
     root = Path(__file__).parent.parent.parent
     stale = []
-    for name, text in pages().items():
+    made = pages()
+    for name, text in made.items():
         path = root / name
         if path.is_file() and path.read_text(encoding="utf-8") == text:
             continue
         stale.append(name)
         if "--check" not in arguments:
-            path.parent.mkdir(exist_ok=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
-    obsolete = [path for path in sorted((root / "man").glob("*.1")) if f"man/{path.name}" not in pages()]
-    stale += [f"man/{path.name}" for path in obsolete]
+    there = [*sorted((root / "man").glob("*.1")), *sorted((root / "kforensics" / "schema").glob("*.json"))]
+    obsolete = [path for path in there if path.relative_to(root).as_posix() not in made]
+    stale += [path.relative_to(root).as_posix() for path in obsolete]
     if "--check" not in arguments:
         for path in obsolete:
             path.unlink()

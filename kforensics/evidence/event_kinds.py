@@ -63,10 +63,6 @@ class EventKind(StrEnum):
     FATAL_FAULT = "fatal-fault"
 
 
-TIMELINE_ALIASES = {EventKind.CONFIG_CHANGE: "setting-changed", EventKind.CONTROLLER_CHANGE: "controller-elected"}
-"""The values of `kind` in timelines of schema 1, where they are other names than `event`: kept so that no program loses what it reads."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoggedEventRow:
     """The row of a timeline that a log line becomes."""

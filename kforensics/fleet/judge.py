@@ -17,6 +17,7 @@ from kforensics.evidence.captured.rows import Row, known
 from kforensics.evidence.discovery.partition_dirs import LogDirState, PartitionPlace
 from kforensics.evidence.group_commits import GroupCommitRecord, highest_commits
 from kforensics.evidence.model import Problem, Replica
+from kforensics.evidence.plain import to_plain
 from kforensics.evidence.replica.batch_reader import FileBatchReader
 from kforensics.evidence.replica.collect import as_captured, changes_since, collect_replica
 from kforensics.evidence.replica.read_ahead import ends_at_hand
@@ -38,8 +39,7 @@ from kforensics.reconcile.logs.divergence import EndsDoNotDecideError
 from kforensics.reconcile.observed.facts import GroupCommit
 from kforensics.reconcile.replicas.placement import Placement, place_partition
 from kforensics.reconcile.replicas.report import WORST, PartitionReport, ReplicaReport, Verdict
-from kforensics.render.json.diff import plain_report
-from kforensics.render.json.document import to_plain
+from kforensics.render.json.replicas import plain_report
 from kforensics.source.mapped import read_counts
 from kforensics.source.walk import Listings
 from kforensics.units import Depth, TopicPartition
@@ -385,7 +385,7 @@ def _partition_row(
         "lost_certain": chosen.lost_certain if chosen else 0,
         "lost_possible": chosen.lost_possible if chosen else 0,
         "concerns": json.dumps(to_plain(judged.concerns)) if judged.concerns else None,
-        "report": json.dumps(to_plain(plain_report(report, judged.state))) if shown else None,
+        "report": json.dumps(plain_report(report, judged.state)) if shown else None,
     }
 
 

@@ -173,7 +173,7 @@ def errors_of_tasks(tables: Tables) -> Iterator[None]:
 
 
 def _list_slice(tasks: tuple[LogDirTask, ...], slices: int, tables: Tables, options: Ask, number: int) -> list[str]:
-    from kforensics.render.json.document import to_plain
+    from kforensics.evidence.plain import to_plain
 
     return [json.dumps(to_plain(list_log_dir(task, tables, options))) for task in tasks[number::slices]]
 

@@ -77,23 +77,25 @@ _T, _H = OutputFormat.TEXT, OutputFormat.HTML
 
 SHAPES: dict[str, Shape] = {
     "triage": Shape("triage:blocks", "topics", "triage:write"),
-    "ls": Shape("ls:blocks", "partitions", "ls:write", "write_lines"),
+    "ls": Shape("ls:blocks", "partitions", "files:write_listing", "write_listed"),
     "dump": Shape("dump:blocks", "*", "dump_content:write", "write_lines"),
-    "capture": Shape("capture:blocks", "", "capture:write"),
-    "diff": Shape("diff:blocks", "*.replicas", "diff:write", "write_lines"),
+    "capture": Shape("capture:blocks", "", "files:write_capture"),
+    "diff": Shape("diff:blocks", "*.replicas", "replicas:write", "write_lines"),
     "explain": Shape("explain:blocks", "losses", "explain:write", "write_lines"),
-    "verify": Shape("verify:blocks", "files", "verify:write", "write_lines", {OutputFormat.SARIF: "sarif:write"}),
-    "predict": Shape("predict:blocks", "logs", "predict:write"),
+    "verify": Shape(
+        "verify:blocks", "files", "files:write_verified", "write_verified_lines", {OutputFormat.SARIF: "sarif:write"}
+    ),
+    "predict": Shape("predict:blocks", "logs", "start:write"),
     "salvage": Shape("salvage:blocks", "partitions", "salvage:write"),
     "metadata": Shape("metadata:blocks", "events", "metadata:write", "write_lines"),
-    "groups": Shape("groups:blocks", "groups.positions", "groups:write", "write_lines"),
-    "transactions": Shape("transactions:blocks", "partitions.open|torn", "transactions:write", "write_lines"),
+    "groups": Shape("groups:blocks", "groups.positions", "coordinators:write_groups", "write_commits"),
+    "transactions": Shape(
+        "transactions:blocks", "partitions.open|torn", "coordinators:write_transactions", "write_replicas"
+    ),
     "trace": Shape("trace:blocks", "records.copies", "trace:write", "write_lines"),
     # A manifest has one form.
-    "seal manifest": Shape(
-        json="seal:write_manifest", lines="write_manifest", others={OutputFormat.TEXT: "json.seal:write_manifest"}
-    ),
-    "seal check": Shape("seal:blocks", "differences", "seal:write"),
+    "seal manifest": Shape(json="files:write_manifest", others={OutputFormat.TEXT: "json.files:write_manifest"}),
+    "seal check": Shape("seal:blocks", "differences", "files:write_check"),
     "simulate list": Shape("simulate:scenarios", "scenarios", "simulate:write_list"),
     "simulate replay": Shape("simulate:replays", "protocols.steps.replicas", "simulate:write_replays"),
     "simulate explore": Shape("simulate:exploration", "", "simulate:write_exploration"),
@@ -207,7 +209,7 @@ def flattener(chosen: OutputFormat) -> Callable[[Any, Any], bytes] | None:
     """
     if chosen not in {OutputFormat.JSON, OutputFormat.JSONL, OutputFormat.CSV}:
         return None
-    flatten: Callable[[Any, Any], bytes] = _loaded("json.diff:flatten")
+    flatten: Callable[[Any, Any], bytes] = _loaded("json.replicas:flatten")
     return flatten
 
 

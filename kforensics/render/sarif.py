@@ -17,9 +17,9 @@ from kforensics import __version__
 from kforensics.commands.result import Result
 from kforensics.damage import Absent, Span
 from kforensics.evidence.model import Citation, Input, Problem
+from kforensics.evidence.plain import plain_object, to_plain
 from kforensics.findings.model import Finding, Severity
 from kforensics.findings.rule import rule_of
-from kforensics.render.json.document import to_plain
 from kforensics.render.view import View
 
 SCHEMA_URI = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -86,7 +86,7 @@ def _result(one: Finding, rule_index: int) -> dict[str, Any]:
         "level": _LEVELS[one.severity],
         "message": _message(one.statement),
         "locations": locations[:1],
-        "partialFingerprints": {"kforensics/1": _fingerprint(one)},
+        "partialFingerprints": {"kforensics/2": _fingerprint(one)},
         "properties": _properties(one),
     }
     if locations[1:]:
@@ -96,7 +96,7 @@ def _result(one: Finding, rule_index: int) -> dict[str, Any]:
 
 def _properties(one: Finding) -> Mapping[str, Any]:
     names = ("severity", "confidence", "meaning", "advice", "topic", "partition", "broker_id", "offsets", "references")
-    return {name: to_plain(getattr(one, name)) for name in names}
+    return plain_object((name, getattr(one, name)) for name in names)
 
 
 def _fingerprint(one: Finding) -> str:

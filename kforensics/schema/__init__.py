@@ -1,7 +1,7 @@
 """The JSON Schemas (draft 2020-12) of what the commands print; `docs/json.md` says what the fields mean.
 
-`diff.json` is the schema of `kforensics diff --format json`, `diff-line.json` that of a line of `--format jsonl`, and
-`common.json` holds what several documents share. They refer to one another by relative `$id`.
+`diff.json` is the schema of `kforensics diff --format json`, `diff-line.json` that of a line of `--format jsonl`. Each is whole in itself, but for the lines
+of `dump`, to which its document refers. They are made of what is written: `python -m kforensics.cli.manpage`.
 """
 
 import json
@@ -21,7 +21,7 @@ def load(command: str) -> dict[str, Any]:
     """Return the schema of a command's document or, with `-line` behind the name, of one line of its `--format jsonl`.
 
     Args:
-        command: as in the `schema` field of the document, such as `diff`, `fleet-audit` or `seal-check`; `common` holds shared definitions.
+        command: as in the `schema` field of the document, such as `diff`, `fleet-audit` or `seal-check`.
 
     Raises:
         LookupError: there is no such schema.

@@ -27,6 +27,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kforensics.ask.model import Ask
+from kforensics.evidence.plain import to_plain
 from kforensics.findings.fleet_summary import FleetSummary
 from kforensics.fleet.audit_tables import open_audit
 from kforensics.fleet.auditing import audit
@@ -44,7 +45,6 @@ from kforensics.formats.checkpoint.lines import (
     parse_checkpoint,
 )
 from kforensics.formats.log.batches import build_record_batch, encode_record_batch
-from kforensics.render.json.document import to_plain
 from kforensics.units import Depth
 from tests.benchmarks.measure import kforensics, load, measured
 from tests.benchmarks.tails import made

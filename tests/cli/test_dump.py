@@ -172,7 +172,7 @@ def test_one_document(incident: Incident, dump: Callable[..., tuple[int, str]]) 
     code, output = dump(log, "--format", "json")
     document = json.loads(output)
     assert code == 0
-    assert document["schema"] == "kforensics/dump/1"
+    assert document["schema"] == "kforensics/dump/2"
     assert document["exit_code"] == 0
     assert document["inputs"][0]["kind"] == "segment"
     assert document["entries"][0]["type"] == "batch"

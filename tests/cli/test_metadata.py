@@ -82,7 +82,7 @@ def test_state_at_an_offset(cluster: Path, metadata: Call) -> None:
 def test_document(cluster: Path, metadata: Call) -> None:
     code, out, _ = metadata(cluster, "--topic", "orders", "--partition", 1, "--format", "json")
     document = json.loads(out)
-    assert (code, document["exit_code"], document["schema"]) == (0, 0, "kforensics/metadata/1")
+    assert (code, document["exit_code"], document["schema"]) == (0, 0, "kforensics/metadata/2")
     assert [log["node_id"] for log in document["logs"]] == [1, 2, 3, 100]
     assert [topic["name"] for topic in document["state"]["topics"]] == ["orders"]
     assert [one["partition"] for one in document["state"]["topics"][0]["partitions"]] == [1]

@@ -75,7 +75,7 @@ def test_log_files_of_another_cluster_that_are_named_are_refused_all_the_same(ho
 
     code, document = said("diff", home / "data", home / "logs")
 
-    assert (code, document["schema"]) == (3, "kforensics/refusal/1")
+    assert (code, document["schema"]) == (3, "kforensics/refusal/2")
 
 
 def test_lines_of_other_nodes_take_nothing_from_a_prediction(home, said):

@@ -60,7 +60,7 @@ def refused(capsys, words):
     written = capsys.readouterr()
     document = json.loads(written.out)
     assert written.err == text.err
-    assert "kforensics/refusal/1" == document["schema"]
+    assert "kforensics/refusal/2" == document["schema"]
     assert "unknown" == document["answer"]["state"]
     assert 3 == document["exit_code"]
     assert document["problems"]

@@ -33,7 +33,7 @@ def test_a_scenario_as_json(simulate):
     code, out, _err = simulate("hw-divergence", "--protocol", "hw", "--format", "json")
     document = json.loads(out)
     assert code == document["exit_code"] == 0
-    assert document["schema"] == "kforensics/simulate/1"
+    assert document["schema"] == "kforensics/simulate/2"
     assert (document["scenario"], document["protocol"]) == ("hw-divergence", "hw")
     assert document["outcome"] == {
         "lost_committed": [{"offset": 1, "record": "m1"}],
@@ -114,7 +114,7 @@ def test_explore_finds_the_shortest_story(simulate):
     assert document["complete"] is False
     assert (document["violation"]["invariant"], document["violation"]["states"]) == ("WeakIsr", 9)
     assert len(document["violation"]["trace"]) == 9
-    assert document["violation"]["trace"][0]["state"]["replicas"][0]["leader"] == {"absent": "not-applicable"}
+    assert document["violation"]["trace"][0]["state"]["replicas"][0]["leader"] is None
     code, out, _err = simulate("--explore", "hw", "--invariant", "WeakIsr")
     assert code == 1
     assert out.startswith("hw breaks WeakIsr: the shortest way has 9 states.\n")
@@ -130,7 +130,7 @@ def test_explore_a_sound_model(simulate):
         957,
         15,
     )
-    assert document["violation"] == {"absent": "not-applicable"}
+    assert document["violation"] is None
     assert "nothing breaks in any reachable state" in simulate("--explore", "kip-320")[1]
 
 

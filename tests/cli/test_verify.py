@@ -29,7 +29,7 @@ def verified(verify):
         assert err == ""
         document = json.loads(out)
         assert document["exit_code"] == code
-        assert document["schema"] == "kforensics/verify/1"
+        assert document["schema"] == "kforensics/verify/2"
         return code, document
 
     return call

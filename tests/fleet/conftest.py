@@ -66,7 +66,7 @@ def run_audit(spark, tmp_path):
 @pytest.fixture
 def plain():
     """A value as the JSON document has it, in a form that can be sorted and compared."""
-    from kforensics.render.json.document import to_plain
+    from kforensics.evidence.plain import to_plain
 
     return lambda value: json.dumps(to_plain(value), sort_keys=True)
 

@@ -12,7 +12,7 @@ from kforensics.commands.diff import compare
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.findings.answers.fleet import fleet_answer
 from kforensics.findings.answers.model import State
-from kforensics.render.json.diff import plain_report
+from kforensics.render.json.replicas import plain_report
 from kforensics.units import Depth
 from tests.builders.cases import case_of
 from tests.builders.directories import copied

@@ -22,7 +22,7 @@ def test_scan(snapshot, tmp_path, capsys):
     assert capsys.readouterr().out.startswith("7 replicas with 7 segments extracted: ")
     assert 0 == run([*arguments, "--normal-priority", "--format", "json"])
     document = json.loads(capsys.readouterr().out)
-    assert ("kforensics/fleet-scan/1", 7, 0) == (
+    assert ("kforensics/fleet-scan/2", 7, 0) == (
         document["schema"],
         document["reused_segments"],
         document["read_bytes"],
@@ -51,7 +51,7 @@ def test_audit_and_report(spark, snapshot, incident, tmp_path, capsys):
 
     assert 1 == run(["fleet", "audit", *sources, "--out", str(tmp_path / "a"), "--format", "json", "--most", "2"])
     document = json.loads(capsys.readouterr().out)
-    assert "kforensics/fleet-audit/1" == document["schema"]
+    assert "kforensics/fleet-audit/2" == document["schema"]
     assert {"nodes": 4, "replicas": 22, "segments": 22, "exit_code": 1, "tables": str(tmp_path / "a")} == {
         name: document[name] for name in ("nodes", "replicas", "segments", "exit_code", "tables")
     }

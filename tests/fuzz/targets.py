@@ -6,6 +6,7 @@ from itertools import islice
 
 from kforensics.commands.sealing.signature import check_signature
 from kforensics.errors import KforensicsError
+from kforensics.evidence.plain import to_plain
 from kforensics.evidence.seal.manifest import ManifestReader
 from kforensics.formats.checkpoint.json_files import parse_clean_shutdown, parse_quorum_state
 from kforensics.formats.checkpoint.lines import parse_checkpoint, parse_leader_epoch_checkpoint
@@ -27,7 +28,6 @@ from kforensics.formats.primitives.numbers import read_uvarint, read_varint, rea
 from kforensics.formats.primitives.word_buffer import MemoryBytes
 from kforensics.formats.segment.walk import Level, iter_records, walk_segment
 from kforensics.render.escape import escape_text
-from kforensics.render.json.document import to_plain
 from kforensics.source.naming import parse_file_name, parse_partition_directory
 
 HEADER_LENGTH = 61

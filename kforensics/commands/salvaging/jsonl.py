@@ -13,20 +13,18 @@ from kforensics.commands.salvaging.cells import Cells, Column, PlainCells
 from kforensics.commands.salvaging.folder import OutFolder, WrittenFile
 from kforensics.commands.salvaging.forms import Given
 from kforensics.commands.salvaging.reading import CERTAINTIES
+from kforensics.damage import Absent
 from kforensics.formats.columns.record_stream import RecordChunk
 from kforensics.formats.log.batch_table import TIMESTAMP_TYPE_BIT, TRANSACTIONAL_BIT
 from kforensics.formats.log.records import parse_headers
 from kforensics.units import TopicPartition
 
-NOT_APPLICABLE = b'{"absent": "not-applicable"}'
-NOT_WRITTEN = b'{"absent": "not-written"}'
-_ABSENT = (NOT_APPLICABLE, NOT_WRITTEN)
+_NULL = b"null"
 _FLAGS = (b"false", b"true")
-_TIME_TYPES = (b'"create"', b'"log-append"', NOT_APPLICABLE)
-_BASE64, _END_OF_BASE64 = (b'{"base64": "', b"null"), (b'"}', b"")
+_TIME_TYPES = (b'"create"', b'"log-append"', _NULL)
+_BASE64, _END_OF_BASE64 = (b'{"base64": "', _NULL), (b'"}', b"")
 _QUOTED = tuple(f'"{name}"'.encode() for name in CERTAINTIES)
 _WITHOUT_TIME = -1
-_UNKNOWN = '{"absent": "unknown"}'
 
 _SHORT = 256
 """Bytes of names that are kept, since most records have the same ones; a name may be as long as a batch."""
@@ -44,12 +42,11 @@ class JsonRecords:
     def __init__(self, folder: OutFolder, stem: str, partition: TopicPartition) -> None:
         self.file = folder.open(f"{stem}.jsonl")
         # Of a carved log it may not be known.
-        topic, number = (
-            (json.dumps(partition.topic), str(partition.partition))
-            if partition.partition >= 0
-            else (_UNKNOWN, _UNKNOWN)
-        )
+        is_named = partition.partition >= 0
+        topic, number = (json.dumps(partition.topic), str(partition.partition)) if is_named else ("null", "null")
         self._head = f'{{"topic": {topic}, "partition": {number}, "offset": '.encode()
+        reasons = {} if is_named else {"topic": Absent.UNKNOWN, "partition": Absent.UNKNOWN}
+        self._ends = tuple(map(_beside, (reasons, {**reasons, "timestamp_ms": Absent.NOT_WRITTEN})))
         self._cells: Cells = PlainCells()
         self._few = _FEW_RECORDS
 
@@ -90,9 +87,9 @@ class JsonRecords:
         attributes = batches["attributes"][rows]
         modern = magic == 2
         is_append = attributes & TIMESTAMP_TYPE_BIT > 0
-        time_absent = np.where(magic == 0, 0, np.where(chunk.timestamp_ms == _WITHOUT_TIME, 1, -1))
+        is_unwritten = (magic > 0) & (chunk.timestamp_ms == _WITHOUT_TIME)
         line.text(self._head).digits(chunk.offset)
-        line.text(b', "timestamp_ms": ').digits(chunk.timestamp_ms, time_absent)
+        line.text(b', "timestamp_ms": ').digits(chunk.timestamp_ms, (magic == 0) | is_unwritten)
         line.text(b', "timestamp_type": ').words(np.where(magic == 0, 2, is_append), _TIME_TYPES)
         line.text(b', "key": ').payload(chunk.view, chunk.key_position, chunk.key_length)
         line.text(b', "value": ').payload(chunk.view, chunk.value_position, chunk.value_length)
@@ -107,7 +104,8 @@ class JsonRecords:
             line.text(b', "aborted": ').words(given.aborted, _FLAGS)
         source = f', "source": {{"input": {given.input}, "path": {json.dumps(given.path)}, "position": '
         line.text(source.encode()).digits(batches["position"][rows])
-        return line.text(b"}}\n").joined()
+        line.text(b"}").words(is_unwritten, self._ends)
+        return line.text(b"}\n").joined()
 
     def finish(self) -> tuple[WrittenFile, ...]:
         """End the file."""
@@ -142,17 +140,17 @@ class _Line:
             self._column(self._cells.words(codes.astype(np.int8), words))
 
     def digits(self, values: np.ndarray, absent: np.ndarray | None = None) -> None:
-        """Whole numbers, or why there are none."""
-        codes = np.full(len(values), -1) if absent is None else absent
-        self._column(self._cells.digits(values.astype(np.int64), codes.astype(np.int8), _ABSENT))
+        """Whole numbers, null where there are none."""
+        codes = np.full(len(values), -1) if absent is None else np.where(absent, 0, -1)
+        self._column(self._cells.digits(values.astype(np.int64), codes.astype(np.int8), (_NULL,)))
 
     def number(self, values: np.ndarray) -> None:
-        """Numbers that many records have in common, not applicable below 0."""
+        """Numbers that many records have in common, null below 0."""
         first = int(values[0])
         if (values == first).all():
-            self.text(NOT_APPLICABLE if first < 0 else b"%d" % first)
+            self.text(_NULL if first < 0 else b"%d" % first)
         else:
-            self.digits(values, np.where(values < 0, 0, -1))
+            self.digits(values, values < 0)
 
     def payload(self, view: memoryview, positions: np.ndarray, lengths: np.ndarray) -> None:
         """Bytes as base64, or null."""
@@ -173,10 +171,14 @@ class _Line:
         return self._cells.joined(self._texts, self._columns)
 
 
+def _beside(reasons: dict[str, Absent]) -> bytes:
+    return f', "absent": {json.dumps(reasons)}'.encode() if reasons else b""
+
+
 def _headers(view: memoryview, start: int, end: int, count: int) -> bytes:
     """Names as text where they are UTF-8, and values as base64 or null."""
     texts = [
-        b"[%b, %b]" % (_name(name), b"null" if value is None else _base64(value))
+        b"[%b, %b]" % (_name(name), _NULL if value is None else _base64(value))
         for name, value in parse_headers(view, start, end, count)
     ]
     return b"[%b]" % b", ".join(texts)

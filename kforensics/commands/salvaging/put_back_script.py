@@ -59,7 +59,7 @@ def number(value: Any, otherwise: int) -> int:
     """Return a number, or what stands for one that is absent.
 
     Args:
-        value: a number, or an object that says why there is none.
+        value: a number, or None.
     """
     return value if isinstance(value, int) else otherwise
 

@@ -1,7 +1,7 @@
 r"""The manifest of a seal: one JSON document with each entry on a line of its own.
 
     manifest   head NL entry *("," NL entry) NL foot NL
-    head       {"schema": "kforensics/seal/1", "tool_version": …, "envelope": {…}, "options": {…}, "inputs": [{"path": …}], "entries": [
+    head       {"schema": "kforensics/seal/2", "tool_version": …, "envelope": {…}, "options": {…}, "inputs": [{"path": …}], "entries": [
     entry      {"input": 0, "path": …, "kind": …, "bytes": …, "modified_utc": …, "changed_utc": …, "mode": …, "sha256": …}
     foot       ], "counts": {…}, "problems": [{"input": …, "path": …, "message": …}], "exit_code": 0}
 
@@ -12,16 +12,17 @@ is not UTF-8 is `{"base64": …}`. A manifest that is formatted again is another
 import base64
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from kforensics.damage import Absent, Span
 from kforensics.errors import FormatError, UnexpectedEnd, UnsupportedFormat
 from kforensics.evidence.model import Problem
+from kforensics.evidence.plain import fields_of, plain_object, to_plain
 from kforensics.evidence.seal.state import EntryKind, SealEntry
 
-SCHEMA = "kforensics/seal/1"
+SCHEMA = "kforensics/seal/2"
 LINE_LIMIT = 1 << 20
 """Bytes a line of a manifest may have; a path is at most some thousand."""
 
@@ -102,13 +103,13 @@ def manifest_pieces(head: ManifestHead, entries: Iterable[SealEntry | Problem], 
         "envelope": {
             "sealed_ms": head.envelope.sealed_ms,
             "sealed_utc": head.envelope.sealed_utc,
-            "case_id": _plain(head.envelope.case_id),
-            "operator": _plain(head.envelope.operator),
+            "case_id": head.envelope.case_id,
+            "operator": head.envelope.operator,
         },
         "options": {"hash": "sha256", "follow_symbolic_links": False},
-        "inputs": [{"path": _plain(path)} for path in head.inputs],
+        "inputs": [{"path": path} for path in head.inputs],
     }
-    yield json.dumps(opening)[:-1] + ", " + _OPEN
+    yield json.dumps(to_plain(opening))[:-1] + ", " + _OPEN
     before = "\n"
     for one in entries:
         counts.count(one)
@@ -123,12 +124,10 @@ def manifest_pieces(head: ManifestHead, entries: Iterable[SealEntry | Problem], 
             "bytes": counts.bytes,
             "incomplete": counts.incomplete,
         },
-        "problems": [
-            {"input": one.input, "path": _plain(one.path), "message": _plain(one.message)} for one in counts.problems
-        ],
+        "problems": [{"input": one.input, "path": one.path, "message": one.message} for one in counts.problems],
         "exit_code": 3 if counts.incomplete else 0,
     }
-    yield "\n], " + json.dumps(foot)[1:] + "\n"
+    yield "\n], " + json.dumps(to_plain(foot))[1:] + "\n"
 
 
 class ManifestReader:
@@ -180,8 +179,8 @@ class ManifestReader:
                 envelope=Envelope(
                     sealed_ms=_number(envelope["sealed_ms"]),
                     sealed_utc=_text(envelope["sealed_utc"]),
-                    case_id=_text_or_absent(envelope["case_id"]),
-                    operator=_text_or_absent(envelope["operator"]),
+                    case_id=_text_or_absent(envelope, "case_id"),
+                    operator=_text_or_absent(envelope, "operator"),
                 ),
                 inputs=tuple(_text(one["path"]) for one in value["inputs"]),
             )
@@ -195,12 +194,12 @@ class ManifestReader:
                 input=_number(value["input"]),
                 path=_text(value["path"]),
                 kind=EntryKind(value["kind"]),
-                length=_number_or_absent(value["bytes"]),
-                modified=_text_or_absent(value["modified_utc"]),
-                changed=_text_or_absent(value["changed_utc"]),
+                length=_number_or_absent(value, "bytes"),
+                modified=_text_or_absent(value, "modified_utc"),
+                changed=_text_or_absent(value, "changed_utc"),
                 mode=_text(value["mode"]),
-                sha256=_text_or_absent(value["sha256"]),
-                problem=_text_or_absent(value.get("problem", {"absent": "not-applicable"})),
+                sha256=_text_or_absent(value, "sha256"),
+                problem=_text(value["problem"]) if "problem" in value else Absent.NOT_APPLICABLE,
             )
         except (KeyError, TypeError, ValueError) as error:
             raise self._wrong(position, line, "an entry of a manifest") from error
@@ -242,30 +241,16 @@ class ManifestReader:
 
 
 def _plain_entry(entry: SealEntry) -> dict[str, Any]:
-    plain = {
-        "input": entry.input,
-        "path": _plain(entry.path),
-        "kind": entry.kind.value,
-        "bytes": _plain(entry.length),
-        "modified_utc": _plain(entry.modified),
-        "changed_utc": _plain(entry.changed),
-        "mode": entry.mode,
-        "sha256": _plain(entry.sha256),
+    fields = {
+        **fields_of(entry, "input", "path", "kind"),
+        "bytes": entry.length,
+        "modified_utc": entry.modified,
+        "changed_utc": entry.changed,
+        **fields_of(entry, "mode", "sha256"),
     }
     if not isinstance(entry.problem, Absent):
-        plain["problem"] = _plain(entry.problem)
-    return plain
-
-
-def _plain(value: str | int | Absent) -> Any:
-    if isinstance(value, Absent):
-        return {"absent": value.value}
-    if isinstance(value, str):
-        try:
-            value.encode()
-        except UnicodeEncodeError:
-            return {"base64": base64.b64encode(os.fsencode(value)).decode("ascii")}
-    return value
+        fields["problem"] = entry.problem
+    return plain_object(fields.items())
 
 
 def _text(value: Any) -> str:
@@ -282,9 +267,13 @@ def _number(value: Any) -> int:
     return value
 
 
-def _text_or_absent(value: Any) -> str | Absent:
-    return Absent(value["absent"]) if isinstance(value, dict) and "absent" in value else _text(value)
+def _text_or_absent(row: Mapping[str, Any], name: str) -> str | Absent:
+    return _reason(row, name) if row[name] is None else _text(row[name])
 
 
-def _number_or_absent(value: Any) -> int | Absent:
-    return Absent(value["absent"]) if isinstance(value, dict) else _number(value)
+def _number_or_absent(row: Mapping[str, Any], name: str) -> int | Absent:
+    return _reason(row, name) if row[name] is None else _number(row[name])
+
+
+def _reason(row: Mapping[str, Any], name: str) -> Absent:
+    return Absent(row.get("absent", {}).get(name, Absent.NOT_APPLICABLE))

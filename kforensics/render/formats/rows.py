@@ -63,7 +63,7 @@ def _of_lines(
             if not path:
                 yield dict(_flat(found))
             elif path in found:
-                yield from _below(found, path.split("."), name=found.get("type", "partition"))
+                yield from _below(found, path.split("."), name=found.pop("type", "partition"))
 
 
 def _below(parent: Any, path: Sequence[str], above: Row | None = None, name: str = "") -> Iterator[Row]:
@@ -94,7 +94,7 @@ def _flat(value: Row, before: str = "") -> Iterator[tuple[str, Any]]:
     for key, one in value.items():
         if key in LEFT_OUT:
             continue
-        if not isinstance(one, dict) or one.keys() == {"absent"}:
+        if not isinstance(one, dict):
             yield f"{before}{key}", one
         elif key != "absent":
             yield from _flat(one, f"{before}{key}_")

@@ -9,6 +9,7 @@ from kforensics.damage import Absent, Damage
 from kforensics.evidence.content.items import BatchItem, DumpItem, RecordItem
 from kforensics.evidence.content.record_meaning import MemberBlob, Message
 from kforensics.evidence.file_kinds import FileEntry
+from kforensics.evidence.plain import fields_of, plain_bytes, plain_object, to_plain
 from kforensics.formats.log.batch_table import (
     CODEC_MASK,
     CODECS,
@@ -19,11 +20,6 @@ from kforensics.formats.log.batch_table import (
     TRANSACTIONAL_BIT,
 )
 from kforensics.formats.messages.schema import Undecoded
-from kforensics.render.json.document import plain_bytes, to_plain
-
-NOT_APPLICABLE = {"absent": Absent.NOT_APPLICABLE.value}
-NOT_WRITTEN = {"absent": Absent.NOT_WRITTEN.value}
-UNREADABLE = {"absent": Absent.UNREADABLE.value}
 
 
 def plain_item(item: DumpItem, *, show_payload: bool, as_text: bool) -> dict[str, Any]:
@@ -52,7 +48,7 @@ def _plain_batch(batch: BatchItem) -> dict[str, Any]:
     has_producer = batch.magic >= 2 and batch.producer_id >= 0
     has_time = batch.magic >= 1
     has_horizon = batch.magic >= 2 and bool(attributes & DELETE_HORIZON_BIT)
-    return {
+    fields = {
         "type": "batch",
         "position": batch.position,
         "length": batch.length,
@@ -60,22 +56,23 @@ def _plain_batch(batch: BatchItem) -> dict[str, Any]:
         "last_offset": batch.last_offset,
         "count": batch.record_count,
         "magic": batch.magic,
-        "compression": CODECS[codec] if codec < len(CODECS) else UNREADABLE,
+        "compression": CODECS[codec] if codec < len(CODECS) else Absent.UNREADABLE,
         "partition_leader_epoch": _leader_epoch(batch.magic, batch.partition_leader_epoch),
         "crc": batch.crc,
         "crc_valid": batch.crc_valid,
         "timestamp_type": ("log-append" if attributes & TIMESTAMP_TYPE_BIT else "create")
         if has_time
-        else NOT_APPLICABLE,
+        else Absent.NOT_APPLICABLE,
         "base_timestamp_ms": _plain_time(batch.magic, batch.base_timestamp),
         "max_timestamp_ms": _plain_time(batch.magic, batch.max_timestamp),
-        "producer_id": batch.producer_id if has_producer else NOT_APPLICABLE,
-        "producer_epoch": batch.producer_epoch if has_producer else NOT_APPLICABLE,
-        "base_sequence": batch.base_sequence if has_producer and batch.base_sequence >= 0 else NOT_APPLICABLE,
+        "producer_id": batch.producer_id if has_producer else Absent.NOT_APPLICABLE,
+        "producer_epoch": batch.producer_epoch if has_producer else Absent.NOT_APPLICABLE,
+        "base_sequence": batch.base_sequence if has_producer and batch.base_sequence >= 0 else Absent.NOT_APPLICABLE,
         "is_transactional": batch.magic >= 2 and bool(attributes & TRANSACTIONAL_BIT),
         "is_control": batch.magic >= 2 and bool(attributes & CONTROL_BIT),
-        "delete_horizon_ms": batch.base_timestamp if has_horizon else NOT_APPLICABLE,
+        "delete_horizon_ms": batch.base_timestamp if has_horizon else Absent.NOT_APPLICABLE,
     }
+    return plain_object(fields.items())
 
 
 def plain_record(item: RecordItem, *, show_payload: bool, as_text: bool) -> dict[str, Any]:
@@ -91,7 +88,7 @@ def plain_record(item: RecordItem, *, show_payload: bool, as_text: bool) -> dict
         "type": "record",
         "offset": record.offset,
         "batch_position": record.batch_position,
-        "timestamp_ms": _plain_time(record.magic, record.timestamp_ms),
+        "timestamp_ms": None,
     }
     if show_payload:
         plain["key"] = _plain_payload(record.key, as_text=as_text)
@@ -99,7 +96,7 @@ def plain_record(item: RecordItem, *, show_payload: bool, as_text: bool) -> dict
         plain["headers"] = [plain_header(name, value, as_text=as_text) for name, value in record.headers]
     plain["key_length"] = None if record.key is None else len(record.key)
     plain["value_length"] = None if record.value is None else len(record.value)
-    plain["sequence"] = record.sequence if record.sequence >= 0 else NOT_APPLICABLE
+    plain["sequence"] = record.sequence if record.sequence >= 0 else None
     if item.control is not None:
         plain["control"] = item.control.value
     if item.meaning is not None:
@@ -107,14 +104,19 @@ def plain_record(item: RecordItem, *, show_payload: bool, as_text: bool) -> dict
             "key": None if item.meaning.key is None else _plain_message(item.meaning.key),
             "value": None if item.meaning.value is None else _plain_message(item.meaning.value),
         }
+    time = _plain_time(record.magic, record.timestamp_ms)
+    if not isinstance(time, Absent):
+        plain["timestamp_ms"] = time
+    elif time is Absent.NOT_WRITTEN:
+        plain["absent"] = {"timestamp_ms": time.value}
     return plain
 
 
-def _plain_time(magic: int, time_ms: int) -> int | dict[str, str]:
+def _plain_time(magic: int, time_ms: int) -> int | Absent:
     """Return a time as on disk; magic 0 has none, and -1 says that none was given."""
     if magic == 0:
-        return NOT_APPLICABLE
-    return NOT_WRITTEN if time_ms == NO_TIMESTAMP else time_ms
+        return Absent.NOT_APPLICABLE
+    return Absent.NOT_WRITTEN if time_ms == NO_TIMESTAMP else time_ms
 
 
 def _plain_payload(payload: bytes | None, *, as_text: bool) -> Any:
@@ -142,37 +144,32 @@ def plain_header(name: bytes, value: bytes | None, *, as_text: bool) -> list[Any
 
 def _plain_damage(damage: Damage) -> dict[str, Any]:
     """Return a damaged place."""
-    plain = {
+    good = damage.next_good
+    fields = {
         "type": "damage",
         "position": damage.span.position,
         "length": damage.span.length,
-        "kind": damage.kind.value,
-        "gravity": damage.gravity.value,
-        "expected": damage.expected,
-        "found": damage.found,
-        "offsets_lost": to_plain(damage.offsets_lost),
-        "next_good": to_plain(damage.next_good),
-        "cause": to_plain(damage.cause),
+        **fields_of(damage, "kind", "gravity", "expected", "found", "offsets_lost"),
+        "next_good": good if isinstance(good, Absent) else {"offset": good[0], "position": good[1]},
+        "cause": damage.cause,
     }
-    if not isinstance(damage.next_good, Absent):
-        plain["next_good"] = {"offset": damage.next_good[0], "position": damage.next_good[1]}
-    return plain
+    return plain_object(fields.items())
 
 
 def _plain_message(message: Message) -> dict[str, Any]:
     """Return a message by name and version, its fields as they are decoded; one that was not understood says why."""
-    plain: dict[str, Any] = {
-        "name": message.name if message.name is not None else {"absent": Absent.UNKNOWN.value},
-        "version": message.version if message.version is not None else UNREADABLE,
-    }
+    plain: dict[str, Any] = {"name": message.name, "version": message.version}
     if message.api_key is not None:
         plain["api_key"] = message.api_key
     if isinstance(message, Undecoded):
-        return {**plain, "fields": UNREADABLE, "reason": message.reason}
-    plain["fields"] = message.fields
-    if message.trailing:
-        plain["trailing_bytes"] = message.trailing
-    return plain
+        plain |= {"fields": None, "reason": message.reason}
+    else:
+        plain["fields"] = message.fields
+        if message.trailing:
+            plain["trailing_bytes"] = message.trailing
+    reasons = {"name": Absent.UNKNOWN, "version": Absent.UNREADABLE, "fields": Absent.UNREADABLE}
+    reasons = {name: why for name, why in reasons.items() if plain[name] is None}
+    return {**plain, "absent": reasons} if reasons else plain
 
 
 def dump_line(plain: dict[str, Any], label: str = "") -> str:
@@ -194,7 +191,7 @@ def _plain_value(value: Any) -> Any:
     if isinstance(value, MemberBlob):
         message = _plain_message(value.message)
         fields = message.pop("fields")
-        return {**plain_bytes(value.raw), **(fields if fields != UNREADABLE else message)}
+        return {**plain_bytes(value.raw), **(fields if fields is not None else message)}
     return to_plain(value)
 
 
@@ -213,7 +210,7 @@ def _finite(value: Any) -> Any:
 _ENCODER = json.JSONEncoder(default=_plain_value, allow_nan=False)
 
 
-def _leader_epoch(magic: int, leader_epoch: int) -> int | dict[str, str]:
+def _leader_epoch(magic: int, leader_epoch: int) -> int | Absent:
     if magic < 2:
-        return NOT_APPLICABLE
-    return NOT_WRITTEN if leader_epoch < 0 else leader_epoch
+        return Absent.NOT_APPLICABLE
+    return Absent.NOT_WRITTEN if leader_epoch < 0 else leader_epoch

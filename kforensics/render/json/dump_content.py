@@ -8,8 +8,9 @@ from kforensics.commands.dump import DumpContent
 from kforensics.commands.result import Result
 from kforensics.damage import Damage
 from kforensics.evidence.content.items import RecordItem
+from kforensics.evidence.plain import to_plain
 from kforensics.formats.columns.record_stream import RecordChunk
-from kforensics.render.json.document import document, to_plain
+from kforensics.render.json.document import document
 from kforensics.render.json.dump import dump_line, plain_item
 from kforensics.render.json.record_lines import record_lines
 from kforensics.render.view import View

@@ -1,17 +1,21 @@
-"""An explanation as plain values for JSON: timeline, truncations, losses and conclusion, as `docs/json.md` promises."""
+"""The document of `explain`: timeline, truncations, losses and conclusion."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from kforensics.commands.explanation import Explanation
 from kforensics.commands.result import Result
 from kforensics.damage import Absent
-from kforensics.evidence.event_kinds import TIMELINE_ALIASES
+from kforensics.evidence.model import Citation
 from kforensics.reconcile.bugs.evidence import BugTrace
-from kforensics.reconcile.incident.model import ExplainedTruncation, LossEntry, PartitionIncident
+from kforensics.reconcile.history.residuals import Residual
+from kforensics.reconcile.incident.doubts import Doubt
+from kforensics.reconcile.incident.model import ExplainedTruncation, GroupAtRisk, Holder, LossEntry, PartitionIncident
+from kforensics.reconcile.incident.operations import Operation
 from kforensics.reconcile.timeline.events import TimelineEntry
 from kforensics.reconcile.timeline.metadata_events import WHOLE_TOPIC
-from kforensics.render.json.document import document, fields_of, json_line, seal_objects
+from kforensics.render.json.document import LAST_LINES, last_lines, typed_lines, write_document
+from kforensics.render.json.shape import Document, Each, Field, Shape, own, shape
 from kforensics.render.view import View
 from kforensics.units import TopicPartition
 from kforensics.words import utc_text
@@ -19,157 +23,200 @@ from kforensics.words import utc_text
 
 def write(result: Result[Explanation], _view: View) -> Iterator[str]:
     """Return the document."""
-    return document(result, "explain", _plain_explanation(result.body))
+    return write_document(EXPLAIN, result)
 
 
 def write_lines(result: Result[Explanation], _view: View) -> Iterator[str]:
     """Return an object a line: the explanation, seal, findings, problems."""
-    items = (*_explanation_lines(result.body), *seal_objects(result), *result.findings, *result.problems)
-    return (json_line(item) for item in items)
+    body = result.body
+    yield from typed_lines(
+        ("event", body.timeline),
+        ("truncation", _truncations(body)),
+        ("loss", map(_LOSS.plain, _losses(body))),
+        ("conclusion", ({"sentence": one} for one in body.conclusion)),
+    )
+    yield from last_lines(result)
 
 
-def _plain_explanation(result: Explanation) -> dict[str, Any]:
-    """Return the body of the document."""
-    return {
-        "timeline": [_plain_entry(entry) for entry in result.timeline],
-        "truncations": [
-            _plain_truncation(truncation) for incident in result.incidents for truncation in incident.truncations
-        ],
-        "losses": [
-            _plain_loss(loss, at_least=incident.counts_at_least)
-            for incident in result.incidents
-            for loss in incident.losses
-        ],
-        "operations": [
-            {
-                "kind": one.kind,
-                **_names(one.topic_partition),
-                "time_ms": one.time_ms,
-                "meaning": one.meaning,
-                "citations": one.citations,
-            }
-            for one in result.operations
-        ],
-        "partitions": [_plain_incident(incident) for incident in result.incidents],
-        "known_bugs": [_plain_bug(bug) for bug in result.broker_bugs],
-        "conclusion": list(result.conclusion),
-        "advice": list(result.advice),
-        "would_tell_more": list(result.missing),
-        "clocks": [
-            {"path": path, "shift_ms": clock.shift_ms, "skew_ms": clock.skew_ms, "source": clock.source}
-            for path, clock in result.clocks
-        ],
-        "notes": list(result.notes),
-        "depth": result.depth,
-    }
+class _Loss(NamedTuple):
+    entry: LossEntry
+    records_at_least: bool
 
 
-def _explanation_lines(result: Explanation) -> Iterator[dict[str, Any]]:
-    """Yield events, truncations, losses and sentences of an explanation, one object a line, each with its type."""
-    body = _plain_explanation(result)
-    for kind, name in (("event", "timeline"), ("truncation", "truncations"), ("loss", "losses")):
-        for item in body[name]:
-            yield {"type": kind, **item}
-    for sentence in body["conclusion"]:
-        yield {"type": "conclusion", "sentence": sentence}
+def _losses(body: Explanation) -> Iterator[_Loss]:
+    return (_Loss(loss, one.counts_at_least) for one in body.incidents for loss in one.losses)
 
 
-def _plain_entry(entry: TimelineEntry) -> dict[str, Any]:
-    """Return one event of the timeline."""
-    return {
-        "time_ms": entry.time_ms,
-        "time_utc": _utc(entry.time_ms),
-        "kind": TIMELINE_ALIASES.get(entry.kind, entry.kind),
-        "event": entry.kind,
-        "broker_id": entry.broker_id,
-        **_names(entry.topic_partition),
-        "leader_epoch": entry.leader_epoch,
-        "detail": dict(entry.detail),
-        "quiet": entry.is_quiet,
-        "citations": entry.citations,
-    }
+def _truncations(body: Explanation) -> Iterator[ExplainedTruncation]:
+    return (truncation for one in body.incidents for truncation in one.truncations)
 
 
-def _plain_truncation(truncation: ExplainedTruncation) -> dict[str, Any]:
-    """Return one truncation that happened."""
-    return {
-        "broker_id": truncation.broker_id,
-        **_names(truncation.topic_partition),
-        "time_ms": truncation.time_ms,
-        "time_utc": _utc(truncation.time_ms),
-        "from_offset": truncation.from_offset,
-        "to_offset": truncation.to_offset,
-        "rule": truncation.protocol,
-        **fields_of(truncation, "decided_by", "leader", "leader_epoch", "expected_offset", "agrees"),
-        "steps": list(truncation.steps),
-        "logged": truncation.is_logged,
-        "cause": truncation.cause.name,
-        "cause_reason": truncation.cause.reason,
-        "confidence": truncation.cause.confidence,
-        "references": list(dict.fromkeys(bug.jira for bug in truncation.bugs)),
-        "committed": fields_of(truncation.committed, "certain", "possible", "no"),
-        "citations": truncation.citations,
-    }
-
-
-def _plain_loss(loss: LossEntry, *, at_least: bool) -> dict[str, Any]:
-    """Return one run of records that the final leader does not hold."""
-    return {
-        **_names(loss.topic_partition),
-        "first_offset": loss.offsets.first,
-        "last_offset": loss.offsets.last,
-        **fields_of(loss, "records", "aborted", "markers", "committed", "was_committed"),
-        "records_at_least": at_least,
-        "replaced": loss.is_replaced,
-        "leader_epoch": loss.leader_epoch,
-        "reason": loss.reason,
-        "held_by": [
-            fields_of(one, "input", "path", "broker_id", "in_use", "is_vanishing", "is_stray") for one in loss.held_by
-        ],
-        "cause": loss.cause,
-        "citations": loss.citations,
-    }
-
-
-def _plain_bug(bug: BugTrace) -> dict[str, Any]:
-    """Return one known bug whose trace is there."""
-    return {
-        "reference": bug.jira,
-        **fields_of(bug, "broker_id", "confidence", "effect", "trace", "citations"),
-    }
-
-
-def _plain_incident(incident: PartitionIncident) -> dict[str, Any]:
-    return {
-        **_names(incident.partition),
-        **fields_of(incident, "state", "leader", "log_start_offset", "log_end_offset"),
-        "groups": [
-            {"group": group.group, "offset": group.offset, "kind": group.kind, "citations": [group.citation]}
-            for group in incident.groups
-        ],
-        "stays_different": [
-            {"broker_id": one.broker_id, "from_offset": one.offset, "rule": one.protocol, "citations": one.citations}
-            for one in incident.residuals
-        ],
-        "known_bugs": [_plain_bug(bug) for bug in incident.bugs],
-        "torn_transactions": list(incident.torn_transactions.transactions),
-        "hanging_transactions": list(incident.hanging),
-        "producers_set_back": list(incident.torn_transactions.producers),
-        "other_topics": [{"input": one.input, "path": one.path} for one in incident.other_topics],
-        "unread_below": incident.unread_below,
-        "records_at_least": incident.counts_at_least,
-        "open_questions": [
-            {"kind": doubt.kind, "what": doubt.words, "settled_by": doubt.settled_by} for doubt in incident.doubts
-        ],
-    }
-
-
-def _names(partition: TopicPartition | Absent) -> dict[str, Any]:
+def _number(partition: TopicPartition | Absent) -> int | Absent:
     if isinstance(partition, Absent):
-        return {"topic": partition, "partition": partition}
-    whole = partition.partition == WHOLE_TOPIC
-    return {"topic": partition.topic, "partition": Absent.NOT_APPLICABLE if whole else partition.partition}
+        return partition
+    return Absent.NOT_APPLICABLE if partition.partition == WHOLE_TOPIC else partition.partition
 
 
-def _utc(time_ms: int | Absent) -> str | Absent:
-    return time_ms if isinstance(time_ms, Absent) else utc_text(time_ms)
+def _utc(one: Any) -> str | Absent:
+    return one.time_ms if isinstance(one.time_ms, Absent) else utc_text(one.time_ms)
+
+
+_TIME_UTC = Field(_utc, "The same in ISO 8601.")
+_COUNTS = own("certain possible no")
+_PARTITION: dict[str, Any] = {
+    "topic": "topic_partition.topic",
+    "partition": Field(lambda one: _number(one.topic_partition), "", int | Absent),
+}
+
+shape(
+    TimelineEntry,
+    "An event of the timeline.",
+    {
+        "time_ms": "",
+        "time_utc": _TIME_UTC,
+        "kind": ("", "The same word as `event`."),
+        "event": "kind",
+        "broker_id": "",
+        **_PARTITION,
+        "leader_epoch": "",
+        "detail": Field(lambda one: dict(one.detail), "What the line or record says beside, by kind.", dict[str, Any]),
+        "quiet": ("is_quiet", "Of no consequence: on screens only with `-v`."),
+        "citations": "",
+    },
+)
+shape(
+    ExplainedTruncation,
+    "What was truncated; not what a leader lost with its disk, which `losses` has alone.",
+    {
+        "broker_id": "",
+        **_PARTITION,
+        "time_ms": "",
+        "time_utc": _TIME_UTC,
+        "from_offset": ("", "The log end before; at least that where no line or copy shows it."),
+        "to_offset": ("", "The new log end."),
+        "rule": ("protocol", "`hw`, `kip-101`, `kip-279`, `kip-595` or `recovery`."),
+        "decided_by": ("", "In the broker's words."),
+        **own("leader leader_epoch"),
+        "expected_offset": ("", "Recomputed."),
+        "agrees": ("", "Whether what was recomputed is what was logged."),
+        "steps": "",
+        "logged": "is_logged",
+        "cause": "cause.name",
+        "cause_reason": "cause.reason",
+        "confidence": "cause.confidence",
+        "references": Field(
+            lambda one: list(dict.fromkeys(bug.jira for bug in one.bugs)),
+            "JIRA numbers of known bugs that fit.",
+            tuple[str, ...],
+        ),
+        "committed": Field("committed", "Records by certainty.", _COUNTS),
+        "citations": "",
+    },
+)
+shape(
+    Holder,
+    "A place that still holds the records.",
+    own("input path broker_id in_use is_vanishing is_stray"),
+)
+shape(
+    BugTrace,
+    "A known bug whose trace is there.",
+    {"reference": "jira", **own("broker_id confidence effect trace citations")},
+)
+shape(
+    GroupAtRisk,
+    "A consumer group whose committed offset is past the log, in offsets that hold other records now, or set back.",
+    {**own("group offset kind"), "citations": Field(lambda one: [one.citation], "", tuple[Citation, ...])},
+)
+shape(
+    Residual,
+    "A replica that differs from the leader for good.",
+    {"broker_id": "", "from_offset": "offset", "rule": "protocol", "citations": ""},
+)
+shape(
+    Doubt,
+    "What keeps a partition from being proven whole.",
+    {"kind": "", "what": ("words", "What is not known."), "settled_by": ""},
+)
+shape(
+    Operation,
+    "What was done on purpose and is no loss.",
+    {"kind": "", **_PARTITION, "time_ms": ("", "Unknown where only the disks show it."), **own("meaning citations")},
+)
+shape(
+    PartitionIncident,
+    "A partition that something happened to.",
+    {
+        "topic": "partition.topic",
+        "partition": Field(lambda one: _number(one.partition), "", int | Absent),
+        **own("state leader log_start_offset log_end_offset groups"),
+        "stays_different": ("residuals", "Replicas that differ from the leader for good."),
+        "known_bugs": "bugs",
+        "torn_transactions": (
+            "torn_transactions.transactions",
+            "Transactions of which the log has the marker and not all records, or the other way round.",
+        ),
+        "hanging_transactions": "hanging",
+        "producers_set_back": "torn_transactions.producers",
+        "other_topics": Field(
+            "other_topics", "Directories of other topics that had the name.", Each(own("input path"))
+        ),
+        "unread_below": ("", "At depth `tails`, the offset below which content was not read; else 0."),
+        "records_at_least": ("counts_at_least", "As in `losses`."),
+        "open_questions": ("doubts", "What keeps it from being proven whole."),
+    },
+)
+_LOSS = Shape(
+    _Loss,
+    "A run of offsets, equally certain, that the final leader does not hold.",
+    {
+        "topic": "entry.topic_partition.topic",
+        "partition": Field(lambda one: _number(one.entry.topic_partition), "", int | Absent),
+        "first_offset": "entry.offsets.first",
+        "last_offset": "entry.offsets.last",
+        "records": "entry.records",
+        "aborted": "entry.aborted",
+        "markers": "entry.markers",
+        "committed": ("entry.committed", "Of the offsets."),
+        "was_committed": ("entry.was_committed", "Of the records themselves."),
+        "records_at_least": (
+            "",
+            "More of the partition may be lost than its rows count: a log was truncated, or ended further on, and no input holds what was there.",
+        ),
+        "replaced": ("entry.is_replaced", "The leader has since given the offsets to other records."),
+        "leader_epoch": "entry.leader_epoch",
+        "reason": "entry.reason",
+        "held_by": "entry.held_by",
+        "cause": "entry.cause",
+        "citations": "entry.citations",
+    },
+)
+
+EXPLAIN = Document(
+    "explain",
+    Explanation,
+    {
+        "timeline": ("", "In order of time."),
+        "truncations": Field(_truncations),
+        "losses": Field(_losses, "In runs of offsets that are equally certain.", Each(_LOSS)),
+        "operations": "",
+        "partitions": ("incidents", "Those that something happened to."),
+        "known_bugs": "broker_bugs",
+        "conclusion": ("", "Sentences, the most important first."),
+        "advice": "",
+        "would_tell_more": "missing",
+        "clocks": Field(
+            "clocks",
+            "The clock of each log file.",
+            Each({"path": "0", "shift_ms": "1.shift_ms", "skew_ms": "1.skew_ms", "source": "1.source"}),
+        ),
+        **own("notes depth"),
+    },
+    lines={
+        "event": TimelineEntry,
+        "truncation": ExplainedTruncation,
+        "loss": _LOSS,
+        "conclusion": Shape(None, "", {"sentence": Field("", "", str)}),
+        **LAST_LINES,
+    },
+)

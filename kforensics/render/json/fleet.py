@@ -1,13 +1,14 @@
-"""The audit of a fleet, and the comparison of two, as JSON documents."""
+"""The documents of audits of a fleet: of one, of two compared, of many in a row, and of the scan of a node."""
 
 import json
 from collections.abc import Iterator
-from dataclasses import fields
-from typing import Any
+from typing import Any, NamedTuple
 
 from kforensics.commands.result import Result
+from kforensics.findings.answers.model import Answer
 from kforensics.findings.fleet_summary import AuditComparison, AuditTrend, FleetSummary, ScanResult, TrendLine
-from kforensics.render.json.document import document, fields_of, json_line, typed_lines
+from kforensics.render.json.document import json_line, typed_lines, write_document
+from kforensics.render.json.shape import Document, Field, Shape, own, shape
 from kforensics.render.view import View
 from kforensics.words import utc_text
 
@@ -18,129 +19,114 @@ def write(result: Result[FleetSummary], _view: View) -> Iterator[str]:
     Args:
         result: of `fleet audit` or `fleet report`.
     """
-    return document(result, result.command.replace(" ", "-"), _plain_summary(result.body))
+    return write_document(REPORT if result.command == "fleet report" else AUDIT, result)
 
 
 def write_comparison(result: Result[AuditComparison], _view: View) -> Iterator[str]:
     """Return the document of `fleet report --since`."""
-    names = tuple(one.name for one in fields(AuditComparison))
-    return document(result, "fleet-comparison", fields_of(result.body, *names))
+    return write_document(COMPARISON, result)
 
 
 def write_scan(result: Result[ScanResult], _view: View) -> Iterator[str]:
     """Return the document of `fleet scan`."""
-    names = ("replicas", "segments", "read_bytes", "reused_segments", "evidence", "evidence_bytes")
-    return document(result, "fleet-scan", fields_of(result.body, *names))
+    return write_document(SCAN, result)
 
 
 def write_trend(result: Result[AuditTrend], _view: View) -> Iterator[str]:
-    """Return the document of `fleet trend`.
-
-    Args:
-        result: of `fleet trend`, an audit a line, the oldest first.
-    """
-    body = {"tables": result.body.tables, "audit_count": result.body.audit_count}
-    return document(result, "fleet-trend", {**body, "audits": [*map(_plain_line, result.body.lines)]})
+    """Return the document of `fleet trend`, an audit a line, the oldest first."""
+    return write_document(TREND, result)
 
 
 def write_trend_lines(result: Result[AuditTrend], _view: View) -> Iterator[str]:
     """Return one line for each audit."""
-    return typed_lines(("audit", map(_plain_line, result.body.lines)))
-
-
-def _plain_line(line: TrendLine) -> dict[str, Any]:
-    return {**fields_of(line, *(one.name for one in fields(TrendLine))), "audited_utc": utc_text(line.audited_ms)}
+    return typed_lines(("audit", result.body.lines))
 
 
 def write_line(result: Result[FleetSummary], _view: View) -> Iterator[str]:
     """Yield the audit in one line."""
-    summary = result.body
-    names = (
-        "audit_id",
-        "audited_ms",
-        "depth",
-        "tables",
-        "clusters",
-        "nodes",
-        "replicas",
-        "bytes",
-        "partition_count",
-        "states",
-        "lost_certain",
-        "lost_possible",
-        "finding_count",
-        "findings_by_severity",
-        "problem_count",
-        "read_bytes",
-        "reused_segments",
-        "seconds",
-    )
-    comparison, compared = summary.comparison, {}
-    if comparison is not None:
-        changes = fields_of(comparison, "findings_by_change", "gone_nodes")
-        compared = {"compared_with": comparison.earlier_audit, **changes}
-    gate = {} if summary.gate is None else {"gate": summary.gate}
-    yield json_line(
-        {
-            "type": "audit",
-            **fields_of(summary, *names),
-            "audited_utc": utc_text(summary.audited_ms),
-            "state": result.answer.state,
-            "headline": result.answer.headline,
-            **compared,
-            **gate,
-            "exit_code": result.exit_code,
-        }
-    )
+    yield json_line({"type": "audit", **dict(_LINE.pairs(_Line(result.body, result.answer, result.exit_code)))})
 
 
-def _plain_summary(summary: FleetSummary) -> dict[str, Any]:
-    """Return the numbers and the worst partitions, which are as `diff` gives them."""
-    names = (
-        "clusters",
-        "nodes",
-        "replicas",
-        "segments",
-        "bytes",
-        "partition_count",
-        "deleted_partitions",
-        "verdicts",
-        "states",
-        "brokers",
-        "damage_by_disk",
-        "unclean_elections",
-        "stray_replicas",
-        "stray_bytes",
-        "deleted_replicas",
-        "deleted_bytes",
-        "missing_replicas",
-        "excess_replicas",
-        "under_replicated",
-        "offline",
-        "sharing_rack",
-        "leaders",
-        "topics_checked",
-        "topics_by_rule",
-        "lost_certain",
-        "lost_possible",
-        "not_consistent",
-        "finding_ids",
-        "finding_count",
-        "findings_by_severity",
-        "findings_by_code",
-        "problem_count",
-        "read_bytes",
-        "reused_segments",
-        "audit_id",
-        "audited_ms",
-        "depth",
-        "seconds",
-        "findings_by_cluster",
-        *(("gate",) if summary.gate else ()),
-    )
-    return {
-        **fields_of(summary, *names),
-        "audited_utc": utc_text(summary.audited_ms),
-        "partitions": [json.loads(one.report) for one in summary.worst],
-        "tables": summary.tables,
-    }
+class _Line(NamedTuple):
+    body: FleetSummary
+    answer: Answer
+    exit_code: int
+
+
+def _audited(summary: FleetSummary | TrendLine) -> str:
+    return utc_text(summary.audited_ms)
+
+
+def _worst(summary: FleetSummary) -> list[dict[str, Any]]:
+    return [json.loads(one.report) for one in summary.worst]
+
+
+_AUDITED = Field(_audited, "When it began.")
+_GATE = Field("gate", "Only with `--fail-on` or `--accept`.", is_optional=True)
+_COMPARED = own("findings_by_change gone_nodes", "body.comparison.")
+shape(
+    TrendLine,
+    "One audit among others.",
+    {
+        **own("audit_id audited_ms clusters partition_count states findings_by_severity compared_with"),
+        **own("findings_by_change gone_nodes problem_count limits"),
+        "audited_utc": _AUDITED,
+    },
+)
+_SUMMARY: dict[str, Any] = {
+    **own("clusters nodes replicas segments bytes partition_count deleted_partitions verdicts states brokers"),
+    **own("damage_by_disk unclean_elections stray_replicas stray_bytes deleted_replicas deleted_bytes"),
+    **own("missing_replicas excess_replicas under_replicated offline sharing_rack leaders topics_checked"),
+    **own("topics_by_rule lost_certain lost_possible not_consistent finding_ids finding_count"),
+    **own("findings_by_severity findings_by_code problem_count read_bytes reused_segments audit_id audited_ms"),
+    **own("depth seconds findings_by_cluster"),
+    "gate": _GATE,
+    "audited_utc": _AUDITED,
+    "partitions": Field(
+        _worst,
+        "Those that are not consistent, the worst first and the first `--most` (100) of them.",
+        "tuple[PartitionReport, ...]",
+    ),
+    "tables": "",
+}
+_LINE = Shape(
+    _Line,
+    "An audit in a line.",
+    {
+        **own("audit_id audited_ms depth tables clusters nodes replicas bytes partition_count states", "body."),
+        **own("lost_certain lost_possible finding_count findings_by_severity problem_count read_bytes", "body."),
+        **own("reused_segments seconds", "body."),
+        "audited_utc": Field(lambda result: _audited(result.body), "When it began.", str),
+        "state": "answer.state",
+        "headline": "answer.headline",
+        "compared_with": Field("body.comparison.earlier_audit", is_optional=True),
+        **{name: Field(path, is_optional=True) for name, path in _COMPARED.items()},
+        "gate": Field("body.gate", is_optional=True),
+        "exit_code": "",
+    },
+)
+AUDIT = Document("fleet-audit", FleetSummary, _SUMMARY, lines={"audit": _LINE}, command="fleet audit")
+REPORT = Document("fleet-report", FleetSummary, _SUMMARY, lines={"audit": _LINE}, command="fleet audit")
+COMPARISON = Document(
+    "fleet-comparison",
+    AuditComparison,
+    {
+        **own("earlier later earlier_audit later_audit findings_by_change new_findings worse_findings"),
+        **own("changed_findings better_findings unchecked_findings gone_findings changes new_nodes gone_nodes"),
+        **own("problem_count limits"),
+    },
+    command="fleet report",
+)
+SCAN = Document(
+    "fleet-scan",
+    ScanResult,
+    own("replicas segments read_bytes reused_segments evidence evidence_bytes"),
+    command="fleet scan",
+)
+TREND = Document(
+    "fleet-trend",
+    AuditTrend,
+    {"tables": "", "audit_count": "", "audits": "lines"},
+    lines={"audit": TrendLine},
+    command="fleet trend",
+)

@@ -1,138 +1,147 @@
-"""The history of a cluster's metadata as plain JSON values."""
+"""The document of `metadata`: the logs side by side, the state that they add up to, and the events."""
 
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
-from kforensics.ask.model import Ask
 from kforensics.commands.metadata import MetadataView
 from kforensics.commands.result import Result
 from kforensics.damage import Absent
-from kforensics.evidence.metadata.compare import LogComparison
+from kforensics.evidence.metadata.compare import ComparedLog
 from kforensics.evidence.metadata.events import MetadataEvent
-from kforensics.evidence.metadata.state import BrokerState, MetadataState, PartitionState, TopicState, When
-from kforensics.render.json.document import document, json_line, to_plain
+from kforensics.evidence.metadata.state import BrokerState, ConfigChange, PartitionState, TopicState, When
+from kforensics.evidence.model import Citation
+from kforensics.render.json.document import typed_lines, write_document
+from kforensics.render.json.shape import Document, Each, Field, own, shape
 from kforensics.render.view import View
 from kforensics.words import utc_text
 
 
 def write(result: Result[MetadataView], _view: View) -> Iterator[str]:
     """Return the document, piece by piece."""
-    body = result.body
-    fields = {**_plain_comparison(body.comparison), "state": _selected(_plain_state(body.state), body.request)}
-    return document(result, "metadata", fields, streams={"events": map(_plain_event, body.events)})
+    return write_document(METADATA, result)
 
 
 def write_lines(result: Result[MetadataView], _view: View) -> Iterator[str]:
     """Return an event a line."""
-    return (json_line(_plain_event(event)) for event in result.body.events)
+    return typed_lines(("event", result.body.events))
 
 
-def _selected(plain: dict[str, Any], asked: Ask) -> dict[str, Any]:
-    """Return the state, down to the topic and partition that were asked for."""
-    if asked.topic is None:
-        return plain
-    topics = [topic for topic in plain["topics"] if topic["name"] == asked.topic]
-    if asked.partition is not None:
-        for topic in topics:
-            topic["partitions"] = [one for one in topic["partitions"] if one["partition"] == asked.partition]
-    return {**plain, "topics": topics}
+class _Topic(NamedTuple):
+    state: TopicState
+    partitions: tuple[PartitionState, ...]
 
 
-def _plain_when(when: When) -> dict[str, Any]:
-    """Return the place of a change."""
-    known = when.timestamp_ms >= 0
-    return {
-        "offset": when.offset,
-        "raft_epoch": when.raft_epoch,
-        "time_ms": when.timestamp_ms if known else to_plain(Absent.UNKNOWN),
-        "time_utc": utc_text(when.timestamp_ms) if known else to_plain(Absent.UNKNOWN),
-        "from_snapshot": when.from_snapshot,
-        "citations": [to_plain(when.citation)],
-    }
+class _Log(NamedTuple):
+    one: ComparedLog
+    is_newest: bool
 
 
-def _plain_event(event: MetadataEvent) -> dict[str, Any]:
-    """Return one change of the metadata."""
-    return {
-        "type": "event",
-        "kind": event.kind.value,
-        "event": event.kind.value,
-        **_plain_when(event.when),
-        "topic": to_plain(event.topic),
-        "topic_id": to_plain(event.topic_id),
-        "partition": to_plain(event.partition),
-        "leader_epoch": to_plain(event.leader_epoch),
-        "broker_id": to_plain(event.broker_id),
-        "detail": to_plain(event.detail),
-    }
+def _logs(body: MetadataView) -> Iterator[_Log]:
+    newest = body.comparison.newest
+    return (_Log(one, one.history is newest) for one in body.comparison.logs)
 
 
-def _plain_partition(state: PartitionState) -> dict[str, Any]:
-    """Return a partition's state."""
-    plain: dict[str, Any] = to_plain(state._replace(when=None))  # type: ignore[arg-type]
-    plain["leader_recovery_state"] = "recovering" if plain.pop("is_recovering") else "recovered"
-    return {**plain, "when": _plain_when(state.when)}
-
-
-def _plain_broker(state: BrokerState) -> dict[str, Any]:
-    """Return a broker's registration."""
-    return {**to_plain(state._replace(when=None)), "when": _plain_when(state.when)}  # type: ignore[arg-type]
-
-
-def _plain_topic(topic: TopicState, partitions: Iterable[PartitionState]) -> dict[str, Any]:
-    """Return a topic with its partitions."""
-    return {
-        "name": to_plain(topic.name),
-        "topic_id": topic.topic_id,
-        "created": _plain_when(topic.created),
-        "removed": to_plain(topic.removed) if isinstance(topic.removed, Absent) else _plain_when(topic.removed),
-        "partitions": [_plain_partition(state) for state in partitions],
-    }
-
-
-def _plain_state(state: MetadataState) -> dict[str, Any]:
-    """Return the metadata at one offset."""
+def _topics(body: MetadataView) -> Iterator[_Topic]:
+    """Yield the topics, those that were asked for where one was."""
+    state, asked = body.state, body.request
     by_topic: dict[str, list[PartitionState]] = {topic_id: [] for topic_id in state.topics}
-    for (topic_id, _), partition in sorted(state.partitions.items()):
-        by_topic[topic_id].append(partition)
-    topics = sorted(state.topics.values(), key=lambda topic: topic.name)
+    for (topic_id, number), partition in sorted(state.partitions.items()):
+        if asked.partition is None or asked.topic is None or number == asked.partition:
+            by_topic[topic_id].append(partition)
+    for topic in sorted(state.topics.values(), key=lambda topic: topic.name):
+        if asked.topic is None or topic.name == asked.topic:
+            yield _Topic(topic, tuple(by_topic[topic.topic_id]))
+
+
+def _time(when: When) -> int | Absent:
+    return when.timestamp_ms if when.timestamp_ms >= 0 else Absent.UNKNOWN
+
+
+def _time_utc(when: When) -> str | Absent:
+    return utc_text(when.timestamp_ms) if when.timestamp_ms >= 0 else Absent.UNKNOWN
+
+
+def _when(of: str = "") -> dict[str, Any]:
+    """Return the fields that name a record, those of a value or of what a path leads to."""
+
+    def at(value: Any) -> When:
+        found: When = getattr(value, of) if of else value
+        return found
+
+    below = f"{of}." if of else ""
     return {
-        "offset": state.offset,
-        "metadata_version": to_plain(state.metadata_version),
-        "features": dict(state.features),
-        "topics": [_plain_topic(topic, by_topic[topic.topic_id]) for topic in topics],
-        "brokers": [_plain_broker(broker) for _, broker in sorted(state.brokers.items())],
-        "configs": [
-            {
-                "resource_type": config.resource_type,
-                "resource_name": to_plain(config.resource_name),
-                "name": to_plain(config.name),
-                "value": to_plain(config.value),
-                "when": _plain_when(config.when),
-            }
-            for _, config in sorted(state.configs.items())
-        ],
+        **own("offset raft_epoch", below),
+        "time_ms": Field(lambda value: _time(at(value)), "", int | Absent),
+        "time_utc": Field(lambda value: _time_utc(at(value)), "", str | Absent),
+        "from_snapshot": (f"{below}from_snapshot", "Only the result is known: it happened at this offset or before."),
+        "citations": Field(lambda value: [at(value).citation], "", tuple[Citation, ...]),
     }
 
 
-def _plain_comparison(comparison: LogComparison) -> dict[str, Any]:
-    """Return the logs side by side."""
-    return {
-        "logs": [
+shape(When, "The record that says so.", _when())
+shape(
+    MetadataEvent,
+    "What changed.",
+    {
+        "type": Field(lambda _: "event", "", str),
+        "kind": ("", "The same word as `event`."),
+        "event": "kind",
+        **_when("when"),
+        **own("topic topic_id partition leader_epoch broker_id"),
+        "detail": ("", "What the record says beside, by kind."),
+    },
+)
+shape(
+    PartitionState,
+    "A partition of a topic.",
+    {
+        **own("topic topic_id partition leader leader_epoch partition_epoch isr replicas adding_replicas"),
+        **own("removing_replicas eligible_leader_replicas last_known_elr directories when"),
+        "leader_recovery_state": Field(
+            lambda one: "recovering" if one.is_recovering else "recovered", "`recovered` or `recovering`.", str
+        ),
+    },
+)
+
+METADATA = Document(
+    "metadata",
+    MetadataView,
+    {
+        "logs": Field(
+            _logs,
+            "The metadata log of each node.",
+            Each(
+                {
+                    **own("input", "one.history."),
+                    "path": Field(lambda log: log.one.history.directory or ".", "", str),
+                    "node_id": "one.history.node_id",
+                    "is_newest": ("", "The one that the rest is read from."),
+                    **own("start_offset end_offset epochs", "one.history."),
+                    **own("common_end_offset behind tail", "one."),
+                }
+            ),
+        ),
+        **own("voters majority_end_offset", "comparison."),
+        "state": Field(
+            ".",
+            "The metadata at the end, or at `--at`.",
             {
-                "input": log.history.input,
-                "path": log.history.directory or ".",
-                "node_id": to_plain(log.history.node_id),
-                "is_newest": log.history is comparison.newest,
-                "start_offset": log.history.start_offset,
-                "end_offset": log.history.end_offset,
-                "epochs": to_plain(log.history.epochs),
-                "common_end_offset": log.common_end_offset,
-                "behind": log.behind,
-                "tail": to_plain(log.tail),
-            }
-            for log in comparison.logs
-        ],
-        "voters": list(comparison.voters),
-        "majority_end_offset": to_plain(comparison.majority_end_offset),
-    }
+                **own("offset metadata_version features", "state."),
+                "topics": Field(
+                    _topics,
+                    "",
+                    Each({**own("name topic_id created removed", "state."), "partitions": ""}),
+                ),
+                "brokers": Field(
+                    lambda body: [one for _, one in sorted(body.state.brokers.items())], "", tuple[BrokerState, ...]
+                ),
+                "configs": Field(
+                    lambda body: [one for _, one in sorted(body.state.configs.items())], "", tuple[ConfigChange, ...]
+                ),
+            },
+        ),
+        "events": Field("events", "What changed, in the order of the log.", tuple[MetadataEvent, ...]),
+    },
+    streamed=("events",),
+    lines={"event": MetadataEvent},
+)

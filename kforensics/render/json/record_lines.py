@@ -10,10 +10,10 @@ import numpy as np
 from kforensics.formats.columns.record_stream import RecordChunk
 from kforensics.formats.log.batch_table import NO_TIMESTAMP
 from kforensics.formats.log.records import parse_headers
-from kforensics.render.json.dump import NOT_APPLICABLE, NOT_WRITTEN, plain_header
+from kforensics.render.json.dump import plain_header
 
-_NOT_APPLICABLE = json.dumps(NOT_APPLICABLE).encode()
-_NOT_WRITTEN = json.dumps(NOT_WRITTEN).encode()
+_NULL = b"null"
+_WITHOUT_TIME = b', "absent": {"timestamp_ms": "not-written"}'
 _quote = json.encoder.encode_basestring_ascii
 
 Column = tuple[bytes, Sequence[Any] | None]
@@ -30,11 +30,13 @@ def record_lines(chunk: RecordChunk, *, show_payload: bool, as_text: bool, label
         label: JSON that follows the last field; empty for none.
     """
     batches = chunk.batches
-    magics = batches["magic"][chunk.rows]
+    times = chunk.timestamp_ms
+    is_old = batches["magic"][chunk.rows] == 0  # wrappers never mix magics, but neighbours do
+    is_unwritten = (times == NO_TIMESTAMP) & ~is_old
     fields: list[tuple[str, Column]] = [
         ("offset", (b"%d", chunk.offset.tolist())),
         ("batch_position", (b"%d", batches["position"][chunk.rows].tolist())),
-        ("timestamp_ms", _times(chunk.timestamp_ms, magics)),
+        ("timestamp_ms", _numbers(times, is_old | is_unwritten)),
     ]
     if show_payload:
         token = _text_token if as_text else _base64_token
@@ -44,45 +46,38 @@ def record_lines(chunk: RecordChunk, *, show_payload: bool, as_text: bool, label
             ("headers", _headers(chunk, as_text=as_text)),
         ]
     fields += [
-        ("key_length", _numbers(chunk.key_length, chunk.key_length < 0, b"null")),
-        ("value_length", _numbers(chunk.value_length, chunk.value_length < 0, b"null")),
-        ("sequence", _numbers(chunk.sequence, chunk.sequence < 0, _NOT_APPLICABLE)),
+        ("key_length", _numbers(chunk.key_length, chunk.key_length < 0)),
+        ("value_length", _numbers(chunk.value_length, chunk.value_length < 0)),
+        ("sequence", _numbers(chunk.sequence, chunk.sequence < 0)),
     ]
     template = b'{"type": "record", ' + b", ".join(b'"%b": %b' % (name.encode(), form) for name, (form, _) in fields)
-    template += label.replace("%", "%%").encode() + b"}\n"
     values = [column for _, (_, column) in fields if column is not None]
+    if is_unwritten.any():
+        template += b"%b"
+        values.append([_WITHOUT_TIME if one else b"" for one in is_unwritten.tolist()])
+    template += label.replace("%", "%%").encode() + b"}\n"
     return [template % row for row in zip(*values, strict=True)]
 
 
-def _numbers(values: np.ndarray, absent: np.ndarray, token: bytes) -> Column:
+def _numbers(values: np.ndarray, absent: np.ndarray) -> Column:
     if not absent.any():
         return b"%d", values.tolist()
     if absent.all():
-        return token, None
+        return _NULL, None
     return b"%b", [
-        token if is_absent else b"%d" % value for value, is_absent in zip(values.tolist(), absent.tolist(), strict=True)
+        _NULL if is_absent else b"%d" % value for value, is_absent in zip(values.tolist(), absent.tolist(), strict=True)
     ]
-
-
-def _times(times: np.ndarray, magics: np.ndarray) -> Column:
-    if (magics == 0).any():
-        # Wrappers never mix magics, but neighbours do.
-        return b"%b", [
-            _NOT_APPLICABLE if magic == 0 else _NOT_WRITTEN if time == NO_TIMESTAMP else b"%d" % time
-            for time, magic in zip(times.tolist(), magics.tolist(), strict=True)
-        ]
-    return _numbers(times, times == NO_TIMESTAMP, _NOT_WRITTEN)
 
 
 def _payloads(
     view: memoryview, positions: np.ndarray, lengths: np.ndarray, token: Callable[[memoryview], bytes]
 ) -> Column:
     if (lengths < 0).all():
-        return b"null", None
+        return _NULL, None
     ends = (positions + lengths).tolist()
     if (lengths < 0).any():
         bounds = zip(positions.tolist(), ends, lengths.tolist(), strict=True)
-        return b"%b", [b"null" if length < 0 else token(view[start:end]) for start, end, length in bounds]
+        return b"%b", [_NULL if length < 0 else token(view[start:end]) for start, end, length in bounds]
     places = zip(positions.tolist(), ends, strict=True)
     if token is _base64_token:
         # The commonest case, without a call and a copy for each payload.

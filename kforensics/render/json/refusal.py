@@ -4,10 +4,18 @@ from kforensics.commands.result import Conclusion, Result
 from kforensics.errors import EvidenceError, InputsRefused
 from kforensics.evidence.model import Input, Problem
 from kforensics.findings.answers.model import Answer, State
-from kforensics.render.json.document import document
+from kforensics.render.json.document import write_document
+from kforensics.render.json.shape import Document, Field
 
-_TABLES = ("partitions", "truncations", "losses")
-"""The tables that programs read of `diff` and `explain`, empty where nothing was analysed."""
+REFUSAL = Document(
+    "refusal",
+    object,
+    {
+        name: Field(lambda _: (), "Empty: nothing was analysed.", list)
+        for name in ("partitions", "truncations", "losses")
+    },
+    command="ls",
+)
 
 
 def refusal_document(error: EvidenceError) -> str:
@@ -30,4 +38,4 @@ def refusal_document(error: EvidenceError) -> str:
     inputs = tuple(Input(path=one.path, kind="unreadable") for one in errors)
     # Every command that reads inputs has the state, with the same exit code.
     result = Result(command="ls", inputs=inputs, body=None, concluded=conclusion)
-    return "".join(document(result, "refusal", dict.fromkeys(_TABLES, ())))
+    return "".join(write_document(REFUSAL, result))

@@ -1,56 +1,110 @@
-"""The document of `salvage`: `kforensics/salvage/1`."""
+"""The document of `salvage`: what was saved, what is missing, and where it is."""
 
 from collections.abc import Iterator
-from typing import Any
 
 from kforensics.commands.result import Result
 from kforensics.commands.salvage import SalvageReport
-from kforensics.commands.salvaging.manifest import plain_end, plain_file, plain_gap
-from kforensics.commands.salvaging.model import SavedLabel, SavedPartition
+from kforensics.commands.salvaging.folder import WrittenFile
+from kforensics.commands.salvaging.model import SavedLabel, SavedPartition, UnreadEnd
 from kforensics.damage import Absent
-from kforensics.render.json.document import document, fields_of
+from kforensics.reconcile.salvage.gaps import Gap
+from kforensics.render.json.document import write_document
+from kforensics.render.json.shape import Document, Field, own, shape
 from kforensics.render.view import View
 
 
 def write(result: Result[SalvageReport], _view: View) -> Iterator[str]:
-    """Return the fields that `docs/json.md` promises."""
-    body = result.body
-    fields = {
-        **fields_of(body, "what", "form", "out", "records"),
-        "carved": body.carved or Absent.NOT_APPLICABLE,
-        "missing": sum(one.missing for one in body.partitions),
-        "files": [plain_file(file) for file in body.files],
-    }
-    return document(result, "salvage", fields, streams={"partitions": map(_partition, body.partitions)})
+    """Return the document, piece by piece."""
+    return write_document(SALVAGE, result)
 
 
-def _partition(one: SavedPartition) -> dict[str, Any]:
-    best = next((label for label in one.labels if not label.owner), None)
-    return {
-        "topic": one.partition.topic if one.is_named else Absent.UNKNOWN,
-        "partition": one.partition.partition if one.is_named else Absent.UNKNOWN,
-        "name": one.name,
-        "likely": one.likely or Absent.NOT_APPLICABLE,
-        "topic_id": one.topic_id,
-        "is_other_topic": one.is_other_topic,
-        "state": "gaps" if one.missing else "saved",
-        "leader": {"broker_id": one.leader, "source": one.leader_source or Absent.UNKNOWN},
-        "records": one.records,
-        "committed": {"certain": one.certain, "possible": sum(label.possible for label in one.labels)},
-        "aborted_records": one.aborted_records,
-        "markers": one.markers,
-        "files": [] if best is None else [plain_file(file) for file in best.files],
-        "runs": 0 if best is None else len(best.runs),
-        "gaps": [plain_gap(gap) for gap in one.gaps],
-        "unread_ends": [plain_end(end) for end in one.unread_ends],
-        "alternates": [_alternate(label) for label in one.labels if label.owner],
-    }
+def _best(one: SavedPartition) -> SavedLabel | None:
+    return next((label for label in one.labels if not label.owner), None)
 
 
-def _alternate(label: SavedLabel) -> dict[str, Any]:
-    return {
-        "leader_epoch": label.leader_epoch,
-        "owner": label.owner,
-        "records": label.records,
-        "files": [plain_file(file) for file in label.files],
-    }
+def _files(one: SavedPartition) -> tuple[WrittenFile, ...]:
+    best = _best(one)
+    return () if best is None else best.files
+
+
+def _runs(one: SavedPartition) -> int:
+    best = _best(one)
+    return 0 if best is None else len(best.runs)
+
+
+def _alternates(one: SavedPartition) -> list[SavedLabel]:
+    return [label for label in one.labels if label.owner]
+
+
+shape(
+    Gap,
+    "Offsets that were not saved.",
+    {**own("offsets count reason"), "detail": Field(lambda one: one.detail or None, "", str, is_optional=True)},
+)
+shape(
+    UnreadEnd,
+    "The end of a log that can't be read.",
+    {
+        "source": Field(".", "", own("input path position length")),
+        "offsets": Field(lambda _: Absent.UNKNOWN, "", Absent),
+    },
+)
+shape(SavedLabel, "What another holds at these offsets.", own("leader_epoch owner records files"))
+shape(
+    SavedPartition,
+    "A partition of which anything was wanted.",
+    {
+        "topic": Field(
+            lambda one: one.partition.topic if one.is_named else Absent.UNKNOWN,
+            "Unknown where it is not proven.",
+            str | Absent,
+        ),
+        "partition": Field(lambda one: one.partition.partition if one.is_named else Absent.UNKNOWN, "", int | Absent),
+        "name": "",
+        "likely": Field(lambda one: one.likely or None, "", str | None),
+        "topic_id": "",
+        "is_other_topic": ("", "Its directories are of another topic that had the name."),
+        "state": Field(lambda one: "gaps" if one.missing else "saved", "", str),
+        "leader": Field(
+            ".",
+            "",
+            {
+                "broker_id": "leader",
+                "source": Field(lambda one: one.leader_source or Absent.UNKNOWN, "", str | Absent),
+            },
+        ),
+        "records": "",
+        "committed": Field(
+            ".",
+            "",
+            {
+                "certain": "certain",
+                "possible": Field(lambda one: sum(label.possible for label in one.labels), "", int),
+            },
+        ),
+        **own("aborted_records markers"),
+        "files": Field(_files),
+        "runs": Field(_runs, "How many the manifest lists."),
+        **own("gaps unread_ends"),
+        "alternates": Field(_alternates),
+    },
+)
+SALVAGE = Document(
+    "salvage",
+    SalvageReport,
+    {
+        "what": ("", "What was wanted."),
+        "form": ("", "Of the files."),
+        "out": ("", "The directory."),
+        "records": ("", "Records that were saved, alternates included."),
+        "carved": ("", "With `--carve`; else null."),
+        "missing": Field(
+            lambda body: sum(one.missing for one in body.partitions),
+            "Offsets that were not saved, other than by intention.",
+            int,
+        ),
+        "files": ("", "Manifest, README and script; paths are relative to `out`."),
+        "partitions": "",
+    },
+    streamed=("partitions",),
+)

@@ -3,84 +3,147 @@
 import json
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any
 
+from kforensics.commands.cited import CitedFile
 from kforensics.commands.result import Result
 from kforensics.commands.trace import TraceReport
 from kforensics.damage import Absent
+from kforensics.evidence.model import Input, Problem
+from kforensics.evidence.plain import to_plain
+from kforensics.findings.answers.model import Answer
+from kforensics.findings.model import Finding
 from kforensics.reconcile.trace.model import SearchedPartition, SearchGap, TracedCopy, TracedRecord, Until
-from kforensics.render.json.document import document, fields_of, plain_answer, to_plain, typed_lines
+from kforensics.render.json.document import typed_lines, write_document
+from kforensics.render.json.shape import Document, Each, Field, Shape, own, shape
 from kforensics.render.view import View
 
 
 def write(result: Result[TraceReport], view: View) -> Iterator[str]:
-    """Return the fields that `docs/json.md` promises; keys, values and headers only where they are asked for.
+    """Return the document; keys, values and headers only where they are asked for.
 
     Args:
         result: of `trace`; its records are read while they are written.
     """
-    body = result.body
-    fields = {
-        "topic": body.topic,
-        "by": body.by,
-        "placement": body.placement or Absent.NOT_APPLICABLE,
-        "looked_at": {
-            "replicas": sum(one.replicas for one in body.partitions),
-            "segments": sum(one.segments for one in body.partitions),
-            "bytes": sum(one.bytes for one in body.partitions),
-            "records": sum(one.records for one in body.partitions),
-            "partitions": [_partition(one) for one in body.partitions],
-        },
-    }
-    if body.erasure is not None:
-        fields["erasure"] = {"places": body.records.tally.copies, "files": body.erasure.files}
-    records = (_text(one, view) for one in body.records)
-    return document(result, "trace", fields, streams={"records": records})
+    return write_document(TRACE, result, records=(_text(one, view) for one in result.body.records))
 
 
 def write_lines(result: Result[TraceReport], view: View) -> Iterator[str]:
     """Yield the answer, the inputs, the records, each read when its line is written, and what was searched."""
     body = result.body
-    yield from typed_lines(("answer", [plain_answer(result.answer)]), ("input", result.inputs))
+    yield from typed_lines(("answer", [result.answer]), ("input", result.inputs))
     for one in body.records:
         yield f'{{"type": "record", {_text(one, view)[1:]}\n'
     yield from typed_lines(
-        ("partition", (_partition(one) for one in body.partitions)),
+        ("partition", body.partitions),
         ("file", body.erasure.files if body.erasure is not None else ()),
         ("finding", result.findings),
         ("problem", result.problems),
     )
 
 
-def _partition(one: SearchedPartition) -> dict[str, Any]:
-    return {
-        "topic": one.partition.topic,
-        "partition": one.partition.partition,
-        "leader": {"broker_id": one.leader, "is_known": one.is_leader_known},
-        **fields_of(one, "replicas", "segments", "bytes", "records", "log_start_offset", "log_end_offset"),
-        "offsets": [{"first": run.first, "last": run.last} for run in one.covered],
-        "gaps": [_gap(gap) for gap in one.gaps],
-    }
+def _sum(name: str) -> Field:
+    return Field(lambda body: sum(getattr(one, name) for one in body.partitions), "", int)
 
 
-def _gap(gap: SearchGap) -> dict[str, Any]:
-    offsets = gap.offsets if isinstance(gap.offsets, Absent) else {"first": gap.offsets.first, "last": gap.offsets.last}
-    return {"offsets": offsets, "reason": str(gap.reason), "detail": gap.detail}
+def _erasure(body: TraceReport) -> TraceReport | None:
+    return None if body.erasure is None else body
+
+
+shape(SearchGap, "Offsets that were not searched, or files that were not.", own("offsets reason detail"))
+shape(
+    SearchedPartition,
+    "What was searched of a partition.",
+    {
+        **own("topic partition", "partition."),
+        "leader": Field(".", "", {"broker_id": "leader", "is_known": "is_leader_known"}),
+        **own("replicas segments bytes records log_start_offset log_end_offset"),
+        "offsets": ("covered", "Of its lineage, those that were read."),
+        "gaps": "",
+    },
+)
+_OF_COPIES = ("timestamp_ms", "producer_id", "producer_epoch", "sequence", "key_length", "value_length")
+"""The fields of a record that only a copy shows."""
+
+_COPY = Shape(
+    TracedCopy,
+    "A copy of a record on a disk.",
+    {**own("broker_id input path position"), "in": "kind", "until": ("", "Until when bytes lie there.")},
+)
+_SHOWN = "Only with `--show-payload`."
+RECORD = Shape(
+    TracedRecord,
+    "A record, by offset, leader epoch and content. Of an offset that no copy holds the fields that only a copy shows are unknown.",
+    {
+        **own("topic partition", "partition."),
+        **own("topic_id offset"),
+        "timestamp_ms": Field("record.timestamp_ms", "", int | Absent),
+        "leader_epoch": "",
+        **{name: Field("", "", int | Absent) for name in _OF_COPIES[1:4]},
+        "key_length": Field("", "Null for none.", int | None | Absent),
+        "value_length": Field("", "Null for none.", int | None | Absent),
+        **own("committed read_committed state"),
+        "copies": Field("copies", "", Each(_COPY)),
+        "fate": ("", "What became of it."),
+        "key": Field("record.key", _SHOWN, bytes | None, is_optional=True),
+        "value": Field("record.value", _SHOWN, bytes | None, is_optional=True),
+        "headers": Field("record.headers", _SHOWN, tuple[tuple[bytes, bytes | None], ...], is_optional=True),
+    },
+)
+"""As `_text` writes it."""
+
+TRACE = Document(
+    "trace",
+    TraceReport,
+    {
+        "topic": "",
+        "by": ("", "What was searched by; what was searched for is not in the document."),
+        "placement": ("", "With `--key`; else null."),
+        "looked_at": Field(
+            ".",
+            "",
+            {
+                "replicas": _sum("replicas"),
+                **{name: _sum(name) for name in ("segments", "bytes", "records")},
+                "partitions": "",
+            },
+        ),
+        "erasure": Field(
+            _erasure,
+            "With `--erasure` alone.",
+            {"places": Field("records.tally.copies", "How many hold bytes of the key.", int), "files": "erasure.files"},
+            is_optional=True,
+        ),
+        "records": Field(lambda _: None, "Distinct ones.", Each(RECORD), is_optional=True),
+    },
+    streamed=("records",),
+    lines={
+        "answer": Answer,
+        "input": Input,
+        "record": RECORD,
+        "partition": SearchedPartition,
+        "file": CitedFile,
+        "finding": Finding,
+        "problem": Problem,
+    },
+)
 
 
 def _text(one: TracedRecord, view: View) -> str:
     """Return the object of a record as text: to make its fields values first would take most of the time where they are many."""
     record = one.record
+    reasons = _reasons(("topic_id", one.topic_id), ("leader_epoch", one.leader_epoch))
     if record is None:
-        unknown = _dumped(Absent.UNKNOWN)
-        time = producer_id = producer_epoch = sequence = key_length = value_length = unknown
+        time = producer_id = producer_epoch = sequence = key_length = value_length = "null"
+        reasons = {**dict.fromkeys(_OF_COPIES, Absent.UNKNOWN.value), **reasons}
     else:
-        none = _dumped(Absent.NOT_APPLICABLE)
         is_of_producer = record.producer_id >= 0
-        time = str(record.timestamp_ms) if record.timestamp_ms >= 0 else _dumped(Absent.NOT_WRITTEN)
-        producer_id = str(record.producer_id) if is_of_producer else none
-        producer_epoch = str(record.producer_epoch) if is_of_producer else none
-        sequence = str(record.sequence) if record.sequence >= 0 else none
+        if record.timestamp_ms >= 0:
+            time = str(record.timestamp_ms)
+        else:
+            time, reasons = "null", {"timestamp_ms": Absent.NOT_WRITTEN.value, **reasons}
+        producer_id = str(record.producer_id) if is_of_producer else "null"
+        producer_epoch = str(record.producer_epoch) if is_of_producer else "null"
+        sequence = str(record.sequence) if record.sequence >= 0 else "null"
         key_length = "null" if record.key is None else str(len(record.key))
         value_length = "null" if record.value is None else str(len(record.value))
     fates = [{"kind": fate.kind.value, "statement": fate.statement, "citations": fate.citations} for fate in one.fate]
@@ -96,7 +159,8 @@ def _text(one: TracedRecord, view: View) -> str:
         f'"key_length": {key_length}, "value_length": {value_length}, "committed": "{one.committed}", '
         f'"read_committed": "{one.read_committed}", "state": "{one.state}", '
         f'"copies": [{", ".join([_copy(copy) for copy in one.copies])}], '
-        f'"fate": {json.dumps(to_plain(fates)) if fates else "[]"}{payload}}}'
+        f'"fate": {json.dumps(to_plain(fates)) if fates else "[]"}{payload}'
+        f"{_beside(reasons)}}}"
     )
 
 
@@ -104,8 +168,18 @@ def _copy(copy: TracedCopy) -> str:
     broker_id, number, path, position, kind, until = copy
     return (
         f'{{"broker_id": {_dumped(broker_id)}, "input": {number}, "path": {_dumped(path)}, "position": {position}, '
-        f'"in": "{kind.value}", "until": {_until(until)}}}'
+        f'"in": "{kind.value}", "until": {_until(until)}{_beside(_reasons(("broker_id", broker_id)))}}}'
     )
+
+
+def _reasons(*fields: tuple[str, object]) -> dict[str, str]:
+    return {
+        name: value.value for name, value in fields if isinstance(value, Absent) and value is not Absent.NOT_APPLICABLE
+    }
+
+
+def _beside(reasons: dict[str, str]) -> str:
+    return f', "absent": {json.dumps(reasons)}' if reasons else ""
 
 
 @lru_cache(maxsize=4096)

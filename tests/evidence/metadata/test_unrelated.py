@@ -107,6 +107,6 @@ def test_nothing_is_compared_between_recordings_that_get_one_cluster_id(line, in
     code = run([line, *roots, "--format", "json"])
 
     document = json.loads(capsys.readouterr().out)
-    assert (code, document["schema"]) == (3, "kforensics/refusal/1")
+    assert (code, document["schema"]) == (3, "kforensics/refusal/2")
     assert all("has nothing in common with that of" in one["message"] for one in document["problems"])
     assert {one["path"] for one in document["inputs"]} == set(roots)

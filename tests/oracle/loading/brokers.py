@@ -307,7 +307,7 @@ def predicted(node: Node) -> dict[str, Any]:
     )
     document = json.loads(done.stdout)
     start = document["starts"][0]
-    logs = [log for log in document["logs"] if log["start"] == 1 and "log_end_offset" in log["after"]]
+    logs = [log for log in document["logs"] if log["start"] == 1 and log["after"]]
     loaded = {
         Path(log["path"]).name: [log["after"]["log_start_offset"], log["after"]["log_end_offset"]] for log in logs
     }
@@ -324,7 +324,7 @@ def predicted(node: Node) -> dict[str, Any]:
         "loaded": loaded if start["loads_logs"] else {},
         "scanned": start["logs_scanned"] if start["loads_logs"] else 0,
         "strays": sorted(Path(log["path"]).name for log in logs if log["becomes"] == "stray"),
-        "aged": sum(len(log["retention"]["segments"]) for log in served if "segments" in log["retention"]),
+        "aged": sum(len(log["retention"]["segments"]) for log in served if log["retention"]),
         "trees": trees,
     }
 
@@ -349,7 +349,7 @@ def _played(tree: dict[str, int], files: list[dict[str, Any]]) -> dict[str, int]
 def _watched(tree: dict[str, int], log: dict[str, Any]) -> dict[str, int]:
     """Return the segments once retention has run and what is marked as deleted is gone."""
     segments = {name: size for name, size in tree.items() if name.endswith(".log")}
-    if "segments" in log["retention"]:
+    if log["retention"]:
         for base in log["retention"]["segments"]:
             del segments[f"{base:020d}.log"]
         if log["retention"]["whole_log"]:

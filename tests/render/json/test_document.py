@@ -13,9 +13,10 @@ from kforensics import __version__
 from kforensics.commands.result import Conclusion, Result
 from kforensics.damage import Absent, BitFlip, Damage, DamageKind, Span
 from kforensics.evidence.model import Citation, Input, Problem
+from kforensics.evidence.plain import to_plain
 from kforensics.findings.answers.model import Answer, State
 from kforensics.findings.model import Severity
-from kforensics.render.json.document import document, json_line, to_plain
+from kforensics.render.json.document import document, json_line
 from kforensics.units import EpochEntry, OffsetRange, TopicPartition
 from tests.builders.findings import finding
 
@@ -27,7 +28,11 @@ class Level(IntEnum):
 @pytest.mark.parametrize(
     ("value", "plain"),
     [
-        (Absent.NOT_WRITTEN, {"absent": "not-written"}),
+        (Absent.NOT_WRITTEN, None),
+        (
+            {"a": Absent.UNKNOWN, "b": Absent.NOT_APPLICABLE, "c": None, "d": [Absent.UNKNOWN]},
+            {"a": None, "b": None, "c": None, "d": [None], "absent": {"a": "unknown"}},
+        ),
         (None, None),
         (True, True),
         (2**63, 2**63),
@@ -51,11 +56,11 @@ class Level(IntEnum):
         (iter([1]), [1]),
         (
             Citation(input=0, path="orders-0", span=Span(8192, 61)),
-            {"input": 0, "path": "orders-0", "position": 8192, "length": 61, "line": {"absent": "not-applicable"}},
+            {"input": 0, "path": "orders-0", "position": 8192, "length": 61, "line": None},
         ),
         (
             Problem(input=1, path="x", message="gone"),
-            {"input": 1, "path": "x", "position": {"absent": "not-applicable"}, "message": "gone"},
+            {"input": 1, "path": "x", "position": None, "message": "gone"},
         ),
     ],
 )
@@ -70,7 +75,7 @@ def test_a_dataclass_is_its_fields():
 
     assert plain["span"] == {"position": 1, "length": 2}
     assert plain["kind"] == "crc"
-    assert plain["offsets_lost"] == {"absent": "not-applicable"}
+    assert plain["offsets_lost"] is None
 
 
 def test_a_name_that_is_no_text_keeps_its_bytes():
@@ -124,19 +129,20 @@ def test_the_document():
     assert list(whole) == names
     assert whole["answer"]["state"] == "complete"
     assert whole["answer"]["headline"] == "1 broker."
-    assert whole["schema"] == "kforensics/ls/1"
+    assert whole["schema"] == "kforensics/ls/2"
     assert whole["tool_version"] == __version__
     assert whole["inputs"] == [
         {
             "path": "b1",
             "kind": "broker",
             "broker_id": 1,
-            "cluster_id": {"absent": "unknown"},
-            "kafka_version_hint": {"absent": "unknown"},
+            "cluster_id": None,
+            "kafka_version_hint": None,
+            "absent": {"cluster_id": "unknown", "kafka_version_hint": "unknown"},
         }
     ]
     assert whole["findings"][0]["code"] == "KF502"
-    assert whole["findings"][0]["offsets"] == {"absent": "not-applicable"}
+    assert whole["findings"][0]["offsets"] is None
     assert whole["exit_code"] == 1
     assert text.endswith("}\n")
 

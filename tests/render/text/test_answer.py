@@ -2,9 +2,9 @@
 
 import pickle
 
+from kforensics.evidence.plain import to_plain
 from kforensics.findings.answers.model import Answer, State
 from kforensics.render.formats.brief import brief_lines
-from kforensics.render.json.document import plain_answer
 from kforensics.render.text.answer import MOST_LINES, answer_lines
 from kforensics.render.text.screen import Style
 from kforensics.words import Step
@@ -59,7 +59,7 @@ def test_a_command_stands_whole_on_a_line_of_its_own():
     lines = [line.plain for line in shown(Answer(state=State.LOST, headline="x", now=(step,)))]
 
     assert lines[1:] == ["NOW          Copy the directory first:", f"             $ {command}"]
-    assert plain_answer(Answer(state=State.LOST, headline="x", now=(step,)))["now"] == [
+    assert to_plain(Answer(state=State.LOST, headline="x", now=(step,)))["now"] == [
         f"Copy the directory first: {command}"
     ]
     assert pickle.loads(pickle.dumps(step)).commands == (command,)
@@ -80,5 +80,5 @@ def test_the_brief_form_has_five_lines_at_most():
 
 
 def test_the_document_has_every_field():
-    assert list(plain_answer(ANSWER)) == ["state", "headline", "now", "tell", "later", "unknown"]
-    assert plain_answer(ANSWER)["state"] == "lost"
+    assert list(to_plain(ANSWER)) == ["state", "headline", "now", "tell", "later", "unknown"]
+    assert to_plain(ANSWER)["state"] == "lost"

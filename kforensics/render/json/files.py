@@ -1,0 +1,274 @@
+"""The documents of commands that look at one file after the other: `ls`, `verify`, `capture` and the check of a seal."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from kforensics.commands.capture import CaptureReport
+from kforensics.commands.ls import ListedFile, Listing
+from kforensics.commands.result import Result
+from kforensics.commands.seal import CheckedManifest, NewSeal
+from kforensics.commands.verify import VerifyResult
+from kforensics.damage import Absent, Damage
+from kforensics.evidence.checks.context import FileKind, FileReport, FileState
+from kforensics.evidence.inventory import FileCount, ListedNode, ListedPartition, OtherDirectory, UnknownFile
+from kforensics.evidence.model import Input, Problem
+from kforensics.evidence.seal.state import Change, Difference, SealEntry
+from kforensics.findings.answers.model import Answer
+from kforensics.findings.model import Finding
+from kforensics.reconcile.replicas.holders import IntactReplica, IntactReplicas
+from kforensics.render.json.document import SEAL, seal_objects, typed_lines, write_document
+from kforensics.render.json.shape import Document, Each, Field, Shape, own, shape
+from kforensics.render.view import View
+from kforensics.units import OffsetRange
+
+
+def write_listing(result: Result[Listing], view: View) -> Iterator[str]:
+    """Return the document of `ls`, piece by piece: rows of a million files are too much to hold.
+
+    Args:
+        view: whether every file is listed, not only counts by kind.
+    """
+    return write_document(LS, result, files=result.body.files()) if view.files else write_document(LS, result)
+
+
+def write_listed(result: Result[Listing], view: View) -> Iterator[str]:
+    """Return what `ls` found, an object a line.
+
+    Args:
+        view: whether every file is listed, not only counts by kind.
+    """
+    inventory = result.body.inventory
+    return typed_lines(
+        ("answer", (result.answer,)),
+        ("input", result.inputs),
+        ("node", inventory.nodes),
+        ("partition", inventory.partitions),
+        ("directory", inventory.directories),
+        ("file-count", inventory.files),
+        ("unknown-file", inventory.unknown),
+        ("file", result.body.files() if view.files else ()),
+        ("finding", result.findings),
+        ("problem", result.problems),
+    )
+
+
+def write_capture(result: Result[CaptureReport], _view: View) -> Iterator[str]:
+    """Return the document of `capture`."""
+    return write_document(CAPTURE, result)
+
+
+def write_manifest(result: Result[NewSeal], _view: View) -> Iterator[str]:
+    """Return the manifest, made while it is written."""
+    return result.body.pieces
+
+
+def write_check(result: Result[CheckedManifest], _view: View) -> Iterator[str]:
+    """Return the document of a check; what differs is written as it is met, so that a million differences need no memory."""
+    return write_document(SEAL_CHECK, result, after=lambda: dict(_CHECKED.pairs(result.body)))
+
+
+def write_verified(result: Result[VerifyResult], _view: View) -> Iterator[str]:
+    """Return the document of `verify`, piece by piece."""
+    return write_document(VERIFY, result)
+
+
+def write_verified_lines(result: Result[VerifyResult], _view: View) -> Iterator[str]:
+    """Return what `verify` found, an object a line."""
+    body = result.body
+    return typed_lines(
+        ("answer", (result.answer,)),
+        ("input", result.inputs),
+        ("seal", seal_objects(result)),
+        ("file", map(_FILE.plain, _checked(body))),
+        ("finding", result.findings),
+        ("problem", result.problems),
+        ("totals", ({**_totals(body)._asdict(), "exit_code": result.exit_code},)),
+    )
+
+
+LS = Document(
+    "ls",
+    Listing,
+    {
+        "depth": "",
+        "nodes": ("inventory.nodes", "One for each input that is a node."),
+        "partitions": ("inventory.partitions", "One for each partition directory."),
+        "directories": "inventory.directories",
+        "file_counts": ("inventory.files", "Together, every file."),
+        "unknown_files": "inventory.unknown",
+        "files": Field(lambda _: None, "Only with `--files`, every file.", tuple[ListedFile, ...], is_optional=True),
+    },
+    streamed=("partitions", "directories", "file_counts", "unknown_files", "files"),
+    lines={
+        "answer": Answer,
+        "input": Input,
+        "node": ListedNode,
+        "partition": ListedPartition,
+        "directory": OtherDirectory,
+        "file-count": FileCount,
+        "unknown-file": UnknownFile,
+        "file": ListedFile,
+        "finding": Finding,
+        "problem": Problem,
+    },
+)
+
+CAPTURE = Document(
+    "capture",
+    CaptureReport,
+    {"node_id": "", "cluster_id": "", "plan": "", "capture": ("", "Not written with `--plan`.")},
+)
+
+shape(
+    SealEntry,
+    "One thing below an input.",
+    {"kind": "", "bytes": "length", "modified_utc": "modified", "mode": "", "sha256": ""},
+)
+shape(
+    Difference,
+    "One thing that is not as it was sealed; either side is null where it does not exist.",
+    {**own("input path", "subject."), **own("change sealed found")},
+)
+
+
+def _changed(change: Change) -> Field:
+    return Field(lambda body: body.check.counts[change], "", int)
+
+
+_CHECKED = Shape(
+    CheckedManifest,
+    "",
+    {
+        "counts": Field(".", "", {"held": "check.held", **{change.value: _changed(change) for change in Change}}),
+        "manifest_sha256": "check.manifest_sha256",
+        "signature": "",
+    },
+)
+SEAL_CHECK = Document(
+    "seal-check",
+    CheckedManifest,
+    {
+        "sealed": Field(
+            "check.head",
+            "When, for which case and by whom.",
+            {"tool_version": "", **own("sealed_ms sealed_utc case_id operator", "envelope.")},
+        ),
+        "differences": "",
+    },
+    streamed=("differences",),
+    after=_CHECKED,
+    command="seal",
+)
+
+
+class _Checked(NamedTuple):
+    report: FileReport
+    intact: IntactReplicas
+
+
+class _Place(NamedTuple):
+    damage: Damage
+    holders: tuple[IntactReplica, ...] | None
+    """Of the range that is lost; none where that is no range."""
+
+
+class _Totals(NamedTuple):
+    files: int
+    bytes: int
+    batches: int
+    records: int
+    states: Mapping[FileState, int]
+    """The number of files in each state."""
+
+
+def _checked(body: VerifyResult) -> Iterator[_Checked]:
+    return (_Checked(report, body.intact) for report in body.files)
+
+
+def _places(row: _Checked) -> Iterator[_Place]:
+    report, intact = row
+    owner = intact.owner(report.input, report.path) if report.kind is FileKind.SEGMENT else None
+    for damage in report.damage:
+        is_range = owner is not None and isinstance(damage.offsets_lost, OffsetRange)
+        yield _Place(damage, tuple(intact.holders(owner, damage)) if is_range and owner is not None else None)
+
+
+def _intact_on(place: _Place) -> list[int] | None:
+    if place.holders is None:
+        return None
+    return list(dict.fromkeys(one.broker_id for one in place.holders if not isinstance(one.broker_id, Absent)))
+
+
+def _totals(body: VerifyResult) -> _Totals:
+    files = body.verification.files
+    states = Counter(report.state for report in files)
+    return _Totals(
+        files=len(files),
+        bytes=sum(report.length for report in files),
+        batches=sum(report.batches for report in files if isinstance(report.batches, int)),
+        records=sum(report.records for report in files if isinstance(report.records, int)),
+        states={state: states[state] for state in FileState},
+    )
+
+
+_FILE = Shape(
+    _Checked,
+    "A file, checked.",
+    {
+        **own("input path kind", "report."),
+        "bytes": "report.length",
+        **own("state batches records", "report."),
+        "damage": Field(
+            _places,
+            "",
+            Each(
+                {
+                    **own("position length", "damage.span."),
+                    **own("kind gravity expected found offsets_lost", "damage."),
+                    "next_good": Field("damage.next_good", "The next intact batch.", {"offset": "0", "position": "1"}),
+                    "cause": Field(
+                        "damage.cause",
+                        "With a single flipped bit also its place, and the byte as found and as expected.",
+                        {
+                            **own("kind detail"),
+                            **{
+                                name: Field(f"flip.{name}", "Of a single flipped bit.", int, is_optional=True)
+                                for name in ("position", "bit", "found", "expected")
+                            },
+                        },
+                    ),
+                    "checksums": Field("damage.checksums", "", {"stored": "0", "computed": "1"}),
+                    "intact_on": (
+                        _intact_on,
+                        "The ids of brokers among the inputs that hold the range intact; null where no range of offsets is lost, or where the file that shows it is of several partitions, as a checkpoint is.",
+                    ),
+                    "intact_in": Field(
+                        "holders",
+                        "The same by directory, including brokers whose id is unknown.",
+                        Each(own("input path")),
+                    ),
+                }
+            ),
+        ),
+    },
+)
+VERIFY = Document(
+    "verify",
+    VerifyResult,
+    {
+        "level": ("", "How deep batches were checked."),
+        "totals": Field(_totals, "Counts over all files."),
+        "files": Field(_checked, "", Each(_FILE)),
+    },
+    streamed=("files",),
+    lines={
+        "answer": Answer,
+        "input": Input,
+        "seal": SEAL,
+        "file": _FILE,
+        "finding": Finding,
+        "problem": Problem,
+        "totals": Shape(_Totals, "", {**own("files bytes batches records states"), "exit_code": Field("", "", int)}),
+    },
+)
