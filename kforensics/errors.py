@@ -4,6 +4,7 @@
     ├── EvidenceError              a named path can't be used as evidence
     │   ├── EvidenceNotFound       … is not there (also a FileNotFoundError)
     │   ├── EvidenceUnreadable     … can't be opened or read: permission, I/O error, vanished, no regular file
+    │   │   └── MissingBytes       … is in a capture, which does not hold its bytes
     │   ├── NotADataDir            … is no Kafka data directory
     │   └── InputsRefused          … one of several can't be used, or they do not belong together
     ├── FormatError                bytes are not what their format says
@@ -19,8 +20,8 @@
 Errors are raised only for a path that the caller names; in a walk over many files the same content becomes `Damage` or a problem.
 """
 
-from collections.abc import Iterable
-from typing import Self
+from collections.abc import Iterable, Sequence
+from typing import Any, Self
 
 from kforensics.damage import Span
 
@@ -75,6 +76,17 @@ class EvidenceUnreadable(EvidenceError):
     """The path exists and can't be read."""
 
 
+class MissingBytes(EvidenceUnreadable):
+    """Something was asked for that a capture does not hold: the file on the broker has it."""
+
+    def __init__(self, path: str, where: str) -> None:
+        super().__init__(path, f"the capture does not hold its bytes: read {where}")
+        self.where = where
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.path, self.where)  # another process may have met it
+
+
 class NotADataDir(EvidenceError):
     """The directory holds nothing that a Kafka broker writes."""
 
@@ -89,6 +101,30 @@ class InputsRefused(EvidenceError):
 
     def __str__(self) -> str:
         return self.problem
+
+
+def refuse(errors: Sequence[EvidenceError], *, named: int, keep_going: bool | None = None) -> None:
+    """Stop before anything is said, where a named path can't be used and the rest alone was not asked for.
+
+    Args:
+        errors: one for each path that can't be used.
+        named: how many paths there are in all.
+        keep_going: the rest was asked for; none where it can't be.
+
+    Raises:
+        EvidenceError: the only error of the only path.
+        InputsRefused: errors of some of several paths.
+    """
+    if keep_going or not errors:
+        return
+    if named == 1:
+        raise errors[0]
+    words = f"{len(errors)} of {named} named paths can't be used"
+    if len(errors) == 1:
+        words = f"{errors[0]} (1 of {named} named paths)"
+    can_go_on = keep_going is not None and len(errors) < named
+    advice = ("--keep-going analyses the rest, and says that it is incomplete",) if can_go_on else ()
+    raise InputsRefused(words, tuple(errors), advice) from errors[0]
 
 
 class FormatError(KforensicsError):

@@ -18,6 +18,7 @@ from kforensics.cli.app import run
 from kforensics.commands.capture import run as capture
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.source.capture import split_at_capture
+from kforensics.source.store import store_of
 from kforensics.units import Depth
 from tests.builders.cases import case_of
 
@@ -38,8 +39,8 @@ def document(command: str, paths: Sequence[Path | str], *options: str) -> tuple[
         return {"error": errors.getvalue()}, code
     found = json.loads(out.getvalue())
     given = {str(one) for one in (*paths, *options)} | {one["path"] for one in found.get("inputs", ())}
-    captured = [one.place() for name in given if (one := split_at_capture(Path(name))) is not None]
-    given |= {capture.origin(inner) for capture, inner in captured if inner}
+    stores = [store_of(one) for name in given if (one := split_at_capture(Path(name))) is not None]
+    given |= {one.origin for one in stores if one.inner and one.origin}
     names = sorted(given, key=len, reverse=True)
     text = json.dumps(found, sort_keys=True)
     for name in (name for name in names if "/" in name):

@@ -21,7 +21,7 @@ from kforensics.evidence.model import Problem
 from kforensics.evidence.remote_copies import remote_copies
 from kforensics.evidence.replica.batch_reader import FileBatchReader
 from kforensics.evidence.replica.collect import CollectedReplica, collect_replica
-from kforensics.evidence.replica.read_ahead import ends_at_hand
+from kforensics.evidence.replica.ends import ends_at_hand
 from kforensics.findings.answers.explain import incident_state
 from kforensics.formats.checkpoint.properties import MetaProperties
 from kforensics.formats.log_lines.event import LogEventKind

@@ -8,14 +8,14 @@ from typing import NamedTuple
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
 from kforensics.evidence.broker_logs import LogFile, read_log_files
+from kforensics.evidence.discovery.beside_data import LogPlace, find_logs
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT, Inputs, of_several_clusters
-from kforensics.evidence.discovery.log_places import LogPlace, find_logs
 from kforensics.evidence.discovery.log_spans import LogSpan, TimeWindow, files_outside
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.state import BrokerState, ControllerState
 from kforensics.evidence.model import Problem
-from kforensics.evidence.replica.first_records import first_record_times
+from kforensics.evidence.replica.ends import first_record_times
 from kforensics.formats.log_lines.event import LogEventKind
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.protocol.versions import (

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 from kforensics.case.model import Case, fact, places_of
 from kforensics.damage import Absent
 from kforensics.errors import newer_than_known
+from kforensics.evidence.discovery.beside_data import LogPlace, ServerSettings, find_logs
 from kforensics.evidence.discovery.inputs import Inputs, empty_beside
 from kforensics.evidence.discovery.log_dirs import FoundLogDir
-from kforensics.evidence.discovery.log_places import LogPlace, find_logs
 from kforensics.evidence.discovery.partition_dirs import LogDirState, LostDirectory, PartitionPlace, Places
-from kforensics.evidence.discovery.server_settings import ServerSettings
 from kforensics.evidence.metadata.files import find_metadata_logs
 from kforensics.evidence.metadata.quorum import QuorumSetBack, majority, newest_log, quorum_set_back
 from kforensics.evidence.model import CheckpointValue, Problem

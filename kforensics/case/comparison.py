@@ -22,7 +22,7 @@ from kforensics.evidence.replica.collect import (
     scan_place,
     segment_paths,
 )
-from kforensics.evidence.replica.read_ahead import ends_at_hand
+from kforensics.evidence.replica.ends import ends_at_hand
 from kforensics.findings.answers.diff import judged_partition
 from kforensics.findings.answers.model import State, weighed
 from kforensics.findings.concern import JudgedPartition
@@ -34,7 +34,6 @@ from kforensics.reconcile.observed.facts import ClusterFacts
 from kforensics.reconcile.replicas.likeness import Likeness, likeness_of
 from kforensics.reconcile.replicas.partition import PartitionJudge
 from kforensics.reconcile.replicas.report import Given, PartitionReport, Verdict
-from kforensics.source.capture import CapturePath
 from kforensics.units import Depth, TopicPartition
 
 CHUNK_LENGTH = 64 << 20
@@ -155,14 +154,14 @@ def compare_all(shared: Comparison, jobs: int, progress: Progress | None) -> lis
 
 
 def _weight(place: PartitionPlace, end_of_log: int | None) -> int:
-    if isinstance(place.state.root, CapturePath):
+    if not place.state.store.holds_bytes:
         return CAPTURED_WEIGHT
     return place.length if end_of_log is None else end_of_log
 
 
 def _chunk_of(shared: Comparison, count: int, jobs: int) -> int:
     """Return the partitions that a process takes at once."""
-    if not all(isinstance(place.state.root, CapturePath) for _, group in shared.groups for place in group):
+    if any(place.state.store.holds_bytes for _, group in shared.groups for place in group):
         return CHUNK_PARTITIONS
     return max(CHUNK_PARTITIONS, min(CHUNK_OF_CAPTURES, count // (4 * jobs)))
 
@@ -183,8 +182,7 @@ def _at_blocks(
 
 
 def _block_of(place: PartitionPlace) -> int | None:
-    root = place.state.root
-    return root.block_below(place.path) if isinstance(root, CapturePath) else None
+    return place.state.store.block(place.path)
 
 
 def _scan_large(
@@ -243,7 +241,7 @@ def _may_be_like(
 ) -> bool:
     """Whether captures may show that a partition is like one that was compared, and no report of its own is asked for."""
     is_asked_for = shared.keep_quiet or shared.flatten is not None
-    return not is_asked_for and not scans and all(isinstance(place.state.root, CapturePath) for place in places)
+    return not is_asked_for and not scans and not any(place.state.store.holds_bytes for place in places)
 
 
 def _known_of_copies(

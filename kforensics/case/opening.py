@@ -8,7 +8,7 @@ from pathlib import Path
 from kforensics.ask.model import Ask
 from kforensics.case.model import Case
 from kforensics.damage import Absent
-from kforensics.errors import EvidenceError
+from kforensics.errors import EvidenceError, refuse
 from kforensics.evidence.discovery.inputs import (
     WHOLE_INPUT,
     FoundInput,
@@ -18,7 +18,6 @@ from kforensics.evidence.discovery.inputs import (
     of_several_clusters,
     problem_words,
     put_aside,
-    refuse,
     require_one_redaction,
     unusable_input,
     why_not_compared,

@@ -9,10 +9,9 @@ from itertools import chain
 from pathlib import Path
 
 from kforensics.damage import Absent
-from kforensics.errors import EvidenceError
+from kforensics.errors import EvidenceError, MissingBytes
 from kforensics.evidence.discovery.inputs import FoundInput, Inputs
 from kforensics.evidence.model import Citation
-from kforensics.source.capture import CapturePath, MissingBytes
 from kforensics.source.mapped import open_evidence
 
 
@@ -45,10 +44,10 @@ def cited_files(citations: Iterable[Citation], inputs: Inputs) -> tuple[CitedFil
 
 def _capture_of(found: FoundInput, at: int) -> Iterator[CitedCapture]:
     """Yield the capture that an input is in: of segments whose bytes stayed on the broker it is what the conclusions rest on."""
-    if isinstance(found.root, CapturePath):
-        capture = found.root.place()[0]
-        with suppress(EvidenceError), open_evidence(Path(os.path.realpath(capture.path))) as file:
-            yield CitedCapture(input=at, path=str(capture.path), length=file.size, sha256=file.sha256())
+    capture = found.store.container
+    if capture is not None:
+        with suppress(EvidenceError), open_evidence(Path(os.path.realpath(capture))) as file:
+            yield CitedCapture(input=at, path=str(capture), length=file.size, sha256=file.sha256())
 
 
 def hashed_file(found: FoundInput, at: int, path: str) -> CitedFile | None:

@@ -26,7 +26,8 @@ from kforensics.case.model import Case, places_of
 from kforensics.case.processes import Progress
 from kforensics.case.wanted import check_wanted, is_wanted
 from kforensics.commands.redaction.key import pseudonyms_of
-from kforensics.commands.result import Conclusion, Result, seal_of
+from kforensics.commands.result import Conclusion, Result
+from kforensics.commands.seal_of_report import seal_of
 from kforensics.commands.shortened_logs import with_shortened_logs
 from kforensics.commands.truncated_records import lacking_records, truncated_records
 from kforensics.evidence.discovery.inputs import Inputs, find_inputs, why_not_compared
@@ -41,7 +42,6 @@ from kforensics.findings.rules.replicas import partition_findings
 from kforensics.formats.log.records import Record
 from kforensics.reconcile.observed.facts import ClusterFacts
 from kforensics.reconcile.replicas.report import PartitionReport
-from kforensics.source.capture import CapturePath
 from kforensics.units import Depth, TopicPartition
 
 if TYPE_CHECKING:
@@ -235,8 +235,4 @@ def _missing_isr(
 
 def _paths_on_brokers(inputs: Inputs) -> tuple[str, ...]:
     """Return the path of each input; of what was captured, that on its broker, where it can be copied."""
-    places = (one.root.place() if isinstance(one.root, CapturePath) else None for one in inputs.found)
-    return tuple(
-        one.described.path if place is None else place[0].origin(place[1])
-        for one, place in zip(inputs.found, places, strict=True)
-    )
+    return tuple(one.store.origin or one.described.path for one in inputs.found)

@@ -204,9 +204,6 @@ def run(request: Ask) -> Result[DumpContent]:
 
     Returns:
         The content, read as it is asked for.
-
-    Raises:
-        EvidenceError: a path can't be used.
     """
     inputs = find_inputs(request.paths, why_not=_why_not_dumped, keep_going=request.keep_going)
     content = DumpContent(request, inputs)

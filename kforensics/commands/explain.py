@@ -20,7 +20,8 @@ from kforensics.case.processes import Progress
 from kforensics.case.wanted import check_wanted, is_wanted
 from kforensics.commands.explanation import Explanation
 from kforensics.commands.redaction.key import pseudonyms_of
-from kforensics.commands.result import Conclusion, Result, seal_of
+from kforensics.commands.result import Conclusion, Result
+from kforensics.commands.seal_of_report import seal_of
 from kforensics.damage import Absent
 from kforensics.errors import UsageError
 from kforensics.evidence.discovery.inputs import Inputs

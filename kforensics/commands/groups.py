@@ -22,7 +22,7 @@ from kforensics.evidence.coordinators.group_log import CommitKey, Name
 from kforensics.evidence.coordinators.replica_log import list_log
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace, checkpoint_value
 from kforensics.evidence.model import Problem
-from kforensics.evidence.replica.log_tail import read_log_tail
+from kforensics.evidence.replica.ends import read_log_tail
 from kforensics.findings.answers.groups import JudgedGroups
 from kforensics.findings.rules.coordinators import group_findings
 from kforensics.reconcile.coordinator_topics import CoordinatorTopic, coordinator_topic

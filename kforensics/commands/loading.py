@@ -5,14 +5,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from kforensics.errors import EvidenceError
+from kforensics.errors import EvidenceError, MissingBytes
 from kforensics.evidence.replica.loader_reader import read_needed
 from kforensics.evidence.replica.loader_scan import ScansAhead
 from kforensics.formats.log.loader_values import Batches, Content, Need
 from kforensics.protocol.loading.disk import LoadedDirectory, LoadOutcome, LoadSettings, Unpredictable
 from kforensics.protocol.loading.load import load_after_clean_shutdown, load_partition
 from kforensics.protocol.loading.versions import LoadingRules
-from kforensics.source.capture import CapturePath, MissingBytes
+from kforensics.source.store import store_of
 
 
 @dataclass(slots=True)
@@ -148,7 +148,7 @@ class _Contents(Mapping[Need, object]):
                 scanned = self._scanned(on_disk)
                 disk.read[on_disk] = read_needed(disk.folder, on_disk, disk.scans) if scanned is None else scanned
             except EvidenceError as error:
-                if isinstance(disk.folder, CapturePath):  # what can't be read here can be read by the broker
+                if not store_of(disk.folder).holds_bytes:  # what can't be read here can be read by the broker
                     raise
                 disk.unreadable[on_disk.file] = error.problem
                 return False
@@ -158,7 +158,7 @@ class _Contents(Mapping[Need, object]):
 
     def _scanned(self, need: Need) -> Batches | None:
         """Return batches that a scan of the whole file has read and found sound; none where they have to be read."""
-        if need.content is not Content.BATCHES or isinstance(self._disk.folder, CapturePath):
+        if need.content is not Content.BATCHES or not store_of(self._disk.folder).holds_bytes:
             return None
         found = self._disk.read.get(Need(need.file, Content.CHECKED_BATCHES))
         if not isinstance(found, Batches) or not found.are_sound:

@@ -6,17 +6,14 @@ from typing import NamedTuple
 
 from kforensics.commands.loading import DirectoryOnDisk
 from kforensics.damage import Absent
-from kforensics.errors import EvidenceError
-from kforensics.evidence.captured.reading import captured_batches
+from kforensics.errors import EvidenceError, MissingBytes
 from kforensics.evidence.discovery.inputs import FoundInput, Inputs
 from kforensics.evidence.discovery.partition_dirs import checkpoint_value, read_log_dir_state
 from kforensics.evidence.model import Problem
-from kforensics.evidence.replica.captured_loading import lacks_rows, rows_between
+from kforensics.evidence.replica.captured_loading import lacks_rows, rows_at_hand, rows_between
 from kforensics.formats.log.batch_table import CONTROL_BIT, BatchTable
-from kforensics.formats.segment.walk import Level, walk_segment
 from kforensics.protocol.loading.disk import DELETED, LARGEST_INT64, LOG, FileAction, LoadOutcome
 from kforensics.reconcile.logs.predicted_load import DiscardHolder, LostPiece, LostRecords
-from kforensics.source.capture import CapturedSegment, MissingBytes
 from kforensics.source.naming import DirectoryState, PartitionDirectoryName, parse_partition_directory
 from kforensics.source.walk import join
 
@@ -127,11 +124,8 @@ def _batches(one: FoundInput, path: str, position: int, end: int = LARGEST_INT64
     with one.open(path) as file:
         if position >= file.size:
             return
-        if isinstance(file, CapturedSegment):
-            yield from _records_in(rows_between(file, position, end))
-            return
-        for window in walk_segment(file, level=Level.CRC, start=position):
-            yield from _records_in(window.batches[window.batches["position"] < end])
+        for rows in rows_between(file, position, end):
+            yield from _records_in(rows)
 
 
 def _records_in(rows: BatchTable) -> Iterator[_Batch]:
@@ -166,8 +160,7 @@ def _held(other: FoundInput, name: str, lowest: int) -> tuple[set[tuple[int, int
                     keys |= {(batch.base_offset, batch.crc) for batch in _batches(other, path, 0) if batch.is_sound}
                 except MissingBytes as error:
                     with other.open(path) as segment:
-                        assert isinstance(segment, CapturedSegment)
-                        rows = _records_in(captured_batches(segment))
+                        rows = _records_in(rows_at_hand(segment))
                         keys |= {(batch.base_offset, batch.crc) for batch in rows if batch.is_sound}
                         if lacks_rows(segment, lowest):
                             lacking.append((path, error.problem))

@@ -53,9 +53,6 @@ def run(request: Ask) -> Result[Listing]:
 
     Returns:
         The inventory, with what is odd about it as findings.
-
-    Raises:
-        EvidenceError: a path can't be used.
     """
     inputs = find_inputs(request.paths, with_server_logs=True, why_not=why_not_listed, keep_going=request.keep_going)
     depth = request.depth or Depth.TAILS

@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from kforensics.errors import UsageError
-from kforensics.source.foreign import ForeignPath
+from kforensics.source.store import ForeignPath
 
 _MOUNTS = Path("/proc/self/mountinfo")  # Linux only
 _BLOCK_DEVICES = Path("/sys/dev/block")  # Linux only

@@ -17,8 +17,7 @@ from typing import NamedTuple, Protocol
 
 from kforensics.damage import Damage, Gravity
 from kforensics.errors import EvidenceError
-from kforensics.evidence.content.items import RecordItem
-from kforensics.evidence.content.record_meaning import control_meaning
+from kforensics.evidence.content.items import RecordItem, control_meaning
 from kforensics.formats.columns.record_stream import RecordChunk, behind, split_control
 from kforensics.formats.segment.walk import Level, find_batch_start, iter_record_chunks, walk_segment
 from kforensics.source.mapped import EvidenceFile, open_evidence

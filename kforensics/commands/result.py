@@ -4,14 +4,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
-from kforensics.case.model import Case, fact
 from kforensics.evidence.model import Input, Problem
 from kforensics.findings.answers.model import Answer, State, exit_code, with_inputs
 from kforensics.findings.model import Finding, by_gravity
 from kforensics.source.capture import with_records
 
 if TYPE_CHECKING:
-    from kforensics.commands.sealing.report import CheckedSeal
+    from kforensics.findings.rules.seal import CheckedSeal
 
 Body = TypeVar("Body")
 
@@ -46,8 +45,8 @@ class Result(Generic[Body]):
     """The kind of result of the command, where there are several; a name of `render.emit.SHAPES`."""
     seal: "CheckedSeal | None" = None
     """The seal that the inputs were checked against."""
-    case: Case | None = None
-    """What another look at the same inputs need not read again."""
+    case: Any = None
+    """The case of the inputs, for another look at them that need not read them again."""
 
     def __post_init__(self) -> None:
         self.shape = self.shape or self.command
@@ -107,19 +106,3 @@ def confirms(content: Result[Any], ends: Result[Any]) -> bool:
         and {(one.code, one.statement) for one in mine.findings} == {(one.code, one.statement) for one in its.findings}
         and mine.problems == its.problems
     )
-
-
-@fact
-def seal_of(case: Case) -> "CheckedSeal | None":
-    """Return the seal that the inputs were checked against, where a manifest is named.
-
-    Raises:
-        UsageError: the paths are others than the sealed ones.
-        EvidenceError: the manifest can't be read.
-    """
-    if case.ask.seal is None:
-        return None
-    from kforensics.commands.sealing.report import check_sealed_inputs  # noqa: PLC0415 - few reports name a seal
-
-    paths = (*case.ask.paths, *case.ask.before)
-    return check_sealed_inputs(case.ask.seal, paths, case.inputs.described, jobs=case.jobs)

@@ -23,8 +23,7 @@ from kforensics.errors import UsageError
 from kforensics.evidence.carving import CarvedReader
 from kforensics.evidence.discovery.inputs import Inputs, find_inputs
 from kforensics.evidence.model import BatchReader, Input, Problem
-from kforensics.evidence.replica.batch_reader import FileBatchReader
-from kforensics.evidence.replica.spooled_rows import RowSpool
+from kforensics.evidence.replica.batch_reader import FileBatchReader, RowSpool
 from kforensics.findings.answers.model import Answer
 from kforensics.findings.answers.salvage import (
     CarvedFigures,
@@ -35,7 +34,6 @@ from kforensics.findings.answers.salvage import (
 )
 from kforensics.formats.checkpoint.properties import is_uuid
 from kforensics.reconcile.observed.facts import ClusterFacts
-from kforensics.source.foreign import ForeignPath
 from kforensics.units import OffsetRange, TopicPartition
 
 SMALL_WORK = 64 << 20
@@ -232,7 +230,7 @@ def _check_options(request: Ask, form: FormName) -> None:
 
 def _require_local(case: Case) -> None:
     for one in case.inputs.found:
-        if isinstance(one.root, ForeignPath) and not hasattr(one.root, "place"):
+        if not one.store.is_here:
             raise UsageError(f"{one.described.path} is not on this machine: salvage reads files and captures")
 
 

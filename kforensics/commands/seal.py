@@ -13,22 +13,25 @@ from kforensics.ask.model import SIGNATURE_SUFFIX, Ask
 from kforensics.case.processes import default_jobs
 from kforensics.commands.moment import now_ms
 from kforensics.commands.result import Conclusion, Result
-from kforensics.commands.sealing.capture import check_capture
-from kforensics.commands.sealing.seal import SealCheck, check_seal, find_roots, read_envelope, seal_roots
-from kforensics.commands.sealing.signature import (
+from kforensics.commands.sealing import (
     ENVELOPE_LIMIT,
     CheckedSignature,
+    SealCheck,
     SignatureState,
+    check_capture,
+    check_seal,
     check_signature,
+    find_roots,
     load_private_key,
     load_public_key,
+    read_envelope,
+    seal_roots,
     sign,
 )
 from kforensics.damage import Absent
 from kforensics.errors import UsageError
 from kforensics.evidence.model import Input, Problem
-from kforensics.evidence.seal.manifest import Envelope, ManifestHead, SealCounts, manifest_pieces
-from kforensics.evidence.seal.state import Change, Difference
+from kforensics.evidence.seal import Change, Difference, Envelope, ManifestHead, SealCounts, manifest_pieces
 from kforensics.findings.answers.copies import check_answer, manifest_answer
 from kforensics.findings.rules.seal import seal_findings
 from kforensics.source.capture import is_capture
@@ -84,10 +87,6 @@ def run(request: Ask, passphrase: Callable[[], bytes] = bytes) -> Result[NewSeal
 
     Returns:
         A manifest that is made while its pieces are read.
-
-    Raises:
-        EvidenceError: a path can't be looked at.
-        UsageError: no path, or a key that can't be used.
     """
     if not request.paths:
         raise UsageError("nothing to seal: name directories or files")
@@ -129,10 +128,6 @@ def signing_key(path: Path, passphrase: Callable[[], bytes]) -> "Ed25519PrivateK
 
     Args:
         passphrase: asked where the key is encrypted.
-
-    Raises:
-        UsageError: the key can't be used.
-        MissingExtra: the library for signatures is not installed.
     """
     return load_private_key(_read_key(path), passphrase)
 
@@ -144,7 +139,6 @@ def check(request: Ask) -> Result[CheckedManifest]:
         The comparison, which is done while its differences are read.
 
     Raises:
-        EvidenceError: manifest, signature or a path can't be read.
         UsageError: other paths than those that were sealed, or a key that can't be used.
     """
     manifest = request.check

@@ -25,7 +25,6 @@ from kforensics.evidence.model import Input, Problem
 from kforensics.findings.answers.trace import TraceTally, erasure_answer, trace_answer
 from kforensics.protocol.coordinators import Placement, place_key
 from kforensics.reconcile.trace.model import SearchedPartition, TracedRecord
-from kforensics.source.foreign import ForeignPath
 from kforensics.units import TopicPartition
 
 
@@ -89,7 +88,7 @@ def run(request: Ask) -> Result[TraceReport]:
     case = open_case(request)
     inputs, jobs = case.inputs, case.jobs
     for one in inputs.found:
-        if isinstance(one.root, ForeignPath) and not hasattr(one.root, "place"):
+        if not one.store.is_here:
             raise UsageError(f"{one.described.path} is not on this machine: trace reads files and captures")
     places, gathered = places_of(case), cluster_of(case)
     recorded = _recorded_partitions(gathered.histories, topic)

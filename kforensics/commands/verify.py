@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from kforensics.ask.model import Ask
 from kforensics.case.model import Case
 from kforensics.case.processes import Progress
-from kforensics.commands.result import Conclusion, Result, seal_of
+from kforensics.commands.result import Conclusion, Result
+from kforensics.commands.seal_of_report import seal_of
 from kforensics.damage import Absent
 from kforensics.errors import InputsRefused
 from kforensics.evidence.checks.consistency import Verification, segment_bytes, verify_inputs

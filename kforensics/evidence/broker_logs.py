@@ -12,13 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from kforensics.damage import Absent
-from kforensics.errors import EvidenceError
+from kforensics.errors import EvidenceError, MissingBytes
+from kforensics.evidence.discovery.beside_data import LogPlace
 from kforensics.evidence.discovery.log_heads import GZIP_MAGIC, GZIP_WINDOW, log_head, looks_like_log
-from kforensics.evidence.discovery.log_places import LogPlace
 from kforensics.evidence.model import Citation, Problem
 from kforensics.evidence.parallel import Progress, spread
 from kforensics.formats.log_lines.event import DECISIVE, LineCensus, LogEvent, LogEventKind
-from kforensics.source.capture import MissingBytes
 from kforensics.source.mapped import EvidenceFile, open_evidence
 from kforensics.source.naming import FileKind, parse_file_name
 from kforensics.words import counted, form, listed

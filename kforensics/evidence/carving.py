@@ -129,11 +129,7 @@ class CarvedImage:
 
 
 def carve_image(path: Path, image: int) -> CarvedImage:
-    """Find every chain of batches in a disk image or on a block device; memory grows with the pieces of files, not with their length.
-
-    Raises:
-        EvidenceError: it can't be read.
-    """
+    """Find every chain of batches in a disk image or on a block device; memory grows with the pieces of files, not with their length."""
     chains: list[Chain] = []
     with open_image(path) as file:
         for start, end in data_extents(file):

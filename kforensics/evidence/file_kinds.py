@@ -23,18 +23,16 @@ from kforensics.errors import (
 from kforensics.formats.checkpoint.json_files import parse_clean_shutdown, parse_quorum_state
 from kforensics.formats.checkpoint.lines import check_checkpoint, parse_checkpoint, parse_leader_epoch_checkpoint
 from kforensics.formats.checkpoint.properties import parse_known_meta_properties, parse_partition_metadata
-from kforensics.formats.index.producer_snapshot import (
+from kforensics.formats.index import (
     NONE,
+    OFFSET_ENTRY_LENGTH,
     SNAPSHOT_ENTRY_LENGTH,
     SNAPSHOT_HEADER_LENGTH,
-    empty_file_damage,
-    parse_producer_snapshot,
-)
-from kforensics.formats.index.sparse import (
-    OFFSET_ENTRY_LENGTH,
     TIME_ENTRY_LENGTH,
     TXN_ENTRY_LENGTH,
+    empty_file_damage,
     parse_offset_index,
+    parse_producer_snapshot,
     parse_time_index,
     parse_txn_index,
 )

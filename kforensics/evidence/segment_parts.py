@@ -93,11 +93,7 @@ def parts_of_file(file: EvidenceFile, *, length: int, base_offset: int | None, c
     """Return parts of about the same length, in file order; fewer where no batch is found that one could begin at.
 
     Args:
-        length: in bytes.
         base_offset: the first offset that it may have; None where that is not known.
-
-    Raises:
-        EvidenceError: it can't be read.
     """
     starts = [0]
     for part in range(1, count):

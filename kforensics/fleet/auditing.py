@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from kforensics import __version__
 from kforensics.ask.model import Ask
 from kforensics.case.wanted import check_wanted
-from kforensics.evidence.captured.rows import known
+from kforensics.evidence.captured.columns import known
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT
 from kforensics.evidence.discovery.partition_dirs import LOGS_LEFT_OUT
 from kforensics.evidence.model import Problem

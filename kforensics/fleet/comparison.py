@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from kforensics.damage import Absent
-from kforensics.evidence.captured.rows import known_or
+from kforensics.evidence.captured.columns import known_or
 from kforensics.findings.changes import Change, ChangedRow
 from kforensics.findings.fleet_summary import AuditComparison, AuditTrend, FindingChange, TrendLine, VerdictChange
 from kforensics.findings.gate import GatedFinding

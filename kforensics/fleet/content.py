@@ -15,8 +15,8 @@ import pyarrow.dataset as pd
 import pyarrow.parquet as pq
 
 from kforensics.errors import EvidenceError
-from kforensics.evidence.captured.digests import control_types, digest_record
-from kforensics.evidence.captured.rows import Row, known
+from kforensics.evidence.captured.columns import Row, known
+from kforensics.evidence.captured.taking import control_types, digest_record
 from kforensics.evidence.group_commits import commits_in_file, highest_commits
 from kforensics.evidence.model import Problem
 from kforensics.fleet.plan import IS_DIRECTORY, IS_SEGMENT, LogDirTask, place_of

@@ -13,14 +13,14 @@ from kforensics.case.cluster import commits_by_partition
 from kforensics.case.comparison import CHUNK_PARTITIONS, QUIET_STATES, Knowledge, judge_partition
 from kforensics.damage import Absent, Gravity
 from kforensics.errors import EvidenceError
-from kforensics.evidence.captured.rows import Row, known
+from kforensics.evidence.captured.columns import Row, known
 from kforensics.evidence.discovery.partition_dirs import LogDirState, PartitionPlace
 from kforensics.evidence.group_commits import GroupCommitRecord, highest_commits
 from kforensics.evidence.model import Problem, Replica
 from kforensics.evidence.plain import to_plain
 from kforensics.evidence.replica.batch_reader import FileBatchReader
 from kforensics.evidence.replica.collect import as_captured, changes_since, collect_replica
-from kforensics.evidence.replica.read_ahead import ends_at_hand
+from kforensics.evidence.replica.ends import ends_at_hand
 from kforensics.findings.answers.diff import judged_partition
 from kforensics.findings.answers.model import weighed
 from kforensics.findings.concern import JudgedPartition

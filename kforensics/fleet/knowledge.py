@@ -11,13 +11,13 @@ from kforensics.case.absent_replicas import known_partitions
 from kforensics.case.cluster import gather_cluster, given_brokers
 from kforensics.damage import Absent
 from kforensics.errors import InputsRefused, UsageError, did_you_mean, nearest_names
-from kforensics.evidence.discovery.checkpoint_lines import packed_line
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT, FoundInput, Inputs
 from kforensics.evidence.discovery.partition_dirs import (
     LogDirState,
     LostDirectory,
     Places,
     lost_directories,
+    packed_line,
 )
 from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.quorum import newest_log

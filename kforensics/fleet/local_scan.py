@@ -8,7 +8,7 @@ from typing import Any
 from kforensics.ask.model import Ask
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceUnreadable, UsageError
-from kforensics.evidence.captured.rows import known
+from kforensics.evidence.captured.columns import known
 from kforensics.evidence.model import Problem
 from kforensics.evidence.replica.batch_reader import FileBatchReader
 from kforensics.findings.fleet_summary import ScanResult

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kforensics.damage import Absent
-from kforensics.evidence.captured.rows import known_or
+from kforensics.evidence.captured.columns import known_or
 from kforensics.findings.fleet_summary import BrokerHealth, DiskDamage, LeaderShare
 from kforensics.findings.model import Severity
 from kforensics.fleet.audit_tables import grouped

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from kforensics.damage import Absent, Span
-from kforensics.evidence.captured.rows import Row, known, known_or
+from kforensics.evidence.captured.columns import Row, known, known_or
 from kforensics.evidence.group_commits import GroupCommitRecord
 from kforensics.evidence.model import Citation
 from kforensics.fleet.pieces import Scanned

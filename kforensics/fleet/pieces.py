@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -12,13 +12,12 @@ import pyarrow.dataset as pd
 from kforensics.ask.model import Ask
 from kforensics.damage import Absent, Span
 from kforensics.errors import EvidenceError
-from kforensics.evidence.captured.reading import captured_segment
-from kforensics.evidence.captured.rows import Row, digest_lists, known_or, segment_of, segment_row
+from kforensics.evidence.captured.columns import Row, digest_lists, known_or, segment_of, segment_row
 from kforensics.evidence.discovery.partition_dirs import LogDirState, PartitionPlace
 from kforensics.evidence.group_commits import GroupCommitRecord, commits_in_file, highest_commits
 from kforensics.evidence.model import Citation, Problem, Segment
 from kforensics.evidence.replica.collect import CHANGED_MEANWHILE, collect_directory
-from kforensics.evidence.replica.segments import scan_segment
+from kforensics.evidence.replica.segments import read_segment
 from kforensics.fleet.audit_tables import AuditTables
 from kforensics.fleet.plan import IS_DELETED_SEGMENT, IS_DIRECTORY, LogDirTask, place_of, wanted_evidence
 from kforensics.fleet.report_rows import problem_row
@@ -27,7 +26,6 @@ from kforensics.fleet.schemas import DIGESTS, LINEAGE, SEGMENTS
 from kforensics.fleet.tables import Tables
 from kforensics.formats.log.batch_table import BatchTable
 from kforensics.formats.primitives.word_buffer import SegmentBytes
-from kforensics.source.capture import CapturedSegment
 from kforensics.source.mapped import open_evidence
 from kforensics.source.naming import parse_partition_directory
 from kforensics.source.walk import SETTLED_NS
@@ -278,17 +276,8 @@ def _read_segment(
     started = time.time_ns()
     try:
         with open_evidence(task.found.root / row["path"]) as file:
-            if isinstance(file, CapturedSegment):
-                segment = captured_segment(file, path=row["path"], base_offset=row["base_offset"])
-            else:
-                segment = scan_segment(
-                    file,
-                    path=row["path"],
-                    base_offset=row["base_offset"],
-                    mtime_ns=file.mtime_ns,
-                    watch=keeper.segment(row, file) if keeper else None,
-                )
-                segment = replace(segment, changed=file.changed())
+            watch = keeper.segment(row, file) if keeper and not file.where else None
+            segment = read_segment(file, path=row["path"], base_offset=row["base_offset"], watch=watch)
     except EvidenceError as error:
         problems.append(Problem(input=task.input, path=row["path"], message=error.problem))
         return

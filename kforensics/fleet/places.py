@@ -10,13 +10,12 @@ from types import MappingProxyType
 from typing import Any
 
 from kforensics.damage import Absent
-from kforensics.errors import EvidenceError, EvidenceUnreadable
+from kforensics.errors import EvidenceError, EvidenceUnreadable, refuse
 from kforensics.evidence.discovery.inputs import (
     WHOLE_INPUT,
     FoundInput,
     find_inputs,
     problem_words,
-    refuse,
     why_not_compared,
 )
 from kforensics.evidence.discovery.log_dirs import FoundLogDir
@@ -27,7 +26,7 @@ from kforensics.fleet.sources import Source
 from kforensics.fleet.tables import SCAN_MANIFEST, Tables
 from kforensics.formats.checkpoint.properties import MetaProperties
 from kforensics.source.discover import Shape
-from kforensics.source.foreign import ForeignPath
+from kforensics.source.store import ForeignPath
 from kforensics.source.walk import Listings, PackedNames
 
 LISTERS = 32

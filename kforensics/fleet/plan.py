@@ -14,8 +14,7 @@ from typing import Any
 from kforensics.ask.model import Ask
 from kforensics.case.wanted import is_wanted
 from kforensics.damage import Absent
-from kforensics.evidence.captured.rows import Row
-from kforensics.evidence.discovery.checkpoint_lines import packed_line
+from kforensics.evidence.captured.columns import Row
 from kforensics.evidence.discovery.inputs import FoundInput
 from kforensics.evidence.discovery.partition_dirs import (
     CHECKPOINTS,
@@ -25,6 +24,7 @@ from kforensics.evidence.discovery.partition_dirs import (
     log_dir_states,
     named_without_directory,
     no_logs_are_here,
+    packed_line,
 )
 from kforensics.evidence.model import Problem
 from kforensics.fleet.places import Named, PlannedInput

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.dataset as pd
 
 from kforensics.damage import Absent
-from kforensics.evidence.captured.digests import digest_record
+from kforensics.evidence.captured.taking import digest_record
 from kforensics.evidence.model import BUCKET_OFFSETS, Replica, Segment
 from kforensics.evidence.replica.batch_reader import FileBatchReader
 from kforensics.fleet.content import content_part

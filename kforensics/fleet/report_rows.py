@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kforensics.damage import Absent, Span
-from kforensics.evidence.captured.rows import Row, known, known_or
+from kforensics.evidence.captured.columns import Row, known, known_or
 from kforensics.evidence.model import Citation, Input, Problem
 from kforensics.findings.identity import finding_ids
 from kforensics.findings.model import Confidence, Finding, Severity

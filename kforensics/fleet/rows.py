@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kforensics.damage import Absent, Damage
-from kforensics.evidence.captured.rows import (
+from kforensics.evidence.captured.columns import (
     Row,
     damage_of,
     damage_rows,

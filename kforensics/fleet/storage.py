@@ -19,8 +19,8 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from kforensics.errors import EvidenceUnreadable, MissingExtra
 from kforensics.fleet.file_systems import SCHEMES, children, make_file_system, options_of
 from kforensics.fleet.secrets import hide, redacted
-from kforensics.source.foreign import Entry, ForeignPath
 from kforensics.source.mapped import EvidenceFile, unreadable
+from kforensics.source.store import Entry, ForeignPath
 
 WITHOUT_AUTHORITY = frozenset({"file", "mock"})
 DEFAULT_AUTHORITY = "default"

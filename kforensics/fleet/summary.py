@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as pd
 
 from kforensics.damage import Absent
-from kforensics.evidence.captured.rows import known_or
+from kforensics.evidence.captured.columns import known_or
 from kforensics.findings.answers.model import STATES, State, worst_state
 from kforensics.findings.concern import ConcernKind, JudgedPartition, concern_of
 from kforensics.findings.fleet_summary import FleetSummary, PartitionLine

@@ -82,7 +82,7 @@ def whole(result: Result[Any], view: View, content: Content) -> Iterator[Block]:
         yield from _not_read(result.problems, result.inputs)
         yield from _evidence(result.inputs, files)
     if seal is not None:
-        from kforensics.commands.sealing.report import seal_sentence  # noqa: PLC0415 - few reports name a seal
+        from kforensics.findings.rules.seal import seal_sentence  # noqa: PLC0415 - few reports name a seal
 
         yield GAP
         yield Prose(seal_sentence(seal), Tone.QUIET if seal.holds else Tone.BAD)

@@ -32,8 +32,7 @@ from kforensics.formats.checkpoint.properties import (
     encode_partition_metadata,
     meta_properties,
 )
-from kforensics.formats.index.producer_snapshot import encode_producers
-from kforensics.formats.index.sparse import encode_index, offset_index, time_index
+from kforensics.formats.index import encode_index, encode_producers, offset_index, time_index
 from kforensics.formats.log.batch_table import CONTROL_BIT
 from kforensics.formats.log.batches import Message, build_record_batch, encode_message_set, encode_record_batch
 from kforensics.formats.messages.control import ControlType, encode_control_record

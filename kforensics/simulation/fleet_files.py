@@ -29,8 +29,7 @@ from kforensics.formats.checkpoint.properties import (
     encode_partition_metadata,
     meta_properties,
 )
-from kforensics.formats.index.producer_snapshot import encode_producers
-from kforensics.formats.index.sparse import encode_index, offset_index, time_index
+from kforensics.formats.index import encode_index, encode_producers, offset_index, time_index
 from kforensics.formats.log.batch_table import BATCH_HEADER, CRC_COVERED_POSITION, CRC_POSITION
 from kforensics.formats.log.batches import (
     build_record_batch,

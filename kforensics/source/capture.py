@@ -9,9 +9,9 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
-from kforensics.errors import EvidenceError, EvidenceNotFound, EvidenceUnreadable
+from kforensics.errors import EvidenceError, EvidenceNotFound, EvidenceUnreadable, MissingBytes
 from kforensics.source.capture_file import (
     CHUNK_LENGTH,
     ENDING,
@@ -19,12 +19,11 @@ from kforensics.source.capture_file import (
     MARKER,
     Capture,
     CapturedEntry,
-    CapturedFolder,
     checked_count,
     real_path,
 )
-from kforensics.source.foreign import Entry, ForeignPath
 from kforensics.source.mapped import EvidenceFile, open_evidence
+from kforensics.source.store import Entry, ForeignPath, Store, store_of
 
 
 class HeldBytes(NamedTuple):
@@ -63,28 +62,46 @@ def is_capture(path: Path) -> bool:
     return (head[:4] == LOCAL_HEADER and head[30:] == MARKER.encode()) or path.suffix == ENDING
 
 
-def split_at_capture(path: Path) -> "CapturePath | None":
+def captured_roots(path: Path) -> tuple[Path, ...]:
+    """Return the roots that a capture was taken of; a path in a capture is one of its own.
+
+    Raises:
+        EvidenceUnreadable: the capture was interrupted while it was taken, or its tree is not readable.
+    """
+    store = store_of(path)
+    if store.capture is not None and store.capture.is_interrupted:
+        raise store.capture.refuse("taking it was interrupted: the command that took it continues from there")
+    return (path,) if store.capture is None or store.inner else tuple(path / name for name in store.capture.roots)
+
+
+def split_at_capture(path: Path) -> Path | None:
     """Return the path as one inside of a capture, where a part of it names one: `broker-7.kfc/data-0/orders-3`.
 
     Args:
         path: any path; a local one that exists either is a capture or leads into none.
-
-    Raises:
-        EvidenceError: the capture is on other storage and can't be opened.
     """
     if isinstance(path, CapturePath):
         return path
     if not isinstance(path, ForeignPath) and os.path.lexists(path):
-        return CapturePath(path) if is_capture(path) else None
+        return _looked_at(path, path) if is_capture(path) else None
     for one in (path, *path.parents):
         if is_capture(one):
             if isinstance(one, ForeignPath):
                 open_capture(one)
-            return CapturePath(path)
+                return CapturePath(path)
+            return _looked_at(path, one)
     return None
 
 
-def captures_in(folder: Path, entries: Iterable[Entry]) -> "tuple[CapturePath, ...]":
+def _looked_at(path: Path, capture: Path) -> "CapturePath":
+    """Return a path into a capture, which is opened again where the file was replaced since this process opened it."""
+    known = _opened.get(_key(capture))
+    if known is not None and known.is_replaced():
+        del _opened[_key(capture)]
+    return CapturePath(path)
+
+
+def captures_in(folder: Path, entries: Iterable[Entry]) -> tuple[Path, ...]:
     """Return the captures in a directory, by name.
 
     Args:
@@ -94,26 +111,6 @@ def captures_in(folder: Path, entries: Iterable[Entry]) -> "tuple[CapturePath, .
     names = (one.name for one in entries if one.name.endswith(ENDING) and not one.name.startswith("."))
     found = (split_at_capture(folder / name) for name in names if not isinstance(folder, CapturePath))
     return tuple(one for one in found if one is not None)
-
-
-class MissingBytes(EvidenceUnreadable):
-    """Something was asked for that a capture does not hold: the file on the broker has it."""
-
-    def __init__(self, path: str, where: str) -> None:
-        super().__init__(path, f"the capture does not hold its bytes: read {where}")
-        self.where = where
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.path, self.where)  # another process may have met it
-
-    @classmethod
-    def of(cls, capture: Capture, inner: str) -> Self:
-        """Return the error for a file of a capture.
-
-        Args:
-            capture: that lacks its bytes.
-        """
-        return cls(f"{capture.path}/{inner}", capture.where(inner))
 
 
 def _held_bytes(rows: Any, size: int) -> tuple[HeldBytes, ...]:
@@ -134,18 +131,20 @@ def _held_bytes(rows: Any, size: int) -> tuple[HeldBytes, ...]:
 
 
 _opened: dict[str, Capture] = {}
+"""By path; a file that was replaced since it was opened is another capture."""
 
 
 def open_capture(path: Path) -> Capture:
-    """Return the capture at a path, opened once in a process.
+    """Return the capture at a path, opened once for as long as the same file is there.
 
     Raises:
         EvidenceError: it can't be read, or is none.
     """
     key = _key(path)
-    if key not in _opened:
-        _opened[key] = Capture(path)
-    return _opened[key]
+    known = _opened.get(key)
+    if known is None or known.is_replaced():
+        known = _opened[key] = Capture(path)
+    return known
 
 
 def with_records(paths: Iterable[str]) -> tuple[str, ...]:
@@ -171,9 +170,11 @@ def _key(path: Path) -> str:
     return Path.__str__(path)
 
 
-def _below(path: Path, inner: str) -> "CapturePath":
-    """Return the path of something in a capture, which is opened where it arrives."""
-    open_capture(path)
+def _arrived(path: Path, inner: str, sha256: str) -> "CapturePath":
+    """Return the path of something in a capture, which is opened where it arrives: a process may have read another capture of that name before."""
+    known = _opened.get(_key(path))
+    if known is None or known.sha256 != sha256:
+        open_capture(path)
     return CapturePath(path, inner) if inner else CapturePath(path)
 
 
@@ -188,10 +189,8 @@ class CapturePath(ForeignPath):
         return f"{capture.path}/{inner}" if inner else str(capture.path)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        capture = self._foreign()
-        if capture is None:
-            return type(self), tuple(self.parts)
-        return _below, (capture.path, self.place()[1])
+        capture, inner = self.place()
+        return _arrived, (capture.path, inner, capture.sha256)
 
     def _foreign(self) -> Capture | None:
         """Return the capture where it is on other storage, whose first part is the scheme of its URI."""
@@ -200,6 +199,11 @@ class CapturePath(ForeignPath):
         key = _key(self)
         found = (one for name, one in _opened.items() if key == name or key.startswith(f"{name}/"))
         return next((one for one in found if isinstance(one.path, ForeignPath)), None)
+
+    def store(self) -> Store:
+        """Return the capture, and the path in it."""
+        capture, inner = self.place()
+        return Store(not isinstance(capture.path, ForeignPath), capture, inner)
 
     def place(self) -> tuple[Capture, str]:
         """Return the capture, and the path in it; empty for the capture itself."""
@@ -221,17 +225,6 @@ class CapturePath(ForeignPath):
             if is_capture(one):
                 return open_capture(one), "/".join(parts[len(str(one).split("/")) :])
         raise EvidenceNotFound(text, "there is no such capture")
-
-    def roots(self) -> tuple["CapturePath", ...]:
-        """Return the captured roots, where the path names the capture itself; else the path.
-
-        Raises:
-            EvidenceUnreadable: the capture was interrupted while it was taken, or its tree is not readable.
-        """
-        capture, inner = self.place()
-        if capture.is_interrupted:
-            raise capture.refuse("taking it was interrupted: the command that took it continues from there")
-        return tuple(self / name for name in capture.roots) if not inner else (self,)
 
     def resolved(self) -> "CapturePath":
         """Return the path below the real path of the capture."""
@@ -290,12 +283,7 @@ class CapturePath(ForeignPath):
         return self.entries_below("")
 
     def entries_below(self, relative: str) -> Iterator[Entry]:
-        """Return the entries of a directory.
-
-        Raises:
-            FileNotFoundError: it is not in the capture.
-            OSError: what the capture says of it can't be used.
-        """
+        """Return the entries of a directory."""
         capture, inner = self._below(relative)
         try:
             found = capture.folder(inner)
@@ -304,20 +292,6 @@ class CapturePath(ForeignPath):
         except EvidenceError as error:
             raise OSError(None, error.problem) from error
         return iter(found.entries)
-
-    def folder_below(self, relative: str) -> tuple[Capture, CapturedFolder] | None:
-        """Return the capture, and a directory with its entries and what the capture says of their bytes; none where it has no such directory.
-
-        Raises:
-            EvidenceError: what the capture says of it can't be used.
-        """
-        capture, inner = self._below(relative)
-        return (capture, capture.folder(inner)) if capture.has_folder(inner) else None
-
-    def block_below(self, relative: str) -> int | None:
-        """Return the block of the capture that has a directory, and is read as a whole; none where it has no such directory."""
-        capture, inner = self._below(relative)
-        return capture.block_of(inner)
 
     def segment_bytes_below(self, relative: str) -> int | None:
         """Return the bytes of the segments of a partition directory that holds files alone; none where listing it has to show them."""
@@ -397,9 +371,6 @@ class CapturedFile(_Inside):
         Args:
             position: in bytes from the start of the file; a negative one reads nothing.
             length: a claim from disk may be passed.
-
-        Raises:
-            EvidenceUnreadable: a part is not as the manifest says.
         """
         if len(self._parts) > 1:
             return super().read(position, length)
@@ -425,16 +396,13 @@ class CapturedSegment(_Inside):
         self.row: Mapping[str, Any] = entry.content["segment"] if isinstance(entry.content["segment"], dict) else {}
         self._held: tuple[HeldBytes, ...] | None = None
 
-    def missing(self) -> MissingBytes:
-        """Return the error that says where the bytes are."""
-        return MissingBytes.of(self.capture, self.inner)
+    @property
+    def where(self) -> str:
+        """The file on the broker."""
+        return self.capture.where(self.inner)
 
     def held(self) -> tuple[HeldBytes, ...]:
-        """Return the bytes that the capture holds, in the order of their positions; none overlap.
-
-        Raises:
-            EvidenceUnreadable: what the capture says of them is impossible.
-        """
+        """Return the bytes that the capture holds, in the order of their positions; none overlap."""
         if self._held is None:
             try:
                 self._held = _held_bytes(self.row.get("bytes") or (), self.size)
@@ -453,7 +421,6 @@ class CapturedSegment(_Inside):
 
         Raises:
             MissingBytes: some of the bytes stayed on the broker.
-            EvidenceUnreadable: a part is not as the manifest says.
         """
         held, filled = self.held(), 0
         wanted = max(min(len(buffer), self.size - position), 0)
@@ -491,4 +458,4 @@ def _bytes_of(capture: Capture, inner: str, entry: CapturedEntry) -> "CapturedFi
         return CapturedFile(capture, inner, entry, numbers, 0)
     if "problem" in content:
         raise EvidenceUnreadable(f"{capture.path}/{inner}", str(content["problem"]))
-    raise MissingBytes.of(capture, inner)
+    raise MissingBytes(f"{capture.path}/{inner}", capture.where(inner))

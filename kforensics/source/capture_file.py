@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kforensics.errors import EvidenceUnreadable
-from kforensics.source.foreign import Entry, ForeignPath
 from kforensics.source.mapped import open_evidence
+from kforensics.source.store import Entry, ForeignPath
 
 FORMAT = "kforensics/capture-file/1"
 """The schema of the manifest; another number is another layout."""
@@ -106,11 +106,7 @@ class CapturedFolder(NamedTuple):
     """All of the entries are regular files; false also where those of other directories of its block are not."""
 
     def entry(self, name: str) -> CapturedEntry | None:
-        """Return an entry; none where there is none of that name.
-
-        Args:
-            name: without a path.
-        """
+        """Return an entry; none where there is none of that name."""
         at = bisect_left(self.entries, name, key=_NAME)
         if at == len(self.entries) or self.entries[at].name != name:
             return None
@@ -126,6 +122,8 @@ class Capture:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._file = open_evidence(real_path(path))
+        self.sha256 = ""
+        """Of its manifest, and so of everything that is in it."""
         self.manifest = self._read_manifest()
         """The manifest of the capture."""
         self._parts = self._read_parts()
@@ -134,6 +132,10 @@ class Capture:
         self._folders = self._read_folders()
         self._lengths: Mapping[str, Any] | None = None
 
+    def is_replaced(self) -> bool:
+        """Whether the file at its path is another one now: by device, inode, size and time of change."""
+        return self._file.changed() or real_path(self.path) != self._file.path
+
     # ------------------------------------------------------------ parts
 
     def part(self, number: int) -> bytes:
@@ -141,9 +143,6 @@ class Capture:
 
         Args:
             number: the place of the part in the manifest, from 0; a claim where another part names it.
-
-        Raises:
-            EvidenceUnreadable: it is not as the manifest says.
         """
         kept = self._kept.get(number)
         if kept is not None:
@@ -167,9 +166,6 @@ class Capture:
 
         Args:
             number: the place of the part in the manifest, from 0.
-
-        Raises:
-            EvidenceUnreadable: there is no such part.
         """
         if not 0 <= number < len(self._parts):
             raise self.refuse(f"it has no part {number}")
@@ -181,7 +177,6 @@ class Capture:
         Args:
             block: the number of the block that its directory is in.
             position: where it begins in the tar file of that block.
-            length: in bytes.
 
         Raises:
             EvidenceUnreadable: the part is not as the manifest says, or the file ends behind it.
@@ -193,9 +188,6 @@ class Capture:
 
     def tar_of(self, block: int) -> int:
         """Return the place in the manifest of the tar file with the small files of a block.
-
-        Args:
-            block: its number, from 0.
 
         Raises:
             EvidenceUnreadable: there is none.
@@ -213,9 +205,6 @@ class Capture:
 
         Returns:
             A file of numpy's format, not parsed yet.
-
-        Raises:
-            EvidenceUnreadable: the part is not as the manifest says.
         """
         number = self._numbers.get(f"{table}/{block:06d}/{name}.npy")
         return None if number is None else self.part(number)
@@ -260,10 +249,6 @@ class Capture:
         Args:
             number: the number of the part among those with records.
             start: where they begin in the part.
-            length: in bytes.
-
-        Raises:
-            EvidenceUnreadable: they are not in it.
         """
         names = (f"{folder}/{number:06d}" for folder in (RECORDS_FOLDER, COORDINATORS_FOLDER))
         part = next((self._numbers[name] for name in names if name in self._numbers), None)
@@ -324,9 +309,10 @@ class Capture:
                 f"a capture of format {int(match[1])}, which this version of kforensics does not read",
                 ("it was taken by a newer version",),
             )
+        self.sha256 = match[5].decode()
         position, stored, length = (int(match[number]) for number in (2, 3, 4))
         manifest = self._parsed(
-            self._inflate(Part("manifest.json", position, stored, length, match[5].decode()), MANIFEST_LIMIT)
+            self._inflate(Part("manifest.json", position, stored, length, self.sha256), MANIFEST_LIMIT)
         )
         if not isinstance(manifest, dict) or manifest.get("schema") != FORMAT:
             raise self.refuse("its manifest is of another kind")
@@ -369,11 +355,7 @@ class Capture:
 
     @property
     def roots(self) -> tuple[str, ...]:
-        """The names of what was captured, each a data directory, a directory of log files, or a parent of some.
-
-        Raises:
-            EvidenceUnreadable: its tree is not readable.
-        """
+        """The names of what was captured, each a data directory, a directory of log files, or a parent of some."""
         if not self.has_folder(""):
             raise self.refuse("its tree has no beginning")
         return tuple(entry.name for entry in self.folder("").entries)
@@ -411,10 +393,6 @@ class Capture:
 
         Args:
             inner: relative to the root of the capture, which is empty.
-
-        Raises:
-            KeyError: the capture has no such directory.
-            EvidenceUnreadable: what it says of it can't be used.
         """
         block = self._folders[inner]
         folders = self._blocks.get(block)
@@ -454,9 +432,6 @@ class Capture:
 
         Args:
             inner: relative to the root of the capture.
-
-        Raises:
-            EvidenceUnreadable: what the capture says of its directory can't be used.
         """
         path, _, name = inner.rpartition("/")
         if path not in self._folders:

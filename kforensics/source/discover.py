@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceNotFound, EvidenceUnreadable, NotADataDir, nearest_names
-from kforensics.source.foreign import ForeignPath
 from kforensics.source.mapped import kind_of_mode, open_evidence
 from kforensics.source.naming import LOG_DIR_MARKERS, FileKind, parse_file_name, parse_partition_directory
+from kforensics.source.store import ForeignPath
 from kforensics.source.walk import Listing, Listings, Obstacle, join
 from kforensics.words import listed
 
@@ -90,7 +90,6 @@ def discover(given: Path) -> Place:
         The place with its listings, which are taken once.
 
     Raises:
-        EvidenceNotFound: nothing is at the path.
         EvidenceUnreadable: it can't be read, or is neither a file nor a directory.
         NotADataDir: it is a directory with nothing that a Kafka broker writes.
     """

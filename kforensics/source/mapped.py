@@ -15,10 +15,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from kforensics.errors import EvidenceNotFound, EvidenceUnreadable
+from kforensics.errors import EvidenceNotFound, EvidenceUnreadable, MissingBytes
 from kforensics.source.beside_broker import Pace
-from kforensics.source.foreign import ForeignPath
 from kforensics.source.naming import stand_in
+from kforensics.source.store import ForeignPath
 
 OPEN_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 LISTING_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC
@@ -50,11 +50,7 @@ class ReadCounts:
         self.bytes = 0
 
     def add(self, count: int) -> None:
-        """Count one answer of the operating system.
-
-        Args:
-            count: the bytes that it gave.
-        """
+        """Count one answer of the operating system."""
         self.requests += 1
         self.bytes += count
 
@@ -81,7 +77,6 @@ class HeldRanges:
         Args:
             version: what was known of the file when it was read: another size or time of change is another version.
             position: of the first byte in the file.
-            data: the bytes.
         """
         self._by_path.setdefault(path, []).append((version, position, data))
 
@@ -90,7 +85,6 @@ class HeldRanges:
 
         Args:
             position: of the first byte in the file.
-            length: in bytes.
             version: the one that is wanted; None for any.
 
         Returns:
@@ -139,6 +133,11 @@ class EvidenceFile:
         self.identity = (status.st_dev, status.st_ino, status.st_ctime_ns)
         """Device, inode, and the time of the last change of its content, its name or its mode."""
         self._descriptor = descriptor
+
+    @property
+    def where(self) -> str:
+        """The file on the broker, where only what a scan found of it is here, and at most some of its bytes; else empty."""
+        return ""
 
     @cached_property
     def path(self) -> Path:
@@ -204,7 +203,6 @@ class EvidenceFile:
 
         Args:
             position: in bytes from the start of the file.
-            buffer: where the bytes are written.
 
         Returns:
             The number of bytes read, 0 where the first one is not in the cache; None where the system does not say what is in its cache.
@@ -247,9 +245,6 @@ class EvidenceFile:
         Args:
             position: in bytes from the start of the file; a negative one, which a damaged index may give, reads nothing.
             length: a claim from disk may be passed: no more is allocated than the file has.
-
-        Raises:
-            EvidenceUnreadable: the operating system refuses.
         """
         if position < 0 or length <= 0:
             return b""
@@ -270,14 +265,7 @@ class EvidenceFile:
         return self.read(0, self.size)
 
     def require_at_most(self, limit: int) -> None:
-        """Refuse a file that is larger than such a file can reasonably be.
-
-        Args:
-            limit: in bytes.
-
-        Raises:
-            EvidenceUnreadable: the file is larger.
-        """
+        """Refuse a file that is larger than such a file can reasonably be."""
         if self.size > limit:
             raise EvidenceUnreadable(
                 str(self.path), f"{self.size:,} bytes are more than the {limit:,} that such a file can reasonably have"
@@ -321,6 +309,10 @@ class EvidenceFile:
             return True
         return (named.st_dev, named.st_ino) != self.identity[:2]
 
+    def missing(self) -> MissingBytes:
+        """Return the error that says where the bytes are that are not here."""
+        return MissingBytes(str(self.path), self.where)
+
     def close(self) -> None:
         """Close the descriptor."""
         if self._descriptor >= 0:
@@ -341,9 +333,6 @@ def open_evidence(path: Path | str) -> EvidenceFile:
 
     Args:
         path: of the file, of which no part may be a symbolic link.
-
-    Raises:
-        EvidenceError: it is no regular file, or can't be opened.
     """
     if isinstance(path, ForeignPath):
         return path.open_as_evidence()
@@ -406,9 +395,6 @@ def open_named(path: Path) -> EvidenceFile:
 
     Args:
         path: of the file, which must not be a symbolic link itself.
-
-    Raises:
-        EvidenceError: it is no regular file, or can't be opened.
     """
     if isinstance(path, ForeignPath):
         return path.open_as_evidence()
@@ -416,14 +402,7 @@ def open_named(path: Path) -> EvidenceFile:
 
 
 def open_below(root: Path, relative: str) -> EvidenceFile:
-    """Open a regular file for reading.
-
-    Args:
-        root: local or not.
-
-    Raises:
-        EvidenceError: it is no regular file, or can't be opened.
-    """
+    """Open a regular file for reading."""
     # Joining paths takes longer than finding a file in a capture.
     return root.open_below(relative) if isinstance(root, ForeignPath) else open_evidence(root / relative)
 
@@ -433,9 +412,6 @@ def open_image(path: Path | str) -> EvidenceFile:
 
     Args:
         path: of the image or device; the size of a device is measured.
-
-    Raises:
-        EvidenceError: it is neither, or can't be opened.
     """
     path = Path(os.path.realpath(path))
     try:
@@ -575,9 +551,6 @@ def scan_directory(path: Path | str) -> Iterator[Iterator["os.DirEntry[str]"]]:
 
     Args:
         path: of the directory, of which no part may be a symbolic link.
-
-    Raises:
-        OSError: it can't be listed.
     """
     descriptor = _open(path, LISTING_FLAGS)
     try:
@@ -592,9 +565,6 @@ def status_of(path: Path | str) -> os.stat_result:
 
     Args:
         path: of which no part but the last may be a symbolic link.
-
-    Raises:
-        OSError: it can't be looked at.
     """
     directory, name = _place_of(path)
     return os.stat(name, dir_fd=directory.descriptor, follow_symlinks=False)
@@ -605,9 +575,6 @@ def link_target(path: Path) -> str:
 
     Args:
         path: of the link, of which no other part may be one.
-
-    Raises:
-        OSError: it is no link, or can't be read.
     """
     directory, name = _place_of(path)
     return os.readlink(name, dir_fd=directory.descriptor)

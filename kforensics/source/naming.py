@@ -278,7 +278,6 @@ def stand_in(path: PurePath | str, size: int, begun: bytes, read: Callable[[int,
     """Return what a file is that is not the one its name says, as the predicate of a sentence; None where nothing speaks against it.
 
     Args:
-        size: of the file in bytes.
         begun: its first bytes, a few at least; of nearly all files they tell that nothing else has to be read.
         read: gives the bytes of a position and a length.
     """

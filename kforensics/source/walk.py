@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kforensics.damage import Absent
-from kforensics.source.foreign import Entry, ForeignPath
 from kforensics.source.mapped import scan_directory, status_of
 from kforensics.source.naming import (
     LOST_AND_FOUND,
@@ -29,6 +28,7 @@ from kforensics.source.naming import (
     parse_file_name,
     parse_partition_directory,
 )
+from kforensics.source.store import Entry, ForeignPath
 
 DEEPEST = 32
 """The levels below a log directory that are walked; brokers use two."""
@@ -286,9 +286,6 @@ def directory_names(root: Path, relative: str) -> tuple[str, ...]:
 
     Args:
         relative: the directory, relative to the root.
-
-    Raises:
-        OSError: the directory can't be read.
     """
     folder = root / relative
     if isinstance(folder, ForeignPath):

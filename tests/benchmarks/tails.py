@@ -26,7 +26,7 @@ from kforensics.formats.checkpoint.lines import (
     encode_checkpoint,
     encode_leader_epoch_checkpoint,
 )
-from kforensics.formats.index.sparse import encode_index, offset_index, time_index
+from kforensics.formats.index import encode_index, offset_index, time_index
 from kforensics.formats.log.batch_table import BATCH_HEADER
 from kforensics.source.mapped import read_counts
 from tests.benchmarks.diff import BROKERS, FIRST_TIMESTAMP_MS, RECORDS, VALUE_LENGTH, generate_large, template

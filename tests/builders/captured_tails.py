@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from kforensics.evidence.captured.tail import readable_ranges
+from kforensics.evidence.captured.reading import readable_ranges
 from kforensics.source.capture import CapturePath
 from kforensics.source.capture_file import CHUNK_LENGTH
 from kforensics.source.mapped import open_evidence

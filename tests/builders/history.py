@@ -7,7 +7,7 @@ from typing import Any
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
 from kforensics.evidence.broker_logs import LogFile, read_log_files
-from kforensics.evidence.discovery.log_places import LogPlace
+from kforensics.evidence.discovery.beside_data import LogPlace
 from kforensics.evidence.model import Replica
 from kforensics.formats.log_lines.event import LineCensus
 from kforensics.formats.log_lines.scan import scan_log

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kforensics.formats.messages.frame import CoordinatorTables
-from kforensics.formats.messages.writer import encode_message
+from kforensics.formats.messages.reader import encode_message
 
 
 def encode_coordinator_record(

@@ -10,7 +10,7 @@ import pytest
 from kforensics.evidence.metadata import log
 from kforensics.evidence.replica import collect, progress
 from kforensics.evidence.replica.batch_reader import FileBatchReader, _touches
-from kforensics.evidence.replica.log_tail import read_log_tail
+from kforensics.evidence.replica.ends import read_log_tail
 
 _known: dict[Any, Any] = {}
 

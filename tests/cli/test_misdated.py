@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from kforensics.cli.app import run
-from kforensics.formats.index.sparse import TIME_INDEX_LAYOUT
+from kforensics.formats.index import TIME_INDEX_LAYOUT
 from kforensics.formats.log.batches import build_record_batch, encode_record_batch
 
 DAY_MS = 86_400_000

@@ -172,7 +172,7 @@ def test_logs_are_read_once_however_many_versions_are_compared(cluster, capsys, 
         return real_walk(file, level=level, start=start)
 
     monkeypatch.setattr(loader_reader, "scan_batches", scan)
-    monkeypatch.setattr("kforensics.evidence.replica.log_tail.walk_segment", walk)
+    monkeypatch.setattr("kforensics.evidence.replica.ends.walk_segment", walk)
 
     assert run(["predict", str(broker), "--format", "json"]) == 0
     logs = json.loads(capsys.readouterr().out)["logs"]

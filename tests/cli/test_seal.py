@@ -9,7 +9,7 @@ import pytest
 
 from kforensics.cli.app import run
 from kforensics.errors import FormatError
-from kforensics.evidence.seal.manifest import ManifestReader
+from kforensics.evidence.seal import ManifestReader
 from tests.builders.directories import copied
 from tests.opened import opened_path
 from tests.schemas import reason

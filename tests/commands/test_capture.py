@@ -24,14 +24,14 @@ import pytest
 from kforensics.cli.app import run
 from kforensics.commands.cited import cited_files
 from kforensics.damage import Absent
-from kforensics.errors import EvidenceError, EvidenceUnreadable, UsageError
-from kforensics.evidence.captured.tail import readable_ranges
+from kforensics.errors import EvidenceError, EvidenceUnreadable, MissingBytes, UsageError
+from kforensics.evidence.captured.reading import readable_ranges
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.evidence.discovery.partition_dirs import find_places
 from kforensics.evidence.model import Citation
 from kforensics.formats.log.batches import build_record_batch, encode_record_batch
 from kforensics.formats.segment.walk import Level, walk_segment
-from kforensics.source.capture import CapturePath, MissingBytes, open_capture
+from kforensics.source.capture import CapturePath, open_capture
 from kforensics.source.capture_file import MARKER, PART_LIMIT, comment_of
 from kforensics.source.mapped import open_evidence
 from tests import schemas

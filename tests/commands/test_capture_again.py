@@ -17,7 +17,7 @@ from kforensics.cli.app import run
 from kforensics.commands.capture import run as capture
 from kforensics.commands.capturing import blocks, container, taking
 from kforensics.commands.capturing import earlier_captures as reuse
-from kforensics.commands.capturing.killed import resume_path
+from kforensics.commands.capturing.earlier_captures import resume_path
 from kforensics.errors import EvidenceUnreadable, Stopped, UsageError
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.evidence.replica.collect import CAPTURED_EARLIER

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kforensics.cli.app import run
-from kforensics.commands.capturing.model import CannotRedact
+from kforensics.commands.capturing.container import CannotRedact
 from kforensics.commands.capturing.redacting import CaptureRedaction
 from kforensics.commands.redaction.names import Names
 from kforensics.commands.redaction.pseudonyms import Pseudonyms

@@ -7,7 +7,7 @@ import pytest
 from kforensics.ask.model import Ask
 from kforensics.commands.capture import run as capture
 from kforensics.commands.transactions import run as transactions
-from kforensics.formats.index.producer_snapshot import ProducerEntry, encode_producers
+from kforensics.formats.index import ProducerEntry, encode_producers
 from tests.builders.coordinators import NOW, batch, marker
 from tests.builders.directories import copied
 from tests.captures import differences, document, nodes_of

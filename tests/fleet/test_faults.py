@@ -27,8 +27,8 @@ from kforensics.fleet.sources import Source
 from kforensics.fleet.stages import errors_of_tasks
 from kforensics.fleet.summary import summarise
 from kforensics.fleet.tables import WorkTables
-from kforensics.source.foreign import Entry, ForeignPath
 from kforensics.source.mapped import EvidenceFile, open_evidence
+from kforensics.source.store import Entry, ForeignPath
 from kforensics.units import Depth
 from tests.builders.directories import copied
 from tests.fleet.test_identity import node

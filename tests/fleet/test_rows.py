@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kforensics.damage import Absent
-from kforensics.evidence.captured.rows import digest_lists, digests_of, segment_row
+from kforensics.evidence.captured.columns import digest_lists, digests_of, segment_row
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.evidence.discovery.partition_dirs import find_places
 from kforensics.evidence.replica.collect import collect_replica

@@ -125,8 +125,7 @@ def _made() -> Iterator[tuple[str, bytes]]:
 
 def _manifest() -> bytes:
     from kforensics.damage import Absent
-    from kforensics.evidence.seal.manifest import Envelope, ManifestHead, SealCounts, manifest_pieces
-    from kforensics.evidence.seal.state import EntryKind, SealEntry
+    from kforensics.evidence.seal import EntryKind, Envelope, ManifestHead, SealCounts, SealEntry, manifest_pieces
 
     head = ManifestHead(
         tool_version="0.1.0", envelope=Envelope(sealed_ms=0, sealed_utc="1970-01-01T00:00:00.000Z"), inputs=("a",)
@@ -141,7 +140,7 @@ def _manifest() -> bytes:
 def _signature() -> bytes:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-    from kforensics.commands.sealing.signature import sign
+    from kforensics.commands.sealing import sign
 
     return sign(Ed25519PrivateKey.from_private_bytes(bytes(32)), name="m", sha256="0" * 64, tool_version="0.1.0")
 

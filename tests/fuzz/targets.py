@@ -4,15 +4,14 @@ import struct
 from collections.abc import Callable
 from itertools import islice
 
-from kforensics.commands.sealing.signature import check_signature
+from kforensics.commands.sealing import check_signature
 from kforensics.errors import KforensicsError
 from kforensics.evidence.plain import to_plain
-from kforensics.evidence.seal.manifest import ManifestReader
+from kforensics.evidence.seal import ManifestReader
 from kforensics.formats.checkpoint.json_files import parse_clean_shutdown, parse_quorum_state
 from kforensics.formats.checkpoint.lines import parse_checkpoint, parse_leader_epoch_checkpoint
 from kforensics.formats.checkpoint.properties import parse_meta_properties, parse_partition_metadata
-from kforensics.formats.index.producer_snapshot import parse_producer_snapshot
-from kforensics.formats.index.sparse import parse_offset_index, parse_time_index, parse_txn_index
+from kforensics.formats.index import parse_offset_index, parse_producer_snapshot, parse_time_index, parse_txn_index
 from kforensics.formats.log.batches import iter_batch_records, iter_message_records, with_right_crc
 from kforensics.formats.log.records import parse_body_records
 from kforensics.formats.log_lines.scan import looks_like_broker_log, scan_log

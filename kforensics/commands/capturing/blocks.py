@@ -3,15 +3,21 @@
 import json
 import stat
 import tarfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kforensics.commands.capturing.folders import FolderPlan
+from kforensics.commands.capturing.segments import SegmentTask
 from kforensics.evidence.captured.columns import Columns, npy_of
-from kforensics.source.naming import FileKind, parse_file_name
+from kforensics.source.naming import FileKind, FileName, FileSuffix, parse_file_name
+from kforensics.source.store import Entry
+from kforensics.units import TopicPartition
 
 GROUP_ROWS = 1 << 18
 """Rows after which the columns of a group are written."""
@@ -81,7 +87,6 @@ class Gatherer:
         """Keep a small file in the tar file of the block, and return its content for the entry.
 
         Args:
-            data: all of its bytes.
             mtime_ns: when it was last changed, in ns since 1970.
         """
         info = tarfile.TarInfo(path)
@@ -101,9 +106,6 @@ class Gatherer:
         Args:
             table: `batches` or `records`.
             pieces: columns of one length each, in file order.
-
-        Raises:
-            UsageError: the capture can't be written.
         """
         group = self._groups[table]
         runs: list[list[int]] = []
@@ -129,9 +131,6 @@ class Gatherer:
 
         Args:
             entries: as the tree of a capture has them; they are made one by one.
-
-        Raises:
-            UsageError: the capture can't be written.
         """
         pieces: list[bytes] = []
         outline = _Outline()
@@ -219,3 +218,75 @@ class Group:
 
 def _joined(pieces: list[NDArray[Any]]) -> NDArray[Any]:
     return np.concatenate(pieces) if len(pieces) > 1 else pieces[0]
+
+
+# The segments that a capture reads one by one, or handed to other processes in groups.
+
+
+TASK_BYTES = 64 << 20
+TASK_SEGMENTS = 256
+"""Bytes and segments after which what a process read is handed over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One segment of a directory."""
+
+    folder: FolderPlan
+    entry: Entry
+    base_offset: int
+    digest_key: bytes
+    records_folder: str
+    """The folder of the archive that its bytes go into; empty where they stay."""
+    indexes: tuple[str, ...] = ()
+    """Endings of the indexes that it has, but of empty ones."""
+
+    @property
+    def has_bytes(self) -> bool:
+        """Whether bytes of it are taken along."""
+        return bool(self.records_folder)
+
+    @property
+    def path(self) -> Path:
+        """The path of the segment."""
+        return self.folder.path / self.entry.name
+
+    def task(self) -> SegmentTask:
+        """Return what is to be read of it."""
+        place = self.folder.place
+        return SegmentTask(
+            path=self.path,
+            base_offset=self.base_offset,
+            length=self.entry.length,
+            topic_partition=TopicPartition("", 0) if place is None else place.topic_partition,
+            carried_from=0 if parse_file_name(self.entry.name).is_transient else self.folder.carried_from,
+            bytes_from=0 if parse_file_name(self.entry.name).is_transient else self.folder.bytes_from,
+            digest_key=self.digest_key,
+            by_record=self.folder.by_record,
+            indexes=self.indexes,
+        )
+
+
+def about_to_be_removed(folder: FolderPlan, entries: Iterable[Entry]) -> Iterator[tuple[Entry, FileName, int]]:
+    """Yield the segments of a directory that a broker is about to remove."""
+    for entry, name, base in folder.segments(entries):
+        if folder.may_vanish or name.suffix is FileSuffix.DELETED:
+            yield entry, name, base
+
+
+def groups_of(pieces: Sequence[Piece]) -> Iterator[list[Piece]]:
+    """Yield the segments in groups, each of which is worth a result of another process.
+
+    Args:
+        pieces: in the order in which they are read.
+    """
+    group: list[Piece] = []
+    length = 0
+    for piece in pieces:
+        group.append(piece)
+        length += piece.entry.length
+        if length >= TASK_BYTES or len(group) >= TASK_SEGMENTS:
+            yield group
+            group, length = [], 0
+    if group:
+        yield group

@@ -9,6 +9,7 @@ import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -161,10 +162,6 @@ class CaptureWriter(Gatherer):
 
         Args:
             length: how many bytes to copy; fewer are copied where the file has become shorter.
-
-        Raises:
-            UsageError: the capture can't be written.
-            EvidenceUnreadable: the file can't be read.
         """
         first, count, copied = len(self._parts), 0, 0
         while copied < length or not count:
@@ -180,11 +177,7 @@ class CaptureWriter(Gatherer):
         """Keep a file that comes in pieces, and return its content for the entry, and its length in bytes.
 
         Args:
-            pieces: its bytes, in order.
             mtime_ns: when it was last changed, in ns since 1970.
-
-        Raises:
-            UsageError: the capture can't be written.
         """
         buffer, first, count, length = bytearray(), len(self._parts), 0, 0
         for piece in pieces:
@@ -260,19 +253,11 @@ class CaptureWriter(Gatherer):
         self._block += 1
 
     def keep_column(self, name: str, data: bytes) -> None:
-        """Write a column of a group of rows.
-
-        Raises:
-            UsageError: the capture can't be written.
-        """
+        """Write a column of a group of rows."""
         self.add_part(name, data)
 
     def reserve_groups(self, count: int) -> int:
-        """Return the first of some numbers that no group of batches has or gets.
-
-        Raises:
-            UsageError: the capture can't be written.
-        """
+        """Return the first of some numbers that no group of batches has or gets."""
         self._flush("batches")
         first = self.next_group
         self._groups["batches"] = Group(first + count)
@@ -290,9 +275,6 @@ class CaptureWriter(Gatherer):
         Args:
             manifest: what the capture says of itself.
             name: of what was captured before it was stopped; it replaces what was left by an earlier stop.
-
-        Raises:
-            UsageError: that is not possible.
         """
         self.end()
         for folder in list(self._records):
@@ -316,3 +298,32 @@ class CaptureWriter(Gatherer):
             raise UsageError(f"{self.out} can't be written: {error.strerror}") from error
         self._is_finished = True
         return length
+
+
+class CannotRedact(Exception):  # noqa: N818 - it is no error of the caller's
+    """A file that can't be redacted, so that it is left out; the words say why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenCapture:
+    """The file that was written, and what is in it."""
+
+    path: str
+    bytes: int
+    replicas: int
+    segments: int
+    batches: int
+    """Rows a batch that it holds."""
+    files: int
+    """Taken along byte for byte."""
+    read_bytes: int
+    record_bytes: int
+    """Bytes of batches with records of users that it holds: 0 unless they were asked for."""
+    reused_segments: int
+    """Segments that were not read, since they are as an earlier capture has them."""
+    reused_bytes: int
+    """Bytes of those segments on the broker."""
+    blanked_records: int
+    """Records and lines that a redaction could not write again without names, so that it left them out."""
+    changed: tuple[str, ...]
+    """Files that changed while they were read, or between the beginning and the end: the broker was running."""

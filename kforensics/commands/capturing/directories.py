@@ -8,24 +8,22 @@ from typing import TYPE_CHECKING, Any
 
 from kforensics.ask.model import Ask
 from kforensics.case.processes import Progress, default_jobs
-from kforensics.commands.capturing.blocks import SMALL_LENGTH, Gatherer
-from kforensics.commands.capturing.container import CaptureWriter
+from kforensics.commands.capturing.blocks import SMALL_LENGTH, TASK_SEGMENTS, Gatherer, Piece, groups_of
+from kforensics.commands.capturing.container import CannotRedact, CaptureWriter
 from kforensics.commands.capturing.earlier_captures import EarlierCaptures
 from kforensics.commands.capturing.folders import FolderPlan, RootPlan
-from kforensics.commands.capturing.model import CannotRedact
-from kforensics.commands.capturing.pieces import TASK_SEGMENTS, Piece, groups_of
 from kforensics.commands.capturing.plan import CapturePlan
-from kforensics.commands.capturing.secrets import without_secrets
+from kforensics.commands.capturing.rewriting import without_secrets
 from kforensics.commands.capturing.segments import CapturedScan, capture_ends, capture_segment
 from kforensics.commands.capturing.stakes import LARGEST_CLEANED_LOG
 from kforensics.errors import EvidenceError, Stopped
-from kforensics.evidence.captured.indexes import OFFSET_INDEX, TIME_INDEX
+from kforensics.evidence.captured.taking import OFFSET_INDEX, TIME_INDEX
 from kforensics.evidence.model import Problem
 from kforensics.evidence.parallel import WORTH_A_PROCESS, stream
 from kforensics.source.capture_file import COORDINATORS_FOLDER, RECORDS_FOLDER
-from kforensics.source.foreign import Entry
 from kforensics.source.mapped import EvidenceFile, open_evidence
 from kforensics.source.naming import FileKind, parse_file_name
+from kforensics.source.store import Entry
 from kforensics.source.walk import join
 from kforensics.units import Depth
 
@@ -96,7 +94,6 @@ class Directories:
 
         Raises:
             Stopped: it was asked to stop.
-            UsageError: the capture can't be written.
         """
         for folder, scans in self._folders(folders, self.early):
             self._folder(folder, scans)
@@ -125,9 +122,6 @@ class Directories:
 
     def scan(self, pieces: Sequence[Piece]) -> Iterator[tuple[Piece, CapturedScan]]:
         """Yield the segments with what was found in them; those that did not change are as an earlier capture has them.
-
-        Args:
-            pieces: the segments, in order.
 
         Raises:
             Stopped: it was asked to stop.
@@ -194,11 +188,7 @@ class Directories:
         return scan
 
     def report(self, count: int) -> None:
-        """Say how many bytes more were read.
-
-        Args:
-            count: of the bytes.
-        """
+        """Say how many bytes more were read."""
         if self.progress:
             self.progress(count, len(self.taken.problems))
 

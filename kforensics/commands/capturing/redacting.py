@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from kforensics.commands.capturing.model import CannotRedact
+from kforensics.commands.capturing.container import CannotRedact
 from kforensics.commands.capturing.rewriting import NO_RULE, REWRITTEN, blanked
 from kforensics.commands.redaction.names import Names
 from kforensics.commands.redaction.pseudonyms import Pseudonyms
@@ -179,9 +179,6 @@ class CaptureRedaction:
 
         Args:
             is_metadata: whether it is in the directory of a metadata log.
-
-        Raises:
-            CannotRedact: the file has to be left out.
         """
         kind = parse_file_name(name).kind
         match kind:
@@ -358,7 +355,6 @@ def redaction_of(
         pseudonyms: under the key of the redaction.
         with_topics: names of topics are replaced, too.
         paths: that were named, and of log directories.
-        is_asked_to_stop: asked between files.
     """
     topics = {place.topic_partition.topic for place in places}
     topics |= {name for one in histories for name in one.topic_ids}

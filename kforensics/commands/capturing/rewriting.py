@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from kforensics.commands.capturing.model import CannotRedact
+from kforensics.commands.capturing.container import CannotRedact
 from kforensics.errors import FormatError
 from kforensics.formats.checkpoint.json_files import (
     encode_clean_shutdown,
@@ -18,10 +18,11 @@ from kforensics.formats.checkpoint.json_files import (
     parse_clean_shutdown,
     parse_quorum_state,
 )
-from kforensics.formats.index.producer_snapshot import encode_producers, parse_producer_snapshot
-from kforensics.formats.index.sparse import (
+from kforensics.formats.index import (
     encode_aborted_transactions,
+    encode_producers,
     parse_offset_index,
+    parse_producer_snapshot,
     parse_time_index,
     parse_txn_index,
 )
@@ -107,3 +108,17 @@ REWRITTEN: Mapping[FileKind, Rewrite] = {
     FileKind.CLEAN_SHUTDOWN: _parsed(parse_clean_shutdown, encode_clean_shutdown),
 }
 """The kinds that have no names where they are sound; a kind that is neither here nor read by the redaction itself is left out."""
+
+
+_SECRET = re.compile(
+    rb"(?im)^([^\S\n]*[^#!\s=:]*(?:password|secret|jaas|credential|token|\.key\b|private)[^\s=:]*[^\S\n]*[=:]?[^\S\n]*)((?:\\\r?\n|[^\n])*)"
+)
+
+
+def without_secrets(data: bytes) -> bytes:
+    """Return properties with asterisks in the place of values that may be secret, so that every line stays where it was.
+
+    Args:
+        data: a `.properties` file.
+    """
+    return _SECRET.sub(lambda match: match[1] + re.sub(rb"[^\\\r\n]", b"*", match[2]), data)

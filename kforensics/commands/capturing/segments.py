@@ -9,16 +9,14 @@ import numpy as np
 
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
-from kforensics.evidence.captured.columns import BatchPacker, Columns, RecordPacker, narrow
-from kforensics.evidence.captured.digests import controls, digest_record
-from kforensics.evidence.captured.indexes import OFFSET_INDEX, IndexWatch
-from kforensics.evidence.captured.rows import digest_lists, segment_row
+from kforensics.evidence.captured.columns import BatchPacker, Columns, RecordPacker, digest_lists, narrow, segment_row
+from kforensics.evidence.captured.taking import OFFSET_INDEX, IndexWatch, controls, digest_record
 from kforensics.evidence.discovery.partition_dirs import LogDirState, PartitionPlace
 from kforensics.evidence.model import Segment
 from kforensics.evidence.replica.captured_loading import UNSOUND
 from kforensics.evidence.replica.collect import read_ends
+from kforensics.evidence.replica.ends import indexed_start
 from kforensics.evidence.replica.loader_scan import reader_at
-from kforensics.evidence.replica.positions import indexed_start
 from kforensics.evidence.replica.segments import scan_segment
 from kforensics.formats.log.batch_table import BatchTable
 from kforensics.formats.log.records import Record

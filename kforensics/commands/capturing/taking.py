@@ -13,25 +13,22 @@ from typing import TYPE_CHECKING, Any
 from kforensics import __version__
 from kforensics.ask.model import Ask
 from kforensics.case.processes import Progress, default_jobs
-from kforensics.commands.capturing.blocks import SMALL_LENGTH, Block, Gatherer
-from kforensics.commands.capturing.container import CaptureWriter
+from kforensics.commands.capturing.blocks import SMALL_LENGTH, Block, Gatherer, Piece, about_to_be_removed
+from kforensics.commands.capturing.container import CaptureWriter, WrittenCapture
 from kforensics.commands.capturing.directories import Directories, Taken
-from kforensics.commands.capturing.earlier_captures import EarlierCaptures
+from kforensics.commands.capturing.earlier_captures import BEGUN, EarlierCaptures, segments_of
 from kforensics.commands.capturing.folders import FolderPlan
-from kforensics.commands.capturing.killed import BEGUN, segments_of
-from kforensics.commands.capturing.model import WrittenCapture
-from kforensics.commands.capturing.pieces import Piece, about_to_be_removed
 from kforensics.commands.capturing.plan import CapturePlan, Task, node_of
 from kforensics.commands.capturing.segments import CapturedScan
 from kforensics.commands.capturing.stakes import MARGIN_OFFSETS
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, Stopped
-from kforensics.evidence.captured.indexes import OFFSET_INDEX, TIME_INDEX
+from kforensics.evidence.captured.taking import OFFSET_INDEX, TIME_INDEX
 from kforensics.evidence.model import Problem
 from kforensics.evidence.parallel import stream
-from kforensics.source.foreign import Entry
 from kforensics.source.mapped import open_evidence
 from kforensics.source.naming import FileKind, FileSuffix, parse_file_name
+from kforensics.source.store import Entry
 from kforensics.units import Depth
 from kforensics.words import byte_count
 
@@ -256,11 +253,7 @@ class Taking:
     # ------------------------------------------------------------ manifest
 
     def written(self, out: Path, length: int) -> WrittenCapture:
-        """Return the numbers of what was written.
-
-        Args:
-            length: of its file, in bytes.
-        """
+        """Return the numbers of what was written."""
         return WrittenCapture(
             path=str(out),
             bytes=length,

@@ -11,10 +11,10 @@ from kforensics.commands.predicting.settings import Policy
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
 from kforensics.evidence.discovery.inputs import FoundInput
+from kforensics.evidence.replica.ends import read_log_tail
 from kforensics.evidence.replica.loader_dirs import HIGH_WATERMARKS, RECOVERY_POINTS, FoundDirectory, FoundLogs
 from kforensics.evidence.replica.loader_reader import read_needed
 from kforensics.evidence.replica.loader_scan import ScansAhead
-from kforensics.evidence.replica.log_tail import read_log_tail
 from kforensics.formats.log.batch_table import NO_TIMESTAMP
 from kforensics.formats.log.loader_values import Batches, Content, LoadFailure, Need, TopicIdFile
 from kforensics.formats.segment.walk import Level, walk_segment

@@ -53,7 +53,7 @@ from kforensics.reconcile.logs.predicted_load import (
     LostRecords,
     PredictedLog,
 )
-from kforensics.source.foreign import ForeignPath
+from kforensics.source.store import ForeignPath
 from kforensics.units import TopicPartition
 from kforensics.words import listed
 

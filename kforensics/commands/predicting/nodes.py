@@ -27,7 +27,7 @@ from kforensics.evidence.discovery.log_dirs import FoundLogDir, are_copies
 from kforensics.formats.checkpoint.properties import MetaProperties
 from kforensics.protocol.loading.node import FIRST_WITHOUT_ZOOKEEPER, NodeDirectory
 from kforensics.protocol.versions import KafkaVersion
-from kforensics.source.foreign import ForeignPath
+from kforensics.source.store import ForeignPath
 from kforensics.source.walk import join
 
 _NODE_FOLDER = re.compile(r"(broker|controller|kafka|node|server)[-_.]?\d+", re.IGNORECASE)

@@ -9,8 +9,8 @@ from typing import NamedTuple
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, UsageError
 from kforensics.evidence.broker_logs import LogFile
+from kforensics.evidence.discovery.beside_data import read_server_properties
 from kforensics.evidence.discovery.inputs import Inputs
-from kforensics.evidence.discovery.server_settings import read_server_properties
 from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.log import read_metadata_logs
 from kforensics.evidence.metadata.quorum import QuorumSetBack, newest_log, quorum_set_back

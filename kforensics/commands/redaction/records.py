@@ -10,8 +10,7 @@ from typing import Any
 
 from kforensics.commands.redaction.pseudonyms import Pseudonyms
 from kforensics.damage import Damage
-from kforensics.evidence.content.items import BatchItem, DumpItem
-from kforensics.evidence.content.record_meaning import MemberBlob, Message, RecordMeaning
+from kforensics.evidence.content.items import BatchItem, DumpItem, MemberBlob, Message, RecordMeaning
 from kforensics.evidence.file_kinds import FileEntry
 from kforensics.formats.log.records import Record
 from kforensics.formats.messages.schema import Decoded, Undecoded

@@ -16,9 +16,9 @@ from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.model import BatchReader, CheckpointValue, Problem, Replica, Segment
+from kforensics.evidence.replica.batch_reader import RowSpool, SpooledTable
 from kforensics.evidence.replica.collect import collect_replica, segment_paths
-from kforensics.evidence.replica.scan_parts import Part, ScannedPart, joined, parts_of, scan_part
-from kforensics.evidence.replica.spooled_rows import RowSpool, SpooledTable
+from kforensics.evidence.replica.segments import Part, ScannedPart, joined, parts_of, scan_part
 from kforensics.findings.answers.model import State
 from kforensics.formats.log.batch_table import NO_EPOCH
 from kforensics.formats.primitives.numbers import distinct

@@ -10,18 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kforensics.errors import EvidenceError, FormatError
-from kforensics.evidence.captured.tail import readable_ranges
+from kforensics.evidence.captured.reading import is_whole, readable_ranges
 from kforensics.evidence.checks.producers import ABORT, COMMIT, parse_marker
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT
 from kforensics.evidence.model import BUCKET_OFFSETS, BatchReader, Segment
-from kforensics.evidence.replica.positions import PartOfFile
+from kforensics.evidence.replica.ends import PartOfFile
 from kforensics.formats.log.batch_table import BATCH_HEADER, BatchTable
 from kforensics.formats.log.records import parse_body_records
 from kforensics.formats.primitives.word_buffer import SegmentBytes
 from kforensics.reconcile.history.log_copies import LogCopy
 from kforensics.reconcile.logs.transaction_outcomes import Marker, Outcomes, are_markers
 from kforensics.reconcile.salvage.best_copy import Selection
-from kforensics.source.capture import CapturedSegment
 from kforensics.source.mapped import EvidenceFile, open_evidence, open_image
 
 BECAME_SHORTER = "it has become shorter"
@@ -165,7 +164,7 @@ class CopyFiles:
         """
         file = self.of(run.copy, run.segment)
         out = np.ones(len(run.rows), dtype=np.bool_)
-        if isinstance(file, CapturedSegment):
+        if not is_whole(file):
             out[:] = False
             ends = run.rows["position"].astype(np.int64) + run.rows["length"]
             for span in readable_ranges(file):
@@ -179,7 +178,7 @@ class CopyFiles:
             EvidenceError: the file can't be read any more.
         """
         file = self.of(run.copy, run.segment)
-        return PartOfFile(file, run.end) if isinstance(file, CapturedSegment) else file
+        return file if is_whole(file) else PartOfFile(file, run.end)
 
     def where_missing(self, copy: int, number: int) -> str:
         """Return the file on the broker that a captured segment is of; empty for any other segment.
@@ -187,8 +186,7 @@ class CopyFiles:
         Raises:
             EvidenceError: the file can't be read any more.
         """
-        file = self.of(copy, number)
-        return file.missing().where if isinstance(file, CapturedSegment) else ""
+        return self.of(copy, number).where
 
     def close(self) -> None:
         """Close all files."""

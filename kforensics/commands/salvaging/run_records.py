@@ -14,7 +14,7 @@ from kforensics.commands.salvaging.reading import BECAME_SHORTER, CERTAINTIES, C
 from kforensics.damage import Damage, DamageKind
 from kforensics.errors import EvidenceError, EvidenceUnreadable
 from kforensics.evidence.model import BatchReader, Problem
-from kforensics.evidence.replica.positions import PartOfFile
+from kforensics.evidence.replica.ends import PartOfFile
 from kforensics.formats.columns.record_stream import RecordChunk, part_of
 from kforensics.formats.log.batch_table import CONTROL_BIT, BatchTable
 from kforensics.formats.segment.walk import Buffers, iter_record_chunks

@@ -25,11 +25,12 @@ from kforensics.formats.checkpoint.lines import (
     encode_leader_epoch_checkpoint,
 )
 from kforensics.formats.checkpoint.properties import PartitionMetadata, encode_partition_metadata
-from kforensics.formats.index.producer_snapshot import ProducerEntry, encode_producers
-from kforensics.formats.index.sparse import (
+from kforensics.formats.index import (
     AbortedTransaction,
+    ProducerEntry,
     encode_aborted_transactions,
     encode_index,
+    encode_producers,
     offset_index,
     time_index,
 )

@@ -31,7 +31,6 @@ from kforensics.evidence.replica.collect import CollectedReplica, collect_replic
 from kforensics.formats.log.batch_table import NEWEST_MAGIC, TIMESTAMP_TYPE_BIT, BatchTable
 from kforensics.formats.segment.walk import Level, iter_record_chunks, walk_segment
 from kforensics.reconcile.trace.model import CopyKind
-from kforensics.source.capture import CapturePath
 from kforensics.source.mapped import EvidenceFile, open_evidence
 from kforensics.units import Depth
 
@@ -64,7 +63,7 @@ def search_by_time(
 def _searched(
     place: PartitionPlace, ranks: Mapping[int, int], search: RecordSearch
 ) -> tuple[ScannedReplica, list[Hit]] | None:
-    if isinstance(place.state.root, CapturePath):
+    if not place.state.store.holds_bytes:
         return None
     collected = collect_replica(place, left_over=LEFT_OVER, depth=Depth.TAILS)
     replica = collected.replica

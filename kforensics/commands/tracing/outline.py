@@ -13,9 +13,8 @@ from kforensics.evidence.content.search import RecordSearch
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.model import DIGEST_DTYPE, CheckpointValue, Replica, Segment
 from kforensics.evidence.replica.collect import collect_directory, segment_paths, stitch_replica
-from kforensics.formats.index.sparse import parse_time_index
+from kforensics.formats.index import parse_time_index
 from kforensics.formats.segment.walk import Level, iter_record_chunks, walk_segment
-from kforensics.source.capture import CapturePath
 from kforensics.source.mapped import EvidenceFile, open_evidence
 from kforensics.source.naming import parse_file_name
 
@@ -29,7 +28,7 @@ def outline_of(place: PartitionPlace) -> Replica | None:
     the log is damaged.
     """
     paths = segment_paths(place)
-    if isinstance(place.state.root, CapturePath) or place.directory_state != "live" or not place.state.clean_shutdown:
+    if not place.state.store.holds_bytes or place.directory_state != "live" or not place.state.clean_shutdown:
         return None
     collected = collect_directory(place)
     replica = collected.replica

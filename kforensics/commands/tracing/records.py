@@ -11,7 +11,7 @@ import numpy as np
 from kforensics.commands.tracing.scan import Hit, Markers, ScannedReplica, records_with_horizons
 from kforensics.damage import Absent, Damage
 from kforensics.errors import EvidenceError
-from kforensics.evidence.captured.tail import readable_ranges
+from kforensics.evidence.captured.reading import readable_ranges
 from kforensics.evidence.content.search import RecordSearch
 from kforensics.evidence.model import Segment
 from kforensics.evidence.replica.batch_reader import start_position

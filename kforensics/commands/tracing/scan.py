@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 
 from kforensics.damage import Damage
 from kforensics.errors import EvidenceError, FormatError
-from kforensics.evidence.captured.tail import readable_ranges
+from kforensics.evidence.captured.reading import readable_ranges
 from kforensics.evidence.checks.producers import ABORT, COMMIT, parse_marker
 from kforensics.evidence.content.search import RecordSearch
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.model import Problem, Replica, Segment
 from kforensics.evidence.parallel import stream
 from kforensics.evidence.replica.collect import CollectedReplica, collect_replica, scan_place, segment_paths
-from kforensics.evidence.replica.positions import PartOfFile
+from kforensics.evidence.replica.ends import PartOfFile
 from kforensics.evidence.replica.segments import scan_records
 from kforensics.formats.columns.record_stream import RecordChunk, part_of, split_control
 from kforensics.formats.log.batch_table import DELETE_HORIZON_BIT
@@ -28,7 +28,6 @@ from kforensics.reconcile.logs.loaded_log import LoadedLog, load_log
 from kforensics.reconcile.trace.found_record import CopyFile
 from kforensics.reconcile.trace.model import CopyKind
 from kforensics.reconcile.trace.removal_time import NO_HORIZON
-from kforensics.source.capture import CapturedSegment
 from kforensics.source.mapped import EvidenceFile, open_evidence
 from kforensics.source.naming import FileSuffix, parse_file_name
 from kforensics.units import OffsetRange
@@ -347,7 +346,7 @@ def _search_file(task: _Task, search: RecordSearch) -> SearchedFile:
     root = task.place.state.root
     try:
         with open_evidence(root / task.path if task.path != "." else root) as file:
-            if isinstance(file, CapturedSegment):
+            if file.where:
                 out.segment = scan_place(task.place, task.path)
                 out.bytes = _take_captured(file, taker)
                 out.is_whole = out.bytes >= file.size

@@ -18,15 +18,16 @@ from kforensics.evidence.captured.columns import (
     column_of,
     control_records,
     gather,
+    segment_of,
     unpack_batches,
     unpack_records,
 )
-from kforensics.evidence.captured.rows import segment_of
 from kforensics.evidence.model import Segment
 from kforensics.formats.log.batch_table import BatchTable, empty_batches
 from kforensics.formats.log.records import Record
 from kforensics.source.capture import CapturedSegment
 from kforensics.source.capture_file import Capture, are_whole
+from kforensics.source.mapped import EvidenceFile
 
 KEPT_BATCHES = 65_536
 """A segment with more batches than this keeps digests only: its table is read again where it is needed."""
@@ -49,9 +50,6 @@ def captured_segment(file: CapturedSegment, *, path: str, base_offset: int, with
     Args:
         path: relative to the replica's input, for citations.
         with_batches: whether the table of batches is wanted; else a segment without damage has none, and `BatchReader` reads it where it is asked for.
-
-    Raises:
-        EvidenceUnreadable: what the capture says of it is impossible.
     """
     row = file.row
     try:
@@ -115,11 +113,7 @@ _BY_VALUE = 0
 
 
 def unread_below(file: CapturedSegment) -> int:
-    """Return the offset below which nothing of the segment was read when it was captured at depth tails; 0 where all was.
-
-    Raises:
-        EvidenceUnreadable: what the capture says of it is impossible.
-    """
+    """Return the offset below which nothing of the segment was read when it was captured at depth tails; 0 where all was."""
     value = file.row.get("unread_below", 0)
     if type(value) is not int or not 0 <= value <= _LARGEST:
         raise file.capture.refuse(f"what it says of {file.inner} is impossible: {value!r} as an offset")
@@ -177,11 +171,7 @@ def carried_from(file: CapturedSegment) -> int | None:
 
 
 def captured_tail(file: CapturedSegment) -> tuple[int, int, int] | None:
-    """Return the offset behind the last sound batch, its leader epoch and its highest timestamp in ms; none where no batch is sound.
-
-    Raises:
-        EvidenceUnreadable: what the capture says of its end is impossible.
-    """
+    """Return the offset behind the last sound batch, its leader epoch and its highest timestamp in ms; none where no batch is sound."""
     tail = file.row.get("tail")
     if tail is None:
         return None
@@ -192,11 +182,7 @@ def captured_tail(file: CapturedSegment) -> tuple[int, int, int] | None:
 
 
 def captured_extent(file: CapturedSegment) -> tuple[Span, int]:
-    """Return the span of the first sound batch, and the position behind the last one; zeros where no batch is sound.
-
-    Raises:
-        EvidenceUnreadable: what the capture says of its sound part is impossible.
-    """
+    """Return the span of the first sound batch, and the position behind the last one; zeros where no batch is sound."""
     extent = file.row.get("extent")
     if extent is None:
         return Span(0, 0), 0
@@ -218,11 +204,7 @@ class CapturedCommit(NamedTuple):
 
 
 def captured_commits(file: CapturedSegment) -> Iterator[CapturedCommit]:
-    """Yield the commits in a segment of `__consumer_offsets`.
-
-    Raises:
-        EvidenceUnreadable: what the capture says of its commits is impossible.
-    """
+    """Yield the commits in a segment of `__consumer_offsets`."""
     claimed = file.row.get("commits") or []
     for one in claimed if isinstance(claimed, list) else [None]:
         if not isinstance(one, list) or len(one) != len(CapturedCommit._fields):
@@ -248,9 +230,6 @@ def captured_batches(file: CapturedSegment) -> BatchTable:
 
     Args:
         file: the captured segment, whose row is a claim of the capture.
-
-    Raises:
-        EvidenceUnreadable: its rows can't be used.
     """
     runs = _runs(file, "batches")
     if not runs:
@@ -265,9 +244,6 @@ def captured_controls(file: CapturedSegment) -> tuple[NDArray[np.int64], NDArray
     """Return the number of the type of each batch that `captured_batches` gives, and its coordinator's epoch.
 
     The type is `NO_CONTROL` where it is no control batch, or where its type could not be read; the epoch -1 where there is none.
-
-    Raises:
-        EvidenceUnreadable: its rows can't be used.
     """
     runs = _runs(file, "batches")
     if not runs:
@@ -277,21 +253,13 @@ def captured_controls(file: CapturedSegment) -> tuple[NDArray[np.int64], NDArray
 
 
 def captured_columns(file: CapturedSegment, kind: Literal["batches", "records"]) -> dict[str, NDArray[Any]]:
-    """Return the columns of the batches or of the digested records, as `unpack_batches` and `unpack_records` take them; empty where there are none.
-
-    Raises:
-        EvidenceUnreadable: its rows can't be used.
-    """
+    """Return the columns of the batches or of the digested records, as `unpack_batches` and `unpack_records` take them; empty where there are none."""
     runs = _runs(file, kind)
     return _gathered(file, runs, kind, BATCH_COLUMNS if kind == "batches" else RECORD_COLUMNS) if runs else {}
 
 
 def captured_records(file: CapturedSegment) -> Iterator[Record]:
-    """Yield the records of the segment, digested; where they were not taken along, its control records.
-
-    Raises:
-        EvidenceUnreadable: its rows can't be used.
-    """
+    """Yield the records of the segment, digested; where they were not taken along, its control records."""
     if has_records(file):
         if runs := _runs(file, "records"):
             yield from unpack_records(_gathered(file, runs, "records", RECORD_COLUMNS))
@@ -306,11 +274,7 @@ def _is_number(value: object) -> bool:
 
 
 def _runs(file: CapturedSegment, name: str) -> tuple[Run, ...]:
-    """Return the runs of rows of a segment in a table, which its capture claims.
-
-    Raises:
-        EvidenceUnreadable: what the capture says of them is impossible.
-    """
+    """Return the runs of rows of a segment in a table, which its capture claims."""
     runs: list[Run] = []
     claimed = file.row.get(name) or []
     for one in claimed if isinstance(claimed, list) else [claimed]:
@@ -361,3 +325,36 @@ _columns: "WeakKeyDictionary[Capture, OrderedDict[tuple[int, str, str], tuple[by
     WeakKeyDictionary()
 )
 """Columns of the captures that are open, each with the bytes that it views: thousands of segments have rows in one."""
+
+
+# The bytes of segments that a capture taken with `--with-tail` holds: the ends of logs, as they are on the broker.
+
+
+def readable_ranges(file: EvidenceFile) -> tuple[Span, ...]:
+    """Return the ranges of a segment that can be read: all of a file; of a captured segment what its capture holds, anything else is a `MissingBytes`.
+
+    Args:
+        file: the segment, as `open_evidence` gives it. A captured one is a source of bytes like any other file, with the length and the positions of the file on the broker:
+            `walk_segment(file, level=Level.CRC, start=range.position)` reads the batches of a range, which begins at a batch wherever the log before it is sound.
+
+    Returns:
+        The ranges in the order of their positions, with bytes between any two of them missing; empty where the capture holds no bytes.
+    """
+    if not isinstance(file, CapturedSegment):
+        return (Span(0, file.size),) if file.size else ()
+    out: list[Span] = []
+    for one in file.held():
+        if out and out[-1].end == one.position:
+            out[-1] = Span(out[-1].position, out[-1].length + one.length)
+        else:
+            out.append(Span(one.position, one.length))
+    return tuple(out)
+
+
+def is_whole(file: EvidenceFile) -> bool:
+    """Whether all bytes of a segment can be read: of a captured one only where the capture holds them.
+
+    Args:
+        file: an open segment; one of the file system is whole.
+    """
+    return readable_ranges(file) == ((Span(0, file.size),) if file.size else ())

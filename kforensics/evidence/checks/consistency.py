@@ -25,7 +25,6 @@ from kforensics.evidence.segment_parts import split_segment
 from kforensics.formats.checkpoint.lines import iter_checkpoint
 from kforensics.formats.primitives.text_lines import DamageList
 from kforensics.formats.segment.walk import Buffers, Level
-from kforensics.source.capture import CapturePath
 from kforensics.source.naming import FileKind
 from kforensics.source.walk import DirectoryKind, FoundDirectory, FoundFile, Obstacle
 from kforensics.units import TopicPartition
@@ -133,9 +132,9 @@ def _lost_directories(
 def _not_in_captures(inputs: Inputs, files: Sequence[FileReport]) -> Iterator[Problem]:
     """Yield what can be checked only where a capture was taken, one problem for each input."""
     for index, found in enumerate(inputs.found):
-        if not isinstance(found.root, CapturePath):
+        capture, inner = found.store.capture, found.store.inner
+        if capture is None:
             continue
-        capture, inner = found.root.place()
         count = sum(report.input == index and report.kind in _LEFT_ON_THE_BROKER for report in files)
         if count:
             yield Problem(

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from kforensics.damage import Damage, DamageKind, Gravity, Span
 from kforensics.evidence.checks.context import mismatch
 from kforensics.evidence.checks.segment_scan import NO_BATCH, UNREADABLE, SegmentScan
-from kforensics.formats.index.sparse import OFFSET_ENTRY_LENGTH, TIME_ENTRY_LENGTH, SparseIndex, entry_span
+from kforensics.formats.index import OFFSET_ENTRY_LENGTH, TIME_ENTRY_LENGTH, SparseIndex, entry_span
 from kforensics.formats.primitives.text_lines import DamageList
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from kforensics.damage import Absent, Damage, DamageKind, Gravity, Span
-from kforensics.errors import EvidenceError
+from kforensics.errors import EvidenceError, MissingBytes
 from kforensics.evidence.checks.context import (
     CheckedPartition,
     FileReport,
@@ -41,9 +41,8 @@ from kforensics.evidence.model import CheckpointValue
 from kforensics.formats.checkpoint.json_files import QuorumState
 from kforensics.formats.checkpoint.lines import LeaderEpochCheckpoint
 from kforensics.formats.checkpoint.properties import PartitionMetadata
-from kforensics.formats.index.producer_snapshot import ProducerEntry, ProducerSnapshot
+from kforensics.formats.index import ProducerEntry, ProducerSnapshot
 from kforensics.formats.segment.walk import Buffers, Level
-from kforensics.source.capture import MissingBytes
 from kforensics.source.mapped import open_evidence
 from kforensics.source.naming import FileKind, FileSuffix
 from kforensics.source.walk import FoundFile

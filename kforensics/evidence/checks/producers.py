@@ -8,13 +8,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kforensics.damage import Damage, DamageKind, Gravity, Span
-from kforensics.formats.index.producer_snapshot import (
+from kforensics.formats.index import (
     SNAPSHOT_ENTRY_LENGTH,
     SNAPSHOT_HEADER_LENGTH,
+    TXN_ENTRY_LENGTH,
+    AbortedTransaction,
     ProducerEntry,
     ProducerSnapshot,
+    TxnIndex,
+    entry_span,
 )
-from kforensics.formats.index.sparse import TXN_ENTRY_LENGTH, AbortedTransaction, TxnIndex, entry_span
 from kforensics.formats.log.batch_table import CONTROL_BIT, TRANSACTIONAL_BIT, BatchTable
 from kforensics.formats.primitives.numbers import distinct, first_of_each
 from kforensics.formats.primitives.text_lines import DamageList

@@ -13,7 +13,7 @@ from kforensics.errors import EvidenceError, FormatError
 from kforensics.evidence.captured.reading import captured_extent, captured_segment
 from kforensics.evidence.checks.producers import ProducerEvent, ProducerEvents, parse_marker
 from kforensics.evidence.segment_parts import Extent, lack_epochs
-from kforensics.formats.index.sparse import parse_offset_index, parse_time_index
+from kforensics.formats.index import parse_offset_index, parse_time_index
 from kforensics.formats.log.batch_table import BatchTable
 from kforensics.formats.log.batches import iter_batch_records
 from kforensics.formats.primitives.numbers import distinct

@@ -22,7 +22,7 @@ from kforensics.evidence.replica.unaccounted import (
     value_of,
 )
 from kforensics.formats.checkpoint.lines import LeaderEpochCheckpoint
-from kforensics.formats.index.sparse import SparseIndex
+from kforensics.formats.index import SparseIndex
 from kforensics.formats.segment.order import flip_between
 from kforensics.source.naming import FileKind
 from kforensics.source.walk import FoundFile

@@ -13,7 +13,7 @@ import numpy as np
 
 from kforensics.damage import Gravity
 from kforensics.errors import EvidenceError, FormatError
-from kforensics.formats.index.sparse import SparseIndex, parse_offset_index, parse_time_index
+from kforensics.formats.index import SparseIndex, parse_offset_index, parse_time_index
 from kforensics.formats.primitives.word_buffer import without_zero_tail
 from kforensics.formats.segment.walk import Level, walk_segment
 from kforensics.source.mapped import EvidenceFile, open_evidence

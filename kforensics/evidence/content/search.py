@@ -48,11 +48,7 @@ class RecordSearch:
         return self.offset is not None and all(one is None for one in others)
 
     def find(self, chunk: RecordChunk) -> Rows:
-        """Return the records of a chunk that match, by their index in it; the cheapest conditions are asked first.
-
-        Args:
-            chunk: records in file order.
-        """
+        """Return the records of a chunk that match, by their index in it; the cheapest conditions are asked first."""
         rows = self._by_columns(chunk)
         if self.keys is not None and len(rows):
             rows = _with_keys(chunk, rows, self.keys)

@@ -17,11 +17,10 @@ from kforensics.errors import EvidenceError, FormatError
 from kforensics.evidence.coordinators.replica_log import ReplicaLog, SegmentBatches, list_log
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace, checkpoint_value, problem_of
 from kforensics.evidence.model import CheckpointValue, Citation, Problem
-from kforensics.formats.index.producer_snapshot import ProducerEntry, parse_producer_snapshot
+from kforensics.formats.index import ProducerEntry, parse_producer_snapshot
 from kforensics.formats.log.batch_table import CONTROL_BIT, TRANSACTIONAL_BIT, BatchTable, empty_batches
 from kforensics.formats.messages.control import ControlType
 from kforensics.formats.messages.schema import Decoded
-from kforensics.source.capture import CapturedSegment
 from kforensics.source.mapped import open_evidence
 
 MOST_LONE_MARKERS = 1_000
@@ -229,7 +228,7 @@ class _Scan:
         """Say that no input shows which transactions are open below the batches that are here."""
         path = next((path for base, path in reversed(self.log.segments) if base < self.log.read_from), "")
         with suppress(EvidenceError), open_evidence(self.log.place.state.root / path) as file:
-            if isinstance(file, CapturedSegment):
+            if file.where:
                 self.log.problems.append(problem_of(self.log.place.state.input, path, file.missing()))
 
     def add_seeds(self) -> None:

@@ -11,8 +11,7 @@ import numpy as np
 from kforensics.damage import Damage
 from kforensics.errors import EvidenceError, FormatError
 from kforensics.evidence.captured.columns import NO_CONTROL
-from kforensics.evidence.captured.reading import captured_batches, captured_controls, captured_segment
-from kforensics.evidence.captured.tail import is_whole
+from kforensics.evidence.captured.reading import captured_batches, captured_controls, captured_segment, is_whole
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace, problem_of
 from kforensics.evidence.model import Problem
 from kforensics.evidence.segment_parts import Keep, walk_sound_batches
@@ -21,7 +20,7 @@ from kforensics.formats.log.records import Record, parse_body_records
 from kforensics.formats.messages.control import ControlRecord, ControlType, parse_control_record
 from kforensics.formats.messages.schema import Undecoded
 from kforensics.formats.segment.walk import iter_records
-from kforensics.source.capture import CapturedSegment, CapturePath
+from kforensics.source.capture import CapturedSegment
 from kforensics.source.mapped import EvidenceFile, open_evidence
 from kforensics.source.naming import FileKind, FileName, FileSuffix
 from kforensics.source.walk import FoundDirectory, FoundFile, Obstacle, walk_partition
@@ -166,7 +165,7 @@ def holds_records(place: PartitionPlace) -> bool:
     Args:
         place: the partition directory; one of the file system holds its records.
     """
-    if not isinstance(place.state.root, CapturePath):
+    if place.state.store.holds_bytes:
         return True
     try:
         for _, path in list_log(place).segments:

@@ -14,6 +14,7 @@ from kforensics.errors import (
     UsageError,
     did_you_mean,
     nearest_names,
+    refuse,
 )
 from kforensics.evidence.discovery.log_dirs import (
     SMALL_FILE_LIMIT,
@@ -26,14 +27,14 @@ from kforensics.evidence.discovery.log_dirs import (
 from kforensics.evidence.discovery.log_heads import begins_like_a_log, holds_logs
 from kforensics.evidence.model import Input, Problem
 from kforensics.formats.checkpoint.properties import MetaProperties
-from kforensics.source.capture import CapturePath, captures_in, split_at_capture
+from kforensics.source.capture import captured_roots, captures_in, split_at_capture
 from kforensics.source.discover import EMPTY_DIRECTORY, Place, Shape, discover
-from kforensics.source.foreign import ForeignPath
 from kforensics.source.mapped import EvidenceFile, open_evidence, read_evidence
 from kforensics.source.naming import (
     FileKind,
     parse_file_name,
 )
+from kforensics.source.store import Store, store_of
 from kforensics.source.walk import (
     Found,
     FoundFile,
@@ -70,14 +71,16 @@ class FoundInput:
         """The root of the input; every path of it is relative to this."""
         return self.listings.root
 
+    @property
+    def store(self) -> Store:
+        """What is known of the place of its files."""
+        return store_of(self.root)
+
     def open(self, path: str) -> EvidenceFile:
         """Open a file of this input.
 
         Args:
             path: relative to the input.
-
-        Raises:
-            EvidenceError: it is no regular file, or can't be opened.
         """
         return open_evidence(self.root / path)
 
@@ -87,9 +90,6 @@ class FoundInput:
         Args:
             path: relative to the input.
             limit: the most bytes that are taken for such a file.
-
-        Raises:
-            EvidenceError: it can't be read, or is larger.
         """
         return read_evidence(self.root / path, limit)
 
@@ -230,7 +230,6 @@ def find_inputs(
 
     Raises:
         EvidenceError: a path can't be used, or with `keep_going` none can; or they are not of one cluster.
-        UsageError: no input is of the cluster that was asked for.
     """
     found: list[FoundInput] = []
     problems: list[Problem] = []
@@ -261,7 +260,7 @@ def without_emptied(errors: Sequence[EvidenceError], found: Sequence[FoundInput]
     Args:
         errors: one for each path that can't be used.
     """
-    beside = {one.root.parent for one in found if one.shape is Shape.LOG_DIR and not isinstance(one.root, CapturePath)}
+    beside = {one.root.parent for one in found if one.shape is Shape.LOG_DIR and one.store.holds_bytes}
     return [
         error
         for error in errors
@@ -271,30 +270,6 @@ def without_emptied(errors: Sequence[EvidenceError], found: Sequence[FoundInput]
             and Path(error.path).resolve().parent in beside
         )
     ]
-
-
-def refuse(errors: Sequence[EvidenceError], *, named: int, keep_going: bool | None = None) -> None:
-    """Stop before anything is said, where a named path can't be used and the rest alone was not asked for.
-
-    Args:
-        errors: one for each path that can't be used.
-        named: how many paths there are in all.
-        keep_going: the rest was asked for; none where it can't be.
-
-    Raises:
-        EvidenceError: the only error of the only path.
-        InputsRefused: errors of some of several paths.
-    """
-    if keep_going or not errors:
-        return
-    if named == 1:
-        raise errors[0]
-    words = f"{len(errors)} of {named} named paths can't be used"
-    if len(errors) == 1:
-        words = f"{errors[0]} (1 of {named} named paths)"
-    can_go_on = keep_going is not None and len(errors) < named
-    advice = ("--keep-going analyses the rest, and says that it is incomplete",) if can_go_on else ()
-    raise InputsRefused(words, tuple(errors), advice) from errors[0]
 
 
 def unusable_input(path: Path) -> FoundInput:
@@ -347,8 +322,7 @@ def require_one_redaction(found: Iterable[FoundInput]) -> None:
     Raises:
         InputsRefused: they are redacted under different keys, or only some of them are.
     """
-    kinds = {one.described.path: one.root.place()[0].redaction for one in found if isinstance(one.root, CapturePath)}
-    kinds |= {one.described.path: None for one in found if not isinstance(one.root, CapturePath)}
+    kinds = {one.described.path: one.store.redaction for one in found}
     if len(set(kinds.values())) < 2:
         return
     raise InputsRefused(
@@ -438,7 +412,7 @@ def _places_at(path: Path, *, with_server_logs: bool, why_not: WhyNot | None) ->
         place = discover(path)
     except NotADataDir:
         inside = captures_in(path, list_directory(path, "").entries)
-        logs = with_server_logs and not isinstance(path, ForeignPath) and holds_logs(path.resolve())
+        logs = with_server_logs and store_of(path).is_here and holds_logs(path.resolve())
         if not inside and not logs:
             raise
         return [
@@ -455,7 +429,7 @@ def _places_at(path: Path, *, with_server_logs: bool, why_not: WhyNot | None) ->
 
 
 def _with_captures_beside(
-    places: list[FoundInput], captures: Iterable[CapturePath], *, with_server_logs: bool
+    places: list[FoundInput], captures: Iterable[Path], *, with_server_logs: bool
 ) -> list[FoundInput]:
     """Return the inputs at a directory that a broker writes to, and those of the captures that somebody put there: one that can't be used is a file of it that can't be read."""
     found: list[FoundInput] = []
@@ -469,11 +443,11 @@ def _with_captures_beside(
     return [*found, replace(first, obstacles=(*first.obstacles, *met)) if met else first, *places[1:]]
 
 
-def _captured_inputs(captures: Iterable[CapturePath], *, with_server_logs: bool) -> list[FoundInput]:
+def _captured_inputs(captures: Iterable[Path], *, with_server_logs: bool) -> list[FoundInput]:
     return [
         one
         for capture in captures
-        for root in capture.roots()
+        for root in captured_roots(capture)
         for one in _inputs_of(root, discover(root), with_server_logs=with_server_logs)
     ]
 

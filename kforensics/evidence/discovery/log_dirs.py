@@ -10,17 +10,15 @@ from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, FormatError
 from kforensics.formats.checkpoint.json_files import parse_clean_shutdown
 from kforensics.formats.checkpoint.properties import MetaProperties, parse_meta_properties
+from kforensics.formats.log.records import Record
+from kforensics.formats.segment.walk import iter_records
 from kforensics.source.mapped import open_evidence
-from kforensics.source.naming import (
-    DirectoryState,
-    FileKind,
-    parse_file_name,
-    parse_partition_directory,
-)
+from kforensics.source.naming import DirectoryState, FileKind, parse_file_name, parse_partition_directory
 from kforensics.source.walk import Listings, PackedNames, join
 
 if TYPE_CHECKING:
     from kforensics.formats.checkpoint.json_files import QuorumState
+
 
 Value = TypeVar("Value")
 
@@ -113,7 +111,6 @@ def look_at_log_dir(listings: Listings, path: str) -> FoundLogDir:
     voters: frozenset[int] | Absent = Absent.NOT_APPLICABLE
     quorum: QuorumState | Absent = Absent.NOT_APPLICABLE
     if metadata:
-        from kforensics.evidence.discovery.quorum_voters import quorum_voters  # noqa: PLC0415 - of nodes of a quorum alone
         from kforensics.formats.checkpoint.json_files import parse_quorum_state  # noqa: PLC0415 - of nodes of a quorum alone
 
         voters = quorum_voters(listings, join(path, metadata))
@@ -254,11 +251,7 @@ def _is_known(one: FoundLogDir) -> bool:
 
 
 def are_of_one_node(log_dirs: Sequence[FoundLogDir]) -> bool:
-    """Return whether log directories can all be of one node at one time, and are no copies of each other.
-
-    Args:
-        log_dirs: one or more.
-    """
+    """Return whether log directories can all be of one node at one time, and are no copies of each other."""
     if len(log_dirs) == 1:
         return True
     if len({one.node for one in log_dirs}) > 1 or not _is_known(log_dirs[0]):
@@ -288,3 +281,45 @@ def are_copies(one: FoundLogDir, other: FoundLogDir) -> bool:
 @lru_cache(maxsize=2)  # one is compared with many
 def _names_of(packed: PackedNames) -> frozenset[str]:
     return frozenset(packed)
+
+
+# The voters of a KRaft quorum as the newest metadata snapshot names them (KIP-853).
+
+
+HEAD_LENGTH = 1 << 16
+"""Bytes at the beginning of a snapshot that hold its control batches."""
+
+
+def quorum_voters(listings: Listings, metadata_dir: str) -> frozenset[int] | Absent:
+    """Return node ids of the voters of a quorum (KIP-853); absent where no snapshot names them, as in a quorum that is configured statically.
+
+    Args:
+        metadata_dir: the directory of the metadata log, relative to their root; its newest readable snapshot counts.
+    """
+    snapshots = []
+    for entry in listings.of(metadata_dir).entries:
+        name = parse_file_name(entry.name)
+        if name.kind is FileKind.METADATA_SNAPSHOT and not name.is_transient and isinstance(name.base_offset, int):
+            snapshots.append((name.base_offset, name.leader_epoch, entry.name))
+    for _, _, file_name in sorted(snapshots, reverse=True):
+        voters = _voters_of(listings.root / join(metadata_dir, file_name))
+        if voters is not None:
+            return voters
+    return Absent.NOT_WRITTEN
+
+
+def _voters_of(path: Path) -> frozenset[int] | None:
+    from kforensics.formats.messages.control import ControlType, parse_control_record  # noqa: PLC0415 - the tables of messages take a while to load
+    from kforensics.formats.messages.schema import Decoded  # noqa: PLC0415 - the tables of messages take a while to load
+
+    try:
+        with open_evidence(path) as file:
+            for record in iter_records(file, end=HEAD_LENGTH):
+                if not isinstance(record, Record) or not record.is_control:
+                    return None
+                control = parse_control_record(record.key, record.value)
+                if control.type is ControlType.KRAFT_VOTERS and isinstance(control.value, Decoded):
+                    return frozenset(int(voter["voter_id"]) for voter in control.value.fields["voters"])
+    except EvidenceError:
+        return None  # whoever reads the snapshot for its own sake says why
+    return None

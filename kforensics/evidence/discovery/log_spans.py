@@ -89,7 +89,6 @@ def files_outside(paths: Sequence[Path], window: TimeWindow) -> list[LogSpan]:
 
     Args:
         paths: of log files, or of files that may be such.
-        window: what is asked about.
     """
     families: dict[tuple[Path, str], list[LogSpan]] = defaultdict(list)
     for one in _spans(paths):

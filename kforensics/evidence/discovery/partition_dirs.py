@@ -1,20 +1,18 @@
 """The places of partition directories, and what the files of their log directories say of all of them."""
 
 import stat
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping
+from array import array
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, FormatError
-from kforensics.evidence.discovery.checkpoint_lines import CheckpointLines, packed_line, unpacked_line
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT, FoundInput, Inputs
-from kforensics.evidence.model import (
-    CheckpointValue,
-    Citation,
-    Problem,
-)
+from kforensics.evidence.model import CheckpointValue, Citation, Problem
 from kforensics.formats.checkpoint.lines import iter_checkpoint, plain_entries
 from kforensics.formats.primitives.text_lines import DamageList
 from kforensics.source.mapped import open_evidence
@@ -25,8 +23,83 @@ from kforensics.source.naming import (
     PartitionDirectoryName,
     parse_partition_directory,
 )
+from kforensics.source.store import Store, store_of
 from kforensics.source.walk import Found, FoundDirectory, FoundFile, Listings, Obstacle, join
 from kforensics.units import TopicPartition
+
+_LINE_BITS = 32
+
+
+class CheckpointLine(NamedTuple):
+    """An offset, and the line that states it."""
+
+    offset: int
+    line: int
+
+
+def packed_line(offset: int, line: int) -> int:
+    """Return offset and line of a checkpoint in one number.
+
+    Args:
+        line: from 1; lines that are read are few enough for its bits.
+    """
+    return offset << _LINE_BITS | line
+
+
+def unpacked_line(packed: int) -> CheckpointLine:
+    """Return offset and line of a checkpoint that `packed_line` put into one number."""
+    return CheckpointLine(packed >> _LINE_BITS, packed & ((1 << _LINE_BITS) - 1))
+
+
+class CheckpointLines(Mapping[TopicPartition, int]):
+    """Offset and line of each partition in one number, by topic and then by partition; of two lines of a partition the last counts.
+
+    Args:
+        entries: topic, partition, offset and line, in the order of the file.
+    """
+
+    __slots__ = ("_count", "_topics")
+
+    def __init__(self, entries: Iterable[tuple[str, int, int, int]]) -> None:
+        rows: dict[str, array[int]] = {}
+        for topic, partition, offset, line in entries:
+            row = rows.get(topic)
+            if row is None:
+                rows[topic] = array("q", (partition, offset, line))
+            else:
+                row.extend((partition, offset, line))
+        for topic, row in rows.items():
+            rows[topic] = _by_partition(row)
+        self._topics = rows
+        """Of each topic, all partitions in order, then their offsets, then their lines."""
+        self._count = sum(map(len, rows.values())) // 3
+
+    def __getitem__(self, key: TopicPartition) -> int:
+        row = self._topics[key[0]]
+        count = len(row) // 3
+        at = bisect_left(row, key[1], 0, count)
+        if at == count or row[at] != key[1]:
+            raise KeyError(key)
+        return packed_line(row[count + at], row[2 * count + at])
+
+    def __iter__(self) -> Iterator[TopicPartition]:
+        for topic, row in self._topics.items():
+            for partition in row[: len(row) // 3]:
+                yield TopicPartition(topic, partition)
+
+    def __len__(self) -> int:
+        return self._count
+
+
+def _by_partition(row: "array[int]") -> "array[int]":
+    if len(row) == 3:
+        return row
+    last = {partition: at for at, partition in enumerate(row[::3])}
+    order = sorted(last)
+    places = [3 * last[partition] for partition in order]
+    # From a list: an array that grew has room to spare.
+    return array("q", [*order, *(row[at + 1] for at in places), *(row[at + 2] for at in places)])
+
 
 TEXT_LIMIT = 64 << 20
 """Bytes of a checkpoint file that are read; 10^6 partitions need half of it."""
@@ -62,6 +135,11 @@ class LogDirState:
     def root(self) -> Path:
         """The root of the input."""
         return self.listings.root
+
+    @property
+    def store(self) -> Store:
+        """What is known of the place of the input's files."""
+        return store_of(self.listings.root)
 
 
 class PartitionPlace(NamedTuple):
@@ -475,3 +553,19 @@ def problem_of(input_index: int, path: str, error: Exception) -> Problem:
     message = error.problem if isinstance(error, EvidenceError) else str(error)
     position = error.span.position if isinstance(error, FormatError) else Absent.NOT_APPLICABLE
     return Problem(input=input_index, path=path, message=message, position=position)
+
+
+Value = TypeVar("Value")
+
+SHORT = 1 << 10
+"""Bytes up to which it is likely that others hold the same."""
+
+
+@lru_cache(maxsize=1 << 10)
+def parsed_once(parse: Callable[[bytes], Value], data: bytes) -> Value:
+    """Return a small file, understood once for all that hold the same bytes.
+
+    Args:
+        data: `SHORT` bytes at most.
+    """
+    return parse(data)

@@ -1,29 +1,26 @@
 """Batches and records of collected replicas, read where they were not kept."""
 
+import os
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kforensics.damage import Absent, Span
 from kforensics.errors import EvidenceError
-from kforensics.evidence.model import (
-    BUCKET_OFFSETS,
-    Problem,
-    Replica,
-    Segment,
-)
-from kforensics.evidence.replica.positions import PartOfFile, end_of_offsets, indexed_start
+from kforensics.evidence.model import BUCKET_OFFSETS, Problem, Replica, Segment
+from kforensics.evidence.replica.ends import PartOfFile, end_of_offsets, indexed_start
+from kforensics.evidence.replica.segments import KEPT_BATCHES
 from kforensics.formats.log.batch_table import BatchTable, empty_batches
 from kforensics.formats.log.records import Record
 from kforensics.formats.segment.walk import Level, SegmentWindow, iter_records, walk_segment
-from kforensics.source.capture import CapturedSegment, CapturePath
+from kforensics.source.capture import CapturedSegment
 from kforensics.source.mapped import EvidenceFile, open_below
-
-if TYPE_CHECKING:
-    from kforensics.evidence.replica.spooled_rows import RowSpool
+from kforensics.source.store import store_of
 
 _KEPT_TABLES = 8
 """Segments of which tables are kept for the next question."""
@@ -60,7 +57,7 @@ class FileBatchReader:
         self._roots = roots
         self._with_content = with_content
         self._spool = spool
-        self._has_captures = not with_content and any(isinstance(root, CapturePath) for root in roots)
+        self._has_captures = not with_content and not all(store_of(root).holds_bytes for root in roots)
         self._lacks: dict[tuple[int, str], str] = {}
         self._captured: OrderedDict[tuple[int, str], BatchTable] = OrderedDict()
         self._runs: OrderedDict[tuple[int, str], list[_Run]] = OrderedDict()
@@ -126,11 +123,7 @@ class FileBatchReader:
                 self._note_error(replica, segment, error)
 
     def lack_of_content(self, replica: Replica, first_offset: int, last_offset: int) -> str | None:
-        """Return why the content of the records at the offsets can't be read from a capture; none where it can be, and of files.
-
-        Args:
-            replica: whose log is asked for.
-        """
+        """Return why the content of the records at the offsets can't be read from a capture; none where it can be, and of files."""
         if not self._is_captured(replica):
             return None
         for segment in replica.segments:
@@ -164,7 +157,7 @@ class FileBatchReader:
         return open_below(self._roots[replica.input], segment.path)
 
     def _is_captured(self, replica: Replica) -> bool:
-        return isinstance(self._roots[replica.input], CapturePath)
+        return not store_of(self._roots[replica.input]).holds_bytes
 
     def _rows_by_index(self, replica: Replica, segment: Segment, first_offset: int, last_offset: int) -> BatchTable:
         """Rows of a segment that was not read whole: those that were kept, and those below, which are asked for again and again."""
@@ -254,7 +247,7 @@ class FileBatchReader:
 
     def _note_error(self, replica: Replica, segment: Segment, error: EvidenceError) -> None:
         """Note an error of a capture; a file that vanished since its scan is reported as a change elsewhere."""
-        if isinstance(self._roots[replica.input], CapturePath):
+        if self._is_captured(replica):
             self._lacks[replica.input, segment.path] = error.problem
 
     def _note(self, file: CapturedSegment, replica: Replica, segment: Segment, what: str) -> None:
@@ -287,7 +280,7 @@ def _touches(segment: Segment, first_offset: int, last_offset: int) -> bool:
 
 
 def _digested(record: Record) -> Record:
-    from kforensics.evidence.captured.digests import digest_record  # noqa: PLC0415 - of captures alone
+    from kforensics.evidence.captured.taking import digest_record  # noqa: PLC0415 - of captures alone
 
     return digest_record(record)
 
@@ -296,8 +289,7 @@ def _held_span(file: CapturedSegment, segment: Segment, first_offset: int, last_
     """Return where the batches that touch the offsets lie, none where the capture lacks bytes of theirs or may lack their rows."""
     if isinstance(segment.first_offset, Absent) or max(first_offset, segment.first_offset) < segment.batches_from:
         return None
-    from kforensics.evidence.captured.reading import captured_batches  # noqa: PLC0415 - of captures alone
-    from kforensics.evidence.captured.tail import readable_ranges  # noqa: PLC0415 - of captures alone
+    from kforensics.evidence.captured.reading import captured_batches, readable_ranges  # noqa: PLC0415 - of captures alone
 
     rows = captured_batches(file)
     rows = rows[(rows["last_offset"] >= first_offset) & (rows["base_offset"] <= last_offset)]
@@ -321,3 +313,109 @@ def start_position(segment: Segment, first_offset: int) -> int:
     # A batch belongs to the bucket of its base offset and may reach into the next one.
     earlier = segment.digests[segment.digests["bucket"] < first_offset // BUCKET_OFFSETS]
     return int(earlier["position"][-1]) if len(earlier) else 0
+
+
+# Rows of batches that wait in a file without a name until they are asked for: of a large partition they take more memory than all else.
+
+
+_ROW_LENGTH = empty_batches().dtype.itemsize
+_BLOCK_ROWS = 512
+"""Rows that are read together."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpooledTable:
+    """Where the rows of a part of a segment are, and which offsets each block of them touches."""
+
+    position: int
+    count: int
+    lowest: NDArray[np.int64]
+    """The lowest base offset of each block."""
+    highest: NDArray[np.int64]
+    """The highest last offset of each block."""
+
+
+class RowSpool:
+    """Rows of segments by input and path; forked processes write theirs to places of their own.
+
+    Args:
+        folder: on whose file system the file is made.
+
+    Raises:
+        OSError: no file can be made there.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        import tempfile  # noqa: PLC0415 - of large partitions alone
+
+        self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - `close` closes it
+        self._tables: dict[tuple[int, str], Sequence[SpooledTable]] = {}
+
+    def write(self, number: int, rows: BatchTable) -> SpooledTable:
+        """Write rows.
+
+        Args:
+            number: of the part, which no other has.
+            rows: in file order, no more than are kept of a segment.
+        """
+        position = number * KEPT_BATCHES * _ROW_LENGTH
+        left, at = _octets(np.ascontiguousarray(rows)), position
+        while left:
+            count = os.pwrite(self._file.fileno(), left, at)
+            left, at = left[count:], at + count
+        edges = np.arange(0, len(rows), _BLOCK_ROWS)
+        lowest = np.minimum.reduceat(rows["base_offset"], edges) if len(rows) else np.empty(0, np.int64)
+        highest = np.maximum.reduceat(rows["last_offset"], edges) if len(rows) else np.empty(0, np.int64)
+        return SpooledTable(position, len(rows), lowest, highest)
+
+    def add(self, input_index: int, path: str, tables: Sequence[SpooledTable]) -> None:
+        """Take note of all rows of a segment.
+
+        Args:
+            path: of the segment, relative to its input.
+            tables: of its parts, in the order of the file.
+        """
+        self._tables[input_index, path] = tables
+
+    def read(self, tables: Sequence[SpooledTable]) -> BatchTable:
+        """Return all rows."""
+        return np.concatenate([empty_batches(), *(self._rows(one, 0, one.count) for one in tables)])
+
+    def rows(self, input_index: int, path: str, first_offset: int, last_offset: int) -> BatchTable | None:
+        """Return the rows that touch the offsets, with others around them, in file order; none of a segment whose rows are not here, or can't be read any more.
+
+        Args:
+            path: of the segment, relative to its input.
+        """
+        tables = self._tables.get((input_index, path))
+        if tables is None:
+            return None
+        found = [empty_batches()]
+        try:
+            for one in tables:
+                touched = np.flatnonzero((one.lowest <= last_offset) & (one.highest >= first_offset))
+                for run in np.split(touched, np.flatnonzero(np.diff(touched) > 1) + 1) if len(touched) else ():
+                    first, end = int(run[0]) * _BLOCK_ROWS, min((int(run[-1]) + 1) * _BLOCK_ROWS, one.count)
+                    found.append(self._rows(one, first, end))
+        except OSError:
+            return None  # the segment says the same
+        return np.concatenate(found)
+
+    def _rows(self, table: SpooledTable, first: int, end: int) -> BatchTable:
+        rows = empty_batches(end - first)
+        left, at = _octets(rows), table.position + first * _ROW_LENGTH
+        while left:
+            count = os.preadv(self._file.fileno(), [left], at)
+            if not count:
+                raise OSError("rows of batches that were put aside are not there any more")
+            left, at = left[count:], at + count
+        return rows
+
+    def close(self) -> None:
+        """Remove the file."""
+        self._file.close()
+
+
+def _octets(rows: BatchTable) -> memoryview:
+    octets: Any = rows.view(np.uint8)
+    return memoryview(octets)

@@ -11,14 +11,14 @@ from typing import NamedTuple, TypeVar
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, FormatError
 from kforensics.evidence.captured.reading import captured_segment, findings_in
-from kforensics.evidence.discovery.partition_dirs import PartitionPlace
+from kforensics.evidence.discovery.partition_dirs import SHORT, PartitionPlace, parsed_once
 from kforensics.evidence.model import Segment
-from kforensics.evidence.replica.small_files import SHORT, parsed_once
 from kforensics.evidence.replica.unaccounted import orphan_indexes
 from kforensics.formats.checkpoint.lines import parse_leader_epoch_checkpoint
 from kforensics.formats.checkpoint.properties import parse_partition_metadata
-from kforensics.source.capture import CapturedSegment, CapturePath
+from kforensics.source.capture import CapturedSegment
 from kforensics.source.capture_file import Capture, CapturedFolder
+from kforensics.source.mapped import open_below
 from kforensics.source.naming import FileKind, parse_file_name
 from kforensics.units import EpochEntry
 
@@ -47,17 +47,15 @@ class CapturedDirectory(NamedTuple):
     has_records: bool
 
 
-def read_captured_directory(
-    place: PartitionPlace, root: CapturePath, beside: CapturedDirectory | None = None
-) -> CapturedDirectory | None:
+def read_captured_directory(place: PartitionPlace, beside: CapturedDirectory | None = None) -> CapturedDirectory | None:
     """Read a captured partition directory; none where anything in it is damaged or out of the ordinary.
 
     Args:
         beside: another replica of the partition; what captures say alike is understood once.
     """
     try:
-        found = root.folder_below(place.path)
-        if found is None or not found[1].holds_files_alone:
+        found = _folder_of(place)
+        if found is None:
             return None
         capture, folder = found
         names = tuple([entry.name for entry in folder.entries])
@@ -65,7 +63,7 @@ def read_captured_directory(
         small = None if outline is None else _small_files(capture, folder, outline)
         if outline is None or small is None:
             return None
-        segments = _segments(place, root, folder, outline, beside.segments if beside else ())
+        segments = _segments(place, folder, outline, beside.segments if beside else ())
     except (EvidenceError, FormatError):
         return None
     epochs = small[1]
@@ -80,11 +78,21 @@ def _begins_behind(epochs: Sequence[EpochEntry], outline: "_Outline") -> bool:
     return bool(epochs and outline.segments) and epochs[0].start_offset < outline.segments[0][0]
 
 
-def says_the_same(place: PartitionPlace, root: CapturePath, known: CapturedDirectory) -> bool:
+def _folder_of(place: PartitionPlace) -> tuple[Capture, CapturedFolder] | None:
+    """Return a directory with what its capture says of the files in it; none where it is in no capture, or holds more than files."""
+    store = place.state.store
+    inner = store.below(place.path)
+    if store.capture is None or not store.capture.has_folder(inner):
+        return None
+    folder = store.capture.folder(inner)
+    return (store.capture, folder) if folder.holds_files_alone else None
+
+
+def says_the_same(place: PartitionPlace, known: CapturedDirectory) -> bool:
     """Whether a capture says of a partition directory all that another capture says of a replica of the partition, sound segments alone."""
     try:
-        found = root.folder_below(place.path)
-        if found is None or not found[1].holds_files_alone:
+        found = _folder_of(place)
+        if found is None:
             return False
         capture, folder = found
         outline = _outline(known.names)
@@ -163,7 +171,7 @@ def _small_file(capture: Capture, folder: CapturedFolder, at: int, parse: Callab
 
 
 def _segments(
-    place: PartitionPlace, root: CapturePath, folder: CapturedFolder, outline: _Outline, beside: Sequence[SegmentSaid]
+    place: PartitionPlace, folder: CapturedFolder, outline: _Outline, beside: Sequence[SegmentSaid]
 ) -> tuple[SegmentSaid, ...] | None:
     out: list[SegmentSaid] = []
     is_beside = len(beside) == len(outline.segments)
@@ -182,7 +190,7 @@ def _segments(
         ):
             segment = replace(known.segment, path=path, length=length, mtime_ns=mtime_ns)
         else:
-            with root.open_below(path) as file:
+            with open_below(place.state.root, path) as file:
                 assert isinstance(file, CapturedSegment)
                 segment = captured_segment(file, path=path, base_offset=base, with_batches=False)
             if segment.changed or segment.unread_below:

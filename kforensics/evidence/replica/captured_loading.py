@@ -1,15 +1,16 @@
 """What the rules of loading ask of a partition directory in a capture: answered from rows of batches, from what is kept of indexes, and from bytes that were taken along."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NoReturn, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kforensics.damage import Absent
-from kforensics.evidence.captured.reading import captured_batches, captured_controls
-from kforensics.evidence.captured.tail import readable_ranges
-from kforensics.formats.index.sparse import OFFSET_ENTRY_LENGTH, TimeEnds
+from kforensics.errors import MissingBytes
+from kforensics.evidence.captured.reading import captured_batches, captured_controls, readable_ranges
+from kforensics.formats.index import OFFSET_ENTRY_LENGTH, TimeEnds
 from kforensics.formats.log.batch_table import CODEC_MASK, CONTROL_BIT, BatchTable, empty_batches
 from kforensics.formats.log.loader_values import (
     Batches,
@@ -21,8 +22,11 @@ from kforensics.formats.log.loader_values import (
     bare_batch,
     headed_batch,
 )
-from kforensics.source.capture import CapturedSegment, CapturePath, MissingBytes
+from kforensics.formats.segment.walk import Level, walk_segment
+from kforensics.source.capture import CapturedSegment
 from kforensics.source.capture_file import Capture
+from kforensics.source.mapped import EvidenceFile
+from kforensics.source.store import store_of
 
 _ABORT, _COMMIT = 0, 1
 _ENDS_OF_SCAN = frozenset({ReaderStep.ENDS, ReaderStep.THROWS, ReaderStep.INVALID})
@@ -35,21 +39,20 @@ UNSOUND = ("base_offset", "last_offset", "position", "length", "crc", "attribute
 _LARGEST_INT32 = 2**31 - 1
 
 
-def captured_content(path: CapturePath, need: Need) -> object | None:
-    """Return the content of a captured file that a rule asks for; none where its bytes are in the capture, to be read like those of any file.
+def captured_content(path: Path, need: Need) -> object | None:
+    """Return the content of a captured file that a rule asks for; none where its bytes are here, to be read like those of any file.
 
     Raises:
         MissingBytes: neither the bytes are there, nor what could replace them.
-        EvidenceUnreadable: what the capture says of them is impossible.
     """
-    capture, inner = path.place()
-    entry = capture.entry(inner)
-    if entry is None:
+    capture, inner = store_of(path).capture, store_of(path).inner
+    entry = None if capture is None else capture.entry(inner)
+    if capture is None or entry is None:
         return None
     if need.content is Content.CHANGED:
         return entry.mtime_ns // 1_000_000
     if "problem" in entry.content:
-        raise MissingBytes.of(capture, inner)
+        raise MissingBytes(str(path), capture.where(inner))
     if need.content is Content.OFFSET_INDEX and not entry.length:
         return ()
     try:
@@ -65,7 +68,7 @@ def captured_content(path: CapturePath, need: Need) -> object | None:
             return int(kept["last_timestamp"])
         if need.content is Content.TIME_INDEX:
             if "first_timestamp" not in kept:
-                raise MissingBytes.of(capture, inner)
+                raise MissingBytes(str(path), capture.where(inner))
             return TimeEnds(*(int(kept[one]) for one in TimeEnds._fields))
         return _KeptEntries(kept, entry.length // OFFSET_ENTRY_LENGTH, _first_carried(capture, inner))
     except MALFORMED as error:
@@ -208,16 +211,29 @@ def _loaded(
     return found
 
 
-def rows_between(segment: CapturedSegment, start: int, end: int) -> BatchTable:
-    """Return the batches of a captured segment that begin between two positions, those too whose checksum fails.
+def rows_between(file: EvidenceFile, start: int, end: int) -> Iterator[BatchTable]:
+    """Yield the batches of a segment that begin between two positions, those too whose checksum fails.
 
     Args:
         end: the position behind the last one.
 
     Raises:
         MissingBytes: some of them were not taken along.
-        EvidenceUnreadable: what the capture says of them is impossible.
+        EvidenceError: the file can't be read, or what the capture says of them is impossible.
     """
+    if isinstance(file, CapturedSegment):
+        yield _captured_between(file, start, end)
+        return
+    for window in walk_segment(file, level=Level.CRC, start=start):
+        yield window.batches[window.batches["position"] < end]
+
+
+def rows_at_hand(file: EvidenceFile) -> BatchTable:
+    """Return the sound batches of a captured segment that were taken along; of a file none."""
+    return captured_batches(file) if isinstance(file, CapturedSegment) else empty_batches()
+
+
+def _captured_between(segment: CapturedSegment, start: int, end: int) -> BatchTable:
     try:
         row, sound = segment.row, captured_batches(segment)
         is_whole = _has_all(segment, sound) or bool(len(sound) and sound["position"][0] <= start)
@@ -242,8 +258,10 @@ def _unsound(claimed: Sequence[Sequence[int]]) -> BatchTable:
     return rows
 
 
-def lacks_rows(segment: CapturedSegment, lowest: int) -> bool:
+def lacks_rows(segment: EvidenceFile, lowest: int) -> bool:
     """Return whether batches of a captured segment with offsets at or above one may have no row."""
+    if not isinstance(segment, CapturedSegment):
+        return False
     row, rows = segment.row, captured_batches(segment)
     last = row.get("last_offset")
     is_above = not isinstance(last, int) or last >= lowest

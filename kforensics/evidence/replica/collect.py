@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from kforensics.damage import Absent, Damage
 from kforensics.errors import EvidenceError, FormatError, NewerThanKnown
 from kforensics.evidence.discovery.partition_dirs import (
+    SHORT,
     TEXT_LIMIT,
     PartitionPlace,
     begins_with_first_segment,
     checkpoint_offset,
     checkpoint_value,
+    parsed_once,
     problem_of,
 )
 from kforensics.evidence.model import (
@@ -22,13 +24,13 @@ from kforensics.evidence.model import (
     Replica,
     Segment,
 )
-from kforensics.evidence.replica.segments import scan_segment
-from kforensics.evidence.replica.small_files import SHORT, parsed_once
+from kforensics.evidence.replica.segments import read_segment
 from kforensics.evidence.replica.tails import read_tails
 from kforensics.evidence.replica.unaccounted import EPOCHS_FILE, lost_start, orphan_indexes
 from kforensics.formats.checkpoint.lines import parse_leader_epoch_checkpoint
 from kforensics.formats.checkpoint.properties import parse_partition_metadata
-from kforensics.source.capture import CapturedSegment, CapturePath
+from kforensics.source.capture import CapturedSegment
+from kforensics.source.capture_file import Capture
 from kforensics.source.mapped import open_below
 from kforensics.source.naming import (
     FileKind,
@@ -36,6 +38,7 @@ from kforensics.source.naming import (
     FileSuffix,
     parse_file_name,
 )
+from kforensics.source.store import store_of
 from kforensics.source.walk import FoundDirectory, FoundFile, Obstacle, directory_names, walk_partition
 from kforensics.units import METADATA_TOPICS, Depth, EpochEntry
 
@@ -81,11 +84,10 @@ def collect_replica(
         depth: how much of the segments in use is read; what a capture says of them is never less than all.
         beside: another replica of the partition: what captures say of both is understood once.
     """
-    root = place.state.root
-    if isinstance(root, CapturePath) and not scanned:
+    if not place.state.store.holds_bytes and not scanned:
         from kforensics.evidence.replica.captured_directory import read_captured_directory  # noqa: PLC0415 - of captures alone
 
-        captured = read_captured_directory(place, root, beside.captured if beside else None)
+        captured = read_captured_directory(place, beside.captured if beside else None)
         if captured is not None:
             return CollectedReplica(_captured_replica(place, captured), (), captured)
     problems: list[Problem] = []
@@ -103,7 +105,7 @@ def collect_replica(
         replica = replace(replica, unread_files=_unread_of(place, problems))
     if place.is_left_out:
         replica = replace(replica, is_read_whole=False, is_left_out=True)
-    if depth is Depth.CONTENT and replica.unread_below and isinstance(place.state.root, CapturePath):
+    if depth is Depth.CONTENT and replica.unread_below and not place.state.store.holds_bytes:
         problems.append(_left_unread(place, replica))
     return CollectedReplica(replica=replica, problems=tuple(problems))
 
@@ -128,8 +130,8 @@ def copy_of(collected: CollectedReplica, place: PartitionPlace) -> ReplicaCopy |
     Args:
         place: the directory, of which nothing was read yet.
     """
-    state, partition, one, root = place.state, place.topic_partition, collected.replica, place.state.root
-    if collected.captured is None or not isinstance(root, CapturePath):
+    state, partition, one = place.state, place.topic_partition, collected.replica
+    if collected.captured is None or state.store.holds_bytes:
         return None
     from kforensics.evidence.replica.captured_directory import says_the_same  # noqa: PLC0415 - of captures alone
 
@@ -139,7 +141,7 @@ def copy_of(collected: CollectedReplica, place: PartitionPlace) -> ReplicaCopy |
         or checkpoint_offset(state, "recovery_point", partition) != _offset(one.recovery_point)
         or checkpoint_offset(state, "log_start", partition) != _offset(one.log_start)
         or checkpoint_offset(state, "cleaner_point", partition) != _offset(one.cleaner_point)
-        or not says_the_same(place, root, collected.captured)
+        or not says_the_same(place, collected.captured)
     ):
         return None
     return ReplicaCopy(state.input, state.broker_id, checkpoint_offset(state, "high_watermark", partition))
@@ -153,8 +155,7 @@ def _left_unread(place: PartitionPlace, replica: Replica) -> Problem:
     """Return what a capture that was taken at depth tails lacks of a replica, where content is asked for."""
     last = max(replica.segments, key=lambda one: one.unread_below)
     with open_below(place.state.root, last.path) as file:
-        assert isinstance(file, CapturedSegment)
-        where = file.missing().where.replace(f"/{last.path.rpartition('/')[2]}", "", 1)
+        where = file.where.replace(f"/{last.path.rpartition('/')[2]}", "", 1)
     words = f"the capture was taken at depth tails: of content below offset {last.unread_below} it holds nothing. Compare the ends with --depth tails, or read {where}"
     return Problem(input=place.state.input, path=place.path, message=words)
 
@@ -176,7 +177,7 @@ def as_captured(replica: Replica, root: Path) -> Replica:
     Raises:
         EvidenceError: the capture can't be read, or is not what it claims.
     """
-    if not isinstance(root, CapturePath):
+    if store_of(root).holds_bytes:
         return replica
     from kforensics.evidence.captured.reading import captured_segment, has_records  # noqa: PLC0415 - of captures alone
 
@@ -192,7 +193,7 @@ def as_captured(replica: Replica, root: Path) -> Replica:
 
 
 def _lacks_records(place: PartitionPlace, segment: Segment) -> bool:
-    if not segment.batch_count or not isinstance(place.state.root, CapturePath):
+    if not segment.batch_count or place.state.store.holds_bytes:
         return False
     with open_below(place.state.root, segment.path) as file:
         if not isinstance(file, CapturedSegment):
@@ -385,15 +386,13 @@ def scan_place(place: PartitionPlace, path: str) -> Segment | None:
 def _scan(place: PartitionPlace, path: str, base_offset: int, lacking: list[str] | None = None) -> Segment:
     """One segment file, or what a capture holds of it; where the capture lacks its records, its path is added to those that do."""
     with open_below(place.state.root, path) as file:
-        if isinstance(file, CapturedSegment):
-            from kforensics.evidence.captured.reading import captured_segment, has_records  # noqa: PLC0415 - of captures alone
+        segment = read_segment(file, path=path, base_offset=base_offset, with_batches=False)
+        if lacking is not None and segment.batch_count and isinstance(file, CapturedSegment):
+            from kforensics.evidence.captured.reading import has_records  # noqa: PLC0415 - of captures alone
 
-            segment = captured_segment(file, path=path, base_offset=base_offset, with_batches=False)
-            if lacking is not None and segment.batch_count and not has_records(file):
+            if not has_records(file):
                 lacking.append(path)
-            return segment
-        segment = scan_segment(file, path=path, base_offset=base_offset, mtime_ns=file.mtime_ns)
-        return replace(segment, changed=file.changed())
+        return segment
 
 
 def _ends(
@@ -403,7 +402,7 @@ def _ends(
     problems: list[Problem],
 ) -> tuple[Segment, ...] | None:
     """Return the segments in use read from the recovery point or the end of the log on, none where all of them have to be read."""
-    if isinstance(place.state.root, CapturePath):
+    if not place.state.store.holds_bytes:
         return None
     wanted = _in_order(files, FileSuffix.NONE)
 
@@ -464,9 +463,9 @@ def changes_since(place: PartitionPlace, replica: Replica, others: Sequence[Repl
     Args:
         others: replicas of the same partition that it is compared with.
     """
-    root = place.state.root
-    if isinstance(root, CapturePath):
-        return _captured_earlier(place, replica, others, root)
+    capture = place.state.store.capture
+    if capture is not None:
+        return _captured_earlier(place, replica, others, capture)
     if not replica.segments or replica.segments[-1].changed:
         return ()
     last = replica.segments[-1]
@@ -485,9 +484,8 @@ def changes_since(place: PartitionPlace, replica: Replica, others: Sequence[Repl
 
 
 def _captured_earlier(
-    place: PartitionPlace, replica: Replica, others: Sequence[Replica], root: CapturePath
+    place: PartitionPlace, replica: Replica, others: Sequence[Replica], capture: Capture
 ) -> tuple[Problem, ...]:
-    capture = root.place()[0]
     if not capture.was_running:
         return ()
     end, started_ns = replica.lineage.log_end_offset, capture.started_ns

@@ -17,8 +17,13 @@ from kforensics.evidence.replica.captured_loading import captured_content
 from kforensics.evidence.replica.loader_scan import ScannedParts, ScansAhead, read_batches, scan_batches
 from kforensics.formats.checkpoint.lines import CHECKPOINT_VERSION
 from kforensics.formats.checkpoint.properties import ZERO_UUID
-from kforensics.formats.index.producer_snapshot import parse_producer_snapshot
-from kforensics.formats.index.sparse import OFFSET_INDEX_LAYOUT, parse_txn_index, read_last_time_entry, read_time_ends
+from kforensics.formats.index import (
+    OFFSET_INDEX_LAYOUT,
+    parse_producer_snapshot,
+    parse_txn_index,
+    read_last_time_entry,
+    read_time_ends,
+)
 from kforensics.formats.log.loader_values import (
     AbortedEntry,
     Content,
@@ -27,9 +32,8 @@ from kforensics.formats.log.loader_values import (
     ProducerState,
     TopicIdFile,
 )
-from kforensics.source.capture import CapturePath
-from kforensics.source.foreign import ForeignPath
 from kforensics.source.mapped import open_evidence, read_evidence
+from kforensics.source.store import ForeignPath
 from kforensics.units import EpochEntry, TopicPartition
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
@@ -184,9 +188,10 @@ def read_needed(folder: Path, need: Need, scans: ScansAhead | None = None) -> ob
     """
     path: Path | str = f"{folder}/{need.file}"
     if isinstance(folder, ForeignPath):
-        path = folder / need.file
-        if isinstance(path, CapturePath) and (kept := captured_content(path, need)) is not None:
+        inside: Path = folder / need.file
+        if (kept := captured_content(inside, need)) is not None:
             return kept
+        path = inside
     if (decode := _SMALL.get(need.content)) is not None:
         return decode(read_evidence(path, SMALL_FILE_LIMIT))
     with open_evidence(path) as file:

@@ -8,7 +8,7 @@ from kforensics.errors import EvidenceError
 from kforensics.evidence.discovery.inputs import FoundInput, Inputs
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace, find_places
 from kforensics.evidence.replica.collect import collect_directory, segment_paths
-from kforensics.evidence.replica.log_tail import LogTail, read_log_tail
+from kforensics.evidence.replica.ends import LogTail, read_log_tail
 from kforensics.source.naming import parse_file_name
 from kforensics.units import METADATA_TOPICS, TopicPartition
 

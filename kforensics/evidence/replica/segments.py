@@ -1,27 +1,59 @@
 """One `.log` file -> `Segment`: offsets, epochs, damage, and digests that stay small however many batches there are."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kforensics.damage import Absent, Damage, DamageKind
+from kforensics.errors import EvidenceError
+from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.model import BUCKET_OFFSETS, DIGEST_DTYPE, Segment
-from kforensics.formats.log.batch_table import BatchTable, empty_batches
+from kforensics.evidence.segment_parts import SMALLEST_PART, parts_of_file
+from kforensics.formats.log.batch_table import BATCH_HEADER, BatchTable, empty_batches
 from kforensics.formats.primitives.numbers import distinct
 from kforensics.formats.primitives.word_buffer import SegmentBytes
 from kforensics.formats.segment.walk import Level, iter_windows_with_records, walk_segment
+from kforensics.source.capture import CapturedSegment
+from kforensics.source.mapped import EvidenceFile, open_below
+from kforensics.source.naming import parse_file_name
 from kforensics.units import EpochEntry
 
 if TYPE_CHECKING:
     from kforensics.formats.columns.record_stream import RecordChunk
+
 
 KEPT_BATCHES = 65_536
 """A segment with more batches than this keeps digests only: its table is read again where it is needed."""
 
 _MIX = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 _SEEDS = (np.uint64(0x243F6A8885A308D3), np.uint64(0x13198A2E03707344))
+
+
+def read_segment(
+    file: EvidenceFile,
+    *,
+    path: str,
+    base_offset: int,
+    with_batches: bool = True,
+    watch: Callable[[BatchTable], None] | None = None,
+) -> Segment:
+    """Return a segment: what is in its file, or what a capture holds of it.
+
+    Args:
+        path: relative to the replica's input, for citations.
+        with_batches: whether the batches of a captured one are wanted with it.
+        watch: called with what is read of a file, as for `scan_segment`.
+    """
+    if isinstance(file, CapturedSegment):
+        from kforensics.evidence.captured.reading import captured_segment  # noqa: PLC0415 - of captures alone
+
+        return captured_segment(file, path=path, base_offset=base_offset, with_batches=with_batches)
+    segment = scan_segment(file, path=path, base_offset=base_offset, mtime_ns=file.mtime_ns, watch=watch)
+    return replace(segment, changed=file.changed())
 
 
 def scan_segment(
@@ -37,7 +69,6 @@ def scan_segment(
     """Read one segment file in bounded memory and keep what comparisons need.
 
     Args:
-        source: the file's bytes.
         path: relative to the replica's input, for citations.
         level: how deep each batch is checked.
         watch: shown the batches of each window as they are read.
@@ -58,7 +89,6 @@ def scan_records(
     """Read one segment file once, for what `scan_segment` keeps of it and for its records.
 
     Args:
-        source: the file's bytes.
         path: relative to the replica's input, for citations.
         take: shown the records of sound batches in file order; their bytes hold until it returns.
     """
@@ -103,11 +133,7 @@ class SegmentSummary:
         self.damage: list[Damage] = []
 
     def add(self, batches: BatchTable, damage: Iterable[Damage], record_count: int) -> None:
-        """Add what was read next.
-
-        Args:
-            batches: in file order.
-        """
+        """Add what was read next."""
         for one in damage:
             self.damage.append(one)
             if one.kind not in NO_END_OF_RECOVERY and (self.first_bad is None or one.span.position < self.first_bad):
@@ -218,7 +244,6 @@ class SegmentSummary:
 
         Args:
             path: relative to the replica's input.
-            length: of the file in bytes.
             changed: whether it changed while it was read.
         """
         kept = self.kept <= KEPT_BATCHES
@@ -300,3 +325,100 @@ def _mix(batches: BatchTable, seed: np.uint64) -> NDArray[np.uint64]:
         state = (state ^ (state >> np.uint64(27))) * _MIX[2]
         state ^= state >> np.uint64(31)
     return state
+
+
+# A large segment scanned by several processes: each scans a part that begins at a batch, and the parts make one scan where nothing is wrong in or between them.
+
+
+_MAGIC = BATCH_HEADER.position_of("magic")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A part of a segment that is to be scanned."""
+
+    path: str
+    """Of the segment, relative to its input."""
+    start: int
+    end: int | None
+    """None for the end of the file."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScannedPart:
+    """What a scan of a part found."""
+
+    summary: SegmentSummary
+    start: int
+    stop: int
+    """Where the next batch begins."""
+    size: int
+    mtime_ns: int
+    changed: bool
+
+
+def parts_of(place: PartitionPlace, path: str, count: int) -> list[Part]:
+    """Return a segment in parts of about the same length; in none where it can't be read, is short, or is of an older format than batches of magic 2.
+
+    Args:
+        path: of the segment, relative to its input.
+    """
+    try:
+        with open_below(place.state.root, path) as file:
+            count = min(count, file.size // SMALLEST_PART)
+            if count < 2 or not file.is_of_the_system or file.read(0, BATCH_HEADER.length)[_MAGIC] != 2:
+                return []
+            base_offset = parse_file_name(path.rpartition("/")[2]).base_offset
+            lowest = base_offset if isinstance(base_offset, int) else None
+            parts = parts_of_file(file, length=file.size, base_offset=lowest, count=count)
+    except EvidenceError:
+        return []
+    return [Part(path=path, start=one.start, end=one.end) for one in parts]
+
+
+def scan_part(place: PartitionPlace, part: Part) -> ScannedPart | None:
+    """Return what a part of a segment holds, none where it can't be read."""
+    base_offset = parse_file_name(part.path.rpartition("/")[2]).base_offset
+    assert isinstance(base_offset, int)
+    summary = SegmentSummary(base_offset)
+    stop = part.start
+    try:
+        with open_below(place.state.root, part.path) as file:
+            if not file.is_of_the_system:
+                return None
+            for window in walk_segment(file, level=Level.CRC, start=part.start, end=part.end):
+                summary.add(window.batches, window.damage, window.record_count)
+                stop = window.span.end
+            return ScannedPart(
+                summary=summary,
+                start=part.start,
+                stop=stop,
+                size=file.size,
+                mtime_ns=file.mtime_ns,
+                changed=file.changed(),
+            )
+    except EvidenceError:
+        return None
+
+
+def joined(path: str, parts: Sequence[ScannedPart | None]) -> Segment | None:
+    """Return the parts of a segment as one scan of it; none where only one scan of the whole says what is wrong with it.
+
+    Args:
+        path: of the segment, relative to its input.
+        parts: in the order of the file; None for one that could not be read.
+    """
+    found = [one for one in parts if one is not None]
+    if len(found) < len(parts) or not found:
+        return None
+    first, *others = found
+    is_one_file = all((one.size, one.mtime_ns) == (first.size, first.mtime_ns) for one in others)
+    follows = all(
+        one.stop == other.start and one.summary.is_followed_by(other.summary) for one, other in pairwise(found)
+    )
+    if not is_one_file or not follows:
+        return None
+    for one in others:
+        first.summary.extend(one.summary)
+    changed = any(one.changed for one in found)
+    return first.summary.segment(path=path, length=first.size, mtime_ns=first.mtime_ns, changed=changed)

@@ -17,9 +17,9 @@ from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.model import DIGEST_DTYPE, CheckpointValue, Replica, Segment
-from kforensics.evidence.replica.positions import IndexEntries, PartOfFile
+from kforensics.evidence.replica.ends import IndexEntries, PartOfFile
 from kforensics.evidence.replica.segments import scan_segment
-from kforensics.formats.index.sparse import read_last_time_entry
+from kforensics.formats.index import read_last_time_entry
 from kforensics.formats.log.batch_table import BATCH_HEADER, LOG_OVERHEAD, NO_EPOCH, empty_batches
 from kforensics.formats.segment.walk import Level, walk_segment
 from kforensics.source.mapped import EvidenceFile, open_evidence

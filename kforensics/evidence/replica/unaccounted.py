@@ -175,11 +175,7 @@ def lost_metadata_log(files: Iterable[tuple[FileName, int, str]]) -> Unaccounted
 
 
 def merged(found: Iterable[Unaccounted]) -> tuple[Unaccounted, ...]:
-    """Join ranges of offsets that follow one another into one, shown by the first of their files.
-
-    Args:
-        found: in the order of offsets.
-    """
+    """Join ranges of offsets that follow one another into one, shown by the first of their files."""
     out: list[Unaccounted] = []
     for one in found:
         before = out[-1] if out else None

@@ -3,8 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from kforensics.damage import Absent
-from kforensics.evidence.seal.manifest import SealCounts
-from kforensics.evidence.seal.state import Change
+from kforensics.evidence.seal import Change, SealCounts
 from kforensics.findings.answers.model import Answer, State
 from kforensics.words import Step, byte_count, counted
 

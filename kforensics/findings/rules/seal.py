@@ -1,9 +1,11 @@
 """The findings of the check of a seal: one for each kind of difference, however many files it is true of."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from kforensics.evidence.model import Citation
-from kforensics.evidence.seal.state import Change, Difference
+from kforensics.damage import Absent
+from kforensics.evidence.model import Citation, Problem
+from kforensics.evidence.seal import Change, Difference, Envelope
 from kforensics.findings.model import Finding, Weight, by_gravity
 from kforensics.findings.rule import Rule
 from kforensics.words import form
@@ -64,6 +66,45 @@ BROKEN_SIGNATURE = Rule(
     meaning="The manifest or its signature was altered, or another key signed it.",
     advice="Do not rely on the manifest; get it and the public key again from who sealed the evidence.",
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedSeal:
+    """The contents of a manifest, and how much of it holds now."""
+
+    manifest_sha256: str
+    """The sha256 of the stored bytes of the manifest: what its maker wrote down or signed."""
+    tool_version: str
+    envelope: Envelope
+    sealed: int
+    """Entries of the manifest."""
+    held: int
+    changes: Mapping[Change, int]
+    uncovered: tuple[str, ...]
+    """Inputs of the report that the manifest does not seal."""
+    findings: tuple[Finding, ...]
+    problems: tuple[Problem, ...]
+
+    @property
+    def holds(self) -> bool:
+        """Whether all that was sealed is here with the same content, and nothing beside it."""
+        altered = (Change.CONTENT, Change.MISSING, Change.ADDED, Change.UNREADABLE, Change.NOT_SEALED)
+        return not self.problems and not any(self.changes[change] for change in altered)
+
+
+def seal_sentence(seal: CheckedSeal) -> str:
+    """Return what a report says of its seal; names in it are as the manifest has them, not yet made safe to show."""
+    envelope = seal.envelope
+    case = "" if isinstance(envelope.case_id, Absent) else f" for case {envelope.case_id}"
+    by = "" if isinstance(envelope.operator, Absent) else f" by {envelope.operator}"
+    said = f"Sealed {envelope.sealed_utc}{case}{by}; the manifest's sha256 is {seal.manifest_sha256}."
+    if seal.holds:
+        state = f" All {seal.sealed:,} entries hold."
+    else:
+        state = f" {seal.held:,} of {seal.sealed:,} entries hold: this is not what was sealed."
+    if seal.uncovered:
+        state += f" It does not cover {len(seal.uncovered)} of the inputs."
+    return said + state
 
 
 def seal_findings(

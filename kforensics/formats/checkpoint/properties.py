@@ -72,9 +72,6 @@ def parse_meta_properties(data: bytes | memoryview) -> MetaProperties:
     Returns:
         The identity as the file claims it; a value that can't be read, or that no broker writes, is damage. A version above `NEWEST_VERSION` is
         none: `parse_known_meta_properties` refuses it.
-
-    Raises:
-        FormatError: the file holds no property that a broker writes.
     """
     entries = tuple(parse_properties(data))
     values = {entry.key: entry for entry in entries}

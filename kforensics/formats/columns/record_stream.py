@@ -351,7 +351,6 @@ class KnownKeys:
 
         Args:
             data: the bytes that hold the keys, and eight more.
-            starts: where each key begins.
             lengths: of each key in bytes; one of a length below 0 counts as empty.
         """
         words = np.ndarray((len(data) - 8,), "<u8", buffer=data, strides=(1,))

@@ -61,9 +61,6 @@ def parse_record_batch(data: Buffer, output_limit: int = OUTPUT_LIMIT) -> Record
     Args:
         data: exactly the bytes of the batch.
         output_limit: the most bytes that the records may decompress to.
-
-    Raises:
-        FormatError: the header or a record is malformed.
     """
     header = BATCH_HEADER.struct.unpack_from(data)
     records = tuple(parse_body_records(batch_body(data, header[5], output_limit), header[12]))
@@ -137,7 +134,6 @@ def build_record_batch(
         records: timestamp in ms, key and value of each; the first timestamp is the base timestamp.
         partition_leader_epoch: what a leader writes when it appends.
         producer_id: -1 for a producer that is not idempotent.
-        producer_epoch: -1 likewise.
         base_sequence: the sequence of the first record, -1 likewise.
     """
     given = list(records)
@@ -166,9 +162,6 @@ def batch_body(data: Buffer, attributes: int, output_limit: int = OUTPUT_LIMIT) 
         data: exactly the bytes of the batch.
         attributes: the attributes in the batch header, whose bits 0 to 2 name the codec.
         output_limit: the most bytes that the records may decompress to.
-
-    Raises:
-        FormatError: the compressed bytes are malformed or exceed the limit.
     """
     body = memoryview(data)[BATCH_HEADER.length :]
     codec = attributes & CODEC_MASK
@@ -182,9 +175,6 @@ def iter_batch_records(data: Buffer, batch_position: int, output_limit: int = OU
         data: exactly the bytes of the batch.
         batch_position: the position of the batch in its file, which every record carries.
         output_limit: the most bytes that the records may decompress to.
-
-    Raises:
-        FormatError: the body is not as the header says.
     """
     header = BATCH_HEADER.struct.unpack_from(data)
     (
@@ -266,9 +256,6 @@ def parse_message(data: Buffer, start: int = 0) -> tuple[Message, int]:
     Args:
         data: the bytes that hold the message.
         start: the position of the message in `data`.
-
-    Raises:
-        FormatError: the bytes are no message of magic 0 or 1.
     """
     end = len(data)
     if end - start < MESSAGE_HEADER_0.length:
@@ -337,9 +324,6 @@ def summarize_wrapper(data: Buffer, output_limit: int = WRAPPED_LIMIT) -> Wrappe
     Args:
         data: exactly the bytes of the wrapper.
         output_limit: the most bytes that the wrapper may decompress to.
-
-    Raises:
-        FormatError: the wrapper or one of its messages is malformed.
     """
     wrapper, _ = parse_message(data)
     inner = _inner_bytes(wrapper, output_limit)
@@ -358,9 +342,6 @@ def iter_message_records(data: Buffer, batch_position: int, output_limit: int = 
         data: exactly the bytes of the message.
         batch_position: the position of the message in its file, which every record carries.
         output_limit: the most bytes that a wrapper may decompress to.
-
-    Raises:
-        FormatError: the message is malformed.
     """
     wrapper, _ = parse_message(data)
     base_offset: int | None = None

@@ -110,7 +110,6 @@ def iter_record_layouts(
         last_offset_delta: where given, offset deltas that do not rise or that are above it are an error too, once all records are read.
 
     Raises:
-        CountMismatch: the body holds fewer or more records.
         TooManyHeaders: a record has more than `MOST_HEADERS` headers.
         FormatError: a record is malformed; the records before it were yielded. Spans are positions in the buffer.
     """
@@ -256,7 +255,6 @@ def slice_nullable(body: Buffer, position: int, length: int) -> bytes | None:
 
     Args:
         position: of the first byte; a checked one, since a slice that crosses the end is shortened in silence.
-        length: in bytes, -1 for null.
     """
     return None if length < 0 else bytes(body[position : position + length])
 

@@ -13,7 +13,7 @@ from enum import StrEnum
 from struct import Struct as Layout
 from typing import Any, NamedTuple
 
-from kforensics.formats.messages.reader import decode_message
+from kforensics.formats.messages.reader import decode_message, encode_message
 from kforensics.formats.messages.schema import (
     Array,
     Decoded,
@@ -25,7 +25,6 @@ from kforensics.formats.messages.schema import (
     not_known,
     struct,
 )
-from kforensics.formats.messages.writer import encode_message
 
 _KEY = Layout(">hh")
 _VERSION = Layout(">h")

@@ -13,9 +13,8 @@ from struct import Struct as Layout
 from typing import Any, NamedTuple
 
 from kforensics.errors import FormatError
-from kforensics.formats.messages.reader import decode_message, read_uvarint
+from kforensics.formats.messages.reader import decode_message, encode_message, read_uvarint, write_uvarint
 from kforensics.formats.messages.schema import Decoded, Message, Undecoded, not_known
-from kforensics.formats.messages.writer import encode_message, write_uvarint
 
 PREVIEW_FRAME_VERSION = 0
 """The frame of the 2.8 preview of KRaft, whose messages differ from those of the same version in 3.0 and above."""

@@ -31,7 +31,6 @@ def crc32(data: Buffer, value: int = 0) -> int:
     """Return the CRC-32 (IEEE) of a buffer, which messages of magic 0 and 1 carry.
 
     Args:
-        data: the covered bytes.
         value: the CRC of the bytes before them; 0 for none.
     """
     return zlib_crc32(data, value)

@@ -79,13 +79,9 @@ def decompress(codec: int, data: Buffer, limit: int = OUTPUT_LIMIT) -> bytes | m
 
     Args:
         codec: the codec of the batch, 1 to 4.
-        data: the compressed bytes.
-        limit: the most bytes of output.
 
     Raises:
-        BadCompression: the codec cannot read the bytes.
         OutputLimitReached: the output is longer than `limit`.
-        WindowTooLarge: a zstd frame declares a window above 128 MiB.
     """
     limit = min(limit, output_limit(codec, data))
     room = min(limit, max(4 * len(data), 1 << 12))
@@ -111,13 +107,7 @@ def decompress_into(codec: int, data: Buffer, output: memoryview) -> int:
 
     Args:
         codec: the codec of the batch, 1 to 4.
-        data: the compressed bytes.
         output: the buffer, whose length bounds the output.
-
-    Raises:
-        BadCompression: the codec cannot read the bytes.
-        OutputLimitReached: the output is longer than the buffer.
-        WindowTooLarge: a zstd frame declares a window above 128 MiB.
     """
     view = memoryview(data)
     try:
@@ -280,11 +270,7 @@ def compress(codec: int, data: Buffer, *, wrong_lz4_header: bool = False) -> byt
 
     Args:
         codec: the codec of the batch, 1 to 4.
-        data: the bytes.
         wrong_lz4_header: whether to write the header checksum of magic 0, which covers the wrong bytes (KAFKA-3160).
-
-    Raises:
-        UnsupportedFormat: there is no such codec.
     """
     match codec:
         case Codec.GZIP:

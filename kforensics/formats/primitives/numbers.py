@@ -90,11 +90,7 @@ _TO_URL_SAFE = bytes.maketrans(b"+/", b"-_")
 
 
 def uuid_bytes(text: str) -> bytes:
-    """Return the 16 bytes of a uuid.
-
-    Args:
-        text: its 22 characters.
-    """
+    """Return the 16 bytes of a uuid."""
     return urlsafe_b64decode(text + "==")
 
 

@@ -109,7 +109,6 @@ class DamageList:
         """Add a damaged place, or count it where `MOST_DAMAGE` are listed already.
 
         Args:
-            span: the bytes in the file.
             expected: what the format asks for, in words for people.
             line: the number of the line, which the message names before `found`; None where the file has no lines.
         """
@@ -125,7 +124,6 @@ class DamageList:
         """Add a line as a damaged place, which shows its content.
 
         Args:
-            line: with its number and position.
             expected: what the format asks for, in words for people.
         """
         self.add(line.span, kind, expected=expected, found=shown(line.content), line=line.number)
@@ -151,9 +149,6 @@ def parse_json_object(data: bytes | memoryview, *, expected: str) -> Mapping[str
 
     Args:
         expected: what the caller looks for, in words for the error.
-
-    Raises:
-        FormatError: the bytes are no JSON object, or too many.
     """
     if len(data) > JSON_FILE_LIMIT:
         raise LimitReached(

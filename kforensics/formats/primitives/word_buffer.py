@@ -50,20 +50,12 @@ class WordBuffer:
         self.headers: NDArray[Any] = np.ndarray((capacity,), f"V{HEADER_LENGTH}", buffer=self.view, strides=(1,))
 
     def ensure(self, capacity: int) -> None:
-        """Make the buffer hold at least `capacity` bytes; it loses its content if it has to grow.
-
-        Args:
-            capacity: in bytes.
-        """
+        """Make the buffer hold at least `capacity` bytes; it loses its content if it has to grow."""
         if capacity > self.capacity:
             self._replace(capacity)
 
     def shrink(self, capacity: int) -> None:
-        """Make the buffer hold `capacity` bytes again; it loses its content.
-
-        Args:
-            capacity: in bytes.
-        """
+        """Make the buffer hold `capacity` bytes again; it loses its content."""
         self._replace(capacity)
 
     def _replace(self, capacity: int) -> None:

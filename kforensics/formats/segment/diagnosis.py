@@ -186,7 +186,6 @@ def batch_damage(
     Args:
         position: where the batch begins in the file.
         header: of the batch, as it is on disk.
-        computed: the checksum of the bytes.
         around: the sound batches around it; without one behind it, and without a flipped bit that explains it, it is a torn tail.
     """
     span = Span(position, header.length)

@@ -217,7 +217,6 @@ def flip_between(position: int, width: int, stored: int, wanted: int) -> BitFlip
     """Return the one bit in which two values of a big-endian field differ, or None where they differ in none or in several.
 
     Args:
-        width: of the field in bytes.
         wanted: the value that the neighbours or the checksum ask for.
     """
     mask = (1 << 8 * width) - 1

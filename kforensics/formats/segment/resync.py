@@ -199,8 +199,6 @@ def carve_batches(source: SegmentBytes, start: int, end: int) -> Iterator[BatchT
     """Yield every batch whose checksum holds in a run of bytes, some that lie one behind the other at a time.
 
     Args:
-        source: the bytes.
-        start: where to begin.
         end: where to stop; batches that reach beyond it are left out.
     """
     end = min(end, source.size)

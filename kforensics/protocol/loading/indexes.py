@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import cast
 
-from kforensics.formats.index.sparse import OFFSET_ENTRY_LENGTH, TIME_ENTRY_LENGTH, TXN_ENTRY_LENGTH, TimeEnds
+from kforensics.formats.index import OFFSET_ENTRY_LENGTH, TIME_ENTRY_LENGTH, TXN_ENTRY_LENGTH, TimeEnds
 from kforensics.formats.log.batch_table import NO_TIMESTAMP
 from kforensics.formats.log.loader_values import AbortedEntry, Content
 from kforensics.protocol.loading.disk import LARGEST_INT32, Disk, NotModelledError, thrown

@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import NamedTuple, cast
 
 from kforensics.damage import Absent
-from kforensics.formats.index.sparse import OFFSET_ENTRY_LENGTH, TIME_ENTRY_LENGTH, TXN_ENTRY_LENGTH
+from kforensics.formats.index import OFFSET_ENTRY_LENGTH, TIME_ENTRY_LENGTH, TXN_ENTRY_LENGTH
 from kforensics.formats.log.batch_table import HEADER_UP_TO_MAGIC, NEWEST_MAGIC
 from kforensics.formats.log.loader_values import (
     Batches,

@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import cast
 
 from kforensics.damage import Absent
-from kforensics.formats.index.producer_snapshot import SNAPSHOT_ENTRY_LENGTH, SNAPSHOT_HEADER_LENGTH
+from kforensics.formats.index import SNAPSHOT_ENTRY_LENGTH, SNAPSHOT_HEADER_LENGTH
 from kforensics.formats.log.loader_values import (
     SHORT_MARKER,
     Content,

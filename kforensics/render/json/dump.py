@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kforensics.damage import Absent, Damage
-from kforensics.evidence.content.items import BatchItem, DumpItem, RecordItem
-from kforensics.evidence.content.record_meaning import MemberBlob, Message
+from kforensics.evidence.content.items import BatchItem, DumpItem, MemberBlob, Message, RecordItem
 from kforensics.evidence.file_kinds import FileEntry
 from kforensics.evidence.plain import fields_of, plain_bytes, plain_object, to_plain
 from kforensics.formats.log.batch_table import (

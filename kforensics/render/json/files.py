@@ -13,7 +13,7 @@ from kforensics.damage import Absent, Damage
 from kforensics.evidence.checks.context import FileKind, FileReport, FileState
 from kforensics.evidence.inventory import FileCount, ListedNode, ListedPartition, OtherDirectory, UnknownFile
 from kforensics.evidence.model import Input, Problem
-from kforensics.evidence.seal.state import Change, Difference, SealEntry
+from kforensics.evidence.seal import Change, Difference, SealEntry
 from kforensics.findings.answers.model import Answer
 from kforensics.findings.model import Finding
 from kforensics.reconcile.replicas.holders import IntactReplica, IntactReplicas

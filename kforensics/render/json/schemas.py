@@ -61,7 +61,7 @@ def schemas() -> dict[str, dict[str, Any]]:
     """Return the schema of each document and of each line, by its name."""
     for name in MODULES:
         import_module(f"kforensics.render.json.{name}")
-    import_module("kforensics.commands.sealing.report")  # names the class of a seal
+    import_module("kforensics.commands.seal_of_report")  # names the class of a seal
     made = {}
     for name, told in sorted(DOCUMENTS.items()):
         made[name] = _Maker().document(told)

@@ -4,11 +4,10 @@ from collections.abc import Iterator, Sequence
 
 from kforensics.commands.result import Result
 from kforensics.commands.seal import CheckedManifest
-from kforensics.commands.sealing.signature import CheckedSignature, SignatureState
+from kforensics.commands.sealing import CheckedSignature, SignatureState
 from kforensics.damage import Absent
 from kforensics.evidence.model import Problem
-from kforensics.evidence.seal.manifest import ManifestHead
-from kforensics.evidence.seal.state import Change, Difference, SealEntry
+from kforensics.evidence.seal import Change, Difference, ManifestHead, SealEntry
 from kforensics.render.blocks import Block, Prose, Section, item
 from kforensics.render.view import View
 from kforensics.words import counted

@@ -14,8 +14,7 @@ from kforensics.cli.app import run
 from kforensics.commands.redaction.explanation import redact_explanation
 from kforensics.commands.redaction.pseudonyms import Pseudonyms
 from kforensics.commands.redaction.records import redact_item, redact_record
-from kforensics.evidence.content.items import RecordItem
-from kforensics.evidence.content.record_meaning import MemberBlob, RecordMeaning
+from kforensics.evidence.content.items import MemberBlob, RecordItem, RecordMeaning
 from kforensics.exits import ExitCode
 from kforensics.formats.log.records import Record
 from kforensics.formats.messages.schema import Decoded, Undecoded

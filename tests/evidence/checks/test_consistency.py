@@ -17,8 +17,12 @@ from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.evidence.segment_parts import walk_sound_batches
 from kforensics.findings.answers.verify import verify_answer
 from kforensics.formats.checkpoint.lines import parse_leader_epoch_checkpoint
-from kforensics.formats.index.producer_snapshot import encode_producers, parse_producer_snapshot
-from kforensics.formats.index.sparse import encode_aborted_transactions, parse_txn_index
+from kforensics.formats.index import (
+    encode_aborted_transactions,
+    encode_producers,
+    parse_producer_snapshot,
+    parse_txn_index,
+)
 from kforensics.formats.log.batches import build_record_batch, encode_record_batch
 from kforensics.formats.segment.walk import Level
 from kforensics.source.mapped import open_evidence

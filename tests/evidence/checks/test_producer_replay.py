@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kforensics.evidence.checks.producers import DataRun, Marker, ProducerEvents, Split, parse_marker, replay
-from kforensics.formats.index.producer_snapshot import ProducerEntry
+from kforensics.formats.index import ProducerEntry
 from kforensics.formats.log.batch_table import CONTROL_BIT, TRANSACTIONAL_BIT, empty_batches
 
 COMMIT, ABORT = 1, 0

@@ -4,7 +4,7 @@ import pytest
 
 from kforensics.damage import Gravity
 from kforensics.evidence.checks.producers import Aborted, ProducerHistory, check_txn_index
-from kforensics.formats.index.sparse import AbortedTransaction, TxnIndex
+from kforensics.formats.index import AbortedTransaction, TxnIndex
 
 END = 34
 

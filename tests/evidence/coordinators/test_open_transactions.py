@@ -11,7 +11,7 @@ from kforensics.evidence import parallel, segment_parts
 from kforensics.evidence.coordinators.open_transactions import read_producers, scan_transactions
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.evidence.discovery.partition_dirs import find_places
-from kforensics.formats.index.producer_snapshot import ProducerEntry, encode_producers
+from kforensics.formats.index import ProducerEntry, encode_producers
 from kforensics.formats.messages.control import ControlType
 from tests.builders.coordinators import NOW, batch, marker, write_log
 

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kforensics.evidence.discovery.checkpoint_lines import CheckpointLines, packed_line, unpacked_line
+from kforensics.evidence.discovery.partition_dirs import CheckpointLines, packed_line, unpacked_line
 from kforensics.units import TopicPartition
 
 topics = st.sampled_from(["a", "b", "a-1", "é"])

@@ -6,7 +6,7 @@ import pytest
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, EvidenceNotFound, EvidenceUnreadable, InputsRefused
 from kforensics.evidence.discovery.inputs import find_inputs
-from kforensics.evidence.discovery.quorum_voters import quorum_voters
+from kforensics.evidence.discovery.log_dirs import quorum_voters
 from kforensics.evidence.model import Input
 from kforensics.source.discover import Shape
 from kforensics.source.mapped import scan_directory

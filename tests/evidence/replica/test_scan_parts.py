@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kforensics.evidence.replica import scan_parts
-from kforensics.evidence.replica.scan_parts import joined, parts_of, scan_part
-from kforensics.evidence.replica.segments import scan_segment
+from kforensics.evidence.replica import segments
+from kforensics.evidence.replica.segments import joined, parts_of, scan_part, scan_segment
 from kforensics.formats.log.batches import build_record_batch, encode_record_batch
 from kforensics.source.mapped import open_evidence
 
@@ -19,7 +18,7 @@ NAME = f"{0:020d}.log"
 @pytest.fixture
 def scan(tmp_path, monkeypatch):
     """Write batches as a segment; it as one scan and as several parts give it, and how many these were."""
-    monkeypatch.setattr(scan_parts, "SMALLEST_PART", 64)
+    monkeypatch.setattr(segments, "SMALLEST_PART", 64)
     place: Any = SimpleNamespace(state=SimpleNamespace(root=tmp_path))
 
     def run(batches, count=3):
@@ -88,5 +87,5 @@ def test_a_segment_with_anything_wrong_is_left_to_one_scan(scan, batches):
 def test_a_short_segment_or_one_of_an_older_format_is_read_whole(scan, monkeypatch):
     assert scan(batches_of([5] * 30), 1)[2] == 0
     assert scan([b"\0" * 16 + b"\1" + b"\0" * 4000])[2] == 0
-    monkeypatch.setattr(scan_parts, "SMALLEST_PART", 1 << 20)
+    monkeypatch.setattr(segments, "SMALLEST_PART", 1 << 20)
     assert scan(batches_of([5] * 30))[2] == 0

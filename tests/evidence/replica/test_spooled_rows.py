@@ -3,8 +3,8 @@ import os
 import numpy as np
 import pytest
 
-from kforensics.evidence.replica import spooled_rows
-from kforensics.evidence.replica.spooled_rows import RowSpool
+from kforensics.evidence.replica import batch_reader
+from kforensics.evidence.replica.batch_reader import RowSpool
 from kforensics.formats.log.batch_table import empty_batches
 
 
@@ -17,7 +17,7 @@ def _rows(bases):
 
 @pytest.fixture
 def spool(tmp_path, monkeypatch):
-    monkeypatch.setattr(spooled_rows, "_BLOCK_ROWS", 3)
+    monkeypatch.setattr(batch_reader, "_BLOCK_ROWS", 3)
     found = RowSpool(tmp_path)
     yield found
     found.close()

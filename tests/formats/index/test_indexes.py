@@ -12,25 +12,23 @@ from hypothesis import strategies as st
 
 from kforensics.damage import DamageKind, Span
 from kforensics.errors import FormatError, UnexpectedEnd, UnsupportedFormat
-from kforensics.formats.index.producer_snapshot import (
+from kforensics.formats.index import (
     ENTRY_LAYOUT,
     HEADER_LAYOUT,
-    ProducerEntry,
-    ProducerSnapshot,
-    encode_producers,
-    parse_producer_snapshot,
-)
-from kforensics.formats.index.sparse import (
     OFFSET_INDEX_LAYOUT,
     TIME_INDEX_LAYOUT,
     TXN_INDEX_LAYOUT,
     AbortedTransaction,
+    ProducerEntry,
+    ProducerSnapshot,
     TxnIndex,
     encode_aborted_transactions,
     encode_index,
+    encode_producers,
     last_time_entry_span,
     offset_index,
     parse_offset_index,
+    parse_producer_snapshot,
     parse_time_index,
     parse_txn_index,
     read_last_time_entry,

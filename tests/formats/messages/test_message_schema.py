@@ -14,7 +14,13 @@ from kforensics.formats.messages import share as share_record
 from kforensics.formats.messages import txn as txn_record
 from kforensics.formats.messages.consumer import ASSIGNMENT, SUBSCRIPTION
 from kforensics.formats.messages.frame import encode_framed
-from kforensics.formats.messages.reader import decode_message, message_reader, read_uvarint
+from kforensics.formats.messages.reader import (
+    decode_message,
+    encode_message,
+    message_reader,
+    read_uvarint,
+    write_uvarint,
+)
 from kforensics.formats.messages.schema import (
     UNKNOWN_TAGGED_FIELDS,
     Array,
@@ -29,7 +35,6 @@ from kforensics.formats.messages.schema import (
     message,
     struct,
 )
-from kforensics.formats.messages.writer import encode_message, write_uvarint
 from kforensics.formats.primitives.numbers import uuid_bytes, uuid_text
 
 TABLES: list[Message] = [

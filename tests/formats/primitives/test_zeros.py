@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kforensics.formats.index.sparse import parse_offset_index, parse_time_index
+from kforensics.formats.index import parse_offset_index, parse_time_index
 from kforensics.formats.log.batches import build_record_batch, encode_record_batch
 from kforensics.formats.primitives.word_buffer import MemoryBytes, first_nonzero, without_zero_tail
 from kforensics.formats.segment.walk import Level, walk_segment

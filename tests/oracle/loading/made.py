@@ -9,8 +9,7 @@ from random import Random
 from typing import Any
 
 from kforensics.formats.checkpoint.lines import encode_frame
-from kforensics.formats.index.producer_snapshot import ProducerEntry, encode_producers
-from kforensics.formats.index.sparse import AbortedTransaction, encode_aborted_transactions
+from kforensics.formats.index import AbortedTransaction, ProducerEntry, encode_aborted_transactions, encode_producers
 from kforensics.formats.log.batch_table import CONTROL_BIT, TRANSACTIONAL_BIT
 from kforensics.formats.log.batches import Message, build_record_batch, encode_message_set, encode_record_batch
 from kforensics.formats.messages.control import ControlType, encode_control_record

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from kforensics.formats.checkpoint.lines import encode_frame
-from kforensics.formats.index.producer_snapshot import ProducerEntry, encode_producers
+from kforensics.formats.index import ProducerEntry, encode_producers
 from kforensics.formats.log.batch_table import CONTROL_BIT, TRANSACTIONAL_BIT
 from kforensics.formats.log.batches import Message, build_record_batch, encode_message_set, encode_record_batch
 from kforensics.formats.messages.control import ControlType, encode_control_record

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kforensics.damage import Absent
-from kforensics.formats.index.sparse import TimeEnds
+from kforensics.formats.index import TimeEnds
 from kforensics.formats.log.loader_values import (
     AbortedEntry,
     Batches,

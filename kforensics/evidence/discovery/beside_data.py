@@ -1,6 +1,8 @@
-"""Settings in the `server.properties` files among the inputs: what a broker is to be started with next, and was most likely started with."""
+"""What lies beside the data of brokers among the inputs: their settings, and the places of their log files."""
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
 
 from kforensics.errors import EvidenceError
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT, FoundInput, Inputs
@@ -55,3 +57,33 @@ class ServerSettings:
 
     def _values(self, name: str) -> Iterator[str]:
         return (settings[name] for settings in self._files if name in settings)
+
+
+class LogPlace(NamedTuple):
+    """A file that may be a broker's log."""
+
+    root: Path
+    """The real path of the input."""
+    path: str
+    """The path relative to the input; `.` where the input is the file."""
+    input: int
+
+    @property
+    def location(self) -> Path:
+        """The real path of the file."""
+        return self.root if self.path == "." else self.root / self.path
+
+
+def find_logs(inputs: Inputs) -> list[LogPlace]:
+    """Return the files among the inputs that may be broker logs.
+
+    Args:
+        inputs: of which log files given alone, and directories without data directories, are looked at.
+    """
+    return [
+        LogPlace(found.root, item.path, index)
+        for index, found in enumerate(inputs.found)
+        if found.described.kind in {"log-files", FileKind.LOG_FILE.value}
+        for item in found.walk()
+        if isinstance(item, FoundFile) and item.name.kind in {FileKind.LOG_FILE, FileKind.UNKNOWN}
+    ]

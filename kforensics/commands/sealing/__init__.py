@@ -1,1 +1,0 @@
-"""Seals taken, checked and signed."""

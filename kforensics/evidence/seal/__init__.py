@@ -1,1 +1,0 @@
-"""The seal of evidence: its state at one moment, and the manifest of it."""
