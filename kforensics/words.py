@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import Self
+from typing import NamedTuple, Self
 
 _START = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -62,6 +62,17 @@ def with_place(steps: Iterable[str]) -> tuple[str, ...]:
 def escaped_line(text: str) -> str:
     """Return text as one line without control characters, for a comment."""
     return "".join(one if one.isprintable() else " " for one in text)
+
+
+class Count(NamedTuple):
+    """A number of things; one that is a lower bound says so wherever it is read."""
+
+    number: int
+    is_at_least: bool = False
+
+    def __str__(self) -> str:
+        """Return it in words: `1,204`, `at least 23`."""
+        return f"{'at least ' if self.is_at_least else ''}{self.number:,}"
 
 
 def counted(count: int, singular: str, plural: str | None = None) -> str:

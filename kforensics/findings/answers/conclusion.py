@@ -25,7 +25,7 @@ from kforensics.reconcile.incident.operations import Operation
 from kforensics.reconcile.observed.clocks import Clock
 from kforensics.reconcile.timeline.events import TimelineEntry
 from kforensics.units import METADATA_TOPICS, TopicPartition
-from kforensics.words import counted, form, joined_by_and, listed
+from kforensics.words import Count, counted, form, joined_by_and, listed
 
 CREATION_MS = 1_000
 """The records of a new topic and of its settings are written within this time."""
@@ -153,8 +153,9 @@ def _loss_sentence(
         )
     if are_set_aside(losses):
         return f"{what} of {_partitions(losses)} {that} {are(losses)} {SET_ASIDE}: {causes_of(losses)}."
-    least = "At least " if any(by_partition[one.topic_partition].counts_at_least for one in losses) else ""
-    return f"{least}{what} {that} {are(losses)} lost from {_partitions(losses)}: {causes_of(losses)}."
+    if any(by_partition[one.topic_partition].counts_at_least for one in losses):
+        what = f"{str(Count(count, is_at_least=True)).capitalize()}{also} {form(count, 'record')}"
+    return f"{what} {that} {are(losses)} lost from {_partitions(losses)}: {causes_of(losses)}."
 
 
 SET_ASIDE = "in -stray directories only, which no broker serves"
@@ -193,9 +194,10 @@ def _past_end(incidents: Sequence[PartitionIncident]) -> list[str]:
     ]
 
 
-def records_lost(losses: Sequence[LossEntry]) -> str:
-    """Return the records of some losses, counted: `3 records`."""
-    return counted(sum(loss.records for loss in losses), "record")
+def records_lost(losses: Sequence[LossEntry], incidents: Iterable[PartitionIncident] = ()) -> str:
+    """Return the records of some losses, counted: `3 records`, or `at least 3 records` where one of the incidents may have taken more."""
+    number = sum(loss.records for loss in losses)
+    return f"{Count(number, any(one.counts_at_least for one in incidents))} {form(number, 'record')}"
 
 
 def were(losses: Sequence[LossEntry]) -> str:

@@ -223,8 +223,7 @@ def _lost(affected: Sequence[PartitionIncident], losses: Sequence[LossEntry]) ->
         shown = [one for one in affected if one.partition in partitions]
         others = [one for one in affected if one.partition not in partitions]
         also = f" Committed records of {_names(others)} are on no disk given, too." if others else ""
-        least = "At least " if any(one.counts_at_least for one in shown) else ""
-        return f"{least}{records_lost(losses)} that {were(losses)} committed {are(losses)} lost from {_names(shown)}: {causes_of(losses)}.{also}"
+        return f"{_upper(records_lost(losses, shown))} that {were(losses)} committed {are(losses)} lost from {_names(shown)}: {causes_of(losses)}.{also}"
     first = affected[0]
     recorded = furthest(first.past_end)
     return (
@@ -263,8 +262,7 @@ def _maybe_lost(affected: Sequence[PartitionIncident]) -> str:
         if held:
             many = sum(loss.records for loss in gone)
             lost = f"not in the leaders' logs: other replicas hold {sum(loss.records for loss in held):,} of them, {many:,} {form(many, 'is', 'are')} {lost}"
-        least = "at least " if any(one.counts_at_least for one in affected if one.losses) else ""
-        text = f"{least}{records_lost(losses)} of {_names(affected)} {_were_committed(losses)} {are(losses)} {lost}: {causes_of(gone)}."
+        text = f"{records_lost(losses, (one for one in affected if one.losses))} of {_names(affected)} {_were_committed(losses)} {are(losses)} {lost}: {causes_of(gone)}."
     if _is_the_same_by_all(affected):
         condition = "Whichever replica leads, "
     return condition + text if condition else text[0].upper() + text[1:]

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from kforensics.evidence.model import Problem
 from kforensics.findings.answers.model import CALM_OF_DIFF, Answer, State
 from kforensics.units import TopicPartition
-from kforensics.words import byte_count, counted, form, listed
+from kforensics.words import Count, byte_count, counted, form, listed
 
 _KINDS = {"lost": "lost records", "at-risk": "records at risk", "all": "records"}
 
@@ -111,8 +111,8 @@ def salvage_answer(
     certain = sum(one.certain for one in partitions if not one.is_guessed)
     guessed = any(one.is_guessed for one in partitions)
     noun, clause = _kind(what, premise_state, total)
-    least = "at least " if counts_at_least and premise_state is State.LOST and not chosen else ""
-    words = f"{saved:,} of {least}{total:,} {noun} of {named}{chosen}{clause} saved"
+    count = Count(total, is_at_least=counts_at_least and premise_state is State.LOST and not chosen)
+    words = f"{saved:,} of {count} {noun} of {named}{chosen}{clause} saved"
     details = [f"{certain:,} certainly committed"] if certain else []
     if guessed:
         details.append("by a leader that is guessed")

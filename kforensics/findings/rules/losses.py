@@ -14,7 +14,7 @@ from kforensics.reconcile.history.causes import CauseName
 from kforensics.reconcile.incident.model import ExplainedTruncation, LeaderBasis, LossEntry, PartitionIncident
 from kforensics.reconcile.timeline.events import TimelineEntry
 from kforensics.units import METADATA_TOPICS, OffsetRange
-from kforensics.words import form, joined_by_and
+from kforensics.words import Count, form, joined_by_and
 
 OF_INCIDENT: RulesOf[[PartitionIncident], Finding] = RulesOf()
 OF_LOSS: RulesOf[[PartitionIncident], Finding] = RulesOf()
@@ -101,13 +101,13 @@ def _loss_findings(incident: PartitionIncident) -> Iterator[Finding]:
         is_one = records == 1
         # What a replica in use holds is not lost yet.
         lost = "not in the leader's log" if held else "lost"
-        least = "at least " if certainty != "no" and incident.counts_at_least else ""
-        what = f"1 record that {one} is {lost}" if is_one else f"{records} records that {many} are {lost}"
+        count = Count(records, is_at_least=certainty != "no" and incident.counts_at_least)
+        what = f"{count} {form(records, 'record')} that {form(records, one, many)} {form(records, 'is', 'are')} {lost}"
         holders = f"{joined_by_and(in_use)} still {form(len(in_use), 'holds', 'hold')}"
         tail = f"; {holders} {'it' if is_one else 'them' if held == records else f'{held} of them'}" if held else ""
         yield rule.states(
             confidence=Confidence.PROVEN if certainty != "possible" else Confidence.POSSIBLE,
-            statement=f"{incident.partition}: {_if_led(incident)}{least}{what} ({_ranges(losses)}): {_causes(losses)}{tail}",
+            statement=f"{incident.partition}: {_if_led(incident)}{what} ({_ranges(losses)}): {_causes(losses)}{tail}",
             topic_partition=incident.partition,
             offsets=OffsetRange(losses[0].offsets.first, max(loss.offsets.last for loss in losses)),
             citations=_citations(losses),
