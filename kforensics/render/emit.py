@@ -43,12 +43,12 @@ Writer = Callable[["Result[Any]", View], Iterable[str]]
 """Makes the output of a concluded result: it takes the result and what of it is shown, and gives pieces, which may be made while they are written."""
 
 RENDERERS = {
-    OutputFormat.TEXT: "text",
-    OutputFormat.HTML: "page",
-    OutputFormat.MARKDOWN: "markdown",
-    OutputFormat.BRIEF: "brief",
+    OutputFormat.TEXT: "text:write",
+    OutputFormat.HTML: "page:write",
+    OutputFormat.MARKDOWN: "markdown:write",
+    OutputFormat.BRIEF: "markdown:write_brief",
 }
-"""The formats that every view has, each with its module below `kforensics.render.formats`."""
+"""The formats that every view has, each with its module below `kforensics.render.formats`, and its function there."""
 
 
 class Shape(NamedTuple):
@@ -183,7 +183,7 @@ def writer_of(shape: str, chosen: OutputFormat) -> Writer:
         source = writer_of(shape, OutputFormat.JSONL if how.rows.startswith("*") else OutputFormat.JSON)
         writer = partial(_loaded("formats.rows:write"), place=how.rows, source=source)
     else:
-        writer = partial(_loaded(f"formats.{RENDERERS[chosen]}:write"), content=_loaded(f"views.{how.view}"))
+        writer = partial(_loaded(f"formats.{RENDERERS[chosen]}"), content=_loaded(f"views.{how.view}"))
     return writer
 
 

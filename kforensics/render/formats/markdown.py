@@ -1,4 +1,4 @@
-"""Blocks as Markdown (GitHub's), for a ticket: headings, lists, tables; pictures as code."""
+"""Blocks as Markdown (GitHub's): a whole report for a ticket, with pictures as code; the answer alone for a chat."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -53,6 +53,22 @@ def write(result: Result[Any], view: View, *, content: Content) -> Iterator[str]
             yield "\n"
         is_list = is_item
         yield from (f"{line}\n" for line in render(block, view))
+
+
+def write_brief(result: Result[Any], _view: View, *, content: Content) -> Iterator[str]:  # noqa: ARG001 - the answer says it all
+    """Yield the answer of a result alone, for a chat: five lines at most."""
+    return (f"{line}\n" for line in brief_lines(result.answer))
+
+
+def brief_lines(answer: Answer) -> list[str]:
+    """Return the headline and one line each of what to do, whom to tell, later and unknown, without line breaks."""
+    lines = [f"**{answer.headline}**"]
+    for label, name in ANSWER_PARTS:
+        sentences = getattr(answer, name)
+        if sentences:
+            more = f" (+{len(sentences) - 1} more)" if len(sentences) > 1 else ""
+            lines.append(f"- *{label.capitalize()}*: {sentences[0]}{more}")
+    return [escape_text(line) for line in lines]
 
 
 def render(block: Block, view: View) -> Iterable[str]:

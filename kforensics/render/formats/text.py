@@ -32,8 +32,8 @@ from kforensics.render.emit import CONTENT
 from kforensics.render.escape import escape_text, shorten
 from kforensics.render.frame import Content, whole
 from kforensics.render.lanes import ASCII_MARKS, UNICODE_MARKS, draw_lane, scale_of
-from kforensics.render.text.answer import MOST_LINES, answer_lines
 from kforensics.render.text.screen import INDENT, Line, Style, Words, columns, screen_pieces
+from kforensics.render.text.whole import MOST_LINES, answer_lines
 from kforensics.render.view import View
 from kforensics.words import time_of_day
 

@@ -39,8 +39,7 @@ from kforensics.render.events import GRAVE, sentences_of, truncation_sentence
 from kforensics.render.frame import References, problem_items
 from kforensics.render.timeline import is_of_unknown_end, shown_entries
 from kforensics.render.view import View
-from kforensics.render.views.incident_figure import figure_of
-from kforensics.render.views.incident_identity import identity_of, unknowns
+from kforensics.render.views.incident import figure_of, identity_of, unknowns
 from kforensics.units import METADATA_TOPICS, TopicPartition
 from kforensics.words import counted, listed, shift_text
 

@@ -115,12 +115,13 @@ WHOLE = [one for one in RENDERERS if one is not OutputFormat.BRIEF]
 
 
 def written(chosen, some):
-    module = import_module(f"kforensics.render.formats.{RENDERERS[chosen]}")
+    module, _, name = RENDERERS[chosen].partition(":")
+    write = getattr(import_module(f"kforensics.render.formats.{module}"), name)
     given = (Input(path="given", kind="broker"),)
     result = Result(
         command="explain", inputs=given, body=type("Body", (), {"files": ()})(), concluded=Conclusion(ANSWER)
     )
-    return "".join(module.write(result, View(width=80), content=lambda _result, _view: some))
+    return "".join(write(result, View(width=80), content=lambda _result, _view: some))
 
 
 def test_there_is_a_sample_of_every_kind_of_block():

@@ -13,7 +13,7 @@ from kforensics.render.blocks import Lanes, Prose
 from kforensics.render.formats.lane_picture import Places, draw, ticks
 from kforensics.render.frame import References
 from kforensics.render.lanes import lane_words
-from kforensics.render.views.incident_figure import MOST_LANES, figure_of
+from kforensics.render.views.incident import MOST_LANES, figure_of
 from kforensics.words import Prohibition
 from tests.builders.fleet import fleet_summary
 from tests.builders.incidents import explanation
