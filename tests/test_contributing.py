@@ -100,7 +100,15 @@ def tool(package):
 def test_every_example_touches_few_modules():
     touched = {title: {step.path for step in steps} for title, steps in EXAMPLES.items()}
 
-    assert list(touched) == ["A format", "A log line", "A known bug", "An output format", "A finding", "An option"]
+    assert list(touched) == [
+        "A format",
+        "A log line",
+        "A known bug",
+        "An output format",
+        "A finding",
+        "An option",
+        "A protocol version",
+    ]
     assert {title: paths for title, paths in touched.items() if len(paths) > MOST_MODULES} == {}
 
 
@@ -181,3 +189,12 @@ def test_the_examples_fit_the_style_of_the_package(package):
         check=False,
     )
     assert done.returncode == 0, done.stdout
+
+
+def test_a_protocol_is_taken_and_is_possible_for_brokers_of_today(tool):
+    def protocols(*arguments):
+        document = json.loads(tool("diff", FIXTURES / "unclean-election", *arguments, "--format", "json"))
+        return {str(one["protocol"]) for partition in document["partitions"] for one in partition["replicas"]}
+
+    assert "kip-9999" in protocols("--protocol", "kip-9999")
+    assert "kip-9999" in protocols()  # the newest is assumed, and held against the one before

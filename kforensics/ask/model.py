@@ -34,7 +34,12 @@ class What(StrEnum):
     ALL = "all"
 
 
-PROTOCOLS = ("hw", "kip-101", "kip-279", "kip-595")
+PROTOCOLS = (
+    "hw",
+    "kip-101",
+    "kip-279",
+    "kip-595",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ from kforensics.evidence.metadata.quorum import QuorumSetBack, majority, newest_
 from kforensics.evidence.model import CheckpointValue, Problem
 from kforensics.formats.checkpoint.properties import NEWEST_VERSION, WHAT, MetaProperties
 from kforensics.protocol.truncation import ProtocolName
-from kforensics.protocol.versions import NEWEST_FEATURE_LEVELS, KafkaVersion, least_version_of_level
+from kforensics.protocol.versions import NEWEST_FEATURE_LEVELS, KafkaVersion, least_version_of_level, protocols_since
 from kforensics.reconcile.observed.broker_versions import BrokerVersions
 from kforensics.reconcile.observed.facts import ClusterFacts, Commits, CommittedFacts, GroupCommit
 from kforensics.reconcile.replicas.report import Given, GivenBroker
@@ -286,7 +286,7 @@ def possible_protocols(inputs: Inputs) -> dict[int, tuple[ProtocolName, ...]]:
     out: dict[int, tuple[ProtocolName, ...]] = {}
     for broker, floor in floors.items():
         if floor >= (2, 8):
-            out[broker] = (ProtocolName.KIP_595,)
+            out[broker] = protocols_since((2, 8))
         elif floor >= (0, 11):
             out[broker] = (ProtocolName.KIP_279, ProtocolName.KIP_101)
         elif floor:

@@ -27,7 +27,6 @@ from kforensics.simulation.scenario import (
 if TYPE_CHECKING:
     from kforensics.simulation.cluster import SimulatedCluster
 
-PROTOCOLS = "hw, kip-101, kip-279, kip-595"
 MOST_RANDOM_PARTITIONS = 1_000
 MOST_RANDOM_BROKERS = 100
 
@@ -97,7 +96,7 @@ def _protocols(name: str | None) -> list[ProtocolName]:
     try:
         return [ProtocolName(name)]
     except ValueError:
-        raise UsageError(f"no protocol {name!r}: {PROTOCOLS}") from None
+        raise UsageError(f"no protocol {name!r}: {', '.join(ProtocolName)}") from None
 
 
 def _explore(request: SimulateAsk, model: str) -> Exploration:

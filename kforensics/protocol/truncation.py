@@ -108,7 +108,7 @@ class TruncationStep:
                 return (
                     f"it asks where epoch {self.requested_epoch} ends; {self._answer()}{self._own()}: it {truncation}"
                 )
-            case _:
+            case StepKind.FETCH:
                 last = "no epoch" if isinstance(self.requested_epoch, Absent) else f"epoch {self.requested_epoch}"
                 return f"it fetches at {self.fetch_offset} in {last}; {self._answer()}{self._own()}: it {truncation}"
 
@@ -242,18 +242,17 @@ def follower_truncation(
     match protocol:
         case ProtocolName.HW:
             walk.truncate_to_high_watermark(TruncationRule.HIGH_WATERMARK)
-            walk.fetch(compares_epochs=False)
+            return walk.fetched(protocol)
         case ProtocolName.KIP_101:
             walk.ask_once()
-            walk.fetch(compares_epochs=False)
+            return walk.fetched(protocol)
         case ProtocolName.KIP_279:
             walk.ask_until_stable()
-            walk.fetch(compares_epochs=False)
-        case _:
+            return walk.fetched(protocol)
+        case ProtocolName.KIP_595:
             if not follower.epochs:
                 walk.truncate_to_high_watermark(TruncationRule.EMPTY_EPOCH_CACHE)
-            walk.fetch(compares_epochs=True)
-    return walk.outcome(protocol)
+            return walk.fetched(protocol, compares_epochs=True)
 
 
 class _Walk:
@@ -276,7 +275,8 @@ class _Walk:
         self.halts = halts
         self.full_restart = self.endless = self.halted = False
 
-    def outcome(self, protocol: ProtocolName) -> TruncationOutcome:
+    def fetched(self, protocol: ProtocolName, *, compares_epochs: bool = False) -> TruncationOutcome:
+        self.fetch(compares_epochs=compares_epochs)
         truncation = self.full_restart or self.log.log_end_offset < self.start.log_end_offset
         deciding = [step.rule for step in self.steps if not isinstance(step.truncate_to, Absent)]
         rule = deciding[-1] if deciding and truncation else TruncationRule.NOTHING_TO_TRUNCATE

@@ -1,6 +1,7 @@
 """Map versions to rules: broker version, inter.broker.protocol.version and metadata.version decide how a follower truncates."""
 
 import re
+from dataclasses import KW_ONLY, dataclass
 from typing import NamedTuple
 
 from kforensics.damage import Absent
@@ -27,6 +28,34 @@ class KafkaVersion(NamedTuple):
         return ".".join(str(number) for number in numbers)
 
 
+@dataclass(frozen=True, slots=True)
+class ProtocolRules:
+    """What is so of brokers that truncate by one protocol; of its releases the last counts."""
+
+    first_version: tuple[int, ...]
+    """The first release whose followers can truncate by it."""
+    first_level: tuple[int, ...]
+    """The first `inter.broker.protocol.version` at which they do."""
+    _: KW_ONLY
+    simulated_as: KafkaVersion
+    """The release whose files and log lines a simulated cluster has."""
+    keeps_epochs: bool = True
+    """Brokers keep leader epochs, which followers compare, and batches carry them (magic 2)."""
+    is_after_2_0_1: bool = True
+    """A leader enters its epoch when it is elected (KAFKA-7415), and a follower joins the ISR only at its start (KAFKA-7128)."""
+    epoch_rules: EpochRules = CURRENT_RULES
+    """Of its last release, where the version is not known."""
+    may_halt_out_of_range: bool = False
+    """Up to 1.0 a broker whose log ends above its leader's may halt (`unclean.leader.election.enable=false`)."""
+    leaves_divergence: str | None = None
+    """The known bug by which logs stay divergent, where followers do not see it."""
+
+    @property
+    def is_kraft(self) -> bool:
+        """Whether a simulated cluster runs without ZooKeeper (KIP-866)."""
+        return self.simulated_as >= (4, 0)
+
+
 class InterBrokerVersion(NamedTuple):
     """A protocol level: the release that brought it, and its -IV number, which a bare release leaves at its highest."""
 
@@ -35,6 +64,32 @@ class InterBrokerVersion(NamedTuple):
     patch: int
     internal: int
 
+
+PROTOCOL_RULES = {
+    ProtocolName.HW: ProtocolRules(
+        (0,),
+        (0,),
+        simulated_as=KafkaVersion(0, 10, 2, 2),
+        keeps_epochs=False,
+        is_after_2_0_1=False,
+        may_halt_out_of_range=True,
+        leaves_divergence="KAFKA-1211",
+    ),
+    ProtocolName.KIP_101: ProtocolRules(
+        (0, 11),
+        (0, 11, 0, 2),
+        simulated_as=KafkaVersion(1, 1, 1),
+        is_after_2_0_1=False,
+        epoch_rules=RULES_BEFORE_2_0_1,
+        may_halt_out_of_range=True,
+        leaves_divergence="KAFKA-6361",
+    ),
+    ProtocolName.KIP_279: ProtocolRules((2, 0), (2, 0, 0, 0), simulated_as=KafkaVersion(2, 6, 3)),
+    # 2.7.0 has only the leader's side of truncation on fetch (KAFKA-10487), 2.8.0 also the follower's (KAFKA-10554).
+    ProtocolName.KIP_595: ProtocolRules((2, 8), (2, 7, 0, 1), simulated_as=KafkaVersion(4, 1)),
+}
+"""Every protocol, the oldest first."""
+NEWEST_PROTOCOL = list(ProtocolName)[-1]
 
 NEWEST_KNOWN = KafkaVersion(4, 4)
 """The newest release whose files, records and rules are known here."""
@@ -153,14 +208,18 @@ def protocol_of(
     if isinstance(inter_broker_version, Absent) or version.major >= 4:
         patch = version.patch if version.major == 0 else 0
         inter_broker_version = InterBrokerVersion(version.major, version.minor, patch, _HIGHEST_INTERNAL)
-    if version < (0, 11) or inter_broker_version < (0, 11, 0, 2):
-        return ProtocolName.HW
-    if version < (2, 0) or inter_broker_version < (2, 0, 0, 0):
-        return ProtocolName.KIP_101
-    # 2.7.0 has only the leader's side of truncation on fetch (KAFKA-10487), 2.8.0 also the follower's (KAFKA-10554).
-    if version < (2, 8) or inter_broker_version < (2, 7, 0, 1):
-        return ProtocolName.KIP_279
-    return ProtocolName.KIP_595
+    return next(
+        name
+        for name in reversed(ProtocolName)
+        if version >= PROTOCOL_RULES[name].first_version and inter_broker_version >= PROTOCOL_RULES[name].first_level
+    )
+
+
+def protocols_since(version: tuple[int, ...]) -> tuple[ProtocolName, ...]:
+    """Return the protocols that brokers of a version and later have, the newest first."""
+    rising = list(ProtocolName)
+    until = [PROTOCOL_RULES[name].first_version for name in rising[1:]]
+    return tuple(reversed([*(name for name, end in zip(rising, until, strict=False) if end > version), rising[-1]]))
 
 
 def epoch_rules_of(version: KafkaVersion) -> EpochRules:
@@ -172,20 +231,6 @@ def epoch_rules_of(version: KafkaVersion) -> EpochRules:
     if version < (2, 6, 1):
         return RULES_BEFORE_2_6_1
     return CURRENT_RULES
-
-
-def epoch_rules_of_protocol(protocol: ProtocolName) -> EpochRules:
-    """Return the epoch cache of a protocol if the version is not known: that of the protocol's last release."""
-    return RULES_BEFORE_2_0_1 if protocol is ProtocolName.KIP_101 else CURRENT_RULES
-
-
-def needs_epoch_start(protocol: ProtocolName) -> bool:
-    """Return whether leaders of a protocol let a follower join the ISR only at the start of their epoch (KAFKA-7128, 2.0.1).
-
-    Args:
-        protocol: by which followers truncate; its last release counts, as with `epoch_rules_of_protocol`.
-    """
-    return protocol not in {ProtocolName.HW, ProtocolName.KIP_101}
 
 
 def advances_only_at_min_isr(version: KafkaVersion) -> bool:

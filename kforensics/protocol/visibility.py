@@ -100,7 +100,7 @@ def is_acknowledged(acks: Acks, last_offset: int, *, leader_log_end_offset: int,
             return False
         case Acks.LEADER:
             return last_offset < leader_log_end_offset
-        case _:
+        case Acks.ALL:
             return last_offset < high_watermark
 
 

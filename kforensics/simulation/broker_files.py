@@ -38,6 +38,7 @@ from kforensics.formats.log.batches import Message, build_record_batch, encode_m
 from kforensics.formats.messages.control import ControlType, encode_control_record
 from kforensics.formats.messages.metadata import FEATURE_LEVEL, encode_metadata_record
 from kforensics.protocol.truncation import ProtocolName, StepKind, TruncationStep
+from kforensics.protocol.versions import PROTOCOL_RULES
 from kforensics.simulation.cluster import SimulatedCluster
 from kforensics.simulation.metadata_log import (
     CONTROLLER_ID,
@@ -163,7 +164,7 @@ def write_cluster(cluster: SimulatedCluster, directory: Path, *, segment_length:
         UsageError: the directory exists, or can't be made.
     """
     make_new(directory)
-    is_kraft = cluster.protocol is ProtocolName.KIP_595
+    is_kraft = PROTOCOL_RULES[cluster.protocol].is_kraft
     metadata = encode_metadata_log(cluster) if is_kraft else []
     written = 0
     for broker in cluster.brokers:
@@ -221,7 +222,7 @@ def _write_broker(cluster: SimulatedCluster, broker: int, folder: Path, segment_
         folder.joinpath(name).write_bytes(encode_checkpoint(Checkpoint(entries=tuple(entries))))
     if here and all(replica.stopped_cleanly for replica in here.values()):
         turns = sum(event.broker_id == broker and event.kind == "start" for event in cluster.broker_events)
-        is_kraft = cluster.protocol is ProtocolName.KIP_595
+        is_kraft = PROTOCOL_RULES[cluster.protocol].is_kraft
         epoch: int | Absent = broker_epoch(broker, turns) if is_kraft else Absent.NOT_APPLICABLE
         marker = encode_clean_shutdown(CleanShutdown(broker_epoch=epoch))
         folder.joinpath(".kafka_cleanshutdown").write_bytes(marker)
@@ -238,14 +239,14 @@ def _write_replica(cluster: SimulatedCluster, replica: SimulatedReplica, folder:
         folder.joinpath("leader-epoch-checkpoint").write_bytes(_epochs(replica.epochs))
         if replica.stopped_cleanly:
             folder.joinpath(f"{replica.log_end_offset:020d}.snapshot").write_bytes(encode_producers(()))
-    if cluster.protocol is ProtocolName.KIP_595:
+    if PROTOCOL_RULES[cluster.protocol].is_kraft:
         metadata = PartitionMetadata(version=0, topic_id=cluster.topic_id)
         folder.joinpath("partition.metadata").write_bytes(encode_partition_metadata(metadata))
     return written
 
 
 def _write_identity(cluster: SimulatedCluster, folder: Path, node_id: int) -> None:
-    is_kraft = cluster.protocol is ProtocolName.KIP_595
+    is_kraft = PROTOCOL_RULES[cluster.protocol].is_kraft
     identity = meta_properties(
         version=int(is_kraft),
         node_id=node_id,
@@ -300,13 +301,6 @@ def _epochs(entries: tuple[EpochEntry, ...]) -> bytes:
 
 
 DATA_DIRECTORY = "/var/lib/kafka/broker-{}"
-VERSIONS = {
-    ProtocolName.HW: "0.10.2.2",
-    ProtocolName.KIP_101: "1.1.1",
-    ProtocolName.KIP_279: "2.6.3",
-    ProtocolName.KIP_595: "4.1.0",
-}
-"""The release whose log lines each protocol uses."""
 
 
 class LogLine(NamedTuple):
@@ -340,17 +334,17 @@ def write_broker_logs(cluster: SimulatedCluster, directory: Path) -> None:
 
 def broker_lines(cluster: SimulatedCluster, broker: int) -> Iterator[LogLine]:
     """Yield every line of one broker, not ordered by time."""
-    version = VERSIONS[cluster.protocol]
+    version = PROTOCOL_RULES[cluster.protocol].simulated_as
     starts = [cluster.settings.start_time_ms]
     starts += [event.time_ms for event in cluster.broker_events if event[1:] == (broker, "start")]
-    colon = " :" if cluster.protocol in {ProtocolName.HW, ProtocolName.KIP_101} else ":"
+    colon = " :" if version < (2, 0) else ":"
     for time_ms in starts:
         yield _server(time_ms, "INFO", f"Kafka version{colon} {version}", "org.apache.kafka.common.utils.AppInfoParser")
     for event in cluster.broker_events:
         if event.broker_id == broker and event.kind == "stop":
             yield _shutdown(cluster.protocol, event.time_ms, broker)
     for partition, simulated in cluster.partitions.items():
-        if cluster.protocol is ProtocolName.KIP_595:
+        if PROTOCOL_RULES[cluster.protocol].is_kraft:
             mine = (change for change in simulated.role_changes if change.broker_id == broker)
             yield from (_role_line(cluster, partition, change) for change in mine)
         for alignment in simulated.truncations:
@@ -359,11 +353,11 @@ def broker_lines(cluster: SimulatedCluster, broker: int) -> Iterator[LogLine]:
 
 
 def _shutdown(protocol: ProtocolName, time_ms: int, broker: int) -> LogLine:
-    if protocol is ProtocolName.KIP_595:
+    if PROTOCOL_RULES[protocol].is_kraft:
         words = f"[BrokerServer id={broker}] Transition from STARTED to SHUTTING_DOWN"
         return _server(time_ms, "INFO", words, "kafka.server.BrokerServer")
     words = f"[KafkaServer id={broker}] shutting down"
-    if protocol is ProtocolName.HW:
+    if not PROTOCOL_RULES[protocol].keeps_epochs:
         words = f"[Kafka Server {broker}], shutting down"
     return _server(time_ms, "INFO", words, "kafka.server.KafkaServer")
 
@@ -398,9 +392,9 @@ def _role_line(cluster: SimulatedCluster, partition: TopicPartition, change: Rol
 
 
 def _truncation(protocol: ProtocolName, partition: TopicPartition, alignment: Alignment, offset: int) -> LogLine:
-    if protocol is ProtocolName.HW:
+    if not PROTOCOL_RULES[protocol].keeps_epochs:
         return _server(alignment.time_ms, "INFO", f"Truncating log {partition} to offset {offset}.", "kafka.log.Log")
-    is_new = protocol is ProtocolName.KIP_595
+    is_new = PROTOCOL_RULES[protocol].is_kraft
     kind = "UnifiedLog" if is_new else "Log"
     logger = "org.apache.kafka.storage.internals.log.UnifiedLog" if is_new else "kafka.log.Log"
     where = DATA_DIRECTORY.format(alignment.follower)
@@ -413,13 +407,13 @@ def _reason(
 ) -> Iterator[LogLine]:
     fetcher = f"[ReplicaFetcher replicaId={alignment.follower}, leaderId={alignment.leader}, fetcherId=0]"
     logger = "kafka.server.ReplicaFetcherThread"
-    if step.kind is StepKind.OUT_OF_RANGE and protocol is not ProtocolName.HW:
+    if step.kind is StepKind.OUT_OF_RANGE and PROTOCOL_RULES[protocol].keeps_epochs:
         words = (
             f"{fetcher} Reset fetch offset for partition {partition} from {step.log_end_offset} to current leader's "
             f"latest offset {offset}"
         )
         yield _server(alignment.time_ms, "WARN", words, logger)
-    elif protocol is ProtocolName.KIP_595:
+    elif PROTOCOL_RULES[protocol].is_kraft:
         state = (
             f"{fetcher} Truncating partition {partition} with TruncationState(offset={offset}, completed=true) due to "
         )

@@ -10,9 +10,16 @@ from kforensics.damage import Absent
 from kforensics.formats.primitives.numbers import uuid_text
 from kforensics.protocol.election import assign_in_turn, assign_replicas
 from kforensics.protocol.truncation import ProtocolName
+from kforensics.protocol.versions import PROTOCOL_RULES
 from kforensics.protocol.visibility import Acks
 from kforensics.simulation.partition import SimulatedPartition
-from kforensics.simulation.replica import BrokerEvent, ImpossibleEventError, NumberedRecord, Settings, missing_from
+from kforensics.simulation.replica import (
+    BrokerEvent,
+    ImpossibleEventError,
+    NumberedRecord,
+    Settings,
+    missing_from,
+)
 from kforensics.units import EpochEntry, TopicPartition
 
 
@@ -385,8 +392,8 @@ def random_cluster(
     settings = Settings(
         min_insync_replicas=dice.randint(1, replication_factor),
         unclean_leader_election=dice.random() < 0.5,
-        eligible_leader_replicas=protocol is ProtocolName.KIP_595 and dice.random() < 0.4,
-        strict_min_isr=protocol is ProtocolName.KIP_595,
+        eligible_leader_replicas=PROTOCOL_RULES[protocol].is_kraft and dice.random() < 0.4,
+        strict_min_isr=PROTOCOL_RULES[protocol].is_kraft,
     )
     cluster = SimulatedCluster.of_topic(
         range(1, brokers + 1),

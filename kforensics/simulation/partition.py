@@ -17,7 +17,7 @@ from kforensics.protocol.election import (
     isr_without,
 )
 from kforensics.protocol.truncation import ProtocolName, TruncationOutcome, follower_truncation
-from kforensics.protocol.versions import epoch_rules_of_protocol, needs_epoch_start
+from kforensics.protocol.versions import PROTOCOL_RULES
 from kforensics.protocol.visibility import (
     Acks,
     accepts_write,
@@ -70,10 +70,10 @@ class ControlledPartition:
 
     def __post_init__(self) -> None:
         self.now_ms = self._checkpointed_ms = self._recovery_points_ms = self.settings.start_time_ms
-        rules = epoch_rules_of_protocol(self.protocol)
+        protocol = PROTOCOL_RULES[self.protocol]
         for broker in self.brokers:
             self.replicas[broker] = SimulatedReplica(
-                broker_id=broker, keeps_epochs=self.protocol is not ProtocolName.HW, rules=rules
+                broker_id=broker, keeps_epochs=protocol.keeps_epochs, rules=protocol.epoch_rules
             )
         self.registration = PartitionRegistration(
             replicas=self.brokers, isr=self.brokers, leader=self.brokers[0], leader_epoch=0
@@ -101,7 +101,7 @@ class ControlledPartition:
             preferred: whether the preferred leader is to lead, if it may.
             unclean: whether an unclean election is allowed; None for what the setting says.
         """
-        controller = ControllerKind.KRAFT if self.protocol is ProtocolName.KIP_595 else ControllerKind.ZOOKEEPER
+        controller = ControllerKind.KRAFT if PROTOCOL_RULES[self.protocol].is_kraft else ControllerKind.ZOOKEEPER
         if preferred:
             outcome = elect_preferred(self.registration, self.live, controller=controller)
         else:
@@ -144,10 +144,10 @@ class ControlledPartition:
         """Make a replica a follower; before KIP-101 it truncates to its high watermark at once."""
         replica.needs_alignment = True
         self._take_role(replica)
-        if self.protocol is not ProtocolName.HW:
+        if PROTOCOL_RULES[self.protocol].keeps_epochs:
             return []
         # ReplicaManager.makeFollowers truncates at once, before the follower asks the leader for anything.
-        outcome = follower_truncation(replica.log_state(), replica.log_state(), protocol=ProtocolName.HW)
+        outcome = follower_truncation(replica.log_state(), replica.log_state(), protocol=self.protocol)
         return [self.truncation(replica, outcome, is_done=False)]
 
     def _take_role(self, replica: SimulatedReplica) -> None:
@@ -227,7 +227,7 @@ class ControlledPartition:
             offset,
             leader.high_watermark,
             leader.epoch_start_offset,
-            needs_epoch_start=needs_epoch_start(self.protocol),
+            needs_epoch_start=PROTOCOL_RULES[self.protocol].is_after_2_0_1,
         )
         if not joins:
             return []

@@ -14,7 +14,12 @@ from kforensics.protocol.election import PartitionRegistration
 from kforensics.protocol.epochs import CURRENT_RULES, EpochRules, Epochs, assign
 from kforensics.protocol.loading.disk import NEWEST_RULES
 from kforensics.protocol.loading.load import KnownSegment, load_known_log
-from kforensics.protocol.truncation import LogState, TruncationOutcome, leader_after_election, loaded_high_watermark
+from kforensics.protocol.truncation import (
+    LogState,
+    TruncationOutcome,
+    leader_after_election,
+    loaded_high_watermark,
+)
 from kforensics.protocol.visibility import Acks, is_acknowledged
 from kforensics.units import EpochEntry
 

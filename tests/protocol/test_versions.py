@@ -8,9 +8,9 @@ from kforensics.protocol.known_bugs import KNOWN_BUGS, is_affected
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.protocol.versions import (
     METADATA_VERSION_LEVELS,
+    PROTOCOL_RULES,
     advances_only_at_min_isr,
     epoch_rules_of,
-    epoch_rules_of_protocol,
     least_version_of_level,
     parse_inter_broker_version,
     parse_version,
@@ -69,8 +69,8 @@ def test_epoch_rules():
     assert of["1.0.2"] is of["1.1.1"] is RULES_BEFORE_2_0_1
     assert of["2.0.1"] is RULES_BEFORE_2_6_1
     assert of["2.6.1"] is CURRENT_RULES
-    assert epoch_rules_of_protocol(ProtocolName.KIP_101) is RULES_BEFORE_2_0_1
-    assert epoch_rules_of_protocol(ProtocolName.KIP_595) is CURRENT_RULES
+    assert PROTOCOL_RULES[ProtocolName.KIP_101].epoch_rules is RULES_BEFORE_2_0_1
+    assert PROTOCOL_RULES[ProtocolName.KIP_595].epoch_rules is CURRENT_RULES
 
 
 def test_known_bugs_end_with_the_version_that_fixes_them():

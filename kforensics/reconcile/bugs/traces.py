@@ -9,7 +9,7 @@ from kforensics.evidence.model import Citation
 from kforensics.formats.log.batch_table import CONTROL_BIT, TRANSACTIONAL_BIT, BatchTable
 from kforensics.protocol.epochs import epoch_at
 from kforensics.protocol.known_bugs import RECOVERY_IO_ERROR
-from kforensics.protocol.truncation import ProtocolName
+from kforensics.protocol.versions import PROTOCOL_RULES
 from kforensics.reconcile.bugs.evidence import RULES, BugTrace, Sign, SignKind, TraceEvidence, rule, traced
 from kforensics.reconcile.history.log_copies import LogCopy
 from kforensics.reconcile.history.losses import Loss, is_in_use
@@ -189,8 +189,8 @@ def of_residuals(evidence: TraceEvidence) -> Iterator[BugTrace]:
         where = (
             f"broker {one.broker_id} differs from the leader from offset {one.offset} on and does not truncate there"
         )
-        jira = {ProtocolName.HW: "KAFKA-1211", ProtocolName.KIP_101: "KAFKA-6361"}.get(one.protocol)
-        if one.protocol is ProtocolName.KIP_101 and one.old_format:
+        jira = PROTOCOL_RULES[one.protocol].leaves_divergence
+        if jira == "KAFKA-6361" and one.old_format:
             jira = "KAFKA-6857"
         if _is_within_one_leader(one, evidence):
             jira, where = "KAFKA-7164", f"{where}; one broker was leader in all the epochs between"

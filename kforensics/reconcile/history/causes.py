@@ -21,6 +21,7 @@ from kforensics.damage import Absent
 from kforensics.evidence.model import CheckpointValue, Citation
 from kforensics.protocol.epochs import epoch_at
 from kforensics.protocol.truncation import ProtocolName
+from kforensics.protocol.versions import PROTOCOL_RULES
 from kforensics.reconcile.committed.proofs import FILE_TIME_SLACK_MS
 from kforensics.reconcile.history.log_copies import LogCopy
 from kforensics.reconcile.history.topic_incarnations import Incarnation
@@ -139,7 +140,7 @@ def cause_of(
         return _of_own_writes(truncation, election, evidence)
     if election is not None and election.unclean:
         return _of_unclean_election(truncation, election, evidence)
-    if not is_out_of_range and (protocol is ProtocolName.HW or truncation.rule == "high-watermark"):
+    if not is_out_of_range and (not PROTOCOL_RULES[protocol].keeps_epochs or truncation.rule == "high-watermark"):
         reason = "the follower truncated to its own high watermark, which lags behind what was committed (KIP-101)"
         return Cause(CauseName.HIGH_WATERMARK, "likely", reason)
     if election is None:
@@ -582,7 +583,7 @@ def _because_of_leader(
             f"broker {lost.broker_id} had lost its log from {lost.to_offset} on in an unclean shutdown and led again"
         )
         return Cause(name, "likely", reason + (": it was the last in sync" if was_last else ""), lost.citations)
-    if protocol is ProtocolName.HW or lost.rule == "high-watermark":
+    if not PROTOCOL_RULES[protocol].keeps_epochs or lost.rule == "high-watermark":
         reason = f"broker {lost.broker_id} had truncated its own log to its high watermark {lost.to_offset} before it led (KIP-101)"
         return Cause(CauseName.HIGH_WATERMARK, "likely", reason, lost.citations)
     if election is not None and election.unclean:

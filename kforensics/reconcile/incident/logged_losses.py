@@ -9,6 +9,7 @@ from kforensics.evidence.model import CheckpointValue
 from kforensics.formats.log_lines.event import LogEventKind
 from kforensics.protocol.epochs import epoch_at
 from kforensics.protocol.truncation import ProtocolName
+from kforensics.protocol.versions import PROTOCOL_RULES
 from kforensics.reconcile.committed.judge import Certainty, CommitJudge
 from kforensics.reconcile.committed.proofs import Bound
 from kforensics.reconcile.history.causes import Cause, CauseName
@@ -287,7 +288,7 @@ def is_by_epoch(truncation: ObservedTruncation, protocol: ProtocolName) -> bool:
         truncation: one that only copies show is none.
         protocol: in force, where the line names no rule.
     """
-    by_name = truncation.rule in _BY_EPOCH or (truncation.rule == _UNNAMED and protocol is not ProtocolName.HW)
+    by_name = truncation.rule in _BY_EPOCH or (truncation.rule == _UNNAMED and PROTOCOL_RULES[protocol].keeps_epochs)
     return truncation.is_logged and by_name
 
 

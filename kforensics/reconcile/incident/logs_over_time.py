@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from kforensics.damage import Absent
 from kforensics.evidence.model import BatchReader, Replica
 from kforensics.protocol.truncation import ProtocolName
+from kforensics.protocol.versions import NEWEST_PROTOCOL, PROTOCOL_RULES
 from kforensics.reconcile.bugs.traces import doubted_high_watermarks
 from kforensics.reconcile.committed.judge import CommitJudge
 from kforensics.reconcile.committed.proofs import FILE_TIME_SLACK_MS, Bound, LoggedHighWatermark, Moment
@@ -304,7 +305,7 @@ class LogsOverTime:
 
     def _truncates_to_high_watermark(self, copy: LogCopy) -> bool:
         magic = copy.view.oldest_magic
-        return (isinstance(magic, int) and magic < 2) or self.protocol_of(copy).name is ProtocolName.HW
+        return (isinstance(magic, int) and magic < 2) or not PROTOCOL_RULES[self.protocol_of(copy).name].keeps_epochs
 
     def _weakened(self) -> frozenset[int]:
         """Return the brokers whose logs were shortened by recovery, to a high watermark, or in a way that no log line reports."""
@@ -464,7 +465,7 @@ class LogsOverTime:
         )
         if own is None:
             broker = truncation.broker_id if isinstance(truncation.broker_id, int) else -1
-            return self.evidence.protocol_hints.get(broker) or ProtocolName.KIP_595
+            return self.evidence.protocol_hints.get(broker) or NEWEST_PROTOCOL
         return self.protocol_of(own).name
 
     def protocol_of(self, copy: LogCopy) -> ProtocolChoice:

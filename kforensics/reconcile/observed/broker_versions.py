@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from kforensics.damage import Absent
 from kforensics.protocol.epochs import EpochRules
 from kforensics.protocol.truncation import ProtocolName
-from kforensics.protocol.versions import KafkaVersion, epoch_rules_of, epoch_rules_of_protocol
+from kforensics.protocol.versions import PROTOCOL_RULES, KafkaVersion, epoch_rules_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +25,7 @@ class BrokerVersions:
             broker: its node id, absent where the log belongs to no known node.
         """
         version = self.by_broker.get(broker) if isinstance(broker, int) else None
-        return epoch_rules_of_protocol(protocol) if version is None else epoch_rules_of(version)
+        return PROTOCOL_RULES[protocol].epoch_rules if version is None else epoch_rules_of(version)
 
     def keeps_epoch_of_election(self, broker: int) -> bool:
         """Whether the epoch of an election is in the directory of the new leader from then on, though it writes no record (KAFKA-7415, KAFKA-10706).

@@ -14,7 +14,7 @@ from kforensics.protocol.truncation import (
     leader_after_election,
     quorum_truncation,
 )
-from kforensics.protocol.versions import epoch_rules_of_protocol
+from kforensics.protocol.versions import PROTOCOL_RULES, protocols_since
 from kforensics.reconcile.committed.judge import CommitJudge, CommittedCounts, CommittedRun, count_runs
 from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.observed.facts import Leadership
@@ -208,23 +208,21 @@ def choose_protocol(
         return ProtocolChoice(name=ProtocolName.HW, reason=f"message format {newest} carries no leader epochs")
     if hint is not None:
         return ProtocolChoice(name=hint, reason="broker version in the log files")
-    if is_kraft:
-        return ProtocolChoice(name=ProtocolName.KIP_595, reason="KRaft cluster")
-    if not isinstance(follower.replica.topic_id, Absent):
-        return ProtocolChoice(name=ProtocolName.KIP_595, reason="broker 2.8 or later (partition.metadata)")
+    has_id = not isinstance(follower.replica.topic_id, Absent)
+    if is_kraft or has_id:
+        name, *others = protocols_since((2, 8))
+        reason = "KRaft cluster" if is_kraft else "broker 2.8 or later (partition.metadata)"
+        return ProtocolChoice(name=name, reason=reason, alternatives=tuple(others))
     if len(possible) == 1:
         return ProtocolChoice(name=possible[0], reason="broker version by the files of its log directories")
     if enters_epochs_without_batches(follower):
         # A leader older than 2.0.1 entered its epoch with its first batch (KAFKA-7415).
-        possible = [name for name in possible or tuple(ProtocolName) if name not in _BEFORE_2_0_1]
+        possible = [name for name in possible or tuple(ProtocolName) if PROTOCOL_RULES[name].is_after_2_0_1]
     if newest is not None:
         # Batches of the newest format are written from 0.11 on only, and then epochs are compared.
-        possible = [name for name in possible or tuple(reversed(ProtocolName)) if name is not ProtocolName.HW]
-    others = tuple(possible or tuple(reversed(ProtocolName)))
-    return ProtocolChoice(name=others[0], reason="assumed: no input shows the broker version", alternatives=others[1:])
-
-
-_BEFORE_2_0_1 = frozenset({ProtocolName.HW, ProtocolName.KIP_101})
+        possible = [name for name in possible or tuple(reversed(ProtocolName)) if PROTOCOL_RULES[name].keeps_epochs]
+    name, *others = possible or tuple(reversed(ProtocolName))
+    return ProtocolChoice(name=name, reason="assumed: no input shows the broker version", alternatives=tuple(others))
 
 
 def enters_epochs_without_batches(view: LoadedLog) -> bool:
@@ -301,7 +299,7 @@ def _outcome(
     halts: bool | Absent,
 ) -> TruncationOutcome:
     elected = leader_after_election(leader, new_epoch)
-    rules = epoch_rules_of_protocol(protocol)
+    rules = PROTOCOL_RULES[protocol].epoch_rules
     return follower_truncation(follower, elected, protocol=protocol, rules=rules, halts_out_of_range=halts)
 
 

@@ -8,6 +8,7 @@ from kforensics.evidence.metadata.quorum import majority
 from kforensics.evidence.model import BatchReader, Replica
 from kforensics.protocol.epochs import epoch_at
 from kforensics.protocol.truncation import ProtocolName, TruncationOutcome
+from kforensics.protocol.versions import PROTOCOL_RULES
 from kforensics.reconcile.committed.judge import CommitJudge, CommittedCounts
 from kforensics.reconcile.logs.divergence import (
     Divergence,
@@ -84,7 +85,9 @@ class PartitionJudge:
             facts,
             newest_epoch=max(known_epochs, default=Absent.UNKNOWN),
             given=frozenset(self.given),
-            by_high_watermark=self.wanted_protocol is ProtocolName.HW
+            by_high_watermark=(
+                self.wanted_protocol is not None and not PROTOCOL_RULES[self.wanted_protocol].keeps_epochs
+            )
             or any(isinstance(v.oldest_magic, int) and v.oldest_magic < 2 for v in every),
         )
         self.leaderships = self.account.states
@@ -317,7 +320,7 @@ class PartitionJudge:
             return Absent.NOT_APPLICABLE
         named = self.protocol_hints.get(int(str(newest.leader)))
         hints = {named} if named is not None else set(self.protocol_hints.values())
-        if not hints or hints & {ProtocolName.HW, ProtocolName.KIP_101}:
+        if not hints or not all(PROTOCOL_RULES[one].is_after_2_0_1 for one in hints):
             return Absent.NOT_APPLICABLE
         return newest.leader_epoch if newest.leader_epoch > known else Absent.NOT_APPLICABLE
 
@@ -429,7 +432,7 @@ class PartitionJudge:
             hint=None if isinstance(broker, Absent) else self.protocol_hints.get(broker),
             possible=() if isinstance(broker, Absent) else self.possible_protocols.get(broker, ()),
         )
-        if chosen.name in {ProtocolName.HW, ProtocolName.KIP_101}:
+        if PROTOCOL_RULES[chosen.name].may_halt_out_of_range:
             return chosen._replace(
                 halts_out_of_range=self.facts.halts_out_of_range(follower.replica.topic_partition.topic)
             )
