@@ -3,7 +3,7 @@
 import datetime as dt
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kforensics.case.model import Case, fact, places_of
 from kforensics.damage import Absent
@@ -33,6 +33,14 @@ if TYPE_CHECKING:
     from kforensics.evidence.metadata.state import FeatureChange
     from kforensics.reconcile.observed.clocks import Clock
     from kforensics.reconcile.observed.logged_events import LoggedEvent
+
+
+class ReadBefore(NamedTuple):
+    """What was read of some inputs, and need not be read again."""
+
+    histories: "tuple[MetadataHistory, ...]"
+    log_files: "tuple[LogFile, ...]"
+    logs_not_read: "Mapping[LogPlace, LogSpan]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +103,7 @@ def gather_cluster(
     earlier: Collection[int] = (),
     since_ms: int | None = None,
     until_ms: int | None = None,
-    read: Cluster | None = None,
+    read: Cluster | ReadBefore | None = None,
     is_audit: bool = False,
 ) -> Cluster:
     """Read the metadata logs and the broker logs of the inputs; consumer offsets are read when they are first asked for.

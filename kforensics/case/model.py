@@ -91,6 +91,15 @@ def fact(make: Fact[Subject, Value]) -> Fact[Subject, Value]:
     return known
 
 
+def tell(case: Case, known: Callable[[Case], Value], value: Value) -> None:
+    """Let a case remember what was found of its inputs by who read them before.
+
+    Args:
+        known: a fact that has no subject.
+    """
+    case.of_inputs[known.__wrapped__, ()] = value  # type: ignore[attr-defined]
+
+
 def fact_of_question(make: Fact[Subject, Value]) -> Fact[Subject, Value]:
     """Let a case remember what a function finds, until something else is asked."""
 

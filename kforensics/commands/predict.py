@@ -320,7 +320,7 @@ class _Nodes:
             unserved=unserved_strays(started, self._around),
             leaving=leaving_replicas(started, self._around),
             order=body.order,
-            replicas=compare_followers(self._request, self._nodes, jobs=self._jobs),
+            replicas=compare_followers(self._request, self._inputs, self._nodes, self._around, jobs=self._jobs),
             quorum=self._around.quorum,
             lost=lost,
             allows_older=any(one.allows_older for one in self.versions.values()),

@@ -2,6 +2,8 @@
 
 from collections import Counter
 from collections.abc import Collection, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 from kforensics.ask.model import Ask
@@ -10,23 +12,31 @@ from kforensics.commands.predicting.nodes import Node
 from kforensics.commands.predicting.settings import Surroundings
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, UsageError
+from kforensics.evidence.discovery.inputs import Inputs, belonging_together, find_inputs, why_not_compared
 from kforensics.findings.answers.predict_cluster import ComparedReplicas
 from kforensics.protocol.loading.node import Fate
+from kforensics.protocol.versions import parse_version, protocol_of
 from kforensics.reconcile.logs.predicted_load import Election, FirstStart, LeavingReplica, StartOrder
 from kforensics.reconcile.replicas.report import PartitionReport, WhatIf
 from kforensics.units import Depth
 
 
-def compare_followers(request: Ask, nodes: Sequence[Node], *, jobs: int) -> ComparedReplicas | None:
-    """Return how the replicas of several nodes compare; None where one node is given, one at several moments, or a state that is on no disk.
+def compare_followers(
+    request: Ask, inputs: Inputs, nodes: Sequence[Node], around: Surroundings, *, jobs: int
+) -> ComparedReplicas | None:
+    """Return how the replicas of several nodes compare at the ends of their logs; None where one node is given, one at several moments, or a state that is on no disk.
 
     Args:
-        request: what `predict` is asked.
+        request: what `predict` is asked; followers truncate by the version that it names.
+        inputs: as they were found for the starts.
+        around: what was read of them.
     """
     ids = [node.node_id for node in nodes]
     if request.without or len(ids) < 2 or len(set(ids)) < len(ids) or any(isinstance(one, Absent) for one in ids):
         return None
-    from kforensics.commands.diff import run  # noqa: PLC0415 - for several nodes alone
+    from kforensics.case.cluster import ReadBefore, cluster_of, gather_cluster  # noqa: PLC0415 - for several nodes alone
+    from kforensics.case.model import Case, places_of, tell  # noqa: PLC0415
+    from kforensics.commands.diff import compare  # noqa: PLC0415
 
     asked = Ask(
         paths=request.paths,
@@ -37,7 +47,18 @@ def compare_followers(request: Ask, nodes: Sequence[Node], *, jobs: int) -> Comp
         depth=Depth.TAILS,
     )
     try:
-        compared = run(asked, keep_quiet=False).body
+        case = Case(ask=asked, inputs=belonging_together(inputs))
+        if any(node.blank_log_dirs() for node in nodes):
+            # For a comparison an empty directory is a disk that was emptied.
+            find = partial(find_inputs, with_server_logs=True, why_not=why_not_compared, one_cluster=True)
+            case = Case(ask=asked, inputs=find(request.paths, keep_going=request.keep_going))
+        else:
+            read = gather_cluster(case.inputs, places_of(case), read=ReadBefore(around.histories, around.log_files, {}))
+            if request.kafka is not None:
+                protocol = protocol_of(parse_version(request.kafka))
+                read = replace(read, protocol_hints={one: protocol for one in ids if isinstance(one, int)})
+            tell(case, cluster_of, read)
+        compared = compare(case)
     except (EvidenceError, UsageError):
         return None
     return ComparedReplicas(

@@ -37,6 +37,8 @@ class Surroundings:
     """No node is among the inputs twice: metadata of one moment say nothing of a node at another."""
     quorum: QuorumSetBack | None = None
     """The voters that can go on without metadata that was committed."""
+    histories: tuple[MetadataHistory, ...] = ()
+    """Every node's copy of the metadata log; none but the newest has its partitions."""
 
     @cached_property
     def state(self) -> MetadataState | None:
@@ -90,6 +92,7 @@ def look_around(
         server_properties(inputs, problems),
         is_of_one_moment,
         quorum_set_back(histories, inputs) if is_of_one_moment else None,
+        tuple(histories),
     )
 
 
