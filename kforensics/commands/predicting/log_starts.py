@@ -29,10 +29,12 @@ from kforensics.commands.predicting.directories import (
 from kforensics.commands.predicting.nodes import Node
 from kforensics.commands.predicting.settings import Policy, Settings
 from kforensics.damage import Absent
+from kforensics.errors import newer_than_known
 from kforensics.evidence.parallel import WORTH_A_PROCESS
 from kforensics.evidence.replica.loader_scan import WORTH_COLUMNS, ScansAhead
 from kforensics.evidence.segment_parts import SMALLEST_PART
-from kforensics.formats.log.loader_values import Content, LoadFailure, Need
+from kforensics.formats.log.batch_table import NEWEST_MAGIC
+from kforensics.formats.log.loader_values import Batches, Content, LoadFailure, Need
 from kforensics.protocol.loading.disk import (
     INDEX,
     INDEXES,
@@ -58,6 +60,8 @@ from kforensics.units import TopicPartition
 from kforensics.words import listed
 
 NOTHING_LOST = LostRecords()
+_ENOUGH_BATCHES = 2
+"""Of a magic above those that are known, one behind the other, that are no flipped bits."""
 RETENTION_DELAY_MS = 30_000
 """How long after a start retention runs first (`log.initial.task.delay.ms`)."""
 
@@ -297,10 +301,20 @@ def _lost_by(directory: StartedDirectory, outcome: LoadOutcome, before: LogAtSta
 
 def newer_file(disk: DirectoryOnDisk) -> str:
     """Return which file that a load has read is of a version newer than known, in words; empty where none is."""
-    return next(
-        (f"{need.file}: {one.newer}" for need, one in disk.read.items() if isinstance(one, LoadFailure) and one.newer),
-        "",
-    )
+    found = ((need.file, _newer(one)) for need, one in disk.read.items())
+    return next((f"{file}: {words}" for file, words in found if words), "")
+
+
+def _newer(read: object) -> str:
+    if isinstance(read, LoadFailure):
+        return read.newer
+    if not isinstance(read, Batches):
+        return ""
+    # One alone behind sound batches is rather a flipped bit.
+    last = read.batches[-_ENOUGH_BATCHES:]
+    is_whole = len(last) == _ENOUGH_BATCHES or not (last and last[0].position)
+    magic = min((one.magic for one in last), default=0)
+    return newer_than_known("batch magic", magic, NEWEST_MAGIC) if is_whole and magic > NEWEST_MAGIC else ""
 
 
 def expected_scans(directory: StartedDirectory, *, clean: bool) -> list[tuple[str, int]]:
