@@ -29,7 +29,6 @@ def compare_followers(
     Args:
         request: what `predict` is asked; followers truncate by the version that it names.
         inputs: as they were found for the starts.
-        around: what was read of them.
     """
     ids = [node.node_id for node in nodes]
     if request.without or len(ids) < 2 or len(set(ids)) < len(ids) or any(isinstance(one, Absent) for one in ids):
