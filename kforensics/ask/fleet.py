@@ -20,7 +20,7 @@ class FleetAsk(Ask):
         default=(),
         metavar="SOURCE...",
         help="Data directories, parents or globs of them, on local disk or as URIs (hdfs://, s3://, gs://, abfss://); inventories of "
-        "nodes (.yaml, .csv, .parquet with node and location); captures (.kfc); evidence that `fleet scan` wrote. They can be mixed.",
+        "nodes (.yaml, .csv, .parquet with node and location); captures (.kfc), or directories of them. They can be mixed.",
     )
     tables: str | None = option(
         takes="fleet-report", metavar="TABLES", help="Tables or a history that `fleet audit` wrote."
@@ -163,7 +163,7 @@ class FleetAsk(Ask):
     digests_only: bool = switch(
         "--digests-only",
         takes="fleet-scan",
-        help="Write no rows of batches: the evidence is smaller, but an audit can't show which batches differ.",
+        help="Write rows of batches only where a truncation can still happen: the capture is smaller, but an audit can't show which older batches differ.",
     )
     storage: Mapping[str, str] = option(
         "--storage-option",

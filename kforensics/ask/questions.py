@@ -70,7 +70,7 @@ WORDS = {
     ),
     "fleet-audit": (
         "Judge every partition of a fleet as diff does, on Spark, and write Parquet tables and a summary.\n\n"
-        "Every source must be readable from every worker by its path; what a broker extracted with `fleet scan` only has to be readable itself. Needs Java 17 or later, and kforensics installed with its extra named spark."
+        "Every source must be readable from every worker by its path; of a capture only the file. Needs Java 17 or later, and kforensics installed with its extra named spark."
     ),
     "fleet-report": (
         "Show an audit again, a part of it, or what changed since an earlier one. Needs neither Spark nor Java."
@@ -79,9 +79,9 @@ WORDS = {
         "Show audit by audit how many findings there were, and how many were new, gone, worse, better or unchanged. Needs neither Spark nor Java."
     ),
     "fleet-scan": (
-        "Extract on a broker what an audit needs of its disks: the old name of `kforensics capture`, which it is with --out NAME.kfc. Needs no Spark.\n\n"
-        "A capture is one file, needs no pyarrow, and is taken by `fleet audit` and by all other commands. With another --out this writes tables, as Parquet, that only `fleet audit` takes: no keys, no values.\n\n"
-        "Reads at the lowest priority for disk and processor, and continues where it was interrupted. The evidence can be brought together from all brokers and given to `fleet audit`."
+        "Extract on a broker what an audit needs of its disks: the old name of `kforensics capture`. Needs no Spark.\n\n"
+        "With --out NAME.kfc it is `kforensics capture`. With another --out it takes the capture into that directory, with a row a batch, and where an earlier run left one there, reads only what changed since; `fleet audit` takes the directory, as do all other commands. No keys, no values.\n\n"
+        "Reads at the lowest priority for disk and processor, and continues where it was interrupted. The captures can be brought together from all brokers and given to `fleet audit`."
     ),
     "simulate": (
         "Replay how replicas lose and diverge, explore every interleaving, or write a history as data directories.\n\n"

@@ -83,9 +83,7 @@ def scan(output: Output, ask: FleetAsk) -> None:
 
         take(output._replace(command="capture"), replace(ask, out=Path(ask.evidence)))
         return
-    sys.stderr.write(
-        "kforensics fleet scan is the old name of kforensics capture, whose file all commands take: --out NAME.kfc\n"
-    )
+    sys.stderr.write("kforensics fleet scan is the old name of kforensics capture\n")
     from kforensics.fleet.commands import require_pyarrow, run_scan
 
     output.check(())

@@ -51,7 +51,6 @@ class Acceptance:
         """Return whether a finding is accepted by this, as long as it holds.
 
         Args:
-            finding_id: as `finding_ids` gives it.
             severity: of the finding, which may be too grave for this.
         """
         is_graver = not isinstance(self.at_most, Absent) and severity.rank > self.at_most.rank

@@ -64,7 +64,7 @@ def scan(
     digests_only: bool = ...,
     storage_option: Mapping[str, str] = ...,
 ) -> Answered[Any]:
-    """Extract on a broker what an audit needs of its disks: the old name of `kforensics capture`, which it is with --out NAME.kfc. Needs no Spark."""
+    """Extract on a broker what an audit needs of its disks: the old name of `kforensics capture`. Needs no Spark."""
 def trend(
     *paths: AnyPaths,
     topics: str | Iterable[str] = ...,

@@ -114,19 +114,11 @@ class AuditTables(Tables):
         return Depth(self.manifest.get("depth", Depth.CONTENT))
 
     def schema(self, table: str) -> pa.Schema:
-        """Return the columns of a table of a finished audit.
-
-        Args:
-            table: a key of `AUDIT_TABLES`.
-        """
+        """Return the columns of a table of a finished audit."""
         return AUDIT_TABLES[table]
 
     def parts(self, table: str) -> list[str]:
-        """Return the names of the parts that the manifest lists, sorted.
-
-        Args:
-            table: a key of `AUDIT_TABLES`.
-        """
+        """Return the names of the parts that the manifest lists, sorted."""
         return sorted(self._counts(table))
 
     def _counts(self, table: str) -> Mapping[str, int]:
@@ -134,18 +126,13 @@ class AuditTables(Tables):
         return counts
 
     def row_count(self, table: str) -> int:
-        """Return the number of rows of a table, by the manifest.
-
-        Args:
-            table: a key of `AUDIT_TABLES`.
-        """
+        """Return the number of rows of a table, by the manifest."""
         return sum(self._counts(table).values())
 
     def distinct(self, table: str, column: str, where: Any = None) -> set[Any]:
         """Return the values of a column, null left out.
 
         Args:
-            table: a key of `AUDIT_TABLES`.
             where: a condition of pyarrow, None for all rows.
         """
         return set(pc.unique(self.column_table(table, [column], where)[column]).to_pylist()) - {None}

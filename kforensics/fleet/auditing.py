@@ -26,16 +26,23 @@ from kforensics.evidence.discovery.partition_dirs import LOGS_LEFT_OUT
 from kforensics.evidence.model import Problem
 from kforensics.fleet.audit_tables import AuditTables, history_of, open_audit
 from kforensics.fleet.closing import audited_brokers, fold_problems, unanswered, vanished, write_absent, write_rest
-from kforensics.fleet.incremental import TAKEN_OVER, fingerprint_of, is_unchanged
 from kforensics.fleet.judge import READ_BYTES, STATE, JudgeContext, save_knowledge
 from kforensics.fleet.knowledge import cluster_of_inputs, gather_knowledge
 from kforensics.fleet.lock import Held, hold_lock
 from kforensics.fleet.output import Output, open_output
-from kforensics.fleet.places import FoundSources, find_sources
-from kforensics.fleet.plan import LogDirTask, LogDirTotals, divide, inputs_without_logs, log_dir_tasks
+from kforensics.fleet.plan import (
+    TAKEN_OVER,
+    LogDirTask,
+    LogDirTotals,
+    divide,
+    fingerprint_of,
+    inputs_without_logs,
+    is_unchanged,
+    log_dir_tasks,
+)
 from kforensics.fleet.publishing import ClusterOf, Counts, Publisher, working_chunks
 from kforensics.fleet.schemas import TABLES
-from kforensics.fleet.sources import Source, check_output
+from kforensics.fleet.sources import FoundSources, Source, check_output, find_sources
 from kforensics.fleet.stages import ScanContext, cores_of, groups_of, list_fleet, scan_and_judge
 from kforensics.fleet.table_formats import TableFormat
 from kforensics.fleet.tables import Tables
@@ -165,7 +172,7 @@ class _Audit:
         begun["fingerprint"] = fingerprint_of(found, tasks, totals, options)
         self._clock.stage("plan")
         expected = {
-            "plan": sum(one.replicas + one.segments for one in totals if tasks[one.number].evidence is None),
+            "plan": sum(one.replicas + one.segments for one in totals),
             "problems": sum(one.problems for one in totals),
         }
         for earlier in dict.fromkeys(self._bases.values()) if not found.problems else ():
@@ -186,7 +193,6 @@ class _Audit:
             run=output.run,
             audit=name,
             roots=tuple(one.found.root for one in found.inputs),
-            evidence=tuple(None if one.evidence is None else Tables(one.evidence) for one in found.inputs),
             clusters=self._clusters,
             booked=self._booked,
             tasks=tuple(tasks),
@@ -225,13 +231,12 @@ class _Audit:
 
     def _scan_context(self, totals: Sequence[LogDirTotals]) -> ScanContext:
         cores = cores_of(self._session.spark)
-        evidence = frozenset(one.number for one in self._tasks if one.evidence)
         return ScanContext(
             tables=self._output.work,
             since=self._bases,
             run=self._output.run,
             tasks=self._tasks,
-            pieces=divide(totals, evidence=evidence, cores=cores),
+            pieces=divide(totals, cores=cores),
             clusters=self._clusters,
             groups=groups_of(sum(one.replicas for one in totals), cores),
             options=self._options,

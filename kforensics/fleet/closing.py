@@ -17,11 +17,12 @@ from kforensics.findings.rules.fleet import inventory_finding, spread_findings, 
 from kforensics.findings.rules.inputs import identity_findings
 from kforensics.fleet.judge import ClusterKnowledge, JudgeContext, JudgedRows
 from kforensics.fleet.knowledge import Gathered
-from kforensics.fleet.places import FoundSources
 from kforensics.fleet.plan import LogDirTask, LogDirTotals
-from kforensics.fleet.report_rows import finding_rows, input_row, problem_row
+from kforensics.fleet.rows import finding_rows, input_row, problem_row
+from kforensics.fleet.sources import FoundSources
 from kforensics.fleet.tables import Tables
 from kforensics.reconcile.replicas.placement import leader_spread, partition_without_replicas
+from kforensics.source.store import store_of
 from kforensics.units import TopicPartition
 
 
@@ -58,7 +59,7 @@ def write_rest(
                 **input_row(number, described),
                 "rack": one.rack
                 or (None if isinstance(described.broker_id, Absent) else racks.get(described.broker_id)),
-                "is_evidence": one.evidence is not None,
+                "is_evidence": store_of(one.found.root).capture is not None,
                 "log_dirs": list(one.found.log_dir_paths),
                 "replicas": sum(total.replicas for total in own),
                 "segments": sum(total.segments for total in own),
@@ -97,8 +98,6 @@ def write_absent(judge: JudgeContext, gathered: Gathered, options: Ask) -> Mappi
     """Write the partitions that metadata or checkpoints name and of which no input holds a directory.
 
     Args:
-        judge: what the others were judged with.
-        gathered: what is known of the clusters.
         options: which partitions are asked for.
 
     Returns:
@@ -162,7 +161,7 @@ def vanished(found: FoundSources) -> list[Problem]:
     return [
         Problem(input=number, path=WHOLE_INPUT, message="it vanished while the audit ran: what it holds is not judged")
         for number, one in enumerate(found.inputs)
-        if one.found.log_dirs and one.evidence is None and not _is_there(one.found.root)
+        if one.found.log_dirs and not _is_there(one.found.root)
     ]
 
 
@@ -190,7 +189,6 @@ def unanswered(tables: Tables, found: FoundSources, totals: Sequence[LogDirTotal
 
     Args:
         tables: of the stages, with the replicas written.
-        options: what was asked for.
     """
     yield from single_files(Inputs(found=tuple(one.found for one in found.inputs)))
     if not options.topics and not options.partitions and options.leader is None:

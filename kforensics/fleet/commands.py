@@ -24,13 +24,11 @@ from kforensics.findings.fleet_summary import AuditComparison, AuditTrend, Fleet
 from kforensics.findings.gate import Acceptance, FailOn, decide, parse_acceptances
 from kforensics.findings.model import Severity
 from kforensics.findings.rule import all_rules
-from kforensics.fleet.file_systems import check_options
-from kforensics.fleet.secrets import redacted
+from kforensics.fleet.file_systems import check_options, redacted
 from kforensics.fleet.session import open_session, require_spark
 from kforensics.fleet.storage import StoragePath, parse_location, require_pyarrow
 from kforensics.reconcile.replicas.report import Verdict
 from kforensics.render.metrics import check_metrics, write_metrics
-from kforensics.source.beside_broker import lower_priority
 
 if TYPE_CHECKING:
     from kforensics.fleet.audit_tables import AuditTables, Filters
@@ -43,7 +41,6 @@ def run(command: str, request: FleetAsk, session: Any = None) -> Result[Any]:
     """Return what a command answers.
 
     Args:
-        command: as `fleet-audit`.
         session: of Spark, for an audit; where none is given, one is opened as the request says.
     """
     if command == "fleet-audit":
@@ -236,9 +233,6 @@ def _require(words: str, wanted: Iterable[str | int], known: Iterable[str | int]
 def run_comparison(request: FleetAsk) -> Result[AuditComparison]:
     """Say what changed between two audits.
 
-    Args:
-        request: tables of both.
-
     Raises:
         EvidenceError: they are no tables of finished audits.
         UsageError: the second is not earlier.
@@ -291,21 +285,12 @@ def run_scan(request: FleetAsk, progress: Progress | None = None) -> Result[Scan
         EvidenceError: none of the paths can be used.
         UsageError: the evidence can't be written where it is asked for.
     """
-    from kforensics.fleet.local_scan import scan_node
+    from kforensics.fleet.local_scan import scan_nodes
 
-    if not request.normal_priority:
-        lower_priority()
     check_options(request.storage)
     place = parse_location(str(request.evidence), request.storage)
     with _named_errors(place):
-        found = scan_node(
-            request.paths,
-            place,
-            rate=request.read_rate,
-            digests_only=request.digests_only,
-            keep_going=request.keep_going,
-            progress=progress,
-        )
+        found = scan_nodes(request, place, progress)
     if not isinstance(place, StoragePath):
         found = replace(found, evidence=str(request.evidence))  # as it was named: nothing of it travels
     return Result(

@@ -1,17 +1,11 @@
-"""A condition over the columns of the data source, in the SQL of `where`: asked of rows, and of files before they are opened.
+"""A condition over the columns of the data source, in Spark's SQL: asked of rows, and of files before they are opened.
 
-    condition := conjunction ["or" conjunction]*     conjunction := term ["and" term]*     term := "not" term | "(" condition ")" | test
-    test := column (= | == | <=> | != | <> | < | <= | > | >=) literal | column ["not"] "in" "(" literal, … ")" | column "is" ["not"] "null"
-            | column ["not"] "between" literal "and" literal | column ["not"] "like" text | column
-            | ("startswith" | "endswith" | "contains") "(" column "," text ")"
-    literal := integer | text | "true" | "false" | "null"
-
+It is made of comparisons of a column with a literal, `in`, `between`, `like`, `is null`, `startswith`, `endswith` and `contains`, joined by `and`, `or` and `not`.
 Logic is SQL's, with three values: a comparison with null is neither true nor false.
 """
 
 import operator
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any, NoReturn
@@ -28,29 +22,8 @@ Fact = tuple[Any, Any] | None
 
 Facts = Mapping[str, Fact]
 
-_TOKEN = re.compile(
-    r"""\s*(?:(?P<text>'[^'\\]*'|"[^"\\]*")|(?P<number>-?[0-9]+)(?![\w.])|`(?P<quoted>\w+)`|(?P<word>[A-Za-z_]\w*)"""
-    r"""|(?P<sign><=>|<=|>=|<>|!=|==|[=<>(),]))""",
-    re.ASCII,
-)
-_SIGNS: dict[str, Callable[[Any, Any], Any]] = {
-    "<=>": operator.eq,
-    "!=": operator.ne,
-    "<>": operator.ne,
-    "==": operator.eq,
-    "=": operator.eq,
-    "<=": operator.le,
-    ">=": operator.ge,
-    "<": operator.lt,
-    ">": operator.gt,
-}
-_TEXT_TESTS: dict[str, Callable[..., Any]] = {
-    "like": pc.match_like,
-    "startswith": pc.starts_with,
-    "endswith": pc.ends_with,
-    "contains": pc.match_substring,
-}
 _LEAST, _LARGEST = -(1 << 63), (1 << 63) - 1
+_LONGEST = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,156 +77,117 @@ def parse_condition(text: str, schema: pa.Schema) -> Condition:
     Raises:
         UsageError: it is not understood, or names a column that is not there.
     """
-    parser = _Parser(text, schema)
-    return Condition(parser.parse(), schema, frozenset(parser.columns))
+    import sqlglot  # takes half a second
+
+    reader = _Reader(text, schema)
+    try:
+        tree = sqlglot.parse_one(text, dialect="spark", into=sqlglot.exp.Condition)
+        expression = reader.test(tree)
+    except (sqlglot.errors.SqlglotError, RecursionError) as error:
+        said = " ".join(str(error).split())[:_LONGEST]
+        raise UsageError(f"where {text!r}: it is no condition in SQL: {said}") from None
+    return Condition(expression, schema, frozenset(reader.columns))
 
 
-class _Parser:
+class _Reader:
+    """Makes expressions of Arrow of what was parsed."""
+
     def __init__(self, text: str, schema: pa.Schema) -> None:
         self._text = text
         self._schema = schema
-        self._tokens = list(self._split())
-        self._at = 0
         self.columns: set[str] = set()
 
-    def parse(self) -> Any:
-        found = self._either()
-        if self._at < len(self._tokens):
-            self._refuse(f"nothing, found {self._tokens[self._at][1]!r}")
-        return found
+    def test(self, node: Any) -> Any:
+        """Return the expression of a test.
 
-    def _split(self) -> Iterator[tuple[str, str]]:
-        position, end = 0, len(self._text.rstrip())
-        while position < end:
-            found = _TOKEN.match(self._text, position)
-            if found is None:
-                self._refuse(f"a column, a sign or a literal, found {self._text[position:].strip()!r}")
-            kind = str(found.lastgroup)
-            yield kind, found[kind] if kind in {"text", "quoted"} else found[kind].lower()
-            position = found.end()
+        Raises:
+            UsageError: it is none that can be asked here.
+        """
+        from sqlglot import exp
+
+        found: Any
+        match node:
+            case exp.Paren():
+                return self.test(node.this)
+            case exp.Not():
+                return ~self.test(node.this)
+            case exp.And():
+                return self.test(node.left) & self.test(node.right)
+            case exp.Or():
+                return self.test(node.left) | self.test(node.right)
+            case exp.Is(expression=exp.Null()):
+                found = pc.field(self._column(node.this)).is_null()
+            case exp.In() if node.expressions:
+                column = self._column(node.this)
+                found = reduce(operator.or_, (self._compared(column, operator.eq, one) for one in node.expressions))
+            case exp.Between():
+                column = self._column(node.this)
+                low = self._compared(column, operator.ge, node.args["low"])
+                found = low & self._compared(column, operator.le, node.args["high"])
+            case exp.NullSafeEQ():
+                column = self._column(node.this)
+                value = self._literal(column, node.expression)
+                given = pc.field(column)
+                # Equal, or both null: never null itself.
+                found = given.is_null() if value is None else given.is_valid() & (given == value)
+            case exp.EQ() | exp.NEQ() | exp.LT() | exp.LTE() | exp.GT() | exp.GTE():
+                found = self._compared(self._column(node.this), getattr(operator, _SIGNS[node.key]), node.expression)
+            case exp.Like() | exp.StartsWith() | exp.EndsWith() | exp.Contains():
+                column = self._column(node.this)
+                pattern = self._literal(column, node.expression)
+                if not isinstance(pattern, str):
+                    self._refuse(f"a text for {column}")
+                found = _TEXT_TESTS[node.key](pc.field(column), pattern)
+            case exp.Column():
+                column = self._column(node)
+                if not pa.types.is_boolean(self._schema.field(column).type):
+                    self._refuse(f"a comparison of {column}")
+                found = pc.field(column)
+            case _:
+                self._refuse(f"a comparison of a column, found {node.sql('spark')!r}")
+        return ~found if node.args.get("negate") else found
 
     def _refuse(self, expected: str) -> NoReturn:
         raise UsageError(f"where {self._text!r}: expected {expected}")
 
-    def _peek(self, *wanted: str) -> bool:
-        """Return whether these words or signs follow; a quoted name is none."""
-        following = self._tokens[self._at : self._at + len(wanted)]
-        return [value for kind, value in following if kind in {"word", "sign"}] == list(wanted)
+    def _compared(self, column: str, sign: Callable[[Any, Any], Any], literal: Any) -> Any:
+        value = self._literal(column, literal)
+        return pc.scalar(pa.scalar(None, pa.bool_())) if value is None else sign(pc.field(column), value)
 
-    def _take(self, *wanted: str) -> bool:
-        is_there = self._peek(*wanted)
-        self._at += len(wanted) if is_there else 0
-        return is_there
-
-    def _need(self, *wanted: str) -> None:
-        if not self._take(*wanted):
-            self._refuse(f"{' '.join(wanted)!r}{self._where()}")
-
-    def _where(self) -> str:
-        return f", found {self._tokens[self._at][1]!r}" if self._at < len(self._tokens) else " at the end"
-
-    def _next(self) -> tuple[str, str]:
-        if self._at == len(self._tokens):
-            self._refuse("more at the end")
-        self._at += 1
-        return self._tokens[self._at - 1]
-
-    def _either(self) -> Any:
-        left = self._both()
-        while self._take("or"):
-            left |= self._both()
-        return left
-
-    def _both(self) -> Any:
-        left = self._term()
-        while self._take("and"):
-            left &= self._term()
-        return left
-
-    def _term(self) -> Any:
-        if self._take("not"):
-            return ~self._term()
-        if self._take("("):
-            inner = self._either()
-            self._need(")")
-            return inner
-        return self._test()
-
-    def _test(self) -> Any:
-        for name, test in _TEXT_TESTS.items():
-            if self._take(name, "("):
-                column = self._column()
-                self._need(",")
-                found = test(pc.field(column), self._pattern(column))
-                self._need(")")
-                return found
-        column = self._column()
-        if self._take("is"):
-            is_negated = self._take("not")
-            self._need("null")
-            found = pc.field(column).is_null()
-        else:
-            is_negated = self._take("not")
-            found = self._rest(column, is_required=is_negated)
-        return ~found if is_negated else found
-
-    def _rest(self, column: str, *, is_required: bool) -> Any:
-        if self._take("in", "("):
-            found = [self._compared(column, "=")]
-            while self._take(","):
-                found.append(self._compared(column, "="))
-            self._need(")")
-            return reduce(operator.or_, found)
-        if self._take("between"):
-            low = self._compared(column, ">=")
-            self._need("and")
-            return low & self._compared(column, "<=")
-        if self._take("like"):
-            return pc.match_like(pc.field(column), self._pattern(column))
-        if is_required:
-            self._refuse(f"'in', 'between' or 'like'{self._where()}")
-        for sign in _SIGNS:
-            if self._take(sign):
-                return self._compared(column, sign)
-        if not pa.types.is_boolean(self._schema.field(column).type):
-            self._refuse(f"a comparison behind {column}{self._where()}")
-        return pc.field(column)
-
-    def _compared(self, column: str, sign: str) -> Any:
-        given, value = pc.field(column), self._literal(column)
-        if value is None:
-            return given.is_null() if sign == "<=>" else pc.scalar(pa.scalar(None, pa.bool_()))
-        if sign == "<=>":  # equal, or both null: never null itself
-            return given.is_valid() & (given == value)
-        return _SIGNS[sign](given, value)
-
-    def _column(self) -> str:
-        kind, name = self._next()
-        known: Sequence[str] = self._schema.names
-        if kind not in {"word", "quoted"} or name.lower() not in known:
-            nearest = did_you_mean(nearest_names(name, known))
+    def _column(self, node: Any) -> str:
+        name: str = node.sql("spark").strip("`").lower()
+        if name not in self._schema.names:
+            nearest = did_you_mean(nearest_names(name, self._schema.names))
             self._refuse(f"a column, found {name!r}" + (f"; {nearest}" if nearest else ""))
-        kind_of = self._schema.field(name.lower()).type
-        if not (pa.types.is_integer(kind_of) or pa.types.is_boolean(kind_of) or pa.types.is_string(kind_of)):
-            self._refuse(f"a column of numbers, text or booleans, found {name} ({kind_of})")
-        self.columns.add(name.lower())
-        return name.lower()
+        kind = self._schema.field(name).type
+        if not (pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_string(kind)):
+            self._refuse(f"a column of numbers, text or booleans, found {name} ({kind})")
+        self.columns.add(name)
+        return name
 
-    def _literal(self, column: str) -> Any:
-        kind, value = self._next()
-        kind_of = self._schema.field(column).type
-        if kind == "word" and value == "null":
-            return None
-        if kind == "number" and pa.types.is_integer(kind_of) and _LEAST <= int(value) <= _LARGEST:
-            return int(value)
-        if kind == "text" and pa.types.is_string(kind_of):
-            return value[1:-1]
-        if kind == "word" and value in {"true", "false"} and pa.types.is_boolean(kind_of):
-            return value == "true"
-        return self._refuse(f"a literal of the type of {column} ({kind_of}), found {value}")
+    def _literal(self, column: str, node: Any) -> Any:
+        from sqlglot import exp
 
-    def _pattern(self, column: str) -> str:
-        value = self._literal(column)
-        if not isinstance(value, str):
-            self._refuse(f"a text for {column}")
-        return value
+        kind = self._schema.field(column).type
+        match node:
+            case exp.Null():
+                return None
+            case exp.Boolean() if pa.types.is_boolean(kind):
+                return node.this
+            case exp.Literal(is_string=True) if pa.types.is_string(kind):
+                return node.this
+            case exp.Literal() | exp.Neg(this=exp.Literal()) if pa.types.is_integer(kind):
+                text = node.sql("spark")
+                if text.lstrip("-").isdecimal() and _LEAST <= int(text) <= _LARGEST:
+                    return int(text)
+        return self._refuse(f"a literal of the type of {column} ({kind}), found {node.sql('spark')}")
+
+
+_SIGNS = {"eq": "eq", "neq": "ne", "lt": "lt", "lte": "le", "gt": "gt", "gte": "ge"}
+"""The operator of Python for each comparison."""
+_TEXT_TESTS: Mapping[str, Callable[..., Any]] = {
+    "like": pc.match_like,
+    "startswith": pc.starts_with,
+    "endswith": pc.ends_with,
+    "contains": pc.match_substring,
+}

@@ -28,10 +28,9 @@ from kforensics.evidence.replica.collect import CHANGED_MEANWHILE
 from kforensics.fleet.condition import Fact, parse_condition
 from kforensics.fleet.level_rows import Projection, chosen_schema, has_problem_rows, is_set, schema_of
 from kforensics.fleet.pieces import EarlierLooks, scan_piece
-from kforensics.fleet.places import find_sources
 from kforensics.fleet.plan import IS_DELETED_SEGMENT, IS_DIRECTORY, LogDirTask, list_rows, log_dir_tasks
-from kforensics.fleet.report_rows import problem_of
-from kforensics.fleet.sources import read_sources
+from kforensics.fleet.rows import problem_of
+from kforensics.fleet.sources import find_sources, read_sources
 from kforensics.formats.segment.walk import Level, iter_record_chunks, walk_segment
 from kforensics.source.mapped import EvidenceFile, open_evidence
 
@@ -51,11 +50,7 @@ _OPTIONS = frozenset({"path", "level", "where", "columns", "trust_names", "trust
 
 
 def register(session: Any) -> None:
-    """Make the format `kforensics` known to a session.
-
-    Args:
-        session: of Spark, or of Spark Connect.
-    """
+    """Make the format `kforensics` known to a session."""
     session.dataSource.register(KforensicsDataSource)
 
 
@@ -144,8 +139,6 @@ class KforensicsReader(DataSourceReader):  # type: ignore[misc]
             raise UsageError('format "kforensics" needs a path: .load("/var/lib/kafka/data")')
         pieces: list[InputPartition] = []
         for task in log_dir_tasks(find_sources(read_sources(self._paths)).inputs):
-            if task.evidence is not None:
-                raise UsageError(f"{task.evidence}: evidence of a scan is Parquet already: spark.read.parquet(…)")
             if not self._may_hold({"node_id": _exactly(_node_of(task))}):
                 continue
             problems: list[Problem] = []

@@ -16,10 +16,16 @@ from deltalake.schema import Schema
 from deltalake.transaction import AddAction, create_table_with_add_actions
 
 from kforensics.errors import EvidenceUnreadable, UsageError
-from kforensics.fleet.file_systems import ATTEMPTS, CONNECT_SECONDS, REQUEST_SECONDS, SCHEMES, with_azure_environment
+from kforensics.fleet.file_systems import (
+    ATTEMPTS,
+    CONNECT_SECONDS,
+    REQUEST_SECONDS,
+    SCHEMES,
+    redacted,
+    with_azure_environment,
+)
 from kforensics.fleet.publishing import folder_values, is_part_of
 from kforensics.fleet.schemas import AUDIT_TABLES
-from kforensics.fleet.secrets import redacted
 from kforensics.fleet.storage import StoragePath
 from kforensics.fleet.tables import Tables
 
@@ -56,18 +62,13 @@ class DeltaLog:
             self._table(table)
 
     def is_there(self, table: str) -> bool:
-        """Return whether a table has a log.
-
-        Args:
-            table: a key of `AUDIT_TABLES`.
-        """
+        """Return whether a table has a log."""
         return bool(self._history.names(f"{table}/{LOG_FOLDER}"))
 
     def commit(self, table: str, parts: Mapping[str, int]) -> None:
         """Add the parts of an audit to a table, in one version of it.
 
         Args:
-            table: a key of `AUDIT_TABLES`.
             parts: rows by the name of the part; without any nothing is committed.
 
         Raises:

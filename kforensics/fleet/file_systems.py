@@ -5,13 +5,51 @@ Waiting is bounded: what does not answer ends in an error.
 """
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from importlib.util import find_spec
 from typing import Any
 
 from kforensics.errors import UsageError, did_you_mean, nearest_names
-from kforensics.fleet.secrets import redacted
+
+HIDDEN = "***"
+
+_SECRET_NAME = re.compile(
+    r"(?i)secret|token|passw|(access|account|api)[._-]?key|^key$|sas|signature|^sig$|userinfo|credential"
+)
+_IN_URI = re.compile(r"(?<=://)[^/@\s:]*:[^/@\s]*(?=@)")
+_IN_QUERY = re.compile(r"([?&;]([\w.-]+)=)([^&\s'\"]+)")
+
+_SHORTEST = 4
+"""Characters of a value below which hiding it everywhere would hide ordinary words."""
+
+_known: set[str] = set()
+
+
+def _is_secret(name: str) -> bool:
+    """Return whether an option of this name holds a credential."""
+    return _SECRET_NAME.search(name) is not None
+
+
+def hide(options: Mapping[str, str]) -> None:
+    """Take note of the credentials among options; `redacted` leaves their values out from now on, in this process.
+
+    Args:
+        options: value by name; a name says whether its value is a credential.
+    """
+    _known.update(value for name, value in options.items() if _is_secret(name) and len(value) >= _SHORTEST)
+
+
+def redacted(text: str) -> str:
+    """Return the text without credentials: those that are known, those of a URI's user, and those in a query."""
+    for value in sorted(_known, key=len, reverse=True):
+        text = text.replace(value, HIDDEN)
+    text = _IN_URI.sub(HIDDEN, text)
+    return _IN_QUERY.sub(lambda found: found[1] + (HIDDEN if _is_secret(found[2]) else found[3]), text)
+
+
+# ---------------------------------------------------------------- storage
 
 SCHEMES = {
     "s3": "s3",
@@ -68,9 +106,6 @@ _KNOWN: Mapping[str, Mapping[str, Reads]] = {
 def check_options(options: Mapping[str, str]) -> None:
     """Refuse options that no storage knows.
 
-    Args:
-        options: value by name, or by `SCHEME:name`.
-
     Raises:
         UsageError: one is neither of a named scheme nor known to any.
     """
@@ -116,10 +151,6 @@ def children(filesystem: Any, path: str) -> list[Any]:
 
 def make_file_system(scheme: str, authority: str, options: Mapping[str, str]) -> tuple[Any, str]:
     """Return a file system of pyarrow.
-
-    Args:
-        authority: its bucket, container or name node.
-        options: as `options_of` chose them.
 
     Returns:
         The file system, and the path in it at which the URI's own path begins.
@@ -181,7 +212,6 @@ def with_azure_environment(authority: str, options: Mapping[str, str]) -> dict[s
 
     Args:
         authority: of the URI, a container and the host of its account.
-        options: as `options_of` chose them.
     """
     values = dict(options)
     _, at, host = authority.partition("@")

@@ -74,18 +74,13 @@ class IcebergLog:
             self._table(table)
 
     def is_there(self, table: str) -> bool:
-        """Return whether there are metadata of a table.
-
-        Args:
-            table: a key of `AUDIT_TABLES`.
-        """
+        """Return whether there are metadata of a table."""
         return _MetadataFolder(self._history, table).latest() is not None
 
     def commit(self, table: str, parts: Mapping[str, int]) -> None:
         """Add the parts of an audit to a table, in one snapshot of it; an empty part is left out.
 
         Args:
-            table: a key of `AUDIT_TABLES`.
             parts: rows by the name of the part.
         """
         found = self._table(table) or self._created(table)

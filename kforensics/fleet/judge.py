@@ -28,12 +28,9 @@ from kforensics.findings.model import Finding
 from kforensics.findings.rules.fleet import placement_findings, undecided_findings
 from kforensics.findings.rules.replicas import partition_findings
 from kforensics.fleet.assignments import Assignments
-from kforensics.fleet.parcel import PartitionKey, unpack
-from kforensics.fleet.pieces import Scanned
+from kforensics.fleet.pieces import PartitionKey, Scanned, unpack
 from kforensics.fleet.plan import LogDirTask, place_of
-from kforensics.fleet.reader import FleetBatchReader
-from kforensics.fleet.report_rows import finding_rows, problem_row
-from kforensics.fleet.rows import replica_of, replica_row
+from kforensics.fleet.rows import finding_rows, problem_row, replica_of, replica_row
 from kforensics.fleet.tables import Tables
 from kforensics.reconcile.logs.divergence import EndsDoNotDecideError
 from kforensics.reconcile.observed.facts import GroupCommit
@@ -63,8 +60,6 @@ class JudgeContext:
     """A name of this attempt that no other has."""
     roots: tuple[Path, ...]
     """The real path of each input."""
-    evidence: tuple[Tables | None, ...]
-    """The directory of the evidence of each input; none where its files are read."""
     clusters: tuple[str, ...]
     """The cluster that each input is judged with; empty for one of its own."""
     booked: tuple[str | None, ...]
@@ -131,11 +126,9 @@ def judge_group(group: int, parcels: Iterable[bytes], context: JudgeContext) -> 
         brought.setdefault(context.clusters[place[1]], []).append(commit)
     for cluster, own in knowledge.items():
         own.commits.known = commits_by_partition(highest_commits(brought.get(cluster, ())))
-    sources = {(row["input"], row["path"]): row["source"] for row in scanned.replicas}
-    reader = FleetBatchReader(context.roots, context.evidence, sources)
+    reader = FileBatchReader(context.roots)
     out = JudgedRows(context)
     places = _places(scanned, context)
-    ends = FileBatchReader(context.roots)
     begun = read_counts.bytes
     keys = sorted(places)
     for at in range(0, len(keys), CHUNK_PARTITIONS):
@@ -143,7 +136,7 @@ def judge_group(group: int, parcels: Iterable[bytes], context: JudgeContext) -> 
         with ends_at_hand([one.place for one in places[key]] for key in chunk if key not in by_partition):
             for key in chunk:
                 beside = by_partition.pop(key, [])
-                _judge_by_ends(key, places[key], beside, knowledge[key[0]], reader if beside else ends, out)
+                _judge_by_ends(key, places[key], beside, knowledge[key[0]], reader, out)
     read_bytes = read_counts.bytes - begun
     for key in sorted(by_partition):
         replicas = by_partition[key]
@@ -252,10 +245,7 @@ class JudgedRows:
         """Judge a partition by its replicas.
 
         Args:
-            replicas: each with its row.
-            reader: gives content.
             problems: what could not be read of them, if no task of the scan has said it.
-            depth: how much of them was read.
         """
         cluster = key[0]
         asked = self._context.options
@@ -271,10 +261,9 @@ class JudgedRows:
             if row.get("segment_files") is not None and not replica.is_read_whole
         ]
         for _, replica in replicas:
-            if self._context.evidence[replica.input] is None:
-                place = _place_of_replica(replica, self._context.roots[replica.input])
-                others = [other for _, other in replicas]
-                self.problems += [problem_row(one) for one in changes_since(place, replica, others)]
+            place = _place_of_replica(replica, self._context.roots[replica.input])
+            others = [other for _, other in replicas]
+            self.problems += [problem_row(one) for one in changes_since(place, replica, others)]
         self.problems += [problem_row(one) for one in reader.take_lacks()]
         placement = self._placement(cluster, report, knowledge)
         held_by = frozenset(
@@ -413,7 +402,7 @@ def _judged_row(row: Row, replica: Replica, report: ReplicaReport | None) -> Row
     every = (*replica.segments, *replica.deleted_segments)
     log = report.view if report else replica.lineage
     return {
-        **replica_row(replica, row["source"], row["sequence"], row["content"], segment_files=row.get("segment_files")),
+        **replica_row(replica, row["source"], row["sequence"], segment_files=row.get("segment_files")),
         "segments": len(every),
         "bytes": sum(one.length for one in every),
         "damaged_places": damaged_places(replica),

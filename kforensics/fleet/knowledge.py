@@ -1,12 +1,10 @@
 """Facts from the metadata logs, broker logs and consumer groups of a fleet, cluster by cluster, without reading its partitions."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
-from typing import Any
 
-from kforensics.ask.model import Ask
 from kforensics.case.absent_replicas import known_partitions
 from kforensics.case.cluster import gather_cluster, given_brokers
 from kforensics.damage import Absent
@@ -25,8 +23,8 @@ from kforensics.evidence.metadata.unrelated import refuse_two_clusters
 from kforensics.evidence.model import Problem
 from kforensics.fleet.assignments import Assignments
 from kforensics.fleet.judge import BroughtCommits, ClusterKnowledge
-from kforensics.fleet.places import LISTERS, PlannedInput
-from kforensics.fleet.plan import IS_DIRECTORY, LogDirTask, LogDirTotals, part_name, wanted_evidence
+from kforensics.fleet.plan import IS_DIRECTORY, LogDirTask, LogDirTotals, part_name
+from kforensics.fleet.sources import LISTERS, PlannedInput
 from kforensics.fleet.tables import Tables
 from kforensics.source.naming import FileKind, FileSuffix, parse_partition_directory
 from kforensics.source.walk import Found, FoundFile, join, walk_partition
@@ -184,13 +182,8 @@ def _lost(
 
 def _held(task: LogDirTask, tables: Tables) -> Iterator[TopicPartition]:
     """Yield the partitions of which a log directory holds a directory."""
-    if task.evidence is None:
-        rows = tables.read_part("plan", part_name(task.number), columns=["kind", "topic", "partition"]).to_pylist()
-        found: Iterable[Mapping[str, Any]] = (row for row in rows if row["kind"] == IS_DIRECTORY)
-    else:
-        where = wanted_evidence(task.source, Ask())
-        found = Tables(task.evidence).rows("replicas", columns=["topic", "partition"], where=where)
-    yield from (TopicPartition(row["topic"], row["partition"]) for row in found)
+    rows = tables.read_part("plan", part_name(task.number), columns=["kind", "topic", "partition"]).to_pylist()
+    yield from (TopicPartition(row["topic"], row["partition"]) for row in rows if row["kind"] == IS_DIRECTORY)
 
 
 def _named_state(task: LogDirTask, total: LogDirTotals) -> LogDirState:

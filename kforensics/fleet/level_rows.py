@@ -187,11 +187,7 @@ class Projection:
             yield _record_rows(chunk, where, self._schema)
 
     def of_rows(self, rows: Sequence[Mapping[str, Any]]) -> Iterator[pa.RecordBatch]:
-        """Yield the rows that pass the condition.
-
-        Args:
-            rows: with every column of the level.
-        """
+        """Yield the rows that pass the condition."""
         if rows and self._condition is not None:
             asked = pa.RecordBatch.from_pylist([_only(row, self._asked) for row in rows], schema=self._asked)
             rows = [

@@ -67,7 +67,6 @@ def bases_of(history: Sequence[AuditTables], clusters: Iterable[str]) -> dict[st
     """Return the audits that the findings of an audit are compared with, the last one of each cluster, whatever it read: ids, with the clusters.
 
     Args:
-        history: the audits before it, in order.
         clusters: of the audit; empty for nodes of no known one.
     """
     out: dict[str, set[str | None]] = {}

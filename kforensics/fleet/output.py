@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -16,8 +16,12 @@ from kforensics.fleet.lifecycle import bases_of, life_of, open_findings
 from kforensics.fleet.lock import LOCK
 from kforensics.fleet.publishing import AuditStamp, Counts, Layout, Publisher, check_rows, is_part_of, total_rows
 from kforensics.fleet.schemas import AUDIT_TABLES, CHANGES
-from kforensics.fleet.table_formats import TableFormat, TableLog, require_table_format, table_log
+from kforensics.fleet.table_formats import TableFormat, require_table_format, table_log
 from kforensics.fleet.tables import AUDIT_MANIFEST, Tables, WorkTables
+
+if TYPE_CHECKING:
+    from kforensics.fleet.delta_log import DeltaLog
+    from kforensics.fleet.iceberg_log import IcebergLog
 
 _READ_AGAIN = ("segments", "digests", "lineage")
 """What an interrupted attempt read, and the next one need not read again."""
@@ -41,7 +45,7 @@ class Output:
         return WorkTables(self.tables.location / WORK)
 
     @property
-    def _log(self) -> TableLog | None:
+    def _log(self) -> "DeltaLog | IcebergLog | None":
         return table_log(self.table_format, self.tables) if self.is_history else None
 
     def _earlier_parts(self, table: str) -> dict[str, int]:
@@ -59,7 +63,6 @@ class Output:
 
         Args:
             manifest: what is known of it so far.
-            tables: folders that the stages write to.
 
         Returns:
             The manifest, with id, time and number of the attempt.
@@ -115,7 +118,6 @@ class Output:
         """Write what became of each finding, and declare the audit complete, if all rows are there.
 
         Args:
-            manifest: the whole of it, without parts.
             expected: the rows that the stages reported, by table.
             earlier: what an audit of its own is compared with.
 

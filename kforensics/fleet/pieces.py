@@ -1,68 +1,35 @@
-"""Reading one piece of a plan: each segment to its summary, each partition directory to its row, unless an earlier look still holds."""
+"""Reading one piece of a plan: each segment to its summary, each partition directory to its row, unless an earlier look still holds; and packing them for those who judge."""
 
+import json
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset as pd
 
-from kforensics.ask.model import Ask
 from kforensics.damage import Absent, Span
 from kforensics.errors import EvidenceError
-from kforensics.evidence.captured.columns import Row, digest_lists, known_or, segment_of, segment_row
+from kforensics.evidence.captured.columns import Row, digest_lists, known, known_or, segment_of, segment_row
 from kforensics.evidence.discovery.partition_dirs import LogDirState, PartitionPlace
 from kforensics.evidence.group_commits import GroupCommitRecord, commits_in_file, highest_commits
 from kforensics.evidence.model import Citation, Problem, Segment
 from kforensics.evidence.replica.collect import CHANGED_MEANWHILE, collect_directory
 from kforensics.evidence.replica.segments import read_segment
 from kforensics.fleet.audit_tables import AuditTables
-from kforensics.fleet.plan import IS_DELETED_SEGMENT, IS_DIRECTORY, LogDirTask, place_of, wanted_evidence
-from kforensics.fleet.report_rows import problem_row
-from kforensics.fleet.rows import replica_row
-from kforensics.fleet.schemas import DIGESTS, LINEAGE, SEGMENTS
+from kforensics.fleet.plan import IS_DELETED_SEGMENT, IS_DIRECTORY, LogDirTask, place_of
+from kforensics.fleet.rows import problem_row, replica_row
+from kforensics.fleet.schemas import DIGESTS, LINEAGE, PLAN, REPLICAS, SEGMENTS
 from kforensics.fleet.tables import Tables
-from kforensics.formats.log.batch_table import BatchTable
-from kforensics.formats.primitives.word_buffer import SegmentBytes
 from kforensics.source.mapped import open_evidence
-from kforensics.source.naming import parse_partition_directory
 from kforensics.source.walk import SETTLED_NS
 from kforensics.units import OFFSETS_TOPIC, TopicPartition
 
 CommitOrder = tuple[int, int, str, int]
 """Of a commit: partition of the log that holds it, input, path and position."""
-
-
-class Keeper(Protocol):
-    """A receiver of what is read, while it is read, that keeps some of it."""
-
-    def expect(self, rows: Sequence[Mapping[str, Any]], reused: frozenset[str]) -> None:
-        """Expect a run of the listing next.
-
-        Args:
-            reused: paths of files in it that are not read again.
-        """
-        ...
-
-    def directory(self, row: Mapping[str, Any]) -> None:
-        """Begin a partition directory, whose segments follow."""
-        ...
-
-    def taken_over(self, row: Mapping[str, Any]) -> None:
-        """Copy what is kept of a segment that is as it was."""
-        ...
-
-    def segment(self, row: Mapping[str, Any], source: SegmentBytes) -> Callable[[BatchTable], None] | None:
-        """Return the function that receives a segment's batches as they are read, None where they are not kept."""
-        ...
-
-    def finish(
-        self, rows: Sequence[Mapping[str, Any]], scanned: Sequence[Row], replicas: Sequence[Row]
-    ) -> Iterable[Row]:
-        """End the run, and return what could not be read."""
-        ...
 
 
 @dataclass(slots=True)
@@ -101,11 +68,7 @@ class Scanned:
         self.reused += other.reused
 
     def segment(self, row: Mapping[str, Any]) -> Segment:
-        """Return the segment of a row.
-
-        Args:
-            row: one of those that were added.
-        """
+        """Return the segment of a row."""
         key = (row["source"], row["path"])
         return segment_of(row, self.digests.get(key, []), self.epochs.get(key, []))
 
@@ -199,14 +162,8 @@ def scan_piece(
     rows: Sequence[Mapping[str, Any]],
     *,
     earlier: EarlierLooks,
-    keeper: Keeper | None = None,
 ) -> Scanned:
-    """Read what a run of a log directory's listing names; what can't be read becomes a problem.
-
-    Args:
-        earlier: what need not be read again.
-        keeper: receives what is read, where some of it is kept; the run is one of whole partition directories then.
-    """
+    """Read what a run of a log directory's listing names; what can't be read becomes a problem."""
     out, reused = earlier.of(task.source, [row for row in rows if row["kind"] != IS_DIRECTORY])
     out.reused = len(reused)
     node_id = task.found.described.broker_id if task.found.log_dirs else Absent.UNKNOWN
@@ -217,22 +174,14 @@ def scan_piece(
     }
     problems: list[Problem] = []
     out.segments = [{**row, **place} for row in out.segments]
-    if keeper:
-        keeper.expect(rows, reused)
     for row in rows:
         if row["kind"] == IS_DIRECTORY:
             collected = collect_directory(place_of(task, row))
             problems.extend(collected.problems)
             files = None if collected.problems else row["segment_files"]
             out.replicas.append(replica_row(collected.replica, task.source, row["sequence"], segment_files=files))
-            if keeper:
-                keeper.directory(row)
         elif row["path"] not in reused:
-            _read_segment(task, row, place, out, problems, keeper=keeper)
-        elif keeper:
-            keeper.taken_over(row)
-    if keeper:
-        out.problems.extend(keeper.finish(rows, out.segments, out.replicas))
+            _read_segment(task, row, place, out, problems)
     out.problems.extend(problem_row(one) for one in problems)
     return out
 
@@ -270,14 +219,11 @@ def _read_segment(
     place: Mapping[str, Any],
     out: Scanned,
     problems: list[Problem],
-    *,
-    keeper: Keeper | None,
 ) -> None:
     started = time.time_ns()
     try:
         with open_evidence(task.found.root / row["path"]) as file:
-            watch = keeper.segment(row, file) if keeper and not file.where else None
-            segment = read_segment(file, path=row["path"], base_offset=row["base_offset"], watch=watch)
+            segment = read_segment(file, path=row["path"], base_offset=row["base_offset"])
     except EvidenceError as error:
         problems.append(Problem(input=task.input, path=row["path"], message=error.problem))
         return
@@ -293,44 +239,71 @@ def _read_segment(
     )
 
 
-def take_evidence(task: LogDirTask, evidence: Tables, options: Ask) -> Scanned:
-    """Return the evidence that `fleet scan` extracted of a log directory, as far as the options ask for it, under this audit's numbers.
+# ---------------------------------------------------------------- the parcels that travel to the judges
+
+_DIRECTORY_COLUMNS = ("input", "task", *PLAN.names)
+_REPLICA_COLUMNS = tuple(REPLICAS.names)
+_SEGMENT_COLUMNS = tuple(name for name in SEGMENTS.names if name not in {"node_id", "topic", "partition", "scanned_ns"})
+
+PartitionKey = tuple[str, str, int]
+"""Cluster, topic, partition."""
+
+
+def group_of(key: PartitionKey, groups: int) -> int:
+    """Return the group that judges a partition, the same on every machine."""
+    cluster, topic, partition = key
+    return zlib.crc32(f"{cluster}\0{topic}\0{partition}".encode()) % groups
+
+
+def pack(scanned: Scanned, clusters: Sequence[str], groups: int) -> dict[int, bytes]:
+    """Return the parcels of a task, by the group that they go to."""
+    contents: dict[int, tuple[list[Any], ...]] = {}
+
+    def content_of(key: PartitionKey) -> tuple[list[Any], ...]:
+        return contents.setdefault(group_of(key, groups), ([], [], [], []))
+
+    def content(row: Mapping[str, Any]) -> tuple[list[Any], ...]:
+        return content_of((clusters[row["input"]], row["topic"], row["partition"]))
+
+    for row in scanned.replicas:
+        content(row)[0].append([row[name] for name in _REPLICA_COLUMNS])
+    for row in scanned.segments:
+        key = (row["source"], row["path"])
+        values = [row[name] for name in _SEGMENT_COLUMNS]
+        content(row)[1].append([values, scanned.digests.get(key, []), scanned.epochs.get(key, [])])
+    for row in scanned.directories:
+        content(row)[2].append([row[name] for name in _DIRECTORY_COLUMNS])
+    for at, one in scanned.commits:
+        values = [*at, *one.partition, one.group, one.offset, known(one.leader_epoch), one.time_ms]
+        content_of((clusters[at[1]], *one.partition))[3].append(values)
+    return {
+        group: zlib.compress(json.dumps(items, separators=(",", ":")).encode(), 6)
+        for group, items in sorted(contents.items())
+    }
+
+
+def unpack(parcels: Iterable[bytes]) -> Scanned:
+    """Return the rows that several tasks sent to one group.
 
     Args:
-        options: what was asked for.
+        parcels: as `pack` made them in the same run, so that their columns are these.
     """
-    wanted = wanted_evidence(task.source, options)
-    of_source = pd.field("source") == task.source
     out = Scanned()
-    digests = _grouped(evidence.rows("digests", where=of_source), ("bucket", "low", "high", "batches", "position"))
-    epochs = _grouped(evidence.rows("lineage", where=of_source), ("leader_epoch", "start_offset"))
-    for row in evidence.rows("segments", where=wanted):
-        out.add_segment({**row, "input": task.input}, digests.get(row["path"], []), epochs.get(row["path"], []))
-    for part in evidence.parts("commits"):
-        if part.startswith(f"{task.source}-"):
-            for row in evidence.read_part("commits", part).to_pylist():
-                of_log = parse_partition_directory(row["path"].rpartition("/")[0].rpartition("/")[2])
-                _keep_commits([_commit_of(task, row)], 0 if of_log is None else of_log.topic_partition.partition, out)
-    out.replicas = [
-        {**row, "input": task.input, "content": row["content"] or "digests"}
-        for row in evidence.rows("replicas", where=wanted)
-    ]
-    return out
-
-
-def _commit_of(task: LogDirTask, row: Mapping[str, Any]) -> GroupCommitRecord:
-    return GroupCommitRecord(
-        partition=TopicPartition(row["topic"], row["partition"]),
-        group=row["group"],
-        offset=row["committed_offset"],
-        leader_epoch=known_or(row["leader_epoch"], Absent.NOT_WRITTEN),
-        time_ms=row["time_ms"],
-        citation=Citation(input=task.input, path=row["path"], span=Span(row["position"], 0)),
-    )
-
-
-def _grouped(rows: Iterable[Mapping[str, Any]], names: Sequence[str]) -> dict[str, list[list[int]]]:
-    out: dict[str, list[list[int]]] = {}
-    for row in rows:
-        out.setdefault(row["path"], []).append([row[name] for name in names])
+    for parcel in parcels:
+        replicas, segments, directories, commits = json.loads(zlib.decompress(parcel))
+        out.replicas.extend(dict(zip(_REPLICA_COLUMNS, values, strict=True)) for values in replicas)
+        out.directories.extend(dict(zip(_DIRECTORY_COLUMNS, values, strict=True)) for values in directories)
+        for values, digests, epochs in segments:
+            row: Row = dict(zip(_SEGMENT_COLUMNS, values, strict=True))
+            out.add_segment(row, digests, epochs)
+        for log, number, path, position, topic, partition, group, offset, epoch, time_ms in commits:
+            found = GroupCommitRecord(
+                partition=TopicPartition(topic, partition),
+                group=group,
+                offset=offset,
+                leader_epoch=known_or(epoch, Absent.NOT_WRITTEN),
+                time_ms=time_ms,
+                citation=Citation(input=number, path=path, span=Span(position, 0)),
+            )
+            out.commits.append(((log, number, path, position), found))
     return out

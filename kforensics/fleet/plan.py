@@ -8,9 +8,9 @@ import hashlib
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
+from kforensics import __version__
 from kforensics.ask.model import Ask
 from kforensics.case.wanted import is_wanted
 from kforensics.damage import Absent
@@ -27,11 +27,12 @@ from kforensics.evidence.discovery.partition_dirs import (
     packed_line,
 )
 from kforensics.evidence.model import Problem
-from kforensics.fleet.places import Named, PlannedInput
-from kforensics.fleet.report_rows import problem_row
-from kforensics.fleet.tables import SCAN_MANIFEST, Tables
+from kforensics.fleet.audit_tables import AuditTables
+from kforensics.fleet.rows import problem_row
+from kforensics.fleet.sources import FoundSources, PlannedInput
+from kforensics.fleet.tables import Tables
 from kforensics.source.naming import FileKind, FileSuffix, PartitionDirectoryName
-from kforensics.source.walk import FoundDirectory, FoundFile, Obstacle
+from kforensics.source.walk import SETTLED_NS, FoundDirectory, FoundFile, Obstacle
 from kforensics.units import OFFSETS_TOPIC, Depth, TopicPartition
 
 DIRECTORY_WEIGHT = 128 << 10
@@ -49,6 +50,10 @@ TASKS_A_CORE = 6
 IS_DIRECTORY, IS_SEGMENT, IS_DELETED_SEGMENT = 0, 1, 2
 
 
+Named = tuple[str, int, str, int, int]
+"""A partition that a checkpoint names and that has no directory beside it: topic, partition, which checkpoint, offset, line."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogDirTask:
     """One log directory to list and to read."""
@@ -58,7 +63,6 @@ class LogDirTask:
     source: str
     found: FoundInput
     """The input with this log directory alone."""
-    evidence: Path | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,9 +113,7 @@ def log_dir_tasks(inputs: Sequence[PlannedInput]) -> tuple[LogDirTask, ...]:
                     log_dir_paths=(found.log_dir_paths[place],),
                     obstacles=found.obstacles if place == 0 else (),
                 )
-            tasks.append(
-                LogDirTask(number=len(tasks), input=index, source=source, found=own, evidence=planned.evidence)
-            )
+            tasks.append(LogDirTask(number=len(tasks), input=index, source=source, found=own))
     return tuple(tasks)
 
 
@@ -124,14 +126,7 @@ def part_name(number: int) -> str:
 
 
 def list_log_dir(task: LogDirTask, tables: Tables, options: Ask) -> LogDirTotals:
-    """List one log directory into the `plan` table, and return its totals.
-
-    Args:
-        task: the log directory; one that was extracted by `fleet scan` is listed from there, and nothing is written.
-        options: what was asked for.
-    """
-    if task.evidence is not None:
-        return _list_evidence(task, Tables(task.evidence), options)
+    """List one log directory into the `plan` table, and return its totals."""
     problems: list[Problem] = []
     lister = _Lister(task, options, problems)
     rows = lister.rows()
@@ -154,61 +149,10 @@ def list_log_dir(task: LogDirTask, tables: Tables, options: Ask) -> LogDirTotals
     )
 
 
-def _list_evidence(task: LogDirTask, evidence: Tables, options: Ask) -> LogDirTotals:
-    import pyarrow.dataset as pd
-
-    wanted = wanted_evidence(task.source, options)
-    lengths = evidence.column_table("segments", ["length"], wanted)["length"].to_pylist()
-    replicas = evidence.dataset("replicas").count_rows(filter=wanted)
-    reaches = evidence.column_table("replicas", ["high_watermark", "recovery_point"], pd.field("source") == task.source)
-    topics: set[str] = set()
-    if options.topics:
-        all_topics = evidence.column_table("replicas", ["topic"], wanted_evidence(task.source, Ask()))
-        topics = set(all_topics["topic"].to_pylist()) & options.topics
-    return LogDirTotals(
-        number=task.number,
-        weight=DIRECTORY_WEIGHT * (1 + replicas + len(lengths)),
-        bytes=sum(lengths),
-        replicas=replicas,
-        segments=len(lengths),
-        problems=0,
-        topics=tuple(sorted(topics)),
-        named=_named_in_evidence(task, evidence, options),
-        has_segments=bool(lengths)
-        or evidence.dataset("segments").count_rows(filter=pd.field("source") == task.source) > 0,
-        refers_to_records=any(value for column in reaches.columns for value in column.to_pylist()),
-        # The names of the parts change with every scan.
-        fingerprint=" ".join(evidence.parts("segments")),
-    )
-
-
-def _named_in_evidence(task: LogDirTask, evidence: Tables, options: Ask) -> tuple[Named, ...]:
-    manifest = evidence.read_manifest(SCAN_MANIFEST) or {}
-    found = (tuple(one) for one in manifest.get("named", {}).get(task.source, ()))
-    return tuple(one for one in found if is_wanted(TopicPartition(one[0], one[1]), options))
-
-
-def wanted_evidence(source: str, options: Ask) -> Any:
-    """Return the rows of a log directory in the evidence of a scan that the options ask for, as a condition.
-
-    Args:
-        options: what was asked for.
-    """
-    import pyarrow.dataset as pd
-
-    condition = pd.field("source") == source
-    if options.topics:
-        condition &= pd.field("topic").isin(sorted(options.topics))
-    if options.partitions:
-        condition &= pd.field("partition").isin(sorted(options.partitions))
-    return condition
-
-
 def list_rows(task: LogDirTask, options: Ask, problems: list[Problem] | None = None) -> list[Row]:
     """Return the listing of a log directory without writing a table.
 
     Args:
-        options: what was asked for.
         problems: where what can't be listed is added; None to leave it out.
     """
     return _Lister(task, options, [] if problems is None else problems).rows()
@@ -363,21 +307,15 @@ def inputs_without_logs(tasks: Sequence[LogDirTask], totals: Sequence[LogDirTota
 # ---------------------------------------------------------------- tasks
 
 
-def divide(totals: Sequence[LogDirTotals], *, evidence: frozenset[int], cores: int) -> tuple[tuple[Piece, ...], ...]:
-    """Return tasks of near-equal weight: runs over the listings, of several small log directories or of a part of a large one.
-
-    Args:
-        totals: of all log directories, in order.
-        evidence: numbers of those that come as extracted evidence, which is not divided.
-        cores: that work at the same time.
-    """
+def divide(totals: Sequence[LogDirTotals], *, cores: int) -> tuple[tuple[Piece, ...], ...]:
+    """Return tasks of near-equal weight: runs over the listings, of several small log directories or of a part of a large one."""
     whole = sum(one.weight for one in totals)
     wanted = max(LEAST_TASK, min(LARGEST_TASK, whole // (cores * TASKS_A_CORE)), whole // MOST_TASKS)
     tasks: list[tuple[Piece, ...]] = []
     current: list[Piece] = []
     room = wanted
     for one in totals:
-        for piece in _pieces(one, room, wanted, is_divisible=one.number not in evidence):
+        for piece in _pieces(one, room, wanted):
             current.append(piece)
             room -= piece.end - piece.start
             if room <= 0:
@@ -388,10 +326,55 @@ def divide(totals: Sequence[LogDirTotals], *, evidence: frozenset[int], cores: i
     return tuple(tasks)
 
 
-def _pieces(one: LogDirTotals, room: int, wanted: int, *, is_divisible: bool) -> Iterator[Piece]:
+def _pieces(one: LogDirTotals, room: int, wanted: int) -> Iterator[Piece]:
     start = 0
-    while is_divisible and one.weight - start > room:
+    while one.weight - start > room:
         yield Piece(number=one.number, start=start, end=start + room)
         start, room = start + room, wanted
     if one.weight > start or (start == 0 and one.weight == 0):
         yield Piece(number=one.number, start=start, end=one.weight)
+
+
+# ---------------------------------------------------------------- whether anything changed
+
+TAKEN_OVER = ("nodes", "replicas", "segments", "digests", "lineage", "partitions", "findings", "problems")
+"""The tables that are the same where nothing has changed."""
+
+
+def fingerprint_of(
+    found: FoundSources, tasks: Sequence[LogDirTask], totals: Sequence[LogDirTotals], options: Ask
+) -> str:
+    """Return a digest of all that a verdict depends on: every file's name, length and time of change, the options, and this program.
+
+    Args:
+        totals: of each of them, with the digests of their listings.
+    """
+    out = hashlib.sha256(f"{__version__}\0{_options(options)}\n".encode())
+    for number, one in enumerate(found.inputs):
+        described = one.found.described
+        out.update(f"{number}\0{described}\0{one.rack}\n".encode(errors="surrogateescape"))
+        if not one.found.log_dirs and described.kind != "partition":
+            for item in one.found.walk():
+                if isinstance(item, FoundFile):
+                    out.update(file_fingerprint(item))
+    for cluster, assignments in found.assignments.items():
+        out.update(f"{cluster}\0{sorted(assignments.items())}\n".encode())
+    for task, total in zip(tasks, totals, strict=True):
+        out.update(f"{task.source}\0{total.fingerprint}\n".encode())
+    return out.hexdigest()
+
+
+def _options(options: Ask) -> str:
+    chosen = (options.leader, options.protocol)
+    stated = (options.replicas, options.is_stopped, (options.depth or Depth.CONTENT).value)
+    return f"{chosen} {stated} {sorted(options.topics)} {sorted(options.partitions)}"
+
+
+def is_unchanged(fingerprint: str, totals: Sequence[LogDirTotals], earlier: AuditTables) -> bool:
+    """Return whether an earlier audit saw the same, read everything, and began when the last change had settled."""
+    if earlier.manifest.get("fingerprint") != fingerprint:
+        return False
+    newest = max((one.newest_ns for one in totals), default=0)
+    if int(earlier.manifest.get("started_ns", 0)) - newest <= SETTLED_NS or any(one.problems for one in totals):
+        return False
+    return earlier.row_count("problems") == 0

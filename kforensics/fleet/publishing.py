@@ -74,11 +74,7 @@ def part_stem(audit_id: str) -> str:
 
 
 def is_part_of(name: str, audit_id: str) -> bool:
-    """Return whether a file of a history is a part of an audit, by its name.
-
-    Args:
-        name: of the file, or its path.
-    """
+    """Return whether a file of a history is a part of an audit, by its name."""
     return re.fullmatch(rf"{re.escape(part_stem(audit_id))}-\d{{5,}}\.parquet", name.rpartition("/")[2]) is not None
 
 
@@ -119,17 +115,12 @@ class Layout:
 
         Args:
             cluster: its id, None for rows of none.
-            number: of the part, from 0.
         """
         stem = part_stem(self.stamp.audit_id) if self.is_history else "part"
         return f"{self.folder(cluster)}{stem}-{number:05d}"
 
     def schema(self, table: str) -> pa.Schema:
-        """Return the columns in the files: not those that the folders are named by.
-
-        Args:
-            table: a key of `AUDIT_TABLES`.
-        """
+        """Return the columns in the files: not those that the folders are named by."""
         schema = AUDIT_TABLES[table]
         if not self.is_history:
             return schema
@@ -166,7 +157,6 @@ class Publisher:
         """Write one table.
 
         Args:
-            chunks: rows, and the cluster of each.
             empty_for: the cluster whose folder gets an empty part where there are no rows: a table without any part is none for most readers.
 
         Returns:
@@ -231,11 +221,7 @@ class Publisher:
 
 
 def working_chunks(work: Tables, table: str, run: int, cluster_of: ClusterOf) -> Iterator[tuple[pa.Table, pa.Array]]:
-    """Yield the parts that one attempt wrote of a table, one after the other; those of earlier attempts are left out.
-
-    Args:
-        cluster_of: gives the cluster of each row.
-    """
+    """Yield the parts that one attempt wrote of a table, one after the other; those of earlier attempts are left out."""
     for part in work.parts(table):
         if "run-" in part and f"run-{run:04d}-" not in part:
             continue

@@ -1,9 +1,9 @@
-"""Evidence as rows of tables and back, so that what was read in one place can be judged in another."""
+"""Evidence, inputs, findings and problems as rows of tables and back, so that what was read in one place can be judged or shown in another."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kforensics.damage import Absent, Damage
+from kforensics.damage import Absent, Damage, Span
 from kforensics.evidence.captured.columns import (
     Row,
     damage_of,
@@ -12,26 +12,21 @@ from kforensics.evidence.captured.columns import (
     known_or,
 )
 from kforensics.evidence.discovery.partition_dirs import CHECKPOINTS
-from kforensics.evidence.model import CheckpointValue, Citation, Lineage, Replica, Segment
+from kforensics.evidence.model import CheckpointValue, Citation, Input, Lineage, Problem, Replica, Segment
 from kforensics.evidence.replica.collect import stitch_replica
+from kforensics.findings.identity import finding_ids
+from kforensics.findings.model import Confidence, Finding, Severity
+from kforensics.source.naming import parse_partition_directory
 from kforensics.source.walk import join
-from kforensics.units import EpochEntry, TopicPartition
-
-_WITH_RECORDS = frozenset({"files", "records"})
-_WITH_BATCHES = _WITH_RECORDS | {"batches"}
-"""The part of a replica's content that can be read: its files themselves, or what a scan carried along."""
-
+from kforensics.units import EpochEntry, OffsetRange, TopicPartition
 
 # ---------------------------------------------------------------- replicas
 
 
-def replica_row(
-    replica: Replica, source: str, sequence: int, content: str = "files", *, segment_files: int | None = None
-) -> Row:
+def replica_row(replica: Replica, source: str, sequence: int, *, segment_files: int | None = None) -> Row:
     """Return the facts of a partition directory without its segments.
 
     Args:
-        content: what can be read of its segments: `files`, `records`, `batches` or `digests`.
         segment_files: the number of its segment files; none where it could not be listed whole.
     """
     checkpoints = {name: getattr(replica, name) for name in CHECKPOINTS}
@@ -62,7 +57,6 @@ def replica_row(
         "orphan_indexes": [{"base_offset": base, "path": path} for base, path in replica.orphan_indexes],
         "segment_files": segment_files,
         "damage": [row for path, damage in sorted(replica.damage.items()) for row in damage_rows(path, damage)],
-        "content": content,
         "absent": [f"{name}={why}" for name, why in sorted(absent.items())],
     }
 
@@ -74,11 +68,7 @@ def _line(checkpoint: CheckpointValue | Absent) -> int | None:
 
 
 def replica_of(row: Mapping[str, Any], segments: Sequence[Segment], deleted: Sequence[Segment]) -> Replica:
-    """Return the replica of a row and its segments.
-
-    Args:
-        deleted: those whose files carry `.deleted`.
-    """
+    """Return the replica of a row and its segments."""
     absent = {name: Absent(why) for name, _, why in (one.partition("=") for one in row["absent"] or ())}
     lines = dict(zip(CHECKPOINTS, row["checkpoint_lines"] or (), strict=False))
 
@@ -118,9 +108,161 @@ def replica_of(row: Mapping[str, Any], segments: Sequence[Segment], deleted: Seq
             unread_files=() if is_read_whole else (row["path"],),
             orphan_indexes=tuple((one["base_offset"], one["path"]) for one in row.get("orphan_indexes") or ()),
             damage=damage,
-            is_at_hand=row["content"] in _WITH_BATCHES,
-            has_records=row["content"] in _WITH_RECORDS,
         ),
         segments,
         deleted,
+    )
+
+
+# ---------------------------------------------------------------- inputs, findings and problems
+
+
+def input_row(number: int, described: Input) -> Row:
+    """Return an input as a row of the table `nodes`."""
+    values = {
+        "node_id": described.broker_id,
+        "cluster_id": described.cluster_id,
+        "kafka_version_hint": described.kafka_version_hint,
+    }
+    return {
+        "input": number,
+        "path": described.path,
+        "kind": described.kind,
+        **{name: known(value) for name, value in values.items()},
+        "absent": [f"{name}={value.value}" for name, value in values.items() if isinstance(value, Absent)],
+    }
+
+
+def input_of(row: Mapping[str, Any]) -> Input:
+    """Return the input of a row of the table `nodes`.
+
+    Args:
+        row: what is absent in it says why.
+    """
+    absent = {name: Absent(why) for name, _, why in (one.partition("=") for one in row["absent"] or ())}
+
+    def value(name: str) -> Any:
+        return known_or(row[name], absent.get(name, Absent.UNKNOWN))
+
+    return Input(
+        path=row["path"],
+        kind=row["kind"],
+        broker_id=value("node_id"),
+        cluster_id=value("cluster_id"),
+        kafka_version_hint=value("kafka_version_hint"),
+    )
+
+
+def finding_rows(findings: Sequence[Finding], cluster_id: str | None, roots: Sequence[object]) -> list[Row]:
+    """Return findings with all of their words.
+
+    Args:
+        findings: all of one partition, or all that are of none.
+        cluster_id: of them, where it is known.
+    """
+    ids = finding_ids(findings, cluster_id, roots)
+    return [_finding_row(one, own, cluster_id) for one, own in zip(findings, ids, strict=True)]
+
+
+def _finding_row(item: Finding, own_id: str, cluster_id: str | None) -> Row:
+    offsets = item.offsets
+    absent = {
+        name: value.value
+        for name in ("topic", "partition", "broker_id", "offsets")
+        if isinstance(value := getattr(item, name), Absent) and value is not Absent.NOT_APPLICABLE
+    }
+    return {
+        "finding_id": own_id,
+        "code": item.code,
+        "severity": item.severity.value,
+        "severity_rank": item.severity.rank,
+        "confidence": item.confidence.value,
+        "confidence_rank": item.confidence.rank,
+        "statement": item.statement,
+        "meaning": item.meaning,
+        "advice": item.advice,
+        "cluster_id": cluster_id,
+        "topic": known(item.topic),
+        "partition": known(item.partition),
+        "node_id": known(item.broker_id),
+        "first_offset": None if isinstance(offsets, Absent) else offsets.first,
+        "last_offset": None if isinstance(offsets, Absent) else offsets.last,
+        "citations": [
+            {
+                "input": one.input,
+                "path": one.path,
+                "position": one.span.position if isinstance(one.span, Span) else None,
+                "length": one.span.length if isinstance(one.span, Span) else None,
+                "line": known(one.line),
+            }
+            for one in item.citations
+        ],
+        "reference_ids": list(item.references),
+        "references": list(item.references),
+        "absent": [f"{name}={why}" for name, why in sorted(absent.items())],
+    }
+
+
+def finding_of(row: Mapping[str, Any]) -> Finding:
+    """Return the finding of a row.
+
+    Raises:
+        ValueError: a severity, a confidence or a reason for absence is not known.
+    """
+    absent = {name: Absent(why) for name, _, why in (one.partition("=") for one in row["absent"] or ())}
+
+    def value(column: str, name: str) -> Any:
+        return known_or(row[column], absent.get(name, Absent.NOT_APPLICABLE))
+
+    return Finding(
+        code=row["code"],
+        severity=Severity(row["severity"]),
+        confidence=Confidence(row["confidence"]),
+        statement=row["statement"],
+        meaning=row["meaning"],
+        advice=row["advice"],
+        topic=value("topic", "topic"),
+        partition=value("partition", "partition"),
+        broker_id=value("node_id", "broker_id"),
+        offsets=absent.get("offsets", Absent.NOT_APPLICABLE)
+        if row["first_offset"] is None
+        else OffsetRange(row["first_offset"], row["last_offset"]),
+        citations=tuple(
+            Citation(
+                input=one["input"],
+                path=one["path"],
+                span=Absent.NOT_APPLICABLE if one["position"] is None else Span(one["position"], one["length"]),
+                line=known_or(one["line"], Absent.NOT_APPLICABLE),
+            )
+            for one in row["citations"] or ()
+        ),
+        references=tuple(row["reference_ids"] or ()),
+    )
+
+
+def problem_row(problem: Problem) -> Row:
+    """Return something that could not be read as a row, with the partition whose directory its path names."""
+    partition = _partition_in(problem.path)
+    return {
+        "input": problem.input,
+        "path": problem.path,
+        "topic": None if partition is None else partition.topic,
+        "partition": None if partition is None else partition.partition,
+        "position": known(problem.position),
+        "message": problem.message,
+    }
+
+
+def _partition_in(path: str) -> TopicPartition | None:
+    names = (parse_partition_directory(part) for part in reversed(path.split("/")))
+    return next((name.topic_partition for name in names if name is not None), None)
+
+
+def problem_of(row: Mapping[str, Any]) -> Problem:
+    """Return the problem of a row."""
+    return Problem(
+        input=row["input"],
+        path=row["path"],
+        message=row["message"],
+        position=known_or(row["position"], Absent.NOT_APPLICABLE),
     )

@@ -53,11 +53,10 @@ REPLICAS = pa.schema(
         (pa.list_(pa.struct([("base_offset", _LONG), ("path", _TEXT)])), "orphan_indexes"),
         (_INT, "segment_files"),
         (pa.list_(DAMAGE), "damage"),
-        (_TEXT, "content"),
         (pa.list_(_TEXT), "absent"),
     )
 )
-"""The facts of a partition directory; the evidence of `fleet scan`."""
+"""The facts of a partition directory."""
 
 JUDGED_REPLICAS = pa.schema(
     [
@@ -104,45 +103,6 @@ DIGESTS = pa.schema(
 )
 
 LINEAGE = pa.schema([("source", _TEXT), ("path", _TEXT), ("leader_epoch", _INT), ("start_offset", _LONG)])
-
-CARRIED_BATCHES = pa.schema(
-    _columns(
-        (_TEXT, "path"),
-        (_LONG, "base_offset last_offset position"),
-        (_INT, "length partition_leader_epoch"),
-        (_LONG, "crc"),
-        (pa.int8(), "magic"),
-        (_SHORT, "attributes"),
-        (_INT, "count"),
-        (_LONG, "producer_id"),
-        (_SHORT, "control"),
-    )
-)
-"""Every sound batch of the segments of a partition directory; only in the evidence of `fleet scan`."""
-
-CARRIED_RECORDS = pa.schema(
-    _columns(
-        (_TEXT, "path"),
-        (_LONG, "record_offset offset timestamp_ms"),
-        (pa.binary(), "key_digest value_digest headers_digest"),
-        (_LONG, "batch_position batch_base_offset producer_id"),
-        (pa.int8(), "magic"),
-        (_BOOL, "is_transactional is_control"),
-    )
-)
-"""`offset`, which SQL reserves, is an alias of `record_offset` until the next release."""
-
-CARRIED_COMMITS = pa.schema(
-    _columns(
-        (_TEXT, "path topic"),
-        (_INT, "partition"),
-        (_TEXT, "group_id group"),
-        (_LONG, "committed_offset"),
-        (_INT, "leader_epoch"),
-        (_LONG, "time_ms position"),
-    )
-)
-"""The highest offset of each group in each leader epoch, by segment of the topic in which groups commit; `group`, which SQL reserves, is an alias of `group_id` until the next release."""
 
 PARTITIONS = pa.schema(
     _columns(
@@ -243,10 +203,3 @@ AUDIT_TABLES: dict[str, pa.Schema] = {
     for name, schema in {**TABLES, "changes": CHANGES}.items()
 }
 """The tables as a finished audit has them."""
-
-EVIDENCE_TABLES: dict[str, pa.Schema] = {
-    "batches": CARRIED_BATCHES,
-    "records": CARRIED_RECORDS,
-    "commits": CARRIED_COMMITS,
-}
-"""The tables that `fleet scan` writes beyond those of an audit."""

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from kforensics.errors import EvidenceUnreadable, MissingExtra, UsageError
-from kforensics.fleet.secrets import hide, redacted
+from kforensics.fleet.file_systems import hide, redacted
 
 LEAST_JAVA = 17
 LOCAL_FAILURES = 4

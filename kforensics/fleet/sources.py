@@ -1,26 +1,35 @@
-"""The sources of an audit: directories, globs, inventories of nodes, and evidence that brokers extracted themselves."""
+"""The sources of an audit: directories, captures, globs of them, and inventories of nodes; and the nodes that are found there."""
 
 import csv
+import hashlib
 import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from kforensics.commands.outside import check_outside
-from kforensics.damage import Span
-from kforensics.errors import EvidenceError, EvidenceNotFound, EvidenceUnreadable, FormatError
-from kforensics.fleet.secrets import redacted
+from kforensics.damage import Absent, Span
+from kforensics.errors import EvidenceError, EvidenceNotFound, EvidenceUnreadable, FormatError, refuse
+from kforensics.evidence.discovery.inputs import (
+    WHOLE_INPUT,
+    FoundInput,
+    find_inputs,
+    problem_words,
+    why_not_compared,
+)
+from kforensics.evidence.model import Input, Problem
+from kforensics.fleet.assignments import Assignments, read_assignments
+from kforensics.fleet.file_systems import redacted
 from kforensics.fleet.storage import Options, StoragePath, expand_glob, parse_location
 from kforensics.source.mapped import open_named
+from kforensics.source.walk import Listings, PackedNames
 
 INVENTORY_SUFFIXES = frozenset({".yaml", ".yml", ".csv", ".parquet"})
 INVENTORY_LIMIT = 64 << 20
 """Bytes of an inventory that are read."""
-
-EVIDENCE_MARKER = "evidence.json"
-"""The file that marks a directory as written by `fleet scan`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +37,6 @@ class Source:
     """One place to look at, and what the inventory says of it."""
 
     location: Path
-    is_evidence: bool = False
     node_id: int | None = None
     rack: str | None = None
     cluster: str | None = None
@@ -60,20 +68,13 @@ def _read_source(text: str, storage: Options) -> Iterator[Source]:
             redacted(text), "nothing matches this pattern", ("a mistyped path", "the volume is not mounted")
         )
     for place in places:
-        yield Source(location=place, is_evidence=_is_evidence(place))
+        yield Source(location=place)
 
 
 def _is_directory(location: Path) -> bool:
     if isinstance(location, StoragePath):
         return False
     return location.is_dir()
-
-
-def _is_evidence(location: Path) -> bool:
-    try:
-        return (location / EVIDENCE_MARKER).exists()
-    except (OSError, EvidenceError):
-        return False
 
 
 def _read_inventory(location: Path, storage: Options = MappingProxyType({})) -> tuple[Source, ...]:
@@ -146,7 +147,6 @@ def _sources_of(inventory: Path, number: int, row: Any, storage: Options) -> Ite
         for one in expand_glob(place) or [place]:
             yield Source(
                 location=one,
-                is_evidence=_is_evidence(one),
                 node_id=node_id,
                 rack=_text(row.get("rack")),
                 cluster=_text(row.get("cluster")),
@@ -170,3 +170,137 @@ def check_output(out: Path, sources: Sequence[Source]) -> None:
         UsageError: the output would lie inside of an input.
     """
     check_outside(out, [source.location for source in sources])
+
+
+# ---------------------------------------------------------------- the nodes that are found there
+
+LISTERS = 32
+"""The number of sources that are read at the same time: most of the time is spent waiting for storage."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedInput:
+    """One node or loose directory."""
+
+    found: FoundInput
+    sources: tuple[str, ...]
+    """A key for each log directory, the same in every audit of the same place."""
+    rack: str | None = None
+    partition_count: int = 0
+    """Live partition directories, as far as they were counted on the way."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Disagreement:
+    """What the inventory gives for an input, and its own file says otherwise, both in words."""
+
+    input: int
+    given: str
+    written: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundSources:
+    """The inputs of an audit in their order."""
+
+    inputs: tuple[PlannedInput, ...]
+    problems: tuple[Problem, ...]
+    disagreements: tuple[Disagreement, ...] = field(default=())
+    assignments: Mapping[str | None, Assignments] = field(default_factory=dict)
+    """By cluster, the brokers that partitions are assigned to, by the inventory; of a cluster that is not named where there is one only."""
+
+
+def find_sources(sources: Sequence[Source], *, keep_going: bool = False) -> FoundSources:
+    """Return the inputs that sources name, in their order.
+
+    Args:
+        sources: where to look.
+        keep_going: a source that can't be used is a problem in the report, and the others are read.
+
+    Raises:
+        EvidenceError: a source can't be used, or with `keep_going` none can.
+    """
+    assignments = _assignments([one for one in sources if one.has_assignments])
+    sources = [one for one in sources if not one.has_assignments]
+    with ThreadPoolExecutor(min(LISTERS, max(len(sources), 1))) as pool:
+        looks = list(pool.map(_look, sources))
+    inputs: list[PlannedInput] = []
+    problems: list[Problem] = []
+    disagreements: list[Disagreement] = []
+    seen: set[tuple[Path, tuple[str, ...]]] = set()
+    errors = [look for look in looks if isinstance(look, EvidenceError)]
+    refuse(errors, named=len(looks), keep_going=keep_going and len(errors) < len(looks))
+    for source, look in zip(sources, looks, strict=True):
+        if isinstance(look, EvidenceError):
+            problems.append(Problem(input=len(inputs), path=WHOLE_INPUT, message=problem_words(look)))
+            described = Input(
+                path=str(source.location),
+                kind="unreadable",
+                broker_id=Absent.UNKNOWN if source.node_id is None else source.node_id,
+                cluster_id=source.cluster or Absent.UNKNOWN,
+            )
+            found = FoundInput(described=described, listings=Listings(source.location), shape=Absent.UNREADABLE)
+            inputs.append(PlannedInput(found=found, sources=(), rack=source.rack))
+            continue
+        for planned in look:
+            key = (planned.found.root, planned.found.log_dir_paths)
+            if key in seen:
+                continue
+            seen.add(key)
+            described, others = _identified(planned.found, source, len(inputs))
+            disagreements += others
+            inputs.append(replace(planned, rack=source.rack, found=replace(planned.found, described=described)))
+    return FoundSources(
+        inputs=tuple(inputs), problems=tuple(problems), disagreements=tuple(disagreements), assignments=assignments
+    )
+
+
+def _assignments(sources: Sequence[Source]) -> dict[str | None, Assignments]:
+    out: dict[str | None, Assignments] = {}
+    for one in sources:
+        out[one.cluster] = {**out.get(one.cluster, {}), **read_assignments(one.location)}
+    return out
+
+
+def _identified(found: FoundInput, source: Source, number: int) -> tuple[Input, list[Disagreement]]:
+    """Return an input with what the inventory says of it and itself does not, and where they disagree."""
+    described = found.described
+    disagreements = []
+    for name, what, given in (("broker_id", "node", source.node_id), ("cluster_id", "cluster", source.cluster)):
+        written = getattr(described, name)
+        if given is None or given == written:
+            continue
+        if isinstance(written, Absent):
+            own: dict[str, Any] = {name: given}
+            described = replace(described, **own)
+        elif found.log_dirs:
+            disagreements.append(Disagreement(input=number, given=f"{what} {given}", written=str(written)))
+    return described, disagreements
+
+
+def _look(source: Source) -> "list[PlannedInput] | EvidenceError":
+    try:
+        inputs = find_inputs([source.location], with_server_logs=True, why_not=why_not_compared)
+    except EvidenceError as error:
+        return error
+    return [
+        PlannedInput(
+            partition_count=sum(len(one.partitions) for one in found.log_dirs),
+            found=light(found),
+            sources=tuple(_source_key(found, path) for path in found.log_dir_paths or ("",)),
+        )
+        for found in inputs.found
+    ]
+
+
+def light(found: FoundInput) -> FoundInput:
+    """Return the input with the name of one partition of each log directory, to show that there are some; all are listed where they lie."""
+    return replace(
+        found,
+        log_dirs=tuple(one._replace(partitions=PackedNames.of(sorted(one.partitions)[:1])) for one in found.log_dirs),
+    )
+
+
+def _source_key(found: FoundInput, log_dir: str) -> str:
+    """Return a name for a log directory that is the same in every audit, and safe as a part of a file name."""
+    return hashlib.sha256(f"{found.root}\0{log_dir}".encode("utf-8", "surrogateescape")).hexdigest()[:16]

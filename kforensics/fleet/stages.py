@@ -17,12 +17,11 @@ from kforensics.ask.model import Ask
 from kforensics.errors import EvidenceUnreadable
 from kforensics.evidence.model import Problem
 from kforensics.fleet.audit_tables import AuditTables
+from kforensics.fleet.file_systems import redacted
 from kforensics.fleet.judge import STATE, JudgeContext, judge_group
-from kforensics.fleet.parcel import pack
-from kforensics.fleet.pieces import EarlierLooks, Scanned, bring_commits, scan_piece, take_evidence
-from kforensics.fleet.places import LISTERS, FoundSources
+from kforensics.fleet.pieces import EarlierLooks, Scanned, bring_commits, pack, scan_piece
 from kforensics.fleet.plan import IS_DIRECTORY, LogDirTask, LogDirTotals, Piece, list_log_dir, part_name
-from kforensics.fleet.secrets import redacted
+from kforensics.fleet.sources import LISTERS, FoundSources
 from kforensics.fleet.tables import Tables
 from kforensics.fleet.watch import Counters, Progress, Stage, watch_tasks
 from kforensics.units import Depth
@@ -87,7 +86,6 @@ def list_fleet(
 
     Args:
         session: opens that of Spark; a small fleet is listed by threads of this process.
-        options: what was asked for.
         progress: is called with the stage as it advances; None for no report.
 
     Returns:
@@ -284,23 +282,20 @@ def scan_task(scan: ScanContext, number: int) -> Scanned:
     rows: Counter[str] = Counter()
     for piece in scan.pieces[number]:
         task = scan.tasks[piece.number]
-        if task.evidence is not None:
-            read = take_evidence(task, Tables(task.evidence), scan.options)
-        else:
-            listing = scan.tables.read_part(
-                "plan",
-                part_name(piece.number),
-                filters=(pd.field("at") >= piece.start) & (pd.field("at") < piece.end),
-            ).to_pylist()
-            if scan.options.depth is Depth.TAILS:
-                of_task = {"input": task.input, "task": task.number}
-                whole.directories += [{**row, **of_task} for row in listing if row["kind"] == IS_DIRECTORY]
-                bring_commits(task, listing, whole)
-                continue
-            base = scan.since.get(scan.clusters[task.input])
-            earlier = EarlierLooks([*([scan.tables] if scan.run > 1 else []), *([] if base is None else [base])])
-            read = scan_piece(task, listing, earlier=earlier)
-            bring_commits(task, listing, read)
+        listing = scan.tables.read_part(
+            "plan",
+            part_name(piece.number),
+            filters=(pd.field("at") >= piece.start) & (pd.field("at") < piece.end),
+        ).to_pylist()
+        if scan.options.depth is Depth.TAILS:
+            of_task = {"input": task.input, "task": task.number}
+            whole.directories += [{**row, **of_task} for row in listing if row["kind"] == IS_DIRECTORY]
+            bring_commits(task, listing, whole)
+            continue
+        base = scan.since.get(scan.clusters[task.input])
+        earlier = EarlierLooks([*([scan.tables] if scan.run > 1 else []), *([] if base is None else [base])])
+        read = scan_piece(task, listing, earlier=earlier)
+        bring_commits(task, listing, read)
         part = f"{task.source}-run-{scan.run:04d}-{number:06d}"
         for table, content in read.tables().items():
             assert isinstance(content, pa.Table)

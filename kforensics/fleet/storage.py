@@ -17,8 +17,7 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from kforensics.errors import EvidenceUnreadable, MissingExtra
-from kforensics.fleet.file_systems import SCHEMES, children, make_file_system, options_of
-from kforensics.fleet.secrets import hide, redacted
+from kforensics.fleet.file_systems import SCHEMES, children, hide, make_file_system, options_of, redacted
 from kforensics.source.mapped import EvidenceFile, unreadable
 from kforensics.source.store import Entry, ForeignPath
 

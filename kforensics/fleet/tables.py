@@ -1,7 +1,6 @@
 """A directory of Parquet tables, on local disk or on any storage that pyarrow writes: parts come whole or not at all."""
 
 import json
-import os
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -15,16 +14,13 @@ from pyarrow.fs import FileSelector, FileSystem, FileType, LocalFileSystem
 
 from kforensics.errors import EvidenceUnreadable
 from kforensics.fleet.file_systems import children
-from kforensics.fleet.schemas import EVIDENCE_TABLES, TABLES
+from kforensics.fleet.schemas import TABLES
 from kforensics.fleet.storage import StoragePath
 
 Row = Mapping[str, Any]
 
-_SCHEMAS = {**TABLES, **EVIDENCE_TABLES}
-
 AUDIT_MANIFEST = "audit.json"
 """The manifest of a directory with the tables of one audit."""
-SCAN_MANIFEST = "evidence.json"
 
 HISTORY_PARTITIONING = pd.partitioning(
     pa.schema([("cluster_id", pa.string()), ("audit_date", pa.string())]), flavor="hive"
@@ -82,7 +78,7 @@ class Tables:
         Raises:
             OSError: it can't be written.
         """
-        schema = schema or _SCHEMAS[table]
+        schema = schema or TABLES[table]
         content = rows if isinstance(rows, pa.Table) else pa.Table.from_pylist(list(rows), schema=schema)
         with self.stream(table, f"{part}.{self._format}") as stream:
             self._encode(content, stream)
@@ -123,22 +119,6 @@ class Tables:
     @staticmethod
     def _decode(file: Any, columns: list[str] | None) -> pa.Table:
         return pq.ParquetFile(file).read(columns=columns, use_threads=False)
-
-    @contextmanager
-    def writing(self, table: str, part: str, schema: pa.Schema) -> Iterator[pq.ParquetWriter]:
-        """Write one part row group by row group; it replaces the part of that name when all is written.
-
-        Args:
-            part: the name of the file without its suffix.
-
-        Raises:
-            OSError: it can't be written.
-        """
-        with (
-            self.stream(table, f"{part}.parquet") as stream,
-            pq.ParquetWriter(stream, schema, compression="zstd", write_statistics=True) as writer,
-        ):
-            yield writer
 
     def parts(self, table: str) -> list[str]:
         """Return the names of the parts of a table, sorted; none where the table is not there."""
@@ -184,7 +164,7 @@ class Tables:
 
     def schema(self, table: str) -> pa.Schema:
         """Return the columns of a table."""
-        return _SCHEMAS[table]
+        return TABLES[table]
 
     def dataset(self, table: str) -> pd.Dataset:
         """Return all parts of a table, read as they are asked for.
@@ -228,9 +208,6 @@ class Tables:
     def read_manifest(self, name: str) -> dict[str, Any] | None:
         """Return a manifest, none where there is none.
 
-        Args:
-            name: as a path from the directory.
-
         Raises:
             EvidenceUnreadable: it is no JSON object.
         """
@@ -247,11 +224,7 @@ class Tables:
         return found
 
     def write_manifest(self, name: str, content: Mapping[str, Any]) -> None:
-        """Write a manifest, whole or not at all.
-
-        Args:
-            name: as a path from the directory.
-        """
+        """Write a manifest, whole or not at all."""
         with self.stream(*name.split("/")) as stream:
             stream.write((json.dumps(content, indent=2) + "\n").encode())
 
@@ -293,34 +266,6 @@ class Tables:
         with filesystem.open_input_stream(path) as stream:
             content: bytes = stream.read()
         return content
-
-    def copy(self, name: str, content: bytes, mtime_ns: int) -> None:
-        """Write a file below the directory, with the folders that its name asks for, and where possible its time of change.
-
-        Args:
-            name: as a path from the directory.
-            content: all of its bytes.
-            mtime_ns: when the original was last changed, in ns since 1970.
-        """
-        filesystem, path = self.place(name)
-        filesystem.create_dir(path.rpartition("/")[0], recursive=True)
-        with self.stream(name) as stream:
-            stream.write(content)
-        if isinstance(filesystem, LocalFileSystem):
-            os.utime(path, ns=(mtime_ns, mtime_ns))
-
-    def total_bytes(self, folders: Iterable[str]) -> int:
-        """Return the bytes of all files in some folders and below.
-
-        Args:
-            folders: of the directory; one that is not there has none.
-        """
-        total = 0
-        for folder in folders:
-            filesystem, path = self.place(folder)
-            found = filesystem.get_file_info(FileSelector(path, allow_not_found=True, recursive=True))
-            total += sum(one.size or 0 for one in found)
-        return total
 
     def names(self, folder: str) -> list[str]:
         """Return the names of all files in a folder that are not hidden, sorted.

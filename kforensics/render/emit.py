@@ -107,10 +107,11 @@ SHAPES: dict[str, Shape] = {
         json="fleet:write", lines="write_line", others={_T: "text.fleet:write", _H: "html.fleet_page:write"}
     ),
     "fleet comparison": Shape(
-        json="fleet:write_comparison", others={_T: "text.fleet_comparison:write", _H: "html.fleet_comparison:write"}
+        json="fleet:write_comparison",
+        others={_T: "text.fleet:write_comparison", _H: "html.fleet_page:write_comparison"},
     ),
-    "fleet trend": Shape(json="fleet:write_trend", lines="write_trend_lines", others={_T: "text.fleet_trend:write"}),
-    "fleet scan": Shape(json="fleet:write_scan", others={_T: "text.fleet_scan:write"}),
+    "fleet trend": Shape(json="fleet:write_trend", lines="write_trend_lines", others={_T: "text.fleet:write_trend"}),
+    "fleet scan": Shape(json="fleet:write_scan", others={_T: "text.fleet:write_scan"}),
 }
 """By the kind of a result, how it is written. Modules are loaded when they are needed."""
 

@@ -5,7 +5,7 @@ from kforensics.fleet.auditing import _cluster_of
 from kforensics.fleet.lock import hold_lock
 from kforensics.fleet.output import open_output
 from kforensics.fleet.publishing import Publisher, working_chunks
-from kforensics.fleet.report_rows import finding_rows
+from kforensics.fleet.rows import finding_rows
 from kforensics.fleet.schemas import TABLES
 from kforensics.fleet.tables import Tables
 from kforensics.units import Depth, OffsetRange, TopicPartition

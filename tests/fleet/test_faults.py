@@ -21,9 +21,8 @@ from kforensics.findings.answers.fleet import fleet_answer
 from kforensics.findings.answers.model import State
 from kforensics.fleet import stages
 from kforensics.fleet.pieces import EarlierLooks, scan_piece
-from kforensics.fleet.places import find_sources
 from kforensics.fleet.plan import list_rows, log_dir_tasks
-from kforensics.fleet.sources import Source
+from kforensics.fleet.sources import Source, find_sources
 from kforensics.fleet.stages import errors_of_tasks
 from kforensics.fleet.summary import summarise
 from kforensics.fleet.tables import WorkTables

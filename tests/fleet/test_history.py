@@ -13,7 +13,7 @@ from kforensics.fleet.audit_tables import WORK, open_audit, open_audits, previou
 from kforensics.fleet.level_rows import LEVELS
 from kforensics.fleet.lock import hold_lock
 from kforensics.fleet.output import open_output
-from kforensics.fleet.schemas import AUDIT_TABLES, EVIDENCE_TABLES, TABLES
+from kforensics.fleet.schemas import AUDIT_TABLES, TABLES
 from kforensics.fleet.tables import AUDIT_MANIFEST, HISTORY_PARTITIONING, Tables
 from kforensics.fleet.views import view_statements
 from tests.builders.audits import CLUSTER, one_finding, write_audit
@@ -234,8 +234,8 @@ def test_views_show_now_and_since_in_spark(spark, history):
 
 @pytest.mark.spark
 def test_no_column_needs_quotes_in_sql_but_those_that_the_next_release_drops(spark):
-    aliases = {"references", "offset", "group"}
-    known = {**AUDIT_TABLES, **{f"scan_{name}": one for name, one in EVIDENCE_TABLES.items()}, **LEVELS}
+    aliases = {"references", "offset"}
+    known = {**AUDIT_TABLES, **LEVELS}
     names = {name for schema in known.values() for name in schema.names}
     chosen = sorted(names - aliases)
     spark.conf.set("spark.sql.ansi.enforceReservedKeywords", "true")

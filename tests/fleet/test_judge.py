@@ -10,7 +10,7 @@ from kforensics.evidence.discovery.partition_dirs import find_places
 from kforensics.evidence.model import Problem
 from kforensics.evidence.replica import collect
 from kforensics.fleet import closing, judge
-from kforensics.fleet.report_rows import problem_row
+from kforensics.fleet.rows import problem_row
 from kforensics.fleet.tables import Tables
 from kforensics.units import TopicPartition
 from tests.builders.directories import log_dir

@@ -2,12 +2,12 @@
 
 import pytest
 
+import kforensics.fleet
 from kforensics.ask.model import Ask
 from kforensics.commands.diff import compare
 from kforensics.evidence import group_commits
 from kforensics.evidence.discovery.inputs import find_inputs
-from kforensics.fleet.local_scan import scan_node
-from kforensics.fleet.report_rows import finding_of
+from kforensics.fleet.rows import finding_of
 from kforensics.fleet.tables import Tables
 from kforensics.source.mapped import open_evidence
 from kforensics.units import Depth
@@ -77,12 +77,15 @@ def test_commits_of_groups_are_read_once_whatever_the_number_of_tasks(audit_here
         opened.clear()
 
 
-def test_commits_that_a_scan_carried_are_known_to_every_group(audit_here, cluster, plain, tmp_path, opened):
-    scan_node([cluster], tmp_path / "evidence")
+def test_commits_in_captures_are_known_to_every_group(audit_here, cluster, plain, tmp_path, opened):
+    for number in (1, 2, 3):
+        kforensics.fleet.scan(
+            cluster / f"broker-{number}", out=tmp_path / "evidence" / str(number), normal_priority=True
+        )
     opened.clear()
 
     options = Ask(leader=2)
-    tables = audit_here(tmp_path / "evidence", groups=7, options=options)
+    tables = audit_here(tmp_path / "evidence" / "*", groups=7, options=options)
 
     assert {0, 1, 2, 3} == proven(tables)
     assert of_diff(cluster, options, plain) == of_audit(tables, plain)

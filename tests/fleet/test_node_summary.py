@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-from kforensics.fleet.node_summary import node_health
+from kforensics.fleet.summary import node_health
 
 
 def test_findings_of_a_node_are_those_of_its_own_cluster():

@@ -13,10 +13,8 @@ from kforensics.evidence.discovery.partition_dirs import find_places
 from kforensics.evidence.replica.collect import collect_replica
 from kforensics.findings.model import Severity
 from kforensics.fleet.judge import damaged_places
-from kforensics.fleet.parcel import group_of, pack, unpack
-from kforensics.fleet.pieces import Scanned
-from kforensics.fleet.report_rows import finding_of, finding_rows
-from kforensics.fleet.rows import replica_of, replica_row
+from kforensics.fleet.pieces import Scanned, group_of, pack, unpack
+from kforensics.fleet.rows import finding_of, finding_rows, replica_of, replica_row
 from kforensics.units import OffsetRange, TopicPartition
 from tests.builders.findings import finding
 

@@ -1,23 +1,22 @@
-"""Evidence that brokers extract themselves, and its way into an audit."""
+"""What `fleet scan` takes of a broker's disks, and its way into an audit."""
 
-import json
 import shutil
 
 import pytest
 
+from kforensics.ask.fleet import FleetAsk
 from kforensics.ask.model import Ask
+from kforensics.commands.capturing import earlier_captures
 from kforensics.commands.diff import compare
-from kforensics.errors import EvidenceUnreadable, UsageError
+from kforensics.errors import UsageError
 from kforensics.evidence.discovery.inputs import find_inputs
-from kforensics.fleet.local_scan import scan_node
-from kforensics.fleet.places import find_sources
-from kforensics.fleet.sources import Source, read_sources
-from kforensics.fleet.tables import SCAN_MANIFEST, Tables
-from kforensics.render.json.replicas import plain_report
-from kforensics.source import mapped
-from kforensics.source.beside_broker import Pace
+from kforensics.fleet.commands import run_scan
+from kforensics.fleet.rows import finding_of
+from kforensics.fleet.storage import StoragePath, parse_location
 from tests.builders.cases import case_of
+from tests.builders.coordinators import batch, write_log
 from tests.builders.directories import copied
+from tests.fleet.test_identity import node
 
 BROKERS = {
     "broker-1": "02-old-leader-killed",
@@ -31,170 +30,129 @@ def snapshots(incident):
     return incident("unclean-election-4.x") / "snapshots"
 
 
+@pytest.fixture(autouse=True)
+def settled(monkeypatch):
+    """Files are older than what counts as changing."""
+    monkeypatch.setattr(earlier_captures, "SETTLED_NS", 0)
+
+
+def scan(place, out, **more):
+    return run_scan(FleetAsk(paths=(place,), evidence=str(out), normal_priority=True, **more)).body
+
+
 def test_a_scan_is_small_and_read_once(snapshots, tmp_path, untouched):
     node = snapshots / "03-old-leader-down-live" / "broker-2"
 
     with untouched(node):
-        first = scan_node([node], tmp_path / "evidence")
-    again = scan_node([node], tmp_path / "evidence")
+        first = scan(node, tmp_path / "evidence")
+    again = scan(node, tmp_path / "evidence")
 
-    assert (7, 7, 0, ()) == (first.replicas, first.segments, first.reused_segments, first.problems)
+    assert (7, 0, ()) == (first.replicas, first.reused_segments, first.problems)
     assert first.read_bytes > 100_000
-    assert (7, 7, 0) == (again.segments, again.reused_segments, again.read_bytes)
-    tables = Tables(tmp_path / "evidence")
-    assert {"replicas": 7, "segments": 7} == {
-        name: tables.dataset(name).count_rows() for name in ("replicas", "segments")
-    }
-    assert tables.dataset("digests").count_rows() >= 6
-    assert tables.dataset("lineage").count_rows() >= 6
-    assert list((tmp_path / "evidence" / "copies" / "0").rglob("__cluster_metadata-0/*.log"))
+    assert (first.segments, first.segments) == (again.segments, again.reused_segments)
+    assert again.read_bytes < first.read_bytes
+    assert ["node-2.kfc"] == [one.name for one in (tmp_path / "evidence").iterdir()]
+    assert (tmp_path / "evidence" / "node-2.kfc").stat().st_size == again.evidence_bytes
 
 
-def test_an_unfinished_scan_is_no_evidence(snapshots, tmp_path):
-    node = snapshots / "03-old-leader-down-live" / "broker-2"
-    scan_node([node], tmp_path / "evidence")
-    tables = Tables(tmp_path / "evidence")
-    manifest = tables.read_manifest(SCAN_MANIFEST) or {}
-    tables.write_manifest(SCAN_MANIFEST, {**manifest, "is_complete": False})
+def test_each_node_has_a_capture_and_what_is_of_none_is_said(snapshots, tmp_path):
+    found = scan(snapshots / "03-old-leader-down-live", tmp_path / "evidence")
 
-    with pytest.raises(EvidenceUnreadable, match="did not finish"):
-        find_sources(read_sources([str(tmp_path / "evidence")]))
+    names = sorted(one.name for one in (tmp_path / "evidence").iterdir())
+    assert ["node-1", "node-100", "node-2", "node-3"] == [one.removesuffix(".kfc") for one in names]
+    assert () == found.problems
+    assert 4 == len(found.inputs)
+    both = tmp_path / "both"
+    for number in (2, 3):
+        copied(snapshots / "03-old-leader-down-live" / f"broker-{number}", both / f"broker-{number}")
+    copied(snapshots / "03-old-leader-down-live" / "broker-2" / "orders-0", tmp_path / "orders-0")
+    loose = run_scan(
+        FleetAsk(paths=(both, tmp_path / "orders-0"), evidence=str(tmp_path / "more"), normal_priority=True)
+    ).body
+    assert 14 == loose.replicas
+    assert ["nothing says of which node it is"] == [one.message.split(": ")[1] for one in loose.problems]
 
-    for damaged in ({**manifest, "inputs": [{}]}, {"schema": "x"}):
-        tables.write_manifest(SCAN_MANIFEST, damaged)
-        with pytest.raises(EvidenceUnreadable):
-            find_sources(read_sources([str(tmp_path / "evidence")]))
-    (tmp_path / "evidence" / SCAN_MANIFEST).unlink()
-    with pytest.raises(UsageError, match="overwrites nothing"):
-        scan_node([node], tmp_path / "evidence")
+
+def test_nothing_is_written_inside(snapshots, tmp_path):
+    node = copied(snapshots / "03-old-leader-down-live" / "broker-2", tmp_path / "broker-2")
     with pytest.raises(UsageError, match="inside the evidence"):
-        scan_node([tmp_path / "evidence"], tmp_path / "evidence" / "x")
+        scan(node, node / "evidence")
 
 
-def test_what_a_scan_could_not_read_stays_known(snapshots, tmp_path):
-    node = tmp_path / "broker-2"
-    copied(snapshots / "03-old-leader-down-live" / "broker-2", node)
-    target = node / "orders-0" / "leader-epoch-checkpoint"
-    target.unlink()
-    target.mkdir()
-    segment = node / "orders-1" / "00000000000000000000.log"
-    segment.rename(segment.with_suffix(".away"))
-    segment.symlink_to(segment.with_suffix(".away"))
-
-    result = scan_node([node], tmp_path / "evidence")
-
-    found = find_sources([Source(location=tmp_path / "evidence", is_evidence=True)])
-    assert result.problems
-    assert {one.path for one in result.problems} == {one.path for one in found.problems}
-
-
-@pytest.mark.spark
-def test_digests_alone_show_what_will_be_truncated(run_audit, snapshots, tmp_path):
-    places = [snapshots / snapshot / broker for broker, snapshot in BROKERS.items()]
-    for number, place in enumerate(places):
-        scan_node([place], tmp_path / f"evidence-{number}", digests_only=True)
-
-    summary, _ = run_audit(*(tmp_path / f"evidence-{number}" for number in range(3)))
-
-    expected = compare(case_of(find_inputs(places)))
-    assert {
-        str(one.partition): one.verdict.value for one in expected.partitions if "metadata" not in one.partition.topic
-    } == {
-        **{str(one.partition): "consistent" for one in expected.partitions if "metadata" not in one.partition.topic},
-        **{f"{one.topic}-{one.partition}": one.verdict for one in summary.worst if "metadata" not in one.topic},
-    }
-    truncations = {
-        (one.topic, one.partition): [
-            (
-                replica["broker_id"],
-                replica["expected_truncation"]["offset"],
-                replica["expected_truncation"]["committed"],
-            )
-            for replica in json.loads(one.report)["replicas"]
-            if replica["expected_truncation"]
-        ]
-        for one in summary.worst
-    }
-    assert [(1, 60, {"certain": 43, "possible": 0, "no": 0})] == truncations["orders", 0]
-    assert {"KF201": 3, "KF213": 1} == {code: count for code, count in summary.findings_by_code.items() if code < "KF4"}
-
-
-@pytest.mark.spark
-@pytest.mark.parametrize(
-    ("incident_name", "below", "scanned"),
-    [
-        ("unclean-election-4.x", [f"snapshots/{one}/{broker}" for broker, one in BROKERS.items()], {0, 1, 2}),
-        ("unclean-election-4.x", [f"snapshots/{one}/{broker}" for broker, one in BROKERS.items()], {1}),
-        ("consumer-ahead-4.x", ["snapshots/03-old-leader-down-live"], {0}),
-        ("mixed-magic-1.1", ["snapshots/99-final"], {0}),
-        pytest.param("unclean-election-2.8", ["snapshots/99-final", "logs"], {0, 1}, marks=pytest.mark.slow),
-    ],
-)
-def test_evidence_is_judged_like_the_directories(run_audit, incident, plain, tmp_path, incident_name, below, scanned):
-    places = [incident(incident_name) / one for one in below]
-    sources = [tmp_path / f"evidence-{number}" if number in scanned else one for number, one in enumerate(places)]
-    for number in scanned:
-        scan_node([places[number]], sources[number])
-
-    summary, _ = run_audit(*sources)
-
-    expected = compare(case_of(find_inputs(places, with_server_logs=True)), keep_quiet=True)
-    assert sorted(map(plain, expected.findings)) == sorted(
-        plain(one) for one in summary.findings if not one.code.startswith("KF4")
-    )
-    assert {
-        str(one.partition): json.loads(plain(plain_report(one.report)))
-        for one in expected.partitions
-        if one.report is not None and one.verdict.value not in {"leader", "consistent"}
-    } == {f"{one.topic}-{one.partition}": json.loads(one.report) for one in summary.worst}
-    assert "KF408" not in summary.findings_by_code
-    assert () == summary.problems
-
-
-@pytest.mark.spark
-def test_options_choose_topics_of_evidence_too(run_audit, snapshots, tmp_path):
-    scan_node([snapshots / "03-old-leader-down-live" / "broker-2"], tmp_path / "evidence")
-
-    summary, _ = run_audit(tmp_path / "evidence", options=Ask(topics=frozenset({"orders"}), partitions=frozenset({0})))
-
-    assert 1 == summary.partition_count
-    assert () == summary.problems
-    with pytest.raises(UsageError, match="no partition of topic none is among the inputs"):
-        run_audit(tmp_path / "evidence", options=Ask(topics=frozenset({"orders", "none"})))
-
-
-def test_changed_directories_are_carried_again_and_missing_ones_removed(snapshots, tmp_path):
+def test_changed_directories_are_read_again_and_missing_ones_are_gone(snapshots, tmp_path):
     node, evidence = tmp_path / "broker-2", tmp_path / "evidence"
     copied(snapshots / "03-old-leader-down-live" / "broker-2", node)
-    scan_node([node], evidence)
-    before = {part.name: part.stat().st_mtime_ns for part in (evidence / "batches").iterdir()}
+    first = scan(node, evidence)
     shutil.rmtree(node / "orders-1")
     segment = node / "orders-0" / "00000000000000000000.log"
     with segment.open("r+b") as file:
         file.truncate(segment.stat().st_size - 1)
 
-    scan_node([node], evidence)
+    second = scan(node, evidence)
 
-    after = {part.name: part.stat().st_mtime_ns for part in (evidence / "batches").iterdir()}
-    assert len(before) - 1 == len(after)
-    assert 1 == sum(before[name] != time for name, time in after.items())
-
-    scan_node([node], evidence, digests_only=True)
-
-    assert [] == list((evidence / "batches").iterdir())
+    assert (first.replicas - 1, first.segments - 1) == (second.replicas, second.segments)
+    assert second.segments - 1 == second.reused_segments
 
 
-def test_everything_is_read_at_the_rate(incident, tmp_path, monkeypatch):
-    node = incident("consumer-ahead-4.x") / "snapshots" / "99-final" / "broker-1"
-    spent: list[int] = []
-    monkeypatch.setattr(Pace, "spent", lambda _pace, count: spent.append(count))
+@pytest.mark.parametrize("digests_only", [False, True])
+@pytest.mark.parametrize(
+    ("incident_name", "below", "scanned"),
+    [
+        ("unclean-election-4.x", [f"snapshots/{one}/{broker}" for broker, one in BROKERS.items()], {0, 1, 2}),
+        ("unclean-election-4.x", [f"snapshots/{one}/{broker}" for broker, one in BROKERS.items()], {1}),
+        (
+            "consumer-ahead-4.x",
+            [f"snapshots/03-old-leader-down-live/broker-{number}" for number in (1, 2, 3)],
+            {0, 1, 2},
+        ),
+        ("mixed-magic-1.1", ["snapshots/99-final/broker-1"], {0}),
+    ],
+)
+def test_evidence_is_judged_like_the_directories(
+    audit_here, incident, plain, tmp_path, incident_name, below, scanned, digests_only
+):
+    places = [incident(incident_name) / one for one in below]
+    sources = [tmp_path / f"evidence-{number}" if number in scanned else one for number, one in enumerate(places)]
+    for number in scanned:
+        scan(places[number], sources[number], digests_only=digests_only)
 
-    scan_node([node], tmp_path / "evidence", rate=1 << 40)
+    tables = audit_here(*sources, options=Ask(topics=frozenset({"orders", "billing", "events"}) & _topics(places)))
 
-    logs = [one for one in node.rglob("*.log") if one.stat().st_size]
-    offsets = [one for one in logs if one.parent.name.startswith("__consumer_offsets-")]
-    # All logs for their batches; those of consumer offsets for digests of their records, and for the commits in them, too.
-    least = sum(one.stat().st_size for one in logs) + 2 * sum(one.stat().st_size for one in offsets)
-    assert offsets
-    assert sum(spent) >= least
-    assert mapped._pace is None
+    expected = compare(case_of(find_inputs(places, with_server_logs=True), Ask()), keep_quiet=True)
+    verdicts = {str(one.partition): one.verdict.value for one in expected.partitions}
+    found = {f"{row['topic']}-{row['partition']}": row["verdict"] for row in tables.rows("partitions")}
+    assert found
+    assert found == {name: verdicts[name] for name in found}
+    statements = {one.statement for one in expected.findings}
+    assert {
+        finding_of(row).statement for row in tables.rows("findings") if row["topic"] and row["code"] < "KF4"
+    } <= statements
+    assert 0 == tables.row_count("problems")
+
+
+def _topics(places):
+    return {one.name.rpartition("-")[0] for place in places for one in place.iterdir() if one.is_dir()}
+
+
+def test_evidence_goes_to_other_storage_whole(snapshots, tmp_path):
+    node = snapshots / "03-old-leader-down-live" / "broker-2"
+
+    found = scan(node, f"mock:///{tmp_path.name}")
+
+    assert f"mock:///{tmp_path.name}" == found.evidence
+    folder = parse_location(f"mock:///{tmp_path.name}")
+    assert isinstance(folder, StoragePath)
+    assert [("node-2.kfc", found.evidence_bytes)] == [(one.name, one.length) for one in folder.entries()]
+
+
+def test_captures_that_were_replaced_are_read_again_by_the_same_process(audit_here, tmp_path):
+    place = node(tmp_path / "broker-1", 1, partitions=("orders-0",))
+    evidence = tmp_path / "evidence"
+
+    def ends():
+        scan(place, evidence)
+        return [row["log_end_offset"] for row in audit_here(evidence).rows("replicas")]
+
+    assert [5] == ends()
+    write_log(place, "orders-0", (0, b"".join(batch(at, [(b"k", b"v")]) for at in range(9))))
+    assert [9] == ends()

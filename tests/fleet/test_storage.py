@@ -17,9 +17,8 @@ from kforensics.errors import EvidenceError, EvidenceNotFound, EvidenceUnreadabl
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.fleet.file_systems import _of_fsspec, check_options, options_of
 from kforensics.fleet.pieces import Scanned, _take
-from kforensics.fleet.places import find_sources
 from kforensics.fleet.plan import file_fingerprint
-from kforensics.fleet.sources import read_sources
+from kforensics.fleet.sources import find_sources, read_sources
 from kforensics.fleet.storage import StoragePath, _filesystem, expand_glob, parse_location
 from kforensics.source.mapped import open_evidence
 from kforensics.source.naming import parse_file_name

@@ -130,12 +130,7 @@ OTHER_NODE = Rule(
 
 
 def inventory_finding(path: str, given: str, written: str, broker_id: int | Absent) -> Finding:
-    """Return the finding about a directory that is not of the node or cluster that the inventory gives.
-
-    Args:
-        given: by the inventory, as `node 3`.
-        written: in `meta.properties`.
-    """
+    """Return the finding about a directory that is not of the node or cluster that the inventory gives."""
     words = f"the inventory gives {given} for {path}, whose meta.properties says {written}"
     return OTHER_NODE.states(words, broker_id=broker_id)
 
@@ -166,9 +161,9 @@ def unknown_cluster_finding(names: Sequence[str], judged_as: str) -> Finding:
 NOT_COMPARABLE = Rule(
     "KF408",
     Weight.NOTE,
-    title="logs that the evidence of a scan can't compare",
-    meaning="A scan with --digests-only proves equality per 65,536 offsets: where one log holds a part of such a run only, its digest proves nothing. Where a cleaner worked on one log, and the scan of the other node did not know of it, the records that would show it were not carried.",
-    advice="Scan without --digests-only, or run `kforensics diff` or `fleet audit` where the bytes of these replicas can be read.",
+    title="logs that captures can't compare",
+    meaning="Below what can still be truncated a capture has digests, each of 65,536 offsets: where one log holds a part of such a run only, its digest proves nothing. Where a cleaner worked on one log, and the capture of the other node did not know of it, the records that would show it were not taken along.",
+    advice="Take the captures with --all-batches, or run `kforensics diff` or `fleet audit` where the bytes of these replicas can be read.",
 )
 
 
@@ -176,7 +171,6 @@ def undecided_findings(report: PartitionReport, reader: BatchReader) -> Iterator
     """Yield runs of offsets whose digests do not prove two logs equal, where the evidence that would show it is not at hand.
 
     Args:
-        report: the replicas of one partition, compared.
         reader: reads batches of the replicas that are at hand.
     """
     for one in report.replicas:

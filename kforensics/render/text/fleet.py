@@ -1,4 +1,4 @@
-"""The audit of a fleet as text."""
+"""Audits of fleets as text: one, what changed between two, one after the other, and what was taken on a broker."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -7,13 +7,14 @@ from rich.text import Text
 
 from kforensics.commands.result import Result
 from kforensics.damage import Absent
-from kforensics.findings.fleet_summary import FleetSummary
+from kforensics.findings.answers.fleet import change_words
+from kforensics.findings.fleet_summary import AuditComparison, AuditTrend, FleetSummary, ScanResult, TrendLine
 from kforensics.render.escape import escape_text
-from kforensics.render.fleet_words import placement_words, totals_words, verdict_counts
+from kforensics.render.fleet_words import changes_by_heading, moved_words, placement_words, totals_words, verdict_counts
 from kforensics.render.text.screen import INDENT, Line, Style, Words, columns, hanging, section
 from kforensics.render.text.whole import problem_lines, whole_screen
 from kforensics.render.view import View
-from kforensics.words import byte_count, counted
+from kforensics.words import byte_count, counted, listed, utc_text
 
 _SHOWN_PARTITIONS = 20
 _SHOWN_FINDINGS = 20
@@ -146,3 +147,78 @@ def _problem_lines(summary: FleetSummary, *, most: int | None) -> Iterator[Line]
 
 def _id(node_id: int | Absent) -> str:
     return "?" if isinstance(node_id, Absent) else str(node_id)
+
+
+# ---------------------------------------------------------------- two audits
+
+
+@whole_screen
+def write_comparison(result: Result[AuditComparison], view: View) -> Iterator[Line]:
+    """Yield what is new and what is no longer there."""
+    comparison, verbose = result.body, view.verbose
+    most = None if verbose else _SHOWN_FINDINGS
+    yield ""
+    audits = f"Audit {comparison.later_audit}, compared with {comparison.earlier_audit}"
+    yield Words(escape_text(audits), style=Style.QUIET)
+    for heading, nodes in (("New nodes", comparison.new_nodes), ("Missing nodes", comparison.gone_nodes)):
+        if nodes:
+            yield Words(f"{heading}: {escape_text(listed(nodes))}", indent=INDENT)
+    if comparison.changes:
+        yield from section("Verdicts")
+        yield from columns(
+            [
+                (escape_text(f"{one.topic}-{one.partition}"), _verdict(one.before), "->", _verdict(one.after))
+                for one in comparison.changes[:most]
+            ]
+        )
+    for heading, findings in changes_by_heading(comparison):
+        yield from section(heading)
+        for item in findings[:most]:
+            words = f"{item.code} {escape_text(item.statement)}"
+            yield hanging(words)
+            for more in (moved_words(item), item.finding_id if verbose else ""):
+                if more:
+                    yield Words(escape_text(more), indent=INDENT * 2, style=Style.QUIET)
+        if most is not None and len(findings) > most:
+            yield Text(f"{INDENT}and {len(findings) - most} more (-v)")
+
+
+def _verdict(value: str | Absent) -> str:
+    return "none" if isinstance(value, Absent) else value
+
+
+# ---------------------------------------------------------------- audits one after the other
+
+
+@whole_screen
+def write_trend(result: Result[AuditTrend], _view: View) -> Iterator[Line]:
+    """Yield one line for each audit, the oldest first."""
+    trend = result.body
+    yield ""
+    yield from columns([("audited (UTC)", "findings", "since the one before", "audit"), *map(_trend_row, trend.lines)])
+
+
+def _trend_row(line: TrendLine) -> tuple[str, ...]:
+    found = [f"{count:,} {name}" for name, count in line.findings_by_severity.items()]
+    if line.problem_count:
+        found.append(f"{line.problem_count:,} not read")
+    changes = [f"{count:,} {change_words(name)}" for name, count in line.findings_by_change.items()]
+    is_first = isinstance(line.compared_with, Absent)
+    return (
+        utc_text(line.audited_ms)[:16].replace("T", " "),
+        ", ".join(found) or "none",
+        "" if is_first else ", ".join(changes) or "no change",
+        escape_text(line.audit_id),
+    )
+
+
+# ---------------------------------------------------------------- what `fleet scan` took
+
+
+@whole_screen
+def write_scan(result: Result[ScanResult], _view: View) -> Iterator[Line]:
+    """Yield what is wrong with single logs, and what to do with the evidence."""
+    grave = [one for one in result.findings if one.is_grave]
+    for item in grave:
+        yield hanging(f"{item.code} {item.severity}: {escape_text(item.statement)}")
+    yield from problem_lines(result.problems, result.inputs)

@@ -7,8 +7,7 @@ import pytest
 from kforensics.evidence.model import Citation, Input
 from kforensics.findings.model import Severity
 from kforensics.findings.rule import all_rules
-from kforensics.render.html.fleet_causes import cause_groups, next_command
-from kforensics.render.html.fleet_page import trend_line
+from kforensics.render.html.fleet_page import cause_groups, next_command, trend_line
 from kforensics.units import TopicPartition
 from tests.builders.findings import finding
 from tests.builders.fleet import fleet_summary
