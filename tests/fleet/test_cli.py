@@ -47,7 +47,7 @@ def test_audit_and_report(spark, snapshot, incident, tmp_path, capsys):
 
     assert 1 == run(["fleet", "audit", *sources, "--out", str(tmp_path / "a"), "--format", "json", "--most", "2"])
     document = json.loads(capsys.readouterr().out)
-    assert "kforensics/fleet-audit/1" == document["schema"]
+    assert "kforensics/fleet-audit/2" == document["schema"]
     assert {"nodes": 4, "replicas": 22, "segments": 22, "exit_code": 1, "tables": str(tmp_path / "a")} == {
         name: document[name] for name in ("nodes", "replicas", "segments", "exit_code", "tables")
     }

@@ -115,7 +115,7 @@ COMPARISON = Document(
         **own("changed_findings better_findings unchecked_findings gone_findings changes new_nodes gone_nodes"),
         **own("problem_count limits"),
     },
-    command="fleet report",
+    command="fleet comparison",
 )
 SCAN = Document(
     "fleet-scan",
