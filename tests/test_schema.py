@@ -285,7 +285,7 @@ def _is_refused(name: str, document: Any) -> bool:
     ("name", "state", "foreign"),
     [
         ("diff", "maybe-at-risk", "lost"),
-        ("explain", "maybe-lost", "at-risk"),
+        ("explain", "maybe-lost", "maybe-at-risk"),
         ("verify", "repairable", "agree"),
         ("ls", "complete", "lost"),
         ("predict", "loses", "Not a word"),

@@ -38,6 +38,8 @@ class Case:
     """An earlier rank, a later one and a node that had written nothing to any log in between."""
     rename_group: Callable[[str], str] = str
     """The function that gives the names of consumer groups in results."""
+    is_weighed: bool = False
+    """Whether what the replicas come to is said beside the answers to it, so that none of them has to."""
     whole: "Case | None" = None
     """The case that these inputs are a part of."""
     of_inputs: dict[Any, Any] = field(default_factory=dict, repr=False)
@@ -55,9 +57,13 @@ class Case:
         """How much of the logs is read."""
         return self.ask.depth or Depth.CONTENT
 
-    def asking(self, **changes: Any) -> "Case":
+    def asked(self, ask: Ask) -> "Case":
         """Return the case with another question about the same inputs."""
-        return replace(self, ask=replace(self.ask, **changes), of_question={})
+        return replace(self, ask=ask, of_question={})
+
+    def asking(self, **changes: Any) -> "Case":
+        """Return the case with a question that differs in some options."""
+        return self.asked(replace(self.ask, **changes))
 
     def for_facts(self) -> Inputs:
         """Return the inputs without earlier ones where the metadata log as it is now is among them: it holds all that older copies do."""

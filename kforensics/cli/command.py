@@ -242,20 +242,21 @@ def _answer(output: "Output", ask: Ask) -> None:
 
     module = import_module(f"kforensics.commands.{output.command}")
     run, ask = module.run, paced(ask)
-    if output.command == "diff":
+    takes = inspect.signature(run).parameters.keys()
+    if "flatten" in takes:
         flatten = flattener(output.format)
         run = partial(run, flatten=flatten, keep_quiet=flatten is None and output.verbose)
-    if output.command == "explain":
+    if "hash_files" in takes:
         run = partial(run, hash_files=output.format is OutputFormat.HTML)
-    if output.command in {"diff", "explain"}:
+    if "progress" not in takes:
+        output.finish(run(ask))
+    if "case" in takes:
         output.finish_by_depth(
             lambda depth, progress, case: run(replace(ask, depth=depth), progress, case=case), ask.depth
         )
-    if output.command == "verify":
-        with output.progress() as progress:
-            result = run(ask, progress)
-        output.finish(result)
-    output.finish(run(ask))
+    with output.progress() as progress:
+        result = run(ask, progress)
+    output.finish(result)
 
 
 def _enumeration(name: str, choices: Sequence[str]) -> Any:

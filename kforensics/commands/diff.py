@@ -94,7 +94,7 @@ def run(
         ValueError: no such protocol.
     """
     pseudonyms = pseudonyms_of(request)
-    case = _open(request, pseudonyms) if case is None else case.asking(depth=request.depth)
+    case = _open(request, pseudonyms) if case is None else case.asked(request)
     compared = compare(case, flatten=flatten, keep_quiet=keep_quiet, progress=progress)
     compared = replace(
         compared,

@@ -19,6 +19,7 @@ from kforensics.case.opening import open_case
 from kforensics.case.processes import Progress
 from kforensics.case.wanted import check_wanted, is_wanted
 from kforensics.commands.explanation import Explanation
+from kforensics.commands.graver import no_calmer
 from kforensics.commands.redaction.key import pseudonyms_of
 from kforensics.commands.result import Conclusion, Result
 from kforensics.commands.seal_of_report import seal_of
@@ -89,9 +90,11 @@ def run(
     if case is None:
         case = open_case(request, rename_group=pseudonyms.group if pseudonyms else str)
     else:
-        case = case.asking(depth=request.depth)
+        case = case.asked(request)
     seal = seal_of(case)
     result = explain(case, progress)
+    concluded = Conclusion(answer=result.answer, findings=result.findings, problems=result.problems)
+    result = replace(result, answer=no_calmer("explain", concluded, case).answer)
     if seal is not None:
         # The findings of the seal are redacted with the others.
         found, problems = (*result.findings, *seal.findings), (*result.problems, *seal.problems)

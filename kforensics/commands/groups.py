@@ -9,9 +9,11 @@ from typing import NamedTuple
 from kforensics.ask.model import Ask
 from kforensics.case.account import accounts_of, explain_all, with_returned_doubts
 from kforensics.case.leaders import Leaders, leaders_of
+from kforensics.case.model import Case
 from kforensics.case.offsets_log import OffsetsLog, lost_with_log, offsets_logs
 from kforensics.case.opening import open_case
 from kforensics.case.wanted import not_there
+from kforensics.commands.graver import no_calmer
 from kforensics.commands.redaction.coordinators import GROUP, CoordinatorRedaction, renaming
 from kforensics.commands.redaction.key import pseudonyms_of
 from kforensics.commands.result import Conclusion, Result
@@ -31,7 +33,7 @@ from kforensics.reconcile.groups.share_state import ShareState
 from kforensics.reconcile.groups.state import GroupState
 from kforensics.reconcile.groups.views import GroupPosition, GroupView
 from kforensics.reconcile.incident.doubts import DoubtKind
-from kforensics.units import OFFSETS_TOPIC, Depth, TopicPartition
+from kforensics.units import OFFSETS_TOPIC, SHARE_TOPIC, Depth, TopicPartition
 from kforensics.words import listed
 
 SharedPosition = tuple[CommitKey, Position, ShareState | None]
@@ -57,17 +59,18 @@ class Groups:
     """Plays the logs again and gives every change that was asked for: those of a partition in its order, those of all about in order of time."""
 
 
-def run(request: Ask) -> Result[Groups]:
+def run(request: Ask, *, case: Case | None = None) -> Result[Groups]:
     """Play the commits of all groups.
 
     Args:
         request: the paths, and whose positions are asked for.
+        case: of an earlier look at the same inputs.
 
     Raises:
         EvidenceError: a path can't be used, or they are of several clusters.
         UsageError: nothing among the inputs has the name that was asked for.
     """
-    case = open_case(request)
+    case = open_case(request) if case is None else case.asked(request)
     given = leaders_of(case)
     logs = offsets_logs(given, until_ms=request.at_ms)
     played = _play(request, logs)
@@ -119,15 +122,16 @@ def run(request: Ask) -> Result[Groups]:
         why_skipped=next((log.why_skipped for log in logs.values() if log.skipped), ""),
         unread=len(problems),
     )
+    concluded = Conclusion(
+        answer=judged.answer(),
+        findings=group_findings(groups, body.setbacks),
+        problems=(*problems, *given.cluster.left_out),
+    )
     result = Result(
         command="groups",
         inputs=given.inputs.described,
         body=body,
-        concluded=Conclusion(
-            answer=judged.answer(),
-            findings=group_findings(groups, body.setbacks),
-            problems=(*problems, *given.cluster.left_out),
-        ),
+        concluded=no_calmer("groups", concluded, case, {OFFSETS_TOPIC, SHARE_TOPIC}),
     )
     return result if redaction is None else redaction.result(result)
 

@@ -9,6 +9,7 @@ from kforensics.case.model import Case
 from kforensics.case.opening import open_case
 from kforensics.case.processes import spread
 from kforensics.case.wanted import is_wanted
+from kforensics.commands.graver import no_calmer
 from kforensics.commands.result import Conclusion, Result
 from kforensics.commands.salvaging.carving import Carved, carve, carved_copies, carved_plans
 from kforensics.commands.salvaging.folder import OutFolder, WriteFailed, WrittenFile, check_folder
@@ -131,6 +132,8 @@ def run(request: Ask) -> Result[SalvageReport]:
         chosen=_chosen(request),
         of_images=() if report.carved is None else carved_unknown(report.carved),
     )
+    if what is What.LOST and not partitions:
+        answer = no_calmer("salvage", Conclusion(answer=answer, problems=tuple(problems)), case).answer
     return _result(inputs, report, answer, problems)
 
 

@@ -10,10 +10,12 @@ from numpy.typing import NDArray
 from kforensics.ask.model import Ask
 from kforensics.case.cluster import newest_time
 from kforensics.case.leaders import Leaders, leaders_of
+from kforensics.case.model import Case
 from kforensics.case.offsets_log import positions_now
 from kforensics.case.opening import open_case
 from kforensics.case.processes import default_jobs
 from kforensics.case.wanted import check_wanted, is_wanted, not_there
+from kforensics.commands.graver import no_calmer
 from kforensics.commands.loading import DirectoryOnDisk
 from kforensics.commands.redaction.coordinators import GROUP, TRANSACTIONAL_ID, CoordinatorRedaction, renaming
 from kforensics.commands.redaction.key import pseudonyms_of
@@ -95,17 +97,18 @@ class Transactions:
         return self.endings[place.state.input, place.path, one.open.producer_id]
 
 
-def run(request: Ask) -> Result[Transactions]:
+def run(request: Ask, *, case: Case | None = None) -> Result[Transactions]:
     """Find and judge the transactions that have no end, and the ends that have no transaction.
 
     Args:
         request: the paths, and whose transactions are asked for.
+        case: of an earlier look at the same inputs.
 
     Raises:
         EvidenceError: a path can't be used, or they are of several clusters.
         UsageError: nothing among the inputs has the name that was asked for.
     """
-    case = open_case(request)
+    case = open_case(request) if case is None else case.asked(request)
     jobs = case.jobs
     given = leaders_of(case)
     live = given.live()
@@ -167,13 +170,15 @@ def run(request: Ask) -> Result[Transactions]:
         lacking=lacking,
         asked=(*sorted(request.transactional_ids), *(f"producer {one}" for one in sorted(request.producer_ids))),
     ).answer()
+    concluded = Conclusion(
+        answer=answer, findings=transaction_findings(asked), problems=(*problems, *given.cluster.left_out)
+    )
+    about = {TRANSACTIONS_TOPIC, *(one.topic_partition.topic for one in asked if one.open or one.torn)}
     result = Result(
         command="transactions",
         inputs=given.inputs.described,
         body=body,
-        concluded=Conclusion(
-            answer=answer, findings=transaction_findings(asked), problems=(*problems, *given.cluster.left_out)
-        ),
+        concluded=no_calmer("transactions", concluded, case, about),
     )
     return result if redaction is None else redaction.result(result)
 

@@ -3,11 +3,14 @@
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from kforensics.ask.model import Ask
 from kforensics.ask.questions import options_of
+from kforensics.case.model import Case, now_of
+from kforensics.case.opening import open_case
 from kforensics.commands import explain
 from kforensics.commands.explanation import Explanation
 from kforensics.commands.outside import check_new_file
@@ -54,8 +57,9 @@ def run(ask: Ask) -> Result[Triage]:
     ask = replace(ask, depth=ask.depth or Depth.TAILS)
     if ask.steps is not None:
         check_new_file(ask.steps, ask.inputs)
-    explained = explain.run(_as(ask, "explain"))
-    results = [explained, *_others(ask, explained.body)]
+    case = replace(open_case(_as(ask, "explain")), is_weighed=True)
+    explained = explain.run(case.ask, case=case)
+    results = [explained, *_others(ask, case, explained.body)]
     by_command = {one.command: one for one in results}
     judged: tuple[JudgedPartition, ...] = ()
     if "diff" in by_command:
@@ -87,21 +91,24 @@ def run(ask: Ask) -> Result[Triage]:
     )
 
 
-def _others(ask: Ask, explained: Explanation) -> Iterator[Result[Any]]:
+def _others(ask: Ask, case: Case, explained: Explanation) -> Iterator[Result[Any]]:
     """Yield the results of the other questions that these inputs can answer."""
     if not explained.partitions:
         return
     from kforensics.commands import diff, predict  # noqa: PLC0415 - where there are directories
 
-    wanted: list[tuple[str, Callable[[Ask], Result[Any]]]] = [("diff", diff.run), ("predict", predict.run)]
+    wanted: list[tuple[str, Callable[[Ask], Result[Any]]]] = [
+        ("diff", partial(diff.run, case=now_of(case))),
+        ("predict", predict.run),
+    ]
     if OFFSETS_TOPIC in explained.topics:
         from kforensics.commands import groups  # noqa: PLC0415 - where their topic is there
 
-        wanted.append(("groups", groups.run))
+        wanted.append(("groups", partial(groups.run, case=case)))
     if TRANSACTIONS_TOPIC in explained.topics:
         from kforensics.commands import transactions  # noqa: PLC0415 - where their topic is there
 
-        wanted.append(("transactions", transactions.run))
+        wanted.append(("transactions", partial(transactions.run, case=case)))
     for name, command in wanted:
         try:
             yield command(_as(ask, name))

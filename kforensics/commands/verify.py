@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from kforensics.ask.model import Ask
 from kforensics.case.model import Case
 from kforensics.case.processes import Progress
+from kforensics.commands.graver import no_calmer
 from kforensics.commands.result import Conclusion, Result
 from kforensics.commands.seal_of_report import seal_of
 from kforensics.damage import Absent
@@ -77,15 +78,13 @@ def run(request: Ask, progress: Progress | None = None) -> Result[VerifyResult]:
     )
     intact = IntactReplicas(verification.partitions, inputs.described)
     findings = verify_findings(verification, intact, inputs.described, _leaders_of_damaged(case, verification))
+    answer = verify_answer(verification, findings, level=level)
+    concluded = Conclusion(answer=answer, findings=findings, problems=tuple(verification.problems))
     return Result(
         command="verify",
         inputs=inputs.described,
         body=VerifyResult(level=level, verification=verification, intact=intact),
-        concluded=Conclusion(
-            answer=verify_answer(verification, findings, level=level),
-            findings=findings,
-            problems=tuple(verification.problems),
-        ),
+        concluded=no_calmer("verify", concluded, case),
         seal=seal,
     )
 

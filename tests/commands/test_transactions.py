@@ -166,7 +166,9 @@ def test_a_replica_that_only_lags_is_not_torn(coordinators):
     ((one, _),) = open_in(result, "torn-0")
     assert (one.judgement.verdict, one.judgement.confidence) == ("in-time", "proven")
     assert "from which this replica will copy it" in one.judgement.reason
-    assert result.exit_code == 0
+    # What it lags by is on one broker alone, which is graver than the transaction.
+    assert result.answer.headline.startswith("ONLY BROKER 1 HOLDS 2 committed records of 1 partition")
+    assert result.answer.headline.endswith("; none hangs.")
 
 
 def test_a_leader_without_the_marker_is_torn_before_the_old_leader_returns(coordinators):
@@ -458,11 +460,11 @@ def test_what_the_leader_in_a_later_epoch_does_not_hold_holds_no_consumer_back(i
     after = transactions(root, topics=frozenset({"derived"}))
 
     # Without a batch of the new leader's epoch its log may be an earlier copy.
-    assert ("torn", "in-time") == (before.answer.state, after.answer.state)
+    assert ("torn", "at-risk") == (before.answer.state, after.answer.state)
     ((one, _),) = open_in(after, "derived-0")
     assert (one.judgement.verdict, one.judgement.confidence) == ("in-time", "likely")
     assert "which leads in leader epoch 1, does not hold it" in one.judgement.reason
-    assert () == after.answer.now
+    assert not any("kafka-transactions" in one for one in after.answer.now)
 
     damaged, at = bytearray(held.read_bytes()), one.open.citation.span.position
     damaged[at + 80] ^= 1
@@ -490,5 +492,5 @@ def test_a_transaction_in_several_partitions_is_one(coordinators, monkeypatch):
         transactions(snapshot, topics=topics).answer.headline for topics in (frozenset({"torn"}), frozenset())
     )
 
-    assert one.startswith("1 transaction of torn-0 and torn-7 is open and in time")
+    assert "1 transaction of torn-0 and torn-7 is open and in time" in one
     assert with_hanging.endswith("; 2 in time.")

@@ -311,7 +311,51 @@ def explained_calmly(subject: Subject) -> Iterator[str]:
         yield f"diff: {headline(compared)}; explain: {headline(explained)}"
 
 
+GRAVE_STATES = {"at-risk", "maybe-at-risk", "diverged"}
+COORDINATED = {"groups": ("__consumer_offsets", "__share_group_state"), "transactions": ("__transaction_state",)}
+"""The topics that commands are about whatever is asked."""
+
+
+def calm_beside_replicas(subject: Subject) -> Iterator[str]:
+    """No command is calm where the replicas of the same partitions are not, of all nodes or of some; one directory alone compares nothing."""
+    for nodes in {subject.now, subject.now[: max(2, len(subject.now) // 2)], subject.now[:1]}:
+        paths = (*nodes, *subject.logs)
+        compared = subject.run("diff", "--depth", "tails", "--jobs", "1", paths=paths)
+        for command, arguments in (
+            ("verify", ("--jobs", "1")),
+            ("explain", ()),
+            ("predict", ("--now", NOW, "--jobs", "1")),
+            ("groups", ()),
+            ("transactions", ()),
+        ):
+            told = subject.run(command, *arguments, paths=paths)
+            grave = _grave_of(compared, COORDINATED.get(command)) if len(nodes) > 1 else []
+            if grave and told["exit_code"] == 0:
+                yield f"diff: {state(compared)} ({headline(compared)}); {command}: {state(told)} ({headline(told)})"
+            if len(nodes) == 1 and "kforensics diff" in headline(told):
+                yield f"{command} of one directory: {headline(told)}"
+        yield from _calm_about_another(subject, paths, compared)
+
+
+def _grave_of(compared: Document, topics: Sequence[str] | None) -> list[Document]:
+    return [
+        one
+        for one in compared.get("partitions", ())
+        if one["state"] in GRAVE_STATES and (topics is None or one["topic"] in topics)
+    ]
+
+
+def _calm_about_another(subject: Subject, paths: Sequence[Path], compared: Document) -> Iterator[str]:
+    """A command that is asked about one topic says nothing of another."""
+    grave = {one["topic"] for one in _grave_of(compared, None)}
+    for topic in sorted({one["topic"] for one in compared.get("partitions", ())} - grave)[:1]:
+        told = subject.run("explain", "--topic", topic, paths=paths)
+        if state(told) in {"at-risk", "maybe-at-risk"}:
+            yield f"explain --topic {topic}: {headline(told)}"
+
+
 RELATIONS: dict[str, Relation] = {
+    "no command is calm beside its replicas": calm_beside_replicas,
     "predict is as grave as diff": calmer_prediction,
     "diff knows what a start refuses": promised_to_the_refused,
     "verify points to predict": calmer_check,

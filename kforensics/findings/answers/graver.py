@@ -1,0 +1,66 @@
+"""What stands before the answer of a command where the replicas of the same partitions come to something graver: no command is calm then."""
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from kforensics.exits import ExitCode
+from kforensics.findings.answers.model import Answer, State
+from kforensics.findings.model import Weight
+from kforensics.words import Step
+
+_COMES_TO = {State.AT_RISK: State.AT_RISK, State.DIVERGED: State.DIVERGED, State.MAYBE_AT_RISK: State.UNKNOWN}
+"""What a state of `diff` leaves of a command that would be calmer about the same partitions."""
+
+
+class Graver(NamedTuple):
+    """How the replicas of the partitions compare that a command was asked about, by the ends of their logs."""
+
+    answer: Answer
+    """The answer of `diff`."""
+    arguments: Sequence[str]
+    """What `diff` is to be called with."""
+
+
+def may_be_calmer(answer: Answer) -> bool:
+    """Whether replicas can come to something graver than an answer."""
+    return any(_is_graver(one, answer) for one in _COMES_TO.values())
+
+
+def _is_graver(one: State, than: Answer) -> bool:
+    return than.state.weight < min(one.weight, Weight.DAMAGE)
+
+
+def with_graver(answer: Answer, graver: Graver | None, *, code: int = 0) -> Answer:
+    """Return the answer, no calmer than the replicas allow: their statement stands first, and decides the state.
+
+    Args:
+        graver: None where no replicas were compared.
+        code: the exit code of the command without them, which findings may have raised.
+    """
+    state = None if graver is None else _COMES_TO.get(graver.answer.state)
+    if graver is None or state is None or not _is_graver(state, answer):
+        return answer
+    if code == ExitCode.FINDINGS and state is State.UNKNOWN:
+        return answer
+    first, _, rest = graver.answer.headline.partition(". ")
+    said = f"{first.rstrip('.')}: see `kforensics diff`. {rest}".rstrip()
+    return replace(
+        answer,
+        state=state,
+        headline=f"{said} {answer.headline}",
+        now=tuple(
+            dict.fromkeys(
+                (
+                    *graver.answer.now,
+                    Step(
+                        "See what each replica truncates, and which leader loses least",
+                        (shlex.join(["kforensics", "diff", *graver.arguments]),),
+                    ),
+                    *answer.now,
+                )
+            )
+        ),
+        tell=tuple(dict.fromkeys((*graver.answer.tell, *answer.tell))),
+    )

@@ -1,0 +1,106 @@
+"""No command is calm where the replicas of the partitions that it is about are not."""
+
+from typing import Any
+
+import pytest
+
+from kforensics.ask.model import Ask, What
+from kforensics.commands import explain, groups, salvage, transactions, verify
+from kforensics.commands.result import Result
+from kforensics.findings.answers.graver import Graver, may_be_calmer, with_graver
+from kforensics.findings.answers.model import Answer, State
+
+RISK = "DATA AT RISK: broker 1 will discard 56 committed records of 3 partitions that the leader does not hold: see `kforensics diff`."
+
+
+def compared(state, headline="ONLY BROKER 1 HOLDS 14 records. Copy its directory."):
+    return Graver(
+        answer=Answer(state=state, headline=headline, now=("Copy it.",), tell=("Tell it.",)), arguments=("a b",)
+    )
+
+
+def test_what_replicas_come_to_stands_in_the_first_line_of_verify(fixtures):
+    result = verify.run(Ask(paths=(fixtures / "unclean-election",), jobs=1))
+
+    assert (result.answer.state, result.exit_code) == ("at-risk", 1)
+    assert result.answer.headline.startswith(f"{RISK} Sound: ")
+    assert any(
+        getattr(one, "commands", ()) == (f"kforensics diff {fixtures / 'unclean-election'}",)
+        for one in result.answer.now
+    )
+
+
+def test_one_directory_alone_is_not_compared(fixtures, monkeypatch):
+    monkeypatch.setattr("kforensics.commands.diff.compare", lambda *_: pytest.fail("it compared"))
+
+    result = verify.run(Ask(paths=(fixtures / "unclean-election" / "broker-1",), jobs=1))
+
+    assert (result.answer.state, result.exit_code) == ("sound", 0)
+    assert "diff" not in result.answer.headline
+
+
+def test_what_replicas_of_another_topic_come_to_is_not_said(fixtures):
+    """Of payments no replica truncates, nor of the topics of the coordinators."""
+    asked = Ask(paths=(fixtures / "unclean-election",), jobs=1)
+    told: list[Result[Any]] = [
+        explain.run(Ask(paths=asked.paths, topics=frozenset({"payments"}), jobs=1)),
+        groups.run(asked),
+        transactions.run(asked),
+    ]
+
+    assert all("diff" not in one.answer.headline for one in told)
+    assert all(one.answer.state not in {"at-risk", "diverged"} for one in told)
+
+
+def test_what_is_saved_is_not_at_risk_any_more(fixtures, tmp_path):
+    result = salvage.run(Ask(paths=(fixtures / "unclean-election",), what=What.LOST, out=tmp_path / "out", jobs=1))
+
+    assert result.body.records
+    assert "DATA AT RISK" not in result.answer.headline
+
+
+@pytest.mark.parametrize(
+    ("state", "theirs", "expected"),
+    [
+        (State.SOUND, State.AT_RISK, State.AT_RISK),
+        (State.SOUND, State.DIVERGED, State.DIVERGED),
+        # What may be is no reason for an alarm, and none for calm.
+        (State.REPAIRABLE, State.MAYBE_AT_RISK, State.UNKNOWN),
+        (State.UNKNOWN, State.AT_RISK, State.AT_RISK),
+        (State.NOTHING_LOST, State.MAYBE_AT_RISK, State.UNKNOWN),
+        (State.NO_SETBACK, State.AT_RISK, State.AT_RISK),
+        (State.IN_TIME, State.AT_RISK, State.AT_RISK),
+    ],
+)
+def test_the_graver_state_is_that_of_the_whole(state, theirs, expected):
+    found = with_graver(Answer(state=state, headline="It is calm.", now=("Wait.",)), compared(theirs))
+
+    assert expected == found.state
+    assert "ONLY BROKER 1 HOLDS 14 records: see `kforensics diff`. Copy its directory. It is calm." == found.headline
+    assert ("Copy it.", "Wait.") == (found.now[0], found.now[-1])
+    assert "kforensics diff 'a b'" in found.now[1]
+    assert ("Tell it.",) == found.tell
+
+
+@pytest.mark.parametrize(
+    ("state", "theirs"),
+    [
+        (State.LOST, State.AT_RISK),
+        (State.MAYBE_LOST, State.AT_RISK),
+        (State.UNKNOWN, State.MAYBE_AT_RISK),
+        (State.DAMAGED, State.AT_RISK),
+        (State.SOUND, State.AGREE),
+        (State.SOUND, State.UNKNOWN),
+        (State.SOUND, State.UNCOMMITTED_ONLY),
+    ],
+)
+def test_an_answer_that_is_as_grave_stays(state, theirs):
+    answer = Answer(state=state, headline="It is so.")
+
+    assert answer == with_graver(answer, compared(theirs))
+    assert answer == with_graver(answer, None)
+
+
+def test_what_nothing_outweighs_needs_no_comparison():
+    assert not may_be_calmer(Answer(state=State.LOST, headline=""))
+    assert may_be_calmer(Answer(state=State.UNKNOWN, headline=""))
