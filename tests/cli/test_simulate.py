@@ -71,16 +71,31 @@ def test_html_is_one_page_without_script(simulate):
     assert code == 0
     assert out.startswith("<!doctype html>")
     assert "<script" not in out
-    assert out.count("<svg") > 20
-    assert all(f">{record}</text>" in out for record in ("m0", "m1", "m2", "m3"))
+    assert out.count('<div class="track" role="img" aria-label="broker ') > 40
+    assert all(f"<b>{record}</b>" in out for record in ("m0", "m1", "m2", "m3"))
 
 
 def test_html_of_a_long_log_is_a_bar_an_epoch(simulate):
     _code, out, _err = simulate("isr-lag", "--protocol", "kip-595", "--format", "html")
     frames = out.split("<figure>")
-    assert frames[1].count("<rect") == 10
-    assert frames[-1].count("<rect") == 2
-    assert ">m1</text>" not in frames[-1]
+    assert frames[1].count('<span class="epoch ') == 10
+    assert frames[-1].count('<span class="epoch ') == 2
+    assert "<b>m1</b>" in frames[1]
+    assert "<b>m1</b>" not in frames[-1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "headline"),
+    [
+        (("--list",), "10 scenarios built in."),
+        (("--explore", "kip-320"), "kip-320: nothing breaks in any reachable state."),
+    ],
+)
+def test_lists_and_explored_models_are_pages_too(simulate, arguments, headline):
+    code, out, _err = simulate(*arguments, "--format", "html")
+    assert code == 0
+    assert f'<h1 id="answer">{headline}</h1>' in out
+    assert "<script" not in out
 
 
 def test_text_of_a_scenario_is_escaped(simulate, tmp_path):
@@ -152,8 +167,8 @@ def test_explore_stops_at_its_limit(simulate):
         (("hw-loss", "--protocol", "kip-1"), "no protocol 'kip-1'"),
         (("--explore", "kip-1"), "no model 'kip-1'"),
         (("--explore", "hw", "--invariant", "Truth"), "no invariant 'Truth'"),
-        (("--explore", "hw", "--format", "html"), "--format html is not offered"),
-        (("--list", "--format", "html"), "--format html is not offered"),
+        (("--explore", "hw", "--format", "jsonl"), "--format jsonl is not offered"),
+        (("--list", "--format", "sarif"), "--format sarif is not offered"),
         (("hw-loss", "--format", "jsonl"), "--format jsonl is not offered"),
     ],
 )

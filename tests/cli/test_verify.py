@@ -187,7 +187,7 @@ def test_nothing_to_verify(tmp_path, verify, name):
     assert (code, out) == (3, "")
     assert name in err
     assert verify("--level", "deep", tmp_path)[0] == 2
-    assert verify("--format", "html", tmp_path)[0] == 2
+    assert verify("--format", "metrics", tmp_path)[0] == 2
 
 
 def test_damage_that_the_next_start_would_truncate_is_reported_as_such(incident, verified):

@@ -25,6 +25,8 @@ _LISTS = frozenset(
 _PATHS = frozenset({"directory", "path", "other_path"})
 _IDS = frozenset({"topic_id", "other_topic_id", "incarnation", "previous_incarnation"})
 _NAMES = frozenset({"cluster", "stored_cluster", "group", "member", "transaction", "level_name", "level_name_after"})
+_BEFORE_FULL_STOP = frozenset({"cluster", "level_name_after"})
+"""The names that end sentences, and that no full stop ends; a group's may end with one."""
 _TEXTS = (
     frozenset(
         {"reason", "text", "partitions", "name", "version", "state", "diff", "recovery_state", "component", "task"}
@@ -209,8 +211,10 @@ def _field(name: str, *, is_last: bool) -> str:
         value = "[0-9, ]*"
     elif name in _IDS:
         value = "[A-Za-z0-9_-]{22}"
+    elif name in _NAMES and is_last:
+        value = r"[^\s,)(]{0,299}[^\s,)(.]" if name in _BEFORE_FULL_STOP else r"[^\s,)(]{1,300}"
     elif name in _NAMES:
-        value = r"[^\s,)(]{1,300}" if is_last else r"[^\n]{1,300}?"
+        value = r"[^\n]{1,300}?"
     elif name in _TEXTS:
         value = r"[^\n]{0,4096}" if is_last else r"[^\n]{0,4096}?"
     return f"(?P<{name}>{value})"

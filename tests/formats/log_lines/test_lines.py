@@ -54,6 +54,19 @@ def test_every_row_and_section_says_what_it_is():
             "Could not read file /srv/t-0/00000000000000004020.log",
             {"path": "/srv/t-0/00000000000000004020.log", "base_offset": 4020},
         ),
+        (
+            "Creating new QuorumController with clusterId my.cluster. (kafka.controller.QuorumController)",
+            {"cluster": "my.cluster"},
+        ),
+        (
+            "Creating new QuorumController with clusterId 4kX1r5JQkqJjI0RRIxCkQ-, authorizer Optional.empty.",
+            {"cluster": "4kX1r5JQkqJjI0RRIxCkQ-"},
+        ),
+        ("Cluster ID = y4kX1r5JQkqJjI0RRIxCkQ", {"cluster": "y4kX1r5JQkqJjI0RRIxCkQ"}),
+        (
+            "Downgrading metadata.version from 4.3-IV0 to 4.1-IV1. (o.a.k.X)",
+            {"level_name": "4.3-IV0", "level_name_after": "4.1-IV1"},
+        ),
     ],
 )
 def test_fields_have_the_values_of_the_line(line, fields):
