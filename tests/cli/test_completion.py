@@ -120,7 +120,8 @@ def test_every_command_is_offered(monkeypatch, capfd):
 
 
 def test_only_formats_that_the_command_has_are_offered(monkeypatch, capfd):
-    assert _answer(monkeypatch, capfd, "kforensics diff --format ") == ["text", "json", "jsonl", "brief"]
+    offered = _answer(monkeypatch, capfd, "kforensics diff --format ")
+    assert offered == ["text", "json", "jsonl", "html", "markdown", "brief", "csv"]
     assert _answer(monkeypatch, capfd, "kforensics verify . --format s") == ["sarif"]
 
 
