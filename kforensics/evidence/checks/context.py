@@ -7,6 +7,7 @@ from pathlib import Path
 
 from kforensics.damage import Absent, Damage, DamageKind, Gravity, Span
 from kforensics.evidence.model import CheckpointValue
+from kforensics.formats.log.sequences import SequenceBreak
 from kforensics.source.naming import DirectoryState, FileKind, FileSuffix, PartitionDirectoryName
 from kforensics.source.walk import FoundFile
 from kforensics.units import OffsetRange, TopicPartition
@@ -132,6 +133,8 @@ class CheckedPartition:
     """Path and what could not be read."""
     coverage: tuple["SoundRange", ...] = ()
     topic_id: str | Absent = Absent.NOT_WRITTEN
+    sequence_breaks: tuple[SequenceBreak, ...] = ()
+    """Where the sequences of a producer do not follow each other, though nothing of the log is damaged and no cleaner has been over it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -42,6 +42,7 @@ from kforensics.formats.checkpoint.json_files import QuorumState
 from kforensics.formats.checkpoint.lines import LeaderEpochCheckpoint
 from kforensics.formats.checkpoint.properties import PartitionMetadata
 from kforensics.formats.index import ProducerEntry, ProducerSnapshot
+from kforensics.formats.log.sequences import SequenceBreak, joined_scans
 from kforensics.formats.segment.walk import Buffers, Level
 from kforensics.source.mapped import open_evidence
 from kforensics.source.naming import FileKind, FileSuffix
@@ -193,6 +194,7 @@ class _PartitionCheck:
             problems=tuple(self._found.problems),
             coverage=tuple(ranges),
             topic_id=self._topic_id(),
+            sequence_breaks=self._sequence_breaks(segments),
         )
 
     def _scan_segments(self) -> list[ScannedSegment]:
@@ -332,6 +334,22 @@ class _PartitionCheck:
                 )
                 self._found.add(file.path, damage)
         self._check_txn_indexes(segments, history, log_start, is_compacted=is_compacted)
+
+    def _sequence_breaks(self, segments: list[ScannedSegment]) -> tuple[SequenceBreak, ...]:
+        """Return the breaks that neither damage nor a cleaner explains, nor a snapshot in between, by which the broker had forgotten the producer."""
+        joined = joined_scans(segment.scan.sequences for segment in segments)
+        if joined.is_thinned or self._is_compacted(segments) or any(segment.scan.damage for segment in segments):
+            return ()
+        snapshots = {
+            base_offset_of(file): {entry.producer_id for entry in value.entries}
+            for file in self._context.of_kind(FileKind.PRODUCER_SNAPSHOT)
+            if isinstance(value := self._found.values.get(file.path), ProducerSnapshot) and value.crc_valid
+        }
+        return tuple(
+            one
+            for one in joined.breaks
+            if all(one.producer_id in known for at, known in snapshots.items() if one.after_offset < at <= one.offset)
+        )
 
     def _state_at(self, file: FoundFile | None) -> Mapping[int, ProducerEntry]:
         if file is None:

@@ -1,7 +1,7 @@
 """One pass over a segment, or over a part of one: what its neighbours need to be checked against it, in memory that does not grow with the file."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,6 +16,7 @@ from kforensics.evidence.segment_parts import Extent, lack_epochs
 from kforensics.formats.index import parse_offset_index, parse_time_index
 from kforensics.formats.log.batch_table import BatchTable
 from kforensics.formats.log.batches import iter_batch_records
+from kforensics.formats.log.sequences import SequenceScan, joined_scans
 from kforensics.formats.primitives.numbers import distinct
 from kforensics.formats.primitives.word_buffer import without_zero_tail
 from kforensics.formats.segment.walk import Buffers, Level, walk_segment
@@ -172,6 +173,7 @@ class SegmentScan:
     producer_events: tuple[ProducerEvent, ...]
     has_empty_batch: bool
     """A batch without records, as compaction leaves it."""
+    sequences: SequenceScan = field(default_factory=SequenceScan)
     longest_batch: int | None = 0
     """The offsets of the longest sound batch, 0 where there is none; unknown of a capture that holds batches."""
     tail: tuple[TailBatch, ...] = ()
@@ -305,6 +307,7 @@ class _Collector:
         self._positions = PositionLookups(_index_positions(task.index_path))
         self._times = OffsetLookups(_time_offsets(task.time_index_path, task.base_offset))
         self._producers = ProducerEvents(task.splits, self._read_marker)
+        self._sequences = SequenceScan()
         self._has_empty_batch = self._lacks_epochs = False
         self._longest_batch = 0
         self._tail: list[TailBatch] = []
@@ -332,6 +335,7 @@ class _Collector:
         self._lacks_epochs = self._lacks_epochs or lack_epochs(sound)
         self._add_epochs(sound)
         self._producers.add(sound)
+        self._sequences.add(sound)
         self._tail = [*self._tail, *_tail_of(sound[-2:])][-2:]
 
     def _add_epochs(self, sound: BatchTable) -> None:
@@ -381,6 +385,7 @@ class _Collector:
             time_highest=self._times.highest_so_far,
             highest_timestamp=self._times.highest,
             producer_events=self._producers.finish(),
+            sequences=self._sequences,
             has_empty_batch=self._has_empty_batch,
             lacks_epochs=self._lacks_epochs,
             longest_batch=self._longest_batch,
@@ -457,6 +462,7 @@ def join_scans(left: SegmentScan, right: SegmentScan) -> SegmentScan:
         time_highest=np.where(is_left, left.time_highest, np.maximum(right.time_highest, left.highest_timestamp)),
         highest_timestamp=max(left.highest_timestamp, right.highest_timestamp),
         producer_events=(*left.producer_events, *right.producer_events),
+        sequences=joined_scans([left.sequences, right.sequences]),
         has_empty_batch=left.has_empty_batch or right.has_empty_batch,
         lacks_epochs=left.lacks_epochs or right.lacks_epochs,
         longest_batch=None

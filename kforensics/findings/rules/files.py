@@ -12,6 +12,7 @@ from kforensics.evidence.model import Citation, Input
 from kforensics.findings.model import Finding, Weight, by_gravity
 from kforensics.findings.rule import Rule, ToldApartBy, rule_of
 from kforensics.findings.rules.directories import COMPARE_VOTERS, MISSING_SEGMENT, OF_METADATA
+from kforensics.findings.rules.sequences import OF_SEQUENCES, sequence_findings
 from kforensics.formats.log.batch_table import HEADER_UP_TO_MAGIC
 from kforensics.reconcile.replicas.holders import IntactReplica, IntactReplicas
 from kforensics.units import OffsetRange, TopicPartition
@@ -200,6 +201,14 @@ def verify_findings(
                 repaired[gravity].append(report)
     found += _repaired_findings(repaired)
     found += _remark_findings(verification)
+    for one in verification.partitions:
+        found += sequence_findings(
+            one.sequence_breaks,
+            where=one.context.path,
+            topic_partition=_partition_of(one.context),
+            broker_id=inputs[one.context.input].broker_id,
+            citations=(Citation(input=one.context.input, path=one.context.path),),
+        )
     found += _topic_id_findings(verification, inputs)
     return by_gravity(tuple(found))
 
@@ -259,6 +268,9 @@ def _file_findings(
             citations=(Citation(input=report.input, path=report.path, span=place.span), *cited_lead),
         )
 
+
+TOLD_IN_FULL = frozenset({FALLING_EPOCHS.code, *OF_SEQUENCES})
+"""What the screen says in a paragraph of its own: no file is damaged by it, and no start repairs it."""
 
 _OF_SERVED_RECORDS = frozenset({UNREADABLE_BYTES, BATCHES_OUT_OF_ORDER, MISSING_SEGMENT})
 

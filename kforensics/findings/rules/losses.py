@@ -10,6 +10,7 @@ from kforensics.findings.answers.model import weighed
 from kforensics.findings.model import Confidence, Finding, Weight, by_gravity
 from kforensics.findings.rule import Rule, RulesOf
 from kforensics.findings.rules.replicas import DIFFERENT_CONTENT, PAST_EVERY_END
+from kforensics.findings.rules.sequences import OF_SEQUENCES, sequence_findings
 from kforensics.reconcile.history.causes import CauseName
 from kforensics.reconcile.incident.model import ExplainedTruncation, LeaderBasis, LossEntry, PartitionIncident
 from kforensics.reconcile.timeline.events import TimelineEntry
@@ -19,6 +20,9 @@ from kforensics.words import Count, form, joined_by_and
 OF_INCIDENT: RulesOf[[PartitionIncident], Finding] = RulesOf()
 OF_LOSS: RulesOf[[PartitionIncident], Finding] = RulesOf()
 """What weighs no more than the state of the partition allows."""
+
+TOLD_BESIDE = OF_SEQUENCES
+"""Codes of what the logs show beside losses, which the screen says in full."""
 
 
 def explain_findings(incidents: Sequence[PartitionIncident], timeline: Sequence[TimelineEntry]) -> tuple[Finding, ...]:
@@ -239,6 +243,18 @@ def _producers_ahead(incident: PartitionIncident) -> Iterator[Finding]:
             f"{incident.partition}: producer {back.producer_id} had reached sequence {back.lost_sequence},"
             f" the leader knows it up to {back.kept_sequence}",
             topic_partition=incident.partition,
+        )
+
+
+@OF_INCIDENT
+def _broken_sequences(incident: PartitionIncident) -> Iterator[Finding]:
+    for broken in incident.sequence_breaks:
+        yield from sequence_findings(
+            broken.breaks,
+            where=f"{incident.partition} on {joined_by_and(broken.owners)}",
+            topic_partition=incident.partition,
+            broker_id=Absent.NOT_APPLICABLE,
+            citations=broken.citations,
         )
 
 

@@ -3,10 +3,11 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation, owner_words
+from kforensics.formats.log.sequences import SequenceBreak
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.bugs.evidence import BugTrace, Sign
 from kforensics.reconcile.committed.judge import Certainty, CommittedCounts
@@ -183,6 +184,14 @@ class HangingTransaction:
     citations: tuple[Citation, ...]
 
 
+class BrokenSequences(NamedTuple):
+    """Where the sequences of producers do not follow each other in logs as they are now, equally in all that are cited."""
+
+    breaks: tuple[SequenceBreak, ...]
+    owners: tuple[str, ...]
+    citations: tuple[Citation, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionIncident:
     """Everything that happened to one partition."""
@@ -235,6 +244,7 @@ class PartitionIncident:
     """Unclean elections although the setting forbade them, of another replica than the last leader: an operator forced them."""
     unread_below: int = 0
     """The offset below which content of a log was not read, as the ends of logs were read alone; 0 where all was."""
+    sequence_breaks: tuple["BrokenSequences", ...] = ()
     state: str = ""
     """One of the states of `explain`, once it has been judged."""
 

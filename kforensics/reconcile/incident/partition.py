@@ -1,10 +1,12 @@
 """The incident of a partition, built from its directories, earlier copies, log lines and what else is known."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
 from kforensics.damage import Absent
-from kforensics.evidence.model import Replica
+from kforensics.evidence.model import Replica, owner_words
+from kforensics.formats.log.sequences import SequenceBreak, SequenceScan
 from kforensics.reconcile.bugs.evidence import BugTrace, TraceEvidence
 from kforensics.reconcile.bugs.traces import bug_traces
 from kforensics.reconcile.history.causes import CauseEvidence
@@ -29,8 +31,16 @@ from kforensics.reconcile.incident.losses import (
     tails_of_copies,
     was_truncated,
 )
-from kforensics.reconcile.incident.model import ExplainedTruncation, GroupAtRisk, Holder, LossEntry, PartitionIncident
+from kforensics.reconcile.incident.model import (
+    BrokenSequences,
+    ExplainedTruncation,
+    GroupAtRisk,
+    Holder,
+    LossEntry,
+    PartitionIncident,
+)
 from kforensics.reconcile.incident.partition_doubts import partition_doubts
+from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.observed.facts import GroupCommit, Leadership
 from kforensics.reconcile.observed.leadership import Election
 from kforensics.units import METADATA_TOPICS
@@ -138,7 +148,39 @@ def explain_partition(known: LogsOverTime) -> PartitionIncident:
         unread_below=max((copy.view.replica.unread_below for copy in known.copies), default=0),
         is_unclean_election_allowed=_is_allowed(known, _unclean(known)[-1:]),
         forced_elections=_forced_elections(known),
+        sequence_breaks=_sequence_breaks(known),
     )
+
+
+def _sequence_breaks(known: LogsOverTime) -> tuple[BrokenSequences, ...]:
+    """Return where the sequences of producers break in the logs as they are now, by the batches that were kept of them."""
+    found: dict[tuple[SequenceBreak, ...], list[LogCopy]] = defaultdict(list)
+    for copy in known.copies:
+        if copy.is_final and not copy.is_remnant and copy.view.replica.state == "live":
+            found[_breaks_of(copy.view)].append(copy)
+    return tuple(
+        BrokenSequences(
+            breaks,
+            tuple(dict.fromkeys(owner_words(one.view.replica.input, one.broker_id) for one in copies)),
+            tuple(one.view.replica.cite() for one in copies),
+        )
+        for breaks, copies in found.items()
+        if breaks
+    )
+
+
+def _breaks_of(log: LoadedLog) -> tuple[SequenceBreak, ...]:
+    """Return the places of one log, none where damage or a cleaner explains them; segments of which no batch was kept part it."""
+    if log.cleaned_below or any(one.damage or one.is_thinned for one in log.segments):
+        return ()
+    scans = [SequenceScan()]
+    for segment in log.segments:
+        if isinstance(segment.batches, Absent) or segment.unread_below:
+            scans.append(SequenceScan())
+        if not isinstance(segment.batches, Absent):
+            rows = segment.batches
+            scans[-1].add(rows[rows["crc_valid"] & (rows["last_offset"] < log.log_end_offset)])
+    return () if any(one.is_thinned for one in scans) else tuple(place for one in scans for place in one.breaks)
 
 
 def _causes(known: LogsOverTime) -> CauseEvidence:

@@ -10,8 +10,9 @@ from kforensics.damage import Absent
 from kforensics.evidence.model import Citation, Input, full_path
 from kforensics.findings.answers.explain import behind_headline
 from kforensics.findings.answers.model import STATES, State
+from kforensics.findings.model import Finding
 from kforensics.findings.rules.causes import CAUSES, root_cause, root_cause_sentence
-from kforensics.findings.rules.losses import basis_words
+from kforensics.findings.rules.losses import TOLD_BESIDE, basis_words
 from kforensics.reconcile.history.causes import CauseName
 from kforensics.reconcile.incident.model import ExplainedTruncation, LeaderBasis, LossEntry, PartitionIncident
 from kforensics.reconcile.timeline.events import TimelineEntry
@@ -91,6 +92,7 @@ def blocks(result: Result[Explanation], view: View) -> Iterator[Block]:
         yield from _lost(body, view, references)
     yield from _groups(body.incidents, references)
     yield from _torn_transactions(body.incidents, view)
+    yield from _told_in_full(body.findings)
     if view.page:
         yield from _operations(body, references)
         yield from _bugs(body, references)
@@ -491,6 +493,15 @@ def _torn_transactions(incidents: Sequence[PartitionIncident], view: View) -> It
         kept = f"ends at {back.kept_sequence}" if back.kept_sequence >= 0 else "holds none of it"
         words = f"{partition}  producer {back.producer_id} epoch {back.producer_epoch}: had reached sequence {back.lost_sequence}, the leader {kept}"
         yield item(words)
+
+
+def _told_in_full(findings: Sequence[Finding]) -> Iterator[Block]:
+    """Yield what the logs show beside all losses, in the words of its rules."""
+    told = [one for one in findings if one.code in TOLD_BESIDE]
+    if told:
+        yield Section(title="What else the logs show")
+    for one in told[:MOST_LOSSES]:
+        yield item(f"{one.statement}. {one.meaning} {one.advice}")
 
 
 def _operations(body: Explanation, references: References) -> Iterator[Block]:

@@ -8,7 +8,7 @@ from kforensics.damage import Absent, DamageCause, Gravity
 from kforensics.evidence.checks.context import FileReport, FileState
 from kforensics.evidence.model import Input
 from kforensics.findings.model import Finding, Severity
-from kforensics.findings.rules.files import who
+from kforensics.findings.rules.files import TOLD_IN_FULL, who
 from kforensics.reconcile.replicas.holders import IntactReplica, IntactReplicas
 from kforensics.render.blocks import GAP, Block, Fact, Prose, Section
 from kforensics.render.frame import problem_items
@@ -35,7 +35,7 @@ def blocks(result: Result[VerifyResult], view: View) -> Iterator[Block]:
         yield GAP
         yield Prose(f"… and {counted(len(damaged) - most, 'more damaged file')} in --format json.")
     for one in findings:
-        if one.code == "KF113":
+        if one.code in TOLD_IN_FULL:
             yield GAP
             yield Prose(f"{one.statement}. {one.meaning}")
     yield from _notes(findings)
@@ -77,7 +77,9 @@ def _holder(holder: IntactReplica) -> str:
 
 def _notes(findings: Sequence[Finding]) -> Iterator[Block]:
     unfinished = sum(1 for one in findings if one.code == "KF110")
-    notes = [one.statement for one in findings if one.severity is Severity.NOTE and one.code != "KF110"]
+    notes = [
+        one.statement for one in findings if one.severity is Severity.NOTE and one.code not in {"KF110", *TOLD_IN_FULL}
+    ]
     if unfinished:
         notes.insert(
             0,

@@ -1,0 +1,160 @@
+"""The sequence numbers of idempotent producers over the batches of a log: where they do not follow each other."""
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kforensics.formats.log.batch_table import CONTROL_BIT, BatchTable
+
+_LARGEST = 0x7FFFFFFF
+"""The sequence that 0 follows."""
+
+MOST_BREAKS = 1_000
+"""Places of one log that are kept one by one."""
+
+
+class SequenceBreak(NamedTuple):
+    """Two batches of one producer in a row that do not follow each other."""
+
+    producer_id: int
+    producer_epoch: int
+    after_offset: int
+    """The last offset of the first batch."""
+    offset: int
+    """The first offset of the second one."""
+    expected: int
+    found: int
+
+    @property
+    def is_repeat(self) -> bool:
+        """Whether the second batch has sequences that came before; else some are missing."""
+        return self._distance > _LARGEST // 2
+
+    @property
+    def length(self) -> int:
+        """How many sequences are missing or, of a repeat, how far it goes back."""
+        return _LARGEST + 1 - self._distance if self.is_repeat else self._distance
+
+    @property
+    def _distance(self) -> int:
+        return (self.found - self.expected) & _LARGEST
+
+    @property
+    def first(self) -> int:
+        """The first sequence that is missing, or there again."""
+        return self.found if self.is_repeat else self.expected
+
+    @property
+    def last(self) -> int:
+        """The last sequence that is missing, or was there before."""
+        return ((self.expected if self.is_repeat else self.found) - 1) & _LARGEST
+
+
+class _Batch(NamedTuple):
+    """The first or the last batch of a producer."""
+
+    producer_epoch: int
+    first_sequence: int
+    next_sequence: int
+    base_offset: int
+    last_offset: int
+
+
+class SequenceScan:
+    """What is kept of producers' sequences while the batches of a log pass.
+
+    A batch that begins at 0 never counts: producers before 2.5 begin there again, in the same epoch, once their leader does not know them any more (KIP-360).
+    """
+
+    def __init__(self) -> None:
+        """Start with nothing."""
+        self.breaks: list[SequenceBreak] = []
+        self.is_thinned = False
+        """Records or offsets are missing, as a cleaner leaves a log: its sequences have gaps then."""
+        self.first_batches: dict[int, _Batch] = {}
+        self.last_batches: dict[int, _Batch] = {}
+        self.start_offset: int | None = None
+        self.end_offset: int | None = None
+
+    def add(self, batches: BatchTable) -> None:
+        """Add the sound batches that come next.
+
+        Args:
+            batches: of one log, in file order.
+        """
+        if self.is_thinned or not len(batches):
+            return
+        spans = batches["last_offset"] - batches["base_offset"] + 1
+        is_whole = bool((batches["count"] == spans).all())
+        self.is_thinned |= not is_whole or bool((batches["base_offset"][1:] != batches["last_offset"][:-1] + 1).any())
+        self._add_offsets(int(batches["base_offset"][0]), int(batches["last_offset"][-1]) + 1)
+        is_numbered = (batches["producer_id"] >= 0) & (batches["base_sequence"] >= 0) & (batches["magic"] == 2)
+        rows = batches[is_numbered & ((batches["attributes"] & CONTROL_BIT) == 0)]
+        if not len(rows):
+            return
+        rows = rows[np.argsort(rows["producer_id"], kind="stable")]
+        ids, sequences = rows["producer_id"], rows["base_sequence"]
+        follows = (sequences.astype(np.int64) + rows["last_offset"] - rows["base_offset"] + 1) & _LARGEST
+        is_other = ids[1:] != ids[:-1]
+        for at in np.flatnonzero(~is_other & (sequences[1:] != follows[:-1])).tolist():
+            self._note(int(ids[at]), _batch(rows[at]), _batch(rows[at + 1]))
+        ends = np.flatnonzero(is_other).tolist()
+        self._follow(
+            {int(ids[at]): _batch(rows[at]) for at in (0, *(end + 1 for end in ends))},
+            {int(ids[at]): _batch(rows[at]) for at in (*ends, len(rows) - 1)},
+        )
+        self.breaks.sort(key=lambda one: one.offset)
+
+    def extend(self, other: "SequenceScan") -> None:
+        """Add what was scanned of the batches that come next."""
+        self.is_thinned |= other.is_thinned
+        if other.start_offset is not None and other.end_offset is not None:
+            self._add_offsets(other.start_offset, other.end_offset)
+        self._follow(other.first_batches, other.last_batches)
+        self.breaks = sorted([*self.breaks, *other.breaks], key=lambda one: one.offset)
+
+    def _add_offsets(self, first: int, end: int) -> None:
+        self.is_thinned |= self.end_offset is not None and first != self.end_offset
+        self.start_offset = first if self.start_offset is None else self.start_offset
+        self.end_offset = end
+
+    def _follow(self, first: dict[int, _Batch], last: dict[int, _Batch]) -> None:
+        for producer_id, batch in first.items():
+            before = self.last_batches.get(producer_id)
+            if before is None:
+                self.first_batches[producer_id] = batch
+            else:
+                self._note(producer_id, before, batch)
+        self.last_batches.update(last)
+
+    def _note(self, producer_id: int, before: _Batch, batch: _Batch) -> None:
+        is_break = before.producer_epoch == batch.producer_epoch and batch.first_sequence not in {
+            0,
+            before.next_sequence,
+        }
+        if is_break and len(self.breaks) < MOST_BREAKS:
+            self.breaks.append(
+                SequenceBreak(
+                    producer_id,
+                    batch.producer_epoch,
+                    before.last_offset,
+                    batch.base_offset,
+                    before.next_sequence,
+                    batch.first_sequence,
+                )
+            )
+
+
+def _batch(row: Any) -> _Batch:
+    base, last = int(row["base_offset"]), int(row["last_offset"])
+    sequence = int(row["base_sequence"])
+    return _Batch(int(row["producer_epoch"]), sequence, (sequence + last - base + 1) & _LARGEST, base, last)
+
+
+def joined_scans(parts: Iterable[SequenceScan]) -> SequenceScan:
+    """Return the scan of several parts of a log, one behind the other."""
+    joined = SequenceScan()
+    for part in parts:
+        joined.extend(part)
+    return joined
