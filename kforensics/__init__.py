@@ -17,6 +17,7 @@ _FUNCTIONS = (
     "dump",
     "explain",
     "groups",
+    "logs",
     "ls",
     "metadata",
     "predict",

@@ -9,6 +9,7 @@ from kforensics.commands.diff import DiffResult
 from kforensics.commands.dump import DumpContent
 from kforensics.commands.explanation import Explanation
 from kforensics.commands.groups import Groups
+from kforensics.commands.logs import LogsView
 from kforensics.commands.ls import Listing
 from kforensics.commands.metadata import MetadataView
 from kforensics.commands.predict import Prediction
@@ -118,6 +119,17 @@ def groups(
     jobs: int | None = ...,
 ) -> Answered[Groups]:
     """Show the positions of consumer groups, how far behind they are, and who set them back."""
+def logs(
+    *paths: AnyPaths,
+    line: str | None = ...,
+    since: Any | None = ...,
+    until: Any | None = ...,
+    log_timezone: str | None = ...,
+    cluster: str | None = ...,
+    keep_going: bool = ...,
+    jobs: int | None = ...,
+) -> Answered[LogsView]:
+    """Say what the logs of brokers mean: every known line by its kind, harmless, a symptom or a cause, and all nodes on one clock."""
 def ls(
     *paths: AnyPaths,
     depth: str | None = ...,

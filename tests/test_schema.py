@@ -159,6 +159,11 @@ def samples(tmp_path_factory, incident):
         out = folder / f"triage-{number}.json"
         assert run(["triage", *rest, "--format", "json", "--out", str(out)]) == 1
         found.setdefault("triage", []).append(_thinned(json.loads(out.read_text())))
+    logs = incident("disk-replaced-4.x") / "logs"
+    for number, rest in enumerate(([str(logs)], ["--line", "Fencing broker 2 because it is late."])):
+        out = folder / f"logs-{number}.json"
+        assert run(["logs", *rest, "--format", "json", "--out", str(out)]) in {0, 1}
+        found.setdefault("logs", []).append(_thinned(json.loads(out.read_text())))
     records = folder / "records.jsonl"
     arguments = ["dump", "--records", "--show-payload", str(tree / "controller-100"), str(tree / "broker-1")]
     assert run([*arguments, "--format", "jsonl", "--out", str(records)]) == 0

@@ -47,13 +47,20 @@ class Ask:
     """What a command is asked; each takes the options that name it."""
 
     paths: tuple[Path, ...] = option(
-        takes="triage ls dump verify diff explain predict salvage trace groups transactions metadata capture seal fleet-scan",
+        takes="triage ls dump verify diff explain logs predict salvage trace groups transactions metadata capture seal fleet-scan",
         default=(),
-        metavar={"": "PATH...", "salvage": "[PATH]...", "seal": "[PATH]...", "fleet-scan": "DIR..."},
+        metavar={
+            "": "PATH...",
+            "logs": "[PATH]...",
+            "salvage": "[PATH]...",
+            "seal": "[PATH]...",
+            "fleet-scan": "DIR...",
+        },
         help={
             "": "Data directories, parents of several of them, partition directories, or single files.",
             "explain": "Data directories as they are now, parents of several, and broker logs, in any mixture: server.log, state-change.log, "
             "controller.log, rotated and gzipped ones too.",
+            "logs": "Log files, or directories of them.",
             "salvage": "Data directories as they are now, parents of several, captures, and broker logs, in any mixture.",
             "capture": "Data directories of one node, parents of some, and directories of its log files and server.properties.",
             "fleet-scan": "Data directories of this broker, or parents of them.",
@@ -123,6 +130,9 @@ class Ask:
         default=frozenset(),
         metavar="N",
         help={"": "Only partitions of this number; repeatable.", "metadata": "With --topic: of this partition."},
+    )
+    line: str | None = option(
+        "--line", takes="logs", metavar="TEXT", help="Say what this one line means, and whether it is harmless."
     )
     broker: int | None = option("--broker", takes="metadata", metavar="ID", help="The history of this broker.")
     at_offset: int | None = option(
@@ -249,21 +259,21 @@ class Ask:
 
     since_ms: int | None = option(
         "--since",
-        takes="triage explain",
+        takes="triage explain logs",
         metavar="TIME",
         read=parse_time,
         help="Timeline from this time on: ISO 8601, UTC where it names no zone, or milliseconds. With a metadata log among the inputs, log files that end a day before it are not read.",
     )
     until_ms: int | None = option(
         "--until",
-        takes="triage explain",
+        takes="triage explain logs",
         metavar="TIME",
         read=parse_time,
         help="Timeline up to this time. With a metadata log among the inputs, log files that begin a day after it are not read.",
     )
     log_timezone: str | None = option(
         "--log-timezone",
-        takes="triage explain",
+        takes="triage explain logs",
         metavar="ZONE",
         help="Zone of the times in the logs, as +02:00 or Europe/Berlin; where it is not given, the evidence decides.",
     )
@@ -341,7 +351,7 @@ class Ask:
     )
     cluster: str | None = option(
         "--cluster",
-        takes="triage diff explain salvage trace groups transactions metadata",
+        takes="triage diff explain logs salvage trace groups transactions metadata",
         metavar="ID",
         help="Only what is of the cluster of this id, where the inputs are of several.",
     )
@@ -471,13 +481,13 @@ class Ask:
     )
     keep_going: bool = switch(
         "--keep-going",
-        takes="triage ls dump verify diff explain predict salvage trace groups transactions metadata capture fleet-audit fleet-scan",
+        takes="triage ls dump verify diff explain logs predict salvage trace groups transactions metadata capture fleet-audit fleet-scan",
         help="Analyse the rest where a named path can't be used; the answer then says that it is incomplete.",
     )
     jobs: int | None = option(
         "--jobs",
         "-j",
-        takes="triage dump verify diff explain predict salvage trace groups transactions capture seal",
+        takes="triage dump verify diff explain logs predict salvage trace groups transactions capture seal",
         least=1,
         most=1024,
         metavar="N",

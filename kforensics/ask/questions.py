@@ -36,6 +36,10 @@ WORDS = {
         "Explain what happened in an incident: every truncation with its cause, and every lost record.\n\n"
         "Works on one broker's directory alone and gets better with every other replica, metadata log, log file and earlier snapshot; it says what is missing. `--format html -o report.html` makes a page for the post-mortem. Exit code 1 means that records that were or may have been committed are lost."
     ),
+    "logs": (
+        "Say what the logs of brokers mean: every known line by its kind, harmless, a symptom or a cause, and all nodes on one clock.\n\n"
+        "Takes log files of any layout, of containers and log collectors too; no data directory is needed. With --line it says what one line means. Exit code 1: a cause is among the lines; 3: no line is known."
+    ),
     "predict": (
         "Say what a broker will do to its logs when it is started: scanned, truncated, deleted, rebuilt, or refused, file by file.\n\n"
         "Give the log directories of a stopped broker, or a copy of them, and those of the other brokers to learn who else holds what would be discarded. Nothing is written. Starts are computed one after the other until one succeeds or nothing changes. Where it is not given, the version is the one that the server log names, or that the node registered."
@@ -140,7 +144,7 @@ def called(command: str, paths: Sequence[Any], options: Mapping[str, Any]) -> An
     if command.startswith("fleet-") and command != "fleet-scan":
         return ask_of(command, {**_places(command, paths), **named})
     ask: Ask = ask_of(command, {"paths": each_path(paths), **named})
-    if not (ask.paths or ask.images or ask.check):
+    if not (ask.paths or ask.images or ask.check or ask.line):
         raise ValueError("no path is given")
     return ask
 

@@ -177,17 +177,18 @@ def _shown(inputs: Inputs, file: LogFile) -> str:
 
 
 def read_logs(
-    inputs: Inputs, *, jobs: int = 1, unneeded: Collection[LogPlace] = ()
+    inputs: Inputs, *, jobs: int = 1, unneeded: Collection[LogPlace] = (), keeps_told: bool = False
 ) -> tuple[tuple[LogFile, ...], list[Problem]]:
     """Return every broker log among the inputs that is needed, and what could not be read of them.
 
     Args:
         unneeded: files whose lines are all outside of the time in question.
+        keeps_told: whether events on which no conclusion rests are kept.
     """
     places = [place for place in find_logs(inputs) if place not in unneeded]
     out: list[LogFile] = []
     problems: list[Problem] = []
-    found_files = read_log_files(places, jobs=jobs, clusters=_wanted_clusters(inputs))
+    found_files = read_log_files(places, keeps_told=keeps_told, jobs=jobs, clusters=_wanted_clusters(inputs))
     for place, found in zip(places, found_files, strict=True):
         if isinstance(found, EvidenceError):
             problems.append(Problem(input=place.input, path=place.path, message=found.problem))
@@ -198,17 +199,18 @@ def read_logs(
 
 
 def read_own_logs(
-    inputs: Inputs, *, jobs: int = 1, unneeded: Collection[LogPlace] = ()
+    inputs: Inputs, *, jobs: int = 1, unneeded: Collection[LogPlace] = (), keeps_told: bool = False
 ) -> tuple[tuple[LogFile, ...], tuple[Problem, ...]]:
     """Return the broker logs of the cluster of the inputs, and what could not be read of them or was left out.
 
     Args:
         unneeded: files whose lines are all outside of the time in question.
+        keeps_told: whether events on which no conclusion rests are kept.
 
     Raises:
         InputsRefused: the lines of all log files at a named path are of other clusters, and none was asked for.
     """
-    every, met = read_logs(inputs, jobs=jobs, unneeded=unneeded)
+    every, met = read_logs(inputs, jobs=jobs, unneeded=unneeded, keeps_told=keeps_told)
     own, left_out = logs_of_cluster(inputs, every)
     gone = {(one.input, one.path) for one in left_out}
     return own, (*(one for one in met if (one.input, one.path) not in gone), *left_out)

@@ -57,6 +57,7 @@ COMMANDS = (
     "capture",
     "diff",
     "explain",
+    "logs",
     "verify",
     "predict",
     "salvage",

@@ -41,6 +41,10 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
             "kforensics explain evidence --before earlier --format html -o report.html",
         ),
     ),
+    "logs": (
+        ("What do these logs say?", "kforensics logs server.log controller.log"),
+        ("Is this line harmless?", 'kforensics logs --line "Fencing broker 2 because its session has timed out."'),
+    ),
     "verify": (
         ("Is anything damaged?", "kforensics verify evidence"),
         ("Only checksums, gently, on a live broker", "kforensics verify --level crc --read-rate 50MB/s /var/lib/kafka"),

@@ -15,7 +15,7 @@ from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, MissingBytes
 from kforensics.evidence.discovery.beside_data import LogPlace
 from kforensics.evidence.discovery.log_heads import GZIP_MAGIC, GZIP_WINDOW, log_head, looks_like_log
-from kforensics.evidence.model import Citation, Problem
+from kforensics.evidence.model import Citation, Input, Problem
 from kforensics.evidence.parallel import Progress, spread
 from kforensics.formats.log_lines.event import DECISIVE, LineCensus, LogEvent, LogEventKind
 from kforensics.source.mapped import EvidenceFile, open_evidence
@@ -70,6 +70,8 @@ class LogFile:
     """The lines by what makes their times UTC, of those without a zone that name their own time in UTC, too, or beside which it stands."""
     counts: Mapping[int, int] = field(default_factory=dict)
     """The lines of each row of the table of lines."""
+    sample: str = ""
+    """A line of it, where none is known."""
     unknown: Mapping[str, int] = field(default_factory=dict)
     """The messages that are not known, without their numbers, as far as they were looked at; the most frequent ones."""
     is_understood: bool = True
@@ -135,7 +137,7 @@ def _plan(place: LogPlace) -> "list[_Part] | LogFile | EvidenceError | None":
             is_named = parse_file_name(str(place.location.name)).kind is FileKind.LOG_FILE
             head = log_head(file)
             if not looks_like_log(head, is_named=is_named):
-                return _not_understood(place, file.mtime_ns) if is_named and file.size > 0 else None
+                return _not_understood(place, file.mtime_ns, head) if is_named and file.size > 0 else None
             is_compressed = file.read(0, len(GZIP_MAGIC)) == GZIP_MAGIC
             if is_compressed or not _has_lines_of_bytes(head):
                 return [_Part(0, file.size, head, is_compressed=is_compressed)]
@@ -147,18 +149,19 @@ def _plan(place: LogPlace) -> "list[_Part] | LogFile | EvidenceError | None":
         return error
 
 
-def _not_understood(place: LogPlace, mtime_ns: int) -> LogFile:
+def _not_understood(place: LogPlace, mtime_ns: int, head: bytes) -> LogFile:
     return LogFile(
         input=place.input,
         path=place.path,
         is_compressed=False,
         node_id=_node_of(set(), place.location),
         events=(),
-        census=LineCensus(),
+        census=LineCensus(lines=head.count(b"\n")),
         events_dropped=0,
         problems=(),
         mtime_ns=mtime_ns,
         is_understood=False,
+        sample=_sample(head),
         location=str(place.location),
     )
 
@@ -168,10 +171,29 @@ def _has_lines_of_bytes(head: bytes) -> bool:
     return not head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
 
 
+def _sample(head: bytes) -> str:
+    """Return a line of a file to be shown."""
+    text = head.decode("utf-16", "replace") if not _has_lines_of_bytes(head) else head.decode("utf-8", "replace")
+    return next((line.strip()[:160] for line in text.splitlines() if line.strip()), "")
+
+
+def silent_logs(files: Iterable[LogFile], inputs: Sequence[Input]) -> tuple[str, ...]:
+    """Return for each file of which no line is known what it is, and one of its lines."""
+    return tuple(
+        f"What {_shown(file, inputs)} says: none of its {counted(file.census.lines, 'line')} is known. One of them: {file.sample}"
+        for file in files
+        if not file.counts and file.sample
+    )
+
+
+def _shown(file: LogFile, inputs: Sequence[Input]) -> str:
+    return inputs[file.input].path if file.path == "." else file.path
+
+
 def _read_part(place: LogPlace, part: "_Part", *, keeps_told: bool) -> "_Reading":
     from kforensics.formats.log_lines.scan import encoding_of, layout_of, scan_log, told_kinds  # noqa: PLC0415 - 55 ms, where no log is given
 
-    reading = _Reading(is_compressed=part.is_compressed)
+    reading = _Reading(is_compressed=part.is_compressed, sample=_sample(part.head))
     told = frozenset[LogEventKind]() if keeps_told else told_kinds()
     with open_evidence(place.location) as file:
         reading.mtime_ns = file.mtime_ns
@@ -247,6 +269,7 @@ def _joined(
         unowned=unowned,
         zones=dict(whole.zones),
         counts=dict(whole.counts),
+        sample="" if whole.counts else whole.sample,
         unknown=dict(whole.unknown.most_common(_UNKNOWN_KEPT)),
     )
 
@@ -278,6 +301,7 @@ class _Reading:
     zones: Counter[int] = field(default_factory=Counter)
     counts: Counter[int] = field(default_factory=Counter)
     unknown: Counter[str] = field(default_factory=Counter)
+    sample: str = ""
     problems: list[Problem] = field(default_factory=list)
     mtime_ns: int = 0
     is_compressed: bool = False
@@ -305,6 +329,7 @@ class _Reading:
         self.problems += later.problems
         self.mtime_ns = later.mtime_ns
         self.is_compressed = later.is_compressed
+        self.sample = self.sample or later.sample
 
     def add(self, window: "LogWindow", told: Collection[LogEventKind]) -> None:
         self.census = self.census.plus(window.census)

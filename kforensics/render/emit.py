@@ -82,6 +82,7 @@ SHAPES: dict[str, Shape] = {
     "capture": Shape("capture:blocks", "", "files:write_capture"),
     "diff": Shape("diff:blocks", "*.replicas", "replicas:write", "write_lines"),
     "explain": Shape("explain:blocks", "losses", "explain:write", "write_lines"),
+    "logs": Shape("logs:blocks", "kinds", "logs:write"),
     "verify": Shape(
         "verify:blocks", "files", "files:write_verified", "write_verified_lines", {OutputFormat.SARIF: "sarif:write"}
     ),

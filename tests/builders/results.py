@@ -3,7 +3,7 @@
 import kforensics
 from kforensics.ask.model import Ask
 from kforensics.ask.simulate import SimulateAsk
-from kforensics.commands import capture, groups, predict, salvage, simulate, trace, transactions
+from kforensics.commands import capture, groups, logs, predict, salvage, simulate, trace, transactions
 from tests.conftest import FIXTURES
 
 CLUSTER = FIXTURES / "unclean-election"
@@ -33,6 +33,7 @@ RESULTS = {
     "diff": lambda _: kforensics.diff(CLUSTER, jobs=1),
     "explain": lambda _: kforensics.explain(CLUSTER, jobs=1),
     "verify": lambda _: kforensics.verify(CLUSTER, jobs=1),
+    "logs": lambda _: logs.run(Ask(line="Fencing broker 2 because its session has timed out.")),
     "metadata": lambda _: kforensics.metadata(CLUSTER),
     "capture": lambda _: capture.run(Ask(paths=(NODE,), out=None)),
     "predict": lambda _: predict.run(Ask(paths=(CLUSTER,))),

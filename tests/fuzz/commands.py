@@ -26,6 +26,7 @@ INVOCATIONS: dict[str, Sequence[Sequence[str]]] = {
     "diff": (["diff", "--jobs", "1", "--format", "json"], ["diff", "--jobs", "1", "--show-records", "--explain-steps"]),
     "verify": (["verify", "--jobs", "1", "--format", "json"], ["verify", "--jobs", "1"]),
     "explain": (["explain", "--format", "json"], ["explain"], ["explain", "--format", "html"]),
+    "logs": (["logs", "--jobs", "1", "--format", "json"], ["logs", "--jobs", "1", "-v"]),
     "metadata": (["metadata", "--format", "json"], ["metadata"]),
     "groups": (["groups", "--jobs", "1", "--history", "--format", "json"], ["groups", "--jobs", "1", "--history"]),
     "transactions": (

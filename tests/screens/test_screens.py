@@ -41,6 +41,7 @@ SCREENS = {
         (CALM, f"explain {FINAL} logs"),
         (LOSS, f"explain {FINAL} --before snapshots/01-a-killed-live"),
     ],
+    "logs": [(UNCLEAN, "logs logs/broker-1 logs/broker-2"), (CALM, "logs logs -v")],
     "verify": [
         (UNCLEAN, f"verify {FINAL}"),
         (DAMAGED, "verify snapshots/02-after-power-loss"),

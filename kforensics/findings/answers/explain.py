@@ -48,6 +48,8 @@ class Scope:
     """Paths of earlier snapshots that are the later ones by the times of their files."""
     quorum: QuorumSetBack | None = None
     """The voters that can go on without metadata that was committed."""
+    silent_logs: Sequence[str] = ()
+    """Log files of which no line is known, in sentences."""
     failures: str = ""
     """The last starts that failed and the nodes that ended by themselves, in sentences."""
 
@@ -131,6 +133,7 @@ def explain_answer(incidents: Sequence[PartitionIncident], words: Words, scope: 
         unknown=(
             *_unknown(asked, scope),
             *([_BELOW_THE_ENDS.format(unread)] if unread else []),
+            *scope.silent_logs[:MOST_NAMED],
         ),
     )
 

@@ -28,6 +28,7 @@ class State(StrEnum):
     DAMAGED = "damaged"
     CHANGED = "changed"
     GAPS = "gaps"
+    CAUSES = "causes"
     VIOLATED = "violated"
     HANGING = "hanging"
     TORN = "torn"
@@ -39,6 +40,7 @@ class State(StrEnum):
     UNKNOWN = "unknown"
     UNCOMMITTED_LOST = "uncommitted-lost"
     UNCOMMITTED_ONLY = "uncommitted-only"
+    SYMPTOMS = "symptoms"
     REPAIRABLE = "repairable"
     STARTS_AND_REPAIRS = "starts-and-repairs"
     STARTS_UNCHANGED = "starts-unchanged"
@@ -47,6 +49,7 @@ class State(StrEnum):
     AGREE = "agree"
     NOTHING_LOST = "nothing-lost"
     SOUND = "sound"
+    HARMLESS = "harmless"
     UNCHANGED = "unchanged"
     SAVED = "saved"
     IN_TIME = "in-time"
@@ -81,10 +84,10 @@ _WEIGHTS = {
     State(state): weight
     for weight, states in {
         Weight.LOSS: "lost at-risk loses diverged",
-        Weight.DAMAGE: "will-not-start maybe-lost maybe-at-risk damaged changed gaps violated hanging torn past-the-end",
+        Weight.DAMAGE: "will-not-start maybe-lost maybe-at-risk damaged changed gaps causes violated hanging torn past-the-end",
         Weight.DECIDE: "prepared set-back below-the-start bytes-left unknown uncommitted-lost uncommitted-only",
-        Weight.NOTE: "repairable starts-and-repairs behind same-ends saved in-time present superseded deleted-on-purpose never-here complete",
-        Weight.CALM: "starts-unchanged agree nothing-lost sound unchanged none-open no-setback no-bytes-left",
+        Weight.NOTE: "symptoms repairable starts-and-repairs behind same-ends saved in-time present superseded deleted-on-purpose never-here complete",
+        Weight.CALM: "starts-unchanged agree nothing-lost sound harmless unchanged none-open no-setback no-bytes-left",
     }.items()
     for state in states.split()
 }
@@ -99,6 +102,7 @@ STATES: dict[str, dict[State, int]] = {
         "triage": "lost at-risk will-not-start loses maybe-lost maybe-at-risk diverged hanging torn past-the-end set-back below-the-start unknown prepared uncommitted-lost uncommitted-only nothing-lost",
         "diff": _DIFF,
         "fleet audit": _FLEET,
+        "logs": "causes unknown symptoms harmless",
         "explain": "lost at-risk maybe-lost diverged unknown uncommitted-lost nothing-lost",
         "verify": "at-risk diverged damaged unknown repairable sound",
         "dump": "damaged unknown complete",

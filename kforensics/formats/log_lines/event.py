@@ -114,6 +114,7 @@ class LogEventKind(StrEnum):
     MEMORY_OUT = "memory-out"
     METADATA_FAULT = "metadata-fault"
     START_CAUSE = "start-cause"
+    RECORD_CAUSE = "record-cause"
     REGISTRATION_REFUSED = "registration-refused"
     QUORUM_STATE_DOUBTED = "quorum-state-doubted"
     MARKER_DOUBTED = "marker-doubted"

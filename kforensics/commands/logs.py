@@ -1,0 +1,203 @@
+"""What the logs of brokers say: every known line by its kind, whether it is harmless, a symptom or a cause, and all nodes on one clock."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+
+from kforensics.ask.model import Ask
+from kforensics.case.broker_logs import logged_evidence, read_own_logs
+from kforensics.case.processes import default_jobs
+from kforensics.commands.result import Conclusion, Result
+from kforensics.damage import Absent
+from kforensics.errors import UsageError
+from kforensics.evidence.broker_logs import LogFile, silent_logs
+from kforensics.evidence.discovery.inputs import Inputs, find_inputs, why_not_listed
+from kforensics.evidence.model import Citation
+from kforensics.findings.answers.model import Answer, State
+from kforensics.formats.log_lines.scan import find_message
+from kforensics.formats.log_lines.table import Message, Section, Weight, rows
+from kforensics.reconcile.observed.clocks import Clock
+from kforensics.reconcile.observed.logged_events import LoggedEvent
+from kforensics.reconcile.observed.node_failures import NodeFailure, failure_words, node_failures
+from kforensics.reconcile.observed.time_zones import parse_zone
+from kforensics.words import counted, form, listed, utc_words
+
+_WORST_FIRST = (Weight.CAUSE, Weight.SYMPTOM, Weight.HARMLESS)
+_MOST_KINDS = 3
+
+
+@dataclass(slots=True, kw_only=True)
+class LineKind:
+    """The lines of one kind."""
+
+    section: Section
+    lines: int = 0
+    first_ms: int | Absent = Absent.UNKNOWN
+    last_ms: int | Absent = Absent.UNKNOWN
+    nodes: set[int] = field(default_factory=set)
+    partitions: Counter[str] = field(default_factory=Counter)
+    causes: Counter[str] = field(default_factory=Counter)
+    """What exceptions below the lines say."""
+    example: Citation | None = None
+
+    def add(self, item: LoggedEvent) -> None:
+        """Count a line."""
+        event = item.event
+        if isinstance(item.time_ms, int):
+            self.first_ms = min(item.time_ms, self.first_ms) if isinstance(self.first_ms, int) else item.time_ms
+            self.last_ms = max(item.time_ms, self.last_ms) if isinstance(self.last_ms, int) else item.time_ms
+        if isinstance(item.node_id, int):
+            self.nodes.add(item.node_id)
+        if not isinstance(event.topic_partition, Absent):
+            self.partitions[str(event.topic_partition)] += 1
+        if cause := event.fields.get("cause"):
+            self.causes[str(cause)] += 1
+        self.example = self.example or item.citation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """Lines of one kind by one node that follow each other."""
+
+    first: LoggedEvent
+    last: LoggedEvent
+    lines: int
+    section: Section
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogsView:
+    """All that the lines say."""
+
+    asked_line: str = ""
+    message: Message | None = None
+    """What the one line says that was asked for; None where it is not known."""
+    files: tuple[LogFile, ...] = ()
+    clocks: tuple[Clock, ...] = ()
+    kinds: tuple[LineKind, ...] = ()
+    """Causes first, then symptoms, each the most frequent first."""
+    runs: tuple[Run, ...] = ()
+    """In the order of time, without what is harmless."""
+    failures: tuple[NodeFailure, ...] = ()
+    versions: tuple[tuple[int, str], ...] = ()
+
+
+def run(request: Ask) -> Result[LogsView]:
+    """Say what log lines mean: of files, or of the one line that is given.
+
+    Returns:
+        Kinds of lines with what they mean, and what happened in order of time.
+
+    Raises:
+        EvidenceError: a path can't be used.
+        UsageError: neither a line nor a path is given.
+    """
+    if request.line is not None:
+        return _of_line(request.line)
+    if not request.paths:
+        raise UsageError("give log files, directories of them, or a line with --line")
+    inputs = find_inputs(
+        request.paths,
+        with_server_logs=True,
+        why_not=why_not_listed,
+        keep_going=request.keep_going,
+        cluster=request.cluster,
+    )
+    files, problems = read_own_logs(inputs, jobs=request.jobs or default_jobs(), keeps_told=True)
+    zone = parse_zone(request.log_timezone) if request.log_timezone else None
+    evidence = logged_evidence(files, (), problems=problems, zone=zone)
+    events = [item for item in evidence.events if _is_in_view(item, request)]
+    view = LogsView(
+        files=files,
+        clocks=evidence.clocks,
+        kinds=_kinds(events),
+        runs=tuple(_runs(events)),
+        failures=node_failures(events),
+        versions=tuple((node, str(version)) for node, version in sorted(evidence.versions.items())),
+    )
+    return Result(
+        command="logs",
+        inputs=inputs.described,
+        body=view,
+        concluded=Conclusion(answer=_answer(view, inputs), problems=(*inputs.problems, *evidence.problems)),
+    )
+
+
+def _is_in_view(item: LoggedEvent, request: Ask) -> bool:
+    if not isinstance(item.time_ms, int):
+        return True
+    is_late = request.since_ms is None or item.time_ms >= request.since_ms
+    return is_late and (request.until_ms is None or item.time_ms < request.until_ms)
+
+
+def _of_line(line: str) -> Result[LogsView]:
+    found = find_message(line.encode("utf-8", "surrogateescape").replace(b"\\n", b"\n"))
+    if found is None:
+        words = "This line is not among the lines of Kafka 0.9 to 4.4 that are known: it may be of a client, of another program, or of no consequence."
+        answer = Answer(state=State.UNKNOWN, headline=words)
+    else:
+        section = found.message.row.section
+        answer = Answer(state=_STATES[section.weight], headline=f"{_WORDS[section.weight]}: {section.meaning}")
+    return Result(
+        command="logs",
+        body=LogsView(asked_line=line, message=found.message if found else None),
+        concluded=Conclusion(answer=answer),
+    )
+
+
+_STATES = {Weight.CAUSE: State.CAUSES, Weight.SYMPTOM: State.SYMPTOMS, Weight.HARMLESS: State.HARMLESS}
+_WORDS = {Weight.CAUSE: "A cause", Weight.SYMPTOM: "A symptom", Weight.HARMLESS: "Harmless"}
+
+
+def _kinds(events: Sequence[LoggedEvent]) -> tuple[LineKind, ...]:
+    found: dict[Section, LineKind] = {}
+    for item in events:
+        section = rows()[item.event.row].section
+        kind = found.setdefault(section, LineKind(section=section))
+        kind.add(item)
+        kind.lines += 1 + item.event.repeats
+    return tuple(sorted(found.values(), key=lambda one: (_WORST_FIRST.index(one.section.weight), -one.lines)))
+
+
+def _runs(events: Sequence[LoggedEvent]) -> Iterator[Run]:
+    telling = (item for item in events if rows()[item.event.row].section.weight is not Weight.HARMLESS)
+    for (_, section), group in groupby(telling, lambda item: (item.node_id, rows()[item.event.row].section)):
+        items = [*group]
+        lines = sum(1 + item.event.repeats for item in items)
+        yield Run(first=items[0], last=items[-1], lines=lines, section=section)
+
+
+def _answer(view: LogsView, inputs: Inputs) -> Answer:
+    known = sum(sum(file.counts.values()) for file in view.files)
+    silent = [file for file in view.files if not file.counts]
+    unknown = silent_logs(silent[:_MOST_KINDS], inputs.described)
+    if not view.kinds:
+        words = "No line of Kafka is known among them" if view.files else "No log file of a broker is among the inputs"
+        return Answer(state=State.UNKNOWN, headline=f"{words}.", unknown=unknown)
+    graver = [one for one in view.kinds if one.section.weight is not Weight.HARMLESS]
+    worst = view.kinds[0].section.weight
+    lines = f"{counted(known, 'known line')} of {counted(len(view.files) - len(silent), 'file')}{_period(view)}"
+    if not graver:
+        return Answer(state=State.HARMLESS, headline=f"All {lines} are harmless.", unknown=unknown)
+    causes = [one for one in graver if one.section.weight is Weight.CAUSE]
+    named = listed([_named(one) for one in (causes or graver)], most=_MOST_KINDS)
+    what = form(len(causes or graver), "a " + worst.value, worst.value + "s")
+    state = State.CAUSES if view.failures else _STATES[worst]
+    first = f"{failure_words(view.failures)} " if view.failures else ""
+    return Answer(state=state, headline=f"{first}{lines[0].upper()}{lines[1:]} name {what}: {named}.", unknown=unknown)
+
+
+def _named(kind: LineKind) -> str:
+    times = f" ({kind.lines:,} lines)" if kind.lines > 1 else ""
+    return f"{kind.section.kind.replace('-', ' ')}{times}"
+
+
+def _period(view: LogsView) -> str:
+    times = [one for kind in view.kinds for one in (kind.first_ms, kind.last_ms) if isinstance(one, int)]
+    if not times:
+        return ""
+    local = (
+        "" if all(clock.is_shown and clock.source != "assumed" for clock in view.clocks) else ", as far as they are UTC"
+    )
+    return f", {utc_words(min(times))} to {utc_words(max(times))}{local}"

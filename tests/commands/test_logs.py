@@ -1,0 +1,90 @@
+"""`logs`: what lines mean, of one line, of files of several nodes, and of files of which nothing is known."""
+
+import json
+
+import pytest
+
+from kforensics.cli.app import run
+
+LINES = """\
+[2024-05-01 12:00:00,000] INFO [KafkaServer id=3] starting (kafka.server.KafkaServer)
+[2024-05-01 12:00:01,000] ERROR Error while appending records to t-0 in dir /d (kafka.server.LogDirFailureChannel)
+java.io.IOException: No space left on device
+\tat java.base/sun.nio.ch.FileDispatcherImpl.write0(Native Method)
+[2024-05-01 12:00:02,000] WARN [ReplicaManager broker=3] Stopping serving replicas in dir /d (kafka.server.ReplicaManager)
+[2024-05-01 12:00:03,000] ERROR Shutdown broker because all log dirs in /d have failed (kafka.log.LogManager)
+[2024-05-01 12:00:04,000] INFO Something about 17 cats (kafka.log.Cats)
+"""
+
+
+def said(capsys, *arguments):
+    code = run(["logs", *map(str, arguments)])
+    return code, capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "word"),
+    [
+        ("[GroupCoordinator 1]: Stabilized group g generation 7 (__consumer_offsets-17) with 3 members", 0, "Harmless"),
+        (
+            "kafka-1  | [2024-05-01 12:00:00,000] INFO Fencing broker 2 because its session has timed out. (x)",
+            0,
+            "A symptom",
+        ),
+        ('{"message": "Shutdown broker because all log dirs in /d have failed"}', 1, "A cause"),
+        ("the quick brown fox", 3, "not among the lines"),
+    ],
+)
+def test_one_line_is_harmless_a_symptom_a_cause_or_not_known(line, code, word, capsys):
+    exit_code, screen = said(capsys, "--line", line)
+
+    assert (exit_code, word in " ".join(screen.split())) == (code, True)
+
+
+def test_the_first_line_says_which_node_failed_and_why(tmp_path, capsys):
+    (tmp_path / "server.log").write_text(LINES)
+    code, screen = said(capsys, tmp_path / "server.log", "-v")
+    text = " ".join(screen.split())
+
+    assert code == 1
+    assert text.startswith(
+        "Broker 3's process ended by itself at 2024-05-01 12:00:03 UTC: all log dirs in /d have failed: IOException: No space left on device"
+    )
+    assert "Log dir error cause, 1 line" in text
+    assert "because IOException: No space left on device" in text
+    assert "Something about * cats" in text
+
+
+def test_a_document_counts_lines_by_kind_and_file(tmp_path, capsys):
+    (tmp_path / "server.log").write_text(LINES)
+    (tmp_path / "server.log.1").write_text("12:00 all is well\n")
+    code, text = said(capsys, tmp_path, "--format", "json")
+    document = json.loads(text)
+
+    assert code == 1
+    assert {one["kind"]: one["lines"] for one in document["kinds"]}["disk-cause"] == 1
+    assert [(one["known"], one["lines"]) for one in document["files"]] == [(5, 7), (0, 1)]
+    assert any("12:00 all is well" in words for words in document["answer"]["unknown"])
+    assert document["failures"][0]["node"] == 3
+
+
+def test_where_no_line_is_known_the_answer_is_unknown(tmp_path, capsys):
+    (tmp_path / "server.log").write_text("2024-05-01 12:00:00 INFO tomcat started\n")
+
+    assert said(capsys, tmp_path)[0] == 3
+    assert said(capsys)[0] == 2
+
+
+def test_times_are_those_that_were_asked_for(tmp_path, capsys):
+    (tmp_path / "server.log").write_text(LINES)
+    _, text = said(capsys, tmp_path, "--until", "2024-05-01T12:00:01.500", "--format", "json")
+
+    assert {one["kind"] for one in json.loads(text)["kinds"]} == {"life-step", "log-dir-error", "disk-cause"}
+
+
+def test_routine_is_harmless(tmp_path, capsys):
+    (tmp_path / "server.log").write_text(LINES.splitlines()[0] + "\n")
+    code, screen = said(capsys, tmp_path)
+
+    assert code == 0
+    assert "harmless" in screen
