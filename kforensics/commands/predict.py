@@ -125,11 +125,24 @@ def run(request: Ask) -> Result[Prediction]:
     cluster = starting.cluster(
         started, body, configured, lost=lost, has_problems=any(not one.is_foreign for one in problems)
     )
+    if log_files:
+        cluster = replace(cluster, log_says=_log_says(log_files, frozenset(ids)))
     return Result(
         command="predict",
         inputs=inputs.described,
         body=body,
         concluded=Conclusion(answer=predict_answer(cluster), problems=tuple(problems)),
+    )
+
+
+def _log_says(log_files: Sequence[LogFile], nodes: frozenset[int]) -> str:
+    """Return how the last starts of nodes failed by their own lines, in sentences."""
+    from kforensics.case.broker_logs import logged_evidence  # noqa: PLC0415 - for broker logs alone
+    from kforensics.reconcile.observed.node_failures import failure_words, node_failures  # noqa: PLC0415
+
+    failures = node_failures(logged_evidence(log_files, ()).events)
+    return failure_words(
+        [one for one in failures if one.is_start and (isinstance(one.node_id, Absent) or one.node_id in nodes)]
     )
 
 

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from kforensics.cli.app import run
+from tests.conftest import FIXTURES
 
 LINES = """\
 [2024-05-01 12:00:00,000] INFO [KafkaServer id=3] starting (kafka.server.KafkaServer)
@@ -88,3 +89,16 @@ def test_routine_is_harmless(tmp_path, capsys):
 
     assert code == 0
     assert "harmless" in screen
+
+
+def test_predict_tells_the_failed_start_of_the_log_that_its_directories_do_not_show(tmp_path, capsys):
+    log = tmp_path / "server.log"
+    failed = "[2026-11-21 06:40:12,712] ERROR [KafkaServer id=%d] Fatal error during KafkaServer startup. Prepare to shutdown (x)\njava.net.BindException: Address already in use\n"
+    found = {}
+    for node in (2, 3):
+        log.write_text(failed % node)
+        run(["predict", str(FIXTURES / "unclean-election" / "broker-2"), str(log), "--format", "json"])
+        found[node] = " ".join(json.loads(capsys.readouterr().out)["answer"]["unknown"])
+
+    assert "Broker 2's last start failed at 2026-11-21 06:40:12 UTC: BindException: Address already in use." in found[2]
+    assert "last start failed" not in found[3]

@@ -116,6 +116,8 @@ class PredictedCluster:
     """The version that was played."""
     kafka_source: str
     """`given`, `server-log`, `metadata-log` or `assumed`."""
+    log_says: str = ""
+    """How the last starts ended by the nodes' own lines, where they failed, in sentences."""
     versions: Sequence[VersionOutcome] = ()
     """What other versions that the evidence allows do otherwise on these files."""
     metadata_logs: Sequence[MetadataLoad] = ()

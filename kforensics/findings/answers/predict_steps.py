@@ -184,10 +184,15 @@ _AS_A_FOLLOWER = (
 )
 
 
+_NOT_SEEN = "These directories do not show that: it was mended since, or lies outside of them, as settings, permissions, free space and the network do."
+
+
 def predict_unknowns(found: PredictedCluster) -> Iterator[str]:
     """Yield what the inputs do not show of the starts."""
     yield from _of_first_moment(found)
     yield from _of_other_directories(found)
+    if found.log_says and all(one.result is StartResult.STARTS for one in found.starts):
+        yield f"Why the last start failed: {found.log_says} {_NOT_SEEN}"
     yield from _leaving(found)
     if found.replicas is None and found.order is None and found.reached:
         yield _AS_A_FOLLOWER

@@ -81,6 +81,7 @@ class LogEventKind(StrEnum):
     LIVE_BROKERS = "live-brokers"
     OFFSETS_EXPIRED = "offsets-expired"
     ROLES_TAKEN = "roles-taken"
+    THREAD_STEP = "thread-step"
     STALE_REQUEST = "stale-request"
     LEADER_OFFLINE = "leader-offline"
     ELR_ELECTION = "elr-election"

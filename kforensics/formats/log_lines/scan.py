@@ -284,6 +284,8 @@ def _plain(data: bytes, encoding: Encoding) -> bytes:
 
 _HEAD_LENGTH = 1 << 14
 _SAME_LIMIT = 1 << 12
+_TELLING = 9
+"""The least bytes of the beginning of a message by which it is counted unread."""
 _SPLIT = re.compile(rb" (?:stdout|stderr) [PF] ")
 _PARTIAL = re.compile(
     rb"(?m)^\S+ (?P<stream>stdout|stderr) P [^\n]*(?:\n\S+ (?P=stream) P [^\n]*)*\n\S+ (?P=stream) F [^\n]*$"
@@ -339,15 +341,22 @@ def _anchors() -> Mapping[bytes, tuple[bytes, ...]]:
 
 
 @lru_cache(maxsize=8)
-def _counted_keys(counted: frozenset[LogEventKind]) -> Mapping[bytes, Row]:
-    """Return the beginnings that only lines of one kind have that are counted and not read."""
-    return {
-        key: rows[0]
-        for key, rows in keys().items()
-        if len({row.section for row in rows}) == 1
-        and rows[0].section.kind in counted
-        and len(rows[0].anchor) >= KEY_LENGTHS[-1]
-    }
+def _counted_anchors(counted: frozenset[LogEventKind]) -> Mapping[bytes, tuple[tuple[bytes, Row | None], ...]]:
+    """Return by their first bytes the beginnings of messages, the longest first, each with its row where it tells enough of a line that is counted and not read."""
+    found: dict[bytes, tuple[tuple[bytes, Row | None], ...]] = {}
+    for key, some in keys().items():
+        by_anchor: dict[bytes, list[Row]] = {}
+        for row in some:
+            by_anchor.setdefault(row.anchor.encode(), []).append(row)
+        found[key] = tuple(
+            (anchor, rows[0] if len(anchor) >= _TELLING and all(_is_counted(row, counted) for row in rows) else None)
+            for anchor, rows in sorted(by_anchor.items(), key=lambda one: -len(one[0]))
+        )
+    return found
+
+
+def _is_counted(row: Row, counted: frozenset[LogEventKind]) -> bool:
+    return row.section.kind in counted and not row.is_searched
 
 
 @cache
@@ -360,11 +369,6 @@ def told_kinds() -> frozenset[LogEventKind]:
 def bulk_kinds() -> frozenset[LogEventKind]:
     """Return the kinds of lines that are only counted, whoever asks."""
     return frozenset(row.section.kind for row in rows() if "bulk" in row.section.flags)
-
-
-class _Repeat(NamedTuple):
-    times: int
-    line: int
 
 
 class _Window:
@@ -388,7 +392,9 @@ class _Window:
         self._raw_starts = self._starts if self._text is data else self._starts_of(data, encoding)
         self._is_wrapped = b'":' in self._text or b'" :' in self._text[:_HEAD_LENGTH]
         self._events: list[LogEvent] = []
-        self._repeats: dict[int, _Repeat] = {}
+        self._repeats: Counter[int] = Counter()
+        """The lines that repeat an event, by its number."""
+        self._last_repeats: dict[int, int] = {}
         self._latest: dict[TopicPartition | Absent, tuple[Message, int, bytes]] = {}
         """The last event of each partition that is no count, with its text."""
         self._firsts: dict[LogEventKind, int] = {}
@@ -396,7 +402,7 @@ class _Window:
         self._zones: Counter[int] = Counter()
         self._near: set[int] = set()
         """Lines with the beginning of a known message."""
-        self._known: set[int] = set()
+        self._known: list[int] = []
         """Lines with a message that is known."""
         self._same: dict[bytes, int] = {}
         """The events that a text behind a time repeats, as long as no other of its partition follows."""
@@ -415,7 +421,7 @@ class _Window:
         return np.concatenate(([0], (ends + 1) * 2))
 
     def scan(self) -> LogWindow:
-        text, anchors, counted = self._text, _anchors(), _counted_keys(self._counted)
+        text, anchors, counted = self._text, _anchors(), _counted_anchors(self._counted)
         found = _candidates(text)
         lines = np.searchsorted(self._ends, found)
         starts = self._starts[lines]
@@ -438,14 +444,14 @@ class _Window:
                 self._repeat(number, line)
                 done = line
                 continue
-            row = counted.get(key)
+            row = next(row for anchor, row in counted[key] if text.startswith(anchor, position))
             is_counted = row is not None and self._count(row, line)
             if is_counted or self._read(position, line, start, min(stop, start + LINE_LENGTH_LIMIT)):
                 done = line
-        for number, repeat in self._repeats.items():
-            moment = line_moment(self._line(repeat.line))
-            self._events[number] = self._events[number]._replace(repeats=repeat.times, last_time_ms=moment.time_ms)
-        repeated = sum(repeat.times for repeat in self._repeats.values())
+        for number, times in self._repeats.items():
+            moment = line_moment(self._line(self._last_repeats[number]))
+            self._events[number] = self._events[number]._replace(repeats=times, last_time_ms=moment.time_ms)
+        repeated = self._repeats.total()
         census = self._census(len(self._events) + repeated)
         return LogWindow(tuple(self._events), census, self._zones, self._unknown())
 
@@ -474,7 +480,7 @@ class _Window:
             self._near.add(line)
             return False
         message = found.message
-        self._known.add(line)
+        self._known.append(line)
         if "exception" in message.row.section.flags and not self._is_first(rest, position - rest_start, line):
             self._add_below(message, line, start, position)
             return True
@@ -501,9 +507,9 @@ class _Window:
         return True
 
     def _repeat(self, number: int, line: int) -> None:
-        before = self._repeats.get(number)
-        self._repeats[number] = _Repeat(before.times + 1 if before else 1, line)
-        self._known.add(line)
+        self._repeats[number] += 1
+        self._last_repeats[number] = line
+        self._known.append(line)
 
     def _add(
         self, message: Message, line: int, head: Head, level: str, *, stack: bytes | None = None, text: bytes = b""
@@ -524,7 +530,8 @@ class _Window:
                     self._same[text] = self._firsts[kind]
                 return
             self._firsts[kind] = len(self._events)
-        self._note_zone(kind, head, fields)
+        if head.moment.zone_named or head.outer_utc_ms is not None or kind is LogEventKind.START_TIME:
+            self._note_zone(kind, head, fields)
         if kind is LogEventKind.CONFIGURATION:
             end = self._bounds(line)[1]
             fields = parse_configuration(self._text[end : end + _CONFIGURATION_LIMIT])
@@ -535,7 +542,11 @@ class _Window:
             cause = _cause_in(stack) if stack is not None else self._cause_below(line)
             if cause is not None:
                 fields, partition = _with_cause(fields, partition, cause)
-        event = self._event(line, message._replace(topic_partition=partition, fields=fields), head, level)
+        if fields is not message.fields or partition is not message.topic_partition:
+            shown = message._replace(topic_partition=partition, fields=fields)
+        else:
+            shown = message
+        event = self._event(line, shown, head, level)
         if "exception" not in row.section.flags:
             self._owner = event
             if not is_counted:
@@ -662,7 +673,7 @@ class _Window:
         if found is None:
             self._near.add(line)
             return
-        self._known.add(line)
+        self._known.append(line)
         level = _level_in(found.before[-400:])
         head = head_of(found.before, self._layout)
         outer = unwrapped.moment
@@ -716,8 +727,9 @@ class _Window:
         count = len(self._starts)
         step = 1 if self._first_line == 1 and count <= _FIRST_SAMPLED else max(1, count // SHAPES_SAMPLED)
         found: Counter[bytes] = Counter()
+        known = set(self._known)
         for line in range(0, count, step):
-            if line in self._known:
+            if line in known:
                 continue
             start, end = self._bounds(line)
             level = LEVEL.search(self._text, start, min(end, start + 300))
@@ -733,7 +745,7 @@ class _Window:
         return LineCensus(
             lines=len(self._ends),
             events=events,
-            unmatched=len(self._near - self._known),
+            unmatched=len(self._near.difference(self._known)),
             not_utf8=0 if _is_utf8(self._text) else _not_utf8_lines(self._text, content, self._ends),
             with_nul=len(_lines_with(content == 0, self._ends)) if b"\x00" in self._text else 0,
             over_long=int(len(self._ends) == 0 and len(self._text) >= LINE_LENGTH_LIMIT),

@@ -96,6 +96,8 @@ class Row(NamedTuple):
     constant: Mapping[str, FieldValue]
     anchor: str
     """The literal beginning by which it is found; it may be found in the middle of the text."""
+    is_searched: bool
+    """Whether words before the anchor belong to it."""
 
 
 class Message(NamedTuple):
@@ -116,8 +118,6 @@ class _Pattern(NamedTuple):
     convert: tuple[tuple[int, str, Callable[[bytes], FieldValue]], ...]
     partitions: tuple[int, ...]
     topic: tuple[int, int] | None
-    is_searched: bool
-    """Whether words before the anchor belong to it."""
 
 
 @cache
@@ -140,7 +140,7 @@ def rows() -> tuple[Row, ...]:
             section = section._replace(meaning=line[2:])
         elif "\t" in line and not line.startswith("#") and section is not None:
             versions, text, *constant = line.split("\t")
-            found.append(Row(len(found), section, versions, text, _constants(constant), _anchor(text)))
+            found.append(Row(len(found), section, versions, text, _constants(constant), _anchor(text), _has_mark(text)))
     return tuple(found)
 
 
@@ -149,6 +149,10 @@ def _constants(cells: list[str]) -> dict[str, FieldValue]:
     return {
         name: value == "true" if value in {"true", "false"} else value.replace("+", " ") for name, _, value in pairs
     }
+
+
+def _has_mark(text: str) -> bool:
+    return any(found["anchor"] for found in _MARKUP.finditer(text))
 
 
 def _anchor(text: str) -> str:
@@ -179,13 +183,13 @@ def rows_at(text: bytes, position: int) -> tuple[Row, ...]:
 @cache
 def _pattern(number: int) -> _Pattern:
     row = rows()[number]
-    text, at, parts, is_searched = row.text, 0, list[str](), False
+    text, at, parts = row.text, 0, list[str]()
     for found in _MARKUP.finditer(text):
         parts.append(re.escape(text[at : found.start()]))
         at = found.end()
         if found["anchor"]:
-            is_searched = True
-        elif found["regex"] is not None:
+            continue
+        if found["regex"] is not None:
             parts.append(f"(?:{found['regex']})")
         else:
             parts.append(_field(found["field"], is_last=at == len(text)))
@@ -197,7 +201,6 @@ def _pattern(number: int) -> _Pattern:
         tuple((index, name, _converter(name)) for name, index in named if name not in _PARTITION_GROUPS | {"node"}),
         tuple(index for name, index in named if name == "partition"),
         (places["topic"], places["topic_index"]) if "topic" in places else None,
-        is_searched,
     )
 
 
@@ -252,7 +255,7 @@ def message_at(text: bytes, position: int) -> Message | None:
         if not text.startswith(row.anchor.encode(), position):
             continue
         pattern = _pattern(row.number)
-        found = pattern.expression.search(text) if pattern.is_searched else pattern.expression.match(text, position)
+        found = pattern.expression.search(text) if row.is_searched else pattern.expression.match(text, position)
         if found is not None:
             return _message(row, pattern, found, text)
     return None
