@@ -67,6 +67,7 @@ def test_a_document_counts_lines_by_kind_and_file(tmp_path, capsys):
     assert [(one["known"], one["lines"]) for one in document["files"]] == [(5, 7), (0, 1)]
     assert any("12:00 all is well" in words for words in document["answer"]["unknown"])
     assert document["failures"][0]["node"] == 3
+    assert document["events"][0]["detail"]["directory"] == "/d"
 
 
 def test_where_no_line_is_known_the_answer_is_unknown(tmp_path, capsys):

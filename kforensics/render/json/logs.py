@@ -1,89 +1,157 @@
-"""`logs` as plain JSON values: kinds of lines, what happened in order of time, and an account of each file."""
+"""The document of `logs`: kinds of lines, what happened in order of time, and an account of each file."""
 
 from collections.abc import Iterator
 from typing import Any
 
 from kforensics.commands.logs import LineKind, LogsView, Run
 from kforensics.commands.result import Result
+from kforensics.damage import Absent
 from kforensics.evidence.broker_logs import LogFile
 from kforensics.formats.log_lines.table import Message
 from kforensics.reconcile.observed.clocks import Clock
-from kforensics.render.json.document import document, to_plain
+from kforensics.render.json.document import write_document
+from kforensics.render.json.shape import Document, Each, Field
 from kforensics.render.view import View
+from kforensics.units import TopicPartition
 
 
 def write(result: Result[LogsView], _view: View) -> Iterator[str]:
-    """Return the fields that `docs/json.md` promises."""
-    body = result.body
-    fields = {
-        "line": None if not body.asked_line else {"text": body.asked_line, "message": _message(body.message)},
-        "kinds": [_kind(one) for one in body.kinds],
-        "files": [_file(one, clock) for one, clock in zip(body.files, body.clocks, strict=True)],
-        "failures": [
-            {"node": to_plain(one.node_id), "time_ms": to_plain(one.time_ms), "words": one.words}
-            for one in body.failures
-        ],
-    }
-    return document(result, "logs", fields, streams={"events": map(_run, body.runs)})
+    """Return the document."""
+    return write_document(LOGS, result)
 
 
-def _message(message: Message | None) -> dict[str, Any] | None:
-    if message is None:
-        return None
-    section = message.row.section
-    return {
-        "kind": section.kind.value,
-        "weight": section.weight.value,
-        "meaning": section.meaning,
-        "versions": message.row.versions,
-        "partition": to_plain(message.topic_partition)
-        if not isinstance(message.topic_partition, tuple)
-        else str(message.topic_partition),
-        "node": to_plain(message.broker_id),
-        "detail": {name: to_plain(value) for name, value in message.fields.items()},
-    }
+def _asked(body: LogsView) -> LogsView | None:
+    return body if body.asked_line else None
 
 
-def _kind(one: LineKind) -> dict[str, Any]:
-    return {
-        "kind": one.section.kind.value,
-        "weight": one.section.weight.value,
-        "meaning": one.section.meaning,
-        "lines": one.lines,
-        "first_ms": to_plain(one.first_ms),
-        "last_ms": to_plain(one.last_ms),
-        "nodes": sorted(one.nodes),
-        "partitions": [name for name, _ in one.partitions.most_common()],
-        "causes": [words for words, _ in one.causes.most_common()],
-        "citations": [to_plain(one.example)] if one.example is not None else [],
-    }
+def _files(body: LogsView) -> tuple[tuple[LogFile, Clock], ...]:
+    return tuple(zip(body.files, body.clocks, strict=True))
 
 
-def _run(one: Run) -> dict[str, Any]:
-    event = one.first.event
-    partition = event.topic_partition
-    return {
-        "kind": one.section.kind.value,
-        "weight": one.section.weight.value,
-        "time_ms": to_plain(one.first.time_ms),
-        "until_ms": to_plain(one.last.time_ms),
-        "lines": one.lines,
-        "node": to_plain(one.first.node_id),
-        "partition": str(partition) if isinstance(partition, tuple) else to_plain(partition),
-        "detail": {name: to_plain(value) for name, value in event.fields.items()},
-        "citations": [to_plain(one.first.citation)],
-    }
+def _name(partition: TopicPartition | Absent) -> str | None:
+    return None if isinstance(partition, Absent) else str(partition)
 
 
-def _file(one: LogFile, clock: Clock) -> dict[str, Any]:
-    return {
-        "input": one.input,
-        "path": one.path,
-        "node": to_plain(one.node_id),
-        "lines": one.census.lines,
-        "known": sum(one.counts.values()),
-        "first_ms": to_plain(one.first_time_ms),
-        "last_ms": to_plain(one.last_time_ms),
-        "clock": {"shift_ms": clock.shift_ms, "skew_ms": clock.skew_ms, "source": clock.source},
-        "unknown": [{"message": message, "lines": count} for message, count in one.unknown.items()],
-    }
+def _partition_of_message(message: Message) -> str | None:
+    return _name(message.topic_partition)
+
+
+def _partition_of_run(one: Run) -> str | None:
+    return _name(one.first.event.topic_partition)
+
+
+def _partitions(one: LineKind) -> list[str]:
+    return [name for name, _ in one.partitions.most_common()]
+
+
+def _causes(one: LineKind) -> list[str]:
+    return [words for words, _ in one.causes.most_common()]
+
+
+def _nodes(one: LineKind) -> list[int]:
+    return sorted(one.nodes)
+
+
+def _known(one: tuple[LogFile, Clock]) -> int:
+    return sum(one[0].counts.values())
+
+
+def _unknown(one: tuple[LogFile, Clock]) -> list[tuple[str, int]]:
+    return [*one[0].unknown.items()]
+
+
+_KIND = {"kind": "section.kind", "weight": "section.weight"}
+
+LOGS = Document(
+    "logs",
+    LogsView,
+    {
+        "line": Field(
+            _asked,
+            "With `--line`: the line that was asked for.",
+            {
+                "text": "asked_line",
+                "message": Field(
+                    "message",
+                    "What it says; null where it is not known.",
+                    {
+                        "kind": "row.section.kind",
+                        "weight": "row.section.weight",
+                        "meaning": ("row.section.meaning", "What such a line means."),
+                        "versions": ("row.versions", "The versions of Kafka that write it."),
+                        "partition": _partition_of_message,
+                        "node": "broker_id",
+                        "detail": Field(
+                            lambda one: dict(one.fields), "The values of the line by their names.", dict[str, Any]
+                        ),
+                    },
+                ),
+            },
+        ),
+        "kinds": Field(
+            "kinds",
+            "The known lines by their kind, causes first.",
+            Each(
+                {
+                    **_KIND,
+                    "meaning": ("section.meaning", "What such a line means."),
+                    "lines": "",
+                    "first_ms": ("", "In UTC."),
+                    "last_ms": ("", "In UTC."),
+                    "nodes": _nodes,
+                    "partitions": (_partitions, "The most frequent first."),
+                    "causes": (_causes, "What exceptions below the lines say, the most frequent first."),
+                    "example": ("", "One of them."),
+                }
+            ),
+        ),
+        "files": Field(
+            _files,
+            "An account of each log file.",
+            Each(
+                {
+                    "input": "0.input",
+                    "path": "0.path",
+                    "node": "0.node_id",
+                    "lines": "0.census.lines",
+                    "known": (_known, "The lines that are known."),
+                    "first_ms": ("0.first_time_ms", "By its own clock."),
+                    "last_ms": ("0.last_time_ms", "By its own clock."),
+                    "shift_ms": "1.shift_ms",
+                    "skew_ms": "1.skew_ms",
+                    "clock": ("1.source", "What shows its time zone, as `source` of `clocks[]` in `explain`."),
+                    "unknown": Field(
+                        _unknown,
+                        "The most frequent messages that are not known, without their numbers, as far as they were looked at.",
+                        Each({"message": "0", "lines": "1"}),
+                    ),
+                }
+            ),
+        ),
+        "failures": Field(
+            "failures",
+            "Nodes whose last start failed, or whose process ended by itself.",
+            Each({"node": "node_id", "time_ms": "", "words": "", "citations": ""}),
+        ),
+        "events": Field(
+            "runs",
+            "What is not harmless, in order of time: lines of one kind by one node that follow each other.",
+            Each(
+                {
+                    **_KIND,
+                    "time_ms": "first.time_ms",
+                    "until_ms": ("last.time_ms", "The time of the last one."),
+                    "lines": "",
+                    "node": "first.node_id",
+                    "partition": _partition_of_run,
+                    "detail": Field(
+                        lambda one: dict(one.first.event.fields),
+                        "The values of the first line by their names.",
+                        dict[str, Any],
+                    ),
+                    "citation": "first.citation",
+                }
+            ),
+        ),
+    },
+)
