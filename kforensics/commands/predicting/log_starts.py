@@ -34,7 +34,7 @@ from kforensics.evidence.parallel import WORTH_A_PROCESS
 from kforensics.evidence.replica.loader_scan import WORTH_COLUMNS, ScansAhead
 from kforensics.evidence.segment_parts import SMALLEST_PART
 from kforensics.formats.log.batch_table import NEWEST_MAGIC
-from kforensics.formats.log.loader_values import Batches, Content, LoadFailure, Need
+from kforensics.formats.log.loader_values import Batches, Content, LoadedBatch, LoadFailure, Need
 from kforensics.protocol.loading.disk import (
     INDEX,
     INDEXES,
@@ -310,8 +310,9 @@ def _newer(read: object) -> str:
         return read.newer
     if not isinstance(read, Batches):
         return ""
-    # One alone behind sound batches is rather a flipped bit.
-    last = read.batches[-_ENOUGH_BATCHES:]
+    # One alone behind sound batches is rather a flipped bit; behind what a capture holds is a stand-in for the next one.
+    held = [one for one in read.batches[-_ENOUGH_BATCHES - 1 :] if isinstance(one, LoadedBatch)]
+    last = held[-_ENOUGH_BATCHES:]
     is_whole = len(last) == _ENOUGH_BATCHES or not (last and last[0].position)
     magic = min((one.magic for one in last), default=0)
     return newer_than_known("batch magic", magic, NEWEST_MAGIC) if is_whole and magic > NEWEST_MAGIC else ""
