@@ -40,6 +40,11 @@ _COPY = (
     Column("Byte", is_number=True, on_pages_only=True),
     Column("Its bytes stay there", on_pages_only=True),
 )
+_FILES = (
+    Column("SHA-256", is_mono=True),
+    Column("File", is_mono=True),
+    Column("Bytes", is_number=True, on_pages_only=True),
+)
 
 
 def blocks(result: Result[TraceReport], view: View) -> Iterator[Block]:
@@ -67,12 +72,12 @@ def blocks(result: Result[TraceReport], view: View) -> Iterator[Block]:
     )
     if view.page:
         yield from (item(f"not searched: {gap}") for one in body.partitions for gap in one.gaps)
-    elif body.erasure is not None:
+    if body.erasure is not None:
         yield from _heading("hashes of the files that were searched", view)
         yield Table(
             name="Files that were searched",
-            columns=[Column("SHA-256"), Column("File")],
-            rows=[_file(one, result.inputs) for one in body.erasure.files],
+            columns=_FILES,
+            rows=[_file(one, result.inputs, view) for one in body.erasure.files],
             has_heading=False,
         )
     yield from problem_items(result.problems, result.inputs, view)
@@ -140,9 +145,12 @@ def _copy(copy: TracedCopy, inputs: Sequence[Input], view: View) -> Sequence[Val
     return (copy.kind.value, broker, f"{copy.path} at byte {copy.position:,}")
 
 
-def _file(one: CitedFile, inputs: Sequence[Input]) -> Sequence[Value]:
+def _file(one: CitedFile, inputs: Sequence[Input], view: View) -> Sequence[Value]:
     sha256 = one.sha256.value if isinstance(one.sha256, Absent) else one.sha256
-    return (f"sha256 {sha256}", full_path(inputs, one.input, one.path))
+    path = full_path(inputs, one.input, one.path)
+    if view.page:
+        return (sha256, path, one.length)
+    return (f"sha256 {sha256}", path)
 
 
 def _searched(one: SearchedPartition) -> Sequence[Value]:
