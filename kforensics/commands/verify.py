@@ -17,7 +17,7 @@ from kforensics.evidence.checks.context import CheckedPartition, FileReport, Fil
 from kforensics.evidence.discovery.inputs import find_inputs, why_not_listed
 from kforensics.evidence.metadata.lost_directories import unexplained
 from kforensics.findings.answers.verify import verify_answer
-from kforensics.findings.rules.files import verify_findings
+from kforensics.findings.rules.files import epochs_by_partition, verify_findings
 from kforensics.formats.segment.walk import Level
 from kforensics.reconcile.replicas.holders import IntactReplicas
 from kforensics.units import METADATA_TOPICS, TopicPartition
@@ -77,7 +77,7 @@ def run(request: Ask, progress: Progress | None = None) -> Result[VerifyResult]:
         unexplained=partial(unexplained, inputs=inputs),
     )
     intact = IntactReplicas(verification.partitions, inputs.described)
-    findings = verify_findings(verification, intact, inputs.described, _leaders_of_damaged(case, verification))
+    findings = verify_findings(verification, intact, inputs.described, _leaders(case, verification))
     answer = verify_answer(verification, findings, level=level)
     concluded = Conclusion(answer=answer, findings=findings, problems=tuple(verification.problems))
     return Result(
@@ -89,8 +89,8 @@ def run(request: Ask, progress: Progress | None = None) -> Result[VerifyResult]:
     )
 
 
-def _leaders_of_damaged(case: Case, verification: Verification) -> "dict[TopicPartition, LeadershipAccount]":
-    """Who led the partitions with damaged segments, by the metadata logs and broker logs among the inputs, which are read only then."""
+def _leaders(case: Case, verification: Verification) -> "dict[TopicPartition, LeadershipAccount]":
+    """Who led the partitions with damaged segments, or whose files differ in their last leader epoch, by the metadata logs and broker logs among the inputs, which are read only then."""
     damaged = {
         one.context.topic_partition
         for one in verification.partitions
@@ -98,6 +98,11 @@ def _leaders_of_damaged(case: Case, verification: Verification) -> "dict[TopicPa
         and any(report.state is FileState.DAMAGED for report in one.reports)
     }
     clusters = {one.cluster_id for one in case.inputs.described if not isinstance(one.cluster_id, Absent)}
+    damaged |= {
+        partition
+        for partition, held in epochs_by_partition(verification, case.inputs.described).items()
+        if len({one.written for one in held}) > 1
+    }
     if not damaged or len(clusters) > 1:
         return {}
     from kforensics.case.cluster import cluster_of  # noqa: PLC0415 - what reads metadata and broker logs

@@ -10,7 +10,7 @@ from kforensics.evidence.model import CheckpointValue
 from kforensics.formats.log.sequences import SequenceBreak
 from kforensics.source.naming import DirectoryState, FileKind, FileSuffix, PartitionDirectoryName
 from kforensics.source.walk import FoundFile
-from kforensics.units import OffsetRange, TopicPartition
+from kforensics.units import EpochEntry, OffsetRange, TopicPartition
 
 __all__ = [
     "CheckedPartition",
@@ -133,6 +133,8 @@ class CheckedPartition:
     """Path and what could not be read."""
     coverage: tuple["SoundRange", ...] = ()
     topic_id: str | Absent = Absent.NOT_WRITTEN
+    newest_epoch: EpochEntry | Absent = Absent.NOT_WRITTEN
+    """The last leader epoch in `leader-epoch-checkpoint`."""
     sequence_breaks: tuple[SequenceBreak, ...] = ()
     """Where the sequences of a producer do not follow each other, though nothing of the log is damaged and no cleaner has been over it."""
 

@@ -194,6 +194,7 @@ class _PartitionCheck:
             problems=tuple(self._found.problems),
             coverage=tuple(ranges),
             topic_id=self._topic_id(),
+            newest_epoch=epochs[1].entries[-1] if epochs is not None and epochs[1].entries else Absent.NOT_WRITTEN,
             sequence_breaks=self._sequence_breaks(segments),
         )
 

@@ -12,8 +12,10 @@ from kforensics.evidence.model import Citation, Input
 from kforensics.findings.model import Finding, Weight, by_gravity
 from kforensics.findings.rule import Rule, ToldApartBy, rule_of
 from kforensics.findings.rules.directories import COMPARE_VOTERS, MISSING_SEGMENT, OF_METADATA
+from kforensics.findings.rules.leader_epochs import EPOCH_LACKED, lacked_epoch_finding
 from kforensics.findings.rules.sequences import OF_SEQUENCES, sequence_findings
 from kforensics.formats.log.batch_table import HEADER_UP_TO_MAGIC
+from kforensics.reconcile.observed.own_evidence import HeldEpochs, lacked_epoch
 from kforensics.reconcile.replicas.holders import IntactReplica, IntactReplicas
 from kforensics.units import OffsetRange, TopicPartition
 from kforensics.words import listed
@@ -199,6 +201,7 @@ def verify_findings(
         for gravity in _REPAIRED:
             if any(place.gravity is gravity and not _is_history(report, place) for place in report.damage):
                 repaired[gravity].append(report)
+    found += _lacked_epochs(verification, inputs, leaders or {})
     found += _repaired_findings(repaired)
     found += _remark_findings(verification)
     for one in verification.partitions:
@@ -211,6 +214,35 @@ def verify_findings(
         )
     found += _topic_id_findings(verification, inputs)
     return by_gravity(tuple(found))
+
+
+def epochs_by_partition(verification: Verification, inputs: Sequence[Input]) -> dict[TopicPartition, list[HeldEpochs]]:
+    """Return the last leader epochs of every directory in use that has a checkpoint of them."""
+    held: dict[TopicPartition, list[HeldEpochs]] = defaultdict(list)
+    for one in verification.partitions:
+        directory = one.context.directory
+        if isinstance(directory, Absent) or directory.state != "live" or isinstance(one.newest_epoch, Absent):
+            continue
+        held[directory.topic_partition].append(
+            HeldEpochs(
+                inputs[one.context.input].broker_id,
+                one.newest_epoch.leader_epoch,
+                max((epoch for part in one.coverage for epoch, _ in part.epochs), default=-1),
+                max((part.last_offset + 1 for part in one.coverage), default=one.newest_epoch.start_offset),
+                Citation(input=one.context.input, path=f"{one.context.path}/leader-epoch-checkpoint"),
+            )
+        )
+    return held
+
+
+def _lacked_epochs(
+    verification: Verification, inputs: Sequence[Input], leaders: "Mapping[TopicPartition, LeadershipAccount]"
+) -> Iterator[Finding]:
+    held = epochs_by_partition(verification, inputs) if leaders else {}
+    for partition, account in leaders.items():
+        lacked = lacked_epoch(account.states, held.get(partition, ()))
+        if lacked is not None:
+            yield lacked_epoch_finding(lacked, partition)
 
 
 def _is_history(report: FileReport, place: Damage) -> bool:
@@ -269,7 +301,7 @@ def _file_findings(
         )
 
 
-TOLD_IN_FULL = frozenset({FALLING_EPOCHS.code, *OF_SEQUENCES})
+TOLD_IN_FULL = frozenset({FALLING_EPOCHS.code, EPOCH_LACKED.code, *OF_SEQUENCES})
 """What the screen says in a paragraph of its own: no file is damaged by it, and no start repairs it."""
 
 _OF_SERVED_RECORDS = frozenset({UNREADABLE_BYTES, BATCHES_OUT_OF_ORDER, MISSING_SEGMENT})

@@ -9,7 +9,8 @@ from kforensics.findings.answers.explain import incident_state
 from kforensics.findings.answers.model import weighed
 from kforensics.findings.model import Confidence, Finding, Weight, by_gravity
 from kforensics.findings.rule import Rule, RulesOf
-from kforensics.findings.rules.replicas import DIFFERENT_CONTENT, PAST_EVERY_END
+from kforensics.findings.rules.leader_epochs import EPOCH_LACKED, lacked_epoch_finding
+from kforensics.findings.rules.replicas import DIFFERENT_CONTENT, FALLING_OFFSETS, PAST_EVERY_END
 from kforensics.findings.rules.sequences import OF_SEQUENCES, sequence_findings
 from kforensics.reconcile.history.causes import CauseName
 from kforensics.reconcile.incident.model import ExplainedTruncation, LeaderBasis, LossEntry, PartitionIncident
@@ -21,7 +22,12 @@ OF_INCIDENT: RulesOf[[PartitionIncident], Finding] = RulesOf()
 OF_LOSS: RulesOf[[PartitionIncident], Finding] = RulesOf()
 """What weighs no more than the state of the partition allows."""
 
-TOLD_BESIDE = OF_SEQUENCES
+FOLLOWERS_STOP = (
+    "It holds these offsets twice. A leader assigns offsets without a look back; a follower refuses a fetch whose offsets do not rise (OffsetsOutOfOrderException),"
+    " so none gets past this place, and the leader stays alone in the ISR."
+)
+
+TOLD_BESIDE = OF_SEQUENCES | {EPOCH_LACKED.code, FALLING_OFFSETS.code}
 """Codes of what the logs show beside losses, which the screen says in full."""
 
 
@@ -255,6 +261,25 @@ def _broken_sequences(incident: PartitionIncident) -> Iterator[Finding]:
             topic_partition=incident.partition,
             broker_id=Absent.NOT_APPLICABLE,
             citations=broken.citations,
+        )
+
+
+@OF_INCIDENT
+def _lacked_epoch(incident: PartitionIncident) -> Iterator[Finding]:
+    if incident.lacked_epoch is not None:
+        yield lacked_epoch_finding(incident.lacked_epoch, incident.partition)
+
+
+@OF_INCIDENT
+def _doubled_offsets(incident: PartitionIncident) -> Iterator[Finding]:
+    for one in incident.doubled:
+        yield FALLING_OFFSETS.states(
+            f"{incident.partition}: the log of {one.owner}{', the leader,' if one.is_leader else ''} holds batches out of order: expected {one.place.expected},"
+            f" found {one.place.found}",
+            meaning=FOLLOWERS_STOP if one.is_leader else "",
+            topic_partition=incident.partition,
+            broker_id=one.broker_id,
+            citations=(one.citation,),
         )
 
 

@@ -14,9 +14,11 @@ from kforensics.findings.rules.directories import (
     lost_directory_finding,
     missing_finding,
 )
+from kforensics.findings.rules.leader_epochs import lacked_epoch_finding
 from kforensics.reconcile.logs.divergence import damage_at
 from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.observed.facts import Leadership
+from kforensics.reconcile.observed.own_evidence import held_epochs, lacked_epoch
 from kforensics.reconcile.replicas.report import PartitionReport, ReplicaReport, Verdict
 from kforensics.units import OffsetRange, TopicPartition
 from kforensics.words import form
@@ -357,6 +359,18 @@ def _falling_offsets(report: PartitionReport, replica: ReplicaReport) -> Iterato
                 f"the offsets of the log of {report.owner_of(log)} do not always rise: expected {doubled.expected}, found {doubled.found}",
                 citations=(log.replica.cite(segment.path.rsplit("/", 1)[-1], doubled.span),),
             )
+
+
+@OF_PARTITION
+def _lacked_epoch(report: PartitionReport) -> Iterator[Finding]:
+    held = [
+        held_epochs(one.view)
+        for one in report.replicas
+        if one.view.replica.state == "live" and one.verdict is not Verdict.DIFFERENT_TOPIC
+    ]
+    lacked = None if report.account is None else lacked_epoch(report.account.states, held)
+    if lacked is not None:
+        yield lacked_epoch_finding(lacked, report.partition)
 
 
 UNREADABLE_RANGE = Rule(

@@ -30,6 +30,7 @@ from kforensics.reconcile.observed.broker_lives import LINES_OF_A_START_MS
 from kforensics.reconcile.observed.broker_versions import BrokerVersions
 from kforensics.reconcile.observed.facts import ClusterFacts, Leadership, LoggedEnd
 from kforensics.reconcile.observed.leadership import Gap, GapKind, LeadershipAccount, account_of
+from kforensics.reconcile.observed.own_evidence import held_epochs, states_of
 from kforensics.reconcile.replicas.leader import ProtocolChoice, choose_protocol
 from kforensics.units import METADATA_TOPICS, EpochEntry, TopicPartition
 
@@ -188,7 +189,8 @@ class LogsOverTime:
         timed = judge_times(found.copies, evidence.last_logged_ms)
         found = replace(found, copies=taken_before_their_lines(timed, evidence.logged))
         self.agreement = Agreement(self.reader, [copy.view for copy in found.copies])
-        self.leaderships = evidence.facts.leaderships(partition, found.topic_id)
+        self.held_epochs = tuple(map(held_epochs, (copy.view for copy in found.live)))
+        self.leaderships = states_of(partition, found.topic_id, evidence.facts, self.held_epochs)
         self.elected_before = self._elected_before(found.topic_id)
         self.unread = found.unread
         unread = {copy.broker_id for copy in found.unread if is_in_use(copy)}
@@ -259,6 +261,7 @@ class LogsOverTime:
             self.partition,
             topic_id,
             self.evidence.facts,
+            states=self.leaderships,
             newest_epoch=max(
                 (entries[-1].leader_epoch for copy in self.copies for entries in recorded_epochs(copy) if entries),
                 default=Absent.UNKNOWN,

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
-from kforensics.damage import Absent
+from kforensics.damage import Absent, Damage
 from kforensics.evidence.model import Citation, owner_words
 from kforensics.formats.log.sequences import SequenceBreak
 from kforensics.protocol.truncation import ProtocolName
@@ -20,6 +20,7 @@ from kforensics.reconcile.observed.broker_versions import BrokerVersions
 from kforensics.reconcile.observed.facts import ClusterFacts, GroupCommit, Leadership
 from kforensics.reconcile.observed.leadership import LeadershipAccount
 from kforensics.reconcile.observed.logged_truncations import LoggedTruncation
+from kforensics.reconcile.observed.own_evidence import LackedEpoch
 from kforensics.units import OffsetRange, TopicPartition
 
 if TYPE_CHECKING:
@@ -192,6 +193,16 @@ class BrokenSequences(NamedTuple):
     citations: tuple[Citation, ...]
 
 
+class DoubledOffsets(NamedTuple):
+    """A log as it is now in which batches do not follow each other."""
+
+    broker_id: int | Absent
+    owner: str
+    is_leader: bool
+    place: Damage
+    citation: Citation
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionIncident:
     """Everything that happened to one partition."""
@@ -245,6 +256,9 @@ class PartitionIncident:
     unread_below: int = 0
     """The offset below which content of a log was not read, as the ends of logs were read alone; 0 where all was."""
     sequence_breaks: tuple["BrokenSequences", ...] = ()
+    lacked_epoch: LackedEpoch | None = None
+    """The epoch that the leader leads in and does not know."""
+    doubled: tuple["DoubledOffsets", ...] = ()
     state: str = ""
     """One of the states of `explain`, once it has been judged."""
 

@@ -1,10 +1,11 @@
 """The incident of a partition, built from its directories, earlier copies, log lines and what else is known."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 
-from kforensics.damage import Absent
+from kforensics.damage import Absent, DamageKind
 from kforensics.evidence.model import Replica, owner_words
 from kforensics.formats.log.sequences import SequenceBreak, SequenceScan
 from kforensics.reconcile.bugs.evidence import BugTrace, TraceEvidence
@@ -33,6 +34,7 @@ from kforensics.reconcile.incident.losses import (
 )
 from kforensics.reconcile.incident.model import (
     BrokenSequences,
+    DoubledOffsets,
     ExplainedTruncation,
     GroupAtRisk,
     Holder,
@@ -43,6 +45,7 @@ from kforensics.reconcile.incident.partition_doubts import partition_doubts
 from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.observed.facts import GroupCommit, Leadership
 from kforensics.reconcile.observed.leadership import Election
+from kforensics.reconcile.observed.own_evidence import lacked_epoch
 from kforensics.units import METADATA_TOPICS
 
 
@@ -149,7 +152,27 @@ def explain_partition(known: LogsOverTime) -> PartitionIncident:
         is_unclean_election_allowed=_is_allowed(known, _unclean(known)[-1:]),
         forced_elections=_forced_elections(known),
         sequence_breaks=_sequence_breaks(known),
+        lacked_epoch=lacked_epoch(known.leaderships, known.held_epochs),
+        doubled=tuple(_doubled(known)),
     )
+
+
+def _doubled(known: LogsOverTime) -> Iterator[DoubledOffsets]:
+    """Yield the first place of each log as it is now whose batches do not follow each other."""
+    for copy in known.copies:
+        if not copy.is_final or copy.is_remnant or copy.view.replica.state != "live":
+            continue
+        own = copy.view.replica
+        places = (
+            (segment.path, place)
+            for segment in copy.view.segments
+            for place in segment.damage
+            if place.kind is DamageKind.ORDER
+        )
+        for path, place in islice(places, 1):
+            is_leader = known.is_leader_known and copy is known.leader
+            citation = own.cite(path.rpartition("/")[2], place.span)
+            yield DoubledOffsets(copy.broker_id, owner_words(own.input, copy.broker_id), is_leader, place, citation)
 
 
 def _sequence_breaks(known: LogsOverTime) -> tuple[BrokenSequences, ...]:

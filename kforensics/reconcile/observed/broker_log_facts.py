@@ -9,11 +9,21 @@ from kforensics.evidence.broker_logs import LogFile
 from kforensics.formats.log_lines.event import LogEventKind as Kind
 from kforensics.protocol.versions import KafkaVersion, advances_only_at_min_isr, parse_version
 from kforensics.reconcile.observed.broker_lives import BrokerLife, broker_lives, log_loads
-from kforensics.reconcile.observed.facts import ClusterFacts, GroupCommit, Leadership, LoggedEnd, LogLoad, Restart
+from kforensics.reconcile.observed.facts import (
+    ClusterFacts,
+    GroupCommit,
+    Leadership,
+    LoggedEnd,
+    LogLoad,
+    OwnIsrLine,
+    Restart,
+)
 from kforensics.reconcile.observed.logged_ends import logged_ends
 from kforensics.reconcile.observed.logged_events import LoggedEvent
 from kforensics.reconcile.observed.logged_leaderships import logged_assignments, logged_leaderships
 from kforensics.reconcile.observed.logged_periods import logged_periods
+from kforensics.reconcile.observed.own_evidence import own_isr_lines
+from kforensics.reconcile.observed.refused_isr_changes import refused_isr_changes
 from kforensics.units import TopicPartition
 
 _STARTS_LOGGED, _STARTS_ELSEWHERE = KafkaVersion(0, 11), KafkaVersion(2, 6)
@@ -62,6 +72,7 @@ class BrokerLogFacts(ClusterFacts):
     """The highest leader epoch of each partition that lines after the end of the metadata log name."""
     metadata_end_ms: int | Absent = Absent.UNKNOWN
     """The newest time in the metadata log."""
+    isr_lines: Mapping[TopicPartition, OwnIsrLine] = field(default_factory=dict)
 
     def leaderships(self, partition: TopicPartition, topic_id: str | Absent) -> tuple[Leadership, ...]:
         """Return the states from the metadata log, else from log lines."""
@@ -71,6 +82,10 @@ class BrokerLogFacts(ClusterFacts):
             return states
         # Only of the newest state: what was assigned before a reassignment is not known.
         return (*states[:-1], replace(states[-1], replicas=assigned))
+
+    def own_isr_line(self, partition: TopicPartition) -> OwnIsrLine | None:
+        """Return the line, where there is no metadata log."""
+        return None if self.has_metadata_log() else self.isr_lines.get(partition)
 
     def unclean_elections_before(
         self, first: Leadership, partition: TopicPartition, topic_id: str | Absent
@@ -278,6 +293,7 @@ def facts_from_logs(
         ends=logged_ends(events, metadata.recreated_ms),
         later_epochs=_later_epochs(by_partition, metadata_end_ms),
         metadata_end_ms=metadata_end_ms,
+        isr_lines=own_isr_lines(events, refused_isr_changes(events)),
     )
 
 

@@ -40,6 +40,8 @@ class Leadership:
     """No change of the ISR between the state before and this one can have gone without a record or a line."""
     recovering: tuple[Citation, ...] = ()
     """The lines of the leader that it was elected uncleanly."""
+    is_own_line: bool = False
+    """The leader itself logged that it begins to lead in this epoch."""
 
     def is_next(self, before: "Leadership") -> bool:
         """Return whether nothing lies between the state before and this one: then the ISR of that is the one at this election.
@@ -75,6 +77,19 @@ class LogLoad(NamedTuple):
     """Where the log ended when the broker stopped cleanly before: a stop writes a producer snapshot there (1.0 and later)."""
 
 
+class OwnIsrLine(NamedTuple):
+    """A leader's line that it asks for another ISR."""
+
+    leader: int
+    isr: frozenset[int]
+    """The one that it asks for."""
+    named: frozenset[int]
+    """With those that were in sync before."""
+    log_end_offset: int
+    time_ms: int | Absent
+    citation: Citation
+
+
 class LoggedEnd(NamedTuple):
     """An offset that a broker's log had reached, as a line of that broker says."""
 
@@ -108,6 +123,10 @@ class ClusterFacts:
             topic_id: that of the directory in question; absent for every topic that had the name.
         """
         return ()
+
+    def own_isr_line(self, partition: TopicPartition) -> OwnIsrLine | None:  # noqa: ARG002
+        """Return the newest line in which a leader asks for another ISR; none where no line or the metadata log does."""
+        return None
 
     def unclean_elections_before(
         self,

@@ -133,6 +133,7 @@ def account_of(
     topic_id: str | Absent,
     facts: ClusterFacts,
     *,
+    states: tuple[Leadership, ...] | None = None,
     newest_epoch: int | Absent = Absent.UNKNOWN,
     given: frozenset[int] = frozenset(),
     by_high_watermark: bool = False,
@@ -143,12 +144,13 @@ def account_of(
     Args:
         topic_id: of its topic, where known.
         facts: the metadata log, else log lines.
+        states: where more than the facts shows them; None for those of the facts.
         newest_epoch: the highest leader epoch that any log of the partition names.
         given: brokers whose directories as they are now are among the inputs.
         by_high_watermark: followers truncate to their high watermark when the leader changes (before KIP-101, or magic 0 and 1).
         keeps_epoch: whether a broker's directory shows that it was elected, though it wrote nothing.
     """
-    states = facts.leaderships(partition, topic_id)
+    states = facts.leaderships(partition, topic_id) if states is None else states
     restarts = {
         broker: tuple(_of_its_disk(one, broker, states) for one in facts.restarts(broker)) for broker in _named(states)
     }

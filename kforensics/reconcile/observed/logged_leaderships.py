@@ -287,6 +287,7 @@ def _leadership(
         topic_id=topic_id if isinstance(topic_id, str) else Absent.NOT_WRITTEN,
         is_creation=is_creation(item.event),
         partition_epoch=_partition_epoch(item),
+        is_own_line=item.event.kind is Kind.LEADER_START,
     )
 
 

@@ -18,6 +18,7 @@ from kforensics.reconcile.logs.loaded_log import LoadedLog, load_log, load_logs
 from kforensics.reconcile.logs.log_pairs import LogPairs
 from kforensics.reconcile.observed.facts import ClusterFacts, Leadership
 from kforensics.reconcile.observed.leadership import account_of
+from kforensics.reconcile.observed.own_evidence import held_epochs, states_of
 from kforensics.reconcile.replicas.holders import SoleHolder, distinct_counts, sole_runs
 from kforensics.reconcile.replicas.leader import (
     ExpectedTruncation,
@@ -79,10 +80,12 @@ class PartitionJudge:
         every = [v for v in views if v.replica.state == "live"]
         self.is_quorum = self.partition.topic in METADATA_TOPICS
         known_epochs = [epoch for view in every if isinstance(epoch := view.last_epoch, int)]
+        held = [held_epochs(view) for view in every]
         self.account = account_of(
             self.partition,
             self.topic_id,
             facts,
+            states=states_of(self.partition, self.topic_id, facts, held),
             newest_epoch=max(known_epochs, default=Absent.UNKNOWN),
             given=frozenset(self.given),
             by_high_watermark=(

@@ -1,0 +1,139 @@
+"""What a leader's own line and own files show of its leadership, where no record and no other line does."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from kforensics.damage import Absent
+from kforensics.evidence.model import Citation
+from kforensics.formats.log_lines.event import LogEventKind as Kind
+from kforensics.reconcile.logs.loaded_log import LoadedLog
+from kforensics.reconcile.observed.facts import ClusterFacts, Leadership, OwnIsrLine
+from kforensics.reconcile.observed.logged_events import LoggedEvent
+from kforensics.units import TopicPartition
+
+_ASKS = frozenset({Kind.ISR_SHRINK, Kind.ISR_EXPAND})
+
+
+def own_isr_lines(events: Sequence[LoggedEvent], refused: frozenset[int]) -> dict[TopicPartition, OwnIsrLine]:
+    """Return the newest line of each partition in which a broker asks for another ISR and names the end of its log: only leaders do.
+
+    Args:
+        events: of all nodes, in the order of time.
+        refused: the places of lines whose leader did not get what it asked for.
+    """
+    found: dict[TopicPartition, OwnIsrLine] = {}
+    for at, item in enumerate(events):
+        event, partition = item.event, item.event.topic_partition
+        if event.kind not in _ASKS or at in refused or isinstance(partition, Absent):
+            continue
+        before, asked, end = event.brokers("from_isr"), event.brokers("to_isr"), event.number("log_end_offset")
+        is_of_leader = isinstance(item.node_id, int) and isinstance(asked, tuple) and item.node_id in asked
+        if is_of_leader and isinstance(before, tuple) and isinstance(end, int):
+            assert isinstance(item.node_id, int)
+            assert isinstance(asked, tuple)
+            found[partition] = OwnIsrLine(
+                item.node_id, frozenset(asked), frozenset((*before, *asked)), end, item.time_ms, item.citation
+            )
+        else:
+            # A newer one that does not say as much: who led at the end is not known.
+            found.pop(partition, None)
+    return found
+
+
+class HeldEpochs(NamedTuple):
+    """The leader epochs that one directory knows, and where its log ends."""
+
+    broker_id: int | Absent
+    written: int
+    """The last one in `leader-epoch-checkpoint`; -1 where it has none."""
+    in_batches: int
+    log_end_offset: int
+    citation: Citation
+
+
+def held_epochs(log: LoadedLog) -> HeldEpochs:
+    """Return the newest leader epochs of a log."""
+    claimed = log.replica.checkpoint_epochs
+    written = -1 if isinstance(claimed, Absent) or not claimed else claimed[-1].leader_epoch
+    in_batches = log.batch_epochs[-1].leader_epoch if log.batch_epochs else -1
+    citation = log.replica.cite("leader-epoch-checkpoint")
+    return HeldEpochs(log.replica.broker_id, written, in_batches, log.log_end_offset, citation)
+
+
+def states_of(
+    partition: TopicPartition, topic_id: str | Absent, facts: ClusterFacts, held: Iterable[HeldEpochs]
+) -> tuple[Leadership, ...]:
+    """Return the recorded states of a partition, else the one that the leader's own line shows.
+
+    Its leader epoch is the newest of its directory, where no replica that the line names has a later one, and its log had reached the end that the line names.
+
+    Args:
+        topic_id: of the directory in question.
+        held: of the directories in use as they are now.
+    """
+    known = facts.leaderships(partition, topic_id)
+    line = None if known else facts.own_isr_line(partition)
+    if line is None:
+        return known
+    by_broker = {one.broker_id: one for one in held}
+    own = by_broker.get(line.leader)
+    newest = max((max(one.written, one.in_batches) for one in by_broker.values()), default=-1)
+    if own is None or not line.named <= by_broker.keys() or own.log_end_offset < line.log_end_offset:
+        return ()
+    if newest < 0 or max(own.written, own.in_batches) < newest:
+        return ()
+    return (
+        Leadership(
+            leader=line.leader,
+            leader_epoch=newest,
+            isr=line.isr,
+            replicas=Absent.UNKNOWN,
+            unclean=False,
+            recorded_at=Absent.NOT_APPLICABLE,
+            time_ms=line.time_ms,
+            citation=line.citation,
+            is_stated=False,
+        ),
+    )
+
+
+class LackedEpoch(NamedTuple):
+    """A leader whose `leader-epoch-checkpoint` ends below the epoch in which it leads, though nothing was written in that epoch."""
+
+    leader: int
+    leader_epoch: int
+    written: int
+    log_end_offset: int
+    is_alone: bool
+    """By the last state it is the only one in sync."""
+    citations: tuple[Citation, ...]
+
+
+def lacked_epoch(states: Sequence[Leadership], held: Iterable[HeldEpochs]) -> LackedEpoch | None:
+    """Return the epoch that the leader lacks, where the file of another replica has it, or the leader itself said that it began it.
+
+    Args:
+        states: of the partition, the oldest first.
+        held: of the directories in use as they are now; those without a readable checkpoint are left out.
+    """
+    last = states[-1] if states else None
+    by_broker: Mapping[int | Absent, HeldEpochs] = {one.broker_id: one for one in held}
+    own = None if last is None else by_broker.get(last.leader)
+    if last is None or own is None or not isinstance(last.leader, int):
+        return None
+    epoch = last.leader_epoch
+    if own.written >= epoch or own.written < 0 or any(one.in_batches >= epoch for one in by_broker.values()):
+        return None
+    others = [one for one in by_broker.values() if one is not own and one.written >= epoch]
+    begun = [one for one in states if one.leader_epoch == epoch and one.is_own_line and one.leader == last.leader]
+    if any(one.written > epoch for one in others) or not (others or begun):
+        return None
+    citations = (own.citation, *(one.citation for one in others[:2]), *(one.citation for one in (*begun[:1], last)))
+    return LackedEpoch(
+        last.leader,
+        epoch,
+        own.written,
+        own.log_end_offset,
+        last.isr == frozenset({last.leader}),
+        tuple(dict.fromkeys(citations)),
+    )
