@@ -22,11 +22,14 @@ from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
 from kforensics.evidence.coordinators.group_log import CommitKey, Name
 from kforensics.evidence.coordinators.replica_log import list_log
+from kforensics.evidence.discovery.cleaning import cleaner_lag_of
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace, checkpoint_value
-from kforensics.evidence.model import Problem
+from kforensics.evidence.model import Citation, Problem, owner_words
 from kforensics.evidence.replica.ends import read_log_tail
 from kforensics.findings.answers.groups import JudgedGroups
+from kforensics.findings.model import Finding, by_gravity
 from kforensics.findings.rules.coordinators import group_findings
+from kforensics.findings.rules.upkeep import cleaner_finding
 from kforensics.reconcile.coordinator_topics import CoordinatorTopic, coordinator_topic
 from kforensics.reconcile.groups.replay import Change, Position, infer_retention, with_return
 from kforensics.reconcile.groups.share_state import ShareState
@@ -124,7 +127,7 @@ def run(request: Ask, *, case: Case | None = None) -> Result[Groups]:
     )
     concluded = Conclusion(
         answer=judged.answer(),
-        findings=group_findings(groups, body.setbacks),
+        findings=by_gravity((*group_findings(groups, body.setbacks), *_cleaners(given))),
         problems=(*problems, *given.cluster.left_out),
     )
     result = Result(
@@ -134,6 +137,21 @@ def run(request: Ask, *, case: Case | None = None) -> Result[Groups]:
         concluded=no_calmer("groups", concluded, case, {OFFSETS_TOPIC, SHARE_TOPIC}),
     )
     return result if redaction is None else redaction.result(result)
+
+
+def _cleaners(given: Leaders) -> Iterator[Finding]:
+    """Yield the logs of positions that no cleaner has come to for long."""
+    for partition, group in given.live(OFFSETS_TOPIC).items():
+        for place in group:
+            lag = cleaner_lag_of(place)
+            if lag is not None:
+                yield cleaner_finding(
+                    lag,
+                    where=f"{partition} on {owner_words(place.state.input, place.state.broker_id)}",
+                    partition=partition,
+                    broker_id=place.state.broker_id,
+                    citation=Citation(input=place.state.input, path=place.path),
+                )
 
 
 class _Played(NamedTuple):

@@ -7,6 +7,7 @@ from functools import partial
 
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, FormatError
+from kforensics.evidence.discovery.cleaning import CleanerLag, cleaner_lag
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT, FoundInput, Inputs
 from kforensics.evidence.discovery.log_dirs import FoundLogDir
 from kforensics.evidence.discovery.partition_dirs import (
@@ -93,6 +94,7 @@ class ListedPartition:
     """The size of all files in the directory, whatever they are."""
     lacks_index: bool = False
     """A segment in use has no offset index: a start scans it, whatever the marker says."""
+    cleaner_lag: CleanerLag | None = None
     start: str = "unknown"
     """What a start does to the directory, by its name, the marker and missing indexes; `kforensics predict` says it by its files."""
 
@@ -185,6 +187,7 @@ class _Partition:
 
     directory: FoundDirectory
     segments: list[tuple[int, str]] = field(default_factory=list)
+    segment_files: list[FoundFile] = field(default_factory=list)
     indexes: dict[int, str] = field(default_factory=dict)
     names: list[tuple[FileName, str]] = field(default_factory=list)
     """The names of segments and indexes, and their paths."""
@@ -216,6 +219,7 @@ class _Partition:
             return
         if name.kind is FileKind.SEGMENT and isinstance(name.base_offset, int):
             self.segments.append((name.base_offset, found.path))
+            self.segment_files.append(found)
             self.log_bytes += found.length
         elif name.kind is FileKind.OFFSET_INDEX and isinstance(name.base_offset, int):
             self.indexes[name.base_offset] = found.path
@@ -332,6 +336,9 @@ class _Lister:
                 bytes=seen.log_bytes,
                 files=seen.files,
                 file_bytes=seen.file_bytes,
+                cleaner_lag=cleaner_lag(name.topic, seen.segment_files, _claim(state, "cleaner_point", name))
+                if name is not None and name.state is DirectoryState.LIVE
+                else None,
                 lacks_index=any(base not in seen.indexes for base, _ in seen.segments),
             )
         )

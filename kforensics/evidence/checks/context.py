@@ -4,8 +4,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
+from typing import NamedTuple
 
 from kforensics.damage import Absent, Damage, DamageKind, Gravity, Span
+from kforensics.evidence.discovery.cleaning import CleanerLag
 from kforensics.evidence.model import CheckpointValue
 from kforensics.formats.log.sequences import SequenceBreak
 from kforensics.source.naming import DirectoryState, FileKind, FileSuffix, PartitionDirectoryName
@@ -133,10 +135,27 @@ class CheckedPartition:
     """Path and what could not be read."""
     coverage: tuple["SoundRange", ...] = ()
     topic_id: str | Absent = Absent.NOT_WRITTEN
+    cleaner_lag: CleanerLag | None = None
+    stamped_ahead: tuple["StampedAhead", ...] = ()
+    """Of each segment its largest timestamp, where it is of the future."""
     newest_epoch: EpochEntry | Absent = Absent.NOT_WRITTEN
     """The last leader epoch in `leader-epoch-checkpoint`."""
     sequence_breaks: tuple[SequenceBreak, ...] = ()
     """Where the sequences of a producer do not follow each other, though nothing of the log is damaged and no cleaner has been over it."""
+
+
+class StampedAhead(NamedTuple):
+    """A record stamped later than it can have been written."""
+
+    path: str
+    first_offset: int
+    last_offset: int
+    """Of its batch."""
+    timestamp_ms: int
+    known_ms: int
+    """The time that it is ahead of."""
+    against: str
+    """What that time is, in words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

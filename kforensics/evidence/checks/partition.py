@@ -1,25 +1,27 @@
 """One partition directory against itself: every file against its format, and each against its neighbours."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from time import time_ns
 from typing import Any
 
 from kforensics.damage import Absent, Damage, DamageKind, Gravity, Span
-from kforensics.errors import EvidenceError, MissingBytes
+from kforensics.errors import EvidenceError, FormatError, MissingBytes
 from kforensics.evidence.checks.context import (
     CheckedPartition,
     FileReport,
     FileState,
     PartitionContext,
     Remark,
+    StampedAhead,
     base_offset_of,
     mismatch,
     state_of,
 )
 from kforensics.evidence.checks.indexes import check_offset_index, check_time_index, padding_damage
 from kforensics.evidence.checks.producers import ProducerHistory, check_snapshot, check_txn_index, replay
-from kforensics.evidence.checks.segment_scan import ScanTask, SegmentScan, scan_segment_file
+from kforensics.evidence.checks.segment_scan import ScanTask, SegmentScan, StampedBatch, scan_segment_file
 from kforensics.evidence.checks.segments import (
     EpochsFile,
     ScannedSegment,
@@ -36,16 +38,18 @@ from kforensics.evidence.checks.small_files import (
     scan_metadata_snapshot,
     settle_fallen_epochs,
 )
+from kforensics.evidence.discovery.cleaning import CleanerLag, cleaner_lag
 from kforensics.evidence.file_kinds import FILE_KINDS, lock_damage, read_and_understand
 from kforensics.evidence.model import CheckpointValue
 from kforensics.formats.checkpoint.json_files import QuorumState
 from kforensics.formats.checkpoint.lines import LeaderEpochCheckpoint
 from kforensics.formats.checkpoint.properties import PartitionMetadata
 from kforensics.formats.index import ProducerEntry, ProducerSnapshot
+from kforensics.formats.log.batches import iter_batch_records
 from kforensics.formats.log.sequences import SequenceBreak, joined_scans
 from kforensics.formats.segment.walk import Buffers, Level
 from kforensics.source.mapped import open_evidence
-from kforensics.source.naming import FileKind, FileSuffix
+from kforensics.source.naming import DirectoryState, FileKind, FileSuffix
 from kforensics.source.walk import FoundFile
 
 Progress = Callable[[int], None]
@@ -194,6 +198,8 @@ class _PartitionCheck:
             problems=tuple(self._found.problems),
             coverage=tuple(ranges),
             topic_id=self._topic_id(),
+            cleaner_lag=self._cleaner_lag(),
+            stamped_ahead=tuple(self._stamped_ahead(segments)),
             newest_epoch=epochs[1].entries[-1] if epochs is not None and epochs[1].entries else Absent.NOT_WRITTEN,
             sequence_breaks=self._sequence_breaks(segments),
         )
@@ -336,6 +342,39 @@ class _PartitionCheck:
                 self._found.add(file.path, damage)
         self._check_txn_indexes(segments, history, log_start, is_compacted=is_compacted)
 
+    def _cleaner_lag(self) -> CleanerLag | None:
+        directory, point = self._context.directory, self._context.cleaner_point
+        if isinstance(directory, Absent) or directory.state is not DirectoryState.LIVE or self._context.path == "":
+            return None
+        value = point.value if isinstance(point, CheckpointValue) else point
+        return cleaner_lag(directory.topic, self._context.files, value)
+
+    def _stamped_ahead(self, segments: list[ScannedSegment]) -> Iterator[StampedAhead]:
+        """Yield the largest timestamp of each segment that was written before, or that is ahead of the present."""
+        now_ms = time_ns() // 1_000_000
+        for segment in segments:
+            scan, written_ms = segment.scan, segment.file.mtime_ns // 1_000_000
+            if scan.newest is None or scan.oldest_ms is None:
+                continue
+            # A copy has any times of files: those before its oldest record are not of writing.
+            has_time = scan.oldest_ms <= written_ms
+            known_ms, against = (written_ms, "at which the segment was written last") if has_time else (now_ms, "now")
+            if scan.newest.timestamp_ms > known_ms + _AHEAD_MS:
+                path = segment.file.path
+                first, last = self._offsets_of(path, scan.newest)
+                yield StampedAhead(path, first, last, scan.newest.timestamp_ms, known_ms, against)
+
+    def _offsets_of(self, path: str, batch: StampedBatch) -> tuple[int, int]:
+        """Return the offset of the record with the largest timestamp of a batch twice; where that can't be read, the offsets of the batch."""
+        try:
+            with open_evidence(self._context.root / path) as file:
+                for record in iter_batch_records(file.read(batch.position, batch.length), batch.position):
+                    if record.timestamp_ms == batch.timestamp_ms:
+                        return record.offset, record.offset
+        except (EvidenceError, FormatError):
+            pass  # named where the segment is checked
+        return batch.first_offset, batch.last_offset
+
     def _sequence_breaks(self, segments: list[ScannedSegment]) -> tuple[SequenceBreak, ...]:
         """Return the breaks that neither damage nor a cleaner explains, nor a snapshot in between, by which the broker had forgotten the producer."""
         joined = joined_scans(segment.scan.sequences for segment in segments)
@@ -449,6 +488,10 @@ class _PartitionCheck:
         if path in self._found.missing or file.name.is_leftover:
             return False
         return FILE_KINDS[kind].parse is not None or kind in _CHECKED or path in self._found.counts
+
+
+_AHEAD_MS = 86_400_000
+"""Timestamps this far ahead are no matter of clocks or time zones."""
 
 
 _CHECKED = frozenset({FileKind.LOCK})

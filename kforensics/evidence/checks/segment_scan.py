@@ -135,6 +135,16 @@ class EpochRun:
     length: int
 
 
+class StampedBatch(NamedTuple):
+    """A batch with its largest timestamp."""
+
+    timestamp_ms: int
+    first_offset: int
+    last_offset: int
+    position: int
+    length: int
+
+
 class TailBatch(NamedTuple):
     """One of the last sound batches of magic 2."""
 
@@ -174,6 +184,10 @@ class SegmentScan:
     has_empty_batch: bool
     """A batch without records, as compaction leaves it."""
     sequences: SequenceScan = field(default_factory=SequenceScan)
+    newest: "StampedBatch | None" = None
+    """The sound batch with the largest timestamp, the first of several."""
+    oldest_ms: int | None = None
+    """The smallest of the first and the largest timestamps of sound batches."""
     longest_batch: int | None = 0
     """The offsets of the longest sound batch, 0 where there is none; unknown of a capture that holds batches."""
     tail: tuple[TailBatch, ...] = ()
@@ -311,6 +325,8 @@ class _Collector:
         self._has_empty_batch = self._lacks_epochs = False
         self._longest_batch = 0
         self._tail: list[TailBatch] = []
+        self._newest: StampedBatch | None = None
+        self._oldest_ms: int | None = None
 
     def add(self, batches: BatchTable, damage: tuple[Damage, ...], record_count: int, span: Span) -> None:
         self._stop = span.end
@@ -336,6 +352,7 @@ class _Collector:
         self._add_epochs(sound)
         self._producers.add(sound)
         self._sequences.add(sound)
+        self._add_times(sound)
         self._tail = [*self._tail, *_tail_of(sound[-2:])][-2:]
 
     def _add_epochs(self, sound: BatchTable) -> None:
@@ -355,6 +372,16 @@ class _Collector:
             run.first_offset, run.last_offset = min(run.first_offset, first), max(run.last_offset, last)
         elif epoch >= 0 and len(self._runs) < MOST_EPOCH_RUNS:
             self._runs.append(EpochRun(epoch, first, last, int(rows["position"][0]), int(rows["length"][0])))
+
+    def _add_times(self, sound: BatchTable) -> None:
+        stamps = sound["max_timestamp"]
+        row = sound[int(np.argmax(stamps))]
+        names = ("max_timestamp", "base_offset", "last_offset", "position", "length")
+        newest = StampedBatch(*(int(row[name]) for name in names))
+        if self._newest is None or newest.timestamp_ms > self._newest.timestamp_ms:
+            self._newest = newest
+        oldest = int(np.minimum(stamps, sound["base_timestamp"]).min())
+        self._oldest_ms = oldest if self._oldest_ms is None else min(oldest, self._oldest_ms)
 
     def _read_marker(self, position: int, length: int) -> tuple[int, int] | None:
         try:
@@ -386,6 +413,8 @@ class _Collector:
             highest_timestamp=self._times.highest,
             producer_events=self._producers.finish(),
             sequences=self._sequences,
+            newest=self._newest,
+            oldest_ms=self._oldest_ms,
             has_empty_batch=self._has_empty_batch,
             lacks_epochs=self._lacks_epochs,
             longest_batch=self._longest_batch,
@@ -463,6 +492,8 @@ def join_scans(left: SegmentScan, right: SegmentScan) -> SegmentScan:
         highest_timestamp=max(left.highest_timestamp, right.highest_timestamp),
         producer_events=(*left.producer_events, *right.producer_events),
         sequences=joined_scans([left.sequences, right.sequences]),
+        newest=max((one for one in (left.newest, right.newest) if one is not None), key=_timestamp, default=None),
+        oldest_ms=min((one for one in (left.oldest_ms, right.oldest_ms) if one is not None), default=None),
         has_empty_batch=left.has_empty_batch or right.has_empty_batch,
         lacks_epochs=left.lacks_epochs or right.lacks_epochs,
         longest_batch=None
@@ -470,6 +501,10 @@ def join_scans(left: SegmentScan, right: SegmentScan) -> SegmentScan:
         else max(left.longest_batch, right.longest_batch),
         tail=() if (left.magics | right.magics) - {2} else (*left.tail, *right.tail)[-2:],
     )
+
+
+def _timestamp(batch: StampedBatch) -> int:
+    return batch.timestamp_ms
 
 
 def _highest(left: int | None, right: int | None) -> int | None:

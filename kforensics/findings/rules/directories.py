@@ -10,6 +10,7 @@ from kforensics.evidence.model import CheckpointValue, Citation
 from kforensics.evidence.replica.unaccounted import Sign, Unaccounted
 from kforensics.findings.model import Finding, Weight, by_gravity
 from kforensics.findings.rule import Rule, RulesOf, ToldApartBy
+from kforensics.findings.rules.upkeep import cleaner_finding
 from kforensics.units import METADATA_TOPICS, OffsetRange, TopicPartition
 
 if TYPE_CHECKING:
@@ -127,6 +128,21 @@ def _missing(inventory: "Inventory") -> Iterator[Finding]:
             one.topic_partition,
             Citation(input=one.input, path=one.path),
             _node_id(nodes.get(one.input)),
+        )
+
+
+@OF_INVENTORY
+def _cleaners(inventory: "Inventory") -> Iterator[Finding]:
+    nodes = {node.input: node.node_id for node in inventory.nodes}
+    for one in inventory.partitions:
+        if one.cleaner_lag is None or isinstance(one.topic, Absent) or isinstance(one.partition, Absent):
+            continue
+        yield cleaner_finding(
+            one.cleaner_lag,
+            where=one.path,
+            partition=TopicPartition(one.topic, one.partition),
+            broker_id=nodes.get(one.input, Absent.UNKNOWN),
+            citation=Citation(input=one.input, path=one.path),
         )
 
 

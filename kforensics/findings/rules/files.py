@@ -14,6 +14,7 @@ from kforensics.findings.rule import Rule, ToldApartBy, rule_of
 from kforensics.findings.rules.directories import COMPARE_VOTERS, MISSING_SEGMENT, OF_METADATA
 from kforensics.findings.rules.leader_epochs import EPOCH_LACKED, lacked_epoch_finding
 from kforensics.findings.rules.sequences import OF_SEQUENCES, sequence_findings
+from kforensics.findings.rules.upkeep import OF_UPKEEP, cleaner_finding, stamped_finding
 from kforensics.formats.log.batch_table import HEADER_UP_TO_MAGIC
 from kforensics.reconcile.observed.own_evidence import HeldEpochs, lacked_epoch
 from kforensics.reconcile.replicas.holders import IntactReplica, IntactReplicas
@@ -205,6 +206,7 @@ def verify_findings(
     found += _repaired_findings(repaired)
     found += _remark_findings(verification)
     for one in verification.partitions:
+        found += _upkeep_findings(one, inputs)
         found += sequence_findings(
             one.sequence_breaks,
             where=one.context.path,
@@ -214,6 +216,20 @@ def verify_findings(
         )
     found += _topic_id_findings(verification, inputs)
     return by_gravity(tuple(found))
+
+
+def _upkeep_findings(one: CheckedPartition, inputs: Sequence[Input]) -> Iterator[Finding]:
+    partition, number = _partition_of(one.context), one.context.input
+    for stamp in one.stamped_ahead:
+        yield stamped_finding(stamp, input_number=number, partition=partition, broker_id=inputs[number].broker_id)
+    if one.cleaner_lag is not None and isinstance(partition, TopicPartition):
+        yield cleaner_finding(
+            one.cleaner_lag,
+            where=one.context.path,
+            partition=partition,
+            broker_id=inputs[number].broker_id,
+            citation=Citation(input=number, path=one.context.path),
+        )
 
 
 def epochs_by_partition(verification: Verification, inputs: Sequence[Input]) -> dict[TopicPartition, list[HeldEpochs]]:
@@ -301,7 +317,7 @@ def _file_findings(
         )
 
 
-TOLD_IN_FULL = frozenset({FALLING_EPOCHS.code, EPOCH_LACKED.code, *OF_SEQUENCES})
+TOLD_IN_FULL = frozenset({FALLING_EPOCHS.code, EPOCH_LACKED.code, *OF_SEQUENCES, *OF_UPKEEP})
 """What the screen says in a paragraph of its own: no file is damaged by it, and no start repairs it."""
 
 _OF_SERVED_RECORDS = frozenset({UNREADABLE_BYTES, BATCHES_OUT_OF_ORDER, MISSING_SEGMENT})

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from kforensics.commands.groups import Groups
 from kforensics.commands.result import Result
 from kforensics.damage import Absent
+from kforensics.findings.rules.upkeep import OF_UPKEEP
 from kforensics.reconcile.groups.replay import Change
 from kforensics.reconcile.groups.share_state import DELIVERY_STATES, ShareState
 from kforensics.reconcile.groups.views import GroupPosition, GroupView
@@ -43,6 +44,10 @@ def blocks(result: Result[Groups], view: View) -> Iterator[Block]:
     elif body.setbacks:
         yield Section(title="Set back:")
         yield from _changes(iter(body.setbacks), view)
+    for one in result.findings:
+        if one.code in OF_UPKEEP:
+            yield GAP
+            yield Prose(f"{one.statement}. {one.meaning} {one.advice}")
     yield Prose(_complete(body), tone=Tone.QUIET)
     yield from problem_items(result.problems, result.inputs, view)
 
