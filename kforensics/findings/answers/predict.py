@@ -167,7 +167,8 @@ def _not_starting(found: PredictedCluster, version: str) -> str:
     others = len({start.input for start in found.failed}) - 1
     node = f"{node[0].upper()}{node[1:]}" + (f" (and {others} more)" if others else "")
     if first.result is StartResult.DIRECTORY_OFFLINE:
-        return f"{node} takes a log directory offline with {version}: {first.exception}."
+        anew = next((f" It {one.words}." for one in found.recreated if one.start.input == first.input), "")
+        return f"{node} takes a log directory offline with {version}: {first.exception}.{anew}"
     if not first.loads_logs:
         return f"{node} does not start with {version}, and loads no log: {first.exception}."
     strays = [log for log in found.logs if log.node == first.input and log.fate is Fate.STRAY]

@@ -13,6 +13,7 @@ from kforensics.findings.answers.model import Answer
 from kforensics.findings.concern import ConcernKind
 from kforensics.protocol.loading.node import Fate
 from kforensics.protocol.loading.starts import StartResult
+from kforensics.protocol.versions import KafkaVersion, parse_version
 from kforensics.reconcile.logs.predicted_load import (
     DueSegments,
     LeavingReplica,
@@ -22,7 +23,7 @@ from kforensics.reconcile.logs.predicted_load import (
     StartOrder,
     VersionOutcome,
 )
-from kforensics.words import form
+from kforensics.words import form, listed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +92,20 @@ class MissingDirectories:
             f"{named} {does} give the log directories of the other brokers and a metadata log to diff: an empty replica that is elected makes the others "
             "truncate theirs."
         )
+
+
+class RecreatedPartitions(NamedTuple):
+    """Partitions of log directories that go offline, which a KRaft broker before 3.7 makes anew in those that are online (KIP-858)."""
+
+    start: PredictedStart
+    offline: tuple[str, ...]
+    online: tuple[str, ...]
+    partitions: tuple[str, ...]
+
+    @property
+    def words(self) -> str:
+        """What it makes, as a part of a sentence."""
+        return f"makes {listed(self.partitions, most=4)} anew, empty, in {listed(self.online, most=4)}"
 
 
 class ComparedReplicas(NamedTuple):
@@ -208,7 +223,7 @@ class PredictedCluster:
             and log.has_only_indexes
             and isinstance(log.further_end, Absent)
             and not isinstance(log.partition, Absent)
-            and not log.path.endswith(("-delete", "-future", "-stray"))
+            and not log.path.endswith(_ENDINGS)
         ]
 
     @cached_property
@@ -232,6 +247,46 @@ class PredictedCluster:
             and self.inputs[start.input].kind != "controller"
             and not self.is_partial
         ]
+
+    @cached_property
+    def stuck_futures(self) -> list[tuple[PredictedLog, PredictedLog]]:
+        """The logs of which a copy in another log directory ends below their start, so that it can't go on there, and that copy."""
+        current = {
+            (log.node, log.topic, log.partition): log
+            for log in self.reached
+            if log.fate in {Fate.KEPT, Fate.UNKNOWN} and not log.path.endswith(_ENDINGS)
+        }
+        copies = (log for log in self.reached if log.path.endswith("-future"))
+        pairs = ((current.get((log.node, log.topic, log.partition)), log) for log in copies)
+        return [(log, copy) for log, copy in pairs if log is not None and _is_below(copy, log)]
+
+    @cached_property
+    def recreated(self) -> list[RecreatedPartitions]:
+        """What the first start of each node makes anew of a log directory that goes offline."""
+        found = []
+        for start in self.starts:
+            is_before = _is_before(start.kafka, _FIRST_WITH_ASSIGNED_DIRECTORIES)
+            is_offline = start.number == 1 and start.result is StartResult.DIRECTORY_OFFLINE
+            if not is_offline or not is_before or start.input in self.zookeeper_nodes:
+                continue
+            logs = [log for log in self.logs if (log.node, log.start) == (start.input, 1)]
+            places = {(log.input, log.path.rpartition("/")[0]) for log in logs}
+            places |= {
+                (one.input, one.path.rpartition("/")[0]) for one in self.metadata_logs if one.node == start.input
+            }
+            offline = {(log.input, log.path.rpartition("/")[0]) for log in logs if log.takes_directory_offline}
+            gone = [
+                f"{log.topic}-{log.partition}"
+                for log in logs
+                if (log.input, log.path.rpartition("/")[0]) in offline and not log.path.endswith(_ENDINGS)
+            ]
+            if gone and places - offline:
+                names = [
+                    tuple(sorted(path or self.inputs[number].path for number, path in some))
+                    for some in (offline, places - offline)
+                ]
+                found.append(RecreatedPartitions(start, names[0], names[1], tuple(sorted(gone))))
+        return found
 
     @property
     def has_unknown_log(self) -> bool:
@@ -266,6 +321,25 @@ class PredictedCluster:
     def node(self, number: int) -> str:
         """Return the node of an input, in words."""
         return node_words(self.inputs[number])
+
+
+_ENDINGS = ("-delete", "-future", "-stray")
+_FIRST_WITH_ASSIGNED_DIRECTORIES = KafkaVersion(3, 7)
+
+
+def _is_before(kafka: str, version: KafkaVersion) -> bool:
+    try:
+        return parse_version(kafka) < version
+    except ValueError:
+        return False  # a later version than is modelled
+
+
+def _is_below(copy: PredictedLog, log: PredictedLog) -> bool:
+    """Whether a future log ends where the current one does not begin yet."""
+    first = log.before.segments[0][0] if log.before.segments else Absent.UNKNOWN
+    start, end = log.before.log_start_offset, copy.before.log_end_offset
+    starts = [one for one in (start, first) if isinstance(one, int)]
+    return bool(starts) and isinstance(end, int) and end < max(starts)
 
 
 def node_words(one: Input) -> str:

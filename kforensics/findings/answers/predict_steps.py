@@ -13,6 +13,7 @@ from kforensics.reconcile.logs.predicted_load import (
     IDENTITY_UNREAD,
     DueSegments,
     FurtherEnd,
+    PredictedLog,
     PredictedStart,
     StartOrder,
     VersionOutcome,
@@ -99,6 +100,15 @@ def predict_steps(found: PredictedCluster, state: State, replicas: ComparedRepli
     if state in {State.WILL_NOT_START, State.LOSES} or has_strays or found.aged or found.misdated:
         yield _COPY_FIRST
         yield from _keep(found)
+    for one in found.recreated:
+        yield (
+            f"Mend {listed(one.offline)} before {found.node(one.start.input)} is started, or keep it from leading: it {one.words}, and others truncate theirs where it is elected."
+        )
+    for log, copy in found.stuck_futures:
+        yield (
+            f"Delete {copy.path} while {found.node(copy.node)} is stopped, and ask for the move of {log.topic}-{log.partition} again (kafka-reassign-partitions.sh):"
+            f" it ends below the start of the log that it is to replace."
+        )
     if found.quorum:
         yield found.quorum.step
     elif found.order:
@@ -109,6 +119,11 @@ def predict_steps(found: PredictedCluster, state: State, replicas: ComparedRepli
             "See what each replica truncates, and which leader loses least",
             (shlex.join(["kforensics", "diff", *replicas.paths]),),
         )
+
+
+def _start_of(log: PredictedLog) -> int | Absent:
+    start, first = log.before.log_start_offset, log.before.segments[0][0]
+    return max(start, first) if isinstance(start, int) else first
 
 
 def _keep(found: PredictedCluster) -> Iterator[str]:
@@ -165,6 +180,18 @@ def after_starts(found: PredictedCluster) -> Iterator[str]:
         everything = f", all that {whole:,} of them {form(whole, 'holds', 'hold')}" if whole else ""
         segments = counted(sum(len(one.base_offsets) for one in known), "segment")
         yield f"Some 30 seconds after the start retention deletes {segments} of {counted(len(known), 'log')}{everything}."
+    for log, copy in found.stuck_futures:
+        yield (
+            f"The move of {log.topic}-{log.partition} on {found.node(log.node)} can't go on: its future log {copy.path} ends at {copy.before.log_end_offset}, below the start of"
+            f' {log.path}, {_start_of(log)}. A copy that failed so ("marked as failed") is not tried again before a restart, which need not mend it.'
+        )
+    for one in found.recreated:
+        node = found.node(one.start.input)
+        yield (
+            f"{node[0].upper()}{node[1:]} {one.words}, where the metadata still assign {form(len(one.partitions), 'it', 'them')} to it: before 3.7 a broker without"
+            f" ZooKeeper does not know in which log directory a partition was. Where it is elected, consumers find nothing and followers truncate to 0;"
+            f" once {listed(one.offline)} is back, a start finds {form(len(one.partitions), 'the partition', 'these partitions')} in two directories."
+        )
     # Nodes of which the controller has one reason to take them out of every ISR and ELR are named together.
     by_reason: dict[str, list[str]] = {}
     for node, reason in found.unclean_nodes.items():

@@ -77,6 +77,38 @@ def missing_finding(
     )
 
 
+FUTURE_BELOW_START = Rule(
+    "KF516",
+    Weight.DECIDE,
+    title="a move between log directories that can't go on",
+    meaning="The future log ends below the start of the log that it is to replace. A broker that finds the offsets to differ marks the partition as failed and does not try again before a restart; the directory stays, and the disk space with it.",
+    advice="With the broker stopped delete the -future directory alone, start the broker, and ask for the move again (kafka-reassign-partitions.sh).",
+    references=("KIP-113",),
+    told_apart_by=ToldApartBy.FILE,
+)
+
+
+def future_finding(
+    *,
+    partition: TopicPartition,
+    broker_id: int | Absent,
+    future: tuple[Citation, int],
+    current: tuple[Citation, int],
+) -> Finding:
+    """Return the finding about a future log.
+
+    Args:
+        future: its directory, and where its log ends.
+        current: that of the log in use, and where it begins.
+    """
+    return FUTURE_BELOW_START.states(
+        f"the future log {future[0].path} ends at {future[1]}, below {current[1]}, where the log of {partition} in {current[0].path} begins: it can never catch up from there",
+        topic_partition=partition,
+        broker_id=broker_id,
+        citations=(future[0], current[0]),
+    )
+
+
 OTHER_TOPIC = Rule(
     "KF504",
     Weight.DECIDE,

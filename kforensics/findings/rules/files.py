@@ -6,12 +6,25 @@ from typing import TYPE_CHECKING
 
 from kforensics.damage import Absent, Damage, DamageKind, Gravity
 from kforensics.evidence.checks.consistency import Verification
-from kforensics.evidence.checks.context import CheckedPartition, FileKind, FileReport, PartitionContext, Remark
+from kforensics.evidence.checks.context import (
+    CheckedPartition,
+    FileKind,
+    FileReport,
+    PartitionContext,
+    Remark,
+    base_offset_of,
+)
 from kforensics.evidence.file_kinds import FILE_KINDS
-from kforensics.evidence.model import Citation, Input
+from kforensics.evidence.model import CheckpointValue, Citation, Input
 from kforensics.findings.model import Finding, Weight, by_gravity
 from kforensics.findings.rule import Rule, ToldApartBy, rule_of
-from kforensics.findings.rules.directories import COMPARE_VOTERS, MISSING_SEGMENT, OF_METADATA
+from kforensics.findings.rules.directories import (
+    COMPARE_VOTERS,
+    FUTURE_BELOW_START,
+    MISSING_SEGMENT,
+    OF_METADATA,
+    future_finding,
+)
 from kforensics.findings.rules.leader_epochs import EPOCH_LACKED, lacked_epoch_finding
 from kforensics.findings.rules.sequences import OF_SEQUENCES, sequence_findings
 from kforensics.findings.rules.upkeep import OF_UPKEEP, cleaner_finding, stamped_finding
@@ -203,6 +216,7 @@ def verify_findings(
             if any(place.gravity is gravity and not _is_history(report, place) for place in report.damage):
                 repaired[gravity].append(report)
     found += _lacked_epochs(verification, inputs, leaders or {})
+    found += _stuck_futures(verification, inputs)
     found += _repaired_findings(repaired)
     found += _remark_findings(verification)
     for one in verification.partitions:
@@ -230,6 +244,29 @@ def _upkeep_findings(one: CheckedPartition, inputs: Sequence[Input]) -> Iterator
             broker_id=inputs[number].broker_id,
             citation=Citation(input=number, path=one.context.path),
         )
+
+
+def _stuck_futures(verification: Verification, inputs: Sequence[Input]) -> Iterator[Finding]:
+    """Yield the future logs that end below the start of the log that they are to replace."""
+    starts: dict[tuple[int | Absent, int, TopicPartition], tuple[Citation, int]] = {}
+    futures = []
+    for one in verification.partitions:
+        directory, number = one.context.directory, one.context.input
+        segments = one.context.of_kind(FileKind.SEGMENT)
+        if isinstance(directory, Absent) or not segments or directory.state not in {"live", "future"}:
+            continue
+        broker, bases = inputs[number].broker_id, [base_offset_of(file) for file in segments]
+        key = (broker, number if isinstance(broker, Absent) else 0, directory.topic_partition)
+        here = Citation(input=number, path=one.context.path)
+        if directory.state == "future":
+            futures.append((key, (here, max((bases[-1], *(part.last_offset + 1 for part in one.coverage))))))
+        else:
+            claimed = one.context.log_start
+            starts[key] = (here, max(bases[0], claimed.value if isinstance(claimed, CheckpointValue) else 0))
+    for key, future in futures:
+        current = starts.get(key)
+        if current is not None and future[1] < current[1]:
+            yield future_finding(partition=key[2], broker_id=key[0], future=future, current=current)
 
 
 def epochs_by_partition(verification: Verification, inputs: Sequence[Input]) -> dict[TopicPartition, list[HeldEpochs]]:
@@ -317,7 +354,7 @@ def _file_findings(
         )
 
 
-TOLD_IN_FULL = frozenset({FALLING_EPOCHS.code, EPOCH_LACKED.code, *OF_SEQUENCES, *OF_UPKEEP})
+TOLD_IN_FULL = frozenset({FALLING_EPOCHS.code, EPOCH_LACKED.code, FUTURE_BELOW_START.code, *OF_SEQUENCES, *OF_UPKEEP})
 """What the screen says in a paragraph of its own: no file is damaged by it, and no start repairs it."""
 
 _OF_SERVED_RECORDS = frozenset({UNREADABLE_BYTES, BATCHES_OUT_OF_ORDER, MISSING_SEGMENT})
