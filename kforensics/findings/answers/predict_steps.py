@@ -186,9 +186,9 @@ def after_starts(found: PredictedCluster) -> Iterator[str]:
             f' {log.path}, {_start_of(log)}. A copy that failed so ("marked as failed") is not tried again before a restart, which need not mend it.'
         )
     for one in found.recreated:
-        node = found.node(one.start.input)
+        broker = found.node(one.start.input)
         yield (
-            f"{node[0].upper()}{node[1:]} {one.words}, where the metadata still assign {form(len(one.partitions), 'it', 'them')} to it: before 3.7 a broker without"
+            f"{broker[0].upper()}{broker[1:]} {one.words}, where the metadata still assign {form(len(one.partitions), 'it', 'them')} to it: before 3.7 a broker without"
             f" ZooKeeper does not know in which log directory a partition was. Where it is elected, consumers find nothing and followers truncate to 0;"
             f" once {listed(one.offline)} is back, a start finds {form(len(one.partitions), 'the partition', 'these partitions')} in two directories."
         )
