@@ -68,7 +68,6 @@ def states_of(
     Its leader epoch is the newest of its directory, where no replica that the line names has a later one, and its log had reached the end that the line names.
 
     Args:
-        topic_id: of the directory in question.
         held: of the directories in use as they are now.
     """
     known = facts.leaderships(partition, topic_id)
