@@ -45,13 +45,17 @@ def with_place(steps: Iterable[str]) -> tuple[str, ...]:
     """Return steps of which the first that makes a copy says where copies go.
 
     Args:
-        steps: among them some whose commands have `SAFE` in them; those of several answers may say it more than once.
+        steps: among them some whose commands have `SAFE` in them; those of several answers may say it, or make a copy, more than once.
     """
     out: list[str] = []
+    made: set[tuple[str, ...]] = set()
     is_said = False
     for one in steps:
         commands = tuple(each for each in one.commands if each != _EXPORT) if isinstance(one, Step) else ()
         if isinstance(one, Step) and any(SAFE in each for each in commands):
+            if commands in made:
+                continue
+            made.add(commands)
             out.append(type(one)(one.sentence, commands if is_said else (_EXPORT, *commands)))
             is_said = True
         else:

@@ -1,7 +1,7 @@
 """The first answer to an incident: what explain, diff, predict, groups and transactions say of the inputs, folded into one."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
@@ -15,14 +15,25 @@ from kforensics.commands import explain
 from kforensics.commands.explanation import Explanation
 from kforensics.commands.outside import check_new_file
 from kforensics.commands.result import Conclusion, Result
+from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, UsageError
 from kforensics.evidence.model import Input, Problem
-from kforensics.findings.answers.model import Answer
-from kforensics.findings.answers.triage import Asked, TopicRow, steps_script, topic_rows, triage_answer
+from kforensics.findings.answers.model import Answer, State
+from kforensics.findings.answers.triage import (
+    Asked,
+    Holders,
+    TopicRow,
+    Unasked,
+    steps_script,
+    topic_rows,
+    triage_answer,
+)
 from kforensics.findings.concern import JudgedPartition
 from kforensics.findings.model import Finding, by_gravity
 from kforensics.findings.rules.causes import RootCause, root_cause
 from kforensics.reconcile.logs.predicted_load import Election, PredictedStart
+from kforensics.source.capture import split_at_capture
+from kforensics.source.store import store_of
 from kforensics.units import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Depth
 
 
@@ -41,6 +52,8 @@ class Triage:
     """The last start of each node that was predicted, with the number of its input."""
     asked: tuple[Asked, ...]
     """Each question with its answer."""
+    unasked: tuple[Unasked, ...]
+    """The questions that these inputs can't answer, with the reason."""
     depth: Depth
 
 
@@ -59,7 +72,9 @@ def run(ask: Ask) -> Result[Triage]:
         check_new_file(ask.steps, ask.inputs)
     case = replace(open_case(_as(ask, "explain")), is_weighed=True)
     explained = explain.run(case.ask, case=case)
-    results = [explained, *_others(ask, case, explained.body)]
+    others = list(_others(ask, case, explained.body))
+    results = [explained, *(one for one in others if isinstance(one, Result))]
+    unasked = tuple(one for one in others if isinstance(one, Unasked))
     by_command = {one.command: one for one in results}
     judged: tuple[JudgedPartition, ...] = ()
     if "diff" in by_command:
@@ -67,7 +82,7 @@ def run(ask: Ask) -> Result[Triage]:
     predicted = by_command.get("predict")
     asked = tuple(Asked(one.command, one.answer) for one in results)
     topics = topic_rows(explained.body.incidents, judged)
-    answer = triage_answer(asked, topics, ask)
+    answer = triage_answer(asked, unasked, topics, ask, _holders(explained.inputs))
     if ask.steps is not None:
         _write_steps(ask.steps, answer, ask)
     problems = tuple(dict.fromkeys(problem for one in results for problem in _placed(one, explained.inputs)))
@@ -81,6 +96,7 @@ def run(ask: Ask) -> Result[Triage]:
             partitions=max(explained.body.partitions, len(judged)),
             starts=() if predicted is None else tuple(_starts(predicted, explained.inputs)),
             asked=asked,
+            unasked=unasked,
             depth=ask.depth or Depth.TAILS,
         ),
         concluded=Conclusion(
@@ -91,8 +107,8 @@ def run(ask: Ask) -> Result[Triage]:
     )
 
 
-def _others(ask: Ask, case: Case, explained: Explanation) -> Iterator[Result[Any]]:
-    """Yield the results of the other questions that these inputs can answer."""
+def _others(ask: Ask, case: Case, explained: Explanation) -> Iterator[Result[Any] | Unasked]:
+    """Yield the results of the other questions, and those that these inputs can't answer."""
     if not explained.partitions:
         return
     from kforensics.commands import diff, predict  # noqa: PLC0415 - where there are directories
@@ -104,17 +120,40 @@ def _others(ask: Ask, case: Case, explained: Explanation) -> Iterator[Result[Any
     if OFFSETS_TOPIC in explained.topics:
         from kforensics.commands import groups  # noqa: PLC0415 - where their topic is there
 
-        wanted.append(("groups", partial(groups.run, case=case)))
+        wanted.append(("groups", partial(groups.run, case=case, is_absence_answer=True)))
     if TRANSACTIONS_TOPIC in explained.topics:
         from kforensics.commands import transactions  # noqa: PLC0415 - where their topic is there
 
         wanted.append(("transactions", partial(transactions.run, case=case)))
     for name, command in wanted:
         try:
-            yield command(_as(ask, name))
-        except (EvidenceError, UsageError):
-            # What this question needs is not among the inputs: whole log directories, or one cluster.
+            result = command(_as(ask, name))
+        except (EvidenceError, UsageError) as error:
+            yield Unasked(name, str(error))
             continue
+        # Where no group has committed in what was asked for, there is nothing to say of groups.
+        if name != "groups" or result.body.groups or result.answer.state is not State.NO_SETBACK or not _limits(ask):
+            yield result
+
+
+def _limits(ask: Ask) -> bool:
+    return bool(ask.topics or ask.partitions)
+
+
+def _holders(inputs: Sequence[Input]) -> Holders:
+    """Return whose records are among the inputs: not those of a capture that was taken without."""
+    bare: dict[str, None] = {}
+    others = 0
+    for one in inputs:
+        if one.kind not in {"broker", "combined", "snapshot-before"}:
+            continue
+        place = split_at_capture(Path(one.path))
+        capture = None if place is None else store_of(place).capture
+        if capture is None or capture.holds_records:
+            others += 1
+        else:
+            bare[one.path if isinstance(one.broker_id, Absent) else f"broker {one.broker_id}"] = None
+    return Holders(tuple(bare), others)
 
 
 def _as(ask: Ask, command: str) -> Ask:

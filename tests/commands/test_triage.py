@@ -11,8 +11,11 @@ import sys
 import pytest
 
 import kforensics
+from kforensics.ask.model import Ask
 from kforensics.cli.app import run
-from kforensics.findings.answers.model import STATES
+from kforensics.findings.answers.model import STATES, Answer, State
+from kforensics.findings.answers.triage import Asked, Holders, triage_answer
+from kforensics.words import SAFE, Step, with_place
 from tests.conftest import ROOT
 
 FINAL = "snapshots/99-final"
@@ -166,3 +169,99 @@ def test_steps_overwrite_nothing_and_lie_outside_of_the_evidence(fixtures, tmp_p
         kforensics.triage(tree, steps=tree / "now.sh")
     assert (tmp_path / "there").read_text() == "mine"
     assert not (tree / "now.sh").exists()
+
+
+def test_groups_that_read_one_of_several_topics_are_asked(shown, incident):
+    place = incident("consumer-ahead-4.x")
+
+    code, screen = shown(place / FINAL, "-t", "billing", "-t", "derived")
+    _, without = shown(place / FINAL, "-t", "derived")
+
+    assert code == 1
+    assert screen.startswith("BILLING-AUDIT IS PAST THE END of billing-0")
+    assert "No group has committed anything" not in without
+    assert "`kforensics groups` would say" not in without
+
+
+def test_what_could_not_be_asked_is_said(shown, fixtures):
+    place = fixtures / "unclean-election" / "broker-1" / "orders-0"
+
+    _, screen = shown(place)
+    document = kforensics.triage(place, jobs=1).to_dict()
+
+    assert "What `kforensics predict` would say: predict needs whole log directories" in " ".join(screen.split())
+    assert [one["command"] for one in document["not_asked"]] == ["predict"]
+    assert "predict" not in [one["command"] for one in document["questions"]]
+
+
+def test_each_question_that_ends_as_unknown_says_what_would_settle_it():
+    asked = [
+        Asked("predict", Answer(state=State.LOSES, headline="It discards.", unknown=("A?", "B?", "C?"))),
+        Asked("explain", Answer(state=State.UNKNOWN, headline="Unknown.", unknown=("D?", "E?"))),
+    ]
+
+    answer = triage_answer(asked, [], [], Ask(), Holders())
+
+    assert answer.state is State.LOSES
+    assert answer.unknown == ("D?", "A?", "3 more open questions: kforensics predict and explain have them.")
+
+
+def test_a_discard_at_a_start_is_not_hidden_behind_an_unknown_comparison():
+    compared = "UNKNOWN: broker 2 is not among the inputs."
+    asked = [
+        Asked("explain", Answer(state=State.LOST, headline="3 records are lost.")),
+        Asked("diff", Answer(state=State.UNKNOWN, headline=compared)),
+        Asked("predict", Answer(state=State.LOSES, headline=f"{compared} Kafka 4.1.0 discards 12 records.")),
+    ]
+
+    headline = triage_answer(asked, [], [], Ask(), Holders()).headline
+
+    assert headline == f"3 records are lost. {compared} Kafka 4.1.0 discards 12 records."
+
+
+@pytest.mark.parametrize("worst", [State.LOST, State.UNKNOWN])
+def test_what_two_questions_say_alike_is_said_once(worst):
+    compared = "MAYBE AT RISK: the last records of 3 partitions."
+    asked = [
+        Asked("explain", Answer(state=worst, headline="Explained.")),
+        Asked("diff", Answer(state=State.MAYBE_AT_RISK, headline=compared)),
+        Asked("predict", Answer(state=State.LOSES, headline=f"{compared} Kafka 4.1.0 discards 12 records.")),
+    ]
+
+    assert triage_answer(asked, [], [], Ask(), Holders()).headline.count(compared) == 1
+
+
+def test_a_copy_that_two_questions_ask_for_is_made_once():
+    copy = f"cp -a /data/1 {SAFE}/1"
+    asked = [
+        Asked(command, Answer(state=state, headline="", now=with_place([Step(f"Copy it, says {command}", (copy,))])))
+        for command, state in (("explain", State.LOST), ("diff", State.AT_RISK))
+    ]
+
+    steps = triage_answer(asked, [], [], Ask(), Holders()).now
+
+    assert sum(copy in one for one in steps) == 1
+
+
+def test_records_are_not_to_be_saved_out_of_captures_that_hold_none(shown, small_cluster, tmp_path):
+    nodes = [small_cluster / f"broker-{number}" for number in (1, 2, 3)]
+    for node in nodes:
+        kforensics.capture(node, out=tmp_path / f"{node.name}.kfc")
+    kforensics.capture(nodes[0], out=tmp_path / "with.kfc", with_tail=True)
+    captures = [tmp_path / f"{node.name}.kfc" for node in nodes]
+
+    code, screen = shown(*captures)
+    _, mixed = shown(nodes[0], *captures[1:])
+    _, with_tail = shown(tmp_path / "with.kfc", *nodes[1:])
+
+    assert code == 1
+    assert "$ kforensics salvage" not in screen
+    words = " ".join(screen.split())
+    assert (
+        "with the directories of brokers 1, 2 and 3 themselves, as captures without --with-tail hold no records"
+        in words
+    )
+    assert "with the directories of brokers 2 and 3 themselves" in " ".join(mixed.split())
+    assert "$ kforensics salvage --what at-risk" in mixed
+    assert "--with-tail" not in with_tail
+    assert "$ kforensics salvage --what at-risk" in with_tail

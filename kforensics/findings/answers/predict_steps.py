@@ -130,13 +130,13 @@ def _keep(found: PredictedCluster) -> Iterator[str]:
     """Yield how to keep what a start removes, and what to mend before it."""
     if found.misdated:
         yield (
-            f"Raise retention before the start: it takes records of {listed([log.path for log in found.misdated], most=4)} that are not old, because the time indexes "
+            f"Raise retention before the start: it takes records of {listed(list(dict.fromkeys(log.path for log in found.misdated)), most=4)} that are not old, because the time indexes "
             "of their segments end with an earlier time than their records have (zeros are 1970), and a start does not rebuild them."
         )
     if found.aged:
         yield (
-            f"Raise retention before the start if these records are to stay: all of {listed([log.path for log in found.aged], most=4)}. "
-            "--ways-out compares it."
+            f"Raise retention before the start if these records are to stay: all of {listed(list(dict.fromkeys(log.path for log in found.aged)), most=4)}. "
+            "`kforensics predict --ways-out` compares it."
         )
     unserved = [log.path for log in found.reached if found.is_unserved(log)]
     if unserved:

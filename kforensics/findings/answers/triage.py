@@ -8,14 +8,15 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from kforensics.ask.model import Ask
+from kforensics.exits import ExitCode
 from kforensics.findings.answers.model import STATES, Answer, State
 from kforensics.findings.concern import JudgedPartition
 from kforensics.reconcile.incident.model import PartitionIncident
 from kforensics.units import METADATA_TOPICS
-from kforensics.words import SAFE, Prohibition, Step, escaped_line, joined_by_and, with_place
+from kforensics.words import SAFE, Prohibition, Step, counted, escaped_line, joined_by_and, listed, with_place
 
 MOST_UNKNOWN = 2
-"""Inputs that would change the answer most."""
+"""Open questions that the answer names, and each question that ends as unknown or was not asked."""
 
 
 class Asked(NamedTuple):
@@ -28,6 +29,21 @@ class Asked(NamedTuple):
     def code(self) -> int:
         """The exit code of the state."""
         return STATES[self.command][self.answer.state]
+
+
+class Unasked(NamedTuple):
+    """A command that can't answer with these inputs."""
+
+    command: str
+    why: str
+
+
+class Holders(NamedTuple):
+    """The brokers among the inputs, by what salvage can get of them."""
+
+    without_records: tuple[str, ...] = ()
+    """Of whom a capture without records is given."""
+    others: int = 0
 
 
 class TopicRow(NamedTuple):
@@ -105,7 +121,9 @@ def _sum(one: TopicRow, other: TopicRow) -> TopicRow:
     )
 
 
-def triage_answer(asked: Sequence[Asked], topics: Sequence[TopicRow], ask: Ask) -> Answer:
+def triage_answer(
+    asked: Sequence[Asked], unasked: Sequence[Unasked], topics: Sequence[TopicRow], ask: Ask, holders: Holders
+) -> Answer:
     """Return the answer over all questions.
 
     Args:
@@ -120,34 +138,45 @@ def triage_answer(asked: Sequence[Asked], topics: Sequence[TopicRow], ask: Ask) 
     return Answer(
         state=states[worst.command],
         headline=" ".join(one.answer.headline for one in said),
-        now=with_place(_steps(said, topics, ask)),
+        now=with_place(_steps(said, topics, ask, holders)),
         tell=tuple(dict.fromkeys(words for one in said for words in one.answer.tell)),
-        unknown=tuple(_unknown(ordered))[:MOST_UNKNOWN],
+        unknown=tuple(_unknown(ordered, unasked)),
     )
 
 
-def _unknown(asked: Sequence[Asked]) -> Iterator[str]:
-    """Yield what no question answers, that of the gravest first: not what is left to another one that was asked, too."""
+def _unknown(asked: Sequence[Asked], unasked: Sequence[Unasked]) -> Iterator[str]:
+    """Yield what no question answers: what could not be asked, and of each that ends as unknown the first, before all else; not what is left to another one that was asked, too."""
     names = [f"`kforensics {one.command}" for one in asked]
-    every = dict.fromkeys(words for one in asked for words in one.answer.unknown)
-    yield from (words for words in every if not any(name in words for name in names))
+    by_question = [[words for words in one.answer.unknown if not any(name in words for name in names)] for one in asked]
+    firsts = [left[0] for one, left in zip(asked, by_question, strict=True) if left and one.code == ExitCode.INCOMPLETE]
+    told = [f"What `kforensics {one.command}` would say: {one.why}." for one in unasked] + firsts
+    every = list(dict.fromkeys([*told, *(words for left in by_question for words in left)]))
+    most = max(MOST_UNKNOWN, len(dict.fromkeys(told)))
+    yield from every[:most]
+    if len(every) > most:
+        yield (
+            f"{counted(len(every) - most, 'more open question')}: kforensics {listed([one.command for one in asked], most=len(asked))} "
+            f"{'has' if len(asked) == 1 else 'have'} them."
+        )
 
 
 def _also(worst: Asked, others: Sequence[Asked], topics: Sequence[TopicRow]) -> Iterator[Asked]:
     """Yield the other questions of which the first line has to speak: graver than unknown, and not about the same records."""
     is_lost = any(row.lost or row.maybe_lost or row.is_least for row in topics)
-    compared = next((one.answer.headline for one in (worst, *others) if one.command == "diff"), None)
+    by_command = {one.command: one for one in (worst, *others)}
+    compared, predicted = by_command.get("diff"), by_command.get("predict")
+    # What is said of replicas is at the front of what is said of starts, too: one of the two is enough.
+    repeated = None
+    if compared and predicted and predicted.answer.headline.startswith(compared.answer.headline):
+        repeated = compared if worst is predicted else predicted if compared.code == 1 else None
     for one in others:
         # What explain counts may still be in a log that is in use: diff says what becomes of it, and predict repeats that.
         is_said = one.command == "explain" and worst.command == "diff" and not is_lost
-        is_said = is_said or (
-            compared is not None and one.command == "predict" and one.answer.headline.startswith(compared)
-        )
-        if one.code == 1 and not is_said:
+        if one.code == 1 and one is not repeated and not is_said:
             yield one
 
 
-def _steps(said: Sequence[Asked], topics: Sequence[TopicRow], ask: Ask) -> Iterator[str]:
+def _steps(said: Sequence[Asked], topics: Sequence[TopicRow], ask: Ask, holders: Holders) -> Iterator[str]:
     """Yield what not to do before all else, what to do first, how to get the records, and what to hand to others."""
     every = [words for one in said for words in one.answer.now]
     yield from (one for one in every if isinstance(one, Prohibition))
@@ -157,18 +186,23 @@ def _steps(said: Sequence[Asked], topics: Sequence[TopicRow], ask: Ask) -> Itera
     limits += [str(path) for path in ask.paths]
     before = [word for path in ask.before for word in ("--before", str(path))]
     if any(row.held_by for row in topics):
-        yield Step("Get what is lost out of the copies that hold it", (_salvage("lost", *limits, *before),))
+        yield _salvage("Get what is lost out of the copies that hold it", "lost", [*limits, *before], holders)
     elif any(row.lost or row.maybe_lost or row.is_least for row in topics):
         yield (
             "Look for earlier copies and backups of these disks, and give them with --before: no input holds what is lost. "
             "`kforensics salvage --carve` searches disk images."
         )
     if any(row.at_risk or row.maybe_at_risk for row in topics):
-        yield Step("Save the records that are at risk", (_salvage("at-risk", *limits),))
+        yield _salvage("Save the records that are at risk", "at-risk", limits, holders)
 
 
-def _salvage(what: str, *words: str) -> str:
-    return f"{shlex.join(('kforensics', 'salvage', '--what', what, *words))} -o {SAFE}/{what}"
+def _salvage(sentence: str, what: str, words: Sequence[str], holders: Holders) -> str:
+    if holders.without_records:
+        whose = joined_by_and(holders.without_records)
+        sentence += f", with the directories of {whose} themselves, as captures without --with-tail hold no records"
+        if not holders.others:
+            return f"{sentence}: `kforensics salvage --what {what}` on them."
+    return Step(sentence, (f"{shlex.join(('kforensics', 'salvage', '--what', what, *words))} -o {SAFE}/{what}",))
 
 
 def steps_script(answer: Answer, elections: Sequence[str], order: Sequence[int]) -> str:

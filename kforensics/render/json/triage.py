@@ -36,5 +36,8 @@ TRIAGE = Document(
             Each({"input": "0", "outcome": "1.result", **own("exception reason clean", "1.")}),
         ),
         "questions": Field("asked", "Each command that the inputs can answer.", Each({"command": "", "answer": ""})),
+        "not_asked": Field(
+            "unasked", "Each command that these inputs can't answer, with the reason.", Each({"command": "", "why": ""})
+        ),
     },
 )
