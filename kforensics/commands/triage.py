@@ -77,11 +77,14 @@ def run(ask: Ask) -> Result[Triage]:
     unasked = tuple(one for one in others if isinstance(one, Unasked))
     by_command = {one.command: one for one in results}
     judged: tuple[JudgedPartition, ...] = ()
+    present: set[int] = set()
     if "diff" in by_command:
+        compared = {one.path for one in by_command["diff"].inputs}
+        present = {number for number, one in enumerate(explained.inputs) if one.path in compared}
         judged = tuple(one.judged for one in by_command["diff"].body.partitions)
     predicted = by_command.get("predict")
     asked = tuple(Asked(one.command, one.answer) for one in results)
-    topics = topic_rows(explained.body.incidents, judged)
+    topics = topic_rows(explained.body.incidents, judged, present)
     answer = triage_answer(asked, unasked, topics, ask, _holders(explained.inputs))
     if ask.steps is not None:
         _write_steps(ask.steps, answer, ask)

@@ -265,3 +265,22 @@ def test_records_are_not_to_be_saved_out_of_captures_that_hold_none(shown, small
     assert "$ kforensics salvage --what at-risk" in mixed
     assert "--with-tail" not in with_tail
     assert "$ kforensics salvage --what at-risk" in with_tail
+
+
+def test_what_was_truncated_after_its_directory_was_copied_is_lost_and_not_at_risk_too(shown, incident):
+    place = incident("consumer-ahead-4.x")
+    copied = place / "snapshots" / "03-old-leader-down-live"
+
+    _, screen = shown(copied, place / "logs")
+    rows = {one["topic"]: one for one in kforensics.triage(copied, place / "logs", jobs=1).to_dict()["topics"]}
+
+    assert "81 records are in both counts, truncated after the directories were copied." in " ".join(screen.split())
+    assert [(rows[one]["lost"], rows[one]["at_risk"]) for one in ("billing", "derived")] == [(65, 7), (16, 0)]
+    assert sum(one["lost_since"] for one in rows.values()) == 81
+
+
+def test_what_an_earlier_copy_holds_leaves_what_is_at_risk_as_it_is(fixtures):
+    tree = fixtures / "unclean-election"
+    before = kforensics.triage(tree, before=[tree / "broker-1"], jobs=1).to_dict()
+
+    assert [(one["at_risk"], one["lost_since"]) for one in before["topics"]] == [(56, 0)]

@@ -4,7 +4,7 @@ Each sentence is one that a command answers for; the order of `STATES["triage"]`
 """
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from kforensics.ask.model import Ask
@@ -13,7 +13,7 @@ from kforensics.findings.answers.model import STATES, Answer, State
 from kforensics.findings.concern import JudgedPartition
 from kforensics.reconcile.incident.model import PartitionIncident
 from kforensics.units import METADATA_TOPICS
-from kforensics.words import SAFE, Prohibition, Step, counted, escaped_line, joined_by_and, listed, with_place
+from kforensics.words import SAFE, Prohibition, Step, counted, escaped_line, form, joined_by_and, listed, with_place
 
 MOST_UNKNOWN = 2
 """Open questions that the answer names, and each question that ends as unknown or was not asked."""
@@ -57,8 +57,10 @@ class TopicRow(NamedTuple):
     maybe_lost: int
     """Others that may have been committed."""
     at_risk: int
-    """Committed records that a start or an election can discard."""
+    """Committed records that a start or an election can discard, without those that are counted as lost."""
     maybe_at_risk: int
+    lost_since: int
+    """Of those that are or may be lost, the records in directories that were given as they are now: they were truncated after these were copied."""
     is_least: bool
     """More may be lost than is counted."""
     now_on: tuple[str, ...]
@@ -76,13 +78,19 @@ class TopicRow(NamedTuple):
 _HARM = frozenset({State.AT_RISK, State.MAYBE_AT_RISK})
 
 
-def topic_rows(incidents: Sequence[PartitionIncident], judged: Sequence[JudgedPartition]) -> tuple[TopicRow, ...]:
-    """Return the topics of which records are lost or at risk, those with most of them first."""
+def topic_rows(
+    incidents: Sequence[PartitionIncident], judged: Sequence[JudgedPartition], present: Collection[int]
+) -> tuple[TopicRow, ...]:
+    """Return the topics of which records are lost or at risk, those with most of them first.
+
+    Args:
+        present: the numbers of the inputs that were given as they are now, and compared.
+    """
     incident_of = {one.partition: one for one in incidents if one.partition.topic not in METADATA_TOPICS}
     judged_of = {one.partition: one for one in judged if one.partition.topic not in METADATA_TOPICS}
     rows: dict[str, TopicRow] = {}
     for partition in sorted(incident_of.keys() | judged_of.keys()):
-        row = _row(partition.topic, incident_of.get(partition), judged_of.get(partition))
+        row = _row(partition.topic, incident_of.get(partition), judged_of.get(partition), present)
         if not any(row[2:6]) and not row.is_least:
             continue
         before = rows.get(partition.topic)
@@ -90,17 +98,25 @@ def topic_rows(incidents: Sequence[PartitionIncident], judged: Sequence[JudgedPa
     return tuple(sorted(rows.values(), key=lambda row: (-row.lost, -row.maybe_lost, -row.at_risk, row.topic)))
 
 
-def _row(topic: str, incident: PartitionIncident | None, judged: JudgedPartition | None) -> TopicRow:
+def _row(
+    topic: str, incident: PartitionIncident | None, judged: JudgedPartition | None, present: Collection[int]
+) -> TopicRow:
     losses = [] if incident is None else [one for one in incident.losses if not one.in_use]
     holders = [one for loss in losses if loss.was_committed != "no" for one in loss.held_by]
     risky = [] if judged is None else [one for one in judged.concerns if one.state in _HARM]
+    since = [one for one in losses if any(not each.is_final and each.input in present for each in one.held_by)]
+    certain_since = sum(one.records for one in since if one.was_committed == "certain")
+    possible_since = sum(one.records for one in since if one.was_committed == "possible")
+    certain = max((one.certain for one in risky), default=0)
+    possible = max((one.possible for one in risky), default=0)
     return TopicRow(
         topic=topic,
         partitions=1,
         lost=sum(one.records for one in losses if one.was_committed == "certain"),
         maybe_lost=sum(one.records for one in losses if one.was_committed == "possible"),
-        at_risk=max((one.certain for one in risky), default=0),
-        maybe_at_risk=max((one.possible for one in risky), default=0),
+        at_risk=max(certain - certain_since, 0),
+        maybe_at_risk=max(possible - possible_since - max(certain_since - certain, 0), 0),
+        lost_since=min(certain_since + possible_since, certain + possible),
         is_least=incident is not None and incident.counts_at_least,
         now_on=tuple(dict.fromkeys(one.owner for one in holders if one.is_final)),
         copied_from=tuple(dict.fromkeys(one.owner for one in holders if not one.is_final)),
@@ -115,6 +131,7 @@ def _sum(one: TopicRow, other: TopicRow) -> TopicRow:
         maybe_lost=one.maybe_lost + other.maybe_lost,
         at_risk=one.at_risk + other.at_risk,
         maybe_at_risk=one.maybe_at_risk + other.maybe_at_risk,
+        lost_since=one.lost_since + other.lost_since,
         is_least=one.is_least or other.is_least,
         now_on=tuple(dict.fromkeys((*one.now_on, *other.now_on))),
         copied_from=tuple(dict.fromkeys((*one.copied_from, *other.copied_from))),
@@ -135,9 +152,13 @@ def triage_answer(
     ordered = sorted(asked, key=lambda one: rank[states[one.command]])
     worst = ordered[0]
     said = [worst, *_also(worst, ordered[1:], topics)]
+    headline = " ".join(one.answer.headline for one in said)
+    since = sum(row.lost_since for row in topics)
+    if since and {"explain", "diff"} <= {one.command for one in said}:
+        headline += f" {counted(since, 'record')} {form(since, 'is', 'are')} in both counts, truncated after the directories were copied."
     return Answer(
         state=states[worst.command],
-        headline=" ".join(one.answer.headline for one in said),
+        headline=headline,
         now=with_place(_steps(said, topics, ask, holders)),
         tell=tuple(dict.fromkeys(words for one in said for words in one.answer.tell)),
         unknown=tuple(_unknown(ordered, unasked)),
