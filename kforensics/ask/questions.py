@@ -14,7 +14,7 @@ from kforensics.errors import UsageError, did_you_mean, nearest_names
 WORDS = {
     "triage": (
         "Answer first what was lost, what is at risk, where it is saved, and what to do.\n\n"
-        "Give whatever there is: data directories, captures, broker logs, earlier copies with --before. One screen sums up what explain, diff, predict, groups and transactions say of it; `kforensics PATH` is the same. Of each log only the end is read, but with --depth content. The exit code is 1 where anything is lost or at risk, 3 where the inputs do not show it."
+        "Give whatever there is: data directories, captures, broker logs, earlier copies with --before. One screen sums up what explain, diff, predict, groups and transactions say of it; `kforensics PATH` is the same. Of each log only the end is read, but with --depth content; transactions need all of it, and are asked about of up to 1 GiB. The exit code is 1 where anything is lost or at risk, 3 where the inputs do not show it."
     ),
     "ls": (
         "List what is here: nodes, log directories, partitions with their offsets, every file by its kind.\n\n"

@@ -301,9 +301,10 @@ def _unknown_nodes(found: Sequence[FoundInput]) -> Iterator[Problem]:
 def _find(
     paths: Sequence[Path], errors: list[EvidenceError], *, with_logs: bool
 ) -> tuple[list[FoundInput], list[Problem]]:
-    """Return the inputs that each path names; those that can't be used are added to the errors, and are problems."""
+    """Return the inputs that each path names, each once; those that can't be used are added to the errors, and are problems."""
     found: list[FoundInput] = []
     problems: list[Problem] = []
+    seen: set[tuple[Path, tuple[str, ...]]] = set()
     for path in paths:
         try:
             one = find_inputs([path], with_server_logs=with_logs, why_not=why_not_compared)
@@ -312,6 +313,14 @@ def _find(
             problems.append(Problem(input=len(found), path=WHOLE_INPUT, message=problem_words(error)))
             found.append(unusable_input(path))
             continue
-        problems += [replace(problem, input=problem.input + len(found)) for problem in one.problems]
-        found += one.found
+        numbers: dict[int, int] = {}
+        for at, place in enumerate(one.found):
+            key = (place.root, place.log_dir_paths)
+            if key not in seen:
+                seen.add(key)
+                numbers[at] = len(found)
+                found.append(place)
+        problems += [
+            replace(problem, input=numbers[problem.input]) for problem in one.problems if problem.input in numbers
+        ]
     return found, problems

@@ -9,8 +9,9 @@ from typing import Any
 
 from kforensics.ask.model import Ask
 from kforensics.ask.questions import options_of
-from kforensics.case.model import Case, now_of
+from kforensics.case.model import Case, now_of, places_of
 from kforensics.case.opening import open_case
+from kforensics.case.wanted import is_wanted
 from kforensics.commands import explain
 from kforensics.commands.explanation import Explanation
 from kforensics.commands.outside import check_new_file
@@ -35,6 +36,10 @@ from kforensics.reconcile.logs.predicted_load import Election, PredictedStart
 from kforensics.source.capture import split_at_capture
 from kforensics.source.store import store_of
 from kforensics.units import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Depth
+from kforensics.words import byte_count
+
+MOST_BYTES = 1 << 30
+"""Bytes of logs up to which transactions are asked for where only the ends of logs are to be read: they are found by reading all of each log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +129,12 @@ def _others(ask: Ask, case: Case, explained: Explanation) -> Iterator[Result[Any
         from kforensics.commands import groups  # noqa: PLC0415 - where their topic is there
 
         wanted.append(("groups", partial(groups.run, case=case, is_absence_answer=True)))
-    if TRANSACTIONS_TOPIC in explained.topics:
+    length = _to_read(ask, case) if TRANSACTIONS_TOPIC in explained.topics else 0
+    if ask.depth is Depth.TAILS and length > MOST_BYTES:
+        yield Unasked(
+            "transactions", f"it reads all of each log, {byte_count(length)} here; --depth content asks it too"
+        )
+    elif TRANSACTIONS_TOPIC in explained.topics:
         from kforensics.commands import transactions  # noqa: PLC0415 - where their topic is there
 
         wanted.append(("transactions", partial(transactions.run, case=case)))
@@ -137,6 +147,16 @@ def _others(ask: Ask, case: Case, explained: Explanation) -> Iterator[Result[Any
         # Where no group has committed in what was asked for, there is nothing to say of groups.
         if name != "groups" or result.body.groups or result.answer.state is not State.NO_SETBACK or not _limits(ask):
             yield result
+
+
+def _to_read(ask: Ask, case: Case) -> int:
+    """Return the bytes of the logs in which transactions are looked for; of a capture its rows are read, which are few."""
+    return sum(
+        place.length
+        for partition, group in places_of(case).by_partition.items()
+        for place in group
+        if is_wanted(partition, ask) and store_of(place.state.root).capture is None
+    )
 
 
 def _limits(ask: Ask) -> bool:

@@ -284,3 +284,26 @@ def test_what_an_earlier_copy_holds_leaves_what_is_at_risk_as_it_is(fixtures):
     before = kforensics.triage(tree, before=[tree / "broker-1"], jobs=1).to_dict()
 
     assert [(one["at_risk"], one["lost_since"]) for one in before["topics"]] == [(56, 0)]
+
+
+def test_transactions_are_not_looked_for_in_long_logs_and_that_is_said(incident, monkeypatch):
+    place = incident("consumer-ahead-4.x") / FINAL
+    monkeypatch.setattr("kforensics.commands.triage.MOST_BYTES", 1000)
+
+    document = kforensics.triage(place, jobs=1).to_dict()
+
+    assert [one["command"] for one in document["not_asked"]] == ["transactions"]
+    assert "What `kforensics transactions` would say: it reads all of each log" in document["answer"]["unknown"][0]
+    thorough = kforensics.triage(place, jobs=1, depth="content").to_dict()
+    assert not thorough["not_asked"]
+    assert "transactions" in [one["command"] for one in thorough["questions"]]
+
+
+def test_a_directory_that_is_given_twice_is_judged_once(shown, fixtures):
+    tree = fixtures / "unclean-election"
+
+    once = shown(tree)
+    code, screen = shown(tree, tree / "broker-1")
+
+    assert (code, screen.splitlines()[:2]) == (once[0], once[1].splitlines()[:2])
+    assert re.search(r"^  orders +3 +0 +0 +56 +0  -$", screen, re.MULTILINE)
