@@ -35,7 +35,7 @@ from kforensics.protocol.loading.disk import (
 from kforensics.protocol.loading.starts import AgedSegment, RetentionRule, due_segments
 from kforensics.protocol.loading.versions import loading_rules
 from kforensics.protocol.versions import KafkaVersion
-from kforensics.reconcile.logs.predicted_load import DueSegments, FurtherEnd, LogAtStart
+from kforensics.reconcile.logs.predicted_load import DueSegments, FurtherEnd, LogAtStart, PinnedRetention
 from kforensics.source.mapped import open_evidence
 from kforensics.source.walk import Obstacle, join
 from kforensics.units import EpochEntry, TopicPartition
@@ -345,6 +345,39 @@ def find_due_segments(
         is_whole_log=len(due) == len(bases),
         misdated=misdated,
     )
+
+
+_AHEAD_MS = 86_400_000
+"""Timestamps this far ahead are no matter of clocks or time zones."""
+
+
+def find_pinned_retention(
+    disk: DirectoryOnDisk,
+    outcome: LoadOutcome,
+    segments: Sequence[tuple[int, int]],
+    due: DueSegments | Absent,
+    policy: Policy,
+    *,
+    now_ms: int,
+    version: KafkaVersion,
+) -> PinnedRetention | None:
+    """Return the first segment that retention leaves, where its timestamp is of the future and others are behind it.
+
+    Args:
+        segments: base offset and length of each that the load leaves.
+        due: what retention deletes before.
+    """
+    rules, gone = policy.policy, due.base_offsets if isinstance(due, DueSegments) else ()
+    bases = sorted({base for base, _ in segments if f"{padded(base)}{LOG}" in outcome.tree} - {*gone})
+    if len(bases) < 2 or not policy.is_known or not rules.deletes or rules.retention_ms < 0:
+        return None
+    try:
+        timestamp = _timestamp(disk, outcome, bases[0], now_ms=now_ms, version=version)
+    except EvidenceError:
+        return None
+    if timestamp <= now_ms + _AHEAD_MS:
+        return None
+    return PinnedRetention(bases[0], timestamp, timestamp + rules.retention_ms)
 
 
 def _first_timestamps(disk: DirectoryOnDisk, outcome: LoadOutcome, base: int) -> int:

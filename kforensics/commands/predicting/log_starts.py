@@ -19,6 +19,7 @@ from kforensics.commands.predicting.directories import (
     end_before,
     epochs_of,
     find_due_segments,
+    find_pinned_retention,
     further_end,
     named_offsets,
     offset_or_zero,
@@ -53,6 +54,7 @@ from kforensics.reconcile.logs.predicted_load import (
     LogAtStart,
     LostPiece,
     LostRecords,
+    PinnedRetention,
     PredictedLog,
 )
 from kforensics.source.store import ForeignPath
@@ -159,19 +161,18 @@ class LogStarts:
             )
         return self._load_settings[topic]
 
-    def _due(
-        self, directory: StartedDirectory, outcome: LoadOutcome, after: LogAtStart, fate: Fate
-    ) -> DueSegments | Absent:
-        """Return what retention takes of a log that is served."""
-        if fate is not Fate.KEPT or directory.partition is None or directory.name.endswith(ENDINGS):
-            return Absent.NOT_APPLICABLE
-        return find_due_segments(
-            directory.disk,
-            outcome,
-            after.segments,
-            self._retention_of(directory.partition.topic),
-            now_ms=self._conditions.now_ms + RETENTION_DELAY_MS,
-            version=self._conditions.version,
+    def _retained(
+        self, directory: StartedDirectory, outcome: LoadOutcome, after: LogAtStart | Absent, fate: Fate
+    ) -> tuple[DueSegments | Absent, PinnedRetention | None]:
+        """Return what retention takes of a log that is served, and what keeps it from taking more."""
+        is_served = fate is Fate.KEPT and not directory.name.endswith(ENDINGS)
+        if isinstance(after, Absent) or directory.partition is None or not is_served:
+            return Absent.NOT_APPLICABLE, None
+        policy = self._retention_of(directory.partition.topic)
+        now_ms, version = self._conditions.now_ms + RETENTION_DELAY_MS, self._conditions.version
+        due = find_due_segments(directory.disk, outcome, after.segments, policy, now_ms=now_ms, version=version)
+        return due, find_pinned_retention(
+            directory.disk, outcome, after.segments, due, policy, now_ms=now_ms, version=version
         )
 
     def _retention_of(self, topic: str) -> Policy:
@@ -233,13 +234,15 @@ class LogStarts:
                 lost=NOTHING_LOST,
             )
         failure, after = outcome.failure, self._after(outcome, before)
+        due, pinned = self._retained(directory, outcome, after, fate)
         return predicted(
             outcome="loads" if isinstance(failure, Absent) else "fails",
             exception=failure if isinstance(failure, Absent) else failure.exception,
             message="" if isinstance(failure, Absent) else failure.message,
             takes_directory_offline=not isinstance(failure, Absent) and failure.is_io,
             after=after,
-            due=Absent.NOT_APPLICABLE if isinstance(after, Absent) else self._due(directory, outcome, after, fate),
+            due=due,
+            pinned=pinned,
             further_end=further_end(directory, before),
             has_only_indexes=not before.segments and any(one.endswith(INDEXES) for one in directory.disk.files),
             files=self._share(outcome.changes),

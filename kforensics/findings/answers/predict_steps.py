@@ -18,7 +18,7 @@ from kforensics.reconcile.logs.predicted_load import (
     StartOrder,
     VersionOutcome,
 )
-from kforensics.words import Step, counted, form, listed
+from kforensics.words import Step, counted, form, listed, utc_words
 
 _BY_LEADER = (
     "Run it once the broker of that replica is running and before the brokers of the others start: kafka-leader-election.sh --election-type unclean "
@@ -180,6 +180,12 @@ def after_starts(found: PredictedCluster) -> Iterator[str]:
         everything = f", all that {whole:,} of them {form(whole, 'holds', 'hold')}" if whole else ""
         segments = counted(sum(len(one.base_offsets) for one in known), "segment")
         yield f"Some 30 seconds after the start retention deletes {segments} of {counted(len(known), 'log')}{everything}."
+    for log in found.reached:
+        if log.pinned is not None:
+            yield (
+                f"Retention by time deletes nothing more of {log.path} before {utc_words(log.pinned.due_ms)}: a record in its oldest segment that stays,"
+                f" {log.pinned.base_offset:020d}.log, is stamped {utc_words(log.pinned.timestamp_ms)}, and every segment behind it waits."
+            )
     for log, copy in found.stuck_futures:
         yield (
             f"The move of {log.topic}-{log.partition} on {found.node(log.node)} can't go on: its future log {copy.path} ends at {copy.before.log_end_offset}, below the start of"

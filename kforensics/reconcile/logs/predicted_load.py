@@ -64,6 +64,15 @@ class DueSegments:
     """Of these by time: those that their time index makes older than their records are, which are not due."""
 
 
+class PinnedRetention(NamedTuple):
+    """A segment whose timestamp is of the future, so that retention by time deletes neither it nor one behind it."""
+
+    base_offset: int
+    timestamp_ms: int
+    due_ms: int
+    """When it is due."""
+
+
 class FurtherEnd(NamedTuple):
     """A file that shows that a log was longer than it is."""
 
@@ -110,6 +119,8 @@ class PredictedLog:
     is_reached: bool = True
     """Whether the start comes as far as loading it; what is said of it otherwise is what would come of it."""
     due: DueSegments | Absent = Absent.NOT_APPLICABLE
+    pinned: PinnedRetention | None = None
+    """By retention settings that are known."""
     further_end: FurtherEnd | Absent = Absent.NOT_APPLICABLE
     """The furthest end that files name above the one that the log has before the start."""
     has_only_indexes: bool = False

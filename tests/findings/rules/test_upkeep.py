@@ -4,11 +4,11 @@ import os
 
 import pytest
 
-from kforensics import groups, ls, verify
+from kforensics import groups, ls, predict, verify
 from kforensics.formats.log.batches import build_record_batch, encode_record_batch
 from kforensics.units import OFFSETS_TOPIC
 from tests.builders.coordinators import batch, commit
-from tests.builders.directories import log_dir
+from tests.builders.directories import CLUSTER, log_dir
 
 NOW = 1_700_000_000_000
 HOUR = 3_600_000
@@ -80,6 +80,21 @@ def test_a_timestamp_of_the_future_is_a_note_with_its_offset(tmp_path):
         in found.statement
     )
     assert not found.is_grave
+
+
+@pytest.mark.parametrize(("settings", "is_said"), [({"log.retention.ms": "86400000"}, True), ({}, False)])
+def test_predict_says_until_when_retention_waits(tmp_path, settings, is_said):
+    place = events_log(
+        tmp_path,
+        (0, [NOW], NOW),
+        (1, [NOW + 400 * DAY, NOW + DAY], NOW + DAY),
+        (3, [NOW + 2 * DAY], NOW + 2 * DAY),
+    )
+    # With ZooKeeper: which directories are strays is then no question.
+    (place / "meta.properties").write_text(f"version=0\nbroker.id=1\ncluster.id={CLUSTER}\n")
+    result = predict(place, kafka="2.8.1", now="2024-01-20T00:00:00Z", set=settings)
+    said = "deletes nothing more of events-2 before 2024-12-19 22:13:20 UTC" in " ".join(map(str, result.answer.later))
+    assert said is is_said
 
 
 def test_of_a_copy_without_times_only_what_is_ahead_of_now_is_said(tmp_path):
