@@ -1,9 +1,10 @@
 """The sequence numbers of idempotent producers over the batches of a log: where they do not follow each other."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kforensics.formats.log.batch_table import CONTROL_BIT, BatchTable
 
@@ -90,19 +91,30 @@ class SequenceScan:
         self.is_thinned |= not is_whole or bool((batches["base_offset"][1:] != batches["last_offset"][:-1] + 1).any())
         self._add_offsets(int(batches["base_offset"][0]), int(batches["last_offset"][-1]) + 1)
         is_numbered = (batches["producer_id"] >= 0) & (batches["base_sequence"] >= 0) & (batches["magic"] == 2)
-        rows = batches[is_numbered & ((batches["attributes"] & CONTROL_BIT) == 0)]
-        if not len(rows):
+        at = np.flatnonzero(is_numbered & ((batches["attributes"] & CONTROL_BIT) == 0))
+        if not len(at):
             return
-        rows = rows[np.argsort(rows["producer_id"], kind="stable")]
-        ids, sequences = rows["producer_id"], rows["base_sequence"]
-        follows = (sequences.astype(np.int64) + rows["last_offset"] - rows["base_offset"] + 1) & _LARGEST
+        # Column by column: whole rows are slow to copy.
+        ids = batches["producer_id"][at]
+        if bool((ids[1:] != ids[:-1]).any()):
+            order = np.argsort(ids, kind="stable")
+            at, ids = at[order], ids[order]
+        sequences, bases = batches["base_sequence"][at].astype(np.int64), batches["base_offset"][at]
+        lasts, epochs = batches["last_offset"][at], batches["producer_epoch"][at]
+        follows = (sequences + lasts - bases + 1) & _LARGEST
         is_other = ids[1:] != ids[:-1]
-        for at in np.flatnonzero(~is_other & (sequences[1:] != follows[:-1])).tolist():
-            self._note(int(ids[at]), _batch(rows[at]), _batch(rows[at + 1]))
-        ends = np.flatnonzero(is_other).tolist()
+        columns = (epochs, sequences, follows, bases, lasts)
+        breaks = np.flatnonzero(~is_other & (sequences[1:] != follows[:-1]))
+        for producer_id, before, batch in zip(
+            ids[breaks].tolist(), _rows(columns, breaks), _rows(columns, breaks + 1), strict=True
+        ):
+            self._note(producer_id, before, batch)
+        ends = np.flatnonzero(is_other)
+        firsts, ends = np.concatenate(([0], ends + 1)), np.concatenate((ends, [len(ids) - 1]))
+        producers = ids[firsts].tolist()
         self._follow(
-            {int(ids[at]): _batch(rows[at]) for at in (0, *(end + 1 for end in ends))},
-            {int(ids[at]): _batch(rows[at]) for at in (*ends, len(rows) - 1)},
+            dict(zip(producers, _rows(columns, firsts), strict=True)),
+            dict(zip(producers, _rows(columns, ends), strict=True)),
         )
         self.breaks.sort(key=lambda one: one.offset)
 
@@ -146,10 +158,8 @@ class SequenceScan:
             )
 
 
-def _batch(row: Any) -> _Batch:
-    base, last = int(row["base_offset"]), int(row["last_offset"])
-    sequence = int(row["base_sequence"])
-    return _Batch(int(row["producer_epoch"]), sequence, (sequence + last - base + 1) & _LARGEST, base, last)
+def _rows(columns: Sequence[NDArray[Any]], at: NDArray[np.int64]) -> Iterator[_Batch]:
+    return map(_Batch._make, zip(*(column[at].tolist() for column in columns), strict=True))
 
 
 def joined_scans(parts: Iterable[SequenceScan]) -> SequenceScan:
