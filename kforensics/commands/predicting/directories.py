@@ -365,7 +365,6 @@ def find_pinned_retention(
 
     Args:
         segments: base offset and length of each that the load leaves.
-        due: what retention deletes before.
     """
     rules, gone = policy.policy, due.base_offsets if isinstance(due, DueSegments) else ()
     bases = sorted({base for base, _ in segments if f"{padded(base)}{LOG}" in outcome.tree} - {*gone})
