@@ -4,8 +4,10 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import NamedTuple
 
 from kforensics.case.cluster import Cluster, CommittedOffsets, cluster_of
+from kforensics.case.comparison import Comparison, PartitionResult, compare_replicas
 from kforensics.case.leaders import Leaders, leaders_of
 from kforensics.case.model import Case, fact_of_question, places_of, settings_of
 from kforensics.case.offsets_log import PositionsNow
@@ -63,6 +65,18 @@ class Accounts:
     whole_returns: Mapping[TopicPartition, Sequence[WholeReturn]]
     deletions: Mapping[TopicPartition, Sequence[DeletionRequest]]
     has_zookeeper: bool = False
+    comparison: Comparison | None = None
+    """Of the replicas as they are now, where they are compared beside."""
+
+
+class Account(NamedTuple):
+    """What happened to one partition."""
+
+    incident: PartitionIncident
+    problems: tuple[Problem, ...]
+    """What could not be read."""
+    compared: PartitionResult | None = None
+    """Its replicas compared, where it has any now and they can be."""
 
 
 @fact_of_question
@@ -217,7 +231,7 @@ def is_eventful(incident: PartitionIncident) -> bool:
     )
 
 
-def explain_all(shared: Accounts, progress: Progress | None) -> list[tuple[PartitionIncident, tuple[Problem, ...]]]:
+def explain_all(shared: Accounts, progress: Progress | None) -> list[Account]:
     """Explain what happened to every partition, in several processes where there is enough to read.
 
     Args:
@@ -225,7 +239,7 @@ def explain_all(shared: Accounts, progress: Progress | None) -> list[tuple[Parti
         progress: called with the bytes of logs that were read.
 
     Returns:
-        The incident of each partition, and what could not be read of it, in their order.
+        The account of each partition, in their order.
     """
     jobs, is_by_ends = shared.case.jobs, shared.case.depth is Depth.TAILS
     weights = [
@@ -241,21 +255,40 @@ def explain_all(shared: Accounts, progress: Progress | None) -> list[tuple[Parti
     return [result for chunk in done for result in chunk]
 
 
-def _explain_chunk(shared: Accounts, chunk: tuple[int, int]) -> list[tuple[PartitionIncident, tuple[Problem, ...]]]:
+def _explain_chunk(shared: Accounts, chunk: tuple[int, int]) -> list[Account]:
     if shared.case.depth is Depth.CONTENT:
         return [_explain_one(shared, at) for at in range(*chunk)]
     with ends_at_hand(group for _, group in shared.groups[slice(*chunk)]):
         return [_explain_one(shared, at) for at in range(*chunk)]
 
 
-def _explain_one(shared: Accounts, at: int) -> tuple[PartitionIncident, tuple[Problem, ...]]:
+def _explain_one(shared: Accounts, at: int) -> Account:
     partition, places = shared.groups[at]
+    collected = [collect_replica(place, depth=shared.case.depth) for place in places]
     try:
-        return explain_replicas(
-            shared, partition, [collect_replica(place, depth=shared.case.depth) for place in places]
-        )
+        explained = explain_replicas(shared, partition, collected)
     except (EndsDoNotDecideError, EvidenceError):
-        return explain_replicas(shared, partition, [collect_replica(place) for place in places])
+        collected = [collect_replica(place) for place in places]
+        explained = explain_replicas(shared, partition, collected)
+    return Account(*explained, _compared(shared, places, collected))
+
+
+def _compared(
+    shared: Accounts, places: Sequence[PartitionPlace], collected: Sequence[CollectedReplica]
+) -> PartitionResult | None:
+    """Return the comparison of the replicas as they are now, from what was read to explain them."""
+    now = [number for number, place in enumerate(places) if place.state.input not in shared.case.ranks]
+    if shared.comparison is None or not now:
+        return None
+    own = [places[number] for number in now]
+    try:
+        return compare_replicas(shared.comparison, own, [collected[number] for number in now])
+    except (EndsDoNotDecideError, EvidenceError):
+        pass
+    try:
+        return compare_replicas(shared.comparison, own, [collect_replica(place) for place in own])
+    except EvidenceError:
+        return None
 
 
 def explain_replicas(

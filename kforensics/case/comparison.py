@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from kforensics.ask.model import Ask
 from kforensics.case.cluster import cluster_of
-from kforensics.case.model import Case, places_of
+from kforensics.case.model import Case, fact_of_question, places_of
 from kforensics.case.processes import END_OF_LOG, Progress, in_chunks, spread
 from kforensics.case.slim import without_batches
 from kforensics.case.wanted import is_wanted
@@ -118,6 +118,12 @@ def comparison_of(case: Case) -> Comparison:
         reader=FileBatchReader([one.root for one in case.inputs.found]),
         quiet={},
     )
+
+
+@fact_of_question
+def results_of(case: Case) -> list[PartitionResult]:
+    """Return the results of all partitions that a case is asked about; reports are kept of those that need attention."""
+    return compare_all(comparison_of(case)._replace(keep_quiet=False), case.jobs, None)
 
 
 def compare_all(shared: Comparison, jobs: int, progress: Progress | None) -> list[PartitionResult]:

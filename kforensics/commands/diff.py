@@ -142,7 +142,12 @@ def _dropped(
 
 
 def compare(
-    case: Case, *, flatten: Flatten | None = None, keep_quiet: bool = False, progress: Progress | None = None
+    case: Case,
+    *,
+    flatten: Flatten | None = None,
+    keep_quiet: bool = False,
+    progress: Progress | None = None,
+    found: Sequence[PartitionResult] | None = None,
 ) -> DiffResult:
     """Compare every partition that a case is asked about.
 
@@ -150,6 +155,7 @@ def compare(
         flatten: makes of each report what is written out, where it was computed; keeps memory small.
         keep_quiet: keep the reports of consistent partitions too.
         progress: called with bytes and findings as they come.
+        found: the results of all of them, where they were compared before.
     """
     inputs, options, places, gathered = case.inputs, case.ask, places_of(case), cluster_of(case)
     shared = comparison_of(case)._replace(flatten=flatten, keep_quiet=keep_quiet)
@@ -159,7 +165,7 @@ def compare(
     if places.by_partition:
         holders = {place.state.broker_id for _, group in groups for place in group}
         check_wanted(options, chain(places.by_partition, known), leader=options.leader, known_brokers=holders)
-    results = with_shortened_logs(compare_all(shared, case.jobs, progress), groups)
+    results = with_shortened_logs(compare_all(shared, case.jobs, progress) if found is None else found, groups)
     absent = {
         partition: topic_id
         for partition, topic_id in known.items()

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from kforensics.ask.model import Ask
 from kforensics.case.account import (
+    Account,
     Accounts,
     accounts_of,
     explain_all,
@@ -13,13 +14,14 @@ from kforensics.case.account import (
     with_returned_doubts,
 )
 from kforensics.case.cluster import Cluster, cluster_of, newest_time
+from kforensics.case.comparison import comparison_of, results_of
 from kforensics.case.leaders import leaders_of
-from kforensics.case.model import Case, places_of
+from kforensics.case.model import Case, places_of, tell_of_question
 from kforensics.case.opening import open_case
 from kforensics.case.processes import Progress
 from kforensics.case.wanted import check_wanted, is_wanted
 from kforensics.commands.explanation import Explanation
-from kforensics.commands.graver import no_calmer
+from kforensics.commands.graver import by_ends_of, no_calmer
 from kforensics.commands.redaction.key import pseudonyms_of
 from kforensics.commands.result import Conclusion, Result
 from kforensics.commands.seal_of_report import seal_of
@@ -129,11 +131,11 @@ def explain(case: Case, progress: Progress | None = None) -> Explanation:
     named = {*places.by_partition, *recorded, *shared.logged}
     if named:
         check_wanted(options, named)
-    results = explain_all(shared, progress)
+    results = _accounts_beside(case, shared, progress)
     stuck = _hanging(shared)
     incidents = tuple(
         replace(one, hanging=stuck.get((one.partition, one.leader), ()))
-        for one in with_returned_doubts([incident for incident, _ in results])
+        for one in with_returned_doubts([one.incident for one in results])
     )
     window, doubts = _window(gathered, incidents, options)
     if doubts:
@@ -145,7 +147,7 @@ def explain(case: Case, progress: Progress | None = None) -> Explanation:
     leaderships = {**(_recorded(gathered, others) if is_whole else {}), **given}
     entries = () if is_whole else _unclean_elections(gathered, set(others))
     timeline = _timeline(events, shared.truncations, leaderships, gathered.histories, options, more=entries)
-    met = (*places.problems, *gathered.problems, *(problem for _, found in results for problem in found))
+    met = (*places.problems, *gathered.problems, *(problem for one in results for problem in one.problems))
     problems = list(dict.fromkeys(met))
     topics = {tp.topic for tp in (*places.by_partition, *leaderships, *others, *shared.logged)}
     findings = explain_findings(incidents, timeline)
@@ -202,6 +204,19 @@ def explain(case: Case, progress: Progress | None = None) -> Explanation:
         topics=tuple(sorted(topics | options.topics)),
         depth=case.depth,
     )
+
+
+def _accounts_beside(case: Case, shared: Accounts, progress: Progress | None) -> list[Account]:
+    """Return the account of each partition, while replicas are compared by what is read for it: the logs are not read again for that."""
+    compared = None if case.is_weighed else by_ends_of(case)
+    if compared is None:
+        return explain_all(shared, progress)
+    comparison = comparison_of(compared)._replace(keep_quiet=False, reader=shared.reader)
+    results = explain_all(replace(shared, comparison=comparison), progress)
+    found = [one.compared for one in results if one.compared is not None]
+    if len(found) == len(comparison.groups):
+        tell_of_question(compared, results_of, found)
+    return results
 
 
 def _zone_doubt(gathered: Cluster) -> tuple[Doubt, ...]:

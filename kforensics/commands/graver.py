@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from kforensics.case.model import Case, now_of, places_of
+from kforensics.case.model import Case, fact_of_question, now_of, places_of
 from kforensics.case.wanted import is_wanted
 from kforensics.commands.result import Conclusion
 from kforensics.damage import Absent
@@ -10,7 +10,7 @@ from kforensics.errors import EvidenceError, UsageError
 from kforensics.evidence.discovery.inputs import belonging_together
 from kforensics.findings.answers.graver import Graver, may_be_calmer, with_graver
 from kforensics.findings.answers.model import exit_code
-from kforensics.units import Depth, TopicPartition
+from kforensics.units import Depth
 
 
 def no_calmer(command: str, found: Conclusion, case: Case, topics: Collection[str] | None = None) -> Conclusion:
@@ -32,22 +32,16 @@ def graver_of(case: Case, topics: Collection[str] | None = None) -> Graver | Non
     Args:
         topics: other ones than those that are asked about.
     """
-    now = now_of(case)
-    brokers = {one.broker_id for one in now.inputs.described if not isinstance(one.broker_id, Absent)}
-    if len(brokers) < 2:
+    if topics is not None:
+        case = case.asking(topics=frozenset(topics), partitions=frozenset())
+    asked = by_ends_of(case)
+    if asked is None:
         return None
-    asked = now.asking(
-        topics=case.ask.topics if topics is None else frozenset(topics),
-        partitions=case.ask.partitions if topics is None else frozenset(),
-        depth=Depth.TAILS,
-    )
-    if not any(_has_replicas(partition, asked) for partition in places_of(asked).by_partition):
-        return None
-    from kforensics.commands.diff import compare  # noqa: PLC0415 - where there are several replicas
+    from kforensics.case.comparison import results_of  # noqa: PLC0415 - where there are several replicas
+    from kforensics.commands.diff import compare  # noqa: PLC0415
 
     try:
-        belonging_together(now.inputs, cluster=case.ask.cluster, is_of_one_moment=True)
-        compared = compare(asked)
+        compared = compare(asked, found=results_of(asked))
     except (EvidenceError, UsageError):
         return None
     return Graver(
@@ -56,9 +50,22 @@ def graver_of(case: Case, topics: Collection[str] | None = None) -> Graver | Non
     )
 
 
-def _has_replicas(partition: TopicPartition, asked: Case) -> bool:
-    group = places_of(asked).by_partition[partition]
-    return (
+@fact_of_question
+def by_ends_of(case: Case) -> Case | None:
+    """Return the case that compares the ends of the replicas, as they are now, of what a case is asked about; None where none has another here, or they can't be compared."""
+    now = now_of(case)
+    brokers = {one.broker_id for one in now.inputs.described if not isinstance(one.broker_id, Absent)}
+    if len(brokers) < 2:
+        return None
+    asked = now.asking(topics=case.ask.topics, partitions=case.ask.partitions, depth=Depth.TAILS)
+    if not any(
         is_wanted(partition, asked.ask)
         and len({one.state.broker_id for one in group if one.directory_state == "live"}) > 1
-    )
+        for partition, group in places_of(asked).by_partition.items()
+    ):
+        return None
+    try:
+        belonging_together(now.inputs, cluster=case.ask.cluster, is_of_one_moment=True)
+    except (EvidenceError, UsageError):
+        return None
+    return asked

@@ -267,7 +267,7 @@ def _doubtful(given: Leaders, logs: Mapping[int, OffsetsLog]) -> dict[int, str]:
     asked = given.case.asking(
         topics=frozenset({OFFSETS_TOPIC}), partitions=frozenset(epochs), depth=Depth.TAILS, at_ms=None, jobs=1
     )
-    incidents = with_returned_doubts([incident for incident, _ in explain_all(accounts_of(asked), None)])
+    incidents = with_returned_doubts([one.incident for one in explain_all(accounts_of(asked), None)])
     return {
         incident.partition.partition: f"commits may be lost: no input shows {doubt.words}; give {doubt.settled_by}"
         for incident in incidents

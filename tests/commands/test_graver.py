@@ -6,6 +6,7 @@ import pytest
 
 from kforensics.ask.model import Ask, What
 from kforensics.commands import explain, groups, salvage, transactions, verify
+from kforensics.commands.graver import graver_of
 from kforensics.commands.result import Result
 from kforensics.findings.answers.graver import Graver, may_be_calmer, with_graver
 from kforensics.findings.answers.model import Answer, State
@@ -50,6 +51,17 @@ def test_what_replicas_of_another_topic_come_to_is_not_said(fixtures):
 
     assert all("diff" not in one.answer.headline for one in told)
     assert all(one.answer.state not in {"at-risk", "diverged"} for one in told)
+
+
+@pytest.mark.parametrize("depth", [None, "tails"])
+def test_explain_compares_what_it_has_read(fixtures, monkeypatch, depth):
+    monkeypatch.setattr("kforensics.case.comparison.compare_all", lambda *_: pytest.fail("it read the logs again"))
+
+    result = explain.run(Ask(paths=(fixtures / "unclean-election",), depth=depth, jobs=1))
+
+    graver = graver_of(result.case)
+    assert graver is not None
+    assert graver.answer.state == State.AT_RISK
 
 
 def test_what_is_saved_is_not_at_risk_any_more(fixtures, tmp_path):
