@@ -159,10 +159,10 @@ def test_a_stand_in_for_a_segment_is_no_log(cluster, capsys, content):
     ["meta.properties", "recovery-point-offset-checkpoint", f"{PARTITION}/partition.metadata", f"{PARTITION}/{EPOCHS}"],
 )
 def test_a_pointer_in_the_place_of_a_small_file_is_told_as_one(cluster, capsys, name):
-    path = cluster / "broker-2" / name
-    path.write_text(POINTER)
+    broker = cluster / "broker-2"
+    (broker / name).write_text(POINTER)
 
-    code, found = document(capsys, "verify", cluster)
+    code, found = document(capsys, "verify", broker)
 
     assert 3 == code
     assert any("git lfs pull" in one["message"] for one in found["problems"] if one["path"].endswith(name))
