@@ -47,9 +47,9 @@ def test_a_partition_that_could_not_be_judged_has_a_directory(tmp_path, monkeypa
         return ()
 
     monkeypatch.setattr(closing, "without_directories", none_of)
-    context: Any = SimpleNamespace(tables=tables, clusters=("c",))
+    context: Any = SimpleNamespace(tables=tables, clusters=("c",), audited={})
     gathered: Any = SimpleNamespace(
-        clusters={"c": SimpleNamespace(given=None, facts=None)},
+        clusters={"c": SimpleNamespace(given=None, facts=None, assignments={})},
         known={"c": dict.fromkeys((failed, absent), Absent.UNKNOWN)},
         with_metadata=frozenset(),
     )
