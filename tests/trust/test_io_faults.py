@@ -125,8 +125,8 @@ def test_every_read_may_fail(name, call, cluster, monkeypatch):
 def test_reads_that_come_in_pieces_change_nothing(name, cluster, monkeypatch):
     real = os.preadv
 
-    def short(descriptor, buffers, position):
-        return real(descriptor, [memoryview(buffers[0])[: max(len(buffers[0]) // 3, 1)]], position)
+    def short(descriptor, buffers, position, *flags):
+        return real(descriptor, [memoryview(buffers[0])[: max(len(buffers[0]) // 3, 1)]], position, *flags)
 
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
     expected = invoke([*JSON[name], *inputs_of(cluster)])

@@ -148,7 +148,7 @@ def _within(
         return cells, block.least
     (name,) = names
     least = [*block.least, *([0] * (len(shown) - len(block.least)))]
-    fixed = [max(least[at], *(len(row[at]) for row in cells)) for at in range(len(shown)) if at != name]
+    fixed = [max([least[at], *(len(row[at]) for row in cells)]) for at in range(len(shown)) if at != name]
     room = max(width - len(INDENT) * block.depth - sum(fixed) - 2 * len(fixed), LEAST_NAME)
     least[name] = min(least[name], room)
     return [[shorten(cell, room) if at == name else cell for at, cell in enumerate(row)] for row in cells], least
