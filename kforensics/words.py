@@ -48,18 +48,16 @@ def with_place(steps: Iterable[str]) -> tuple[str, ...]:
         steps: among them some whose commands have `SAFE` in them; those of several answers may say it, or make a copy, more than once.
     """
     out: list[str] = []
-    made: set[tuple[str, ...]] = set()
-    is_said = False
+    made: set[str] = set()
     for one in steps:
         commands = tuple(each for each in one.commands if each != _EXPORT) if isinstance(one, Step) else ()
-        if isinstance(one, Step) and any(SAFE in each for each in commands):
-            if commands in made:
-                continue
-            made.add(commands)
-            out.append(type(one)(one.sentence, commands if is_said else (_EXPORT, *commands)))
-            is_said = True
-        else:
+        if not isinstance(one, Step) or not any(SAFE in each for each in commands):
             out.append(one)
+            continue
+        new = tuple(each for each in commands if each not in made)
+        sentence = one.sentence if new else f"{one.sentence.rstrip('.:')}."
+        out.append(type(one)(sentence, new if made or not new else (_EXPORT, *new)))
+        made.update(new)
     return tuple(dict.fromkeys(out))
 
 

@@ -74,6 +74,7 @@ def test_an_unclean_election(fixtures, untouched, listed):
         "file_bytes": by_partition(document)[0, "orders-0"]["file_bytes"],
         "lacks_index": False,
         "start": "scanned",
+        "cleaner_lag": None,
         "absent": {"recovery_point": "not-written"},
     }
     assert sum(one["count"] for one in document["file_counts"]) == sum(1 for path in tree.rglob("*") if path.is_file())

@@ -22,7 +22,6 @@ from kforensics.reconcile.observed.logged_ends import logged_ends
 from kforensics.reconcile.observed.logged_events import LoggedEvent
 from kforensics.reconcile.observed.logged_leaderships import logged_assignments, logged_leaderships
 from kforensics.reconcile.observed.logged_periods import logged_periods
-from kforensics.reconcile.observed.own_evidence import own_isr_lines
 from kforensics.reconcile.observed.refused_isr_changes import refused_isr_changes
 from kforensics.units import TopicPartition
 
@@ -338,3 +337,32 @@ def _named_in(by_partition: Mapping[TopicPartition, Iterable[Leadership]]) -> fr
             named |= {state.leader} if isinstance(state.leader, int) else set()
             named |= state.isr if isinstance(state.isr, frozenset) else set()
     return frozenset(named)
+
+
+_ASKS = frozenset({Kind.ISR_SHRINK, Kind.ISR_EXPAND})
+
+
+def own_isr_lines(events: Sequence[LoggedEvent], refused: frozenset[int]) -> dict[TopicPartition, OwnIsrLine]:
+    """Return the newest line of each partition in which a broker asks for another ISR and names the end of its log: only leaders do.
+
+    Args:
+        events: of all nodes, in the order of time.
+        refused: the places of lines whose leader did not get what it asked for.
+    """
+    found: dict[TopicPartition, OwnIsrLine] = {}
+    for at, item in enumerate(events):
+        event, partition = item.event, item.event.topic_partition
+        if event.kind not in _ASKS or at in refused or isinstance(partition, Absent):
+            continue
+        before, asked, end = event.brokers("from_isr"), event.brokers("to_isr"), event.number("log_end_offset")
+        is_of_leader = isinstance(item.node_id, int) and isinstance(asked, tuple) and item.node_id in asked
+        if is_of_leader and isinstance(before, tuple) and isinstance(end, int):
+            assert isinstance(item.node_id, int)
+            assert isinstance(asked, tuple)
+            found[partition] = OwnIsrLine(
+                item.node_id, frozenset(asked), frozenset((*before, *asked)), end, item.time_ms, item.citation
+            )
+        else:
+            # A newer one that does not say as much: who led at the end is not known.
+            found.pop(partition, None)
+    return found

@@ -5,39 +5,9 @@ from typing import NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation
-from kforensics.formats.log_lines.event import LogEventKind as Kind
 from kforensics.reconcile.logs.loaded_log import LoadedLog
-from kforensics.reconcile.observed.facts import ClusterFacts, Leadership, OwnIsrLine
-from kforensics.reconcile.observed.logged_events import LoggedEvent
+from kforensics.reconcile.observed.facts import ClusterFacts, Leadership
 from kforensics.units import TopicPartition
-
-_ASKS = frozenset({Kind.ISR_SHRINK, Kind.ISR_EXPAND})
-
-
-def own_isr_lines(events: Sequence[LoggedEvent], refused: frozenset[int]) -> dict[TopicPartition, OwnIsrLine]:
-    """Return the newest line of each partition in which a broker asks for another ISR and names the end of its log: only leaders do.
-
-    Args:
-        events: of all nodes, in the order of time.
-        refused: the places of lines whose leader did not get what it asked for.
-    """
-    found: dict[TopicPartition, OwnIsrLine] = {}
-    for at, item in enumerate(events):
-        event, partition = item.event, item.event.topic_partition
-        if event.kind not in _ASKS or at in refused or isinstance(partition, Absent):
-            continue
-        before, asked, end = event.brokers("from_isr"), event.brokers("to_isr"), event.number("log_end_offset")
-        is_of_leader = isinstance(item.node_id, int) and isinstance(asked, tuple) and item.node_id in asked
-        if is_of_leader and isinstance(before, tuple) and isinstance(end, int):
-            assert isinstance(item.node_id, int)
-            assert isinstance(asked, tuple)
-            found[partition] = OwnIsrLine(
-                item.node_id, frozenset(asked), frozenset((*before, *asked)), end, item.time_ms, item.citation
-            )
-        else:
-            # A newer one that does not say as much: who led at the end is not known.
-            found.pop(partition, None)
-    return found
 
 
 class HeldEpochs(NamedTuple):
