@@ -38,7 +38,8 @@ class Prohibition(Step):
 
 SAFE = '"${SAFE:?}"'
 """A directory on another disk than the evidence, in a command: a shell refuses the command until it is set."""
-_EXPORT = "export SAFE=/path/on/another/disk"
+EXPORT = "export SAFE=/path/on/another/disk"
+"""The command before the first that copies there."""
 
 
 def with_place(steps: Iterable[str]) -> tuple[str, ...]:
@@ -50,13 +51,13 @@ def with_place(steps: Iterable[str]) -> tuple[str, ...]:
     out: list[str] = []
     made: set[str] = set()
     for one in steps:
-        commands = tuple(each for each in one.commands if each != _EXPORT) if isinstance(one, Step) else ()
+        commands = tuple(each for each in one.commands if each != EXPORT) if isinstance(one, Step) else ()
         if not isinstance(one, Step) or not any(SAFE in each for each in commands):
             out.append(one)
             continue
         new = tuple(each for each in commands if each not in made)
         sentence = one.sentence if new else f"{one.sentence.rstrip('.:')}."
-        out.append(type(one)(sentence, new if made or not new else (_EXPORT, *new)))
+        out.append(type(one)(sentence, new if made or not new else (EXPORT, *new)))
         made.update(new)
     return tuple(dict.fromkeys(out))
 

@@ -1,7 +1,7 @@
 """The first answer to an incident: what explain, diff, predict, groups and transactions say of the inputs, folded into one."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
@@ -32,7 +32,7 @@ from kforensics.findings.answers.triage import (
 from kforensics.findings.concern import JudgedPartition
 from kforensics.findings.model import Finding, by_gravity
 from kforensics.findings.rules.causes import RootCause, root_cause
-from kforensics.reconcile.logs.predicted_load import Election, PredictedStart
+from kforensics.reconcile.logs.predicted_load import Election, PredictedStart, election_file
 from kforensics.source.capture import split_at_capture
 from kforensics.source.store import store_of
 from kforensics.units import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Depth
@@ -81,6 +81,7 @@ def run(ask: Ask) -> Result[Triage]:
     results = [explained, *(one for one in others if isinstance(one, Result))]
     unasked = tuple(one for one in others if isinstance(one, Unasked))
     by_command = {one.command: one for one in results}
+    numbers = {one.path: number for number, one in enumerate(explained.inputs)}
     judged: tuple[JudgedPartition, ...] = ()
     present: set[int] = set()
     if "diff" in by_command:
@@ -93,7 +94,7 @@ def run(ask: Ask) -> Result[Triage]:
     answer = triage_answer(asked, unasked, topics, ask, _holders(explained.inputs))
     if ask.steps is not None:
         _write_steps(ask.steps, answer, ask)
-    problems = tuple(dict.fromkeys(problem for one in results for problem in _placed(one, explained.inputs)))
+    problems = tuple(dict.fromkeys(problem for one in results for problem in _placed(one, numbers)))
     return Result(
         command="triage",
         inputs=explained.inputs,
@@ -102,7 +103,7 @@ def run(ask: Ask) -> Result[Triage]:
             cause=root_cause(explained.body.incidents),
             topics=topics,
             partitions=max(explained.body.partitions, len(judged)),
-            starts=() if predicted is None else tuple(_starts(predicted, explained.inputs)),
+            starts=() if predicted is None else tuple(_starts(predicted, numbers)),
             asked=asked,
             unasked=unasked,
             depth=ask.depth or Depth.TAILS,
@@ -185,8 +186,7 @@ def _as(ask: Ask, command: str) -> Ask:
     return Ask(**{field.name: getattr(ask, field.name) for field in fields(Ask) if field.name in taken})
 
 
-def _starts(predicted: Result[Any], inputs: tuple[Input, ...]) -> Iterator[tuple[int, PredictedStart]]:
-    numbers = {one.path: number for number, one in enumerate(inputs)}
+def _starts(predicted: Result[Any], numbers: Mapping[str, int]) -> Iterator[tuple[int, PredictedStart]]:
     for one in {start.input: start for start in predicted.body.starts}.values():
         if predicted.inputs[one.input].path in numbers:
             yield numbers[predicted.inputs[one.input].path], one
@@ -205,13 +205,10 @@ def _write_steps(out: Path, answer: Answer, ask: Ask) -> None:
         order = predict.run(replace(_as(ask, "predict"), order=True)).body.order
     except (EvidenceError, UsageError):
         order = None  # one broker, or one twice: there is no order
-    for one in () if order is None else order.elections:
-        if one.is_unclean is not False:
-            elections.setdefault(one.leader, []).append(one)
+    for one in () if order is None else order.unclean:
+        elections.setdefault(one.leader, []).append(one)
     files = {
-        out.with_name(f"elections-{leader}.json"): json.dumps(
-            {"partitions": [{"topic": one.topic, "partition": one.partition} for one in chosen]}, indent=2
-        )
+        out.with_name(f"elections-{leader}.json"): json.dumps(election_file(chosen), indent=2)
         for leader, chosen in elections.items()
     }
     files[out] = steps_script(answer, [path.name for path in files], [] if order is None else order.brokers)
@@ -224,9 +221,8 @@ def _write_steps(out: Path, answer: Answer, ask: Ask) -> None:
             raise UsageError(f"{path} can't be written: {error.strerror}") from error
 
 
-def _placed(result: Result[Any], inputs: tuple[Input, ...]) -> Iterator[Problem]:
+def _placed(result: Result[Any], numbers: Mapping[str, int]) -> Iterator[Problem]:
     """Yield what one command could not read, by the inputs of the whole."""
-    numbers = {one.path: number for number, one in enumerate(inputs)}
     for one in result.problems:
         if one.input < len(result.inputs) and result.inputs[one.input].path in numbers:
             yield replace(one, input=numbers[result.inputs[one.input].path])

@@ -23,6 +23,14 @@ class Graver(NamedTuple):
     """What `diff` is to be called with."""
 
 
+def see_diff(arguments: Sequence[str]) -> Step:
+    """Return the step that leads to the comparison."""
+    return Step(
+        "See what each replica truncates, and which leader loses least",
+        (shlex.join(("kforensics", "diff", *arguments)),),
+    )
+
+
 def may_be_calmer(answer: Answer) -> bool:
     """Whether replicas can come to something graver than an answer."""
     return any(_is_graver(one, answer) for one in _COMES_TO.values())
@@ -54,10 +62,7 @@ def with_graver(answer: Answer, graver: Graver | None, *, code: int = 0) -> Answ
             dict.fromkeys(
                 (
                     *graver.answer.now,
-                    Step(
-                        "See what each replica truncates, and which leader loses least",
-                        (shlex.join(["kforensics", "diff", *graver.arguments]),),
-                    ),
+                    see_diff(graver.arguments),
                     *answer.now,
                 )
             )

@@ -1,10 +1,10 @@
 """What to do before nodes are started and in which order, what follows their starts, and what is not known of them."""
 
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import Input
+from kforensics.findings.answers.graver import see_diff
 from kforensics.findings.answers.model import CALM_OF_DIFF, State
 from kforensics.findings.answers.predict_cluster import ComparedReplicas, PredictedCluster, node_words
 from kforensics.protocol.loading.node import UNREADABLE_LEVEL, UNREGISTERED, Fate
@@ -18,7 +18,7 @@ from kforensics.reconcile.logs.predicted_load import (
     StartOrder,
     VersionOutcome,
 )
-from kforensics.words import Step, counted, form, listed, utc_words
+from kforensics.words import counted, form, listed, utc_words
 
 _BY_LEADER = (
     "Run it once the broker of that replica is running and before the brokers of the others start: kafka-leader-election.sh --election-type unclean "
@@ -115,10 +115,7 @@ def predict_steps(found: PredictedCluster, state: State, replicas: ComparedRepli
         yield from order_steps(found.order)
     if replicas is not None:
         yield from replicas.answer.now
-        yield Step(
-            "See what each replica truncates, and which leader loses least",
-            (shlex.join(["kforensics", "diff", *replicas.paths]),),
-        )
+        yield see_diff(replicas.paths)
 
 
 def _start_of(log: PredictedLog) -> int | Absent:

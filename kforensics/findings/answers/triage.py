@@ -13,7 +13,18 @@ from kforensics.findings.answers.model import STATES, Answer, State
 from kforensics.findings.concern import JudgedPartition
 from kforensics.reconcile.incident.model import PartitionIncident
 from kforensics.units import METADATA_TOPICS
-from kforensics.words import SAFE, Prohibition, Step, counted, escaped_line, form, joined_by_and, listed, with_place
+from kforensics.words import (
+    EXPORT,
+    SAFE,
+    Prohibition,
+    Step,
+    counted,
+    escaped_line,
+    form,
+    joined_by_and,
+    listed,
+    with_place,
+)
 
 MOST_UNKNOWN = 2
 """Open questions that the answer names, and each question that ends as unknown or was not asked."""
@@ -247,7 +258,7 @@ def steps_script(answer: Answer, elections: Sequence[str], order: Sequence[int])
         lines += [
             f"{command} || [ $? -le 3 ]" if command.startswith("kforensics ") else command
             for command in commands
-            if not command.startswith("export SAFE=")
+            if command != EXPORT
         ]
     if order:
         lines += ["", f"# Start the brokers one at a time, in this order: {', '.join(map(str, order))}."]

@@ -1,5 +1,6 @@
 """What a start makes of one log, and of its node: values that commands make and findings judge."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
@@ -299,3 +300,13 @@ class StartOrder:
     elections: tuple[Election, ...]
     missing: tuple[int, ...]
     """Brokers that replicas are assigned to and whose directories are not among the inputs."""
+
+    @property
+    def unclean(self) -> list[Election]:
+        """The elections that are unclean, or not known not to be."""
+        return [one for one in self.elections if one.is_unclean is not False]
+
+
+def election_file(elections: Iterable[Election]) -> dict[str, list[dict[str, str | int]]]:
+    """Return what `kafka-leader-election.sh --path-to-json-file` takes."""
+    return {"partitions": [{"topic": one.topic, "partition": one.partition} for one in elections]}

@@ -19,6 +19,7 @@ from kforensics.reconcile.logs.predicted_load import (
     VersionOutcome,
     VirtualChange,
     WayOut,
+    election_file,
 )
 from kforensics.render.json.document import write_document
 from kforensics.render.json.shape import Document, Each, Field, own, shape
@@ -30,20 +31,10 @@ def write(result: Result[Prediction], _view: View) -> Iterator[str]:
     return write_document(PREDICT, result)
 
 
-def _unclean(order: StartOrder) -> list[Election]:
-    return [one for one in order.elections if one.is_unclean is not False]
-
-
-def _elections(elections: Iterable[Election]) -> dict[str, Any]:
-    """Return what `kafka-leader-election.sh --path-to-json-file` takes."""
-    return {"partitions": [{"topic": one.topic, "partition": one.partition} for one in elections]}
-
-
 def _by_leader(order: StartOrder) -> Iterator[dict[str, Any]]:
-    unclean = _unclean(order)
     for broker in order.brokers:
-        if own_ones := [one for one in unclean if one.leader == broker]:
-            yield {"broker_id": broker, "elections_json": _elections(own_ones)}
+        if own_ones := [one for one in order.unclean if one.leader == broker]:
+            yield {"broker_id": broker, "elections_json": election_file(own_ones)}
 
 
 def _ways_out(body: Prediction) -> Iterable[tuple[int, WayOut]] | None:
@@ -144,7 +135,7 @@ shape(
     {
         **own("brokers wait_for firsts elections"),
         "elections_json": Field(
-            lambda one: _elections(_unclean(one)),
+            lambda one: election_file(one.unclean),
             "For `kafka-leader-election.sh --path-to-json-file`: the partitions whose election is unclean or not known not to be.",
             dict[str, Any],
         ),
