@@ -124,7 +124,7 @@ def gather_cluster(
     histories = _read_metadata_logs(inputs) if read is None else read.histories
     histories = tuple(one for one in histories if one.input < len(inputs.found))
     if len(histories) > 1 and not is_audit:
-        from kforensics.evidence.metadata.unrelated import refuse_two_clusters  # noqa: PLC0415 - only where there are several
+        from kforensics.evidence.metadata.compare import refuse_two_clusters  # noqa: PLC0415 - only where there are several
 
         refuse_two_clusters(histories, inputs)
     newest = newest_log(histories)

@@ -1,18 +1,20 @@
 """The comparison of the replicas of one partition, and of many partitions in several processes: what `diff`, an audit and `trace` share."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
+
+import numpy as np
 
 from kforensics.ask.model import Ask
 from kforensics.case.cluster import cluster_of
 from kforensics.case.model import Case, fact_of_question, places_of
 from kforensics.case.processes import END_OF_LOG, Progress, in_chunks, spread
-from kforensics.case.slim import without_batches
 from kforensics.case.wanted import is_wanted
+from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
-from kforensics.evidence.model import BatchReader, Problem, Replica, Segment
+from kforensics.evidence.model import DIGEST_DTYPE, BatchReader, Problem, Replica, Segment
 from kforensics.evidence.replica.batch_reader import FileBatchReader
 from kforensics.evidence.replica.collect import (
     CollectedReplica,
@@ -30,11 +32,70 @@ from kforensics.findings.model import Finding
 from kforensics.findings.rules.replicas import partition_findings
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.logs.divergence import EndsDoNotDecideError
+from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.observed.facts import ClusterFacts
+from kforensics.reconcile.replicas.holders import SoleHolder
 from kforensics.reconcile.replicas.likeness import Likeness, likeness_of
 from kforensics.reconcile.replicas.partition import PartitionJudge
 from kforensics.reconcile.replicas.report import Given, PartitionReport, Verdict
 from kforensics.units import Depth, TopicPartition
+
+
+def without_batches(report: PartitionReport) -> PartitionReport:
+    """Return the report without batch tables and digests, which only the comparison needs.
+
+    Args:
+        report: it stays as it is; a view that it names twice is one view in the result too.
+    """
+    # A view stays one object wherever the report names it: readers compare by identity.
+    slim: dict[int, LoadedLog] = {}
+
+    def view(one: LoadedLog) -> LoadedLog:
+        if id(one) not in slim:
+            segments = tuple(map(_slim_segment, one.segments))
+            slim[id(one)] = replace(one, replica=without_tables(one.replica), segments=segments)
+        return slim[id(one)]
+
+    def holders(those: tuple[SoleHolder, ...]) -> tuple[SoleHolder, ...]:
+        return tuple(one._replace(view=view(one.view)) for one in those)
+
+    replicas = tuple(
+        replace(r, view=view(r.view), compared_with=view(r.compared_with) if r.compared_with else None)
+        for r in report.replicas
+    )
+    what_if = tuple(
+        w._replace(leader=view(w.leader), truncations=tuple((view(v), truncation) for v, truncation in w.truncations))
+        for w in report.what_if
+    )
+    leader = report.leader._replace(view=view(report.leader.view)) if report.leader else None
+    return replace(
+        report,
+        replicas=replicas,
+        what_if=what_if,
+        leader=leader,
+        set_aside=tuple(map(without_tables, report.set_aside)),
+        odd_ones=tuple(one._replace(view=view(one.view)) for one in report.odd_ones),
+        sole_holders=holders(report.sole_holders),
+        unassigned_holders=holders(report.unassigned_holders),
+    )
+
+
+def without_tables(replica: Replica) -> Replica:
+    """Return the replica without the batch tables and digests of its segments.
+
+    Args:
+        replica: as it was read; it stays as it is.
+    """
+    return replace(
+        replica,
+        segments=tuple(map(_slim_segment, replica.segments)),
+        deleted_segments=tuple(map(_slim_segment, replica.deleted_segments)),
+    )
+
+
+def _slim_segment(segment: Segment) -> Segment:
+    return replace(segment, batches=Absent.NOT_WRITTEN, digests=np.zeros(0, dtype=DIGEST_DTYPE))
+
 
 CHUNK_LENGTH = 64 << 20
 CHUNK_PARTITIONS = 64

@@ -11,9 +11,8 @@ from typing import cast
 from kforensics.case.leaders import Leaders, UncleanElection, weight_of
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
-from kforensics.evidence.coordinators.divergence import batch_outline, first_difference
 from kforensics.evidence.coordinators.group_log import CommitKey, GroupEvent, GroupLogReader, Name, outline
-from kforensics.evidence.coordinators.replica_log import list_log
+from kforensics.evidence.coordinators.replica_log import batch_outline, first_difference, list_log
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace, checkpoint_value
 from kforensics.evidence.model import Citation, Problem
 from kforensics.evidence.replica.loader_reader import read_needed

@@ -19,7 +19,7 @@ from kforensics.ask.questions import WORDS, ask_of, options_of
 from kforensics.cli.destination import check_out, write_result
 from kforensics.cli.options import ColourOption, OutOption, QuietOption, VerboseOption
 from kforensics.cli.terminal import ColourChoice, screen_width, speaks_unicode, wants_colour
-from kforensics.commands.moment import now_ms
+from kforensics.commands.result import now_ms
 from kforensics.errors import UsageError
 from kforensics.render.emit import (
     CONTENT,

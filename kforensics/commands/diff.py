@@ -28,21 +28,21 @@ from kforensics.case.wanted import check_wanted, is_wanted
 from kforensics.commands.redaction.key import pseudonyms_of
 from kforensics.commands.result import Conclusion, Result
 from kforensics.commands.seal_of_report import seal_of
-from kforensics.commands.shortened_logs import with_shortened_logs
-from kforensics.commands.truncated_records import lacking_records, truncated_records
 from kforensics.evidence.discovery.inputs import Inputs, find_inputs, why_not_compared
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.metadata.quorum import newest_log
-from kforensics.evidence.model import Input, Problem
+from kforensics.evidence.model import Input, Problem, Replica
+from kforensics.evidence.replica.batch_reader import FileBatchReader
 from kforensics.findings.answers.diff import diff_answer
 from kforensics.findings.answers.model import Answer, State, weighed
+from kforensics.findings.concern import Concern, ConcernKind
 from kforensics.findings.model import Finding, by_gravity
 from kforensics.findings.rules.inputs import RefusedStart, identity_findings, with_refused_starts
 from kforensics.findings.rules.replicas import partition_findings
 from kforensics.formats.log.records import Record
 from kforensics.reconcile.observed.facts import ClusterFacts
 from kforensics.reconcile.replicas.report import PartitionReport
-from kforensics.units import Depth, TopicPartition
+from kforensics.units import METADATA_TOPICS, Depth, TopicPartition
 
 if TYPE_CHECKING:
     from kforensics.commands.redaction.pseudonyms import Pseudonyms
@@ -242,3 +242,82 @@ def _missing_isr(
 def _paths_on_brokers(inputs: Inputs) -> tuple[str, ...]:
     """Return the path of each input; of what was captured, that on its broker, where it can be copied."""
     return tuple(one.store.origin or one.described.path for one in inputs.found)
+
+
+_SAME = frozenset({State.AGREE, State.SAME_ENDS})
+"""States that say that every replica ends where the log does."""
+
+
+def with_shortened_logs(
+    results: Sequence[PartitionResult], groups: Sequence[tuple[TopicPartition, tuple[PartitionPlace, ...]]]
+) -> list[PartitionResult]:
+    """Return the results, in which no partition agrees of which a replica is in a log directory where another log ends before a logged offset."""
+    ended = {
+        (one.partition, number)
+        for one in results
+        for concern in one.judged.concerns
+        if concern.kind is ConcernKind.LOGGED_END
+        for number in concern.inputs
+    }
+    if not ended:
+        return list(results)
+    places = dict(groups)
+    disks = {
+        (place.state.input, place.state.log_dir)
+        for partition, number in ended
+        for place in places.get(partition, ())
+        if place.state.input == number and place.directory_state == "live"
+    }
+    return [_on(disks, one, places.get(one.partition, ())) for one in results]
+
+
+def _on(disks: set[tuple[int, str]], result: PartitionResult, places: Sequence[PartitionPlace]) -> PartitionResult:
+    live = [place.state for place in places if place.directory_state == "live"]
+    on = [one for one in live if (one.input, one.log_dir) in disks]
+    judged = result.judged
+    # One that is behind on another disk says nothing of those that it follows.
+    is_calm = judged.state in _SAME or (judged.state is State.BEHIND and len(on) == len(live))
+    if not on or not is_calm or judged.is_deleted or judged.partition.topic in METADATA_TOPICS:
+        return result
+    concern = Concern(
+        state=State.UNKNOWN,
+        kind=ConcernKind.SAME_DISK,
+        owners=tuple(dict.fromkeys(f"broker {one.broker_id}" for one in on)),
+        inputs=tuple(dict.fromkeys(one.input for one in on)),
+    )
+    return result._replace(judged=judged._replace(concerns=(*judged.concerns, concern)))
+
+
+def truncated_records(
+    reports: Iterable[PartitionReport], inputs: Inputs
+) -> Iterator[tuple[TopicPartition, str, Iterator[Record]]]:
+    """Yield for each expected truncation the partition, the owner of the replica, and the records that it would discard, where their bytes can be read.
+
+    Args:
+        inputs: of the comparison; captures give those records whose bytes they hold.
+    """
+    reader = _content_reader(inputs)
+    for report, directory, (first, last) in _truncations(reports):
+        if reader.lack_of_content(directory, first, last) is None:
+            yield report.partition, directory.owner, reader.records(directory, first, last)
+
+
+def lacking_records(reports: Iterable[PartitionReport], inputs: Inputs) -> Iterator[Problem]:
+    """Yield a problem for each replica whose records an expected truncation would discard, and whose capture does not hold their bytes."""
+    reader = _content_reader(inputs)
+    for _, directory, (first, last) in _truncations(reports):
+        if (lack := reader.lack_of_content(directory, first, last)) is not None:
+            words = f"the records that would be truncated can't be listed: {lack}"
+            yield Problem(input=directory.input, path=directory.path, message=words)
+
+
+def _content_reader(inputs: Inputs) -> FileBatchReader:
+    return FileBatchReader([one.root for one in inputs.found], with_content=True)
+
+
+def _truncations(reports: Iterable[PartitionReport]) -> Iterator[tuple[PartitionReport, Replica, tuple[int, int]]]:
+    """Yield each replica that is expected to truncate, and the first and the last offset that it would discard."""
+    for report in reports:
+        for replica in report.replicas:
+            if replica.truncation is not None:
+                yield report, replica.view.replica, replica.truncation.dropped

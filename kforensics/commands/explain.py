@@ -85,7 +85,7 @@ def run(
         UsageError: the seal is of other paths, no such zone, or the times are in the wrong order.
     """
     from kforensics.commands.cited import cited_files  # noqa: PLC0415 - few runs hash files or replace names
-    from kforensics.commands.redaction.explanation import redact_cited_files, redact_explanation  # noqa: PLC0415
+    from kforensics.commands.redaction.values import redact_cited_files, redact_explanation  # noqa: PLC0415
 
     if request.since_ms is not None and request.until_ms is not None and request.since_ms > request.until_ms:
         raise UsageError("--since is later than --until")

@@ -32,8 +32,7 @@ from kforensics.findings.rules.coordinators import group_findings
 from kforensics.findings.rules.upkeep import cleaner_finding
 from kforensics.reconcile.coordinator_topics import CoordinatorTopic, coordinator_topic
 from kforensics.reconcile.groups.replay import Change, Position, infer_retention, with_return
-from kforensics.reconcile.groups.share_state import ShareState
-from kforensics.reconcile.groups.state import GroupState
+from kforensics.reconcile.groups.state import GroupState, ShareState
 from kforensics.reconcile.groups.views import GroupPosition, GroupView
 from kforensics.reconcile.incident.doubts import DoubtKind
 from kforensics.units import OFFSETS_TOPIC, SHARE_TOPIC, Depth, TopicPartition

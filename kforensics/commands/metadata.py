@@ -12,14 +12,13 @@ from kforensics.damage import Absent, Damage
 from kforensics.errors import EvidenceError, UsageError
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT, Inputs, find_inputs, why_not_checked
 from kforensics.evidence.event_kinds import EventKind
-from kforensics.evidence.metadata.compare import LogComparison, compare_metadata_logs
+from kforensics.evidence.metadata.compare import LogComparison, compare_metadata_logs, refuse_two_clusters
 from kforensics.evidence.metadata.events import EventSelection, MetadataEvent, change_events
 from kforensics.evidence.metadata.files import is_metadata_directory
 from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.log import read_metadata_logs
 from kforensics.evidence.metadata.quorum import quorum_set_back
 from kforensics.evidence.metadata.state import MetadataState
-from kforensics.evidence.metadata.unrelated import refuse_two_clusters
 from kforensics.evidence.model import Problem
 from kforensics.evidence.replica.unaccounted import lost_metadata
 from kforensics.findings.answers.contents import metadata_answer

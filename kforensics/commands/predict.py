@@ -8,7 +8,6 @@ from kforensics.ask.model import Ask
 from kforensics.case.processes import default_jobs
 from kforensics.case.wanted import check_wanted
 from kforensics.commands.lost_records import find_lost_records
-from kforensics.commands.moment import now_ms
 from kforensics.commands.predicting.cluster import compare_followers, find_order, leaving_replicas, unserved_strays
 from kforensics.commands.predicting.directories import Reads
 from kforensics.commands.predicting.log_starts import Conditions, Outcomes
@@ -24,13 +23,13 @@ from kforensics.commands.predicting.nodes import (
 from kforensics.commands.predicting.settings import Surroundings, look_around, parse_settings
 from kforensics.commands.predicting.version import RANK, NodeVersion, check_version, given_version, version_of_node
 from kforensics.commands.predicting.ways_out import WaysOut
-from kforensics.commands.result import Conclusion, Result
+from kforensics.commands.result import Conclusion, Result, now_ms
 from kforensics.damage import Absent
 from kforensics.errors import UsageError
 from kforensics.evidence.broker_logs import LogFile
 from kforensics.evidence.discovery.inputs import Inputs
 from kforensics.evidence.discovery.partition_dirs import LostDirectory, find_places, log_dir_states, lost_directories
-from kforensics.evidence.metadata.lost_directories import unexplained
+from kforensics.evidence.metadata.files import unexplained
 from kforensics.evidence.model import Problem
 from kforensics.findings.answers.predict import predict_answer
 from kforensics.findings.answers.predict_cluster import MissingDirectories, PredictedCluster

@@ -1,5 +1,7 @@
-"""The values that every command returns and takes: results, evidence by path, and how fast it may be read."""
+"""What every command returns and takes: results, answers with their exit codes, and the time that is now."""
 
+import os
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
@@ -11,6 +13,7 @@ from kforensics.source.capture import with_records
 
 if TYPE_CHECKING:
     from kforensics.findings.rules.seal import CheckedSeal
+
 
 Body = TypeVar("Body")
 
@@ -106,3 +109,9 @@ def confirms(content: Result[Any], ends: Result[Any]) -> bool:
         and {(one.code, one.statement) for one in mine.findings} == {(one.code, one.statement) for one in its.findings}
         and mine.problems == its.problems
     )
+
+
+def now_ms() -> int:
+    """Return milliseconds since 1970: `SOURCE_DATE_EPOCH` (seconds) where it is set, else the clock."""
+    fixed = os.environ.get("SOURCE_DATE_EPOCH", "")
+    return int(fixed) * 1000 if fixed.isdecimal() and len(fixed) < 12 else time.time_ns() // 1_000_000

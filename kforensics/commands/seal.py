@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 from kforensics import __version__
 from kforensics.ask.model import SIGNATURE_SUFFIX, Ask
 from kforensics.case.processes import default_jobs
-from kforensics.commands.moment import now_ms
-from kforensics.commands.result import Conclusion, Result
+from kforensics.commands.result import Conclusion, Result, now_ms
 from kforensics.commands.sealing import (
     ENVELOPE_LIMIT,
     CheckedSignature,

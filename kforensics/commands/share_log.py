@@ -9,7 +9,7 @@ from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.model import Problem
 from kforensics.reconcile.coordinator_topics import CoordinatorTopic, coordinator_topic
 from kforensics.reconcile.groups.replay import Change, Position
-from kforensics.reconcile.groups.share_state import Played, SetBack, ShareState, played
+from kforensics.reconcile.groups.state import Played, SetBack, ShareState, played
 from kforensics.units import SHARE_TOPIC
 
 

@@ -15,7 +15,7 @@ from kforensics.errors import InputsRefused
 from kforensics.evidence.checks.consistency import Verification, segment_bytes, verify_inputs
 from kforensics.evidence.checks.context import CheckedPartition, FileReport, FileState
 from kforensics.evidence.discovery.inputs import find_inputs, why_not_listed
-from kforensics.evidence.metadata.lost_directories import unexplained
+from kforensics.evidence.metadata.files import unexplained
 from kforensics.findings.answers.verify import verify_answer
 from kforensics.findings.rules.files import epochs_by_partition, verify_findings
 from kforensics.formats.segment.walk import Level

@@ -21,7 +21,7 @@ from kforensics.evidence.discovery.partition_dirs import (
     no_logs_are_here,
 )
 from kforensics.evidence.file_kinds import FILE_KINDS
-from kforensics.evidence.metadata.lost_directories import unexplained
+from kforensics.evidence.metadata.files import unexplained
 from kforensics.evidence.model import Problem
 from kforensics.evidence.replica.ends import LogTail, longest_truncated_batch, read_log_tail
 from kforensics.evidence.replica.unaccounted import (

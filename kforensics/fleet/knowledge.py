@@ -17,9 +17,9 @@ from kforensics.evidence.discovery.partition_dirs import (
     lost_directories,
     packed_line,
 )
+from kforensics.evidence.metadata.compare import refuse_two_clusters
 from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.quorum import newest_log
-from kforensics.evidence.metadata.unrelated import refuse_two_clusters
 from kforensics.evidence.model import Problem
 from kforensics.fleet.assignments import Assignments
 from kforensics.fleet.judge import BroughtCommits, ClusterKnowledge

@@ -11,11 +11,11 @@ from kforensics.errors import EvidenceError, UsageError
 from kforensics.evidence.broker_logs import LogFile
 from kforensics.evidence.discovery.beside_data import read_server_properties
 from kforensics.evidence.discovery.inputs import Inputs
+from kforensics.evidence.metadata.compare import refuse_two_clusters
 from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.log import read_metadata_logs
 from kforensics.evidence.metadata.quorum import QuorumSetBack, newest_log, quorum_set_back
 from kforensics.evidence.metadata.state import MetadataState
-from kforensics.evidence.metadata.unrelated import refuse_two_clusters
 from kforensics.evidence.model import Problem
 from kforensics.protocol.coordinators import CREATED_WITH, created_policy
 from kforensics.protocol.loading.node import Assignment

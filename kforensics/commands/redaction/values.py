@@ -1,10 +1,12 @@
-"""Values of any result with hosts and principals replaced: in paths, messages, details and sentences, which fields of those names are."""
+"""Values with their names replaced: any of them, and those of an explanation."""
 
 import dataclasses
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Any, TypeVar
 
+from kforensics.commands.cited import CitedFile
+from kforensics.commands.explanation import Explanation
 from kforensics.commands.redaction.pseudonyms import Pseudonyms
 from kforensics.commands.redaction.records import without_quoted
 
@@ -69,3 +71,25 @@ def _text(text: str, pseudonyms: Pseudonyms, name: str) -> str:
     if name in _FOREIGN_WORDS:
         return pseudonyms.path(text) if PurePosixPath(text).is_absolute() else pseudonyms.text(text)
     return pseudonyms.sentence(text) if name in _OWN_WORDS else text
+
+
+def redact_explanation(result: Explanation, pseudonyms: Pseudonyms) -> Explanation:
+    """Return the explanation with every path, message, detail and sentence redacted; topics, offsets and times stay.
+
+    Args:
+        result: in which groups have pseudonyms already.
+        pseudonyms: to which the hosts and topics of the result are added.
+    """
+    return dataclasses.replace(redacted(result, _knowing(result, pseudonyms)), hosts=())
+
+
+def redact_cited_files(
+    files: tuple[CitedFile, ...], result: Explanation, pseudonyms: Pseudonyms
+) -> tuple[CitedFile, ...]:
+    """Return the files with the same paths as citations have in the redacted explanation."""
+    known = _knowing(result, pseudonyms)
+    return tuple(dataclasses.replace(file, path=known.path(file.path)) for file in files)
+
+
+def _knowing(result: Explanation, pseudonyms: Pseudonyms) -> Pseudonyms:
+    return pseudonyms.knowing(hosts=result.hosts, topics=result.topics)

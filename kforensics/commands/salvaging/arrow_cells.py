@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from kforensics.commands.salvaging.cells import Cells, PlainCells
+from kforensics.commands.salvaging.jsonl import Cells, PlainCells
 
 try:
     from pybase64 import b64encode

@@ -148,6 +148,6 @@ def record_writer(
         from kforensics.commands.salvaging.jsonl import JsonRecords  # noqa: PLC0415 - for this form alone
 
         return JsonRecords(folder, stem, partition)
-    from kforensics.commands.salvaging.delimited import DelimitedRecords  # noqa: PLC0415 - for this form alone
+    from kforensics.commands.salvaging.jsonl import DelimitedRecords  # noqa: PLC0415 - for this form alone
 
     return DelimitedRecords(folder, stem, partition, form)

@@ -1,23 +1,100 @@
-"""Records as JSON lines with everything that a producer gave and a log added: `--form jsonl`."""
+"""Records as lines of text: JSON objects, and the fields that kcat and the console producer split at a delimiter."""
 
 import json
 from binascii import b2a_base64
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import lru_cache
-from typing import Self
+from typing import Any, Protocol, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
-from kforensics.commands.salvaging.cells import Cells, Column, PlainCells
 from kforensics.commands.salvaging.folder import OutFolder, WrittenFile
-from kforensics.commands.salvaging.forms import Given
+from kforensics.commands.salvaging.forms import FormName, Given, HoldsDelimiter
 from kforensics.commands.salvaging.reading import CERTAINTIES
 from kforensics.damage import Absent
 from kforensics.formats.columns.record_stream import RecordChunk
 from kforensics.formats.log.batch_table import TIMESTAMP_TYPE_BIT, TRANSACTIONAL_BIT
-from kforensics.formats.log.records import parse_headers
+from kforensics.formats.log.records import parse_headers, slice_nullable
 from kforensics.units import TopicPartition
+
+Column = Any
+"""The bytes of each record's cell: a list, or an array of Arrow's."""
+
+
+class Cells(Protocol):
+    """Makes the columns of some records, and lines of them."""
+
+    def digits(self, values: NDArray[np.int64], codes: NDArray[np.int8], words: Sequence[bytes]) -> Column:
+        """Return whole numbers, or the word of a code where it is 0 or more.
+
+        Args:
+            codes: one a record, negative where the number counts.
+        """
+
+    def words(self, codes: NDArray[np.int8], words: Sequence[bytes]) -> Column:
+        """Return the word of each code.
+
+        Args:
+            codes: one a record, of 0 or more.
+        """
+
+    def base64(self, view: memoryview, positions: NDArray[np.int64], lengths: NDArray[np.int64]) -> Column:
+        """Return bytes of a buffer as base64, nothing where a length is below 0.
+
+        Args:
+            lengths: in bytes, one a record.
+        """
+
+    def texts(self, texts: list[bytes]) -> Column:
+        """Return texts as a column."""
+
+    def joined(self, constants: Sequence[bytes], columns: Sequence[Column]) -> "bytes | memoryview":
+        """Return each record's cells behind each other in one buffer: a constant before each, and one behind the last.
+
+        Args:
+            constants: one more than there are columns.
+            columns: with a cell for each record.
+        """
+
+
+class PlainCells(Cells):
+    """Columns as lists, an object for each cell."""
+
+    def digits(self, values: NDArray[np.int64], codes: NDArray[np.int8], words: Sequence[bytes]) -> list[bytes]:
+        """Return whole numbers, or the word of a code where it is 0 or more."""
+        if (codes < 0).all():
+            return [b"%d" % value for value in values.tolist()]
+        pairs = zip(values.tolist(), codes.tolist(), strict=True)
+        return [b"%d" % value if code < 0 else words[code] for value, code in pairs]
+
+    def words(self, codes: NDArray[np.int8], words: Sequence[bytes]) -> list[bytes]:
+        """Return the word of each code."""
+        return [words[code] for code in codes.tolist()]
+
+    def base64(self, view: memoryview, positions: NDArray[np.int64], lengths: NDArray[np.int64]) -> list[bytes]:
+        """Return bytes of a buffer as base64, nothing where a length is below 0."""
+        places = zip(positions.tolist(), (positions + np.maximum(lengths, 0)).tolist(), strict=True)
+        return [b2a_base64(view[start:end], newline=False) for start, end in places]
+
+    def texts(self, texts: list[bytes]) -> list[bytes]:
+        """Return these."""
+        return texts
+
+    def joined(self, constants: Sequence[bytes], columns: Sequence[list[bytes]]) -> bytes:
+        """Return each record's cells behind each other in one buffer: a constant before each, and one behind the last."""
+        count = len(columns[0])
+        width = 2 * len(columns)
+        # Between records the end of one and the beginning of the next are one piece.
+        pieces = [constants[-1] + constants[0]] * (width * count + 1)
+        for at, values in enumerate(columns):
+            if at:
+                pieces[2 * at :: width] = [constants[at]] * count
+            pieces[2 * at + 1 :: width] = values
+        pieces[0], pieces[-1] = constants[0], constants[-1]
+        return b"".join(pieces)
+
 
 _NULL = b"null"
 _FLAGS = (b"false", b"true")
@@ -202,3 +279,83 @@ def _quoted(name: bytes) -> bytes:
 
 def _base64(data: bytes) -> bytes:
     return b'{"base64": "%b"}' % b2a_base64(data, newline=False)
+
+
+MOST_NAMED = 20
+"""Offsets that are named where a form can't hold a partition."""
+
+SEPARATOR = b"\t"
+END = b"\n"
+NULL_MARKER = b"NULL"
+
+
+class DelimitedRecords:
+    """One text file a partition and label."""
+
+    def __init__(self, folder: OutFolder, stem: str, partition: TopicPartition, form: FormName) -> None:
+        self._partition = partition
+        self._form = form
+        self._refused: list[int] = []
+        self.file = folder.open(f"{stem}.{form.value}.txt")
+
+    def add(self, chunk: RecordChunk, given: Given) -> None:  # noqa: ARG002 - as every form
+        """Add records in order of offset; those that the form can't hold are remembered.
+
+        Args:
+            chunk: valid until this returns.
+
+        Raises:
+            HoldsDelimiter: as many records as are named can't be held.
+        """
+        null = b"" if self._form is FormName.KCAT else NULL_MARKER
+        lines = []
+        columns = (chunk.offset, chunk.key_position, chunk.key_length, chunk.value_position, chunk.value_length)
+        counts = chunk.header_count.tolist()
+        for (offset, key_at, key_length, value_at, value_length), headers in zip(
+            zip(*(np.asarray(column).tolist() for column in columns), strict=True), counts, strict=True
+        ):
+            key = slice_nullable(chunk.view, key_at, key_length)
+            value = slice_nullable(chunk.view, value_at, value_length)
+            if headers or not self._fits(key, is_key=True) or not self._fits(value, is_key=False):
+                self._refused.append(offset)
+                if len(self._refused) >= MOST_NAMED:
+                    self._refuse()
+                continue
+            lines.append((null if key is None else key) + SEPARATOR + (null if value is None else value) + END)
+        if not self._refused:
+            self.file.write_lines(lines)
+
+    def _fits(self, payload: bytes | None, *, is_key: bool) -> bool:
+        if payload is None:
+            return True
+        if END in payload or (is_key and SEPARATOR in payload):
+            return False
+        if self._form is FormName.KCAT:
+            return bool(payload)  # an empty one would be read as null
+        return payload != NULL_MARKER and b"\r" not in payload and _is_text(payload)
+
+    def _refuse(self) -> None:
+        what = "headers, or a delimiter, a null marker or an empty value inside a key or value"
+        raise HoldsDelimiter(self._partition, tuple(self._refused), self._form.value, what)
+
+    def finish(self) -> tuple[WrittenFile, ...]:
+        """End the file.
+
+        Raises:
+            HoldsDelimiter: records that the form can't hold are among them.
+        """
+        if self._refused:
+            self._refuse()
+        return (self.file.finish(),)
+
+    def close(self) -> None:
+        """Give the file back."""
+        self.file.close()
+
+
+def _is_text(payload: bytes) -> bool:
+    try:
+        payload.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from kforensics.commands.salvaging.background import MANY_WAITING, Background, Foreground
-from kforensics.commands.salvaging.folder import OutFile, OutFolder, safe_name
+from kforensics.commands.salvaging.folder import MANY_WAITING, Background, Foreground, OutFile, OutFolder, safe_name
 from kforensics.commands.salvaging.forms import BatchWriter, FormName, RecordWriter, record_writer
 from kforensics.commands.salvaging.model import Filters, PartitionPlan, SavedLabel, SavedRun
 from kforensics.commands.salvaging.reading import BECAME_SHORTER, CopyFiles, Run

@@ -8,8 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kforensics.commands.salvaging.arrow_cells import gather
-from kforensics.commands.salvaging.background import Background
-from kforensics.commands.salvaging.folder import OutFile, OutFolder, WrittenFile
+from kforensics.commands.salvaging.folder import Background, OutFile, OutFolder, WrittenFile
 from kforensics.commands.salvaging.forms import Given
 from kforensics.commands.salvaging.reading import CERTAINTIES
 from kforensics.formats.columns.record_stream import RecordChunk

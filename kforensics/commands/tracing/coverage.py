@@ -5,9 +5,8 @@ from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from kforensics.commands.tracing.account import TruncationAccount
 from kforensics.commands.tracing.scan import Coverage, ScannedReplica, merged
-from kforensics.commands.tracing.topic_evidence import is_of
+from kforensics.commands.tracing.topic_evidence import TruncationAccount, is_of
 from kforensics.damage import Absent
 from kforensics.protocol.epochs import epoch_at
 from kforensics.reconcile.incident.doubts import DoubtKind

@@ -6,9 +6,8 @@ from dataclasses import replace
 from functools import partial
 
 from kforensics.case.account import accounts_of, explain_replicas, settled
-from kforensics.case.comparison import compare_replicas
+from kforensics.case.comparison import compare_replicas, without_tables
 from kforensics.case.model import places_of
-from kforensics.case.slim import without_tables
 from kforensics.commands.tracing.by_time import search_by_time
 from kforensics.commands.tracing.coverage import searched
 from kforensics.commands.tracing.records import Place, Reread, grouped, outcome_of, slices_of

@@ -1,26 +1,110 @@
 """What every search of a topic's partitions shares: the comparison of replicas, the settings of the topic, and what is known of changes of leaders."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from kforensics.case.cluster import cluster_of
+from kforensics.case.cluster import Cluster, cluster_of
 from kforensics.case.comparison import comparison_of
 from kforensics.case.model import Case, now_of, places_of
-from kforensics.commands.tracing.account import TruncationAccount
+from kforensics.commands.predicting.settings import WEEK_MS, Settings, Surroundings, server_properties
 from kforensics.commands.tracing.records import Place
-from kforensics.commands.tracing.removal import removal_settings
 from kforensics.commands.tracing.scan import ScannedReplica
 from kforensics.damage import Absent
 from kforensics.evidence.content.search import RecordSearch
+from kforensics.evidence.metadata.quorum import newest_log
 from kforensics.evidence.model import Problem, Replica
+from kforensics.protocol.coordinators import CREATED_WITH, created_policy
+from kforensics.reconcile.observed.facts import Leadership
 from kforensics.reconcile.replicas.report import PartitionReport
 from kforensics.reconcile.trace.fate import FateJudge
 from kforensics.reconcile.trace.found_record import LaterRecord
 from kforensics.reconcile.trace.model import CopyKind, SearchedPartition, TracedRecord
+from kforensics.reconcile.trace.removal_time import NO_LIMIT, RemovalSettings
 from kforensics.units import TopicPartition
+from kforensics.words import listed
 
 if TYPE_CHECKING:
     from kforensics.reconcile.incident.model import PartitionIncident
+
+
+class TruncationAccount:
+    """What metadata and server logs say about changes of leaders, at which followers truncate what the new leader lacks."""
+
+    def __init__(self, gathered: Cluster) -> None:
+        self._facts = gathered.facts
+        self._has_metadata = newest_log(gathered.histories) is not None
+        self._logged_from: dict[int, int | Absent] = {}
+        for item in gathered.events:
+            if isinstance(item.node_id, int) and isinstance(item.time_ms, int):
+                self._logged_from.setdefault(item.node_id, item.time_ms)
+        for file in gathered.log_files:
+            if isinstance(file.node_id, int):
+                self._logged_from.setdefault(file.node_id, Absent.UNKNOWN)
+
+    def has_changed(self, partition: TopicPartition, topic_id: str | Absent) -> bool:
+        """Whether more than one broker led, by what is on record."""
+        return len(_leaders(self._facts.leaderships(partition, topic_id))) > 1
+
+    def doubt(self, partition: TopicPartition, topic_id: str | Absent, brokers: Collection[int]) -> str:
+        """Return why a truncation may have left no trace in the inputs; empty where one would have."""
+        states = self._facts.leaderships(partition, topic_id)
+        if self._has_metadata and states and len(_leaders(states)) < 2:
+            return ""
+        silent = sorted(set(brokers) - self._logged_from.keys())
+        if silent or not brokers:
+            who = f"broker {listed([str(one) for one in silent])}" if silent else "any broker"
+            changed = (
+                "its leader has changed"
+                if len(_leaders(states)) > 1
+                else "no input shows that its leader never changed"
+            )
+            return f"{changed}, and no server.log of {who} shows whether records were truncated then"
+        changes = [one.time_ms for one in states[1:] if isinstance(one.time_ms, int)]
+        late = sorted(
+            broker
+            for broker in brokers
+            if changes and isinstance(since := self._logged_from[broker], int) and since > min(changes)
+        )
+        if late:
+            return f"the logs of broker {listed([str(one) for one in late])} begin after its leader had changed, so that a truncation then may be in none"
+        return ""
+
+
+def _leaders(states: Collection[Leadership]) -> set[int]:
+    return {one.leader for one in states if isinstance(one.leader, int)}
+
+
+DAY_MS = 86_400_000
+
+
+def removal_settings(case: Case, problems: list[Problem]) -> Callable[[int | Absent], RemovalSettings]:
+    """Return a function that gives the settings of the topic that is asked about at a broker.
+
+    Args:
+        problems: what can't be read is added.
+    """
+    topic = case.ask.topic or ""
+    newest = newest_log([one for one in cluster_of(case).histories if one.input not in case.ranks])
+    around = Surroundings(newest, (), server_properties(case.for_facts(), problems))
+    nodes = case.nodes_by_rank().get(case.final_rank, frozenset())
+
+    @cache
+    def of_broker(broker_id: int | Absent) -> RemovalSettings:
+        settings = Settings({}, around, broker_id, len(nodes))
+        policy, is_known = settings.of_topic(topic, "cleanup.policy")
+        if policy is None and (settings.are_topics_known or topic in CREATED_WITH):
+            policy, is_known = created_policy(topic), True
+        return RemovalSettings(
+            cleanup_policy=policy if policy is not None and is_known else Absent.UNKNOWN,
+            delete_retention_ms=settings.number(topic, "delete.retention.ms", DAY_MS),
+            min_compaction_lag_ms=settings.number(topic, "min.compaction.lag.ms", 0),
+            max_compaction_lag_ms=settings.number(topic, "max.compaction.lag.ms", NO_LIMIT),
+            retention_ms=settings.number(topic, "retention.ms", WEEK_MS),
+            is_known=settings.are_topics_known,
+        )
+
+    return of_broker
 
 
 class TracedPartition(NamedTuple):

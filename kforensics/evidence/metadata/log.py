@@ -16,10 +16,9 @@ from numpy.typing import NDArray
 from kforensics.damage import Absent, Damage, Span
 from kforensics.errors import EvidenceError, FormatError
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT, Inputs
-from kforensics.evidence.metadata.files import MetadataFiles, find_metadata_logs
+from kforensics.evidence.metadata.files import MetadataFiles, RecordPlaces, find_metadata_logs
 from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.partitions import PartitionHistories
-from kforensics.evidence.metadata.places import RecordPlaces
 from kforensics.evidence.metadata.quorum import newest_log
 from kforensics.evidence.metadata.replay import MetadataReplay
 from kforensics.evidence.metadata.state import QuorumChange, SnapshotFile, TopicState, Unread, When

@@ -7,10 +7,9 @@ from typing import Any, NamedTuple, Self, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from kforensics.evidence.metadata.places import RecordPlaces
+from kforensics.evidence.metadata.files import RecordPlaces
 from kforensics.evidence.metadata.state import PartitionState
-from kforensics.evidence.metadata.status import PartitionStatus
-from kforensics.evidence.metadata.steps import STEP_DTYPE, Steps
+from kforensics.evidence.metadata.steps import STEP_DTYPE, PartitionStatus, Steps
 from kforensics.formats.primitives.numbers import distinct
 
 Rows = NDArray[np.intp]

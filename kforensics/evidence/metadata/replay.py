@@ -23,8 +23,7 @@ from kforensics.evidence.metadata.state import (
     TopicState,
     When,
 )
-from kforensics.evidence.metadata.status import Fields
-from kforensics.evidence.metadata.steps import Origin, PartitionReplay
+from kforensics.evidence.metadata.steps import Fields, Origin, PartitionReplay
 from kforensics.formats.messages.metadata_bulk import PartitionRecords
 from kforensics.formats.messages.schema import Decoded
 

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from kforensics.damage import Absent
 from kforensics.evidence.coordinators.group_log import Name
 from kforensics.reconcile.groups.replay import Position
-from kforensics.reconcile.groups.share_state import ShareState
-from kforensics.reconcile.groups.state import GroupState
+from kforensics.reconcile.groups.state import GroupState, ShareState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

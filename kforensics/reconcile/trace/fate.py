@@ -14,8 +14,7 @@ from kforensics.formats.log.records import Record
 from kforensics.protocol.epochs import epoch_at
 from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.replicas.report import PartitionReport
-from kforensics.reconcile.trace.displaced import displaced_from
-from kforensics.reconcile.trace.found_record import CopyFile, FoundCopy, FoundRecord, LaterRecord
+from kforensics.reconcile.trace.found_record import CopyFile, FoundCopy, FoundRecord, LaterRecord, displaced_from
 from kforensics.reconcile.trace.model import (
     Commitment,
     CopyKind,

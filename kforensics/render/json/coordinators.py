@@ -10,7 +10,7 @@ from kforensics.damage import Absent
 from kforensics.evidence.coordinators.transaction_log import TransactionState
 from kforensics.evidence.model import Citation
 from kforensics.reconcile.groups.replay import Change
-from kforensics.reconcile.groups.share_state import DELIVERY_STATES
+from kforensics.reconcile.groups.state import DELIVERY_STATES
 from kforensics.reconcile.groups.views import GroupPosition, GroupView
 from kforensics.reconcile.transactions.coordinators import status_name
 from kforensics.reconcile.transactions.partition import JudgedTransaction, PartitionTransactions, TornTransaction

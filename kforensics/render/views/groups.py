@@ -7,7 +7,7 @@ from kforensics.commands.result import Result
 from kforensics.damage import Absent
 from kforensics.findings.rules.upkeep import OF_UPKEEP
 from kforensics.reconcile.groups.replay import Change
-from kforensics.reconcile.groups.share_state import DELIVERY_STATES, ShareState
+from kforensics.reconcile.groups.state import DELIVERY_STATES, ShareState
 from kforensics.reconcile.groups.views import GroupPosition, GroupView
 from kforensics.render.blocks import GAP, Block, Column, Prose, Section, Table, Tone, item, text_of
 from kforensics.render.frame import problem_items

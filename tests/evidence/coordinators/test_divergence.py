@@ -1,8 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kforensics.evidence.coordinators.divergence import batch_outline, first_difference
-from kforensics.evidence.coordinators.replica_log import list_log
+from kforensics.evidence.coordinators.replica_log import batch_outline, first_difference, list_log
 from tests.builders.coordinators import batch, write_log
 
 ROWS = st.lists(st.integers(0, 2), max_size=8)

@@ -5,7 +5,7 @@ import pytest
 from kforensics.cli.app import run
 from kforensics.evidence.coordinators.share_log import Delivery, ShareLog, SharePartition
 from kforensics.formats.messages.share import SHARE_TABLES
-from kforensics.reconcile.groups.share_state import played
+from kforensics.reconcile.groups.state import played
 from tests.builders.coordinators import NOW, batch, write_log
 from tests.builders.directories import log_dir
 from tests.builders.messages import encode_coordinator_record

@@ -11,9 +11,9 @@ from kforensics.damage import Absent
 from kforensics.evidence.event_kinds import EventKind
 from kforensics.evidence.metadata import steps as metadata_steps
 from kforensics.evidence.metadata.events import change_events
+from kforensics.evidence.metadata.files import RecordPlaces
 from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.partitions import PartitionHistories
-from kforensics.evidence.metadata.places import RecordPlaces
 from kforensics.evidence.metadata.steps import Origin, PartitionReplay
 from kforensics.formats.log.batch_table import empty_batches
 from kforensics.formats.messages.metadata import parse_metadata_record

@@ -7,8 +7,8 @@ import pytest
 from kforensics.cli.app import run
 from kforensics.errors import InputsRefused
 from kforensics.evidence.discovery.inputs import find_inputs
+from kforensics.evidence.metadata.compare import refuse_two_clusters
 from kforensics.evidence.metadata.log import read_metadata_logs
-from kforensics.evidence.metadata.unrelated import refuse_two_clusters
 from tests.builders.directories import CLUSTER, copied, log_dir
 from tests.builders.metadata_logs import metadata_batch, metadata_record
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from kforensics.evidence.coordinators.group_log import Place
 from kforensics.evidence.coordinators.share_log import UNCHANGED, Delivery, ShareChange, SharePartition
-from kforensics.reconcile.groups import share_state
-from kforensics.reconcile.groups.share_state import combined, played
+from kforensics.reconcile.groups import state as share_state
+from kforensics.reconcile.groups.state import combined, played
 
 
 @st.composite

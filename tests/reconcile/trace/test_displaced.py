@@ -6,7 +6,7 @@ from kforensics.damage import Absent
 from kforensics.evidence.model import Citation
 from kforensics.reconcile.observed.facts import Leadership
 from kforensics.reconcile.observed.leadership import Election, LeadershipAccount, Risk
-from kforensics.reconcile.trace.displaced import displaced_from, may_be_displaced
+from kforensics.reconcile.trace.found_record import displaced_from, may_be_displaced
 from kforensics.units import EpochEntry, TopicPartition
 
 
