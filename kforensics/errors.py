@@ -30,22 +30,14 @@ _LEAST_LIKENESS = 0.4
 
 
 def nearest_names(wanted: str, known: Iterable[str]) -> tuple[str, ...]:
-    """Return the names that are most like the wanted one, the likest first; none where none is like it.
-
-    Args:
-        known: the names that there are; three of them are returned at most.
-    """
+    """Return the names that are most like the wanted one, the likest first; none where none is like it."""
     from difflib import get_close_matches  # noqa: PLC0415 - only where something was mistyped
 
     return tuple(get_close_matches(wanted, sorted(set(known)), n=_MOST_NAMED, cutoff=_LEAST_LIKENESS))
 
 
 def did_you_mean(names: Iterable[str]) -> str:
-    """Return the question that proposes names, empty where there are none.
-
-    Args:
-        names: as `nearest_names` gives them.
-    """
+    """Return the question that proposes names, empty where there are none."""
     listed = " or ".join(names)
     return f"did you mean {listed}?" if listed else ""
 
@@ -106,11 +98,6 @@ class InputsRefused(EvidenceError):
 def refuse(errors: Sequence[EvidenceError], *, named: int, keep_going: bool | None = None) -> None:
     """Stop before anything is said, where a named path can't be used and the rest alone was not asked for.
 
-    Args:
-        errors: one for each path that can't be used.
-        named: how many paths there are in all.
-        keep_going: the rest was asked for; none where it can't be.
-
     Raises:
         EvidenceError: the only error of the only path.
         InputsRefused: errors of some of several paths.
@@ -169,20 +156,12 @@ class NewerThanKnown(UnsupportedFormat):
 
 
 def newer_than_known(what: str, found: int, newest: int) -> str:
-    """Return the statement that something is newer than kforensics knows: neither damage nor of any release that is known.
-
-    Args:
-        what: that has versions, such as `record type`.
-        newest: the highest number that is known.
-    """
+    """Return the statement that something is newer than kforensics knows: neither damage nor of any release that is known."""
     return f"{what} {found} is newer than {newest}, which kforensics knows"
 
 
 def require_known(span: Span, what: str, *, found: int, newest: int, oldest: int = 0) -> None:
     """Refuse a version that is not known.
-
-    Args:
-        newest: the highest number that is known.
 
     Raises:
         NewerThanKnown: it is above the newest.

@@ -82,28 +82,18 @@ def counted(count: int, singular: str, plural: str | None = None) -> str:
     """Return a count with its noun: `1 record`, `43 records`, `1,204 batches`.
 
     Args:
-        count: of 0 or more.
         plural: the noun for all others; None for the singular with an s.
     """
     return f"{count:,} {form(count, singular, plural)}"
 
 
 def form(count: int, singular: str, plural: str | None = None) -> str:
-    """Return the form of a noun or verb for so many: `form(2, "record")` is `records`, `form(2, "holds", "hold")` is `hold`.
-
-    Args:
-        count: of 0 or more.
-        plural: the form for all others; None for the singular with an s.
-    """
+    """Return the form of a noun or verb for so many: `form(2, "record")` is `records`, `form(2, "holds", "hold")` is `hold`."""
     return singular if count == 1 else plural or singular + "s"
 
 
 def byte_count(count: int) -> str:
-    """Return bytes for people, in units of 1024: `0 B`, `1.5 KB`, `10 MB`.
-
-    Args:
-        count: in bytes, 0 or more.
-    """
+    """Return bytes for people, in units of 1024: `0 B`, `1.5 KB`, `10 MB`."""
     size = float(count)
     for unit in ("B", "KB", "MB", "GB", "TB"):
         if size < 1024 or unit == "TB":
@@ -113,12 +103,7 @@ def byte_count(count: int) -> str:
 
 
 def listed(items: Sequence[str], *, most: int = 5) -> str:
-    """Return items in a sentence: `1, 2 and 3`.
-
-    Args:
-        items: in their order.
-        most: how many are named; those above are only counted.
-    """
+    """Return items in a sentence: `1, 2 and 3`."""
     if len(items) > most:
         return ", ".join(items[:most]) + f" and {len(items) - most} more"
     if len(items) < 2:
@@ -127,20 +112,12 @@ def listed(items: Sequence[str], *, most: int = 5) -> str:
 
 
 def id_list(ids: object) -> str:
-    """Return ids as Kafka's logs print them, `[1, 2]`; `unknown` for what is no tuple of them.
-
-    Args:
-        ids: a tuple of node ids, or the reason why there is none.
-    """
+    """Return ids as Kafka's logs print them, `[1, 2]`; `unknown` for what is no tuple of them."""
     return f"[{', '.join(map(str, ids))}]" if isinstance(ids, tuple) else "unknown"
 
 
 def duration(length_ms: int) -> str:
-    """Return a length of time in its largest whole unit: `7 days`, `90 minutes`, `1,500 ms`.
-
-    Args:
-        length_ms: in milliseconds.
-    """
+    """Return a length of time in its largest whole unit: `7 days`, `90 minutes`, `1,500 ms`."""
     for unit, unit_ms in (("day", 86_400_000), ("hour", 3_600_000), ("minute", 60_000), ("second", 1000)):
         if length_ms and length_ms % unit_ms == 0:
             return counted(length_ms // unit_ms, unit)
@@ -149,11 +126,7 @@ def duration(length_ms: int) -> str:
 
 @lru_cache(maxsize=1024)
 def utc_second(seconds: int) -> str | None:
-    """Return a second as `2026-11-21T06:26:13`, none outside of the years 1 to 9999; it is cached, since consecutive records share their second.
-
-    Args:
-        seconds: since 1970; a claim from disk may be any number.
-    """
+    """Return a second as `2026-11-21T06:26:13`, none outside of the years 1 to 9999; it is cached, since consecutive records share their second."""
     try:
         moment = _START + timedelta(seconds=seconds)
     except OverflowError:
@@ -162,31 +135,19 @@ def utc_second(seconds: int) -> str | None:
 
 
 def utc_text(time_ms: int) -> str:
-    """Return a time as `2026-11-21T06:26:13.332Z`, or as the number that it is where no calendar holds it.
-
-    Args:
-        time_ms: since 1970; a claim from disk may be any number.
-    """
+    """Return a time as `2026-11-21T06:26:13.332Z`, or as the number that it is where no calendar holds it."""
     text = utc_second(time_ms // 1000)
     return f"{time_ms} ms" if text is None else f"{text}.{time_ms % 1000:03d}Z"
 
 
 def utc_words(time_ms: int) -> str:
-    """Return a time for a sentence, `2026-11-21 06:26:13 UTC`, or the number that it is where no calendar holds it.
-
-    Args:
-        time_ms: since 1970; a claim from disk may be any number.
-    """
+    """Return a time for a sentence, `2026-11-21 06:26:13 UTC`, or the number that it is where no calendar holds it."""
     text = utc_second(time_ms // 1000)
     return f"{time_ms} ms" if text is None else f"{text.replace('T', ' ')} UTC"
 
 
 def time_of_day(time_ms: int) -> str:
-    """Return the time of a day, `06:26:13.332`, or the number that it is where no calendar holds it.
-
-    Args:
-        time_ms: since 1970; a claim from disk may be any number.
-    """
+    """Return the time of a day, `06:26:13.332`, or the number that it is where no calendar holds it."""
     _, _, text = utc_text(time_ms).rstrip("Z").rpartition("T")
     return text
 
@@ -203,30 +164,17 @@ def shift_text(shift_ms: int) -> str:
 
 
 def name_text(name: str | bytes) -> str:
-    """Return a name as text for sentences and findings; bytes that are not UTF-8 become U+FFFD, since a JSON string can't hold them.
-
-    Args:
-        name: of a file, as text or as the bytes that a file system gave.
-    """
+    """Return a name as text for sentences and findings; bytes that are not UTF-8 become U+FFFD, since a JSON string can't hold them."""
     return name.decode(errors="replace") if isinstance(name, bytes) else name
 
 
 def joined_by_and(names: Iterable[str]) -> str:
-    """Return brokers in a sentence, all of which are meant.
-
-    Args:
-        names: as `broker 1`.
-    """
+    """Return brokers in a sentence, all of which are meant."""
     return joined_names(names, "and")
 
 
 def joined_names(names: Iterable[str], word: str) -> str:
-    """Return names in a sentence, those of one kind together: `brokers 1 and 2 and controller 100`.
-
-    Args:
-        names: as `broker 1`.
-        word: between the last two.
-    """
+    """Return names in a sentence, those of one kind together: `brokers 1 and 2 and controller 100`."""
     every = sorted(dict.fromkeys(names), key=lambda name: (len(name), name))
     parts = []
     for kind in dict.fromkeys(name.rpartition(" ")[0] for name in every):

@@ -54,11 +54,7 @@ def option(*flags: str, takes: str, default: Any = None, many: bool | None = Non
 
 
 def switch(*flags: str, **declared: Any) -> Any:
-    """Declare a field of `Ask` that is on or off, and off where it is not given.
-
-    Args:
-        flags: as of `option`.
-    """
+    """Declare a field of `Ask` that is on or off, and off where it is not given."""
     return option(*flags, default=False, **declared)
 
 
@@ -88,9 +84,6 @@ class Spelled:
 
     def value(self, given: Any) -> Any:
         """Return the value of the field.
-
-        Args:
-            given: as the command line or a caller gives it: of what can be repeated, one word or several.
 
         Raises:
             UsageError: it is none.
@@ -147,9 +140,6 @@ def several(given: Any) -> Iterable[Any]:
 
 def as_path(given: Any) -> Path:
     """Return a path.
-
-    Args:
-        given: a string or what has a path.
 
     Raises:
         TypeError: it is neither.

@@ -168,9 +168,6 @@ def _places(command: str, given: Sequence[Any]) -> dict[str, Any]:
 def each_path(given: Iterable[Any]) -> list[Path]:
     """Return paths one by one, whether each was given by itself or in a list.
 
-    Args:
-        given: each a path, or several.
-
     Raises:
         TypeError: one is no path.
     """

@@ -50,9 +50,6 @@ def _size_of(text: str) -> int | None:
 def parse_pairs(given: Iterable[str] | Mapping[str, str], option: str) -> dict[str, str]:
     """Return names with their values out of `name=value`; of two for a name the later counts.
 
-    Args:
-        given: as they were given, or as they are.
-
     Raises:
         UsageError: one without a name or an equals sign.
     """
@@ -72,7 +69,6 @@ def parse_time(text: str, option: str) -> int:
 
     Args:
         text: what was given. Eight digits alone are refused, since they may be a date, too.
-        option: which option it was given to, for the error.
 
     Raises:
         UsageError: it is no time.
@@ -96,9 +92,6 @@ def parse_time(text: str, option: str) -> int:
 def parse_times(text: str, option: str) -> tuple[int, int]:
     """Two times as `A..B`, in milliseconds; either may be left out.
 
-    Args:
-        option: which option it was given to, for the error.
-
     Raises:
         UsageError: it is no such pair, or the second is not later.
     """
@@ -114,9 +107,6 @@ def parse_times(text: str, option: str) -> tuple[int, int]:
 
 def parse_offsets(text: str, option: str) -> tuple[int, int]:
     """Two offsets as `A..B`, both included; either may be left out.
-
-    Args:
-        option: which option it was given to, for the error.
 
     Raises:
         UsageError: it is no such pair, or they are in the wrong order.

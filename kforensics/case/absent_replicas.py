@@ -28,11 +28,6 @@ def known_partitions(
     """Return the partitions of topics that are there by the metadata log, or where none is given by the checkpoints, each with its topic id.
 
     A topic whose record most voters lack is none yet, and no broker has made a directory of it, unless a checkpoint names it: their copies may be older.
-
-    Args:
-        history: the newest metadata log, None where there is none.
-        lost: partitions that checkpoints name and that have no directory.
-        histories: the metadata logs of all nodes, as they are now.
     """
     if history is None:
         # A topic that a metadata log does not know was deleted.
@@ -53,12 +48,7 @@ def known_partitions(
 def without_directories(
     known: Mapping[TopicPartition, str | Absent], knowledge: Knowledge, *, is_stopped: bool, has_metadata: bool
 ) -> Iterator[PartitionReport]:
-    """Yield partitions that a broker that is given should hold and of which no directory is anywhere among the inputs.
-
-    Args:
-        known: partitions without a directory, with their topic ids.
-        has_metadata: whether a metadata log is among the inputs.
-    """
+    """Yield partitions that a broker that is given should hold and of which no directory is anywhere among the inputs."""
     facts = knowledge.facts
     for partition, topic_id in known.items() if knowledge.given else ():
         states = facts.leaderships(partition, topic_id)
@@ -82,12 +72,7 @@ def nodes_in_parts(inputs: Inputs) -> frozenset[int]:
 def missing_isr(
     partition: TopicPartition, held_by: frozenset[int], given: frozenset[int], facts: ClusterFacts
 ) -> Iterator[Finding]:
-    """Yield a partition whose whole ISR has lost it, by the disks of just those brokers.
-
-    Args:
-        held_by: brokers with a live directory of it.
-        given: brokers whose log directories are among the inputs.
-    """
+    """Yield a partition whose whole ISR has lost it, by the disks of just those brokers."""
     topic_id = facts.topic_id(partition.topic)
     if partition.topic in METADATA_TOPICS or facts.is_deleted(partition.topic, topic_id):
         return

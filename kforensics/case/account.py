@@ -234,10 +234,6 @@ def is_eventful(incident: PartitionIncident) -> bool:
 def explain_all(shared: Accounts, progress: Progress | None) -> list[Account]:
     """Explain what happened to every partition, in several processes where there is enough to read.
 
-    Args:
-        shared: what every account needs; the partitions among it.
-        progress: called with the bytes of logs that were read.
-
     Returns:
         The account of each partition, in their order.
     """
@@ -295,9 +291,6 @@ def explain_replicas(
     shared: Accounts, partition: TopicPartition, collected: Sequence[CollectedReplica]
 ) -> tuple[PartitionIncident, tuple[Problem, ...]]:
     """Explain what happened to one partition whose replicas have been read.
-
-    Args:
-        collected: what was read of each of its directories.
 
     Returns:
         The incident, and what could not be read.

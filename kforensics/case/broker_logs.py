@@ -54,14 +54,7 @@ def logged_evidence(
     zone: dt.tzinfo | None = None,
     places: Iterable[PartitionPlace] = (),
 ) -> LoggedEvidence:
-    """Return what log files say, in order of time.
-
-    Args:
-        histories: the metadata logs, which date the leader epochs that lines name.
-        problems: met while the files were read.
-        zone: of the times in log files, where the user names it.
-        places: partition directories, whose first records are read where nothing else shows the zone.
-    """
+    """Return what log files say, in order of time."""
     files = tuple(log_files)
     # Of a long metadata log these are many, and only log lines are compared with them.
     dated = {anchor: time for history in histories if files for anchor, time in epoch_times(history).items()}
@@ -82,13 +75,7 @@ def logged_evidence(
 def logs_outside(
     inputs: Inputs, newest: MetadataHistory, end_ms: int, since_ms: int | None, until_ms: int | None
 ) -> dict[LogPlace, LogSpan]:
-    """Return the log files whose lines are all outside of the time that is asked about.
-
-    Args:
-        newest: the metadata log, which says who led then.
-        since_ms: None for the beginning.
-        until_ms: None for the end.
-    """
+    """Return the log files whose lines are all outside of the time that is asked about."""
     if since_ms is None and until_ms is None:
         return {}
     places = find_logs(inputs)
@@ -111,9 +98,6 @@ def _last_starts(newest: MetadataHistory, before_ms: int) -> tuple[int, ...]:
 
 def logs_of_cluster(inputs: Inputs, log_files: Sequence[LogFile]) -> tuple[tuple[LogFile, ...], tuple[Problem, ...]]:
     """Return the log files that are of the cluster of the inputs by their own lines, or whose lines name none, and a problem for each that is not.
-
-    Args:
-        inputs: whose `meta.properties` name clusters.
 
     Returns:
         The files; one that names no cluster is left out where it lies in a directory of files of other clusters only.
@@ -179,12 +163,7 @@ def _shown(inputs: Inputs, file: LogFile) -> str:
 def read_logs(
     inputs: Inputs, *, jobs: int = 1, unneeded: Collection[LogPlace] = (), keeps_told: bool = False
 ) -> tuple[tuple[LogFile, ...], list[Problem]]:
-    """Return every broker log among the inputs that is needed, and what could not be read of them.
-
-    Args:
-        unneeded: files whose lines are all outside of the time in question.
-        keeps_told: whether events on which no conclusion rests are kept.
-    """
+    """Return every broker log among the inputs that is needed, and what could not be read of them."""
     places = [place for place in find_logs(inputs) if place not in unneeded]
     out: list[LogFile] = []
     problems: list[Problem] = []
@@ -202,10 +181,6 @@ def read_own_logs(
     inputs: Inputs, *, jobs: int = 1, unneeded: Collection[LogPlace] = (), keeps_told: bool = False
 ) -> tuple[tuple[LogFile, ...], tuple[Problem, ...]]:
     """Return the broker logs of the cluster of the inputs, and what could not be read of them or was left out.
-
-    Args:
-        unneeded: files whose lines are all outside of the time in question.
-        keeps_told: whether events on which no conclusion rests are kept.
 
     Raises:
         InputsRefused: the lines of all log files at a named path are of other clusters, and none was asked for.

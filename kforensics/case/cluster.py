@@ -109,12 +109,6 @@ def gather_cluster(
     """Read the metadata logs and the broker logs of the inputs; consumer offsets are read when they are first asked for.
 
     Args:
-        commits: of consumer groups, where they were read already; else they are read when they are first asked for.
-        rename_group: what consumer groups are called.
-        log_zone: of the times in log files, where the user names it.
-        earlier: inputs that are not as they are now.
-        since_ms: log files that are older need not be read.
-        until_ms: log files that are younger need not be read.
         read: of these inputs and others behind them, whose logs are not read again.
         is_audit: metadata logs of two clusters do not stop it.
 
@@ -260,11 +254,7 @@ def _newest_of_all(versions: Mapping[int, KafkaVersion], inputs: Inputs) -> Kafk
 
 
 def newest_time(history: "MetadataHistory | None") -> int | Absent:
-    """Return the newest time that a batch of the metadata log has, in UTC ms; unknown without batches.
-
-    Args:
-        history: the metadata log, None where there is none.
-    """
+    """Return the newest time that a batch of the metadata log has, in UTC ms; unknown without batches."""
     if history is None or not len(history.batches):
         return Absent.UNKNOWN
     return int(history.batches["max_timestamp"].max())
@@ -305,11 +295,7 @@ def possible_protocols(inputs: Inputs) -> dict[int, tuple[ProtocolName, ...]]:
 def given_brokers(
     inputs: Inputs, lost: Iterable[LostDirectory] = (), states: Iterable[LogDirState] = ()
 ) -> dict[int, GivenBroker]:
-    """Return brokers whose log directories are among the inputs, all directories of one together.
-
-    Args:
-        lost: partitions that checkpoints name and of which there is no directory.
-    """
+    """Return brokers whose log directories are among the inputs, all directories of one together."""
     other_case: dict[int | Absent, set[TopicPartition]] = {}
     for state in states:
         other_case.setdefault(state.broker_id, set()).update(state.other_case)
@@ -368,11 +354,7 @@ class CommittedOffsets:
 def commits_by_partition(
     commits: "Iterable[GroupCommitRecord]", rename_group: Callable[[str], str] = str
 ) -> dict[TopicPartition, tuple[GroupCommit, ...]]:
-    """Return what groups committed in each partition.
-
-    Args:
-        rename_group: what consumer groups are called.
-    """
+    """Return what groups committed in each partition."""
     out: dict[TopicPartition, list[GroupCommit]] = {}
     for commit in commits:
         found = GroupCommit(

@@ -81,11 +81,7 @@ def without_batches(report: PartitionReport) -> PartitionReport:
 
 
 def without_tables(replica: Replica) -> Replica:
-    """Return the replica without the batch tables and digests of its segments.
-
-    Args:
-        replica: as it was read; it stays as it is.
-    """
+    """Return the replica without the batch tables and digests of its segments."""
     return replace(
         replica,
         segments=tuple(map(_slim_segment, replica.segments)),
@@ -189,10 +185,6 @@ def results_of(case: Case) -> list[PartitionResult]:
 
 def compare_all(shared: Comparison, jobs: int, progress: Progress | None) -> list[PartitionResult]:
     """Compare the replicas of every partition, in several processes where there is enough to read.
-
-    Args:
-        shared: what every comparison needs; the partitions among it.
-        progress: called with bytes read and findings so far.
 
     Returns:
         A result for each partition, in their order.
@@ -336,9 +328,6 @@ def compare_replicas(
 ) -> PartitionResult:
     """Compare the replicas of one partition that have been read.
 
-    Args:
-        collected: what was read of each of them.
-
     Raises:
         EndsDoNotDecideError: the ends of the logs were read alone, and do not decide.
         EvidenceError: they were, and what is needed below can't be read.
@@ -374,12 +363,7 @@ def result_of(
     problems: tuple[Problem, ...],
     length: int,
 ) -> PartitionResult:
-    """Return the result of one partition: its state, and its report where it needs attention.
-
-    Args:
-        problems: what could not be read of it.
-        length: of its logs, in bytes.
-    """
+    """Return the result of one partition: its state, and its report where it needs attention."""
     judged = judged_partition(report, problems)
     findings = weighed(findings, judged.state)
     grave = any(item.is_grave for item in findings)
@@ -402,11 +386,7 @@ def result_of(
 def judge_partition(
     replicas: Sequence[Replica], *, reader: BatchReader, knowledge: Knowledge, ask: Ask
 ) -> tuple[PartitionReport, tuple[Finding, ...]]:
-    """Return the verdict on one partition and its findings, wherever its replicas were read.
-
-    Args:
-        replicas: every directory of the partition among the inputs.
-    """
+    """Return the verdict on one partition and its findings, wherever its replicas were read."""
     return _judged(_judge_of(replicas, reader=reader, knowledge=knowledge, ask=ask), ask)
 
 

@@ -53,11 +53,7 @@ class Leaders:
         return self.cluster.versions.at_least
 
     def live(self, topic: str | None = None) -> dict[TopicPartition, tuple[PartitionPlace, ...]]:
-        """Return the replicas as they are now, of one topic or of all but the metadata's, by partition.
-
-        Args:
-            topic: the name, None for all.
-        """
+        """Return the replicas as they are now, of one topic or of all but the metadata's, by partition."""
         found = {}
         for partition, group in self.places.by_partition.items():
             if partition.topic in METADATA_TOPICS or (topic is not None and partition.topic != topic):
@@ -124,19 +120,11 @@ class Leaders:
         return found
 
     def absent_leader(self, partition: TopicPartition, leader: int | Absent) -> int | None:
-        """Return the leader of a partition where it is known and its log is not here, else none.
-
-        Args:
-            leader: its leader as `leader` gives it.
-        """
+        """Return the leader of a partition where it is known and its log is not here, else none."""
         return None if isinstance(leader, Absent) or leader in self._holders(partition) else leader
 
     def is_alone(self, partition: TopicPartition, leader: int | Absent) -> bool:
-        """Whether it is not known who leads a partition, and another replica may than the only one here.
-
-        Args:
-            leader: its leader as `leader` gives it.
-        """
+        """Whether it is not known who leads a partition, and another replica may than the only one here."""
         known = self.leaderships(partition)
         assigned = known[-1].replicas if known else Absent.UNKNOWN
         is_only = not isinstance(assigned, Absent) and len(assigned) == 1
@@ -147,9 +135,6 @@ class Leaders:
 
         A partition without a leader is led next by a member of its ISR or ELR; another replica may lack what was committed, or hold what they discard.
         A broker's copy of the metadata log ends where the broker stopped: where other replicas are not here, one of them may have led since.
-
-        Args:
-            leader: its leader as `leader` gives it.
         """
         if leader is Absent.NOT_APPLICABLE:
             newest = self.leaderships(partition)[-1]
@@ -208,14 +193,7 @@ class Leaders:
         promised_end: int,
         is_damaged: bool,
     ) -> str | None:
-        """Return a clause that says why the log of a partition is here in part; none where it is here as a whole.
-
-        Args:
-            leader: its leader as `leader` gives it.
-            end: the log end offset of the replica that speaks for it; none where it was not read to its end.
-            promised_end: where it has to end at least, by `promised_end` or `promised_end_of_leader`.
-            is_damaged: something in that replica can't be read.
-        """
+        """Return a clause that says why the log of a partition is here in part; none where it is here as a whole."""
         absent = self.absent_leader(partition, leader)
         if absent is not None:
             leads = "leads it" if self.at_ms is None else "led it then"
@@ -247,12 +225,7 @@ class Leaders:
     def promised_end_of_leader(
         self, partition: TopicPartition, leader: int | Absent, epochs: Mapping[int | Absent, int]
     ) -> int:
-        """Return the highest high watermark or recovery point that the leader's log has to reach: one of a follower whose log ends before an unclean election on record does not count where the leader's log is here.
-
-        Args:
-            leader: its leader as `leader` gives it.
-            epochs: the last leader epoch of each replica that was read, by broker.
-        """
+        """Return the highest high watermark or recovery point that the leader's log has to reach: one of a follower whose log ends before an unclean election on record does not count where the leader's log is here."""
         unclean = self.last_unclean_election(partition)
         since = unclean.leader_epoch if unclean is not None and leader in self._holders(partition) else -1
         return max(
@@ -290,11 +263,7 @@ class Leaders:
         return tuple(sorted(one for one in named if one not in live and one.topic not in METADATA_TOPICS))
 
     def settings(self, name: str) -> tuple[int, ...]:
-        """Return the values of a setting in the configuration files and in the broker logs among the inputs.
-
-        Args:
-            name: of a setting that is a whole number.
-        """
+        """Return the values of a setting in the configuration files and in the broker logs among the inputs."""
         printed = (
             value
             for file in self.cluster.log_files
@@ -308,7 +277,6 @@ def weight_of(leader: int | Absent, place: PartitionPlace, last_epoch: int, end:
     """Return how much a replica speaks for its partition: as the leader, else by its last leader epoch and its log end offset.
 
     Args:
-        leader: the broker that leads by the metadata; absent where none is known.
         last_epoch: of its log, -1 for none.
 
     Returns:

@@ -98,20 +98,12 @@ def fact(make: Fact[Subject, Value]) -> Fact[Subject, Value]:
 
 
 def tell(case: Case, known: Callable[[Case], Value], value: Value) -> None:
-    """Let a case remember what was found of its inputs by who read them before.
-
-    Args:
-        known: a fact that has no subject.
-    """
+    """Let a case remember what was found of its inputs by who read them before."""
     case.of_inputs[known.__wrapped__, ()] = value  # type: ignore[attr-defined]
 
 
 def tell_of_question(case: Case, known: Callable[[Case], Value], value: Value) -> None:
-    """Let a case remember, until something else is asked, what was found by who read its inputs for another question.
-
-    Args:
-        known: a fact that has no subject.
-    """
+    """Let a case remember, until something else is asked, what was found by who read its inputs for another question."""
     case.of_question[known.__wrapped__, ()] = value  # type: ignore[attr-defined]
 
 

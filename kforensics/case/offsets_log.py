@@ -165,21 +165,13 @@ class OffsetsLog:
         )
 
     def play(self, replay: Replay) -> Iterator[Change]:
-        """Yield the changes of a replay of the log from its beginning.
-
-        Args:
-            replay: keeps the state of the groups.
-        """
+        """Yield the changes of a replay of the log from its beginning."""
         reader = GroupLogReader(self.outline.log)
         yield from replay.play(reader.events(), self._detours, self._read)
         self.skipped, self.why_skipped = reader.skipped, reader.why_skipped
 
     def settle(self, replay: Replay) -> Iterator[Change]:
-        """Yield the changes that set a position back, of a replay of the log for the positions at its end.
-
-        Args:
-            replay: keeps the state of the groups.
-        """
+        """Yield the changes that set a position back, of a replay of the log for the positions at its end."""
         reader = GroupLogReader(self.outline.log)
         yield from replay.settle(reader.parts(until_ms=self._until_ms), self._detours, self._read)
         self.skipped, self.why_skipped = reader.skipped, reader.why_skipped
@@ -305,12 +297,7 @@ def _last_epoch(place: PartitionPlace) -> int:
 
 
 def offsets_logs(given: Leaders, *, until_ms: int | None = None, with_lost: bool = True) -> dict[int, OffsetsLog]:
-    """Return the partitions of `__consumer_offsets` that are among the inputs, by number.
-
-    Args:
-        until_ms: records that are newer are left out.
-        with_lost: look in the other copies for records that truncations took.
-    """
+    """Return the partitions of `__consumer_offsets` that are among the inputs, by number."""
     minutes = frozenset(given.settings("offsets.retention.minutes"))
     retention_ms = min(minutes) * MINUTE_MS if len(minutes) == 1 else None
     return {
@@ -320,11 +307,7 @@ def offsets_logs(given: Leaders, *, until_ms: int | None = None, with_lost: bool
 
 
 def lost_with_log(given: Leaders, partition: TopicPartition, places: Sequence[PartitionPlace]) -> Iterator[Change]:
-    """Yield the positions of a partition of which earlier copies alone are left, as lost.
-
-    Args:
-        places: its copies of the newest moment that has any.
-    """
+    """Yield the positions of a partition of which earlier copies alone are left, as lost."""
     log = OffsetsLog(given, partition, places, retention_ms=None, until_ms=None, with_lost=False)
     replay = log.replay()
     for _ in log.settle(replay):

@@ -75,9 +75,6 @@ def open_case(ask: Ask, *, rename_group: Callable[[str], str] = str) -> Case:
     What does not fit is named in the notes and put aside: a path given twice, a snapshot of a few nodes that is younger than what is
     given as it is now. A snapshot of all nodes that is younger changes places with it.
 
-    Args:
-        rename_group: what consumer groups are called.
-
     Raises:
         EvidenceError: a path can't be used, or with `keep_going` none can; or they are not of one cluster, or not of one moment.
         UsageError: no input is of the cluster that was asked for.

@@ -36,9 +36,6 @@ def default_jobs() -> int:
 def paced(ask: Ask) -> Ask:
     """Read evidence no faster than it is asked for from now on, and then in one process.
 
-    Args:
-        ask: with a rate, or None for as fast as possible.
-
     Raises:
         UsageError: several processes were asked for, which can't keep one rate.
     """
@@ -62,12 +59,9 @@ def spread(
     """Return the results of `function(shared, task)` in the order of the tasks, each task worth a process of its own.
 
     Args:
-        function: called in this process or in a forked one.
         shared: what all tasks need; inherited by forked processes, so it may be large.
         tasks: small enough to be sent, as results have to be.
         weights: the larger ones are done first; all alike where not given.
-        sizes: the bytes that each task reads, which are reported when it is done.
-        progress: called in this process with these bytes.
         joins: this process takes tasks too, which are short.
     """
 
@@ -92,7 +86,6 @@ def in_chunks(weights: Iterable[int], *, weight: int, most: int) -> Iterator[tup
     """Yield runs of indexes [first, end) whose weights add up to about `weight`.
 
     Args:
-        weights: of each task, such as its bytes.
         weight: of a run, which its last member may exceed.
     """
     first = total = 0

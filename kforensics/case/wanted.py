@@ -43,11 +43,6 @@ def check_wanted(
 ) -> None:
     """Refuse filters that match nothing.
 
-    Args:
-        filters: the topics and numbers that are wanted.
-        named: the partitions that any input names; looked at only where some are asked for.
-        leader: the broker that is to be taken as leader, None where none was named.
-
     Raises:
         UsageError: a topic, a partition or the leader is not there; it names the nearest that are.
     """
@@ -71,14 +66,7 @@ def missing_filters(
     leader: int | None,
     known_brokers: Collection[int | Absent],
 ) -> Iterator[str]:
-    """Yield a sentence for each filter that matches nothing, with the nearest names.
-
-    Args:
-        filters: the topics and numbers that were asked for.
-        known_partitions: the numbers among the inputs, of the topics that were asked for.
-        leader: the broker of `--leader`, None where it was not given.
-        known_brokers: those that hold a wanted partition.
-    """
+    """Yield a sentence for each filter that matches nothing, with the nearest names."""
     for topic in sorted(filters.topics - set(known_topics)):
         yield _with_nearest(f"no partition of topic {topic} is among the inputs (--topic)", topic, known_topics)
     for number in sorted(filters.partitions - set(known_partitions)):
@@ -91,12 +79,7 @@ def missing_filters(
 
 
 def not_there(words: str, wanted: str, known: Iterable[str]) -> UsageError:
-    """Return the error about a name that nothing has, with the nearest names.
-
-    Args:
-        words: what is wrong, as a sentence without its end.
-        wanted: the name that was asked for.
-    """
+    """Return the error about a name that nothing has, with the nearest names."""
     return UsageError(_with_nearest(words, wanted, known))
 
 

@@ -101,11 +101,7 @@ def kforensics(
 
 
 def application(names: Iterable[str] = EVERY_COMMAND) -> typer.Typer:
-    """Make the application with some of its commands: to load all takes 20 ms.
-
-    Args:
-        names: of the commands, as `EVERY_COMMAND` has them.
-    """
+    """Make the application with some of its commands: to load all takes 20 ms."""
     app = typer.Typer(
         name=PROGRAM,
         add_completion=True,
@@ -169,11 +165,7 @@ def _exchange_handler(old: object, new: Callable[[int, FrameType | None], object
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command and return its exit code; every error ends here as words on standard error.
-
-    Args:
-        arguments: those of the command line, without the name of the program.
-    """
+    """Run one command and return its exit code; every error ends here as words on standard error."""
     forget_output()
     arguments = _with_question(arguments)
     try:
@@ -248,9 +240,6 @@ def _report_defect(error: Exception) -> ExitCode:
 
 def error_words(error: KforensicsError) -> str:
     """Say what happened, where, and the likely causes.
-
-    Args:
-        error: of the kinds that an operator can mend; each kind has hints of its own.
 
     Returns:
         Lines without a line break at the end, control characters escaped.

@@ -66,10 +66,6 @@ class Output(NamedTuple):
     def check(self, inputs: Sequence[Path], *shapes: str) -> None:
         """Refuse, before the work, a format that there is not, and a file that may not be written.
 
-        Args:
-            inputs: that the file must be outside of.
-            shapes: of the result; all that the command has where none is named.
-
         Raises:
             UsageError: either of them.
         """
@@ -120,10 +116,6 @@ class Output(NamedTuple):
         """Write the result of a depth and end with its exit code.
 
         Where no depth is given and a person watches, the answer of the ends of logs is written first; then all content is read, which confirms or corrects it.
-
-        Args:
-            look: makes the result of a depth, out of what an earlier look has read.
-            depth: the one that was asked for.
         """
         is_watched = self.format is OutputFormat.TEXT and self.out is None and not self.quiet and sys.stdout.isatty()
         ends = None
@@ -151,11 +143,7 @@ class Output(NamedTuple):
 
 
 def complain(result: "Result[Any]") -> None:
-    """Name what could not be read, on standard error.
-
-    Args:
-        result: of which `MOST_PROBLEMS` problems are named, and the others counted.
-    """
+    """Name what could not be read, on standard error."""
     from kforensics.render.escape import escape_text
 
     problems = result.problems
@@ -228,11 +216,7 @@ def question(name: str) -> Callable[[Answering], Callable[..., None]]:
 
 
 def command_of(name: str) -> Callable[..., None]:
-    """Return a command whose result is written as it comes.
-
-    Args:
-        name: of the command, and of the module that runs it.
-    """
+    """Return a command whose result is written as it comes."""
     return question(name)(_answer)
 
 

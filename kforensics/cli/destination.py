@@ -11,9 +11,6 @@ from kforensics.errors import EvidenceError, UsageError
 def check_out(out: Path | None, inputs: Sequence[Path]) -> None:
     """Refuse, before the work, an output file that exists, has no directory, or would lie inside the evidence.
 
-    Args:
-        out: as `--out` names it; None for standard output.
-
     Raises:
         UsageError: it is one of these.
     """

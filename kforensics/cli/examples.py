@@ -132,28 +132,16 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
 
 
 def described(words: str) -> str:
-    """Return the purpose of an example, as the line before it says.
-
-    Args:
-        words: a phrase, or a question.
-    """
+    """Return the purpose of an example, as the line before it says."""
     return words if words.endswith("?") else f"{words}:"
 
 
 def epilog_of(name: str) -> str:
-    """Return the examples of a command as the end of its help: paragraphs, as typer lays them out.
-
-    Args:
-        name: of the command, as `EXAMPLES` has it.
-    """
+    """Return the examples of a command as the end of its help: paragraphs, as typer lays them out."""
     return "\n\n".join(("Examples:", *(f"{described(words)}\n\n  $ {line}" for words, line in EXAMPLES[name])))
 
 
 def help_of(command: Callable[..., None]) -> str:
-    """Return the paragraphs of a command's docstring, each on one line: typer would break lines where the source does.
-
-    Args:
-        command: of which the docstring is the help.
-    """
+    """Return the paragraphs of a command's docstring, each on one line: typer would break lines where the source does."""
     paragraphs = (inspect.getdoc(command) or "").split("\n\n")
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)

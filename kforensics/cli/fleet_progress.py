@@ -15,12 +15,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def stage_progress(*, quiet: bool, is_terminal: bool) -> "Iterator[Callable[[Stage], None] | None]":
-    """Yield a function that shows how far a stage is: tasks, files, bytes, findings, time left; None with `--quiet`.
-
-    Args:
-        quiet: whether `--quiet` was given.
-        is_terminal: whether standard error is one; where not, each stage is one line.
-    """
+    """Yield a function that shows how far a stage is: tasks, files, bytes, findings, time left; None with `--quiet`."""
     if quiet:
         yield None
         return

@@ -52,9 +52,6 @@ def topic_names() -> tuple[str, ...]:
 def topic_text(name: str) -> str:
     """Return the text of a topic, or of a finding by its code.
 
-    Args:
-        name: of the topic, or the code in any case.
-
     Raises:
         UsageError: there is no such topic; the nearest names are given.
     """

@@ -289,11 +289,7 @@ def _text(words: str) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Write all pages, or with `--check` only say which are not up to date, and return the exit code.
-
-    Args:
-        arguments: none, or `--check`.
-    """
+    """Write all pages, or with `--check` only say which are not up to date, and return the exit code."""
     root = Path(__file__).parent.parent.parent
     stale = []
     made = pages()

@@ -19,11 +19,7 @@ class ColourChoice(StrEnum):
 
 
 def screen_width(stream: IO[str] | None = None) -> int:
-    """Return the columns to lay out for: COLUMNS where set, else the terminal's, at most 120; 80 where there is none.
-
-    Args:
-        stream: None for standard output.
-    """
+    """Return the columns to lay out for: COLUMNS where set, else the terminal's, at most 120; 80 where there is none."""
     chosen = os.environ.get("COLUMNS", "")
     if chosen.isdecimal() and len(chosen) < 6 and int(chosen) >= 20:
         return min(int(chosen), WIDEST)
@@ -35,11 +31,7 @@ def screen_width(stream: IO[str] | None = None) -> int:
 
 
 def speaks_unicode(stream: IO[str] | None = None) -> bool:
-    """Whether lines and marks beyond ASCII can be written to the stream.
-
-    Args:
-        stream: None for standard output.
-    """
+    """Whether lines and marks beyond ASCII can be written to the stream."""
     encoding = getattr(stream or sys.stdout, "encoding", None) or "ascii"
     try:
         "━─╳≠…→".encode(encoding)

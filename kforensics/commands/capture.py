@@ -79,8 +79,6 @@ def run(
     """Take a capture, or say what it would take.
 
     Args:
-        request: the paths of one node, and the file.
-        progress: called with bytes read and problems so far.
         lowest_priority: step behind every other process for disk and processor, for good.
 
     Returns:
@@ -175,11 +173,7 @@ def _require_possible(request: Ask, pseudonyms: "Pseudonyms | None") -> None:
 
 
 def names_a_capture(out: str) -> bool:
-    """Return whether an output has the name of a capture.
-
-    Args:
-        out: as `--out` gives it.
-    """
+    """Return whether an output has the name of a capture."""
     return out.endswith(ENDING)
 
 
@@ -225,12 +219,7 @@ _SLOWEST = 1 << 20
 
 
 def estimate(plan: CapturePlan, *, rate: int | None = None, with_tail: bool = False) -> CaptureEstimate:
-    """Estimate by names and lengths, and read at most 48 MiB to measure.
-
-    Args:
-        rate: bytes a second that reading is limited to.
-        with_tail: whether bytes of batches are taken along.
-    """
+    """Estimate by names and lengths, and read at most 48 MiB to measure."""
     tally = plan.tally
     size = tally.size + (tally.at_stake if with_tail else 0.0)
     length, records = _sampled(tally.longest)

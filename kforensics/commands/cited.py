@@ -51,11 +51,7 @@ def _capture_of(found: FoundInput, at: int) -> Iterator[CitedCapture]:
 
 
 def hashed_file(found: FoundInput, at: int, path: str) -> CitedFile | None:
-    """Return one file of an input with its hash; none where it is a directory.
-
-    Args:
-        path: relative to it.
-    """
+    """Return one file of an input with its hash; none where it is a directory."""
     try:
         if stat.S_ISDIR((found.root / path).lstat().st_mode):
             return None

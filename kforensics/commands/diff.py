@@ -80,10 +80,7 @@ def run(
     """Compare the replicas of every partition below the paths.
 
     Args:
-        progress: called with bytes read and findings so far.
-        case: of an earlier look at the same inputs.
         flatten: makes of each report what is written out, where it was computed; keeps memory small.
-        keep_quiet: keep the reports of consistent partitions too.
 
     Returns:
         A result for each partition.
@@ -149,14 +146,7 @@ def compare(
     progress: Progress | None = None,
     found: Sequence[PartitionResult] | None = None,
 ) -> DiffResult:
-    """Compare every partition that a case is asked about.
-
-    Args:
-        flatten: makes of each report what is written out, where it was computed; keeps memory small.
-        keep_quiet: keep the reports of consistent partitions too.
-        progress: called with bytes and findings as they come.
-        found: the results of all of them, where they were compared before.
-    """
+    """Compare every partition that a case is asked about."""
     inputs, options, places, gathered = case.inputs, case.ask, places_of(case), cluster_of(case)
     shared = comparison_of(case)._replace(flatten=flatten, keep_quiet=keep_quiet)
     groups = shared.groups
@@ -291,11 +281,7 @@ def _on(disks: set[tuple[int, str]], result: PartitionResult, places: Sequence[P
 def truncated_records(
     reports: Iterable[PartitionReport], inputs: Inputs
 ) -> Iterator[tuple[TopicPartition, str, Iterator[Record]]]:
-    """Yield for each expected truncation the partition, the owner of the replica, and the records that it would discard, where their bytes can be read.
-
-    Args:
-        inputs: of the comparison; captures give those records whose bytes they hold.
-    """
+    """Yield for each expected truncation the partition, the owner of the replica, and the records that it would discard, where their bytes can be read."""
     reader = _content_reader(inputs)
     for report, directory, (first, last) in _truncations(reports):
         if reader.lack_of_content(directory, first, last) is None:

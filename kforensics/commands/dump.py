@@ -84,11 +84,7 @@ class DumpFile:
         return self.name.kind is FileKind.SEGMENT and decoder_of_file(self.path, self.name) is None
 
     def lines(self, make: LineMaker) -> Iterator[list[bytes]]:
-        """Yield the lines of all records of a plain segment, some at a time; what can't be read becomes a problem.
-
-        Args:
-            make: makes lines of records and of damage.
-        """
+        """Yield the lines of all records of a plain segment, some at a time; what can't be read becomes a problem."""
         try:
             with open_evidence(self.path) as file:
                 for some, damage in line_windows(file, make):
@@ -98,11 +94,7 @@ class DumpFile:
             self._content.complain(self, error.problem)
 
     def write_lines(self, make: LineMaker, descriptor: int) -> None:
-        """Write the same lines to an open file, by several processes where the segment is large.
-
-        Args:
-            make: makes lines of records and of damage.
-        """
+        """Write the same lines to an open file, by several processes where the segment is large."""
         try:
             with open_evidence(self.path) as file:
                 for damage in write_lines(file, self.path, make, descriptor, jobs=self._content.jobs):
@@ -198,9 +190,6 @@ def _why_not_dumped(found: FoundInput) -> str:
 
 def run(request: Ask) -> Result[DumpContent]:
     """Decode the files below the paths.
-
-    Args:
-        request: paths, and which of their content.
 
     Returns:
         The content, read as it is asked for.

@@ -72,11 +72,6 @@ def run(
 ) -> Result[Explanation]:
     """Explain what happened to every partition below the paths.
 
-    Args:
-        progress: called with the bytes of logs that were read.
-        case: of an earlier look at the same inputs.
-        hash_files: hash the files that are cited, too.
-
     Returns:
         The explanation, redacted where that was asked for.
 
@@ -119,11 +114,7 @@ def run(
 
 
 def explain(case: Case, progress: Progress | None = None) -> Explanation:
-    """Explain what happened to every partition that a case is asked about.
-
-    Args:
-        progress: called with the bytes of logs that were read.
-    """
+    """Explain what happened to every partition that a case is asked about."""
     inputs, options, places, gathered = case.inputs, case.ask, places_of(case), cluster_of(case)
     clocks, events = gathered.clocks, gathered.events
     shared = accounts_of(case)

@@ -17,7 +17,6 @@ def no_calmer(command: str, found: Conclusion, case: Case, topics: Collection[st
     """Return the conclusion of a command, no calmer than the replicas of what it is about.
 
     Args:
-        command: a key of `STATES`.
         topics: that it is about; none for those that are asked about.
     """
     if case.is_weighed or not may_be_calmer(found.answer):
@@ -27,11 +26,7 @@ def no_calmer(command: str, found: Conclusion, case: Case, topics: Collection[st
 
 
 def graver_of(case: Case, topics: Collection[str] | None = None) -> Graver | None:
-    """Return how the replicas compare of the partitions that are asked about; None where no partition has two replicas here, or they can't be compared.
-
-    Args:
-        topics: other ones than those that are asked about.
-    """
+    """Return how the replicas compare of the partitions that are asked about; None where no partition has two replicas here, or they can't be compared."""
     if topics is not None:
         case = case.asking(topics=frozenset(topics), partitions=frozenset())
     asked = by_ends_of(case)

@@ -65,8 +65,6 @@ def run(request: Ask, *, case: Case | None = None, is_absence_answer: bool = Fal
     """Play the commits of all groups.
 
     Args:
-        request: the paths, and whose positions are asked for.
-        case: of an earlier look at the same inputs.
         is_absence_answer: whether it is an answer, and no error, that no group has committed in a topic or partition that was asked for.
 
     Raises:

@@ -45,11 +45,6 @@ class DirectoryOnDisk:
     ) -> LoadOutcome | Unpredictable:
         """Load the log as a broker does; files are read as the rules ask for them.
 
-        Args:
-            clean_shutdown: whether the log directory holds the marker of a clean shutdown.
-            recovery_point: the partition's entry of its checkpoint, 0 without one.
-            log_start_offset: the partition's entry of its checkpoint, 0 without one.
-
         Returns:
             What the load leaves, or why it can't be predicted, as where bytes of the evidence can't be read.
         """
@@ -85,10 +80,6 @@ class DirectoryOnDisk:
     ) -> LoadOutcome | None:
         """Load the log where its log directory was closed cleanly and only derived files change, for which little is read.
 
-        Args:
-            recovery_point: the partition's entry of its checkpoint, 0 without one.
-            log_start_offset: the partition's entry of its checkpoint, 0 without one.
-
         Returns:
             As `load`; None where that has to be asked.
         """
@@ -105,11 +96,7 @@ class DirectoryOnDisk:
         return bool(self.origins or self.written)
 
     def after(self, outcome: LoadOutcome) -> "DirectoryOnDisk":
-        """Return the directory as a load leaves it.
-
-        Args:
-            outcome: of a load of this directory; nothing is written to the disk.
-        """
+        """Return the directory as a load leaves it."""
         names = {before: name for name, before in outcome.origins.items()}
         # What an earlier start wrote, and this one left, is not what lies on disk under that name.
         made = {need.file for need in self.written}

@@ -21,12 +21,7 @@ from kforensics.source.walk import join
 def lost_pieces(
     outcome: LoadOutcome, disk: DirectoryOnDisk, *, log_start_offset: int | Absent, log_end_offset: int | Absent
 ) -> tuple[LostPiece, ...]:
-    """Return the bytes of its log files that the broker will not read again once a load has ended.
-
-    Args:
-        log_start_offset: the log start before; records below it were deleted already.
-        log_end_offset: where the log ended before, by its last sound batch.
-    """
+    """Return the bytes of its log files that the broker will not read again once a load has ended."""
     first = 0 if isinstance(log_start_offset, Absent) else log_start_offset
     pieces = []
     for change in outcome.changes:
@@ -70,14 +65,7 @@ class _Batch(NamedTuple):
 
 
 def find_lost_records(inputs: Inputs, index: int, path: str, lost: LostRecords, problems: list[Problem]) -> LostRecords:
-    """Count the records in the bytes that go, and those of them that other replicas hold.
-
-    Args:
-        index: the input that the directory is in.
-        path: of the directory, relative to it.
-        lost: which bytes go.
-        problems: what can't be read is added here.
-    """
+    """Count the records in the bytes that go, and those of them that other replicas hold."""
     one = inputs.found[index]
     found: dict[tuple[int, int], _Batch] = {}
     for piece in lost.pieces:

@@ -18,9 +18,6 @@ _BLOCK_DEVICES = Path("/sys/dev/block")  # Linux only
 def check_outside(out: Path, evidence: Iterable[Path]) -> None:
     """Refuse an output that would lie inside the evidence.
 
-    Args:
-        out: a file or directory, which need not exist.
-
     Raises:
         UsageError: the output would be an input, or lie inside of one, or on a disk of which an input is the image.
     """

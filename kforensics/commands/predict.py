@@ -242,11 +242,7 @@ class _Nodes:
         )
 
     def start(self, node: Node, conditions: Conditions | None = None) -> NodeStarts:
-        """Return the starts of a node.
-
-        Args:
-            conditions: other ones than the request says; None for those.
-        """
+        """Return the starts of a node."""
         return start_node(
             node,
             conditions or self.conditions(node),
@@ -259,12 +255,7 @@ class _Nodes:
         )
 
     def ways_out(self, started: NodeStarts, problems: list[Problem]) -> tuple[WayOut, ...]:
-        """Return what starts of a node come to under changes, the best first.
-
-        Args:
-            started: what the node does without them.
-            problems: takes what could not be read.
-        """
+        """Return what starts of a node come to under changes, the best first."""
         node = started.node
         if started.newer:
             return ()
@@ -297,12 +288,7 @@ class _Nodes:
         lost: Sequence[LostDirectory],
         has_problems: bool,
     ) -> PredictedCluster:
-        """Return the starts with what is known beside them.
-
-        Args:
-            configured: the nodes that a `server.properties` configures.
-            lost: partitions that checkpoints name and of which their node holds no directory.
-        """
+        """Return the starts with what is known beside them."""
         known = [(node.node_id, node.first) for node in self._nodes if not isinstance(node.node_id, Absent)]
         counts = Counter(node_id for node_id, _ in known)
         return PredictedCluster(

@@ -74,8 +74,6 @@ def write_lines(file: EvidenceFile, path: Path, make: LineMaker, descriptor: int
     """Write the lines of all records of a segment to an open file.
 
     Args:
-        path: of the segment, for processes that open it themselves.
-        make: makes the lines.
         descriptor: of the file that is written; nothing may wait in a buffer of its writer.
 
     Returns:
@@ -98,9 +96,6 @@ def line_windows(
     """Yield lines of all records, some at a time, and the damage that some of them are.
 
     Args:
-        make: makes lines of records and of damage.
-        start: a position where a batch begins.
-        end: batches that begin here or behind it are left out; None for the end of the file.
         skip_to: batches and damage that begin before this position are walked, and not shown.
 
     Raises:

@@ -96,11 +96,7 @@ class Result(Generic[Body]):
 
 
 def confirms(content: Result[Any], ends: Result[Any]) -> bool:
-    """Whether what all content shows says nothing else than what the ends of logs showed.
-
-    Args:
-        content: the result of a command at depth content.
-    """
+    """Whether what all content shows says nothing else than what the ends of logs showed."""
     mine, its = content.conclusion, ends.conclusion
     state = State.AGREE if its.answer.state is State.SAME_ENDS else its.answer.state
     return (

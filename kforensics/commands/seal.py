@@ -57,11 +57,7 @@ class NewSeal:
     sha256: str = field(default="", init=False)
 
     def signature(self, name: str) -> str:
-        """Return the signature over the manifest as a DSSE envelope.
-
-        Args:
-            name: under which the manifest is stored.
-        """
+        """Return the signature over the manifest as a DSSE envelope."""
         assert self.key is not None
         return sign(self.key, name=name, sha256=self.sha256, tool_version=__version__).decode()
 
@@ -79,10 +75,6 @@ class CheckedManifest:
 
 def run(request: Ask, passphrase: Callable[[], bytes] = bytes) -> Result[NewSeal]:
     """Seal everything below the paths.
-
-    Args:
-        request: paths, and what the manifest says of itself.
-        passphrase: asked where the key is encrypted.
 
     Returns:
         A manifest that is made while its pieces are read.
@@ -113,21 +105,13 @@ def run(request: Ask, passphrase: Callable[[], bytes] = bytes) -> Result[NewSeal
 
 
 def sign_file(path: Path, key: "Ed25519PrivateKey") -> str:
-    """Return the signature over a file, as a DSSE envelope.
-
-    Args:
-        key: as `signing_key` gives it.
-    """
+    """Return the signature over a file, as a DSSE envelope."""
     with open_evidence(path.resolve()) as file:
         return sign(key, name=path.name, sha256=file.sha256(), tool_version=__version__).decode()
 
 
 def signing_key(path: Path, passphrase: Callable[[], bytes]) -> "Ed25519PrivateKey":
-    """Return the Ed25519 private key of a PEM file.
-
-    Args:
-        passphrase: asked where the key is encrypted.
-    """
+    """Return the Ed25519 private key of a PEM file."""
     return load_private_key(_read_key(path), passphrase)
 
 

@@ -74,12 +74,7 @@ def find_roots(paths: Sequence[Path]) -> list[Path]:
 
 
 def seal_roots(roots: Sequence[Path], *, jobs: int) -> Iterator[SealEntry | Problem]:
-    """Yield everything below all roots, with hashes.
-
-    Args:
-        roots: real places, in the order of the inputs.
-        jobs: the number of threads that read and hash.
-    """
+    """Yield everything below all roots, with hashes."""
     for number, root in enumerate(roots):
         yield from seal_input(number, root, jobs=jobs)
 
@@ -100,11 +95,7 @@ class SealCheck:
     _differences: Iterator[Difference] = field(default_factory=lambda: iter(()))
 
     def begin(self, differences: Iterator[Difference]) -> None:
-        """Take the comparison, which is done as it is read.
-
-        Args:
-            differences: of what is there to what was sealed.
-        """
+        """Take the comparison, which is done as it is read."""
         self._differences = differences
 
     def differences(self) -> Iterator[Difference]:
@@ -116,8 +107,6 @@ def check_seal(manifest: EvidenceFile, paths: Sequence[Path], *, jobs: int, is_p
     """Compare what is there with a manifest; the work is done as the differences are asked for.
 
     Args:
-        paths: what is to be compared; without any, the paths that the manifest names.
-        jobs: the number of threads that read and hash.
         is_part: whether there may be more paths than were sealed, where all that were are among them by name.
 
     Raises:
@@ -183,11 +172,7 @@ def _windows(file: EvidenceFile) -> Iterable[bytes]:
 
 
 def read_envelope(path: Path, limit: int) -> bytes:
-    """Return the bytes of a detached signature.
-
-    Args:
-        limit: the most bytes that are taken for one.
-    """
+    """Return the bytes of a detached signature."""
     with open_evidence(path) as file:
         return file.read_all(limit)
 
@@ -313,9 +298,6 @@ class CheckedSignature:
 def load_private_key(data: bytes, passphrase: Callable[[], bytes]) -> "Ed25519PrivateKey":
     """Return the private key of a PEM file.
 
-    Args:
-        passphrase: is asked only where the key is encrypted.
-
     Raises:
         MissingExtra: the package `cryptography` is missing.
     """
@@ -362,12 +344,7 @@ def _pre_authentication_encoding(payload_type: str, body: bytes) -> bytes:
 
 
 def sign(key: "Ed25519PrivateKey", *, name: str, sha256: str, tool_version: str) -> bytes:
-    """Return the DSSE envelope of a file.
-
-    Args:
-        name: of the file, as the statement has it.
-        sha256: of the file, in hexadecimal digits.
-    """
+    """Return the DSSE envelope of a file."""
     statement = {
         "_type": STATEMENT_TYPE,
         "subject": [{"name": name, "digest": {"sha256": sha256}}],
@@ -390,9 +367,6 @@ def sign(key: "Ed25519PrivateKey", *, name: str, sha256: str, tool_version: str)
 
 def check_signature(envelope: bytes, key: "Ed25519PublicKey", *, sha256: str) -> CheckedSignature:
     """Return whether one of the envelope's signatures is of this key and speaks of a file with this hash.
-
-    Args:
-        sha256: of the file, in hexadecimal digits.
 
     Raises:
         FormatError: the envelope is none, or of another kind.

@@ -43,9 +43,6 @@ class Replays:
 def run(request: SimulateAsk, to_json: Callable[[object], str] = str) -> Result[Any]:
     """Do one of the things that `simulate` does.
 
-    Args:
-        to_json: makes of the truth of a history what `truth.json` holds.
-
     Returns:
         Scenarios, `Replays`, an `Exploration`, or what was written: a mapping of `directory`, `bytes` and `truth`.
 

@@ -72,9 +72,6 @@ class TraceReport:
 def run(request: Ask) -> Result[TraceReport]:
     """Trace records.
 
-    Args:
-        request: inputs and what is searched for.
-
     Returns:
         The records with their copies and fates, and what was searched.
 

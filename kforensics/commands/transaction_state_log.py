@@ -71,11 +71,7 @@ class StateLogs:
         }
 
     def joined(self, names: Collection[Name]) -> Coordinators:
-        """Return the knowledge of the coordinators, with the history of some transactional ids.
-
-        Args:
-            names: of the ids whose history is collected.
-        """
+        """Return the knowledge of the coordinators, with the history of some transactional ids."""
         return join_coordinators(
             self._topic,
             self._chosen,

@@ -100,10 +100,6 @@ class Transactions:
 def run(request: Ask, *, case: Case | None = None) -> Result[Transactions]:
     """Find and judge the transactions that have no end, and the ends that have no transaction.
 
-    Args:
-        request: the paths, and whose transactions are asked for.
-        case: of an earlier look at the same inputs.
-
     Raises:
         EvidenceError: a path can't be used, or they are of several clusters.
         UsageError: nothing among the inputs has the name that was asked for.
@@ -186,11 +182,7 @@ def run(request: Ask, *, case: Case | None = None) -> Result[Transactions]:
 def stuck_replicas(
     given: Leaders, wanted: Mapping[TopicPartition, tuple[PartitionPlace, ...]]
 ) -> tuple[PartitionTransactions, ...]:
-    """Return the replicas with open transactions that no coordinator will end, by what `__transaction_state` says of them.
-
-    Args:
-        wanted: replicas as they are now, by partition.
-    """
+    """Return the replicas with open transactions that no coordinator will end, by what `__transaction_state` says of them."""
     request = given.case.ask
     scans = _scan(request, wanted, given.case.jobs)
     open_producers = {one.producer_id for scan in scans for one in scan.open}

@@ -49,9 +49,6 @@ class VerifyResult:
 def run(request: Ask, progress: Progress | None = None) -> Result[VerifyResult]:
     """Check every file below the paths.
 
-    Args:
-        progress: called with the bytes of segments as they are read.
-
     Returns:
         The checked files, with a finding for each kind of damage in each file.
 

@@ -91,11 +91,7 @@ class LogFile:
         return next(times, Absent.NOT_WRITTEN)
 
     def cite(self, event: LogEvent) -> Citation:
-        """Return the line that an event was read from, as a citation.
-
-        Args:
-            event: of this file; in a compressed one its span is of the decompressed text.
-        """
+        """Return the line that an event was read from, as a citation."""
         return Citation(input=self.input, path=self.path, span=event.span, line=event.line)
 
 
@@ -105,9 +101,6 @@ def read_log_files(
     """Read files, ranges of large ones and several at once; none for what is no broker's log.
 
     Args:
-        places: where the files are.
-        keeps_told: whether events on which no conclusion rests are kept; they are counted at any rate.
-        jobs: the most processes to use; what is found does not depend on it.
         clusters: those that are wanted: lines of others are left out of a file that names one of these, too.
     """
     plans = [_plan(place) for place in places]

@@ -58,11 +58,7 @@ class Chain:
     _stride: int = 1
 
     def add(self, rows: BatchTable) -> None:
-        """Add the batches behind those that are in it already.
-
-        Args:
-            rows: at least one batch, in the order of positions.
-        """
+        """Add the batches behind those that are in it already."""
         hashes = identity_hashes(rows)
         wanted = np.flatnonzero((np.arange(len(rows)) + self.batches) % self._stride == 0)
         self.samples += hashes[wanted].tolist()
@@ -97,11 +93,7 @@ class Chain:
             self.digests = [add_digests(self.digests)]
 
     def segment(self, path: str) -> Segment:
-        """Return the chain as what it was a part of: a segment that begins at its first offset.
-
-        Args:
-            path: the name that the segment gets.
-        """
+        """Return the chain as what it was a part of: a segment that begins at its first offset."""
         return Segment(
             path=path,
             base_offset=self.first_offset,
@@ -223,11 +215,7 @@ class CarvedReader:
         self._open: dict[int, EvidenceFile] = {}
 
     def batches(self, replica: Replica, first_offset: int, last_offset: int) -> BatchTable:
-        """Return every sound batch that touches the offsets; `segment` indexes `replica.segments`.
-
-        Args:
-            replica: a carved one; any other is read by the reader of files.
-        """
+        """Return every sound batch that touches the offsets; `segment` indexes `replica.segments`."""
         if replica.input not in self._images:
             return self._otherwise.batches(replica, first_offset, last_offset)
         parts = []
@@ -253,11 +241,7 @@ class CarvedReader:
         return np.concatenate(parts).copy() if parts else empty_batches()
 
     def records(self, replica: Replica, first_offset: int, last_offset: int) -> Iterator[Record]:
-        """Yield every record at the offsets.
-
-        Args:
-            replica: a carved one; any other is read by the reader of files.
-        """
+        """Yield every record at the offsets."""
         if replica.input not in self._images:
             yield from self._otherwise.records(replica, first_offset, last_offset)
             return

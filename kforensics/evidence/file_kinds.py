@@ -88,9 +88,6 @@ class FileKindRow:
 def read_and_understand(kind: FileKind, file: EvidenceFile) -> tuple[Any | None, tuple[Damage, ...]]:
     """Read a file whole, without the holes of a sparse one, and return its contents and its damage as `understand` does.
 
-    Args:
-        kind: what the file is taken for.
-
     Raises:
         EvidenceError: it can't be read, is larger than its row allows, or of a version that is newer than known.
     """
@@ -108,8 +105,6 @@ def understand(kind: FileKind, data: bytes, length: int | None = None) -> tuple[
     """Return the contents of a file that was read whole, and its damage.
 
     Args:
-        kind: one whose row has `parse`.
-        data: the file, up to the limit of its row.
         length: of the file, where `data` leaves zeros at its end out.
 
     Returns:
@@ -134,9 +129,6 @@ def understand(kind: FileKind, data: bytes, length: int | None = None) -> tuple[
 def file_entries(file: EvidenceFile, path: Path, name: FileName) -> Iterator[FileEntry | Damage]:
     """Yield the entries of a file that is no segment.
 
-    Args:
-        path: where it is.
-
     Yields:
         Entries, and damage in its place; one entry with the length alone where the kind has no entries.
 
@@ -157,11 +149,7 @@ def file_entries(file: EvidenceFile, path: Path, name: FileName) -> Iterator[Fil
 
 
 def damage_of(error: FormatError) -> Damage:
-    """Return an error of a whole file as damage; its kind follows from the class of the error.
-
-    Args:
-        error: of a parser, with its span in the file.
-    """
+    """Return an error of a whole file as damage; its kind follows from the class of the error."""
     gravity = Gravity.DAMAGE
     match error:
         case LimitReached():
@@ -178,11 +166,7 @@ def damage_of(error: FormatError) -> Damage:
 
 
 def lock_damage(length: int) -> tuple[Damage, ...]:
-    """Return the damage of a lock file that is not empty, as it is in every version.
-
-    Args:
-        length: of the file in bytes.
-    """
+    """Return the damage of a lock file that is not empty, as it is in every version."""
     if not length:
         return ()
     return (

@@ -35,9 +35,6 @@ def walk_group_commits(places: Iterable[PartitionPlace]) -> Iterator[GroupCommit
     """Yield the offset commits that can be read, in the order of the logs; an unreadable file gives none.
 
     Commits inside a transaction that was aborted or is still open are left out: they never took effect.
-
-    Args:
-        places: of any partitions; only those of `__consumer_offsets` are read.
     """
     for place in places:
         if place.topic_partition.topic != OFFSETS_TOPIC:
@@ -92,11 +89,7 @@ def _captured_commits(file: CapturedSegment, place: PartitionPlace, path: str) -
 
 
 def highest_commits(commits: Iterable[GroupCommitRecord]) -> Iterable[GroupCommitRecord]:
-    """Return the first of the highest offsets that each group committed in each leader epoch of a partition.
-
-    Args:
-        commits: in any order.
-    """
+    """Return the first of the highest offsets that each group committed in each leader epoch of a partition."""
     best: _Highest = {}
     for commit in commits:
         _keep(best, commit)

@@ -159,11 +159,7 @@ NODE_UNTOLD = "it can't be read, so the node's id and cluster are unknown; `kfor
 
 
 def take_inventory(inputs: Inputs, *, depth: Depth = Depth.TAILS) -> Inventory:
-    """Return what lies below all inputs, walked once; what can't be read is a problem, and the rest is still listed.
-
-    Args:
-        depth: how much of the logs is read.
-    """
+    """Return what lies below all inputs, walked once; what can't be read is a problem, and the rest is still listed."""
     lister = _Lister(depth)
     lister.problems.extend(inputs.problems)
     for index, one in enumerate(inputs.found):

@@ -50,7 +50,6 @@ def full_path(inputs: "Sequence[Input]", number: int, path: str) -> str:
     """Return the whole path of a place in an input, as the input was named.
 
     Args:
-        number: of the input; one that is not given has no path.
         path: relative to it; `..` before it leads to what was found beside the input, below the path that was named.
     """
     given = inputs[number].path.rstrip("/") if number < len(inputs) else ""
@@ -132,12 +131,7 @@ class Segment:
 
 
 def owner_words(number: int, broker_id: int | Absent) -> str:
-    """Return the owner of a directory in words: its broker, or the input where no broker is known.
-
-    Args:
-        number: of the input, from 0.
-        broker_id: as its `meta.properties` or its name says.
-    """
+    """Return the owner of a directory in words: its broker, or the input where no broker is known."""
     return f"input {number + 1}" if isinstance(broker_id, Absent) else f"broker {broker_id}"
 
 
@@ -234,12 +228,7 @@ class Replica:
         return owner_words(self.input, self.broker_id)
 
     def cite(self, name: str = "", span: Span | Absent = Absent.NOT_APPLICABLE) -> Citation:
-        """Return a citation of a file in the replica's directory, or of the directory.
-
-        Args:
-            name: of the file; empty for the directory.
-            span: the bytes in it, where it is some of them.
-        """
+        """Return a citation of a file in the replica's directory, or of the directory."""
         return Citation(input=self.input, path=f"{self.path}/{name}" if name else self.path, span=span)
 
 

@@ -46,9 +46,6 @@ def spread(
 
     Args:
         work: a function of a task; it may be called in another process.
-        tasks: what it is called with.
-        weights: bytes each task reads.
-        progress: called in this process.
         joins: this process is one of them and takes tasks too; for tasks of some milliseconds, as nothing is received meanwhile.
     """
     processes = min(jobs, len(tasks), max(sum(weights) // WORTH_A_PROCESS, 1))
@@ -161,7 +158,6 @@ def stream(work: Callable[[Task], Result], tasks: Sequence[Task], *, jobs: int) 
 
     Args:
         work: a function of a task; it may be called in another process, and there sees what it left behind itself.
-        tasks: what it is called with.
     """
     processes = min(jobs, len(tasks))
     if processes < 2 or not hasattr(os, "fork"):

@@ -20,12 +20,7 @@ from kforensics.units import EpochEntry
 
 
 def fields_of(value: object, *names: str) -> dict[str, Any]:
-    """Return fields of a value under their own names.
-
-    Args:
-        value: of any class that has them.
-        names: in the order in which they are wanted.
-    """
+    """Return fields of a value under their own names."""
     return {name: getattr(value, name) for name in names}
 
 
@@ -37,9 +32,6 @@ _AS_THEY_ARE = frozenset({int, bool, float, type(None)})
 
 def to_plain(value: Any) -> Any:
     """Return the value as dicts, lists, strings and numbers, by the rules of the promise.
-
-    Args:
-        value: of dataclasses, named tuples, numpy's values and plain ones.
 
     Raises:
         TypeError: a value has no form in JSON.
@@ -103,11 +95,7 @@ def plain_object(fields: Iterable[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def plain_bytes(value: bytes | bytearray | memoryview) -> dict[str, str]:
-    """Return bytes in the form that survives any reader: `{"base64": …}`.
-
-    Args:
-        value: any bytes.
-    """
+    """Return bytes in the form that survives any reader: `{"base64": …}`."""
     return {"base64": base64.b64encode(value).decode("ascii")}
 
 

@@ -90,10 +90,6 @@ class Difference(NamedTuple):
 def seal_input(number: int, root: Path, *, jobs: int = 1) -> Iterator[SealEntry | Problem]:
     """Yield everything below a root with its hash, in the order of path components whatever the number of threads.
 
-    Args:
-        number: of the input, from 0.
-        jobs: the number of threads that read and hash.
-
     Yields:
         Entries, of which one that can't be read has a problem in the place of its hash, and problems of what can't be looked at.
     """
@@ -120,12 +116,7 @@ def seal_input(number: int, root: Path, *, jobs: int = 1) -> Iterator[SealEntry 
 def compare_seals(
     sealed: Iterable[SealEntry], found: Iterable[SealEntry | Problem], problems: list[Problem]
 ) -> Iterator[Difference | SealEntry]:
-    """Yield what differs, and each sealed entry that holds; both sides come in their order and neither is held in memory.
-
-    Args:
-        found: those of now, in the same order.
-        problems: where a path that could not be read is added.
-    """
+    """Yield what differs, and each sealed entry that holds; both sides come in their order and neither is held in memory."""
     now = _entries(found, problems)
     before = iter(sealed)
     old, new = next(before, None), next(now, None)
@@ -216,11 +207,7 @@ def _kind(mode: int) -> EntryKind:
 
 
 def exact_utc(time_ns: int) -> str | Absent:
-    """Return a time with all nine digits behind the point, which a number in JSON would lose; unknown where it is in no year from 1 to 9999.
-
-    Args:
-        time_ns: since 1970.
-    """
+    """Return a time with all nine digits behind the point, which a number in JSON would lose; unknown where it is in no year from 1 to 9999."""
     seconds, rest = divmod(time_ns, 1_000_000_000)
     text = utc_second(seconds)
     return Absent.UNKNOWN if text is None else f"{text}.{rest:09d}Z"
@@ -279,11 +266,7 @@ class SealCounts:
     problems: list[Problem] = field(default_factory=list)
 
     def count(self, one: SealEntry | Problem) -> None:
-        """Add one entry or problem.
-
-        Args:
-            one: an entry with a problem of its own counts as both.
-        """
+        """Add one entry or problem."""
         if isinstance(one, Problem):
             self._complain(one)
             return
@@ -308,9 +291,7 @@ def manifest_pieces(head: ManifestHead, entries: Iterable[SealEntry | Problem], 
     """Yield the manifest, line by line.
 
     Args:
-        head: what is known before the first file is read.
         entries: in the order of inputs and path components.
-        counts: complete when the last piece is out.
     """
     opening = {
         "schema": SCHEMA,

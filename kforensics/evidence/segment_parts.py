@@ -73,12 +73,7 @@ class Extent(NamedTuple):
 
 
 def split_segment(path: Path, *, length: int, base_offset: int | None, jobs: int) -> list[Part]:
-    """Return the parts of a segment in file order; one where it is small, or can't be opened.
-
-    Args:
-        length: in bytes; parts are not smaller than `SMALLEST_PART`.
-        base_offset: the first offset that it may have; None where that is not known.
-    """
+    """Return the parts of a segment in file order; one where it is small, or can't be opened."""
     count = min(length // SMALLEST_PART, jobs * PARTS_PER_JOB) if jobs > 1 else 1
     if count > 1:
         try:
@@ -90,11 +85,7 @@ def split_segment(path: Path, *, length: int, base_offset: int | None, jobs: int
 
 
 def parts_of_file(file: EvidenceFile, *, length: int, base_offset: int | None, count: int) -> list[Part]:
-    """Return parts of about the same length, in file order; fewer where no batch is found that one could begin at.
-
-    Args:
-        base_offset: the first offset that it may have; None where that is not known.
-    """
+    """Return parts of about the same length, in file order; fewer where no batch is found that one could begin at."""
     starts = [0]
     for part in range(1, count):
         batch = _batch_behind(file, length * part // count, length, base_offset)
@@ -117,7 +108,6 @@ def walk_sound_batches(
     """Yield the sound batches of a segment with the damage among them, in file order; a segment without damage may be walked in parts by several processes.
 
     Args:
-        base_offset: the first offset that it may have.
         keep: picks those that are sent from another process, of any run of batches, wherever it begins; what is read here is given whole.
     """
     jobs = jobs if file.is_of_the_system else 1

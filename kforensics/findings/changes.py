@@ -159,11 +159,7 @@ class ChangedRow:
 
 
 def changed_rows(tables: Mapping[str, Iterable[Mapping[str, Any]]]) -> Iterator[ChangedRow]:
-    """Yield the findings of two audits, each with its change, the gravest first.
-
-    Args:
-        tables: rows of the tables that `TABLES` names.
-    """
+    """Yield the findings of two audits, each with its change, the gravest first."""
     with closing(sqlite3.connect("")) as database:  # a temporary file, which SQLite keeps in memory while it is small
         for name, columns in TABLES.items():
             database.execute(f"create table {name} ({', '.join(columns)})")

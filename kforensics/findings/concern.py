@@ -102,9 +102,6 @@ class Concern(NamedTuple):
 def concern_of(plain: Mapping[str, Any]) -> Concern:
     """Return the concern of its plain values, as the tables of an audit hold them.
 
-    Args:
-        plain: the fields by name, lists where the concern has tuples.
-
     Raises:
         KeyError: state or kind is missing.
         ValueError: state or kind is none that this version knows.
@@ -131,11 +128,7 @@ class JudgedPartition(NamedTuple):
         return any(one.kind is ConcernKind.DELETED for one in self.concerns)
 
     def led_by(self, account: LeadershipAccount) -> "JudgedPartition":
-        """Return the same of the partition of an account, with what that account leaves open.
-
-        Args:
-            account: of the leaders of the partition that is judged, or of one of which the same is to be said.
-        """
+        """Return the same of the partition of an account, with what that account leaves open."""
         return self._replace(
             partition=account.partition,
             risks=tuple(dict.fromkeys([RISKS[one.risk] for one in account.risky if one.risk])),
@@ -270,11 +263,7 @@ class Concerns:
                 self.by_kind.setdefault((concern.state, concern.kind), []).append((one.partition, concern))
 
     def of(self, kind: ConcernKind, *states: State) -> list[Item]:
-        """Return the concerns of a kind, in some states or in that of the whole.
-
-        Args:
-            states: any; that of the whole where none is named.
-        """
+        """Return the concerns of a kind, in some states or in that of the whole."""
         return [item for state in states or (self.state,) for item in self.by_kind.get((state, kind), ())]
 
     def agreeing(self) -> int:
@@ -318,11 +307,7 @@ def sum_of(items: Sequence[Item], name: str) -> int:
 
 
 def records_of(certain: int, possible: int) -> str:
-    """Return how many records are committed, and how many may be.
-
-    Args:
-        possible: that of others that may have been committed.
-    """
+    """Return how many records are committed, and how many may be."""
     if certain and possible:
         return f"{counted(certain, 'committed record')} and {possible:,} that may have been committed"
     if certain:
@@ -346,12 +331,7 @@ def topics_of(items: Sequence[Item]) -> str:
 
 
 def first_ones(names: Iterable[str], others: str = "") -> str:
-    """Return the first of some names, and how many others there are.
-
-    Args:
-        names: in their order.
-        others: what follows the number of the others.
-    """
+    """Return the first of some names, and how many others there are."""
     each = list(names)
     more = f" and {len(each) - MOST_NAMED} more{others}" if len(each) > MOST_NAMED else ""
     return ", ".join(each[:MOST_NAMED]) + more

@@ -48,11 +48,7 @@ class Acceptance:
     """A finding that is graver is not accepted."""
 
     def covers(self, finding_id: str, severity: Severity) -> bool:
-        """Return whether a finding is accepted by this, as long as it holds.
-
-        Args:
-            severity: of the finding, which may be too grave for this.
-        """
+        """Return whether a finding is accepted by this, as long as it holds."""
         is_graver = not isinstance(self.at_most, Absent) and severity.rank > self.at_most.rank
         return not is_graver and (self.finding == finding_id or fnmatchcase(finding_id, self.finding))
 
@@ -117,8 +113,6 @@ def decide(
     """Decide whether an audit fails.
 
     Args:
-        acceptances: findings that do not count, as long as these hold.
-        today: the day of the decision, in UTC.
         is_incomplete: something could not be read, judged or compared: what no finding fails is not calm then.
     """
     failing: list[GatedFinding] = []

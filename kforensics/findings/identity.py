@@ -18,8 +18,6 @@ def finding_ids(findings: Sequence[Finding], cluster: str | None, roots: Sequenc
     apart are numbered in the order of their offsets.
 
     Args:
-        findings: all of one partition, or all that are of none.
-        cluster: of them, where it is known.
         roots: the place of each input, which stands for a broker whose id is not known.
     """
     ids = [_id(one, cluster, roots) for one in findings]

@@ -100,11 +100,7 @@ class Finding:
 
 
 def by_gravity(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
-    """Return the gravest first; within a severity by subject, so that a report never depends on the order of reading.
-
-    Args:
-        findings: in any order.
-    """
+    """Return the gravest first; within a severity by subject, so that a report never depends on the order of reading."""
     return tuple(sorted(findings, key=_order))
 
 

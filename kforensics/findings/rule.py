@@ -64,14 +64,7 @@ class Rule:
         offsets: OffsetRange | Absent = Absent.NOT_APPLICABLE,
         citations: tuple[Citation, ...] = (),
     ) -> Finding:
-        """Return a finding.
-
-        Args:
-            statement: one sentence that the evidence shows.
-            weight: none for that of the rule.
-            meaning: what follows from it; empty for the words of the rule.
-            advice: what to do; empty for the words of the rule.
-        """
+        """Return a finding."""
         return Finding(
             code=self.code,
             severity=(self.weight if weight is None else weight).severity,

@@ -69,11 +69,7 @@ def is_in(column: str, values: Iterable[Any]) -> Any:
 
 
 def one_of(column: str, values: Iterable[Any], kind: pa.DataType) -> Any:
-    """Return the condition that a column has one of the values; false where there are none.
-
-    Args:
-        kind: that type, which no values would not show.
-    """
+    """Return the condition that a column has one of the values; false where there are none."""
     return pd.field(column).isin(pa.array(sorted(values), kind))
 
 
@@ -130,11 +126,7 @@ class AuditTables(Tables):
         return sum(self._counts(table).values())
 
     def distinct(self, table: str, column: str, where: Any = None) -> set[Any]:
-        """Return the values of a column, null left out.
-
-        Args:
-            where: a condition of pyarrow, None for all rows.
-        """
+        """Return the values of a column, null left out."""
         return set(pc.unique(self.column_table(table, [column], where)[column]).to_pylist()) - {None}
 
     def check_parts(self) -> None:
@@ -185,9 +177,6 @@ def history_of(tables: Tables) -> list[AuditTables]:
 def open_audits(location: Path) -> list[AuditTables]:
     """Return the finished audits of a directory: its only one, or those of a history, the oldest first.
 
-    Args:
-        location: the directory, local or on other storage.
-
     Raises:
         EvidenceNotFound: there is nothing.
         EvidenceUnreadable: there is no audit, or it did not finish.
@@ -212,10 +201,6 @@ def open_audits(location: Path) -> list[AuditTables]:
 def open_audit(location: Path, audit_id: str | None = None) -> AuditTables:
     """Return the tables of a finished audit, whose parts are all there.
 
-    Args:
-        location: of the tables of one audit, or of a history.
-        audit_id: which audit of a history; the latest where none is named.
-
     Raises:
         EvidenceUnreadable: there are none, the audit did not finish, or parts of it are missing.
         UsageError: the history has no such audit.
@@ -238,7 +223,6 @@ def earlier_audit(later: AuditTables, named: str, storage: Options = MappingProx
     Args:
         named: the tables of an audit; or where the other is of a history, the name of an audit there, or `previous`: the
             last one before it that has a cluster in common with it.
-        storage: options of storage that is not of this machine.
 
     Raises:
         EvidenceUnreadable: there are no such tables.
@@ -272,11 +256,7 @@ def previous_audit(later: AuditTables) -> AuditTables | None:
 
 
 def last_alike(later: AuditTables, audits: Sequence[AuditTables]) -> AuditTables | None:
-    """Return the last of some audits, in order, that another one can be compared with: it has a cluster in common with it, and the same depth if there is one.
-
-    Args:
-        audits: without any, or without one alike, None is returned.
-    """
+    """Return the last of some audits, in order, that another one can be compared with: it has a cluster in common with it, and the same depth if there is one."""
     clusters = set(later.manifest.get("clusters", ()))
     alike = [one for one in audits if clusters & set(one.manifest.get("clusters", ()))]
     return max(alike, key=lambda one: (one.depth is later.depth, one.age), default=None)
@@ -321,9 +301,6 @@ def counts_of(table: pa.Table, column: str) -> dict[str, int]:
 
 def grouped(table: pa.Table, keys: Sequence[str], sums: Sequence[str]) -> list[dict[str, Any]]:
     """Return the rows of a table counted by some columns, and others summed.
-
-    Args:
-        keys: the columns by which rows are grouped.
 
     Returns:
         Rows with the keys, `count_all`, and `<column>_sum` of each sum.

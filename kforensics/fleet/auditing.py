@@ -81,16 +81,10 @@ def audit(
 
     Args:
         session: of Spark, entered when it is first needed: what is refused, is refused before.
-        sources: where to look.
         out: the directory of the tables: new, or of an audit that was interrupted; or a history.
-        options: as for a comparison: leader, protocol, topics.
         since: the tables of an earlier audit, whose closed segments need not be read again where they did not change; the
             latest of the history where none is named.
-        keep_going: a source that can't be used is a problem in the report, and the others are read.
-        progress: called with the progress of each stage.
-        is_history: append to a history, instead of writing a directory of its own.
         audit_id: a name for the audit; where the history has an audit of this name nothing is read and nothing is written.
-        take_over: take the lock of an audit that ended without releasing it.
 
     Raises:
         UsageError: the output can't be used, or another audit writes to it.

@@ -38,10 +38,6 @@ def write_rest(
 ) -> Mapping[str, int]:
     """Write the nodes, the findings about clusters and inventory, and the problems that the driver knows.
 
-    Args:
-        run: the number of this attempt, in the names of parts.
-        clusters: of each node, empty for none.
-
     Returns:
         How many rows were written to each table.
     """
@@ -96,9 +92,6 @@ def _identity_findings(found: FoundSources, clusters: Sequence[str]) -> Iterator
 
 def write_absent(judge: JudgeContext, gathered: Gathered, options: Ask) -> Mapping[str, int]:
     """Write the partitions that metadata or checkpoints name and of which no input holds a directory.
-
-    Args:
-        options: which partitions are asked for.
 
     Returns:
         How many rows were written to each table.
@@ -185,11 +178,7 @@ def fold_problems(tables: Tables, run: int, gone: Collection[int]) -> int:
 
 
 def unanswered(tables: Tables, found: FoundSources, totals: Sequence[LogDirTotals], options: Ask) -> Iterator[Problem]:
-    """Yield the problems of requested partitions that are missing, and of replicas that have no other to be compared with.
-
-    Args:
-        tables: of the stages, with the replicas written.
-    """
+    """Yield the problems of requested partitions that are missing, and of replicas that have no other to be compared with."""
     yield from single_files(Inputs(found=tuple(one.found for one in found.inputs)))
     if not options.topics and not options.partitions and options.leader is None:
         return
@@ -206,11 +195,7 @@ def unanswered(tables: Tables, found: FoundSources, totals: Sequence[LogDirTotal
 
 
 def audited_brokers(found: FoundSources, clusters: Sequence[str]) -> dict[str, frozenset[int]]:
-    """Return the brokers whose disks were looked at, by cluster: controllers hold no partitions, and a disk that can't be read proves nothing.
-
-    Args:
-        clusters: of each node, empty for none.
-    """
+    """Return the brokers whose disks were looked at, by cluster: controllers hold no partitions, and a disk that can't be read proves nothing."""
     out: dict[str, set[int]] = {}
     for one, cluster in zip(found.inputs, clusters, strict=True):
         described = one.found.described

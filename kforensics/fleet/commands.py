@@ -38,11 +38,7 @@ __all__ = ["require_pyarrow", "require_spark", "run_audit", "run_comparison", "r
 
 
 def run(command: str, request: FleetAsk, session: Any = None) -> Result[Any]:
-    """Return what a command answers.
-
-    Args:
-        session: of Spark, for an audit; where none is given, one is opened as the request says.
-    """
+    """Return what a command answers."""
     if command == "fleet-audit":
         require_spark()
         return run_audit(request, session=session)
@@ -60,10 +56,6 @@ def run_audit(
     request: FleetAsk, progress: "Callable[[Stage], None] | None" = None, session: Any = None
 ) -> Result[FleetSummary]:
     """Judge every partition of the sources on Spark, and write tables.
-
-    Args:
-        progress: called with the progress of each stage.
-        session: of Spark; where none is given, one is opened as the request says.
 
     Returns:
         The summary of the tables.
@@ -277,9 +269,6 @@ def run_trend(request: FleetAsk) -> Result[AuditTrend]:
 
 def run_scan(request: FleetAsk, progress: Progress | None = None) -> Result[ScanResult]:
     """Extract the evidence of a broker's own disks, without talking to the broker.
-
-    Args:
-        progress: called with bytes read and findings.
 
     Raises:
         EvidenceError: none of the paths can be used.

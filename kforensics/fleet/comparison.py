@@ -27,11 +27,7 @@ _RANK = {verdict.value: rank for rank, verdict in enumerate(Verdict)}
 
 
 def compare_audits(before: AuditTables, after: AuditTables, filters: Filters | None = None) -> AuditComparison:
-    """Compare two audits, finding by finding and partition by partition.
-
-    Args:
-        filters: which partitions and findings it is about.
-    """
+    """Compare two audits, finding by finding and partition by partition."""
     filters = filters or Filters()
     scope, limits = _scope(before, after)
     listed: dict[Change, list[FindingChange]] = {change: [] for change in Change}
@@ -196,12 +192,7 @@ def _node_name(row: Mapping[str, Any], *, several: bool) -> str:
 
 
 def trend_of(audits: Sequence[AuditTables], most: int, filters: Filters) -> AuditTrend:
-    """Return the findings of audits, and what became of them from each to the next of the same cluster.
-
-    Args:
-        most: audits that are shown, the latest ones.
-        filters: which partitions and findings it is about.
-    """
+    """Return the findings of audits, and what became of them from each to the next of the same cluster."""
     return AuditTrend(
         tables=tuple(dict.fromkeys(str(one) for one in audits)),
         audit_count=len(audits),

@@ -36,20 +36,12 @@ class Condition:
     """The columns that it asks for."""
 
     def mask(self, rows: pa.RecordBatch) -> pa.ChunkedArray:
-        """Return whether each row passes: true, false or null.
-
-        Args:
-            rows: with the columns that it asks for.
-        """
+        """Return whether each row passes: true, false or null."""
         scanner = pd.dataset(pa.table(rows)).scanner(columns={"passes": self.expression}, use_threads=False)
         return scanner.to_table()["passes"]
 
     def may_hold(self, facts: Facts) -> bool:
-        """Whether it may hold for some row; false only where the facts exclude it.
-
-        Args:
-            facts: what is known of columns of all rows.
-        """
+        """Whether it may hold for some row; false only where the facts exclude it."""
         asked = (_guarantee(pc.field(name), fact) for name, fact in facts.items() if name in self.columns)
         known = reduce(operator.and_, asked, pc.scalar(True))
         form, here = pd.ParquetFileFormat(), LocalFileSystem()
@@ -70,9 +62,6 @@ def _guarantee(column: Any, fact: Fact) -> Any:
 
 def parse_condition(text: str, schema: pa.Schema) -> Condition:
     """Parse a condition.
-
-    Args:
-        schema: the columns that it may name.
 
     Raises:
         UsageError: it is not understood, or names a column that is not there.

@@ -71,9 +71,6 @@ class KforensicsDataSource(DataSource):  # type: ignore[misc]
     def reader(self, schema: StructType) -> "KforensicsReader":
         """Return a reader of the columns of a schema.
 
-        Args:
-            schema: the one above, or some of its columns as `DataFrameReader.schema` names them.
-
         Raises:
             UsageError: a column is none of the level, or of another type.
         """
@@ -231,9 +228,6 @@ class KforensicsReader(DataSourceReader):  # type: ignore[misc]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one run of files.
-
-        Args:
-            partition: as `partitions` planned it.
 
         Raises:
             EvidenceUnreadable: a file can't be read, and there are no problem rows.

@@ -154,9 +154,6 @@ def _first_line(error: Exception) -> str:
 def object_store_options(location: Path) -> dict[str, str]:
     """Return the options of a storage under the names that Delta's library has for them (`AmazonS3ConfigKey`, `AzureConfigKey`, `GoogleConfigKey` of the object_store crate).
 
-    Args:
-        location: of the tables; those of a local directory are none.
-
     Raises:
         UsageError: one has no counterpart.
         OSError: the storage can't be asked for its region.

@@ -33,11 +33,7 @@ def _is_secret(name: str) -> bool:
 
 
 def hide(options: Mapping[str, str]) -> None:
-    """Take note of the credentials among options; `redacted` leaves their values out from now on, in this process.
-
-    Args:
-        options: value by name; a name says whether its value is a credential.
-    """
+    """Take note of the credentials among options; `redacted` leaves their values out from now on, in this process."""
     _known.update(value for name, value in options.items() if _is_secret(name) and len(value) >= _SHORTEST)
 
 
@@ -208,11 +204,7 @@ def _abfs(authority: str, values: dict[str, Any]) -> tuple[Any, str]:
 
 
 def with_azure_environment(authority: str, options: Mapping[str, str]) -> dict[str, str]:
-    """Return the options with the account of a URI, and what the environment says of accounts and keys that no option names.
-
-    Args:
-        authority: of the URI, a container and the host of its account.
-    """
+    """Return the options with the account of a URI, and what the environment says of accounts and keys that no option names."""
     values = dict(options)
     _, at, host = authority.partition("@")
     if at:

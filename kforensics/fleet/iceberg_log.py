@@ -78,11 +78,7 @@ class IcebergLog:
         return _MetadataFolder(self._history, table).latest() is not None
 
     def commit(self, table: str, parts: Mapping[str, int]) -> None:
-        """Add the parts of an audit to a table, in one snapshot of it; an empty part is left out.
-
-        Args:
-            parts: rows by the name of the part.
-        """
+        """Add the parts of an audit to a table, in one snapshot of it; an empty part is left out."""
         found = self._table(table) or self._created(table)
         added = [self._data_file(found, table, part) for part, rows in sorted(parts.items()) if rows]
         if not added:

@@ -112,11 +112,7 @@ def known_of(context: JudgeContext) -> Mapping[str, ClusterKnowledge]:
 
 
 def judge_group(group: int, parcels: Iterable[bytes], context: JudgeContext) -> Mapping[str, int]:
-    """Judge the partitions of one group, write their rows, and return how many, by table, with the bytes that were read.
-
-    Args:
-        parcels: what the scans sent to it.
-    """
+    """Judge the partitions of one group, write their rows, and return how many, by table, with the bytes that were read."""
     scanned = unpack(parcels)
     by_partition = _stitch(scanned, context)
     knowledge = known_of(context)
@@ -242,11 +238,7 @@ class JudgedRows:
         *,
         depth: Depth = Depth.CONTENT,
     ) -> None:
-        """Judge a partition by its replicas.
-
-        Args:
-            problems: what could not be read of them, if no task of the scan has said it.
-        """
+        """Judge a partition by its replicas."""
         cluster = key[0]
         asked = self._context.options
         replicas_of = knowledge.assignments.get(TopicPartition(*key[1:]), asked.replicas)
@@ -280,11 +272,7 @@ class JudgedRows:
         ]
 
     def without_directories(self, cluster: str, report: PartitionReport, knowledge: ClusterKnowledge) -> None:
-        """Add a partition of which no input holds a directory.
-
-        Args:
-            cluster: empty for none.
-        """
+        """Add a partition of which no input holds a directory."""
         placement = self._placement(cluster, report, knowledge)
         self._add(cluster, report, judged_partition(report, ()), placement, tuple(partition_findings(report)), ())
 
@@ -315,20 +303,12 @@ class JudgedRows:
         self.partitions.append(_partition_row(booked, report, judged, placement, replicas, found))
 
     def failed(self, key: PartitionKey, number: int, path: str, error: Exception) -> None:
-        """Add the problem of a partition that could not be judged, at one of its directories.
-
-        Args:
-            number: of the input that the directory is in.
-        """
+        """Add the problem of a partition that could not be judged, at one of its directories."""
         words = f"{TopicPartition(*key[1:])} could not be judged: {type(error).__name__}: {error}"
         self.problems.append(problem_row(Problem(input=number, path=path, message=words)))
 
     def write(self, name: str) -> Mapping[str, int]:
-        """Write all rows as a part of each table, and return how many each got.
-
-        Args:
-            name: of the part, beside the number of the attempt.
-        """
+        """Write all rows as a part of each table, and return how many each got."""
         part = f"run-{self._context.run:04d}-{name}"
         for table in ("partitions", "replicas", "findings"):
             self._context.tables.write(table, part, getattr(self, table))
@@ -379,11 +359,7 @@ def _partition_row(
 
 
 def damaged_places(replica: Replica) -> int:
-    """Return how many places are damaged; the unfinished end of a log that the next start recovers is none.
-
-    Args:
-        replica: with its segments, those that carry `.deleted` too.
-    """
+    """Return how many places are damaged; the unfinished end of a log that the next start recovers is none."""
     unfinished = 0
     if replica.segments and not replica.clean_shutdown:
         unfinished = sum(place.gravity is Gravity.TORN_TAIL for place in replica.segments[-1].damage)

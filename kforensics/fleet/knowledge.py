@@ -83,9 +83,6 @@ def gather_knowledge(
 ) -> Gathered:
     """Return the facts about each cluster, and what could not be read of it.
 
-    Args:
-        assignments: of partitions, by cluster, as the inventory has them.
-
     Raises:
         UsageError: the inventory does not say of which cluster they are.
     """

@@ -86,9 +86,6 @@ LEVELS: dict[str, pa.Schema] = {
 def schema_of(options: Mapping[str, str]) -> pa.Schema:
     """Return all columns of the level that the options ask for.
 
-    Args:
-        options: of the data source, by names in lower case.
-
     Raises:
         UsageError: there is no such level.
     """
@@ -101,9 +98,6 @@ def schema_of(options: Mapping[str, str]) -> pa.Schema:
 
 def chosen_schema(options: Mapping[str, str]) -> pa.Schema:
     """Return the columns that the options ask for, and with `problems=rows` that of problems behind them.
-
-    Args:
-        options: of the data source, by names in lower case.
 
     Raises:
         UsageError: there is no such level, or no such column in it.
@@ -120,9 +114,6 @@ def chosen_schema(options: Mapping[str, str]) -> pa.Schema:
 def is_set(options: Mapping[str, str], name: str) -> bool:
     """Return whether an option that is off by default is `true`.
 
-    Args:
-        options: of the data source, by names in lower case.
-
     Raises:
         UsageError: it is neither `true` nor `false`.
     """
@@ -134,9 +125,6 @@ def is_set(options: Mapping[str, str], name: str) -> bool:
 
 def has_problem_rows(options: Mapping[str, str]) -> bool:
     """Return whether what can't be read becomes a row, and not an error.
-
-    Args:
-        options: of the data source, by names in lower case.
 
     Raises:
         UsageError: the option has another value.
@@ -162,23 +150,14 @@ class Projection:
         self._asked = pa.schema([one for one in whole if condition is not None and one.name in condition.columns])
 
     def of_batches(self, batches: BatchTable, where: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a batch table that pass the condition.
-
-        Args:
-            where: the columns that say where it is.
-        """
+        """Yield the rows of a batch table that pass the condition."""
         if self._condition is not None:
             batches = batches[self._passing(_batch_rows(batches, where, self._asked))]
         if len(batches):
             yield _batch_rows(batches, where, self._schema)
 
     def of_records(self, chunk: RecordChunk, where: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of records that pass the condition; keys and values are copied of those alone.
-
-        Args:
-            chunk: of one segment, valid until this returns.
-            where: the columns that say where it is.
-        """
+        """Yield the rows of records that pass the condition; keys and values are copied of those alone."""
         if self._condition is not None:
             passing = self._passing(_record_rows(chunk, where, self._asked))
             columns = [one.name for one in fields(chunk) if one.name not in {"view", "batches"}]
@@ -197,11 +176,7 @@ class Projection:
             yield pa.RecordBatch.from_pylist([_only(row, self._schema) for row in rows], schema=self._schema)
 
     def of_problem(self, where: Mapping[str, Any], words: str) -> pa.RecordBatch:
-        """Return the row of something that can't be read; what it holds is not known, so the condition is not asked.
-
-        Args:
-            where: the columns that say where it is.
-        """
+        """Return the row of something that can't be read; what it holds is not known, so the condition is not asked."""
         row = {name: where.get(name) for name in self._schema.names}
         return pa.RecordBatch.from_pylist([{**row, PROBLEM.name: words}], schema=self._schema)
 

@@ -46,11 +46,7 @@ def is_kept(audit: AuditTables) -> bool:
 
 
 def open_findings(audit: AuditTables, clusters: Iterable[str | None] | None = None) -> list[Row]:
-    """Return the findings that are not closed as an audit left them, those among them that it did not check.
-
-    Args:
-        clusters: only theirs, None for all.
-    """
+    """Return the findings that are not closed as an audit left them, those among them that it did not check."""
     where = None
     if clusters is not None:
         wanted = set(clusters)
@@ -64,11 +60,7 @@ def open_findings(audit: AuditTables, clusters: Iterable[str | None] | None = No
 
 
 def bases_of(history: Sequence[AuditTables], clusters: Iterable[str]) -> dict[str, set[str | None]]:
-    """Return the audits that the findings of an audit are compared with, the last one of each cluster, whatever it read: ids, with the clusters.
-
-    Args:
-        clusters: of the audit; empty for nodes of no known one.
-    """
+    """Return the audits that the findings of an audit are compared with, the last one of each cluster, whatever it read: ids, with the clusters."""
     out: dict[str, set[str | None]] = {}
     for cluster in clusters:
         of_cluster = [one for one in history if cluster in one.manifest.get("clusters", ())]

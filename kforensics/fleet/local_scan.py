@@ -23,11 +23,6 @@ from kforensics.fleet.tables import Tables
 def scan_nodes(request: FleetAsk, place: Path, progress: Progress | None = None) -> ScanResult:
     """Take a capture of each node; what did not change since the one that is there is not read again.
 
-    Args:
-        request: the directories, and how they are read.
-        place: the directory of the captures, of this machine or on other storage.
-        progress: called with bytes read and problems.
-
     Raises:
         EvidenceError: a path can't be used, or with `keep_going` none can.
         UsageError: the captures can't be written there.

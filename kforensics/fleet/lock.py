@@ -56,11 +56,7 @@ class Holder:
     """The last sign of life."""
 
     def is_stale(self, now_ns: int) -> bool:
-        """Return whether the process ended without releasing the lock; its signs of life decide where the process can't be looked at.
-
-        Args:
-            now_ns: since 1970, by the clock of this machine.
-        """
+        """Return whether the process ended without releasing the lock; its signs of life decide where the process can't be looked at."""
         if (self.host, self.boot) == (socket.gethostname(), _boot()):
             start = _process_start(self.pid)
             if start is not None:
@@ -101,9 +97,6 @@ class Held:
 def hold_lock(tables: Tables, *, take_over: bool = False) -> Iterator[Held]:
     """Hold the lock of some tables while they are written.
 
-    Args:
-        take_over: remove the lock of a process that ended without releasing it; one that is alive keeps it.
-
     Raises:
         UsageError: another process holds it.
     """
@@ -122,9 +115,6 @@ def hold_lock(tables: Tables, *, take_over: bool = False) -> Iterator[Held]:
 
 def require_free(tables: Tables, *, take_over: bool = False) -> None:
     """Refuse what `hold_lock` would refuse, before anything is made ready for the work.
-
-    Args:
-        take_over: whether the lock of a process that ended without releasing it counts as free.
 
     Raises:
         UsageError: another process holds the lock.

@@ -61,9 +61,6 @@ class Output:
     def begin(self, manifest: Mapping[str, Any], tables: Iterable[str]) -> dict[str, Any]:
         """Declare the audit begun, and make room for its stages.
 
-        Args:
-            manifest: what is known of it so far.
-
         Returns:
             The manifest, with id, time and number of the attempt.
         """
@@ -117,10 +114,6 @@ class Output:
     ) -> AuditTables:
         """Write what became of each finding, and declare the audit complete, if all rows are there.
 
-        Args:
-            expected: the rows that the stages reported, by table.
-            earlier: what an audit of its own is compared with.
-
         Raises:
             EvidenceUnreadable: rows are missing; nothing is declared complete.
         """
@@ -154,11 +147,6 @@ def open_output(
     out: Path, *, is_history: bool, audit_id: str | None, table_format: TableFormat | None = None
 ) -> Output:
     """Return the output of an audit that begins or continues.
-
-    Args:
-        out: the directory of one audit, new or of an attempt that was interrupted; or a history.
-        audit_id: a name for the audit, or None for a new one.
-        table_format: of a history; what it has, or plain Parquet, where None.
 
     Raises:
         UsageError: the directory holds something else, or a finished audit.

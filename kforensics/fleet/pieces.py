@@ -283,11 +283,7 @@ def pack(scanned: Scanned, clusters: Sequence[str], groups: int) -> dict[int, by
 
 
 def unpack(parcels: Iterable[bytes]) -> Scanned:
-    """Return the rows that several tasks sent to one group.
-
-    Args:
-        parcels: as `pack` made them in the same run, so that their columns are these.
-    """
+    """Return the rows that several tasks sent to one group."""
     out = Scanned()
     for parcel in parcels:
         replicas, segments, directories, commits = json.loads(zlib.decompress(parcel))

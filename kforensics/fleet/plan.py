@@ -150,11 +150,7 @@ def list_log_dir(task: LogDirTask, tables: Tables, options: Ask) -> LogDirTotals
 
 
 def list_rows(task: LogDirTask, options: Ask, problems: list[Problem] | None = None) -> list[Row]:
-    """Return the listing of a log directory without writing a table.
-
-    Args:
-        problems: where what can't be listed is added; None to leave it out.
-    """
+    """Return the listing of a log directory without writing a table."""
     return _Lister(task, options, [] if problems is None else problems).rows()
 
 
@@ -344,11 +340,7 @@ TAKEN_OVER = ("nodes", "replicas", "segments", "digests", "lineage", "partitions
 def fingerprint_of(
     found: FoundSources, tasks: Sequence[LogDirTask], totals: Sequence[LogDirTotals], options: Ask
 ) -> str:
-    """Return a digest of all that a verdict depends on: every file's name, length and time of change, the options, and this program.
-
-    Args:
-        totals: of each of them, with the digests of their listings.
-    """
+    """Return a digest of all that a verdict depends on: every file's name, length and time of change, the options, and this program."""
     out = hashlib.sha256(f"{__version__}\0{_options(options)}\n".encode())
     for number, one in enumerate(found.inputs):
         described = one.found.described

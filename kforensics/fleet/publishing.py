@@ -46,11 +46,7 @@ class AuditStamp:
         return datetime.fromtimestamp(self.audited_ns // 1_000_000_000, UTC).date().isoformat()
 
     def on(self, rows: pa.Table, clusters: pa.Array, schema: pa.Schema) -> pa.Table:
-        """Return the rows with the columns of a finished audit.
-
-        Args:
-            clusters: the cluster id of each row, null for none.
-        """
+        """Return the rows with the columns of a finished audit."""
         count = rows.num_rows
         own = {
             "audit_id": pa.repeat(pa.scalar(self.audit_id), count),
@@ -81,9 +77,6 @@ def is_part_of(name: str, audit_id: str) -> bool:
 def folder_values(part: str) -> tuple[str | None, str]:
     """Return the cluster and the day that the folders of a history's part are named by.
 
-    Args:
-        part: its name with the folders, as `Layout.part` gives it.
-
     Raises:
         KeyError: it has no such folders.
     """
@@ -100,22 +93,14 @@ class Layout:
     is_history: bool = False
 
     def folder(self, cluster: str | None) -> str:
-        """Return the folder of a cluster's rows, with a slash at its end; empty where there are no folders.
-
-        Args:
-            cluster: its id, None for rows of none.
-        """
+        """Return the folder of a cluster's rows, with a slash at its end; empty where there are no folders."""
         if not self.is_history:
             return ""
         named = NO_CLUSTER if cluster is None else quote(cluster, safe="")
         return f"cluster_id={named}/audit_date={self.stamp.date}/"
 
     def part(self, cluster: str | None, number: int) -> str:
-        """Return the name of a part, with its folder.
-
-        Args:
-            cluster: its id, None for rows of none.
-        """
+        """Return the name of a part, with its folder."""
         stem = part_stem(self.stamp.audit_id) if self.is_history else "part"
         return f"{self.folder(cluster)}{stem}-{number:05d}"
 
@@ -236,10 +221,6 @@ def total_rows(counts: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
 
 def check_rows(location: str, expected: Mapping[str, int], written: Mapping[str, int]) -> None:
     """Compare the rows that the stages reported with those that were found and published.
-
-    Args:
-        expected: rows by table, as the stages counted them.
-        written: rows by table, as they were published.
 
     Raises:
         EvidenceUnreadable: rows are missing, or there are more.

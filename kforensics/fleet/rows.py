@@ -24,11 +24,7 @@ from kforensics.units import EpochEntry, OffsetRange, TopicPartition
 
 
 def replica_row(replica: Replica, source: str, sequence: int, *, segment_files: int | None = None) -> Row:
-    """Return the facts of a partition directory without its segments.
-
-    Args:
-        segment_files: the number of its segment files; none where it could not be listed whole.
-    """
+    """Return the facts of a partition directory without its segments."""
     checkpoints = {name: getattr(replica, name) for name in CHECKPOINTS}
     absent = {
         name: value.value
@@ -134,11 +130,7 @@ def input_row(number: int, described: Input) -> Row:
 
 
 def input_of(row: Mapping[str, Any]) -> Input:
-    """Return the input of a row of the table `nodes`.
-
-    Args:
-        row: what is absent in it says why.
-    """
+    """Return the input of a row of the table `nodes`."""
     absent = {name: Absent(why) for name, _, why in (one.partition("=") for one in row["absent"] or ())}
 
     def value(name: str) -> Any:
@@ -154,12 +146,7 @@ def input_of(row: Mapping[str, Any]) -> Input:
 
 
 def finding_rows(findings: Sequence[Finding], cluster_id: str | None, roots: Sequence[object]) -> list[Row]:
-    """Return findings with all of their words.
-
-    Args:
-        findings: all of one partition, or all that are of none.
-        cluster_id: of them, where it is known.
-    """
+    """Return findings with all of their words."""
     ids = finding_ids(findings, cluster_id, roots)
     return [_finding_row(one, own, cluster_id) for one, own in zip(findings, ids, strict=True)]
 

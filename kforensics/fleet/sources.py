@@ -47,9 +47,6 @@ class Source:
 def read_sources(given: Sequence[str], storage: Options = MappingProxyType({})) -> tuple[Source, ...]:
     """Resolve the sources of a command line to places, in their order.
 
-    Args:
-        storage: options of storage that is not of this machine.
-
     Raises:
         EvidenceError: an inventory can't be read, or a pattern matches nothing.
         FormatError: an inventory is no list of nodes and locations.
@@ -212,10 +209,6 @@ class FoundSources:
 
 def find_sources(sources: Sequence[Source], *, keep_going: bool = False) -> FoundSources:
     """Return the inputs that sources name, in their order.
-
-    Args:
-        sources: where to look.
-        keep_going: a source that can't be used is a problem in the report, and the others are read.
 
     Raises:
         EvidenceError: a source can't be used, or with `keep_going` none can.

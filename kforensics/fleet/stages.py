@@ -58,11 +58,7 @@ def cores_of(session: Any) -> int:
 
 
 def groups_of(replicas: int, cores: int) -> int:
-    """Return how many groups of partitions are judged together: enough for all cores, as many a core.
-
-    Args:
-        cores: the number of tasks that run at the same time.
-    """
+    """Return how many groups of partitions are judged together: enough for all cores, as many a core."""
     wanted = max(replicas // (3 * GROUP_PARTITIONS), min(cores * 2, replicas // 8), 1)
     return min(MOST_GROUPS, -(-wanted // cores) * cores if wanted > cores else wanted)
 
@@ -83,10 +79,6 @@ def list_fleet(
     progress: Progress | None,
 ) -> tuple[LogDirTotals, ...]:
     """List every log directory where it lies, into the table `plan`; only totals come back.
-
-    Args:
-        session: opens that of Spark; a small fleet is listed by threads of this process.
-        progress: is called with the stage as it advances; None for no report.
 
     Returns:
         The totals of each task, in order.
@@ -180,9 +172,6 @@ def scan_and_judge(
     session: Any, scan: ScanContext, judge: JudgeContext, totals: Sequence[LogDirTotals], progress: Progress | None
 ) -> tuple[list[Problem], Counter[str]]:
     """Scan and judge; where tasks kill their workers again and again, without them.
-
-    Args:
-        progress: is called with the stage as it advances; None for no report.
 
     Returns:
         What was left out, as problems, and the rows that the groups wrote, by table, with the bytes that they read.

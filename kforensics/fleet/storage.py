@@ -35,10 +35,6 @@ Options = Mapping[str, str]
 def parse_location(text: str, options: Options = MappingProxyType({})) -> Path:
     """Return a local path, made absolute, or a path on other storage where the text is a URI.
 
-    Args:
-        text: the path or URI; a query in it is options too.
-        options: of the storage, where it is none of this machine.
-
     Raises:
         EvidenceUnreadable: the URI can't be understood.
     """

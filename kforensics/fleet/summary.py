@@ -63,11 +63,7 @@ _COUNTED = (
 
 
 def summarise(tables: AuditTables, *, most: int, filters: Filters | None = None) -> FleetSummary:
-    """Return the summary of a finished audit.
-
-    Args:
-        filters: which partitions and findings it is about.
-    """
+    """Return the summary of a finished audit."""
     filters = filters or Filters()
     nodes = sorted(tables.rows("nodes"), key=lambda row: row["input"])
     parts = tables.column_table("partitions", _COUNTED, filters.of_partitions())

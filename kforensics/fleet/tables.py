@@ -71,10 +71,6 @@ class Tables:
     def write(self, table: str, part: str, rows: Sequence[Row] | pa.Table, schema: pa.Schema | None = None) -> None:
         """Write one part of a table, replacing the part of that name.
 
-        Args:
-            part: the name of the file without its suffix.
-            schema: the columns, None for those of the table.
-
         Raises:
             OSError: it can't be written.
         """
@@ -136,11 +132,6 @@ class Tables:
     ) -> pa.Table:
         """Return one part.
 
-        Args:
-            part: the name of the file without its suffix.
-            columns: the names, None for all.
-            filters: a condition of pyarrow, None for all rows.
-
         Raises:
             OSError: it can't be read.
         """
@@ -154,11 +145,7 @@ class Tables:
         return one.to_table(columns=named, filter=filters, use_threads=False)
 
     def remove(self, table: str, part: str) -> None:
-        """Remove a part that this program wrote in an earlier attempt.
-
-        Args:
-            part: the name of the file without its suffix.
-        """
+        """Remove a part that this program wrote in an earlier attempt."""
         filesystem, path = self._part(table, part)
         filesystem.delete_file(path)
 
@@ -167,11 +154,7 @@ class Tables:
         return TABLES[table]
 
     def dataset(self, table: str) -> pd.Dataset:
-        """Return all parts of a table, read as they are asked for.
-
-        Args:
-            table: of this program; without parts it has no rows.
-        """
+        """Return all parts of a table, read as they are asked for."""
         filesystem, base = self.place(table)
         paths = [self._part(table, part)[1] for part in self.parts(table)]
         schema = self.schema(table)
@@ -187,22 +170,13 @@ class Tables:
         )
 
     def rows(self, table: str, *, columns: Sequence[str] | None = None, where: Any = None) -> Iterator[Row]:
-        """Yield the rows of a table, in batches behind the scenes.
-
-        Args:
-            columns: the names, None for all.
-            where: a condition of pyarrow, None for all rows.
-        """
+        """Yield the rows of a table, in batches behind the scenes."""
         named = None if columns is None else list(columns)
         for batch in self.dataset(table).to_batches(columns=named, filter=where):
             yield from batch.to_pylist()
 
     def column_table(self, table: str, columns: Sequence[str], where: Any = None) -> pa.Table:
-        """Return some columns of a whole table.
-
-        Args:
-            where: a condition of pyarrow, None for all rows.
-        """
+        """Return some columns of a whole table."""
         return self.dataset(table).to_table(columns=list(columns), filter=where)
 
     def read_manifest(self, name: str) -> dict[str, Any] | None:
@@ -229,20 +203,12 @@ class Tables:
             stream.write((json.dumps(content, indent=2) + "\n").encode())
 
     def write_bytes(self, folder: str, name: str, content: bytes) -> None:
-        """Write a small file that is no table, whole or not at all.
-
-        Args:
-            content: all of its bytes.
-        """
+        """Write a small file that is no table, whole or not at all."""
         with self.stream(folder, name) as stream:
             stream.write(content)
 
     def remove_folder(self, folder: str) -> None:
-        """Remove a folder that this program wrote, with all that is in it.
-
-        Args:
-            folder: of the directory; where it is not there, nothing happens.
-        """
+        """Remove a folder that this program wrote, with all that is in it."""
         filesystem, path = self.place(folder)
         if filesystem.get_file_info(path).type != FileType.NotFound:
             filesystem.delete_dir(path)
@@ -268,21 +234,13 @@ class Tables:
         return content
 
     def names(self, folder: str) -> list[str]:
-        """Return the names of all files in a folder that are not hidden, sorted.
-
-        Args:
-            folder: of the directory; one that is not there has none.
-        """
+        """Return the names of all files in a folder that are not hidden, sorted."""
         filesystem, path = self.place(folder)
         found = filesystem.get_file_info(FileSelector(path, allow_not_found=True))
         return sorted(one.base_name for one in found if one.is_file and not one.base_name.startswith("."))
 
     def all_names(self, folder: str) -> list[str]:
-        """Return the files below a folder, as paths from it, sorted.
-
-        Args:
-            folder: of the directory; one that is not there has none.
-        """
+        """Return the files below a folder, as paths from it, sorted."""
         filesystem, path = self.place(folder)
         found = filesystem.get_file_info(FileSelector(path, allow_not_found=True, recursive=True))
         return sorted(one.path.removeprefix(f"{path}/") for one in found if one.is_file)

@@ -21,9 +21,6 @@ def view_statements(history: str, dialect: Dialect = Dialect.SPARK) -> tuple[str
 
     Of each table there are `findings` (every audit), `findings_now` and `findings_before` (the latest audit of each cluster and the one before it), and so on; `audits` names the
     audits, and `findings_since` says what became of each finding.
-
-    Args:
-        history: where its tables are, as the engine writes it.
     """
     place = history.rstrip("/")
     statements = [_view(table, f"select * from {_source(f'{place}/{table}', dialect)}") for table in AUDIT_TABLES]  # noqa: S608 - likewise

@@ -39,11 +39,7 @@ class Counters:
         self._findings: Any = context and context.accumulator(0)
 
     def add_read(self, files: int, length: int) -> None:
-        """Add files and bytes that a task is done with; called on a worker.
-
-        Args:
-            length: their bytes.
-        """
+        """Add files and bytes that a task is done with; called on a worker."""
         if self._files is not None:
             self._files.add(files)
             self._bytes.add(length)
@@ -86,12 +82,7 @@ def _named_job(context: Any, words: str) -> Iterator[str]:
 def watch_tasks(
     context: Any, stage: Stage, counters: Counters, progress: Progress | None, words: str
 ) -> Iterator[None]:
-    """Name the jobs that are started meanwhile, and report the progress of one whose first stage is the given one, if Spark reports it.
-
-    Args:
-        context: of Spark, None where there is none, as with Spark Connect.
-        progress: is called with the stage as it advances; None for no report.
-    """
+    """Name the jobs that are started meanwhile, and report the progress of one whose first stage is the given one, if Spark reports it."""
     with _named_job(context, words) as group, _progress(context, group, stage, counters, progress):
         yield
 

@@ -74,7 +74,6 @@ def parse_sparse_index(
         data: the file, or all of it but zeros at its end.
         length: of the file, where it is longer than `data`.
         falling: which entries don't rise, by the values of both fields.
-        rising: what an entry must be beside the one before it, in words for people.
     """
     length = len(data) if length is None else length
     entries, tail = split_preallocated(data, length, layout)
@@ -114,32 +113,19 @@ def offset_index(entries: list[tuple[int, int]], *, preallocated: int = 0) -> Sp
 
 
 def build_index(layout: FixedLayout, entries: list[tuple[int, int]], preallocated: int) -> SparseIndex:
-    """Build an index of any layout for a file to be written.
-
-    Args:
-        preallocated: the length of the untrimmed file in bytes; 0 for a trimmed one.
-    """
+    """Build an index of any layout for a file to be written."""
     used = len(entries) * layout.length
     zeros = Span(used, max(preallocated - used, 0))
     return SparseIndex(entries=np.array(entries, dtype=layout.dtype), zero_tail=zeros)
 
 
 def entry_span(at: int, entry_length: int) -> Span:
-    """Return the span of an entry in an index.
-
-    Args:
-        at: the number of the entry, from 0.
-        entry_length: the length of each entry in bytes.
-    """
+    """Return the span of an entry in an index."""
     return Span(at * entry_length, entry_length)
 
 
 def split_preallocated(data: bytes | memoryview, length: int, layout: FixedLayout) -> tuple[NDArray[Any], Span]:
     """Return the entries up to the last one that is not all zeros, and the run of zeros behind it up to the length of the file.
-
-    Args:
-        data: the file, or all of it but zeros at its end.
-        length: the length of the file in bytes.
 
     Returns:
         The entries in big-endian fields, and the zeros; where bytes of an incomplete last entry are not zero, these are not among them.
@@ -158,14 +144,7 @@ def split_preallocated(data: bytes | memoryview, length: int, layout: FixedLayou
 
 
 def check_rounded(length: int, tail: Span, entry_length: int, damage: DamageList) -> None:
-    """Record an incomplete entry at the end of the file.
-
-    Args:
-        length: the length of the file in bytes.
-        tail: the zeros at its end, as `split_preallocated` returns them.
-        entry_length: the length of each entry in bytes.
-        damage: where the incomplete entry is added.
-    """
+    """Record an incomplete entry at the end of the file."""
     rest = length % entry_length
     if rest:
         found = f"{rest} bytes" + (" of zeros" if tail.end == length else "")
@@ -277,7 +256,6 @@ def time_index(entries: list[tuple[int, int]], *, preallocated: int = 0) -> Spar
 
     Args:
         entries: pairs of a timestamp in ms and an offset relative to the segment's base offset.
-        preallocated: the length of the untrimmed file in bytes; 0 for a trimmed one.
     """
     return build_index(TIME_INDEX_LAYOUT, entries, preallocated)
 

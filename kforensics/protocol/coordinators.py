@@ -67,20 +67,12 @@ class TransactionStatus(IntEnum):
 
 
 def created_policy(topic: str) -> str:
-    """Return the `cleanup.policy` that a topic has where none was set.
-
-    Args:
-        topic: by name; those of coordinators are created with settings of their own.
-    """
+    """Return the `cleanup.policy` that a topic has where none was set."""
     return CREATED_WITH.get(topic, {}).get("cleanup.policy", "delete")
 
 
 def coordinator_partition(name: str | bytes, partitions: int) -> int:
-    """Return the partition of `__consumer_offsets` or `__transaction_state` that holds a group or a transactional id.
-
-    Args:
-        name: of the group, or the transactional id.
-    """
+    """Return the partition of `__consumer_offsets` or `__transaction_state` that holds a group or a transactional id."""
     return coordinator_hash(name) % partitions
 
 
@@ -89,9 +81,6 @@ def coordinator_hash(name: str | bytes) -> int:
 
     `Utils.abs(name.hashCode())`, with Java's hash of the UTF-16 code units. A name that is no UTF-8 is hashed as Kafka
     decodes it, with U+FFFD for what can't be.
-
-    Args:
-        name: of the group, or the transactional id.
     """
     text = name.decode(errors="replace") if isinstance(name, bytes) else name
     units = text.encode("utf-16-be", errors="surrogatepass")
@@ -104,12 +93,7 @@ def coordinator_hash(name: str | bytes) -> int:
 
 
 def is_late(*, started_ms: int, timeout_ms: int, now_ms: int) -> bool:
-    """Whether a transaction is open longer than its coordinator lets it be.
-
-    Args:
-        started_ms: when its first partition was added.
-        now_ms: the time it is judged at.
-    """
+    """Whether a transaction is open longer than its coordinator lets it be."""
     return now_ms > started_ms + timeout_ms + LATE_BUFFER_MS
 
 
@@ -151,11 +135,7 @@ def murmur2(data: bytes) -> int:
 
 
 def place_key(key: bytes, partitions: int, *, is_recorded: bool) -> Placement:
-    """Return the partitions that default partitioners choose.
-
-    Args:
-        partitions: how many the topic has, at least one.
-    """
+    """Return the partitions that default partitioners choose."""
     return Placement(
         partitions=partitions,
         is_recorded=is_recorded,

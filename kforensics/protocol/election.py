@@ -16,11 +16,6 @@ def assign_in_turn(
 ) -> tuple[tuple[int, ...], ...]:
     """Assign the replicas of each partition by the plain rule: replica j of partition i is on broker (i + j) mod n.
 
-    Args:
-        broker_ids: the brokers that may hold replicas.
-        partitions: how many partitions the topic has.
-        replication_factor: how many replicas each partition gets.
-
     Returns:
         The brokers of each partition, the preferred leader first.
 
@@ -50,9 +45,6 @@ def assign_replicas(
     in different racks, and a rack or broker that is already used is skipped.
 
     Args:
-        broker_ids: the brokers that may hold replicas.
-        partitions: how many partitions the topic has.
-        replication_factor: how many replicas each partition gets.
         start_index: the place of the first preferred leader among the brokers; a controller draws it.
         shift: how far the first followers are moved; a controller draws it too.
         racks: the rack of every broker; None, or an empty mapping, where racks do not count.
@@ -170,11 +162,7 @@ def elect(
     unclean election is allowed (the default until 0.10.2), the first live replica, else none.
 
     Args:
-        partition: what the controller knows of it.
-        live: the brokers that are registered and not fenced.
-        unclean_allowed: `unclean.leader.election.enable` of the topic.
         controller: who elects; KRaft and ZooKeeper differ in what becomes of the ISR.
-        uses_elr: whether `eligible.leader.replicas.version` is 1 (KIP-966).
 
     Returns:
         The partition after the election, unchanged where its leader may stay or where it had none and gets none.
@@ -211,10 +199,6 @@ def elect_preferred(
 ) -> ElectionOutcome:
     """Elect the preferred leader, the first replica of the assignment, if it is live and in the ISR.
 
-    Args:
-        partition: what the controller knows of it.
-        live: the brokers that are registered and not fenced.
-
     Returns:
         The partition after the election, unchanged where the preferred leader leads already or can't be elected.
     """
@@ -235,11 +219,6 @@ def isr_without(
     """Return the partition after members left the ISR.
 
     Without ELR the last member stays in the ISR although it is offline: only it holds all committed records.
-
-    Args:
-        min_insync_replicas: with ELR, brokers that leave a smaller ISR stay eligible.
-        uses_elr: KIP-966, feature eligible.leader.replicas.version 1.
-        unclean_shutdown: the leaving brokers that lost their page cache, which are never eligible.
     """
     isr = tuple(replica for replica in partition.isr if replica not in leaving)
     if not isr and not uses_elr:
@@ -268,11 +247,6 @@ def isr_with(
     partition: PartitionRegistration, joining: int, *, min_insync_replicas: int = 1, uses_elr: bool = False
 ) -> PartitionRegistration:
     """Return the partition after a replica joined the ISR; at min.insync.replicas the ELR is emptied (KIP-966).
-
-    Args:
-        partition: what the controller knows of it.
-        joining: the broker that caught up with the leader.
-        uses_elr: whether the controller keeps an ELR.
 
     Returns:
         The partition with the ISR in the order of its assignment; the same where the replica was in it.

@@ -60,11 +60,7 @@ class EpochEndOffset(NamedTuple):
 
 
 def latest_epoch(epochs: Epochs) -> int | Absent:
-    """Return the epoch of the last entry, for which a follower asks first (`LeaderEpochFileCache.latestEpoch`); absent of an empty cache.
-
-    Args:
-        epochs: of a leader epoch cache, in its order.
-    """
+    """Return the epoch of the last entry, for which a follower asks first (`LeaderEpochFileCache.latestEpoch`); absent of an empty cache."""
     return epochs[-1].leader_epoch if epochs else Absent.NOT_APPLICABLE
 
 
@@ -73,7 +69,6 @@ def assign(epochs: Epochs, leader_epoch: int, start_offset: int, rules: EpochRul
 
     Args:
         start_offset: the base offset of the batch; a cache that has the epoch already keeps its own.
-        rules: what the version does with an entry that contradicts others.
 
     Returns:
         The same cache where the epoch or the offset is negative: Kafka refuses such an entry, and a damaged batch can claim any.
@@ -110,9 +105,6 @@ def truncate_from_start(epochs: Epochs, log_start_offset: int, rules: EpochRules
     """Return the cache after the log start offset rose: the epoch that holds it starts there now (`truncateFromStart`).
 
     Several entries may start at one offset before KAFKA-7415: those at the log start are all kept.
-
-    Args:
-        rules: whether equal start offsets can occur.
     """
     passed = 0
     if not rules.repairs_conflicts:
@@ -139,7 +131,6 @@ def epochs_after_scan(
     Args:
         found: the epochs of the scanned batches with their base offsets, in the order of the log.
         skips_epoch_zero: KAFKA-10432: until 2.6.0 the first epoch of all was not restored.
-        rules: what the version does with an entry that contradicts others.
     """
     for entry in found:
         latest = latest_epoch(epochs)
@@ -155,7 +146,6 @@ def repair_epochs_at_load(
     """Return the epoch cache once the log is loaded, without stale entries at both ends that were not flushed in time.
 
     Args:
-        epochs: as read, with what a scan has added.
         log_start_offset: as checkpointed, 0 where it is not: the first segment's base offset does not count (`LogLoader.load`, 4.1.0).
     """
     return truncate_from_start(truncate_from_end(epochs, log_end_offset), log_start_offset, rules)
@@ -167,10 +157,7 @@ def end_offset_for_epoch(
     """Return the end of the largest epoch not above `requested` (`LeaderEpochFileCache.endOffsetFor`, KIP-101, KIP-279).
 
     Args:
-        epochs: the cache of the log that is asked.
-        log_end_offset: of that log; it ends the latest epoch.
         requested: the epoch asked for; absent for Kafka's undefined epoch, -1.
-        rules: what the version answers for an epoch below the first, and for the undefined one.
 
     Returns:
         The epoch and its exclusive end offset; `Absent.UNKNOWN` is Kafka's undefined answer.
@@ -190,12 +177,7 @@ def end_offset_for_epoch(
 
 
 def epoch_at(epochs: Sequence[EpochEntry], offset: int) -> int | Absent:
-    """Return the epoch in which an offset lies, absent if it lies before the first entry.
-
-    Args:
-        epochs: entries that rise by start offset.
-        offset: of a record; the last epoch has no end here.
-    """
+    """Return the epoch in which an offset lies, absent if it lies before the first entry."""
     found: int | Absent = Absent.UNKNOWN
     for entry in epochs:
         if entry.start_offset > offset:

@@ -185,9 +185,5 @@ BUGS = {bug.jira: bug for bug in KNOWN_BUGS}
 
 
 def is_affected(version: KafkaVersion, jira: str) -> bool:
-    """Return whether a broker of a version has a bug; false of a bug that `KNOWN_BUGS` does not list.
-
-    Args:
-        jira: the issue, such as `KAFKA-10432`.
-    """
+    """Return whether a broker of a version has a bug; false of a bug that `KNOWN_BUGS` does not list."""
     return any(first <= version < fixed for bug in KNOWN_BUGS if bug.jira == jira for first, fixed in bug.affected)

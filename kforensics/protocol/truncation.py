@@ -130,11 +130,7 @@ class TruncationStep:
 
 
 def loaded_high_watermark(high_watermark: int | Absent, log_start_offset: int, log_end_offset: int) -> int:
-    """Return the high watermark that a broker uses: 0 if it is missing, and limited to the log (`UnifiedLog.updateHighWatermark`).
-
-    Args:
-        high_watermark: of the checkpoint or of memory.
-    """
+    """Return the high watermark that a broker uses: 0 if it is missing, and limited to the log (`UnifiedLog.updateHighWatermark`)."""
     known = 0 if isinstance(high_watermark, Absent) else high_watermark
     return max(log_start_offset, min(known, log_end_offset))
 
@@ -182,9 +178,6 @@ def leader_after_election(leader: LogState, new_epoch: int, *, rules: EpochRules
     """Return the log of a replica that has just become leader.
 
     It enters `new_epoch` at its log end (KAFKA-7415, 2.0.1); before, a leader did so with its first append.
-
-    Args:
-        new_epoch: the leader epoch that the controller gave it.
     """
     if not rules.enters_epoch_when_elected:
         return leader
@@ -232,9 +225,7 @@ def follower_truncation(
     """Compute what a follower of `protocol` truncates against `leader`, until it can fetch records.
 
     Args:
-        follower: the follower's log as its broker has loaded it.
         leader: the leader's log; one elected just now should come out of `leader_after_election`.
-        leader_rules: the epoch cache of the leader's version; the follower's if it is not given.
         halts_out_of_range: whether a broker whose log ends above the leader's halts: up to 1.0 with `unclean.leader.election.enable=false`, where no leader
             epochs were compared before; unknown where it is not known of version or setting.
     """
@@ -443,11 +434,7 @@ class _Walk:
 
 
 def quorum_end_offset_for_epoch(log: LogState, leader_epoch: int) -> EpochEndOffset:
-    """Return the end of an epoch in a quorum log; there is always an answer (`KafkaMetadataLog.endOffsetForEpoch`).
-
-    Args:
-        log: that is asked.
-    """
+    """Return the end of an epoch in a quorum log; there is always an answer (`KafkaMetadataLog.endOffsetForEpoch`)."""
     found = end_offset_for_epoch(log.epochs, log.log_end_offset, leader_epoch)
     return EpochEndOffset(_last_epoch(log), log.log_end_offset) if isinstance(found, Absent) else found
 
@@ -458,7 +445,6 @@ def diverging_end(leader: LogState, fetch_offset: int, last_fetched_epoch: int) 
     Source: `ReplicatedLog.validateOffsetAndEpoch`.
 
     Args:
-        fetch_offset: the log end offset of the node that fetches.
         last_fetched_epoch: the epoch of its last record, 0 for none.
     """
     if leader.log_start_offset == fetch_offset == last_fetched_epoch == 0:

@@ -29,7 +29,6 @@ def leader_high_watermark(
 
     Args:
         log_end_offsets: those of the ISR, the leader's own included; without any the high watermark stays.
-        strict_min_isr: whether the leader is of 3.7.0 or later.
     """
     if strict_min_isr and isr_size < min_insync_replicas:
         return high_watermark
@@ -48,53 +47,28 @@ def follower_high_watermark(log_end_offset: int, leader_high_watermark_in_answer
 def may_join_isr(
     follower_log_end_offset: int, high_watermark: int, leader_epoch_start_offset: int, *, needs_epoch_start: bool
 ) -> bool:
-    """Return whether a follower may join the ISR: it has reached the high watermark and, since KAFKA-7128 (2.0.1, 2.1.0), the start of the leader's epoch.
-
-    Args:
-        follower_log_end_offset: as the leader knows it by its last fetch.
-        leader_epoch_start_offset: the leader's log end offset when it was elected.
-        needs_epoch_start: whether the leader's version has KAFKA-7128.
-    """
+    """Return whether a follower may join the ISR: it has reached the high watermark and, since KAFKA-7128 (2.0.1, 2.1.0), the start of the leader's epoch."""
     reached_epoch = follower_log_end_offset >= leader_epoch_start_offset or not needs_epoch_start
     return follower_log_end_offset >= high_watermark and reached_epoch
 
 
 def is_in_sync_by_time(*, lag_ms: int, lag_time_max_ms: int) -> bool:
-    """Return whether a follower has fetched up to the leader's log end offset within `replica.lag.time.max.ms` (the only rule since 0.9).
-
-    Args:
-        lag_ms: since the follower last had all that the leader had.
-    """
+    """Return whether a follower has fetched up to the leader's log end offset within `replica.lag.time.max.ms` (the only rule since 0.9)."""
     return lag_ms <= lag_time_max_ms
 
 
 def is_in_sync_by_messages(*, lag_messages: int, lag_max_messages: int) -> bool:
-    """Return whether a follower is in sync by `replica.lag.max.messages` (0.8 only), which a burst of writes removes although it keeps up.
-
-    Args:
-        lag_messages: how many records the follower is behind the leader's log end.
-    """
+    """Return whether a follower is in sync by `replica.lag.max.messages` (0.8 only), which a burst of writes removes although it keeps up."""
     return lag_messages <= lag_max_messages
 
 
 def accepts_write(acks: Acks, *, isr_size: int, min_insync_replicas: int) -> bool:
-    """Return whether a leader accepts a write: with acks=all and an ISR below min.insync.replicas it answers NOT_ENOUGH_REPLICAS.
-
-    Args:
-        isr_size: the number of replicas in the ISR, the leader included.
-    """
+    """Return whether a leader accepts a write: with acks=all and an ISR below min.insync.replicas it answers NOT_ENOUGH_REPLICAS."""
     return acks is not Acks.ALL or isr_size >= min_insync_replicas
 
 
 def is_acknowledged(acks: Acks, last_offset: int, *, leader_log_end_offset: int, high_watermark: int) -> bool:
-    """Return whether the producer has got the acknowledgement of its record at `last_offset` (`DelayedProduce`).
-
-    Args:
-        acks: of the request; with acks=0 a producer gets none.
-        last_offset: the last one of the write.
-        leader_log_end_offset: exclusive, as all ends.
-        high_watermark: of the leader, exclusive.
-    """
+    """Return whether the producer has got the acknowledgement of its record at `last_offset` (`DelayedProduce`)."""
     match acks:
         case Acks.NONE:
             return False
@@ -105,11 +79,7 @@ def is_acknowledged(acks: Acks, last_offset: int, *, leader_log_end_offset: int,
 
 
 def last_stable_offset(high_watermark: int, first_open_transaction_offset: int | Absent) -> int:
-    """Return the last stable offset: the first offset of the oldest open transaction, at most the high watermark (KIP-98).
-
-    Args:
-        first_open_transaction_offset: absent where no transaction is open.
-    """
+    """Return the last stable offset: the first offset of the oldest open transaction, at most the high watermark (KIP-98)."""
     if isinstance(first_open_transaction_offset, Absent):
         return high_watermark
     return min(high_watermark, first_open_transaction_offset)

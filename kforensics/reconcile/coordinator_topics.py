@@ -37,21 +37,13 @@ class CoordinatorTopic:
         return not isinstance(self.count, Absent) and not self.lacks
 
     def partition_of(self, name: str | bytes) -> int | Absent:
-        """Return the partition that holds a group or a transactional id; unknown where the count of partitions is.
-
-        Args:
-            name: of the group or transactional id, or its pseudonym.
-        """
+        """Return the partition that holds a group or a transactional id; unknown where the count of partitions is."""
         if isinstance(self.count, Absent) or not self.count:
             return Absent.UNKNOWN
         return coordinator_partition(self.renamed.get(name, name) if isinstance(name, str) else name, self.count)
 
     def may_lack(self, name: str | bytes) -> bool:
-        """Whether the partition of a group or transactional id is not here as a whole, or can't be named; not where there is no such topic.
-
-        Args:
-            name: of the group or transactional id, or its pseudonym.
-        """
+        """Whether the partition of a group or transactional id is not here as a whole, or can't be named; not where there is no such topic."""
         if self.count == 0 and not self.unread:
             return False
         partition = self.partition_of(name)
@@ -79,13 +71,6 @@ def coordinator_topic(
 
     The metadata log says it, else the setting that it was created with, else the names in it: where the partitions here are those from 0 on, and
     their number is the only one from there up under which every name hashes to the partition that holds it, that is their number.
-
-    Args:
-        present: partitions of which a live replica is here.
-        settings: values of `offsets.topic.num.partitions` or `transaction.state.log.num.partitions` among the inputs.
-        names: groups or transactional ids with the partition that holds them.
-        unread: partitions whose log is here in part, each with a clause that says why.
-        is_history_newest: no topic can have been created after the end of that metadata log.
     """
     return CoordinatorTopic(
         name=name,

@@ -128,11 +128,7 @@ CONTENT = frozenset({"dump", "seal manifest"})
 
 
 def shapes_of(command: str) -> tuple[str, ...]:
-    """Return the shapes that results of a command can have.
-
-    Args:
-        command: as the command line names it; one without an entry has the shape of its name.
-    """
+    """Return the shapes that results of a command can have."""
     return _SHAPES.get(command, (command,))
 
 
@@ -144,10 +140,6 @@ def formats_of(*shapes: str) -> tuple[OutputFormat, ...]:
 
 def require_format(chosen: OutputFormat, *shapes: str) -> None:
     """Refuse an output format that none of the shapes has.
-
-    Args:
-        chosen: as `--format` names it.
-        *shapes: those that the result may have.
 
     Raises:
         UsageError: it is not offered.
@@ -164,10 +156,6 @@ def require_format(chosen: OutputFormat, *shapes: str) -> None:
 
 def writer_of(shape: str, chosen: OutputFormat) -> Writer:
     """Return the function that writes results of a shape in a format.
-
-    Args:
-        shape: the kind of result, a key of `SHAPES`.
-        chosen: the format that was asked for.
 
     Raises:
         UsageError: the shape does not have the format.
@@ -204,11 +192,7 @@ def emit(result: "Result[Any]", chosen: OutputFormat, view: View) -> Iterable[st
 
 
 def flattener(chosen: OutputFormat) -> Callable[[Any, Any], bytes] | None:
-    """Return the function that makes of the report on a partition what a format keeps of it; None where the report itself is needed.
-
-    Args:
-        chosen: as `--format` names it.
-    """
+    """Return the function that makes of the report on a partition what a format keeps of it; None where the report itself is needed."""
     if chosen not in {OutputFormat.JSON, OutputFormat.JSONL, OutputFormat.CSV}:
         return None
     flatten: Callable[[Any, Any], bytes] = _loaded("json.replicas:flatten")
@@ -230,11 +214,7 @@ def truth_json(value: object) -> str:
 
 
 def refusal_document(error: "EvidenceError") -> str:
-    """Return the JSON document of inputs that are refused.
-
-    Args:
-        error: an `InputsRefused` says of each path what is wrong with it.
-    """
+    """Return the JSON document of inputs that are refused."""
     from kforensics.render.json.refusal import refusal_document as write  # noqa: PLC0415 - `--help` does not need it
 
     return write(error)

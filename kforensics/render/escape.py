@@ -35,11 +35,7 @@ def _escape_character(character: str, following: str) -> str:
 
 
 def shorten(text: str, width: int) -> str:
-    """Return the text shortened to `width` columns: `…` replaces the middle, since both ends of a path or topic say more.
-
-    Args:
-        width: in columns; a shorter text stays as it is.
-    """
+    """Return the text shortened to `width` columns: `…` replaces the middle, since both ends of a path or topic say more."""
     if len(text) <= width:
         return text
     if width < 2:

@@ -81,11 +81,7 @@ _OF_PARTITIONS = frozenset({"isr-shrink", "isr-expand", "leader-lost"})
 
 
 def sentences_of(entries: Iterable[TimelineEntry]) -> Iterator[Sentence]:
-    """Yield a sentence for each entry; entries of one moment that differ only in their partition share a sentence.
-
-    Args:
-        entries: in the order of time.
-    """
+    """Yield a sentence for each entry; entries of one moment that differ only in their partition share a sentence."""
     groups: dict[tuple[object, ...], list[TimelineEntry]] = {}
     for entry in entries:
         alike = tuple(
@@ -103,12 +99,7 @@ def sentences_of(entries: Iterable[TimelineEntry]) -> Iterator[Sentence]:
 
 
 def truncation_sentence(truncation: ExplainedTruncation, arrow: str) -> str:
-    """Describe a truncation with the log end offset before it.
-
-    Args:
-        truncation: of which the broker is known.
-        arrow: from the old to the new log end offset, `→` where the terminal can show it.
-    """
+    """Describe a truncation with the log end offset before it."""
     return f"broker {truncation.broker_id} truncates {truncation.topic_partition} {truncation.from_offset} {arrow} {truncation.to_offset}"
 
 
@@ -129,11 +120,7 @@ def _name(entry: TimelineEntry, partition: TopicPartition | Absent) -> str:
 
 
 def sentence(entry: TimelineEntry, names: str) -> str:
-    """Describe an entry of the timeline in a sentence.
-
-    Args:
-        names: the names of the partitions that it concerns, empty if it concerns none.
-    """
+    """Describe an entry of the timeline in a sentence."""
     known = _known_fields(entry, names)
     words = _OPTIONAL.sub(
         lambda part: part[1] if set(_FIELD.findall(part[1])) <= known.keys() else "",

@@ -109,11 +109,7 @@ def changes_by_heading(comparison: AuditComparison) -> Iterator[tuple[str, tuple
 
 
 def moved_words(item: FindingChange) -> str:
-    """Describe how severity and offsets of a finding that both audits have moved; empty where they did not.
-
-    Args:
-        item: one that only one audit has did not move.
-    """
+    """Describe how severity and offsets of a finding that both audits have moved; empty where they did not."""
     moved = []
     if isinstance(item.severity, Absent) or isinstance(item.severity_before, Absent):
         return ""

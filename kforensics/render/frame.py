@@ -61,11 +61,7 @@ class References:
 
 
 def whole(result: Result[Any], view: View, content: Content) -> Iterator[Block]:
-    """Yield what a result shows, the answer first.
-
-    Args:
-        content: what is between the answer and the seal.
-    """
+    """Yield what a result shows, the answer first."""
     seal, body = result.seal, result.body
     if seal is not None and not seal.holds:
         words = (

@@ -70,13 +70,7 @@ class _Widths(NamedTuple):
 
 
 def history_pieces(events: EventSelection, *, verbose: bool = False, jobs: int = 1) -> Iterator[str]:
-    """Yield the history in pieces of many lines, one line per change, and the number of changes that are not shown.
-
-    Args:
-        events: those that were asked for.
-        verbose: whether changes that change no replica are shown too.
-        jobs: the number of processes, for a large log.
-    """
+    """Yield the history in pieces of many lines, one line per change, and the number of changes that are not shown."""
     history = _HistoryText(events, frozenset() if verbose else QUIET_KINDS)
     if len(events.rows) <= ROWS_AT_ONCE:
         yield history.few()
@@ -293,9 +287,5 @@ def _leader(leader: int | Absent) -> str:
 
 
 def ids_text(ids: tuple[int, ...]) -> str:
-    """Return numbers of brokers as `[1,2]`.
-
-    Args:
-        ids: in their order.
-    """
+    """Return numbers of brokers as `[1,2]`."""
     return "[" + ",".join(map(str, ids)) + "]"

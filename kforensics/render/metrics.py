@@ -103,9 +103,6 @@ def _escaped(text: str) -> str:
 def check_metrics(path: Path | None) -> None:
     """Refuse, before the work, a file that holds something other than metrics, or whose directory is missing.
 
-    Args:
-        path: as `--metrics` names it; None for none.
-
     Raises:
         UsageError: one of these, or the file can't be read.
     """
@@ -128,9 +125,6 @@ def check_metrics(path: Path | None) -> None:
 
 def write_metrics(path: Path | None, result: Result[FleetSummary]) -> None:
     """Write the metrics of an audit, whole or not at all.
-
-    Args:
-        path: of the file, which is replaced; None for none.
 
     Raises:
         UsageError: the file can't be written.

@@ -31,9 +31,6 @@ _LEVELS = {Severity.CRITICAL: "error", Severity.ERROR: "error", Severity.WARNING
 def write(result: Result[Any], _view: View) -> str:
     """Return a result of any command as a SARIF log with one run, ending in a line break.
 
-    Args:
-        result: with findings and problems; its body is not in it.
-
     Returns:
         JSON of SARIF 2.1.0. Problems are notifications of the tool, and exit codes 0 and 1 count as a successful execution.
     """

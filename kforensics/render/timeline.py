@@ -44,7 +44,6 @@ def shown_entries(
     """Return the entries that a person needs to follow the incident: none where nothing happened, all where `verbose`.
 
     Args:
-        timeline: of all partitions, in the order of time.
         incidents: of all partitions; those of partitions that lost or truncated nothing are left out.
     """
     if verbose:

@@ -20,9 +20,6 @@ def names() -> tuple[str, ...]:
 def load(command: str) -> dict[str, Any]:
     """Return the schema of a command's document or, with `-line` behind the name, of one line of its `--format jsonl`.
 
-    Args:
-        command: as in the `schema` field of the document, such as `diff`, `fleet-audit` or `seal-check`.
-
     Raises:
         LookupError: there is no such schema.
     """

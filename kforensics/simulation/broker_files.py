@@ -57,12 +57,7 @@ PREALLOCATED_INDEX_LENGTH = 65_536
 
 @lru_cache(maxsize=65_536)
 def encode_batch(batch: SimulatedBatch, magic: int) -> bytes:
-    """Encode a batch; every replica that holds it has the same bytes.
-
-    Args:
-        batch: with its records and leader epoch.
-        magic: of the messages or the batch.
-    """
+    """Encode a batch; every replica that holds it has the same bytes."""
     pairs = [(f"key-{record}".encode(), f"value of {record}".encode()) for record in batch.records]
     if magic < 2:
         messages = [
@@ -103,11 +98,7 @@ class SegmentFiles:
         self._since_entry += len(data)
 
     def write(self, folder: Path, *, is_closed: bool) -> None:
-        """Write the three files; a closed segment's indexes are trimmed and its time index ends with its newest record.
-
-        Args:
-            is_closed: whether a later segment follows, or the broker stopped cleanly.
-        """
+        """Write the three files; a closed segment's indexes are trimmed and its time index ends with its newest record."""
         stem = f"{self.base_offset:020d}"
         if is_closed:
             self._add_time()
@@ -129,7 +120,6 @@ def write_segments(
     """Write a log into its directory and return the bytes of its segments; an empty log has one empty segment.
 
     Args:
-        batches: in the order of their offsets.
         segment_length: the most bytes of a segment, which a single longer batch exceeds.
         is_closed: whether the broker stopped cleanly, so that the last segment is closed too.
     """
@@ -156,8 +146,6 @@ def write_cluster(cluster: SimulatedCluster, directory: Path, *, segment_length:
     Brokers of `kip-595` are KRaft brokers with a controller, older ones have no metadata log.
 
     Args:
-        cluster: as it is at this moment; it is not changed.
-        directory: must not exist yet.
         segment_length: the most bytes of a segment, which its last batch does not exceed.
 
     Raises:
@@ -181,9 +169,6 @@ def write_cluster(cluster: SimulatedCluster, directory: Path, *, segment_length:
 
 def make_new(directory: Path) -> None:
     """Make a directory that must not exist yet.
-
-    Args:
-        directory: with the folders above it, where they are missing.
 
     Raises:
         UsageError: it exists, or can't be made.
@@ -318,11 +303,7 @@ class LogLine(NamedTuple):
 
 
 def write_broker_logs(cluster: SimulatedCluster, directory: Path) -> None:
-    """Write `server.log` and `state-change.log` of every broker below `logs`.
-
-    Args:
-        directory: of the cluster, without `logs` yet.
-    """
+    """Write `server.log` and `state-change.log` of every broker below `logs`."""
     for broker in cluster.brokers:
         folder = directory.joinpath("logs", f"broker-{broker}")
         folder.mkdir(parents=True)

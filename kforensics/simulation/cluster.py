@@ -50,10 +50,6 @@ class SimulatedCluster:
     ) -> "SimulatedCluster":
         """Make a cluster with a new topic; its replicas are assigned in turn, or with racks as a controller assigns them.
 
-        Args:
-            replication_factor: how many replicas each partition gets.
-            racks: the rack of every broker; None where racks do not count.
-
         Raises:
             UsageError: more replicas than brokers.
         """
@@ -96,11 +92,7 @@ class SimulatedCluster:
         return stable_id(f"topic {self.topic} {self.cluster_id}")
 
     def directory_id(self, node_id: int) -> str:
-        """Return the id of a node's log directory, derived from the node and the cluster.
-
-        Args:
-            node_id: of a broker or the controller.
-        """
+        """Return the id of a node's log directory, derived from the node and the cluster."""
         return stable_id(f"directory {node_id} {self.cluster_id}")
 
     def is_running(self, broker: int) -> bool:
@@ -129,9 +121,6 @@ class SimulatedCluster:
 
     def stop(self, brokers: Iterable[int], kind: str) -> None:
         """Stop brokers at the same moment.
-
-        Args:
-            kind: as in `SimulatedPartition.stop`.
 
         Raises:
             ImpossibleEventError: one of them is not running.
@@ -194,11 +183,7 @@ class SimulatedCluster:
         self.each(broker, lambda simulated: simulated.checkpoint(broker))
 
     def each(self, broker: int, act: Callable[[SimulatedPartition], object]) -> None:
-        """Call a function for every partition of which a broker has a replica.
-
-        Args:
-            act: is called with the partition.
-        """
+        """Call a function for every partition of which a broker has a replica."""
         for simulated in self.partitions.values():
             if broker in simulated.replicas:
                 act(simulated)
@@ -384,8 +369,6 @@ def random_cluster(
     Args:
         seed: the same one gives the same history on any machine.
         racks: how many, which have the brokers in turn; 0 for none.
-        most_steps: at most.
-        after_step: sees the cluster after each step, for instance to copy its directories; None for no such function.
     """
     dice = random.Random(seed)  # noqa: S311  # a seed must give the same history, nothing here is secret
     replication_factor = min(brokers, dice.choice((2, 3)))

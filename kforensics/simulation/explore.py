@@ -39,11 +39,7 @@ class Move(NamedTuple):
 
 
 def controller_moves(controller: ModelController, size: ModelSize) -> Iterator[Move]:
-    """Yield the decisions of the controller: remove a replica from the ISR, or elect a member of it.
-
-    Args:
-        size: of the configuration, which bounds the leader epochs.
-    """
+    """Yield the decisions of the controller: remove a replica from the ISR, or elect a member of it."""
     if len(controller.requests) > size.max_epoch:
         return
     leader, isr = controller.leader, controller.isr
@@ -60,11 +56,7 @@ def controller_moves(controller: ModelController, size: ModelSize) -> Iterator[M
 
 
 def own_moves(side: Side, controller: ModelController, size: ModelSize) -> Iterator[Move]:
-    """Yield the actions of one replica: become leader, write.
-
-    Args:
-        size: of the configuration, which bounds records and logs.
-    """
+    """Yield the actions of one replica: become leader, write."""
     index, replica = side
     for leader_epoch, request in enumerate(controller.requests):
         if request.leader == index and leader_epoch > replica.leader_epoch:
@@ -82,12 +74,7 @@ def own_moves(side: Side, controller: ModelController, size: ModelSize) -> Itera
 def follower_moves(
     model: ReplicationModel, leader: Side, follower: Side, controller: ModelController
 ) -> Iterator[Move]:
-    """Yield the actions of a follower with a leader: fetch, follow a request, truncate late; each changes the follower's state.
-
-    Args:
-        leader: the replica to fetch from, whatever the controller says.
-        controller: with the requests that were sent.
-    """
+    """Yield the actions of a follower with a leader: fetch, follow a request, truncate late; each changes the follower's state."""
     own, other = follower.replica, leader.replica
     end = own.log_end_offset
     if end < other.log_end_offset and model.may_fetch(leader, follower):
@@ -178,11 +165,7 @@ class Transitions:
         return code
 
     def decode(self, code: int) -> ModelState:
-        """Return the state behind an integer.
-
-        Args:
-            code: as `encode` gave it, or a successor.
-        """
+        """Return the state behind an integer."""
         return ModelState(
             replicas=tuple(self._replica(code >> shift & _PART_MASK) for shift in self._shifts),
             controller=self._controller(code & _PART_MASK),
@@ -384,10 +367,6 @@ class Explorer:
 
     def explore(self, invariant: Invariant | None = None, *, max_states: int | None = None) -> Exploration:
         """Visit every reachable state, level by level, until the invariant breaks.
-
-        Args:
-            invariant: None to count states only.
-            max_states: where to stop; None for all.
 
         Returns:
             How many states were met, whether these are all, and the shortest history that breaks the invariant, where one does.

@@ -101,11 +101,6 @@ class FleetTruth:
 def write_fleet(directory: Path, *, brokers: int, partitions: int, total_length: int) -> FleetTruth:
     """Write the data directories of a fleet below a new directory, and return what is true of them.
 
-    Args:
-        directory: must not exist yet.
-        partitions: how many, each of a topic as the plan says.
-        total_length: bytes of segments over all replicas.
-
     Raises:
         UsageError: the directory is there, or so few bytes are not enough for a log on every replica.
     """

@@ -52,11 +52,7 @@ class _Change(NamedTuple):
 
 
 def metadata_entries(cluster: SimulatedCluster) -> Iterator[MetadataEntry]:
-    """Yield every record of the metadata log behind its leader change.
-
-    Args:
-        cluster: of KRaft brokers, with its history.
-    """
+    """Yield every record of the metadata log behind its leader change."""
     start = cluster.settings.start_time_ms
     yield MetadataEntry(start, FEATURE_LEVEL, 0, {"name": "metadata.version", "feature_level": METADATA_VERSION_LEVEL})
     if cluster.settings.eligible_leader_replicas:
@@ -80,11 +76,7 @@ def metadata_entries(cluster: SimulatedCluster) -> Iterator[MetadataEntry]:
 
 
 def encode_metadata_log(cluster: SimulatedCluster) -> list[tuple[int, int, bytes]]:
-    """Return the batches of the log as base offset, last offset and bytes: one batch per record, behind the leader change.
-
-    Args:
-        cluster: of KRaft brokers, with its history.
-    """
+    """Return the batches of the log as base offset, last offset and bytes: one batch per record, behind the leader change."""
     start = cluster.settings.start_time_ms
     voter = {"voter_id": CONTROLLER_ID}
     key, value = encode_control_record(
@@ -126,11 +118,7 @@ def _registration(cluster: SimulatedCluster, time_ms: int, broker: int, *, turn:
 
 
 def broker_epoch(broker: int, turn: int) -> int:
-    """Return the epoch of a broker's registration, which rises with every restart and never exceeds the offset of its record (KIP-631).
-
-    Args:
-        broker: its id; the log begins with a record of each broker.
-    """
+    """Return the epoch of a broker's registration, which rises with every restart and never exceeds the offset of its record (KIP-631)."""
     return turn + min(broker, 1)
 
 

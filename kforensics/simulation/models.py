@@ -100,11 +100,7 @@ class ModelSize:
 
 
 def agrees_below_high_watermark(leader: ModelReplica, member: ModelReplica) -> bool:
-    """Return whether `member` holds what `leader` holds at every offset below the leader's high watermark.
-
-    Args:
-        leader: a replica that presumes to be one.
-    """
+    """Return whether `member` holds what `leader` holds at every offset below the leader's high watermark."""
     end = leader.high_watermark
     return len(leader.log) >= end and leader.log[:end] == member.log[:end]
 
@@ -117,29 +113,17 @@ class Side(NamedTuple):
 
 
 def presumes(leader: Side) -> bool:
-    """Return whether a replica presumes to be the leader.
-
-    Args:
-        leader: the replica, whatever the controller says.
-    """
+    """Return whether a replica presumes to be the leader."""
     return leader.replica.leader == leader.broker
 
 
 def follows(follower: Side, leader: Side) -> bool:
-    """Return whether a replica believes in a leader, whatever the epoch.
-
-    Args:
-        leader: the one that it may believe in.
-    """
+    """Return whether a replica believes in a leader, whatever the epoch."""
     return follower.replica.leader == leader.broker
 
 
 def shares_epoch(leader: Side, follower: Side) -> bool:
-    """Return whether leader and follower agree who leads and in which epoch: the fence of KIP-320.
-
-    Args:
-        leader: a replica that may presume to lead.
-    """
+    """Return whether leader and follower agree who leads and in which epoch: the fence of KIP-320."""
     return (
         presumes(leader) and follows(follower, leader) and leader.replica.leader_epoch == follower.replica.leader_epoch
     )
@@ -166,7 +150,6 @@ class ReplicationModel(ABC):
         """Return whether the follower holds the log up to an offset.
 
         Args:
-            follower: must believe in the leader.
             end: exclusive.
         """
         return follows(follower, leader) and min(leader.replica.log_end_offset, follower.replica.log_end_offset) >= end
@@ -180,12 +163,7 @@ class ReplicationModel(ABC):
         return self.is_caught_up(leader, follower, leader.replica.high_watermark)
 
     def counts_for_high_watermark(self, leader: Side, member: Side) -> bool:
-        """Return whether a member of the ISR holds the record at the leader's high watermark.
-
-        Args:
-            leader: the replica whose high watermark may rise.
-            member: of its ISR, the leader itself too.
-        """
+        """Return whether a member of the ISR holds the record at the leader's high watermark."""
         has_record = member.replica.log_end_offset > leader.replica.high_watermark
         return presumes(leader) and follows(member, leader) and has_record
 
@@ -330,11 +308,7 @@ class Kip320Model(ReplicationModel):
 
 
 def high_watermark_is_current(leader: ModelReplica) -> bool:
-    """Return whether the high watermark has reached what the leader wrote in its own epoch, or its log end.
-
-    Args:
-        leader: a replica that presumes to lead.
-    """
+    """Return whether the high watermark has reached what the leader wrote in its own epoch, or its log end."""
     high_watermark = leader.high_watermark
     if high_watermark == leader.log_end_offset:
         return True

@@ -95,12 +95,7 @@ class ControlledPartition:
         return {broker for broker, replica in self.replicas.items() if replica.is_running}
 
     def elect(self, *, preferred: bool = False, unclean: bool | None = None) -> list[Row]:
-        """Let the controller elect a leader, and return the rows of what follows; none where the leader stays.
-
-        Args:
-            preferred: whether the preferred leader is to lead, if it may.
-            unclean: whether an unclean election is allowed; None for what the setting says.
-        """
+        """Let the controller elect a leader, and return the rows of what follows; none where the leader stays."""
         controller = ControllerKind.KRAFT if PROTOCOL_RULES[self.protocol].is_kraft else ControllerKind.ZOOKEEPER
         if preferred:
             outcome = elect_preferred(self.registration, self.live, controller=controller)
@@ -300,12 +295,7 @@ class ControlledPartition:
     def row(
         self, event: str, broker: int | Absent, truncation: TruncationOutcome | Absent = Absent.NOT_APPLICABLE
     ) -> Row:
-        """Return the row of the step table for the last event.
-
-        Args:
-            broker: which it happened to, where it is one.
-            truncation: what it truncated, where it did.
-        """
+        """Return the row of the step table for the last event."""
         leader = self.registration.leader
         follower = self._follower
         if isinstance(follower, Absent) or follower == leader:
@@ -351,9 +341,6 @@ class SimulatedPartition(ControlledPartition):
     def produce(self, records: Sequence[str] | int, acks: Acks = Acks.ALL) -> list[Row]:
         """Write one batch to the leader as a producer.
 
-        Args:
-            records: their values, or how many to make.
-
         Raises:
             ImpossibleEventError: there is no leader.
         """
@@ -375,9 +362,6 @@ class SimulatedPartition(ControlledPartition):
 
     def fetch(self, follower_id: int) -> list[Row]:
         """Fetch once as a follower: request, the leader learns its log end, response, append, high watermark.
-
-        Args:
-            follower_id: the broker, running and no leader.
 
         Raises:
             ImpossibleEventError: it can't fetch, or there is no leader.
@@ -415,9 +399,6 @@ class SimulatedPartition(ControlledPartition):
 
     def align(self, follower_id: int) -> list[Row]:
         """Let a follower find where its log diverges from the leader's, and truncate there.
-
-        Args:
-            follower_id: the broker, running and no leader.
 
         Raises:
             ImpossibleEventError: it can't ask, or there is no leader.

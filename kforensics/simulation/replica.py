@@ -133,22 +133,14 @@ class SimulatedReplica:
         )
 
     def append(self, batch: SimulatedBatch) -> None:
-        """Append a batch at the log end; its epoch enters the cache.
-
-        Args:
-            batch: that begins at the log end offset.
-        """
+        """Append a batch at the log end; its epoch enters the cache."""
         if self.keeps_epochs:
             self.epochs = assign(self.epochs, batch.leader_epoch, batch.base_offset, self.rules)
         self.log.append(batch)
         self.log_end_offset = batch.end_offset
 
     def become_leader(self, leader_epoch: int, followers: tuple[int, ...], now_ms: int) -> None:
-        """Begin a term: the epoch is entered by the rules of the version, nothing is known of the followers.
-
-        Args:
-            now_ms: from which followers count as caught up.
-        """
+        """Begin a term: the epoch is entered by the rules of the version, nothing is known of the followers."""
         self.needs_alignment = False
         self.epoch_start_offset = self.log_end_offset
         if self.keeps_epochs:
@@ -156,11 +148,7 @@ class SimulatedReplica:
         self.remotes = {follower: RemoteReplica(caught_up_ms=now_ms) for follower in followers}
 
     def take_over(self, state: LogState) -> None:
-        """Apply a truncation to the log: the whole batch that holds the target is removed, and the log end offset is the target.
-
-        Args:
-            state: the log after the truncation, as the protocol gives it.
-        """
+        """Apply a truncation to the log: the whole batch that holds the target is removed, and the log end offset is the target."""
         end = state.log_end_offset
         while self.log and self.log[-1].end_offset > end:
             truncation = self.log.pop()
@@ -261,11 +249,7 @@ class CommitTruth:
     _known: set[tuple[int, str]] = field(default_factory=set)
 
     def written(self, batch: SimulatedBatch, acks: Acks) -> None:
-        """Note a batch that a leader has appended.
-
-        Args:
-            acks: of the request, which decides when the producer gets its acknowledgement.
-        """
+        """Note a batch that a leader has appended."""
         for offset, record in enumerate(batch.records, start=batch.base_offset):
             if acks is Acks.ALL:
                 self._pending.append(NumberedRecord(offset, record))
@@ -273,11 +257,7 @@ class CommitTruth:
                 self.acknowledged.append(NumberedRecord(offset, record))
 
     def raised(self, leader: SimulatedReplica, before: int) -> None:
-        """Note that a leader's high watermark may have risen.
-
-        Args:
-            leader: with its high watermark of now.
-        """
+        """Note that a leader's high watermark may have risen."""
         end, high_watermark = leader.log_end_offset, leader.high_watermark
         while self._pending and is_acknowledged(
             Acks.ALL, self._pending[0].offset, leader_log_end_offset=end, high_watermark=high_watermark
@@ -310,11 +290,7 @@ class CommitTruth:
 
 
 def missing_from(records: Mapping[int, str], wanted: Sequence[NumberedRecord]) -> list[NumberedRecord]:
-    """Return the wanted records that a log does not hold at their offsets.
-
-    Args:
-        wanted: in any order.
-    """
+    """Return the wanted records that a log does not hold at their offsets."""
     return [numbered for numbered in wanted if records.get(numbered.offset) != numbered.record]
 
 
@@ -399,9 +375,5 @@ class Row(NamedTuple):
     """Whether the row is a comment of the scenario between two steps."""
 
     def replica(self, broker_id: int | Absent) -> ReplicaRow | None:
-        """Return the row of one replica, None where the broker has none.
-
-        Args:
-            broker_id: absent for none.
-        """
+        """Return the row of one replica, None where the broker has none."""
         return next((replica for replica in self.replicas if replica.broker_id == broker_id), None)

@@ -110,9 +110,6 @@ class StepFailedError(ImpossibleEventError):
 def replay(scenario: Scenario, protocol: ProtocolName) -> Replay:
     """Replay a scenario under one protocol.
 
-    Args:
-        scenario: with its brokers, settings and steps.
-
     Raises:
         StepFailedError: a step that can't happen, or too many rows.
     """
@@ -121,9 +118,6 @@ def replay(scenario: Scenario, protocol: ProtocolName) -> Replay:
 
 def play(scenario: Scenario, partition: SimulatedPartition) -> Replay:
     """Replay a scenario on a partition, which keeps the state after the last step.
-
-    Args:
-        scenario: with its brokers, settings and steps.
 
     Raises:
         StepFailedError: a step that can't happen, or too many rows.
@@ -234,9 +228,6 @@ def builtin_names() -> tuple[str, ...]:
 
 def builtin_scenario(name: str) -> Scenario:
     """Return a built-in scenario.
-
-    Args:
-        name: one of `builtin_names`.
 
     Raises:
         UsageError: no built-in scenario has this name.

@@ -34,11 +34,7 @@ class Pace:
         return max(self._rate // PIECES_PER_SECOND, 4096)
 
     def spent(self, count: int) -> None:
-        """Wait until this many bytes more fit the rate.
-
-        Args:
-            count: the bytes that were just read.
-        """
+        """Wait until this many bytes more fit the rate."""
         now = self._clock()
         self._due = max(self._due, now) + count / self._rate
         if self._due > now:
@@ -69,9 +65,6 @@ def is_locked(paths: Iterable[Path]) -> bool | None:
     """Whether another process holds a lock on one of the files; none where the system does not say.
 
     A broker locks `.lock` in each of its log directories for as long as it runs (FileLock, 0.8 to 4.x).
-
-    Args:
-        paths: of the files; what is not there is locked by no process.
     """
     try:
         held = {

@@ -102,12 +102,7 @@ def _looked_at(path: Path, capture: Path) -> "CapturePath":
 
 
 def captures_in(folder: Path, entries: Iterable[Entry]) -> tuple[Path, ...]:
-    """Return the captures in a directory, by name.
-
-    Args:
-        folder: the directory; inside of a capture there are none.
-        entries: its entries, of which those that end as captures do and are not hidden are looked into.
-    """
+    """Return the captures in a directory, by name."""
     names = (one.name for one in entries if one.name.endswith(ENDING) and not one.name.startswith("."))
     found = (split_at_capture(folder / name) for name in names if not isinstance(folder, CapturePath))
     return tuple(one for one in found if one is not None)
@@ -148,11 +143,7 @@ def open_capture(path: Path) -> Capture:
 
 
 def with_records(paths: Iterable[str]) -> tuple[str, ...]:
-    """Return the captures that are open in this process, hold records of users, and are, or hold, one of the paths.
-
-    Args:
-        paths: as they were given, inside of captures or not.
-    """
+    """Return the captures that are open in this process, hold records of users, and are, or hold, one of the paths."""
     given = tuple(paths)
     return tuple(
         sorted(
@@ -414,10 +405,6 @@ class CapturedSegment(_Inside):
 
     def read_into(self, position: int, buffer: memoryview) -> int:
         """Fill the buffer as from the file on the broker, and return the number of bytes read, fewer than fit only at its end.
-
-        Args:
-            position: in bytes from the start of the file on the broker.
-            buffer: where the bytes are written; holes of the file are zeros.
 
         Raises:
             MissingBytes: some of the bytes stayed on the broker.

@@ -68,9 +68,7 @@ def comment_of(position: int, stored: int, length: int, sha256: str) -> bytes:
     """Return the comment of the archive, which says where the manifest is.
 
     Args:
-        position: of the manifest's bytes in the archive.
         stored: their length as they lie there, compressed.
-        sha256: of the inflated manifest, in hexadecimal digits.
     """
     return f"kforensics-capture 1 {position} {stored} {length} {sha256}".encode()
 
@@ -162,21 +160,13 @@ class Capture:
         return self._parts
 
     def part_length(self, number: int) -> int:
-        """Return the bytes of a part, as the manifest claims.
-
-        Args:
-            number: the place of the part in the manifest, from 0.
-        """
+        """Return the bytes of a part, as the manifest claims."""
         if not 0 <= number < len(self._parts):
             raise self.refuse(f"it has no part {number}")
         return self._parts[number].length
 
     def small_file(self, block: int, position: int, length: int) -> bytes:
         """Return the bytes of a small file.
-
-        Args:
-            block: the number of the block that its directory is in.
-            position: where it begins in the tar file of that block.
 
         Raises:
             EvidenceUnreadable: the part is not as the manifest says, or the file ends behind it.
@@ -199,9 +189,6 @@ class Capture:
 
     def column(self, block: int, table: str, name: str) -> bytes | None:
         """Return a column of a table of a block, none where the table has no rows there.
-
-        Args:
-            block: the number of the block, from 0.
 
         Returns:
             A file of numpy's format, not parsed yet.
@@ -244,12 +231,7 @@ class Capture:
         return any(name.startswith(f"{RECORDS_FOLDER}/") for name in self._numbers)
 
     def record_bytes(self, number: int, start: int, length: int) -> bytes:
-        """Return some bytes of a part with records.
-
-        Args:
-            number: the number of the part among those with records.
-            start: where they begin in the part.
-        """
+        """Return some bytes of a part with records."""
         names = (f"{folder}/{number:06d}" for folder in (RECORDS_FOLDER, COORDINATORS_FOLDER))
         part = next((self._numbers[name] for name in names if name in self._numbers), None)
         if part is None or start + length > self.part_length(part):
@@ -257,11 +239,7 @@ class Capture:
         return self.part(part)[start : start + length]
 
     def refuse(self, problem: str) -> EvidenceUnreadable:
-        """Return the error that says what is wrong with this capture.
-
-        Args:
-            problem: in words that follow "the capture can't be used:".
-        """
+        """Return the error that says what is wrong with this capture."""
         return EvidenceUnreadable(str(self.path), f"the capture can't be used: {problem}", _NO_CAPTURE)
 
     def _inflate(self, one: Part, limit: int) -> bytes:
@@ -282,11 +260,7 @@ class Capture:
         return data
 
     def salvaged(self, one: Part) -> bytes | None:
-        """Return the bytes of a part as far as they can be inflated, whatever their sha256; none where they can't, or are too many.
-
-        Args:
-            one: a part whose place and lengths are claims of the manifest.
-        """
+        """Return the bytes of a part as far as they can be inflated, whatever their sha256; none where they can't, or are too many."""
         if one.length > PART_LIMIT or one.stored > PART_LIMIT + 1024:
             return None
         try:
@@ -361,21 +335,13 @@ class Capture:
         return tuple(entry.name for entry in self.folder("").entries)
 
     def where(self, inner: str) -> str:
-        """Return the path on the broker of a path in the capture, and the node.
-
-        Args:
-            inner: relative to the root of the capture.
-        """
+        """Return the path on the broker of a path in the capture, and the node."""
         node = self.manifest.get("node")
         node_id = node.get("node_id") if isinstance(node, dict) else None
         return f"{self.origin(inner)} of {'its broker' if node_id is None else f'broker {node_id}'}"
 
     def origin(self, inner: str) -> str:
-        """Return the path on the broker of a path in the capture.
-
-        Args:
-            inner: relative to the root of the capture; its first part stands for a data directory.
-        """
+        """Return the path on the broker of a path in the capture."""
         name, _, rest = inner.partition("/")
         roots = self.manifest.get("roots")
         known = (
@@ -389,11 +355,7 @@ class Capture:
         return str(known.get("path", name)) + (f"/{rest}" if rest else "")
 
     def folder(self, inner: str) -> CapturedFolder:
-        """Return a directory with its entries.
-
-        Args:
-            inner: relative to the root of the capture, which is empty.
-        """
+        """Return a directory with its entries."""
         block = self._folders[inner]
         folders = self._blocks.get(block)
         if folders is None:
@@ -408,11 +370,7 @@ class Capture:
             raise self.refuse(f"its tree names the directory {inner}, which its block does not have") from error
 
     def segment_bytes(self, inner: str) -> int | None:
-        """Return the bytes of the segments of a directory that holds files alone, some of them segments in use; none where only its entries show it.
-
-        Args:
-            inner: relative to the root of the capture.
-        """
+        """Return the bytes of the segments of a directory that holds files alone, some of them segments in use; none where only its entries show it."""
         if self._lengths is None:
             self._lengths = self._read_lengths()
         length = self._lengths.get(inner) if inner in self._folders else None
@@ -428,11 +386,7 @@ class Capture:
         return found if isinstance(found, dict) else {}
 
     def entry(self, inner: str) -> CapturedEntry | None:
-        """Return the entry at a path; none where there is none.
-
-        Args:
-            inner: relative to the root of the capture.
-        """
+        """Return the entry at a path; none where there is none."""
         path, _, name = inner.rpartition("/")
         if path not in self._folders:
             return None
@@ -443,19 +397,11 @@ class Capture:
         return tuple(self._folders)
 
     def block_of(self, inner: str) -> int | None:
-        """Return the number of the block that a directory is in; none where no such directory was captured.
-
-        Args:
-            inner: relative to the root of the capture.
-        """
+        """Return the number of the block that a directory is in; none where no such directory was captured."""
         return self._folders.get(inner)
 
     def has_folder(self, inner: str) -> bool:
-        """Whether a directory of that path was captured.
-
-        Args:
-            inner: relative to the root of the capture.
-        """
+        """Whether a directory of that path was captured."""
         return inner in self._folders
 
     def _read_block(self, block: int) -> dict[str, CapturedFolder]:
@@ -481,11 +427,7 @@ def checked_count(value: Any) -> int:
 
 
 def are_below(paths: Collection[str]) -> bool:
-    """Whether paths lead to no place outside of the tree: none has an empty part, `.` or `..`; empty is the tree itself.
-
-    Args:
-        paths: relative ones.
-    """
+    """Whether paths lead to no place outside of the tree: none has an empty part, `.` or `..`; empty is the tree itself."""
     named = [one for one in paths if one]
     text = "\0".join(named)
     return text.count("\0") == max(len(named) - 1, 0) and not (named and _LEADS_OUT.search(f"\0{text}\0"))

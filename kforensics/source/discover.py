@@ -83,9 +83,6 @@ _TOO_HIGH = "the data directories lie elsewhere: see log.dirs and metadata.log.d
 def discover(given: Path) -> Place:
     """Decide what a given path is; only here a symbolic link is followed.
 
-    Args:
-        given: as it was given; the errors name it so.
-
     Returns:
         The place with its listings, which are taken once.
 
@@ -135,11 +132,7 @@ def discover(given: Path) -> Place:
 
 
 def is_log_dir(listings: Listings, relative: str, listing: Listing) -> bool:
-    """Return whether a broker's `log.dirs` could name the directory: by a file that only log directories hold, or a partition directory in it.
-
-    Args:
-        relative: the directory, relative to their root.
-    """
+    """Return whether a broker's `log.dirs` could name the directory: by a file that only log directories hold, or a partition directory in it."""
     for entry in listing.entries:
         if not entry.is_directory and entry.name in LOG_DIR_MARKERS:
             return True
@@ -151,11 +144,7 @@ def is_log_dir(listings: Listings, relative: str, listing: Listing) -> bool:
 
 
 def is_partition(listing: Listing) -> bool:
-    """Return whether the directory holds a file that only partition directories hold.
-
-    Args:
-        listing: one with a file that only log directories hold is none of a partition.
-    """
+    """Return whether the directory holds a file that only partition directories hold."""
     if any(entry.name in LOG_DIR_MARKERS for entry in listing.entries):
         return False
     names = (parse_file_name(entry.name) for entry in listing.entries if not entry.is_directory)
@@ -230,11 +219,7 @@ def _resolve(given: Path) -> Path:
 
 
 def nearest_paths(given: Path) -> tuple[str, ...]:
-    """Return paths that exist and are most like one that does not: the first of its parts that is missing, replaced by its likest neighbours.
-
-    Args:
-        given: a path to nothing; what follows the missing part has to exist below the neighbour.
-    """
+    """Return paths that exist and are most like one that does not: the first of its parts that is missing, replaced by its likest neighbours."""
     parent, missing = given, []
     try:
         while not parent.is_dir():

@@ -76,16 +76,11 @@ class HeldRanges:
 
         Args:
             version: what was known of the file when it was read: another size or time of change is another version.
-            position: of the first byte in the file.
         """
         self._by_path.setdefault(path, []).append((version, position, data))
 
     def find(self, path: str, position: int, length: int, version: tuple[int, ...] | None = None) -> memoryview | None:
         """Return the bytes of a span where all of them are held: what was read before a file changed is not given as its content now.
-
-        Args:
-            position: of the first byte in the file.
-            version: the one that is wanted; None for any.
 
         Returns:
             The bytes, or None where some of them are not held in one piece.
@@ -106,11 +101,7 @@ held_ranges = HeldRanges()
 
 
 def limit_read_rate(bytes_per_second: int | None) -> None:
-    """Limit the read rate of this process from now on.
-
-    Args:
-        bytes_per_second: of all files together; None for no limit.
-    """
+    """Limit the read rate of this process from now on."""
     global _pace  # noqa: PLW0603 - the disks are shared by all that read them
     _pace = None if bytes_per_second is None else Pace(bytes_per_second)
 
@@ -148,7 +139,6 @@ class EvidenceFile:
         """Fill the buffer and return the number of bytes read, fewer than fit only at the end of the file.
 
         Args:
-            position: in bytes from the start of the file.
             buffer: where the bytes are written; bytes that are held are taken from there.
 
         Raises:
@@ -201,9 +191,6 @@ class EvidenceFile:
     def read_from_memory(self, position: int, buffer: memoryview) -> int | None:
         """Fill the buffer as far as the page cache holds the bytes, without a wait for the disk.
 
-        Args:
-            position: in bytes from the start of the file.
-
         Returns:
             The number of bytes read, 0 where the first one is not in the cache; None where the system does not say what is in its cache.
         """
@@ -228,7 +215,6 @@ class EvidenceFile:
         """Give the pages of a span back: what we have read must not displace what a broker will read again.
 
         Args:
-            position: the first byte of the span.
             end: the position behind it; both are rounded to whole pages.
         """
         start = position - position % PAGE
@@ -254,9 +240,6 @@ class EvidenceFile:
 
     def read_all(self, limit: int) -> bytes:
         """Return the whole file.
-
-        Args:
-            limit: the most bytes that are taken for such a file.
 
         Raises:
             EvidenceUnreadable: the file is larger than `limit` bytes, or can't be read.
@@ -354,7 +337,6 @@ def read_evidence(path: Path | str, limit: int) -> bytes:
 
     Args:
         path: of the file, of which no part may be a symbolic link.
-        limit: the most bytes that are taken for such a file.
 
     Raises:
         EvidenceError: it is no regular file, is larger than `limit` bytes, or can't be read.
@@ -391,11 +373,7 @@ def _read_in_one_piece(path: Path | str, limit: int) -> bytes | None:
 
 
 def open_named(path: Path) -> EvidenceFile:
-    """Open a regular file that a person named for itself: the way to it may lead through symbolic links.
-
-    Args:
-        path: of the file, which must not be a symbolic link itself.
-    """
+    """Open a regular file that a person named for itself: the way to it may lead through symbolic links."""
     if isinstance(path, ForeignPath):
         return path.open_as_evidence()
     return open_evidence(Path(os.path.realpath(path.parent), path.name))
@@ -408,11 +386,7 @@ def open_below(root: Path, relative: str) -> EvidenceFile:
 
 
 def open_image(path: Path | str) -> EvidenceFile:
-    """Open a disk image or a block device for reading; a symbolic link to a device, as below /dev/disk, is followed.
-
-    Args:
-        path: of the image or device; the size of a device is measured.
-    """
+    """Open a disk image or a block device for reading; a symbolic link to a device, as below /dev/disk, is followed."""
     path = Path(os.path.realpath(path))
     try:
         descriptor = _open(path)
@@ -458,11 +432,7 @@ def _require_regular(path: Path | str, mode: int) -> None:
 
 
 def kind_of_mode(mode: int) -> str:
-    """Name the kind of a file for a message.
-
-    Args:
-        mode: as `stat` gives it in `st_mode`.
-    """
+    """Name the kind of a file for a message."""
     kinds = (
         (stat.S_ISDIR, "a directory"),
         (stat.S_ISLNK, "a symbolic link"),
@@ -584,7 +554,6 @@ def unreadable(path: Path | str, error: OSError | ValueError, where: str = "") -
     """Describe the refusal of the operating system with its likely causes.
 
     Args:
-        error: what the system said; a ValueError for a path that no system call takes.
         where: words that follow the problem, such as " at byte 4096".
 
     Returns:

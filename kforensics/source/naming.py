@@ -187,9 +187,6 @@ _SUFFIXES_OF_SNAPSHOTS = frozenset({FileSuffix.NONE, FileSuffix.DELETED, FileSuf
 def parse_partition_directory(name: str) -> PartitionDirectoryName | None:
     """Parse the name of a partition directory (`LocalLog.parseTopicPartitionName`).
 
-    Args:
-        name: of the directory itself, without a path.
-
     Returns:
         The parsed name, or None if a broker would not have written it.
     """
@@ -209,11 +206,7 @@ def parse_partition_directory(name: str) -> PartitionDirectoryName | None:
 
 @lru_cache(maxsize=1 << 12)  # most directories have files of the same names
 def parse_file_name(name: str) -> FileName:
-    """Parse a file name; a name that no broker writes has the kind `unknown`.
-
-    Args:
-        name: of the file itself, without a path.
-    """
+    """Parse a file name; a name that no broker writes has the kind `unknown`."""
     suffixed = _SUFFIXED.fullmatch(name)
     if suffixed is not None:
         return _parse_plain(suffixed["plain"], FileSuffix(suffixed["suffix"]))

@@ -96,9 +96,6 @@ def at_hand(wanted: Iterable[Range]) -> Iterator[None]:
     """Hold ranges of files in memory for as long as the block runs: a read that lies within one of them does not wait for a disk.
 
     Blocks may be nested; all that is held is let go with the outer one. What could not be read is not held, so that whoever reads it meets the error.
-
-    Args:
-        wanted: as for `read_ranges`.
     """
     is_outer = not held_ranges
     try:

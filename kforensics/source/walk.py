@@ -109,37 +109,21 @@ class Listings:
         return (Listings, (self.root,))
 
     def below(self, folder: str) -> "Listings":
-        """Return the same listings relative to a directory below the root.
-
-        Args:
-            folder: relative to the root; empty for the root.
-        """
+        """Return the same listings relative to a directory below the root."""
         return Listings(self.root / folder, kept=self._kept) if folder else self
 
     def of(self, relative: str) -> Listing:
-        """Return the listing of a directory, sorted by name; each directory is listed once, but those of storage that never changes.
-
-        Args:
-            relative: relative to the root; empty for the root.
-        """
+        """Return the listing of a directory, sorted by name; each directory is listed once, but those of storage that never changes."""
         if isinstance(self.root, ForeignPath) and self.root.is_fixed:
             return list_directory(self.root, relative)
         return self._packed(relative).listing(relative)
 
     def each(self, relative: str) -> Iterator[Entry]:
-        """Yield the entries of the directory, which are made one by one: there may be a million of them.
-
-        Args:
-            relative: to the root, empty for the root itself.
-        """
+        """Yield the entries of the directory, which are made one by one: there may be a million of them."""
         yield from self.lazily(relative)[0]
 
     def lazily(self, relative: str) -> tuple[Iterator[Entry], tuple[Obstacle, ...]]:
-        """Return the entries of the directory, which are made one by one, and the obstacles.
-
-        Args:
-            relative: to the root, empty for the root itself.
-        """
+        """Return the entries of the directory, which are made one by one, and the obstacles."""
         if isinstance(self.root, ForeignPath) and self.root.is_fixed:
             listing = list_directory(self.root, relative)
             return iter(listing.entries), listing.obstacles
@@ -147,11 +131,7 @@ class Listings:
         return packed.entries(), packed.obstacles_of(relative)
 
     def once(self, relative: str) -> Listing:
-        """Return the listing of a directory that is not asked for again: where it has not been listed, its listing is not kept.
-
-        Args:
-            relative: to the root, empty for the root itself.
-        """
+        """Return the listing of a directory that is not asked for again: where it has not been listed, its listing is not kept."""
         if f"{self._prefix}/{relative}" in self._kept:
             return self.of(relative)
         return list_directory(self.root, relative)
@@ -165,11 +145,7 @@ class Listings:
         return packed
 
     def forget(self, relative: str) -> None:
-        """Drop the listings of a directory and of what is below it, which are not needed any more.
-
-        Args:
-            relative: to the root, empty for the root itself.
-        """
+        """Drop the listings of a directory and of what is below it, which are not needed any more."""
         key = f"{self._prefix}/{relative}" if relative else self._prefix
         listing = self._kept.pop(key, None)
         if listing is not None and any(map(stat.S_ISDIR, listing.numbers[::3])):
@@ -178,11 +154,7 @@ class Listings:
                     self.forget(join(relative, entry.name))
 
     def may_have_changed(self, relative: str) -> bool:
-        """Return whether names may have been added or removed in a directory since it was listed; false only if its time of change is old and unchanged.
-
-        Args:
-            relative: relative to the root; empty for the root.
-        """
+        """Return whether names may have been added or removed in a directory since it was listed; false only if its time of change is old and unchanged."""
         place = self.root / relative
         packed = self._kept.get(f"{self._prefix}/{relative}" if relative else self._prefix)
         if packed is None or packed.changed_ns is None or isinstance(place, ForeignPath):
@@ -245,11 +217,7 @@ def _settled_change(root: Path, relative: str) -> int | None:
 
 
 def list_directory(root: Path, relative: str) -> Listing:
-    """List a directory now, sorted by name; every failure becomes an `Obstacle`.
-
-    Args:
-        relative: the directory, relative to the root.
-    """
+    """List a directory now, sorted by name; every failure becomes an `Obstacle`."""
     if isinstance(root, ForeignPath):
         return _list_foreign(root, relative)
     entries = []
@@ -282,11 +250,7 @@ def _list_foreign(root: ForeignPath, relative: str) -> Listing:
 
 
 def directory_names(root: Path, relative: str) -> tuple[str, ...]:
-    """Return the names in a directory in any order.
-
-    Args:
-        relative: the directory, relative to the root.
-    """
+    """Return the names in a directory in any order."""
     folder = root / relative
     if isinstance(folder, ForeignPath):
         return tuple(entry.name for entry in folder.entries())
@@ -295,11 +259,7 @@ def directory_names(root: Path, relative: str) -> tuple[str, ...]:
 
 
 def may_vanish(name: str) -> bool:
-    """Return whether a live broker deletes files of this name as a matter of course.
-
-    Args:
-        name: of a file or a partition directory, without a path.
-    """
+    """Return whether a live broker deletes files of this name as a matter of course."""
     partition = parse_partition_directory(name)
     if partition is not None:
         return partition.unique_id is not Absent.NOT_APPLICABLE
@@ -307,25 +267,14 @@ def may_vanish(name: str) -> bool:
 
 
 def join(folder: str, name: str) -> str:
-    """Return a folder and a name joined, relative to the root of a walk, whose own path is empty.
-
-    Args:
-        folder: empty for the root.
-        name: of an entry, or a path below the folder.
-    """
+    """Return a folder and a name joined, relative to the root of a walk, whose own path is empty."""
     return f"{folder}/{name}" if folder else name
 
 
 def walk_log_dir(
     listings: Listings, log_dir: str = "", *, within: Callable[[str], bool] | None = None, in_outline: bool = False
 ) -> Iterator[Found]:
-    """Yield everything in a log directory: its own files, then each directory followed by the files in it.
-
-    Args:
-        log_dir: relative to it.
-        within: whether a directory is looked into, by its name; into every one where it is not given.
-        in_outline: the files of a partition directory are not wanted where the bytes of its segments are known without them.
-    """
+    """Yield everything in a log directory: its own files, then each directory followed by the files in it."""
     entries, obstacles = listings.lazily(log_dir)
     yield from obstacles
     names: list[str] = []
@@ -352,7 +301,6 @@ def walk_partition(listings: Listings, relative: str = "", *, name: str | None =
     """Yield a partition directory that is an input of its own, and everything in it.
 
     Args:
-        relative: the partition directory, relative to their root.
         name: the name to take it for, where its own is another; None for that of the root.
     """
     parsed = parse_partition_directory(name if name is not None else listings.root.name)
@@ -367,11 +315,7 @@ def walk_files(listings: Listings) -> Iterator[Found]:
 
 
 def walk_directory(listings: Listings, log_dir: str, name: str) -> Iterator[Found]:
-    """Yield one directory of a log directory, and the files in it.
-
-    Args:
-        log_dir: relative to it.
-    """
+    """Yield one directory of a log directory, and the files in it."""
     parsed, path = parse_partition_directory(name), join(log_dir, name)
     if parsed is not None:
         directory = FoundDirectory(path, log_dir, DirectoryKind.PARTITION, parsed)
@@ -433,11 +377,7 @@ class PackedNames:
 
     @classmethod
     def of(cls, names: Iterable[str]) -> "PackedNames":
-        """Return names packed.
-
-        Args:
-            names: in order; none is empty.
-        """
+        """Return names packed."""
         each = iter(names)
         return cls(tuple(iter(lambda: "/".join(islice(each, NAMES_AT_ONCE)), "")))
 
@@ -450,11 +390,7 @@ class PackedNames:
 
 
 def names_of(group: str) -> list[str]:
-    """Return the names of a group, in order.
-
-    Args:
-        group: one of `PackedNames`.
-    """
+    """Return the names of a group, in order."""
     return group.split("/")
 
 

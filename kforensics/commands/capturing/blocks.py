@@ -84,11 +84,7 @@ class Gatherer:
         self.columns.append((name, data))
 
     def add_small(self, path: str, data: bytes, mtime_ns: int) -> dict[str, Any]:
-        """Keep a small file in the tar file of the block, and return its content for the entry.
-
-        Args:
-            mtime_ns: when it was last changed, in ns since 1970.
-        """
+        """Keep a small file in the tar file of the block, and return its content for the entry."""
         info = tarfile.TarInfo(path)
         info.size, info.mtime = len(data), min(max(mtime_ns // 1_000_000_000, 0), _USTAR_LAST_SECOND)
         is_plain = (
@@ -101,12 +97,7 @@ class Gatherer:
         return {"tar": start}
 
     def add_rows(self, table: str, pieces: list[Columns]) -> list[list[int]]:
-        """Keep the rows of a segment, and return the runs that they are in: group, first row, count.
-
-        Args:
-            table: `batches` or `records`.
-            pieces: columns of one length each, in file order.
-        """
+        """Keep the rows of a segment, and return the runs that they are in: group, first row, count."""
         group = self._groups[table]
         runs: list[list[int]] = []
         for columns in pieces:
@@ -127,11 +118,7 @@ class Gatherer:
         self._groups[table] = Group(group.number + 1) if group.rows else group
 
     def add_folder(self, path: str, entries: Iterable[Mapping[str, Any]]) -> None:
-        """Keep what a directory holds.
-
-        Args:
-            entries: as the tree of a capture has them; they are made one by one.
-        """
+        """Keep what a directory holds."""
         pieces: list[bytes] = []
         outline = _Outline()
 
@@ -275,11 +262,7 @@ def about_to_be_removed(folder: FolderPlan, entries: Iterable[Entry]) -> Iterato
 
 
 def groups_of(pieces: Sequence[Piece]) -> Iterator[list[Piece]]:
-    """Yield the segments in groups, each of which is worth a result of another process.
-
-    Args:
-        pieces: in the order in which they are read.
-    """
+    """Yield the segments in groups, each of which is worth a result of another process."""
     group: list[Piece] = []
     length = 0
     for piece in pieces:

@@ -116,9 +116,6 @@ class CaptureWriter(Gatherer):
     def add_part(self, name: str, data: bytes, level: int = _LEVEL) -> int:
         """Write one part, and return its number.
 
-        Args:
-            data: all of its bytes, which are deflated.
-
         Raises:
             UsageError: the disk is full, or can't be written for another reason.
         """
@@ -131,9 +128,6 @@ class CaptureWriter(Gatherer):
 
     def add_text(self, name: str, pieces: Iterable[bytes]) -> int:
         """Write one part whose bytes come in pieces, and return its number.
-
-        Args:
-            pieces: its bytes, in order, which are deflated.
 
         Raises:
             UsageError: the disk is full, or can't be written for another reason.
@@ -174,11 +168,7 @@ class CaptureWriter(Gatherer):
         return {"large": [first, count]}, copied
 
     def add_pieces(self, path: str, pieces: Iterable[bytes], mtime_ns: int) -> tuple[dict[str, Any], int]:
-        """Keep a file that comes in pieces, and return its content for the entry, and its length in bytes.
-
-        Args:
-            mtime_ns: when it was last changed, in ns since 1970.
-        """
+        """Keep a file that comes in pieces, and return its content for the entry, and its length in bytes."""
         buffer, first, count, length = bytearray(), len(self._parts), 0, 0
         for piece in pieces:
             buffer += piece
@@ -197,12 +187,7 @@ class CaptureWriter(Gatherer):
     def add_records(
         self, file: EvidenceFile, position: int, end: int, folder: str = RECORDS_FOLDER
     ) -> list[list[int | None]]:
-        """Keep bytes of a segment; gives where they are: position, length, part (none where all are zero), and where in it.
-
-        Args:
-            file: the segment; one that is shorter by now gives fewer.
-            position: of the first of the bytes.
-        """
+        """Keep bytes of a segment; gives where they are: position, length, part (none where all are zero), and where in it."""
         held: list[list[int | None]] = []
         while position < end:
             number, gathered = self._gathering(folder)
@@ -234,9 +219,6 @@ class CaptureWriter(Gatherer):
 
     def keep_block(self, block: Block) -> None:
         """Write directories, and what their small files hold.
-
-        Args:
-            block: that was gathered, here or in another process.
 
         Raises:
             UsageError: one directory has more files than a part can describe, or the disk can't be written.
@@ -273,7 +255,6 @@ class CaptureWriter(Gatherer):
         """Write the rest and the manifest, and give the file its name; gives its length.
 
         Args:
-            manifest: what the capture says of itself.
             name: of what was captured before it was stopped; it replaces what was left by an earlier stop.
         """
         self.end()

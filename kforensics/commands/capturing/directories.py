@@ -49,11 +49,7 @@ class Taken:
     problems: list[Problem] = field(default_factory=list)
 
     def add(self, other: "Taken") -> None:
-        """Add what was taken along elsewhere.
-
-        Args:
-            other: its numbers, and what was noticed there.
-        """
+        """Add what was taken along elsewhere."""
         for one in fields(self):
             setattr(self, one.name, getattr(self, one.name) + getattr(other, one.name))
 
@@ -89,9 +85,6 @@ class Directories:
     def take(self, folders: Sequence[FolderPlan]) -> None:
         """Take directories along; their segments are read ahead.
 
-        Args:
-            folders: some, of which all that is read is at hand at once.
-
         Raises:
             Stopped: it was asked to stop.
         """
@@ -100,10 +93,6 @@ class Directories:
 
     def take_light(self, folders: Sequence[FolderPlan], last_group: int) -> Iterator[FolderPlan]:
         """Take directories along, and yield those that were left: their records have to be taken along, or no group is left for their rows.
-
-        Args:
-            folders: some, of which all that is read is at hand at once.
-            last_group: the number of the last group of rows that is begun.
 
         Raises:
             Stopped: it was asked to stop.
@@ -139,11 +128,7 @@ class Directories:
     def piece(
         self, folder: FolderPlan, entry: Entry, base_offset: int, lengths: Mapping[str, int] | None = None
     ) -> Piece:
-        """Return what is to be read of a segment.
-
-        Args:
-            lengths: of the files of the directory by name, where its indexes are described with it.
-        """
+        """Return what is to be read of a segment."""
         key = b"" if self.redaction is None else self.redaction.digest_key
         records_folder = RECORDS_FOLDER if self.request.with_tail else ""
         if folder.with_content and self.redaction is None:
@@ -315,19 +300,11 @@ class Directories:
         self.writer.add_folder(self.named(folder.inner), map(described, folder.each()))
 
     def named(self, path: str) -> str:
-        """Return a path as it is called in the capture.
-
-        Args:
-            path: on the broker, or below it.
-        """
+        """Return a path as it is called in the capture."""
         return path if self.redaction is None else self.redaction.path(path)
 
     def segments(self, folder: FolderPlan, scans: Mapping[str, CapturedScan]) -> list[dict[str, Any]]:
-        """Return the entries of the segments of a directory that were read, whose rows are written.
-
-        Args:
-            scans: what was found in them, by name.
-        """
+        """Return the entries of the segments of a directory that were read, whose rows are written."""
         return [self._segment(folder, entry, scans[entry.name]) for entry in folder.entries if entry.name in scans]
 
     def _segment(self, folder: FolderPlan, entry: Entry, scan: CapturedScan) -> dict[str, Any]:

@@ -76,11 +76,7 @@ class EarlierCaptures:
         ]
 
     def require_node(self, node: tuple[Any, Any]) -> None:
-        """Refuse captures of another node.
-
-        Args:
-            node: cluster and number of the one that is captured, each none where it is not known.
-        """
+        """Refuse captures of another node."""
         for capture, path in self._captures:
             its = capture.manifest.get("node")
             if not isinstance(its, dict):
@@ -90,12 +86,7 @@ class EarlierCaptures:
                 raise UsageError(f"{path} is a capture of node {other[1]} of cluster {other[0]}, not of this one")
 
     def scan(self, task: SegmentTask, *, with_bytes: bool) -> "ReusedScan | None":
-        """Return the scan of a segment as a capture has it, none where the segment has to be read.
-
-        Args:
-            task: the segment, and what is wanted of it.
-            with_bytes: the bytes of its batches are wanted, too.
-        """
+        """Return the scan of a segment as a capture has it, none where the segment has to be read."""
         for capture, root, name, started_ns in self._roots:
             folder = str(task.path.parent)
             if folder != root and not folder.startswith(f"{root}/"):
@@ -222,20 +213,12 @@ _SIGNATURE = b"PK\x03\x04"
 
 
 def resume_path(out: Path) -> Path:
-    """Return the path at which a stopped capture is kept.
-
-    Args:
-        out: the name that the finished capture will have.
-    """
+    """Return the path at which a stopped capture is kept."""
     return out.with_name(f".{out.name}.resume")
 
 
 def keep_recovered(part: Path, left: Path) -> None:
-    """Make what a killed run left one that was stopped, unless an earlier stop left more.
-
-    Args:
-        left: the name of captures that were stopped.
-    """
+    """Make what a killed run left one that was stopped, unless an earlier stop left more."""
     try:
         with tempfile.TemporaryDirectory(prefix=f".{left.name}.", dir=left.parent) as folder:
             recovered = Path(folder) / left.name
@@ -246,22 +229,14 @@ def keep_recovered(part: Path, left: Path) -> None:
 
 
 def segments_of(path: Path) -> int:
-    """Return the number of segments in what an earlier run left; 0 where that is of no use.
-
-    Args:
-        path: at which a stopped capture is kept.
-    """
+    """Return the number of segments in what an earlier run left; 0 where that is of no use."""
     counts = [open_capture(one).manifest.get("counts") for one in left_behind(path)]
     found = [one.get("segments") for one in counts if isinstance(one, dict)]
     return sum(one for one in found if type(one) is int)
 
 
 def left_behind(path: Path) -> list[Path]:
-    """Return what an earlier run of the command left, unless it is of no use.
-
-    Args:
-        path: at which a stopped capture is kept.
-    """
+    """Return what an earlier run of the command left, unless it is of no use."""
     try:
         return [path] if open_capture(path).is_interrupted else []
     except EvidenceError:
@@ -269,11 +244,7 @@ def left_behind(path: Path) -> list[Path]:
 
 
 def left_by_killed(out: Path) -> tuple[Path, ...]:
-    """Return the files of captures under a name that no process writes any more.
-
-    Args:
-        out: the name that the finished capture would have had.
-    """
+    """Return the files of captures under a name that no process writes any more."""
     name = re.compile(rf"\.{re.escape(out.name)}\.[0-9a-f]+\.part", re.ASCII)
     try:
         names = sorted(one.name for one in out.parent.iterdir() if name.fullmatch(one.name))
@@ -300,11 +271,7 @@ def _was_left(part: Path) -> bool:
 
 
 def recover(part: Path, left: Path) -> bool:
-    """Write the whole members of a capture that was killed as one that was stopped; whether there was anything to go on from.
-
-    Args:
-        left: the name of captures that were stopped.
-    """
+    """Write the whole members of a capture that was killed as one that was stopped; whether there was anything to go on from."""
     try:
         with open_evidence(part) as file:
             names: set[str] = set()

@@ -103,11 +103,7 @@ class FolderPlan:
         yield from (self.children or {}).values()
 
     def segments(self, entries: Iterable[Entry] | None = None) -> Iterator[tuple[Entry, FileName, int]]:
-        """Yield the segments that are scanned and stay where they are.
-
-        Args:
-            entries: of the directory, where they are at hand.
-        """
+        """Yield the segments that are scanned and stay where they are."""
         if self.is_metadata:
             return
         for entry in self.each() if entries is None else entries:
@@ -223,15 +219,7 @@ def add_folders(
     holds_logs: bool = False,
     without_partitions: bool = False,
 ) -> None:
-    """Plan a directory and those below it, but for some of them.
-
-    Args:
-        planned: where they are added, by their names in the capture.
-        found: the input that it belongs to.
-        relative: of the directory below that input.
-        holds_logs: it is a directory of log files.
-        without_partitions: partition directories directly below it are left out.
-    """
+    """Plan a directory and those below it, but for some of them."""
     below = [
         entry
         for entry in found.listings.each(relative)
@@ -300,11 +288,7 @@ class Tally:
     """The longest segments: length and path."""
 
     def add(self, folder: FolderPlan) -> None:
-        """Add a directory.
-
-        Args:
-            folder: for which it is decided what is taken along.
-        """
+        """Add a directory."""
         found = list(folder.segments())
         bases = sorted(base for _, _, base in found)
         indexed = _entry_bytes(folder.each()) if folder.is_metadata else {}

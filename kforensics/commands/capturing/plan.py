@@ -54,9 +54,6 @@ if TYPE_CHECKING:
 def find_root(given: Path) -> Inputs:
     """Return the inputs below a path that a capture is asked for.
 
-    Args:
-        given: a data directory, a parent of some, or a directory of log files, whatever they are called.
-
     Raises:
         EvidenceError: it is none of these.
     """
@@ -91,11 +88,7 @@ def require_one_node(inputs: Sequence[FoundInput]) -> None:
 
 
 def plan_root(root: RootPlan, found: Sequence[FoundInput]) -> None:
-    """Plan the directories below a root, all but the partition directories of its log directories.
-
-    Args:
-        root: that the plans are added to.
-    """
+    """Plan the directories below a root, all but the partition directories of its log directories."""
     planned: dict[str, FolderPlan] = {}
     for one in found:
         prefix = str(one.root.relative_to(root.real)) if one.root != root.real else ""
@@ -238,12 +231,8 @@ def plan_capture(
     """List what is below the paths; reads names, and of partition directories the small files.
 
     Args:
-        paths: data directories, parents of some, and directories of log files, all of one node.
-        all_batches: take a row a batch along everywhere.
         margin: offsets below the lowest point from which a truncation can still happen.
-        keep_going: a path that can't be used is a problem in the report, and the others are read.
         is_by_ends: the ends of logs alone are read; rows of batches are taken along from the high watermark or the recovery point on.
-        jobs: the most processes to use; as many as there are cores where it is not given.
 
     Raises:
         EvidenceError: a path can't be used, or with `keep_going` none can.

@@ -143,30 +143,18 @@ class CaptureRedaction:
         return f"{self.pseudonyms.name('kafka', name)}.log{'.gz' if name.endswith('.gz') else ''}"
 
     def entry(self, name: str, *, is_directory: bool, is_taken: bool) -> str:
-        """Return the name of an entry of a directory.
-
-        Args:
-            is_taken: whether the content of the file is in the capture.
-        """
+        """Return the name of an entry of a directory."""
         if is_directory:
             return self._part(name)
         is_log = is_taken and parse_file_name(name).kind is FileKind.UNKNOWN
         return self.log_name(name) if is_log else self._file_name(name)
 
     def message(self, words: str) -> str:
-        """Return the words of a problem, without what they quote of a file.
-
-        Args:
-            words: as they are shown on the broker.
-        """
+        """Return the words of a problem, without what they quote of a file."""
         return self.names.line(without_quoted(words, self.pseudonyms))
 
     def commits(self, rows: Sequence[Sequence[Any]]) -> list[list[Any]]:
-        """Return the commits of a segment, as a capture has them.
-
-        Args:
-            rows: topic, partition and group of each, and what does not name anybody.
-        """
+        """Return the commits of a segment, as a capture has them."""
         return [
             [self.names.topic(topic), partition, self.pseudonyms.group(group), *rest]
             for topic, partition, group, *rest in rows
@@ -175,11 +163,7 @@ class CaptureRedaction:
     # ------------------------------------------------------------ files
 
     def pieces(self, file: EvidenceFile, name: str, *, is_metadata: bool) -> Iterator[bytes]:
-        """Return the content of a file with names replaced, piece by piece.
-
-        Args:
-            is_metadata: whether it is in the directory of a metadata log.
-        """
+        """Return the content of a file with names replaced, piece by piece."""
         kind = parse_file_name(name).kind
         match kind:
             case FileKind.METADATA_SNAPSHOT:
@@ -199,11 +183,7 @@ class CaptureRedaction:
         return iter([rewrite(data) if data else data])
 
     def checkpoint(self, data: bytes) -> bytes:
-        """Return a checkpoint of offsets by partition; a line that is none becomes one of the letter x.
-
-        Args:
-            data: the whole file; lengths of lines may change.
-        """
+        """Return a checkpoint of offsets by partition; a line that is none becomes one of the letter x."""
         return b"".join(map(self._checkpoint_line, data.splitlines(keepends=True)))
 
     def _checkpoint_line(self, line: bytes) -> bytes:
@@ -349,13 +329,7 @@ def redaction_of(
     paths: Iterable[str],
     is_asked_to_stop: Callable[[], bool],
 ) -> CaptureRedaction:
-    """Return the redaction of a capture, with all names that the evidence shows to be hosts, topics, groups or transactional ids.
-
-    Args:
-        pseudonyms: under the key of the redaction.
-        with_topics: names of topics are replaced, too.
-        paths: that were named, and of log directories.
-    """
+    """Return the redaction of a capture, with all names that the evidence shows to be hosts, topics, groups or transactional ids."""
     topics = {place.topic_partition.topic for place in places}
     topics |= {name for one in histories for name in one.topic_ids}
     known: dict[str, str] = {}

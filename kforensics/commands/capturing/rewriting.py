@@ -116,9 +116,5 @@ _SECRET = re.compile(
 
 
 def without_secrets(data: bytes) -> bytes:
-    """Return properties with asterisks in the place of values that may be secret, so that every line stays where it was.
-
-    Args:
-        data: a `.properties` file.
-    """
+    """Return properties with asterisks in the place of values that may be secret, so that every line stays where it was."""
     return _SECRET.sub(lambda match: match[1] + re.sub(rb"[^\\\r\n]", b"*", match[2]), data)

@@ -90,11 +90,7 @@ class CapturedScan:
 
 
 def capture_segment(task: SegmentTask) -> CapturedScan:
-    """Read one segment once, its records a second time where they are asked for; what can't be read becomes a problem.
-
-    Args:
-        task: the segment, and what is wanted of it.
-    """
+    """Read one segment once, its records a second time where they are asked for; what can't be read becomes a problem."""
     try:
         with open_evidence(task.path) as file:
             watch = _Watch(file, task)
@@ -106,9 +102,6 @@ def capture_segment(task: SegmentTask) -> CapturedScan:
 
 def capture_ends(place: PartitionPlace, tasks: Mapping[str, SegmentTask]) -> dict[str, CapturedScan] | None:
     """Read of a partition directory what depth tails reads.
-
-    Args:
-        tasks: its segments in use, by name; besides what is read, rows are taken along of the batches that they ask for.
 
     Returns:
         The scans by name; none where the ends of the log decide too little, so that all of it has to be read.

@@ -51,11 +51,7 @@ class Scope:
     """Whether a process holds the lock of a log directory; none where that is not known."""
 
     def decide(self, folder: FolderPlan) -> None:
-        """Decide what is taken along of the log of a partition directory.
-
-        Args:
-            folder: whose plan is changed; a directory that is no partition's stays as it is.
-        """
+        """Decide what is taken along of the log of a partition directory."""
         place = folder.place
         if place is None or folder.is_metadata:
             return
@@ -132,9 +128,6 @@ def stake(place: PartitionPlace, margin: int) -> int:
     """Return the offset from which a truncation can still happen, lowered by the margin to the beginning of a run of offsets that has a digest.
 
     That is the lowest of the high watermark, the recovery point and the beginning of the last leader epoch but one; 0 where one of them is not known.
-
-    Args:
-        place: the partition directory, with what the checkpoints say of it.
     """
     partition = place.topic_partition
     values = [checkpoint_value(place.state, name, partition) for name in ("high_watermark", "recovery_point")]

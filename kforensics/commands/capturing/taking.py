@@ -101,11 +101,7 @@ class Taking:
         return words if self.redaction is None else self.redaction.message(words)
 
     def begin(self, started: dt.datetime) -> None:
-        """Say first of which node and roots the capture is, so that what is in it is of use if the process is killed.
-
-        Args:
-            started: when the capture was begun, with a time zone.
-        """
+        """Say first of which node and roots the capture is, so that what is in it is of use if the process is killed."""
         if self.redaction is None:
             known = {
                 name: self.manifest(started)[name] for name in ("tool_version", "started", "node", "roots", "options")
@@ -273,7 +269,6 @@ class Taking:
         """Keep what was read, so that the same command continues from there, unless what an earlier run left holds more.
 
         Args:
-            started: when this run began, for the manifest.
             path: of the file that an interrupted run leaves; what an earlier one left there is replaced.
 
         Raises:
@@ -299,11 +294,7 @@ class Taking:
         raise Stopped(f"stopped; what was read, {size}, is kept in {path}: the same command continues from there")
 
     def manifest(self, started: dt.datetime) -> dict[str, Any]:
-        """Return the manifest of the capture.
-
-        Args:
-            started: when the capture was begun, with a time zone.
-        """
+        """Return the manifest of the capture."""
         node = node_of(self.plan)
         return {
             "tool_version": __version__,

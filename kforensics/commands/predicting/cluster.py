@@ -24,12 +24,7 @@ from kforensics.units import Depth
 def compare_followers(
     request: Ask, inputs: Inputs, nodes: Sequence[Node], around: Surroundings, *, jobs: int
 ) -> ComparedReplicas | None:
-    """Return how the replicas of several nodes compare at the ends of their logs; None where one node is given, one at several moments, or a state that is on no disk.
-
-    Args:
-        request: what `predict` is asked; followers truncate by the version that it names.
-        inputs: as they were found for the starts.
-    """
+    """Return how the replicas of several nodes compare at the ends of their logs; None where one node is given, one at several moments, or a state that is on no disk."""
     ids = [node.node_id for node in nodes]
     if request.without or len(ids) < 2 or len(set(ids)) < len(ids) or any(isinstance(one, Absent) for one in ids):
         return None
@@ -122,11 +117,7 @@ def unserved_strays(started: Sequence[NodeStarts], surroundings: Surroundings) -
 
 
 def find_order(request: Ask) -> StartOrder:
-    """Return the order that loses least, from what each replica would discard of the others as the leader.
-
-    Args:
-        request: what `predict` is asked, over the log directories of all brokers.
-    """
+    """Return the order that loses least, from what each replica would discard of the others as the leader."""
     from kforensics.commands.diff import run  # noqa: PLC0415 - for `--order` alone
 
     compared = run(Ask(paths=request.paths, is_stopped=True, keep_going=request.keep_going, depth=request.depth))
@@ -193,11 +184,7 @@ class Harm(NamedTuple):
     """Brokers that become leader without an unclean election."""
 
     def of(self, broker: int, left: Collection[int]) -> tuple[int, int]:
-        """Return how many records are discarded where a broker starts before the best leader does: by an election of itself, and by an unclean one.
-
-        Args:
-            left: the brokers that have not started yet.
-        """
+        """Return how many records are discarded where a broker starts before the best leader does: by an election of itself, and by an unclean one."""
         if broker == self.best or self.best not in left:
             return 0, 0
         more = max(0, self.more.get(broker, 0))
@@ -205,12 +192,7 @@ class Harm(NamedTuple):
 
 
 def ordered(brokers: Sequence[int], harms: Sequence[Harm]) -> list[int]:
-    """Return the brokers so that none starts that would be elected and discard what one behind it holds; of equal ones as they come.
-
-    Args:
-        brokers: in the order in which they were given.
-        harms: what each order would discard, partition by partition.
-    """
+    """Return the brokers so that none starts that would be elected and discard what one behind it holds; of equal ones as they come."""
     left, order = list(brokers), []
     while left:
         sums = {

@@ -122,11 +122,7 @@ class StartedDirectory:
 
 
 def topic_id_of(disk: DirectoryOnDisk) -> str | Absent:
-    """Return the topic id in `partition.metadata`.
-
-    Args:
-        disk: the directory; what is read of it is kept there.
-    """
+    """Return the topic id in `partition.metadata`."""
     if METADATA_FILE not in disk.files:
         return Absent.NOT_WRITTEN
     need = Need(METADATA_FILE, Content.PARTITION_METADATA)
@@ -225,22 +221,14 @@ def partition_named(name: str) -> TopicPartition | None:
 
 
 def checkpointed(read: Mapping[TopicPartition, int] | LoadFailure, partition: TopicPartition | None) -> int | Absent:
-    """Return the offset that a checkpoint has for a partition.
-
-    Args:
-        partition: none has none.
-    """
+    """Return the offset that a checkpoint has for a partition."""
     if isinstance(read, LoadFailure):
         return Absent.UNREADABLE
     return Absent.NOT_WRITTEN if partition is None else read.get(partition, Absent.NOT_WRITTEN)
 
 
 def offset_or_zero(read: Mapping[TopicPartition, int] | LoadFailure, partition: TopicPartition | None) -> int:
-    """Return the offset that a start takes from a checkpoint for a partition, 0 where it has none.
-
-    Args:
-        partition: none has none.
-    """
+    """Return the offset that a start takes from a checkpoint for a partition, 0 where it has none."""
     value = checkpointed(read, partition)
     return 0 if isinstance(value, Absent) else value
 
@@ -257,11 +245,7 @@ def named_offsets(files: Iterable[str], ending: str) -> list[tuple[int, str]]:
 
 
 def segments_of(files: Mapping[str, int]) -> tuple[tuple[int, int], ...]:
-    """Return base offset and length of each segment.
-
-    Args:
-        files: of a partition directory, with their lengths.
-    """
+    """Return base offset and length of each segment."""
     return tuple((base, files[name]) for base, name in named_offsets(files, LOG))
 
 

@@ -109,11 +109,7 @@ class LogStarts:
         self._retention: dict[str, Policy] = {}
 
     def load(self, directory: StartedDirectory, *, clean: bool) -> LogLoad:
-        """Return what loading makes of a directory as it is now.
-
-        Args:
-            clean: whether its log directory holds the marker of a clean shutdown.
-        """
+        """Return what loading makes of a directory as it is now."""
         found, disk = directory.within.logs, directory.disk
         if directory.links:
             reason = f"{directory.links[0]} is a symbolic link, which is not followed"
@@ -200,13 +196,7 @@ class LogStarts:
         *,
         is_reached: bool,
     ) -> PredictedLog:
-        """Return the report on a directory that was loaded.
-
-        Args:
-            number: of the start, from 1.
-            fate: what becomes of it apart from that.
-            is_reached: whether the start comes to loading logs.
-        """
+        """Return the report on a directory that was loaded."""
         partition, before = directory.partition, self._before(directory, outcome)
         predicted = partial(
             PredictedLog,
@@ -322,11 +312,7 @@ def _newer(read: object) -> str:
 
 
 def expected_scans(directory: StartedDirectory, *, clean: bool) -> list[tuple[str, int]]:
-    """Return names and lengths of the segments that a load most likely scans, in the order in which it does; which it does scan is known when it is predicted.
-
-    Args:
-        clean: whether its log directory holds the marker of a clean shutdown.
-    """
+    """Return names and lengths of the segments that a load most likely scans, in the order in which it does; which it does scan is known when it is predicted."""
     files = directory.disk.files
     logs = named_offsets(files, LOG)
     if clean:
@@ -353,11 +339,7 @@ def needed_load(load: LogLoad) -> LogLoad | None:
 
 
 def key_of(number: int, path: str) -> str:
-    """Return the key of a log directory among those of a node.
-
-    Args:
-        path: relative to it.
-    """
+    """Return the key of a log directory among those of a node."""
     return sys.intern(f"{number}:{path}")
 
 
@@ -391,9 +373,7 @@ def look_ahead(
     Logs that are unusual or large are left to the caller, and so are all where there are few.
 
     Args:
-        directories: of the node, as they were found.
         markers: whether each log directory holds the marker of a clean shutdown.
-        is_reached: whether the start comes to loading logs.
 
     Returns:
         What was found, by the place of the log among the directories.

@@ -53,12 +53,7 @@ def start_metadata_log(
     """Open the metadata log of an input.
 
     Args:
-        node: the input by which its node is named.
-        log_dirs: log directories with the numbers of their inputs.
-        reads: what has been read; more is added.
-        scans: its segments may be scanned by several processes.
         is_inferred: the version is that of the evidence: where a file is newer than known, nothing is said of the log.
-        configured_voters: `controller.quorum.voters` of the node; none where its settings are not known.
 
     Returns:
         What comes of it; nothing where the input has none.

@@ -122,8 +122,6 @@ def start_node(
     """Start a node as often as it takes.
 
     Args:
-        conditions: version, clock, settings, and what is taken as other than it is.
-        reads: what has been read; more is added.
         outcomes: first loads that were predicted, where the node is started again and again; more are added.
         keeps_reads: the node is started under other conditions too: what was read of each directory is kept.
     """

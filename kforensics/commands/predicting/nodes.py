@@ -150,9 +150,6 @@ def _described(one: FoundInput, log_dir: FoundLogDir, *, is_alone: bool) -> Node
 def nodes_of(inputs: Inputs, configured: Sequence[ConfiguredNode] = ()) -> tuple[Inputs, list[Node]]:
     """Return the nodes among the inputs.
 
-    Args:
-        configured: the nodes that each `server.properties` among them is of.
-
     Returns:
         The inputs, and the nodes in their order.
 
@@ -178,11 +175,7 @@ def nodes_of(inputs: Inputs, configured: Sequence[ConfiguredNode] = ()) -> tuple
 
 
 def side_by_side(nodes: Sequence[Node], configured: Sequence[ConfiguredNode] = ()) -> list[int]:
-    """Return the first inputs of nodes with ZooKeeper whose log directories lie in one folder, as the disks of one node do, while their ids differ.
-
-    Args:
-        configured: the nodes that each `server.properties` among the inputs is of: whose a log directory is that one names is settled.
-    """
+    """Return the first inputs of nodes with ZooKeeper whose log directories lie in one folder, as the disks of one node do, while their ids differ."""
     named = {path for one in configured for path in one.log_dirs}
     by_parent: dict[Path, list[int]] = {}
     for node in nodes:
@@ -257,9 +250,6 @@ def _is_same_node(one: FoundInput, other: FoundInput, configured: Sequence[Confi
 
 def find_start_inputs(paths: Sequence[Path], *, keep_going: bool) -> Inputs:
     """Return the inputs that paths name; an empty directory, named or below one that is, is one where a `server.properties` among them names it.
-
-    Args:
-        keep_going: a path that can't be used is a problem in the report, and the others are read.
 
     Raises:
         EvidenceError: a path can't be used, or with `keep_going` none can.

@@ -22,11 +22,7 @@ _NO_TOPIC = frozenset({""})
 
 
 def logs_in_doubt(reports: Iterable[PartitionReport]) -> dict[int, set[TopicPartition]]:
-    """Return the brokers that truncate, or have a log with a damaged small file, each with these logs.
-
-    Args:
-        reports: of the partitions that need attention.
-    """
+    """Return the brokers that truncate, or have a log with a damaged small file, each with these logs."""
     doubted: dict[int, set[TopicPartition]] = {}
     for report in reports:
         for one in report.replicas:
@@ -43,12 +39,7 @@ def logs_in_doubt(reports: Iterable[PartitionReport]) -> dict[int, set[TopicPart
 def refused_starts(
     inputs: Inputs, gathered: Cluster, doubted: Mapping[int, set[TopicPartition]]
 ) -> tuple[RefusedStart, ...]:
-    """Return the brokers that do not start, or not with all their log directories, whatever their other logs hold.
-
-    Args:
-        gathered: their metadata, and the lines that name versions.
-        doubted: the brokers that are asked about, each with the logs that are loaded.
-    """
+    """Return the brokers that do not start, or not with all their log directories, whatever their other logs hold."""
     problems: list[Problem] = []
     try:
         inputs, nodes = nodes_of(inputs, configured_nodes(inputs))

@@ -78,12 +78,7 @@ class Surroundings:
 def look_around(
     inputs: Inputs, log_files: Sequence[LogFile], problems: list[Problem], *, is_of_one_moment: bool = True
 ) -> Surroundings:
-    """Read the newest metadata log and the settings among the inputs.
-
-    Args:
-        problems: what can't be read is added here.
-        is_of_one_moment: no node is among the inputs twice.
-    """
+    """Read the newest metadata log and the settings among the inputs."""
     histories = read_metadata_logs(inputs)
     refuse_two_clusters(histories, inputs)
     return Surroundings(
@@ -100,9 +95,6 @@ def server_properties(inputs: Inputs, problems: list[Problem]) -> tuple[Mapping[
     """Return the settings of each node that has a `server.properties` among the inputs.
 
     Files of one input are of one node, unless they name several.
-
-    Args:
-        problems: what can't be read is added here.
     """
     found: list[Mapping[str, str]] = []
     for number, one in enumerate(inputs.found):
@@ -163,9 +155,6 @@ class Policy(NamedTuple):
 def parse_settings(given: Mapping[str, str]) -> Mapping[str, str]:
     """Check settings that were given by hand, and return them.
 
-    Args:
-        given: value by name, as `--set` gives them.
-
     Raises:
         UsageError: one that nothing here depends on, or whose value is no number.
     """
@@ -210,11 +199,7 @@ class Settings:
         """Whether the settings of topics are: those of a cluster with ZooKeeper are on no disk."""
 
     def of_topic(self, topic: str, name: str) -> tuple[str | None, bool]:
-        """Return a setting of a topic, none where it has Kafka's default; and whether it is known.
-
-        Args:
-            name: of the setting, as topics have it.
-        """
+        """Return a setting of a topic, none where it has Kafka's default; and whether it is known."""
         own = self._topics.get(topic, {})
         for source in (self._given, own):
             if name in source:
@@ -245,7 +230,6 @@ class Settings:
         """Return a whole number that only brokers have.
 
         Args:
-            name: as `server.properties` has it.
             default: Kafka's, where nothing names the setting or its value is none.
         """
         value = next((one[name] for one in (self._given, self._broker, self.in_file) if name in one), "")

@@ -89,7 +89,6 @@ def version_of_node(node: "Node", around: Surroundings, *, is_alone: bool) -> No
     """Return the version of a node by the evidence.
 
     Args:
-        around: server logs and the metadata log among the inputs.
         is_alone: no other node is among the inputs: a log whose lines name no node is its own.
 
     Raises:

@@ -36,20 +36,11 @@ class CoordinatorRedaction:
         self._path = lru_cache(maxsize=4096)(self._pseudonyms.path)
 
     def name(self, kind: str, name: Name) -> str:
-        """Return the pseudonym of a group or a transactional id.
-
-        Args:
-            kind: the word that it begins with.
-            name: as the log has it; bytes where it is no UTF-8.
-        """
+        """Return the pseudonym of a group or a transactional id."""
         return self._pseudonyms.name(kind, name)
 
     def view(self, view: GroupView) -> GroupView:
-        """Return a group under its pseudonym.
-
-        Args:
-            view: with paths in which hosts may be named.
-        """
+        """Return a group under its pseudonym."""
         positions = tuple(
             replace(
                 one, position=one.position._replace(at=one.position.at._replace(path=self._path(one.position.at.path)))
@@ -59,21 +50,13 @@ class CoordinatorRedaction:
         return replace(view, name=self.name(GROUP, view.name), positions=positions)
 
     def change(self, change: Change) -> Change:
-        """Return a change of a position with its group under its pseudonym.
-
-        Args:
-            change: with paths in which hosts may be named.
-        """
+        """Return a change of a position with its group under its pseudonym."""
         key = change.key._replace(group=self.name(GROUP, change.key.group))
         citations = tuple(replace(one, path=self._path(one.path)) for one in change.citations)
         return change._replace(key=key, citations=citations)
 
     def coordinators(self, known: Coordinators, asked: Iterable[str]) -> Coordinators:
-        """Return what the coordinators know, transactional ids under their pseudonyms.
-
-        Args:
-            asked: ids that were asked for, which the logs may not have.
-        """
+        """Return what the coordinators know, transactional ids under their pseudonyms."""
         names: dict[str, Name] = {
             self.name(TRANSACTIONAL_ID, one): one for one in (*known.by_id, *known.history, *asked)
         }
@@ -106,19 +89,11 @@ class CoordinatorRedaction:
         )
 
     def by_path(self, values: Mapping[Any, Any]) -> dict[Any, Any]:
-        """Return values by input and path, with the hosts in the paths replaced.
-
-        Args:
-            values: by keys that begin with the input and the path.
-        """
+        """Return values by input and path, with the hosts in the paths replaced."""
         return {(key[0], self._path(key[1]), *key[2:]): value for key, value in values.items()}
 
     def result(self, result: Result[Body]) -> Result[Body]:
-        """Return a result whose inputs, answer, findings and problems name no hosts and principals.
-
-        Args:
-            result: a concluded one, which is changed in place.
-        """
+        """Return a result whose inputs, answer, findings and problems name no hosts and principals."""
         found = result.concluded
         assert isinstance(found, Conclusion)
         result.inputs = redacted(result.inputs, self._pseudonyms)
@@ -127,9 +102,5 @@ class CoordinatorRedaction:
 
 
 def renaming(redaction: CoordinatorRedaction | None, kind: str) -> Callable[[Name], Name]:
-    """Return what names of a kind are shown as.
-
-    Args:
-        redaction: None where names are shown as they are.
-    """
+    """Return what names of a kind are shown as."""
     return (lambda name: name) if redaction is None else lambda name: redaction.name(kind, name)

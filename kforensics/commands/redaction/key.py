@@ -19,9 +19,6 @@ HOW_TO_MAKE_ONE = "openssl rand -hex 32 > redact.key makes one"
 def pseudonyms_of(ask: Ask) -> "Pseudonyms | None":
     """Return the pseudonyms that are asked for; None where nothing is to be redacted.
 
-    Args:
-        ask: with the key, the file that holds it, or none to take it from the environment.
-
     Raises:
         UsageError: there is no key, or it is too short.
     """

@@ -83,33 +83,21 @@ class Names:
         return self.pseudonyms.name("topic", name)
 
     def directory(self, name: str) -> str:
-        """Return the name of a partition directory, the name of its topic replaced.
-
-        Args:
-            name: of any directory; another one stays as it is.
-        """
+        """Return the name of a partition directory, the name of its topic replaced."""
         found = _DIRECTORY.fullmatch(name) or _SHORTENED.fullmatch(name)
         if found is None or not self.with_topics:
             return name
         return f"{self.topic(found['topic'])}{'-' if found['rest'][0].isdigit() else ''}{found['rest']}"
 
     def part(self, part: str) -> str:
-        """Return a part of a path with hosts, and where they are replaced topics, replaced.
-
-        Args:
-            part: without `/`.
-        """
+        """Return a part of a path with hosts, and where they are replaced topics, replaced."""
         found = _DIRECTORY.fullmatch(part) or _SHORTENED.fullmatch(part)
         if found is not None and (found["topic"] in self.topics or found["topic"] in INTERNAL):
             return self.directory(part)
         return self.line(part)
 
     def line(self, text: str) -> str:
-        """Return a line of a log with names replaced.
-
-        Args:
-            text: without its line end.
-        """
+        """Return a line of a log with names replaced."""
         found = _PROPERTY.search(text)
         if found is not None:
             value = self.setting(found["name"], found["value"])
@@ -132,12 +120,7 @@ class Names:
         return self.pseudonyms.text(_ENDPOINT.sub(self._endpoint, text))
 
     def setting(self, name: str, value: str) -> str:
-        """Return the value of a setting: numbers, switches and settings that hold no secret stay, all but the hosts in them.
-
-        Args:
-            name: of the setting; the value of one that is not known is replaced whole.
-            value: as the log or file has it.
-        """
+        """Return the value of a setting: numbers, switches and settings that hold no secret stay, all but the hosts in them."""
         if identifies_no_one(value) or value in {"null", "[hidden]", "[]"} or not value.strip("*"):
             return value
         if name in _KNOWN_SETTINGS:

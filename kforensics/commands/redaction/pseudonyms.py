@@ -83,12 +83,7 @@ class Pseudonyms:
     """Names that are known to be topics or directories of partitions, and stay."""
 
     def knowing(self, *, hosts: Iterable[str], topics: Iterable[str]) -> Self:
-        """Return pseudonyms that also know the hosts and topics that the evidence names.
-
-        Args:
-            hosts: names and addresses, in any case.
-            topics: whose partition directories stay in paths.
-        """
+        """Return pseudonyms that also know the hosts and topics that the evidence names."""
         return replace(
             self,
             hosts=self.hosts | {host.lower() for host in hosts if host},
@@ -96,12 +91,7 @@ class Pseudonyms:
         )
 
     def name(self, kind: str, value: str | bytes) -> str:
-        """Return the pseudonym of a value: what sort of thing it is, and its digest, which does not depend on the sort.
-
-        Args:
-            kind: the word that the pseudonym begins with.
-            value: the same one has the same digest under the same key.
-        """
+        """Return the pseudonym of a value: what sort of thing it is, and its digest, which does not depend on the sort."""
         raw = value if isinstance(value, bytes) else value.encode("utf-8", errors="surrogatepass")
         return f"{kind}-{hmac.digest(self.key, raw, 'sha256').hex()[:DIGEST_LENGTH]}"
 
@@ -142,11 +132,7 @@ class Pseudonyms:
         return _FOREIGN_WORDS.sub(self._replacement, self._without_known(text))
 
     def path(self, path: str) -> str:
-        """Return a path with the hosts in it replaced; directories of partitions and Kafka's own files stay.
-
-        Args:
-            path: with `/` between its parts.
-        """
+        """Return a path with the hosts in it replaced; directories of partitions and Kafka's own files stay."""
         return "/".join(part if _is_partition(part, self.topics) else self.text(part) for part in path.split("/"))
 
     def _without_known(self, text: str) -> str:

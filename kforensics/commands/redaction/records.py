@@ -64,11 +64,7 @@ _HARMLESS_VALUES = frozenset({"true", "false", "delete", "compact", "compact,del
 
 
 def redact_item(item: DumpItem, pseudonyms: Pseudonyms) -> DumpItem:
-    """Return the item with payloads and names replaced, and of small files what is quoted because it is not understood.
-
-    Args:
-        pseudonyms: under the key of this redaction.
-    """
+    """Return the item with payloads and names replaced, and of small files what is quoted because it is not understood."""
     match item:
         case Damage():
             return replace(item, found=without_quoted(item.found, pseudonyms))
@@ -99,17 +95,12 @@ def without_quoted(words: str, pseudonyms: Pseudonyms) -> str:
 
     Args:
         words: of damage or a problem; what is quoted was not understood, and may be a name.
-        pseudonyms: under the key of this redaction.
     """
     return _QUOTED.sub(lambda found: pseudonyms.name("value", found[0][1:-1]), words)
 
 
 def redact_record(record: Record, pseudonyms: Pseudonyms) -> Record:
-    """Return the record with key, value and values of headers as pseudonyms; null and empty stay what they are.
-
-    Args:
-        pseudonyms: under the key of this redaction.
-    """
+    """Return the record with key, value and values of headers as pseudonyms; null and empty stay what they are."""
     return record._replace(
         key=_payload("key", record.key, pseudonyms),
         value=_payload("value", record.value, pseudonyms),
@@ -118,12 +109,7 @@ def redact_record(record: Record, pseudonyms: Pseudonyms) -> Record:
 
 
 def redact_message(message: Decoded, pseudonyms: Pseudonyms) -> Decoded:
-    """Return a message of one of Kafka's own logs with every private field replaced.
-
-    Args:
-        message: decoded; a field that is not listed as harmless is private.
-        pseudonyms: under the key of this redaction.
-    """
+    """Return a message of one of Kafka's own logs with every private field replaced."""
     return message._replace(fields=_fields(message.fields, message.name, pseudonyms))
 
 

@@ -35,11 +35,7 @@ _OWN_WORDS = frozenset(
 
 
 def redacted(value: T, pseudonyms: Pseudonyms) -> T:
-    """Return a value of dataclasses and tuples with every path, message, detail and sentence redacted, which fields of those names are.
-
-    Args:
-        pseudonyms: with the hosts and topics that are known.
-    """
+    """Return a value of dataclasses and tuples with every path, message, detail and sentence redacted, which fields of those names are."""
     return _any(value, pseudonyms, "")  # type: ignore[no-any-return] # a value becomes one of its own type
 
 
@@ -74,12 +70,7 @@ def _text(text: str, pseudonyms: Pseudonyms, name: str) -> str:
 
 
 def redact_explanation(result: Explanation, pseudonyms: Pseudonyms) -> Explanation:
-    """Return the explanation with every path, message, detail and sentence redacted; topics, offsets and times stay.
-
-    Args:
-        result: in which groups have pseudonyms already.
-        pseudonyms: to which the hosts and topics of the result are added.
-    """
+    """Return the explanation with every path, message, detail and sentence redacted; topics, offsets and times stay."""
     return dataclasses.replace(redacted(result, _knowing(result, pseudonyms)), hosts=())
 
 

@@ -101,7 +101,6 @@ def gather(view: memoryview, starts: NDArray[np.int64], ends: NDArray[np.int64],
 
     Args:
         ends: the position behind each part, not above the next start.
-        bitmap: which of them are not null, None for all.
     """
     count = len(starts)
     bounds = np.empty(2 * count + 1, dtype=np.int32)

@@ -69,10 +69,6 @@ class Carved:
 def carve(images: Sequence[Path], inputs: Inputs, problems: list[Problem]) -> Carved:
     """Read the images, and find out which partitions of the inputs their batches are of.
 
-    Args:
-        images: files or block devices.
-        problems: what can't be read is added.
-
     Raises:
         EvidenceError: an image can't be read.
     """
@@ -128,11 +124,7 @@ def _named(
 
 
 def carved_copies(carved: Carved, partition: TopicPartition) -> tuple[list[LogCopy], dict[str, tuple[int, ...]]]:
-    """Return what the images hold of a partition, an image each, and for `CarvedReader` where its chains begin.
-
-    Args:
-        carved: what was found in all images.
-    """
+    """Return what the images hold of a partition, an image each, and for `CarvedReader` where its chains begin."""
     copies: list[LogCopy] = []
     starts: dict[str, tuple[int, ...]] = {}
     for log in carved.logs:
@@ -145,11 +137,7 @@ def carved_copies(carved: Carved, partition: TopicPartition) -> tuple[list[LogCo
 def carved_plans(
     carved: Carved, reader: BatchReader, *, with_named: bool = True
 ) -> Iterator[tuple[PartitionPlan, CarvedReader]]:
-    """Yield a plan for each log: what the images hold of it and no given replica does.
-
-    Args:
-        with_named: whether logs are wanted of which the partition is proven.
-    """
+    """Yield a plan for each log: what the images hold of it and no given replica does."""
     number = 0
     for log in carved.logs:
         if log.partition is not None and not with_named:

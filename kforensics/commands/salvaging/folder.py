@@ -31,9 +31,6 @@ class Foreground:
     def do(self, work: Work) -> None:
         """Do the work at once.
 
-        Args:
-            work: what is called.
-
         Raises:
             Exception: what the work raised.
         """
@@ -60,9 +57,6 @@ class Background:
 
     def do(self, work: Work) -> None:
         """Do this after everything that was given before.
-
-        Args:
-            work: is called in another thread.
 
         Raises:
             Exception: what earlier work raised.
@@ -193,9 +187,6 @@ class OutFile:
     def write_lines(self, lines: Iterable[bytes]) -> None:
         """Add lines, each with its line break.
 
-        Args:
-            lines: or any pieces of them.
-
         Raises:
             WriteFailed: the system took no more.
         """
@@ -223,9 +214,6 @@ class OutFile:
     def go_back(self, place: tuple[int, Any]) -> None:
         """Take back what was added since.
 
-        Args:
-            place: as `place` returned it.
-
         Raises:
             WriteFailed: the system can't shorten the file.
         """
@@ -241,9 +229,6 @@ class OutFile:
     def append(self, pieces: Sequence[bytes | memoryview]) -> int:
         """Write bytes in a forked process while this one writes nothing, and return their number, for `appended` in this one.
 
-        Args:
-            pieces: of the bytes, in order.
-
         Raises:
             WriteFailed: the system takes no more.
         """
@@ -256,11 +241,7 @@ class OutFile:
         return count
 
     def appended(self, count: int) -> None:
-        """Take note of bytes that forked processes wrote behind those so far.
-
-        Args:
-            count: as `append` returned it.
-        """
+        """Take note of bytes that forked processes wrote behind those so far."""
         self._background.do(partial(self._hash, self.length, self.length + count))
         self.length += count
 
@@ -408,22 +389,14 @@ class OutFolder:
         return file
 
     def discard(self, others: Iterable[str] = ()) -> None:
-        """Remove the files that were made through this object, finished or not: what is refused leaves nothing behind.
-
-        Args:
-            others: files that other processes have made.
-        """
+        """Remove the files that were made through this object, finished or not: what is refused leaves nothing behind."""
         for name in (*self._names, *map(_fitting, others)):
             for path in (self.root / name, self.root / (name + PARTIAL)):
                 path.unlink(missing_ok=True)
         self._names.clear()
 
     def take_back(self, name: str) -> None:
-        """Let the names of all files in a folder end in `.partial`, since others that belong to them are missing.
-
-        Args:
-            name: of the folder, relative to the directory.
-        """
+        """Let the names of all files in a folder end in `.partial`, since others that belong to them are missing."""
         for path in sorted((self.root / _fitting(name)).glob("*")):
             if path.suffix != PARTIAL:
                 with suppress(OSError):  # the failure that is reported came before
@@ -431,10 +404,6 @@ class OutFolder:
 
     def write(self, name: str, data: bytes) -> WrittenFile:
         """Write a whole file, and return what the manifest says of it.
-
-        Args:
-            name: relative to the directory.
-            data: all of its bytes.
 
         Raises:
             WriteFailed: the system takes no more.
@@ -446,9 +415,6 @@ class OutFolder:
 
 def check_folder(out: Path, inputs: Sequence[Path]) -> None:
     """Refuse a directory that would lie inside the evidence or holds anything already.
-
-    Args:
-        out: the directory, which need not exist.
 
     Raises:
         UsageError: either of them, or the directory that it would be made in is not there.

@@ -80,7 +80,6 @@ class RecordWriter(Protocol):
 
         Args:
             chunk: whose bytes hold until this returns.
-            given: what is known of these records beside their bytes.
         """
 
     def finish(self) -> tuple[WrittenFile, ...]:
@@ -97,11 +96,7 @@ class BatchWriter(Protocol):
     """The bytes that were added last as they were: to which file and position, and from which position up to which."""
 
     def add(self, run: Run, files: CopyFiles) -> BatchTable:
-        """Add batches in order of offset, and return those that were not taken over.
-
-        Args:
-            run: batches that lie behind each other in one file.
-        """
+        """Add batches in order of offset, and return those that were not taken over."""
 
     def finish(self) -> tuple[WrittenFile, ...]:
         """End the files and give them their names."""
@@ -112,9 +107,6 @@ class BatchWriter(Protocol):
 
 def require_form(form: FormName) -> None:
     """Refuse a form that needs a package that is not installed.
-
-    Args:
-        form: as `--form` names it.
 
     Raises:
         MissingExtra: pyarrow is missing.
@@ -133,13 +125,7 @@ def require_form(form: FormName) -> None:
 def record_writer(
     form: FormName, folder: OutFolder, stem: str, partition: TopicPartition, *, beside: bool = True
 ) -> RecordWriter:
-    """Return the writer of a form that holds records.
-
-    Args:
-        form: other than `segments`.
-        folder: where files are made.
-        beside: whether threads may do what can be done beside the decoding of records.
-    """
+    """Return the writer of a form that holds records."""
     if form is FormName.PARQUET:
         from kforensics.commands.salvaging.parquet import ParquetRecords  # noqa: PLC0415 - loads pyarrow
 

@@ -27,25 +27,13 @@ class Cells(Protocol):
     """Makes the columns of some records, and lines of them."""
 
     def digits(self, values: NDArray[np.int64], codes: NDArray[np.int8], words: Sequence[bytes]) -> Column:
-        """Return whole numbers, or the word of a code where it is 0 or more.
-
-        Args:
-            codes: one a record, negative where the number counts.
-        """
+        """Return whole numbers, or the word of a code where it is 0 or more."""
 
     def words(self, codes: NDArray[np.int8], words: Sequence[bytes]) -> Column:
-        """Return the word of each code.
-
-        Args:
-            codes: one a record, of 0 or more.
-        """
+        """Return the word of each code."""
 
     def base64(self, view: memoryview, positions: NDArray[np.int64], lengths: NDArray[np.int64]) -> Column:
-        """Return bytes of a buffer as base64, nothing where a length is below 0.
-
-        Args:
-            lengths: in bytes, one a record.
-        """
+        """Return bytes of a buffer as base64, nothing where a length is below 0."""
 
     def texts(self, texts: list[bytes]) -> Column:
         """Return texts as a column."""
@@ -55,7 +43,6 @@ class Cells(Protocol):
 
         Args:
             constants: one more than there are columns.
-            columns: with a cell for each record.
         """
 
 
@@ -128,12 +115,7 @@ class JsonRecords:
         self._few = _FEW_RECORDS
 
     def add(self, chunk: RecordChunk, given: Given) -> None:
-        """Add records in order of offset.
-
-        Args:
-            chunk: whose bytes hold until this returns.
-            given: what is known of these records beside their bytes.
-        """
+        """Add records in order of offset."""
         self.file.write(self.lines(chunk, given))
 
     def expect_many(self) -> None:
@@ -146,12 +128,7 @@ class JsonRecords:
                 self._cells = ArrowCells()
 
     def lines(self, chunk: RecordChunk, given: Given) -> bytes | memoryview:
-        """Return the lines of records, one behind the other in one buffer.
-
-        Args:
-            chunk: whose bytes hold until this returns.
-            given: what is known of these records beside their bytes.
-        """
+        """Return the lines of records, one behind the other in one buffer."""
         if self._few > 0:
             self._few -= len(chunk.rows)
             if self._few <= 0:
@@ -300,9 +277,6 @@ class DelimitedRecords:
 
     def add(self, chunk: RecordChunk, given: Given) -> None:  # noqa: ARG002 - as every form
         """Add records in order of offset; those that the form can't hold are remembered.
-
-        Args:
-            chunk: valid until this returns.
 
         Raises:
             HoldsDelimiter: as many records as are named can't be held.

@@ -98,20 +98,12 @@ def _run(one: SavedRun) -> dict[str, Any]:
 
 
 def plain_gap(gap: Gap) -> dict[str, Any]:
-    """Return a gap as the manifest and the result show it.
-
-    Args:
-        gap: offsets that no output has, with the reason.
-    """
+    """Return a gap as the manifest and the result show it."""
     return fields_of(gap, "offsets", "count", "reason", *(["detail"] if gap.detail else []))
 
 
 def plain_end(end: UnreadEnd) -> dict[str, Any]:
-    """Return an end of a log that can't be read as the manifest and the result show it.
-
-    Args:
-        end: bytes of which not even the offsets are known.
-    """
+    """Return an end of a log that can't be read as the manifest and the result show it."""
     return {"source": fields_of(end, "input", "path", "position", "length"), "offsets": Absent.UNKNOWN}
 
 
@@ -183,11 +175,7 @@ BEFORE YOU PUT ANYTHING BACK
 def write_readme(
     folder: OutFolder, partitions: Sequence[SavedPartition], *, what: str, form: str
 ) -> tuple[WrittenFile, ...]:
-    """Write the README, and the script where the form has one.
-
-    Args:
-        what: was wanted, or `CARVED`.
-    """
+    """Write the README, and the script where the form has one."""
     name = FormName(form)
     command = f"kforensics salvage {'--carve IMAGE' if what == CARVED else f'--what {what}'}"
     if not any(one.records for one in partitions):

@@ -127,11 +127,7 @@ class Outputs:
         return output
 
     def stem(self, label: Label | None) -> str:
-        """Return what the names of files begin with.
-
-        Args:
-            label: None for the best copy.
-        """
+        """Return what the names of files begin with."""
         partition = self._plan.partition
         name = self._plan.name or f"{safe_name(partition.topic)}-{partition.partition}"
         folder = ""

@@ -97,12 +97,7 @@ class ParquetRecords:
         self._bytes = self._records = 0
 
     def add(self, chunk: RecordChunk, given: Given) -> None:
-        """Add records in order of offset.
-
-        Args:
-            chunk: whose bytes hold until this returns.
-            given: what is known of these records beside their bytes.
-        """
+        """Add records in order of offset."""
         rows, batches = chunk.rows, chunk.batches
         magic, attributes = batches["magic"][rows], batches["attributes"][rows]
         modern = magic == 2

@@ -59,9 +59,6 @@ class PartFiles:
     def add(self, item: Run | Merge, gaps: list[Gap]) -> None:
         """Add batches behind those before.
 
-        Args:
-            item: of one file, or what is merged.
-
         Raises:
             WriteFailed: a file can't be written.
         """
@@ -143,11 +140,7 @@ def _itself(saved: SavedPartition) -> SavedPartition:
 
 
 def add_parts(saved: SavedPartition, parts: Sequence[SavedPartition]) -> None:
-    """Add what came of each file to what came of the partition.
-
-    Args:
-        parts: in the order of offsets.
-    """
+    """Add what came of each file to what came of the partition."""
     best = SavedLabel.of_best_copy()
     for part in parts:
         saved.markers += part.markers

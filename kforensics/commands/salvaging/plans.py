@@ -265,11 +265,7 @@ def plans_of(
     """Yield the partition, and other topics that had its name.
 
     Args:
-        facts: who leads, where everything is wanted.
-        problems: what can't be read is added.
         carved: copies of the partition out of images, which fill what no other copy has; none is taken where two topics of the name are among the inputs.
-        reader: gives batch rows of all copies.
-        jobs: the most processes that read the segments.
         spool: where the rows of their batches wait; none of a partition whose rows are few.
     """
     scans = _scans(task.places, jobs, spool) if jobs > 1 or spool is not None else {}

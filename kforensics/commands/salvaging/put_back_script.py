@@ -35,19 +35,12 @@ def records_of(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def payload(value: Any) -> bytes | None:
-    """Return the bytes of a key, a value or a header; None for null.
-
-    Args:
-        value: an object with `base64`, or None.
-    """
+    """Return the bytes of a key, a value or a header; None for null."""
     return None if value is None else base64.b64decode(value["base64"], validate=True)
 
 
 def name_of(value: Any) -> str:
     """Return the name of a header.
-
-    Args:
-        value: text, or an object with `base64` where it is not UTF-8.
 
     Raises:
         UnicodeDecodeError: the name is not UTF-8.
@@ -56,19 +49,12 @@ def name_of(value: Any) -> str:
 
 
 def number(value: Any, otherwise: int) -> int:
-    """Return a number, or what stands for one that is absent.
-
-    Args:
-        value: a number, or None.
-    """
+    """Return a number, or what stands for one that is absent."""
     return value if isinstance(value, int) else otherwise
 
 
 def mark_of(record: dict[str, Any]) -> bytes:
     """Return the identity of a record: where it was, and its content.
-
-    Args:
-        record: as a line of the file has it.
 
     Returns:
         `PARTITION:OFFSET:EPOCH:DIGEST`, the value of the header `kforensics-salvage`.
@@ -79,12 +65,7 @@ def mark_of(record: dict[str, Any]) -> bytes:
 
 
 def files_of(manifest: dict[str, Any], *, with_alternates: bool) -> Iterator[tuple[str, int, str, str]]:
-    """Yield topic, partition, path and SHA-256 of every file.
-
-    Args:
-        manifest: the parsed `manifest.json`.
-        with_alternates: whether the files of alternates are among them.
-    """
+    """Yield topic, partition, path and SHA-256 of every file."""
     for one in manifest["partitions"]:
         if one["is_other_topic"] or not isinstance(one["topic"], str):
             continue  # of another topic, or of one that is not known
@@ -95,11 +76,7 @@ def files_of(manifest: dict[str, Any], *, with_alternates: bool) -> Iterator[tup
 
 
 def is_unchanged(path: Path, sha256: str) -> bool:
-    """Whether a file is as it was written.
-
-    Args:
-        sha256: in hexadecimal digits, by the manifest.
-    """
+    """Whether a file is as it was written."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while piece := file.read(1 << 20):
@@ -152,11 +129,7 @@ class Putter:
         self.errors: list[str] = []
 
     def put(self, topic: str, record: dict[str, Any]) -> None:
-        """Produce one record.
-
-        Args:
-            record: as a line of the file has it.
-        """
+        """Produce one record."""
         try:
             headers = [(name_of(name), payload(value)) for name, value in record["headers"]]
         except UnicodeDecodeError:
@@ -185,11 +158,7 @@ class Putter:
         self.producer.poll(0)
 
     def delivered(self, error: Any, _message: Any) -> None:
-        """Note the cluster's answer for one record.
-
-        Args:
-            error: None where the record was acknowledged.
-        """
+        """Note the cluster's answer for one record."""
         if error is None:
             self.acknowledged += 1
         else:
@@ -201,11 +170,7 @@ class Putter:
 
 
 def read_config(path: Path | None) -> dict[str, str]:
-    """Return the settings of the client, one `name=value` a line.
-
-    Args:
-        path: of a file of properties; None for no settings.
-    """
+    """Return the settings of the client, one `name=value` a line."""
     lines = path.read_text(encoding="utf-8").splitlines() if path is not None else []
     pairs = (line.partition("=") for line in lines if line.strip() and not line.lstrip().startswith("#"))
     return {name.strip(): value.strip() for name, _, value in pairs}

@@ -196,12 +196,7 @@ class CopyFiles:
 
 
 def outcomes_of(at: int, files: CopyFiles, reader: BatchReader) -> Outcomes:
-    """Return the outcome of every transaction of one copy, by the markers in it.
-
-    Args:
-        files: gives the bytes of markers.
-        reader: gives batch rows.
-    """
+    """Return the outcome of every transaction of one copy, by the markers in it."""
     replica = files.copies[at].view.replica
     buckets = sorted({int(bucket) for segment in replica.segments for bucket in segment.digests["bucket"]})
     outcomes = Outcomes()
@@ -217,12 +212,7 @@ def outcomes_of(at: int, files: CopyFiles, reader: BatchReader) -> Outcomes:
 
 
 def marker_of(row: Any, at: int, files: CopyFiles) -> tuple[int, int] | None:
-    """Return type and coordinator epoch of a control batch, None where it ends no transaction.
-
-    Args:
-        at: the number of the copy that it is of.
-        files: gives its bytes.
-    """
+    """Return type and coordinator epoch of a control batch, None where it ends no transaction."""
     length = int(row["length"])
     if length > _LARGEST_MARKER:
         return None

@@ -94,11 +94,7 @@ class RunRecords:
         return Problem(input=replica.input, path=replica.segments[run.segment].path, message=error.problem)
 
     def _records(self, run: Run, part: Part, seen: set[int] | None = None) -> Iterator[tuple[RecordChunk, Given]]:
-        """Yield the records of a run that are wanted, and count them; control records and those of aborted transactions are counted apart.
-
-        Args:
-            seen: offsets that are taken already, to which these are added.
-        """
+        """Yield the records of a run that are wanted, and count them; control records and those of aborted transactions are counted apart."""
         for chunk in self._chunks(run, part):
             batches, rows = chunk.batches, chunk.rows
             control = ((batches["magic"] == 2) & (batches["attributes"] & CONTROL_BIT > 0))[rows]
@@ -174,12 +170,7 @@ class RunRecords:
     def parts(
         self, run: Run, write: Callable[[RecordChunk, Given], None], seen: set[int] | None = None
     ) -> Iterator[tuple[Run, Part]]:
-        """Write the records of a run, and yield what came of it: in several parts where some of it can't be read.
-
-        Args:
-            write: is given the records that are wanted.
-            seen: offsets that are taken already, to which these are added.
-        """
+        """Write the records of a run, and yield what came of it: in several parts where some of it can't be read."""
         part = Part()
         try:
             for chunk, given in self._records(run, part, seen):
@@ -199,11 +190,7 @@ class RunRecords:
                 yield run, Part(gaps=list(lacking(rows, GapReason.DAMAGED, error.problem)))
 
     def probed(self, run: Run, rows: BatchTable) -> Iterator[tuple[BatchTable, bool]]:
-        """Yield batches in stretches that can be read, and stretches that can't; at least one can't.
-
-        Args:
-            rows: its batches, or some of them.
-        """
+        """Yield batches in stretches that can be read, and stretches that can't; at least one can't."""
         ends = (rows["position"].astype(np.int64) + rows["length"]).tolist()
         is_read = np.array(
             [self._unread(run, start, end) is None for start, end in zip(rows["position"].tolist(), ends, strict=True)],
@@ -261,11 +248,7 @@ def split_run(run: Run) -> Iterator[Run]:
 
 
 def is_worth_a_task(length: int) -> bool:
-    """Return whether so many bytes of batches are enough for a process to begin with, rather than wait for more of them.
-
-    Args:
-        length: of runs that follow each other.
-    """
+    """Return whether so many bytes of batches are enough for a process to begin with, rather than wait for more of them."""
     return length >= TASK_LENGTH // 2
 
 
@@ -275,12 +258,7 @@ def singly(run: Run) -> Iterator[Run]:
 
 
 def lacking(rows: BatchTable, reason: GapReason, detail: str) -> Iterator[Gap]:
-    """Yield a gap for each batch.
-
-    Args:
-        rows: of batches that are not saved.
-        detail: where it is, in words.
-    """
+    """Yield a gap for each batch."""
     for row in rows:
         offsets = OffsetRange(int(row["base_offset"]), int(row["last_offset"]))
         yield Gap(offsets=offsets, count=int(row["count"]), reason=reason, detail=detail)

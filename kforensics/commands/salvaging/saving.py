@@ -49,13 +49,6 @@ def save_partition(
 ) -> SavedPartition:
     """Write the records of one partition.
 
-    Args:
-        plan: what is wanted, and of which copies.
-        folder: where files are made.
-        roots: where each input really is, by its index.
-        reader: gives batch rows.
-        batch_writer: makes the writer of a form of whole batches, by the stem of its files.
-
     Raises:
         WriteFailed: the output can't be written.
         HoldsDelimiter: the form can't hold the records.

@@ -82,7 +82,6 @@ class _Segment:
         """Note batches, with an index entry for each that more than `INDEX_INTERVAL` bytes have followed the last entry.
 
         Args:
-            rows: of batches that lie behind each other.
             position: of the first byte of them in the new file.
         """
         lasts, lengths = rows["last_offset"] - self.base_offset, rows["length"].astype(np.int64)

@@ -144,11 +144,7 @@ def _last(file: EvidenceFile, path: str, base_offset: int, place: PartitionPlace
 
 
 def found_by_offset(shared: TopicEvidence, wanted: Sequence[TopicPartition]) -> list[TracedPartition] | None:
-    """Return what a look at one offset shows where all replicas hold the same record, without reading the logs whole; None where it does not show all that can be said.
-
-    Args:
-        shared: the inputs, and what is searched for.
-    """
+    """Return what a look at one offset shows where all replicas hold the same record, without reading the logs whole; None where it does not show all that can be said."""
     if not shared.search.is_by_offset or shared.case.ranks or cluster_of(shared.case).log_files:
         return None
     out = []

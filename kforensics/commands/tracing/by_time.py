@@ -42,10 +42,6 @@ def search_by_time(
 
     It is not where anything is damaged, captured or left over, where segments do not join, where records are of transactions or too many to be held,
     and where the live replicas do not all hold the same of them.
-
-    Args:
-        ranks: of inputs that are earlier snapshots.
-        search: which records are wanted, a span of time among what is asked for.
     """
     replicas: list[ScannedReplica] = []
     hits: list[Hit] = []

@@ -49,14 +49,7 @@ def searched(
     current: str | Absent,
     account: TruncationAccount,
 ) -> SearchedPartition:
-    """Return what was read of one partition.
-
-    Args:
-        report: what `diff` says of it.
-        incident: what `explain` says of it.
-        current: the id of the topic as it is now.
-        account: what is known of changes of its leaders.
-    """
+    """Return what was read of one partition."""
     choice = report.leader if report is not None else None
     leader = report.leader_log if report is not None else None
     own = [one for one in scanned if is_of(one.replica, current)]

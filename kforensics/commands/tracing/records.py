@@ -119,11 +119,7 @@ def _end_position(segment: Segment, last_offset: int) -> int:
 
 
 def grouped(hits: Sequence[Hit], markers: Mapping[Place, Markers]) -> Iterator[FoundRecord]:
-    """Yield the distinct records among the hits, by topic id, offset, leader epoch and content.
-
-    Args:
-        markers: of each directory, by input and path.
-    """
+    """Yield the distinct records among the hits, by topic id, offset, leader epoch and content."""
     at_offset: dict[int, list[Hit]] = {}
     for hit in hits:
         offset = hit.record.offset
@@ -179,12 +175,7 @@ def _join_nameless(groups: dict[tuple[Any, ...], list[Hit]]) -> None:
 
 
 def outcome_of(record: Record, markers: Iterable[Markers]) -> bool | Absent | None:
-    """Return whether the transaction of a record was aborted, None where no marker follows in any of some logs; absent for records of none.
-
-    Args:
-        record: of which producer and offset count.
-        markers: those of each log; the first one behind the record decides.
-    """
+    """Return whether the transaction of a record was aborted, None where no marker follows in any of some logs; absent for records of none."""
     if not record.is_transactional:
         return Absent.NOT_APPLICABLE
     ends = [end for one in markers if (end := one.after(record.producer_id, record.offset)) is not None]

@@ -61,11 +61,7 @@ class Coverage:
     """First and last offset, and leader epoch."""
 
     def add(self, offsets: NDArray[np.int64], epochs: NDArray[np.int64]) -> None:
-        """Add offsets that were read.
-
-        Args:
-            offsets: in file order.
-        """
+        """Add offsets that were read."""
         if not len(offsets):
             return
         breaks = np.flatnonzero((np.diff(offsets) != 1) | (np.diff(epochs) != 0)) + 1
@@ -95,11 +91,7 @@ class Markers:
         self._ends.setdefault(producer_id, []).append((offset, is_abort))
 
     def merge(self, other: "Markers") -> None:
-        """Add those of another file of the log.
-
-        Args:
-            other: in any order of the files.
-        """
+        """Add those of another file of the log."""
         for producer_id, ends in other._ends.items():  # noqa: SLF001 - of its own kind
             self._ends[producer_id] = sorted((*self._ends.get(producer_id, ()), *ends))
 
@@ -158,11 +150,7 @@ class ScannedReplica:
         return self.collected.replica
 
     def file(self, path: str) -> CopyFile:
-        """Return one of its files, with the kind of copy that it makes.
-
-        Args:
-            path: of the file, relative to the input.
-        """
+        """Return one of its files, with the kind of copy that it makes."""
         if path not in self._files:
             self._files[path] = self._file(path)
         return self._files[path]
@@ -177,7 +165,6 @@ class ScannedReplica:
         """Return records of one of its files.
 
         Args:
-            path: of the file, relative to the input.
             records: each with the delete horizon of its batch in ms, -1 for none.
         """
         file = self.file(path)
@@ -212,12 +199,7 @@ def scan_partitions(
     jobs: int,
     problems: list[Problem],
 ) -> Iterator[ScannedPartition]:
-    """Read all copies of partitions, one partition after the other.
-
-    Args:
-        ranks: of inputs that are earlier snapshots.
-        problems: what can't be read is added.
-    """
+    """Read all copies of partitions, one partition after the other."""
     tasks = [
         _Task(place, path) for group in groups for place in group for path in segment_paths(place, left_over=LEFT_OVER)
     ]
@@ -267,11 +249,7 @@ def _scanned(
 
 
 def kind_of(replica: Replica, ranks: Mapping[int, int]) -> CopyKind:
-    """Return what copies in a directory are.
-
-    Args:
-        ranks: of inputs that are earlier snapshots.
-    """
+    """Return what copies in a directory are."""
     return CopyKind.SNAPSHOT if replica.input in ranks else _KINDS[replica.state]
 
 
@@ -326,11 +304,7 @@ class Taker:
 
 
 def records_with_horizons(chunk: RecordChunk) -> Iterator[tuple[Record, int]]:
-    """Yield records, each with the delete horizon of its batch in milliseconds, -1 for none (KIP-534).
-
-    Args:
-        chunk: at least one record.
-    """
+    """Yield records, each with the delete horizon of its batch in milliseconds, -1 for none (KIP-534)."""
     batches = chunk.batches
     has_horizon = (batches["magic"] >= 2) & (batches["attributes"] & DELETE_HORIZON_BIT != 0)
     horizons = np.where(has_horizon, batches["base_timestamp"], NO_HORIZON)[chunk.rows]
@@ -382,11 +356,7 @@ def _note_markers(part: RecordChunk, markers: Markers) -> None:
 
 
 def merged(runs: Sequence[OffsetRange]) -> tuple[OffsetRange, ...]:
-    """Return ranges joined where they touch or overlap, in order.
-
-    Args:
-        runs: in any order.
-    """
+    """Return ranges joined where they touch or overlap, in order."""
     out: list[OffsetRange] = []
     for one in sorted(runs):
         if out and one.first <= out[-1].last + 1:

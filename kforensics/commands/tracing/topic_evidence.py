@@ -79,11 +79,7 @@ DAY_MS = 86_400_000
 
 
 def removal_settings(case: Case, problems: list[Problem]) -> Callable[[int | Absent], RemovalSettings]:
-    """Return a function that gives the settings of the topic that is asked about at a broker.
-
-    Args:
-        problems: what can't be read is added.
-    """
+    """Return a function that gives the settings of the topic that is asked about at a broker."""
     topic = case.ask.topic or ""
     newest = newest_log([one for one in cluster_of(case).histories if one.input not in case.ranks])
     around = Surroundings(newest, (), server_properties(case.for_facts(), problems))
@@ -148,10 +144,7 @@ class TopicEvidence:
         """Return the judge of the records of one partition.
 
         Args:
-            report: what `diff` says of it.
-            incident: what `explain` says of it.
             successors: by key, records of that key, of no aborted or open transaction.
-            is_compacted: a cleaner is shown to work on it.
         """
         current = current_id(replicas, report)
         return FateJudge(
@@ -171,11 +164,7 @@ class TopicEvidence:
 
 
 def current_id(scanned: Sequence[ScannedReplica], report: PartitionReport | None) -> str | Absent:
-    """Return the id of the topic as it is now.
-
-    Args:
-        report: what `diff` says of it.
-    """
+    """Return the id of the topic as it is now."""
     if report is not None and not isinstance(report.topic_id, Absent):
         return report.topic_id
     ids = [one.replica.topic_id for one in scanned if one.kind is CopyKind.LIVE]
@@ -183,10 +172,5 @@ def current_id(scanned: Sequence[ScannedReplica], report: PartitionReport | None
 
 
 def is_of(replica: Replica, current: str | Absent) -> bool:
-    """Whether a replica may be of the topic of an id.
-
-    Args:
-        replica: whose `partition.metadata` may be missing.
-        current: the topic id of now; absent where it is not known.
-    """
+    """Whether a replica may be of the topic of an id."""
     return isinstance(current, Absent) or isinstance(replica.topic_id, Absent) or replica.topic_id == current

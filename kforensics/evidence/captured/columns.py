@@ -91,8 +91,6 @@ class BatchPacker:
         """Return the columns of some batches that follow those of the call before.
 
         Args:
-            rows: a batch table with at least one row.
-            controls: the type of each control batch, `NO_CONTROL` for the others.
             epochs: the coordinator's epoch of each marker, -1 for the others.
         """
         if not self.first:
@@ -122,7 +120,6 @@ def unpack_batches(columns: Mapping[str, NDArray[Any]], first: Mapping[str, int]
     """Return the batches of a segment out of its columns.
 
     Args:
-        columns: all of `BATCH_COLUMNS`.
         first: what the columns begin from, as `BatchPacker.first` has it.
     """
     size = len(columns["length"])
@@ -163,11 +160,7 @@ class RecordPacker:
         self._last = np.zeros(3, dtype=np.int64)
 
     def pack(self, records: Sequence[Record]) -> Columns:
-        """Return the columns of some records that follow those of the call before, digests in the place of their content.
-
-        Args:
-            records: at least one, with digests as keys, values and headers.
-        """
+        """Return the columns of some records that follow those of the call before, digests in the place of their content."""
         offset, stamp, position, base = (
             np.array([getattr(one, name) for one in records], dtype=np.int64)
             for name in ("offset", "timestamp_ms", "batch_position", "batch_base_offset")
@@ -205,9 +198,6 @@ def _digests(values: Sequence[Any]) -> NDArray[np.uint8]:
 
 def unpack_records(columns: Mapping[str, NDArray[Any]]) -> Iterator[Record]:
     """Yield the records of a segment out of its columns, digests in the place of keys, values and headers.
-
-    Args:
-        columns: by the names of `RECORD_COLUMNS`, all of one length.
 
     Yields:
         Records with -1 for sequence, producer epoch and leader epoch, which the columns do not have.
@@ -320,7 +310,6 @@ def gather(
 
     Args:
         runs: group, first row and number of rows of each; claims of a capture.
-        column: gives a column of a group by its name.
 
     Raises:
         ValueError: a run ends behind its column, or a column holds what none can.
@@ -362,11 +351,7 @@ def known(value: Any) -> Any:
 
 
 def known_or(value: Any, absent: Absent) -> Any:
-    """Return a value of a row, or the reason for which it is absent where the row has none.
-
-    Args:
-        absent: what none stands for in that column.
-    """
+    """Return a value of a row, or the reason for which it is absent where the row has none."""
     return absent if value is None else value
 
 
@@ -374,12 +359,7 @@ def known_or(value: Any, absent: Absent) -> Any:
 
 
 def damage_rows(path: str, damage: Iterable[Damage]) -> list[Row]:
-    """Return the damaged places of a file as rows.
-
-    Args:
-        path: of the file, relative to its input.
-        damage: causes, checksums and the next good batch are not kept.
-    """
+    """Return the damaged places of a file as rows."""
     return [
         {
             "path": path,
@@ -397,11 +377,7 @@ def damage_rows(path: str, damage: Iterable[Damage]) -> list[Row]:
 
 
 def damage_of(rows: Iterable[Mapping[str, Any]] | None) -> tuple[Damage, ...]:
-    """Return the damaged places that rows describe.
-
-    Args:
-        rows: as `damage_rows` gave them; None for none.
-    """
+    """Return the damaged places that rows describe."""
     return tuple(
         Damage(
             span=Span(row["position"], row["length"]),
@@ -429,13 +405,7 @@ _COLUMNS = (
 
 
 def segment_row(segment: Segment, place: Mapping[str, Any], *, is_deleted: bool, scanned_ns: int) -> Row:
-    """Return a segment as a row of plain values; digests and lineage have tables of their own.
-
-    Args:
-        place: the columns that say where it is.
-        is_deleted: whether its file carries `.deleted`.
-        scanned_ns: when it was read, in ns since 1970.
-    """
+    """Return a segment as a row of plain values; digests and lineage have tables of their own."""
     columns = {name: known(getattr(segment, name)) for name in _COLUMNS}
     columns["magics"] = sorted(segment.magics)
     damage = damage_rows(segment.path, segment.damage)
@@ -450,11 +420,7 @@ def segment_row(segment: Segment, place: Mapping[str, Any], *, is_deleted: bool,
 
 
 def digest_lists(digests: NDArray[np.void]) -> list[list[int]]:
-    """Return the digests as numbers, the 128 bits as two signed words.
-
-    Args:
-        digests: one a bucket, as `digest_batches` gives them.
-    """
+    """Return the digests as numbers, the 128 bits as two signed words."""
     signed = digests.astype(_SIGNED_DIGEST)
     return [list(row) for row in zip(*(signed[name].tolist() for name in _DIGEST_COLUMNS), strict=True)]
 
@@ -485,14 +451,9 @@ def segment_of(
     """Return the segment that a row, its digests and its lineage describe, with the batches that are known of it.
 
     Args:
-        row: as `segment_row` gave it.
-        digests: as `digest_lists` gave them.
         epochs: leader epoch and start offset of each entry of its lineage.
         batches: those that were taken along; `NOT_WRITTEN` where none were kept.
-        batches_from: the offset from which on the batches are known.
         unread_below: the offset below which nothing was read; 0 where all was.
-        place: path, base offset, length and time of change, where the row itself does not have them.
-        no_timestamp: says why a segment has no highest timestamp.
     """
     place = row if place is None else place
     return Segment(

@@ -48,7 +48,6 @@ def captured_segment(file: CapturedSegment, *, path: str, base_offset: int, with
     """Return the findings in a segment at the time of its capture.
 
     Args:
-        path: relative to the replica's input, for citations.
         with_batches: whether the table of batches is wanted; else a segment without damage has none, and `BatchReader` reads it where it is asked for.
     """
     row = file.row
@@ -226,11 +225,7 @@ def has_records(file: CapturedSegment) -> bool:
 
 
 def captured_batches(file: CapturedSegment) -> BatchTable:
-    """Return the batches of the segment that were taken along, in file order; those whose checksum fails are not among them.
-
-    Args:
-        file: the captured segment, whose row is a claim of the capture.
-    """
+    """Return the batches of the segment that were taken along, in file order; those whose checksum fails are not among them."""
     runs = _runs(file, "batches")
     if not runs:
         return empty_batches()
@@ -352,9 +347,5 @@ def readable_ranges(file: EvidenceFile) -> tuple[Span, ...]:
 
 
 def is_whole(file: EvidenceFile) -> bool:
-    """Whether all bytes of a segment can be read: of a captured one only where the capture holds them.
-
-    Args:
-        file: an open segment; one of the file system is whole.
-    """
+    """Whether all bytes of a segment can be read: of a captured one only where the capture holds them."""
     return readable_ranges(file) == ((Span(0, file.size),) if file.size else ())

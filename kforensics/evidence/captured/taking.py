@@ -31,7 +31,6 @@ def digest_record(record: Record, key: bytes = b"") -> Record:
     """Return the record with digests in the place of key, value and headers; control records, which hold nothing private, as they are.
 
     Args:
-        record: as it is in the log.
         key: of the digests; without one, whoever guesses the content can confirm the guess.
     """
     if record.is_control:

@@ -67,13 +67,7 @@ def verify_inputs(
     progress: Progress = lambda _: None,
     unexplained: Unexplained = tuple,
 ) -> Verification:
-    """Check every file of the inputs.
-
-    Args:
-        level: how deep segments are looked into.
-        progress: called with the bytes of segments that were walked.
-        unexplained: asked about partitions that a checkpoint names and that have no directory.
-    """
+    """Check every file of the inputs."""
     plans = [_plan(index, found) for index, found in enumerate(inputs.found)]
     lost, left_out = _lost_directories(inputs, plans, unexplained)
     contexts = [context for plan in plans for context in plan.contexts]
@@ -148,11 +142,7 @@ def _not_in_captures(inputs: Inputs, files: Sequence[FileReport]) -> Iterator[Pr
 
 
 def segment_bytes(inputs: Inputs) -> int:
-    """Return the bytes of all segments below the inputs, for a progress bar.
-
-    Args:
-        inputs: by the sizes that their listings give.
-    """
+    """Return the bytes of all segments below the inputs, for a progress bar."""
     return sum(
         found.length
         for one in inputs.found

@@ -189,11 +189,5 @@ def state_of(damage: Iterable[Damage]) -> FileState:
 def mismatch(
     span: Span, *, expected: str, found: str, gravity: Gravity, kind: DamageKind = DamageKind.MISMATCH
 ) -> Damage:
-    """Return a place that contradicts a neighbouring file.
-
-    Args:
-        span: the bytes in the file.
-        expected: what the neighbour says, in words for people.
-        kind: the defect, where it is a more special one.
-    """
+    """Return a place that contradicts a neighbouring file."""
     return Damage(span=span, kind=kind, expected=expected, found=found, gravity=gravity)

@@ -23,12 +23,7 @@ from kforensics.formats.primitives.text_lines import DamageList
 def check_offset_index(
     index: SparseIndex, scan: SegmentScan, base_offset: int, *, is_recovered: bool
 ) -> tuple[Damage, ...]:
-    """Return the damage of an offset index, read alone and against its segment.
-
-    Args:
-        scan: the segment, walked with this index.
-        is_recovered: whether the broker will rebuild the index when it loads the segment.
-    """
+    """Return the damage of an offset index, read alone and against its segment."""
     offsets = index.entries["relative_offset"].astype(np.int64) + base_offset
     positions = index.entries["position"].astype(np.int64)
     found = scan.index_base_offsets
@@ -68,9 +63,7 @@ def check_time_index(
     """Return the damage of a time index, read alone and against its segment.
 
     Args:
-        index: the parsed file, whose own damage is among the result.
         scan: of the segment, with the entries of the index looked up; without, only the index's own damage is returned.
-        is_recovered: whether the next start scans the segment and rebuilds the index.
     """
     offsets = index.entries["relative_offset"].astype(np.int64) + base_offset
     times = index.entries["timestamp"].astype(np.int64)
@@ -104,9 +97,6 @@ def padding_damage(tail: Span, *, is_closed: bool, is_recovered: bool) -> tuple[
 
     They are normal on the last segment and, after a crash, on those that recovery resets. A time index that ends in them
     makes its segment one of 1970, which retention deletes.
-
-    Args:
-        is_recovered: whether the next start scans the segment.
     """
     if not tail.length or not is_closed or is_recovered:
         return ()

@@ -59,11 +59,7 @@ Scans = Mapping[str, SegmentScan]
 
 
 def scan_tasks(context: PartitionContext, level: Level) -> list[tuple[FoundFile, ScanTask]]:
-    """Return the files of a partition that have to be walked: its segments, with the indexes beside them.
-
-    Args:
-        level: how much of each batch is checked.
-    """
+    """Return the files of a partition that have to be walked: its segments, with the indexes beside them."""
     by_name = _live_by_name(context)
     splits = tuple(sorted({base_offset_of(file) for file in context.of_kind(FileKind.PRODUCER_SNAPSHOT)}))
     live = context.of_kind(FileKind.SEGMENT)
@@ -111,15 +107,7 @@ def check_partition(
     progress: Progress = lambda _: None,
     buffers: Buffers | None = None,
 ) -> CheckedPartition:
-    """Check every file of a partition directory; whatever can't be read becomes a problem, never an exception.
-
-    Args:
-        context: the partition directory and what is known of it before its files are read.
-        level: how much of each batch is checked.
-        scans: those that were made elsewhere, as in other processes; None to make all here.
-        progress: is called with the bytes that were read.
-        buffers: to be used again where many partitions are checked; None to allocate new ones.
-    """
+    """Check every file of a partition directory; whatever can't be read becomes a problem, never an exception."""
     return _PartitionCheck(context, level, scans or {}, progress, buffers or Buffers.empty()).run()
 
 

@@ -79,11 +79,7 @@ class ProducerEvents:
         self.events: list[ProducerEvent] = []
 
     def add(self, batches: BatchTable) -> None:
-        """Add the sound batches of one window.
-
-        Args:
-            batches: in file order; windows come in the order of the file.
-        """
+        """Add the sound batches of one window."""
         if not len(batches):
             return
         while self._splits and self._splits[0] <= int(batches["base_offset"].max()):
@@ -171,7 +167,6 @@ def parse_marker(key: bytes | None, value: bytes | None) -> tuple[int, int] | No
 
     Args:
         key: version and type; the type is not checked.
-        value: version and coordinator epoch (`EndTransactionMarker`).
     """
     if key is None or value is None or len(key) < _CONTROL_KEY.size or len(value) < _END_TXN_VALUE.size:
         return None
@@ -203,8 +198,6 @@ def replay(
     """Fold events in log order.
 
     Args:
-        events: of all segments, one behind the other.
-        start: the state before the first of them.
         splits: offsets at which the state is kept; those that no batch reaches get the last state.
     """
     state = dict(start)
@@ -274,12 +267,7 @@ def check_snapshot(
     is_compacted: bool,
     gravity: Gravity,
 ) -> tuple[Damage, ...]:
-    """Return the producers whose last batch or open transaction is not the log's.
-
-    Args:
-        log_start: the first offset the log holds: older batches can't be recomputed.
-        is_compacted: whether the cleaner has been over these offsets.
-    """
+    """Return the producers whose last batch or open transaction is not the log's."""
     damage = DamageList(gravity)
     for at, entry in enumerate(snapshot.entries):
         recomputed = state.get(entry.producer_id)
@@ -342,13 +330,7 @@ def check_txn_index(
     is_compacted: bool,
     gravity: Gravity,
 ) -> tuple[Damage, ...]:
-    """Return damage of entries without their ABORT marker, and of markers without their entry.
-
-    Args:
-        end_offset: behind its last batch.
-        log_start: the first offset the log holds.
-        is_compacted: whether the cleaner may have taken markers away.
-    """
+    """Return damage of entries without their ABORT marker, and of markers without their entry."""
     damage = DamageList(gravity)
     for at, entry in enumerate(index.entries):
         span = entry_span(at, TXN_ENTRY_LENGTH)

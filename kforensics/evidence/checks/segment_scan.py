@@ -41,11 +41,7 @@ class PositionLookups:
         self.base_offsets = np.full(len(positions), NO_BATCH, dtype=np.int64)
 
     def add(self, batches: BatchTable) -> None:
-        """Look up the positions that lie in one window.
-
-        Args:
-            batches: those of the window in file order, damaged ones included.
-        """
+        """Look up the positions that lie in one window."""
         if not len(batches) or not len(self._sorted):
             return
         positions = batches["position"]
@@ -73,11 +69,7 @@ class OffsetLookups:
         self.highest = NO_BATCH
 
     def add(self, batches: BatchTable) -> None:
-        """Look up the offsets that lie in one window.
-
-        Args:
-            batches: those of the window in file order, damaged ones included; windows come in the order of the file.
-        """
+        """Look up the offsets that lie in one window."""
         if not len(batches) or not len(self._sorted):
             return
         # Sorted in sound logs; where it is not, the lookup still ends at a batch and is judged by what that holds.
@@ -228,10 +220,6 @@ def scan_segment_file(
     task: ScanTask, progress: Callable[[int], None] = lambda _: None, buffers: Buffers | None = None
 ) -> SegmentScan:
     """Walk the segment once.
-
-    Args:
-        progress: called with the bytes of every window.
-        buffers: to be used again where many segments or parts are walked; None to allocate new ones.
 
     Raises:
         EvidenceError: the segment can't be opened or read; an index that can't be is left out here.
@@ -442,11 +430,7 @@ def _in_order(batches: BatchTable, damage: tuple[Damage, ...]) -> BatchTable:
 
 
 def fit_together(left: SegmentScan, right: SegmentScan) -> bool:
-    """Return whether two parts of one segment, joined, say what one pass would: which of several batches is out of order is decided by those before and behind them.
-
-    Args:
-        right: the part that begins where the left one ended.
-    """
+    """Return whether two parts of one segment, joined, say what one pass would: which of several batches is out of order is decided by those before and behind them."""
     is_in_order = not any(one.kind in {DamageKind.EPOCH, DamageKind.ORDER} for one in (*left.damage, *right.damage))
     # A broker may have written or removed an index between the two.
     same_lookups = len(left.index_base_offsets) == len(right.index_base_offsets)
@@ -455,11 +439,7 @@ def fit_together(left: SegmentScan, right: SegmentScan) -> bool:
 
 
 def join_scans(left: SegmentScan, right: SegmentScan) -> SegmentScan:
-    """Return two parts of one segment as one; they must fit together.
-
-    Args:
-        right: the part that begins where the left one ended, with the same index entries looked up.
-    """
+    """Return two parts of one segment as one; they must fit together."""
     damage = (*left.damage, *right.damage)
     runs = list(left.epoch_runs)
     later = list(right.epoch_runs)

@@ -56,11 +56,7 @@ class ScannedSegment:
 
 
 def check_segments(context: PartitionContext, segments: Sequence[ScannedSegment]) -> list[tuple[Damage, ...]]:
-    """Return the damage of each segment in the order of their base offsets, its gravity settled.
-
-    Args:
-        segments: all of its segments, scanned, by base offset.
-    """
+    """Return the damage of each segment in the order of their base offsets, its gravity settled."""
     results = []
     for at, segment in enumerate(segments):
         damage = [grade_tail(context, segment, place, is_last=at == len(segments) - 1) for place in segment.scan.damage]
@@ -72,11 +68,7 @@ def check_segments(context: PartitionContext, segments: Sequence[ScannedSegment]
 
 
 def grade_tail(context: PartitionContext, segment: ScannedSegment, place: Damage, *, is_last: bool) -> Damage:
-    """Return the same damage, distinguished from the unfinished end of the log of a killed or running broker.
-
-    Args:
-        context: the partition directory; a clean shutdown leaves no unfinished end.
-    """
+    """Return the same damage, distinguished from the unfinished end of the log of a killed or running broker."""
     scan = segment.scan
     if place.gravity is Gravity.UNREAD:
         return place
@@ -167,11 +159,6 @@ def check_missing(
     """Return path and damage of each file that speaks of a segment that is not there.
 
     A number above the log end is left to the check of the checkpoints.
-
-    Args:
-        context: the partition directory; only a live one whose segments were not left out on purpose is checked.
-        segments: all of its segments, scanned, by base offset.
-        epochs: its leader epochs, where they can be read.
     """
     if isinstance(context.directory, Absent) or context.directory.state != "live" or context.are_logs_left_out:
         return ()
@@ -201,12 +188,7 @@ def doubt_of_start(
     segments: Sequence[ScannedSegment],
     epochs: EpochsFile | None = None,
 ) -> Remark | None:
-    """Return that segments at the beginning of the log may have been taken away, where a broker that was killed or copied just then, or remote storage, may explain it too.
-
-    Args:
-        segments: all of its segments, scanned, by base offset.
-        epochs: its leader epochs, where they can be read.
-    """
+    """Return that segments at the beginning of the log may have been taken away, where a broker that was killed or copied just then, or remote storage, may explain it too."""
     start = context.log_start
     stated = value_of(start)
     is_live = not isinstance(context.directory, Absent) and context.directory.state == "live"
@@ -315,12 +297,7 @@ def settle_raised_offset(
     after: ScannedSegment | None,
     indexes: tuple[SparseIndex | None, SparseIndex | None],
 ) -> ScannedSegment:
-    """Return the segment unchanged, or with the damage of its last batch and the end that the witnesses show.
-
-    Args:
-        after: the segment behind it, if there is one.
-        indexes: of the segment, as far as they could be read.
-    """
+    """Return the segment unchanged, or with the damage of its last batch and the end that the witnesses show."""
     scan = segment.scan
     if not scan.tail:
         return segment

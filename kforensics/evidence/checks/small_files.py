@@ -21,12 +21,7 @@ from kforensics.units import OffsetRange
 
 
 def check_checkpoints(context: PartitionContext, segments: Sequence[ScannedSegment]) -> tuple[tuple[str, Damage], ...]:
-    """Return path and damage of each checkpoint line that the log contradicts.
-
-    Args:
-        context: the partition directory; only a live one has lines of its own.
-        segments: all of its segments, scanned; without any there is nothing to contradict.
-    """
+    """Return path and damage of each checkpoint line that the log contradicts."""
     if not segments:
         return ()
     end = max(segment.claimed_end_offset for segment in segments)
@@ -82,11 +77,7 @@ def check_epochs(
     segments: Sequence[ScannedSegment],
     damaged: AbstractSet[tuple[str, int]] = frozenset(),
 ) -> tuple[Damage, ...]:
-    """Return damage of lines that contradict the batches, and of batches whose epoch the file does not know.
-
-    Args:
-        damaged: path and position of batches whose own leader epoch is damaged.
-    """
+    """Return damage of lines that contradict the batches, and of batches whose epoch the file does not know."""
     runs = [
         run
         for segment in segments
@@ -105,12 +96,7 @@ def check_epochs(
 
 
 def is_raised(context: PartitionContext, checkpoint: LeaderEpochCheckpoint) -> bool:
-    """Return whether the first line is at or below the log start offset, to which retention or DeleteRecords moved it: batches below it no longer belong to the log.
-
-    Args:
-        context: the partition directory, with what `log-start-offset-checkpoint` says of it.
-        checkpoint: `leader-epoch-checkpoint` of the directory.
-    """
+    """Return whether the first line is at or below the log start offset, to which retention or DeleteRecords moved it: batches below it no longer belong to the log."""
     start = context.log_start
     return (
         bool(checkpoint.lines)
@@ -126,11 +112,6 @@ def settle_fallen_epochs(
 
     One log then holds two histories, as the truncation of 0.11 to 1.1 could leave it (KIP-279); a flipped bit
     leaves no such line.
-
-    Args:
-        checkpoint: `leader-epoch-checkpoint` of the directory.
-        runs: batches of one epoch that follow each other, over the whole log.
-        damage: of one segment; other places stay as they are.
     """
     known = {(line.leader_epoch, line.start_offset) for line in checkpoint.lines}
     recorded = {run.position for run in runs if (run.leader_epoch, run.first_offset) in known}
@@ -205,10 +186,6 @@ class MetadataSnapshotScan:
 
 def scan_metadata_snapshot(file: EvidenceFile, *, level: Level) -> MetadataSnapshotScan:
     """Walk a snapshot of the metadata log once.
-
-    Args:
-        file: a `.checkpoint` file, open.
-        level: how much of each batch is checked; header and footer are asked for in any case.
 
     Raises:
         EvidenceUnreadable: a part of the file can't be read.

@@ -38,15 +38,7 @@ def find_range(
     to_offset: int | None,
     from_time_ms: int | None,
 ) -> ByteRange:
-    """Return the part of the segment that can hold the offsets and times asked for; all of it where its indexes can't be trusted.
-
-    Args:
-        segment: open; a position from an index is taken only where a batch begins there.
-        path: of the segment; its indexes are beside it.
-        from_offset: the first one wanted, None for no bound.
-        to_offset: the last one wanted, None for no bound.
-        from_time_ms: the earliest time wanted, None for no bound.
-    """
+    """Return the part of the segment that can hold the offsets and times asked for; all of it where its indexes can't be trusted."""
     if from_time_ms is not None:
         behind = _offset_before(path, base_offset, from_time_ms)
         if behind is not None:

@@ -69,11 +69,7 @@ def control_meaning(record: Record) -> tuple[ControlType, RecordMeaning]:
 
 
 def decode_metadata(_key: bytes | None, value: bytes | None) -> RecordMeaning:
-    """Return a record of the KRaft metadata log or of a snapshot of it.
-
-    Args:
-        value: of the record; None for null. Its key means nothing (KIP-631).
-    """
+    """Return a record of the KRaft metadata log or of a snapshot of it."""
     return RecordMeaning(None, None if value is None else parse_metadata_record(value))
 
 
@@ -158,11 +154,7 @@ class Selection:
     to_time_ms: int | None = None
 
     def has_batch(self, batch: BatchItem) -> bool:
-        """Return whether a batch can hold a record that is asked for.
-
-        Args:
-            batch: by its header alone; of the times only the largest bounds those of its records.
-        """
+        """Return whether a batch can hold a record that is asked for."""
         return (
             (self.from_offset is None or batch.last_offset >= self.from_offset)
             and (self.to_offset is None or batch.base_offset <= self.to_offset)
@@ -174,11 +166,7 @@ class Selection:
         )
 
     def has_record(self, record: Record) -> bool:
-        """Return whether a record is asked for.
-
-        Args:
-            record: its own offset, timestamp and producer count, and the leader epoch of its batch.
-        """
+        """Return whether a record is asked for."""
         return (
             (self.from_offset is None or record.offset >= self.from_offset)
             and (self.to_offset is None or record.offset <= self.to_offset)
@@ -197,13 +185,7 @@ class Selection:
 def walk_items(
     file: EvidenceFile, path: Path, name: FileName, *, records: bool, selection: Selection
 ) -> Iterator[DumpItem]:
-    """Yield everything in a file that is asked for, in the order of the file.
-
-    Args:
-        path: of the file; its partition directory says what its records mean.
-        records: whether records are wanted, and not batches.
-        selection: what is asked for; files other than segments and snapshots are shown whole.
-    """
+    """Yield everything in a file that is asked for, in the order of the file."""
     if name.kind is FileKind.SEGMENT or name.kind is FileKind.METADATA_SNAPSHOT:
         span = selected_range(file, path, name, selection)
         if records:
@@ -215,11 +197,7 @@ def walk_items(
 
 
 def recognised_name(file: EvidenceFile, name: FileName) -> FileName:
-    """Return the name, or that of a segment where an unknown name hides one: copies often carry names of their own.
-
-    Args:
-        file: open; it is a segment where a sound batch begins at its first byte.
-    """
+    """Return the name, or that of a segment where an unknown name hides one: copies often carry names of their own."""
     if name.kind not in {FileKind.UNKNOWN, FileKind.LOG_FILE}:
         return name
     head = file.read(0, HEADER_UP_TO_MAGIC)
@@ -244,11 +222,7 @@ def decoder_of_file(path: Path, name: FileName) -> Decoder | None:
 
 
 def selected_range(file: EvidenceFile, path: Path, name: FileName, selection: Selection) -> ByteRange:
-    """Return the part of a segment that can hold what is asked for; all of a file whose name has no offset.
-
-    Args:
-        path: of the file; its indexes are beside it.
-    """
+    """Return the part of a segment that can hold what is asked for; all of a file whose name has no offset."""
     if name.kind is not FileKind.SEGMENT or isinstance(name.base_offset, Absent):
         return ByteRange(0, None)
     return find_range(

@@ -44,11 +44,7 @@ class Place(NamedTuple):
     position: int
 
     def cite(self, place: PartitionPlace) -> Citation:
-        """Return the record's batch as a citation.
-
-        Args:
-            place: the partition directory that holds the log.
-        """
+        """Return the record's batch as a citation."""
         return Citation(input=place.state.input, path=self.path, span=Span(self.position, 0))
 
 
@@ -160,11 +156,7 @@ class LogOutline:
 
 
 def outline(log: ReplicaLog, cleaner_point: int) -> LogOutline:
-    """Read the batch headers of a log.
-
-    Args:
-        cleaner_point: what `cleaner-offset-checkpoint` says of it, 0 where it says nothing.
-    """
+    """Read the batch headers of a log."""
     # An empty segment behind the records was rolled at its base offset, which is then the end.
     found = LogOutline(log, end=log.last_base, cleaned_until=cleaner_point, is_whole=log.first_base == 0)
     previous_end = log.first_base
@@ -276,11 +268,7 @@ class GroupLogReader:
         return {key.group for key in keys} | self._groups, keys
 
     def events(self, *, from_offset: int = 0) -> Iterator[GroupEvent]:
-        """Yield every record that says something about positions or members, in the order of the log.
-
-        Args:
-            from_offset: records below are left out.
-        """
+        """Yield every record that says something about positions or members, in the order of the log."""
         for path, file in self._log.files(self._segments):
             for part in iter_record_chunks(file):
                 if isinstance(part, Damage):
@@ -288,11 +276,7 @@ class GroupLogReader:
                 yield from self._chunk(part, path, from_offset)
 
     def parts(self, *, until_ms: int | None = None) -> Iterator[CommitRun | GroupEvent]:
-        """Yield the same as `events`, with plain commits in runs.
-
-        Args:
-            until_ms: records that are newer are left out.
-        """
+        """Yield the same as `events`, with plain commits in runs."""
         held: list[_PlainCommits] = []
         for path, file in self._log.files(self._segments):
             for part in iter_record_chunks(file):

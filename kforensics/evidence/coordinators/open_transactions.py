@@ -104,11 +104,7 @@ class _Scan:
     newest_ms: int = -1
 
     def decisive(self, rows: BatchTable) -> BatchTable:
-        """Return the batches that `add` needs of a run of them, in their order: not those that lie within a transaction which begins and ends there.
-
-        Args:
-            rows: sound batches, in the order of the log.
-        """
+        """Return the batches that `add` needs of a run of them, in their order: not those that lie within a transaction which begins and ends there."""
         rows = _until(rows, self.until_ms)
         is_kept = _is_outermost(rows)
         at = np.flatnonzero(_is_transactional(rows))
@@ -302,12 +298,7 @@ def _until(rows: BatchTable, until_ms: int | None) -> BatchTable:
 
 
 def scan_transactions(place: PartitionPlace, *, until_ms: int | None = None, jobs: int = 1) -> ReplicaTransactions:
-    """Read the transactions of a replica's log; what can't be read is among its problems.
-
-    Args:
-        until_ms: batches that are newer are left out.
-        jobs: the most processes that walk a segment.
-    """
+    """Read the transactions of a replica's log; what can't be read is among its problems."""
     log = list_log(place)
     # An empty segment behind the records was rolled at its base offset, which is then the end.
     scan = _Scan(log, until_ms, end=log.first_base if until_ms is not None else log.last_base)
@@ -362,13 +353,7 @@ def read_producers(
     until_ms: int | None = None,
     jobs: int = 1,
 ) -> ProducerBatches:
-    """Read the batches of some producers.
-
-    Args:
-        deleted: read the segments renamed `.deleted` in place of the log.
-        until_ms: batches that are newer are left out.
-        jobs: the most processes that walk a segment.
-    """
+    """Read the batches of some producers."""
     log = list_log(place)
     segments = log.deleted if deleted else log.segments
     parts: list[BatchTable] = []

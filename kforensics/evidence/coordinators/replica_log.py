@@ -88,7 +88,6 @@ class ReplicaLog:
         Args:
             segments: base offset and path of each, in the order of the log.
             keep: picks those that another process sends of any run of batches; what is not needed may be given all the same.
-            jobs: the most processes that walk a segment.
         """
         for base, path in segments:
             try:
@@ -118,11 +117,7 @@ class ReplicaLog:
         return SegmentBatches(path, rows, partial(_captured_control, types))
 
     def note_damage(self, path: str, damage: Damage) -> None:
-        """Note what a broker would not repair by itself: records may be missing there.
-
-        Args:
-            damage: what was found; what a broker repairs is not noted.
-        """
+        """Note what a broker would not repair by itself: records may be missing there."""
         if damage.hides_content:
             words = (
                 f"{damage.kind.value} at byte {damage.span.position}: expected {damage.expected}, found {damage.found}"
@@ -160,11 +155,7 @@ def list_log(place: PartitionPlace) -> ReplicaLog:
 
 
 def holds_records(place: PartitionPlace) -> bool:
-    """Whether the bytes of all segments of a partition directory can be read: a capture may have left them on its broker.
-
-    Args:
-        place: the partition directory; one of the file system holds its records.
-    """
+    """Whether the bytes of all segments of a partition directory can be read: a capture may have left them on its broker."""
     if place.state.store.holds_bytes:
         return True
     try:
@@ -214,12 +205,7 @@ _COLUMNS = ["base_offset", "last_offset", "partition_leader_epoch", "crc", "max_
 
 
 def batch_outline(log: ReplicaLog, *, deleted: bool = False, from_offset: int = 0) -> BatchTable:
-    """Return offset, leader epoch, checksum and time of every sound batch of a log.
-
-    Args:
-        deleted: of the segments renamed `.deleted` in place of the log.
-        from_offset: batches that end below are left out.
-    """
+    """Return offset, leader epoch, checksum and time of every sound batch of a log."""
     parts = [
         rows[rows["last_offset"] >= from_offset][_COLUMNS].copy()
         for _, rows, _ in log.batches(log.deleted if deleted else log.segments)
@@ -231,7 +217,6 @@ def first_difference(log: BatchTable, copy: BatchTable, *, from_offset: int) -> 
     """Return the first offset of a copy whose batch is not in the log, none where the log holds all of it.
 
     Args:
-        log: the batches of the log, as `batch_outline` gives them.
         from_offset: a cleaner passed over the batches below in one of them, so that they need not be the same.
     """
     theirs = copy[copy["base_offset"] >= from_offset]

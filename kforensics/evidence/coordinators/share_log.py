@@ -73,11 +73,7 @@ class ShareLog:
     problems: tuple[Problem, ...] = field(default=())
 
     def changes(self, *, until_ms: int | None = None) -> Iterator[ShareChange]:
-        """Read the records in order.
-
-        Args:
-            until_ms: those that are newer are left out.
-        """
+        """Read the records in order."""
         log = list_log(self.place)
         self.end = log.last_base
         for path, record in log.records(log.segments):

@@ -66,13 +66,7 @@ def read_transaction_log(
     history_of: Collection[str | bytes] = (),
     deleted: bool = False,
 ) -> TransactionLog:
-    """Read a replica of `__transaction_state`.
-
-    Args:
-        until_ms: records that are newer are left out.
-        history_of: transactional ids whose every state is kept, not only the newest.
-        deleted: read the segments renamed `.deleted` in place of the log.
-    """
+    """Read a replica of `__transaction_state`."""
     log = list_log(place)
     # An empty segment behind the records was rolled at its base offset, which is then the end.
     found = TransactionLog(place, end=log.last_base)

@@ -14,11 +14,7 @@ from kforensics.source.walk import FoundFile
 
 
 def read_server_properties(found: FoundInput) -> Iterator[tuple[str, Mapping[str, str] | EvidenceError]]:
-    """Yield each `server.properties` of an input: its path, and its settings or why it can't be read.
-
-    Args:
-        found: the input; the last value of a setting counts.
-    """
+    """Yield each `server.properties` of an input: its path, and its settings or why it can't be read."""
     for item in found.walk(within=lambda name: parse_partition_directory(name) is None):
         if not isinstance(item, FoundFile) or item.name.kind is not FileKind.SERVER_PROPERTIES:
             continue
@@ -75,11 +71,7 @@ class LogPlace(NamedTuple):
 
 
 def find_logs(inputs: Inputs) -> list[LogPlace]:
-    """Return the files among the inputs that may be broker logs.
-
-    Args:
-        inputs: of which log files given alone, and directories without data directories, are looked at.
-    """
+    """Return the files among the inputs that may be broker logs."""
     return [
         LogPlace(found.root, item.path, index)
         for index, found in enumerate(inputs.found)

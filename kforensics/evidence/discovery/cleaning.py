@@ -36,12 +36,7 @@ class CleanerLag(NamedTuple):
 
 
 def cleaner_lag(topic: str, files: Iterable[FoundFile], cleaner_point: int | Absent) -> CleanerLag | None:
-    """Return how much waits for the cleaner, none where it may only not have come to it yet.
-
-    Args:
-        files: of the partition directory, of any kind.
-        cleaner_point: of the log by the cleaner's checkpoint; unknown where that could not be read, or is not there.
-    """
+    """Return how much waits for the cleaner, none where it may only not have come to it yet."""
     if topic not in _COMPACTED and not isinstance(cleaner_point, int):
         return None
     live = sorted(

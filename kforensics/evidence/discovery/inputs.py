@@ -77,27 +77,17 @@ class FoundInput:
         return store_of(self.root)
 
     def open(self, path: str) -> EvidenceFile:
-        """Open a file of this input.
-
-        Args:
-            path: relative to the input.
-        """
+        """Open a file of this input."""
         return open_evidence(self.root / path)
 
     def read_small(self, path: str, limit: int = SMALL_FILE_LIMIT) -> bytes:
-        """Return all bytes of a small file of this input.
-
-        Args:
-            path: relative to the input.
-            limit: the most bytes that are taken for such a file.
-        """
+        """Return all bytes of a small file of this input."""
         return read_evidence(self.root / path, limit)
 
     def walk(self, *, within: Callable[[str], bool] | None = None, in_outline: bool = False) -> Iterator[Found]:
         """Yield everything below the input, and what could not be looked at.
 
         Args:
-            within: whether a directory of a log directory is looked into, by its name; into every one where it is not given.
             in_outline: the files of a partition directory are not wanted where the bytes of its segments are known without them.
         """
         yield from self.obstacles
@@ -163,11 +153,7 @@ WhyNot = Callable[[FoundInput], str]
 
 
 def why_not_checked(found: FoundInput) -> str:
-    """Say why commands that look at one file after the other do not check it; empty where they do.
-
-    Args:
-        found: an input; only a single file may have a name that no broker writes.
-    """
+    """Say why commands that look at one file after the other do not check it; empty where they do."""
     return "" if _has_known_name(found) else "its name is not one that a broker writes"
 
 
@@ -177,21 +163,13 @@ def _has_known_name(found: FoundInput) -> bool:
 
 
 def why_not_listed(found: FoundInput) -> str:
-    """Say why commands that list what is there do not list it; empty where they do: broker logs are recognised by what they hold.
-
-    Args:
-        found: an input; of a single file with another name the beginning is read.
-    """
+    """Say why commands that list what is there do not list it; empty where they do: broker logs are recognised by what they hold."""
     words = why_not_checked(found)
     return words if words and not begins_like_a_log(found.root) else ""
 
 
 def why_not_compared(found: FoundInput) -> str:
-    """Say why commands that look at replicas and at what broker logs say of them do not compare it; empty where they do.
-
-    Args:
-        found: an input; of a single file with another name the beginning is read.
-    """
+    """Say why commands that look at replicas and at what broker logs say of them do not compare it; empty where they do."""
     kind = found.described.kind
     if kind in {FileKind.LOG_FILE.value, FileKind.UNKNOWN.value}:
         if _has_known_name(found) or begins_like_a_log(found.root):
@@ -221,11 +199,6 @@ def find_inputs(
 
     Args:
         paths: as named by a person; a capture replaces all that it was taken of.
-        with_server_logs: whether directories of server logs, named or found on the way, are inputs too, whatever their files are called.
-        why_not: why a single file is no input of this command.
-        keep_going: a path that can't be used is a problem in the report, and the others are read.
-        one_cluster: data directories of several clusters are refused.
-        cluster: its id, where only what is of one cluster is wanted.
         with_emptied: an empty directory beside a log directory that is named by itself is a problem in the report, as with `keep_going`.
 
     Raises:
@@ -255,11 +228,7 @@ def find_inputs(
 
 
 def without_emptied(errors: Sequence[EvidenceError], found: Sequence[FoundInput]) -> list[EvidenceError]:
-    """Return the errors without those of empty directories beside a log directory that is named by itself: of such a disk, emptied or not mounted, a problem is enough.
-
-    Args:
-        errors: one for each path that can't be used.
-    """
+    """Return the errors without those of empty directories beside a log directory that is named by itself: of such a disk, emptied or not mounted, a problem is enough."""
     beside = {one.root.parent for one in found if one.shape is Shape.LOG_DIR and one.store.holds_bytes}
     return [
         error
@@ -288,7 +257,6 @@ def belonging_together(inputs: Inputs, *, cluster: str | None = None, is_of_one_
     """Return the inputs, which are of one cluster then.
 
     Args:
-        cluster: the one that is wanted; what names another is left out.
         is_of_one_moment: whether they are taken as the present state of each broker: a broker that holds a partition twice is an error then.
 
     Raises:
@@ -316,9 +284,6 @@ def belonging_together(inputs: Inputs, *, cluster: str | None = None, is_of_one_
 def require_one_redaction(found: Iterable[FoundInput]) -> None:
     """Refuse captures with pseudonyms beside others: names and digests of the same things differ in them.
 
-    Args:
-        found: all inputs; one that is no capture has names as they are.
-
     Raises:
         InputsRefused: they are redacted under different keys, or only some of them are.
     """
@@ -335,11 +300,7 @@ def require_one_redaction(found: Iterable[FoundInput]) -> None:
 
 
 def of_several_clusters(named: Sequence[tuple[str, str]]) -> InputsRefused:
-    """Return the refusal of inputs of several clusters: which path is whose.
-
-    Args:
-        named: path and cluster id of each input that has one.
-    """
+    """Return the refusal of inputs of several clusters: which path is whose."""
     ids = sorted({cluster for _, cluster in named})
     return InputsRefused(
         f"the inputs are of {len(ids)} clusters ({', '.join(ids)})",
@@ -494,12 +455,7 @@ def _simple(
 
 
 def file_input_kind(given: Path, root: Path) -> str:
-    """Return the kind of input that a single file is; one of unknown name with the ending of a text log counts as a server log.
-
-    Args:
-        given: as it was given; its name counts first.
-        root: the real place, whose name counts where the given one is unknown.
-    """
+    """Return the kind of input that a single file is; one of unknown name with the ending of a text log counts as a server log."""
     kind = parse_file_name(given.name).kind
     if kind is FileKind.UNKNOWN:
         kind = parse_file_name(root.name).kind
@@ -511,11 +467,7 @@ def file_input_kind(given: Path, root: Path) -> str:
 
 
 def empty_log_dir(path: Path) -> FoundInput:
-    """Return an empty directory as a log directory that no broker has written to yet.
-
-    Args:
-        path: of a directory that is known to be one of a node's.
-    """
+    """Return an empty directory as a log directory that no broker has written to yet."""
     listings = Listings(path.resolve())
     return _node_input(str(path), listings, (look_at_log_dir(listings, ""),))
 

@@ -57,11 +57,7 @@ class FoundLogDir(NamedTuple):
 
 
 def node_kind(log_dirs: Sequence[FoundLogDir], node_id: int | Absent) -> str:
-    """Return `broker`, `controller` or `combined`, from what is in the directories and who has voted.
-
-    Args:
-        node_id: absent where no `meta.properties` says it.
-    """
+    """Return `broker`, `controller` or `combined`, from what is in the directories and who has voted."""
     has_metadata = any(one.is_metadata_dir for one in log_dirs)
     if has_metadata and not any(one.has_broker_files for one in log_dirs):
         return "controller"
@@ -87,9 +83,6 @@ def version_hint(log_dirs: Sequence[FoundLogDir]) -> str | Absent:
 
 def look_at_log_dir(listings: Listings, path: str) -> FoundLogDir:
     """Return a log directory by its own small files and the names in it.
-
-    Args:
-        path: the log directory, relative to their root.
 
     Returns:
         The directory; a small file that can't be read or parsed is absent in it, and no error is raised.
@@ -212,12 +205,7 @@ def _parsed(root: Path, path: str, parse: Callable[[bytes], Value]) -> Value | A
 
 
 def group_by_node(log_dirs: Iterable[FoundLogDir], folder: str = "") -> Iterator[tuple[str, tuple[FoundLogDir, ...]]]:
-    """Yield log directories by node: the topmost folder of one node, and its log directories.
-
-    Args:
-        log_dirs: by paths relative to the folder.
-        folder: relative to the input; empty for the input itself.
-    """
+    """Yield log directories by node: the topmost folder of one node, and its log directories."""
     members = tuple(log_dirs)
     if are_of_one_node(members):
         yield folder, members
@@ -269,11 +257,7 @@ def are_of_one_node(log_dirs: Sequence[FoundLogDir]) -> bool:
 
 
 def are_copies(one: FoundLogDir, other: FoundLogDir) -> bool:
-    """Whether two log directories share most partitions: disks of one broker share none, or few after a mishap.
-
-    Args:
-        other: another of the same node id.
-    """
+    """Whether two log directories share most partitions: disks of one broker share none, or few after a mishap."""
     mine, theirs = _names_of(one.partitions), _names_of(other.partitions)
     return len(mine & theirs) * 2 > min(len(mine), len(theirs))
 
@@ -291,11 +275,7 @@ HEAD_LENGTH = 1 << 16
 
 
 def quorum_voters(listings: Listings, metadata_dir: str) -> frozenset[int] | Absent:
-    """Return node ids of the voters of a quorum (KIP-853); absent where no snapshot names them, as in a quorum that is configured statically.
-
-    Args:
-        metadata_dir: the directory of the metadata log, relative to their root; its newest readable snapshot counts.
-    """
+    """Return node ids of the voters of a quorum (KIP-853); absent where no snapshot names them, as in a quorum that is configured statically."""
     snapshots = []
     for entry in listings.of(metadata_dir).entries:
         name = parse_file_name(entry.name)

@@ -18,11 +18,7 @@ GZIP_WINDOW = 31
 
 
 def is_log_file(file: EvidenceFile) -> bool:
-    """Whether the file begins like a broker's log, gzipped or not.
-
-    Args:
-        file: open; its first `HEAD_LENGTH` bytes are read.
-    """
+    """Whether the file begins like a broker's log, gzipped or not."""
     return looks_like_log(log_head(file))
 
 
@@ -38,11 +34,7 @@ def log_head(file: EvidenceFile) -> bytes:
 
 
 def looks_like_log(head: bytes, *, is_named: bool = False) -> bool:
-    """Whether a file that begins so is a broker's log.
-
-    Args:
-        is_named: whether its name is that of a log.
-    """
+    """Whether a file that begins so is a broker's log."""
     from kforensics.formats.log_lines.scan import looks_like_broker_log  # noqa: PLC0415 - 30 ms, where no log is given
 
     return looks_like_broker_log(head, is_named=is_named)
@@ -58,10 +50,6 @@ def begins_like_a_log(path: Path) -> bool:
 
 
 def holds_logs(root: Path) -> bool:
-    """Whether any file below a directory begins like a broker's log.
-
-    Args:
-        root: the directory, of which `MOST_HEADS` files are looked into.
-    """
+    """Whether any file below a directory begins like a broker's log."""
     files = (item for item in walk_files(Listings(root)) if isinstance(item, FoundFile))
     return any(begins_like_a_log(root / item.path) for item, _ in zip(files, range(MOST_HEADS), strict=False))

@@ -55,20 +55,12 @@ class TimeWindow(NamedTuple):
         return self.since_ms is not None and span.last_ms < self.since_ms - MARGIN_MS
 
     def follows(self, span: "LogSpan") -> bool:
-        """Whether all lines are younger than what is asked about, and within what the metadata log recorded.
-
-        Args:
-            span: the times of a log file by its own clock, which may be `MARGIN_MS` off.
-        """
+        """Whether all lines are younger than what is asked about, and within what the metadata log recorded."""
         is_behind = self.until_ms is not None and span.first_ms > self.until_ms + MARGIN_MS
         return is_behind and span.last_ms < self.recorded_until_ms - MARGIN_MS
 
     def is_of_a_start(self, span: "LogSpan") -> bool:
-        """Whether a node may have registered while the file was written.
-
-        Args:
-            span: the times of a log file by its own clock, which may be `MARGIN_MS` off.
-        """
+        """Whether a node may have registered while the file was written."""
         return any(span.first_ms - MARGIN_MS <= start <= span.last_ms + MARGIN_MS for start in self.starts_ms)
 
 
@@ -86,9 +78,6 @@ def files_outside(paths: Sequence[Path], window: TimeWindow) -> list[LogSpan]:
 
     Of each directory the newest file before the window in which a broker wrote its version, and its settings, is needed: it started then. They are looked for where nodes
     registered first, then in all files. The youngest file of a name is needed too.
-
-    Args:
-        paths: of log files, or of files that may be such.
     """
     families: dict[tuple[Path, str], list[LogSpan]] = defaultdict(list)
     for one in _spans(paths):

@@ -160,12 +160,6 @@ def read_log_dir_state(
 ) -> tuple[LogDirState, tuple[Problem, ...]]:
     """Return the checkpoints of one log directory, each value with the line that says it.
 
-    Args:
-        input_index: the number of the input, from 0.
-        log_dir: relative to the input.
-        broker_id: absent where no `meta.properties` says it.
-        clean_shutdown: whether the directory holds the marker of one.
-
     Returns:
         The state, and a problem for each checkpoint that can't be read or parsed.
     """
@@ -261,11 +255,7 @@ LOGS_LEFT_OUT = "no .log file of any partition is here: the copy left them out, 
 
 
 def no_logs_are_here(states: Iterable[LogDirState], *, has_segments: bool) -> bool:
-    """Whether log directories whose checkpoints refer to records hold no segment at all.
-
-    Args:
-        has_segments: whether any of its partition directories holds one.
-    """
+    """Whether log directories whose checkpoints refer to records hold no segment at all."""
     if has_segments:
         return False
     names = ("high_watermark", "recovery_point")
@@ -336,11 +326,7 @@ def _owner(state: LogDirState) -> int | str:
 
 
 def named_without_directory(state: LogDirState, here: Collection[TopicPartition]) -> list[LostDirectory]:
-    """Return the partitions that the checkpoints of a log directory name with an offset above zero and that have no directory, each once.
-
-    Args:
-        here: the partitions that have a directory in another one of the same node.
-    """
+    """Return the partitions that the checkpoints of a log directory name with an offset above zero and that have no directory, each once."""
     found: dict[TopicPartition, tuple[int, str]] = {}
     for name in ("high_watermark", "recovery_point", "log_start"):
         for partition, packed in state.without_directory.get(name, {}).items():
@@ -371,11 +357,7 @@ class Places(NamedTuple):
     """The checkpoints of all log directories."""
 
     def brokers_without_directory(self, inputs: Container[int]) -> dict[TopicPartition, frozenset[int]]:
-        """Return the brokers whose checkpoints name a partition of which no directory of theirs is in some inputs.
-
-        Args:
-            inputs: the numbers of those that count.
-        """
+        """Return the brokers whose checkpoints name a partition of which no directory of theirs is in some inputs."""
         naming = [one for one in self.states if one.input in inputs and one.without_directory]
         here: dict[int | Absent, set[TopicPartition]] = {one.broker_id: set() for one in naming}
         for partition, group in self.by_partition.items() if naming else ():
@@ -391,11 +373,7 @@ class Places(NamedTuple):
 
 
 def find_places(inputs: Inputs) -> Places:
-    """Return the partition directories of all inputs; reads names and checkpoints, no logs.
-
-    Args:
-        inputs: whose own problems are among the result.
-    """
+    """Return the partition directories of all inputs; reads names and checkpoints, no logs."""
     problems = list(inputs.problems)
     places: dict[TopicPartition, list[PartitionPlace]] = {}
     every: list[LogDirState] = []
@@ -430,14 +408,7 @@ class PlaceFound(NamedTuple):
 def places_in(
     index: int, items: Iterable[Found], states: Mapping[str, LogDirState], problems: list[Problem]
 ) -> Iterator[PlaceFound]:
-    """Yield the partition directories of an input, each when all names in it were read.
-
-    Args:
-        index: the number of the input, from 0.
-        items: what is below the input, or in one of its log directories, in the order of a walk.
-        states: of its log directories, by path.
-        problems: where what can't be looked at is added.
-    """
+    """Yield the partition directories of an input, each when all names in it were read."""
     current: tuple[FoundDirectory, PartitionDirectoryName] | None = None
     length, has_segments, is_urgent = 0, False, False
 
@@ -470,13 +441,7 @@ def places_in(
 
 
 def log_dir_states(index: int, found: FoundInput, problems: list[Problem]) -> dict[str, LogDirState]:
-    """Return the checkpoints of every log directory of an input, by its path.
-
-    Args:
-        index: the number of the input, from 0.
-        found: the input; a partition directory by itself has a state without checkpoints.
-        problems: where what can't be read is added.
-    """
+    """Return the checkpoints of every log directory of an input, by its path."""
     if not found.log_dirs:
         # A partition directory by itself: whatever its log directory says is outside of the input.
         return {
@@ -500,9 +465,6 @@ def log_dir_states(index: int, found: FoundInput, problems: list[Problem]) -> di
 def checkpoint_value(state: LogDirState, name: str, partition: TopicPartition) -> CheckpointValue | Absent:
     """Return the value that one of the `CHECKPOINTS` has for a partition.
 
-    Args:
-        name: a key of `CHECKPOINTS`.
-
     Returns:
         The value with its line; `UNREADABLE` where the file is, `NOT_WRITTEN` where it has no such line.
     """
@@ -511,11 +473,7 @@ def checkpoint_value(state: LogDirState, name: str, partition: TopicPartition) -
 
 
 def checkpoint_offset(state: LogDirState, name: str, partition: TopicPartition) -> int | Absent:
-    """Return the value that one of the `CHECKPOINTS` has for a partition, without the line that says it.
-
-    Args:
-        name: a key of `CHECKPOINTS`.
-    """
+    """Return the value that one of the `CHECKPOINTS` has for a partition, without the line that says it."""
     packed = _packed_line_of(state, name, partition)
     return packed if isinstance(packed, Absent) else unpacked_line(packed).offset
 
@@ -543,13 +501,7 @@ def _unpacked(state: LogDirState, name: str, packed: int) -> CheckpointValue:
 
 
 def problem_of(input_index: int, path: str, error: Exception) -> Problem:
-    """Return what can't be read, and where, as the report says it.
-
-    Args:
-        input_index: the number of the input, from 0.
-        path: relative to the input.
-        error: a `FormatError` also says the position.
-    """
+    """Return what can't be read, and where, as the report says it."""
     message = error.problem if isinstance(error, EvidenceError) else str(error)
     position = error.span.position if isinstance(error, FormatError) else Absent.NOT_APPLICABLE
     return Problem(input=input_index, path=path, message=message, position=position)

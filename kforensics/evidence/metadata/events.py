@@ -68,11 +68,7 @@ class EventSelection:
             yield self.rows[first:]
 
     def step_events(self, rows: Rows) -> Iterator[MetadataEvent]:
-        """Yield the changes that steps of partitions make, those that are wanted.
-
-        Args:
-            rows: steps in the order of the log.
-        """
+        """Yield the changes that steps of partitions make, those that are wanted."""
         for before, after in self.partitions.changes(rows):
             for event in partition_events(before, after):
                 if self.wants(event):
@@ -91,14 +87,7 @@ def change_events(
     up_to: int | None = None,
     wants: Callable[[MetadataEvent], bool] = _everything,
 ) -> EventSelection:
-    """Return every change in the history.
-
-    Args:
-        topic: of partitions only those of this topic.
-        partition: of partitions only those of this number.
-        up_to: of partitions only changes up to and with this offset.
-        wants: which changes belong to the selection.
-    """
+    """Return every change in the history."""
     brokers = (event for registrations in history.brokers.values() for event in broker_events(registrations))
     return EventSelection(
         partitions=history.partitions,
@@ -125,11 +114,7 @@ def is_unclean_election(before: PartitionState | None, after: PartitionState) ->
 
 
 def partition_events(before: PartitionState | None, after: PartitionState) -> Iterator[MetadataEvent]:
-    """Yield the changes between two states of one partition; without a first state it was created, or a snapshot holds it.
-
-    Args:
-        before: None where `after` is the first state that the log shows.
-    """
+    """Yield the changes between two states of one partition; without a first state it was created, or a snapshot holds it."""
     if before is not None:
         yield from _election_events(before, after)
         yield from _membership_events(before, after)
@@ -139,11 +124,7 @@ def partition_events(before: PartitionState | None, after: PartitionState) -> It
 
 
 def broker_events(states: Sequence[BrokerState]) -> Iterator[MetadataEvent]:
-    """Yield the changes between the registrations of one broker.
-
-    Args:
-        states: oldest first.
-    """
+    """Yield the changes between the registrations of one broker."""
     before: BrokerState | None = None
     for after in states:
         yield from _broker_change(before, after)

@@ -38,11 +38,7 @@ class MetadataFiles(NamedTuple):
 
 
 def find_metadata_logs(inputs: Inputs) -> tuple[MetadataFiles, ...]:
-    """Return the metadata logs among the inputs, brokers' copies too; a single snapshot or segment is a log of its own.
-
-    Args:
-        inputs: of which names are looked at, no content.
-    """
+    """Return the metadata logs among the inputs, brokers' copies too; a single snapshot or segment is a log of its own."""
     return tuple(one for number, found in enumerate(inputs.found) for one in _metadata_files(number, found))
 
 
@@ -97,11 +93,7 @@ def _quorum(found: FoundInput, directory: str) -> "QuorumState | None":
 
 
 def is_metadata_directory(name: str) -> bool:
-    """Return whether a directory's name is that of the metadata log.
-
-    Args:
-        name: of a partition directory, without its parents.
-    """
+    """Return whether a directory's name is that of the metadata log."""
     parsed = parse_partition_directory(name)
     return parsed is not None and parsed.is_metadata
 
@@ -130,12 +122,7 @@ class RecordPlaces:
         self._last: tuple[int, Citation] | None = None
 
     def add_batches(self, path: str, batches: BatchTable) -> int:
-        """Add the batches of a segment, and return the number of the first; the others follow.
-
-        Args:
-            path: of the segment, relative to the input.
-            batches: in file order.
-        """
+        """Add the batches of a segment, and return the number of the first; the others follow."""
         block = np.zeros(len(batches), PLACE_DTYPE)
         block["path"] = self._path(path)
         block["raft_epoch"] = batches["partition_leader_epoch"]
@@ -144,22 +131,12 @@ class RecordPlaces:
         return self._add(block)
 
     def add_snapshot(self, path: str, length: int, raft_epoch: int) -> int:
-        """Add a snapshot, and return its number.
-
-        Args:
-            path: of the snapshot, relative to the input.
-            length: of the file in bytes.
-        """
+        """Add a snapshot, and return its number."""
         row = (self._path(path), raft_epoch, 0, length, True)
         return self._add(np.array([row], PLACE_DTYPE))
 
     def when(self, place: int, offset: int, timestamp_ms: int) -> When:
-        """Return the offset and time that a state gives of its record, with the place where that is.
-
-        Args:
-            place: the number of the batch or snapshot.
-            timestamp_ms: of the record, by the controller's clock.
-        """
+        """Return the offset and time that a state gives of its record, with the place where that is."""
         path, raft_epoch, position, length, from_snapshot = self._row(place).item()
         if self._last is None or self._last[0] != place:
             self._last = place, Citation(input=self._input, path=self._paths[path], span=Span(position, length))
@@ -197,11 +174,7 @@ class RecordPlaces:
 
 
 def unexplained(lost: Sequence[LostDirectory], inputs: Inputs) -> tuple[LostDirectory, ...]:
-    """Return those that the newest metadata log among the inputs assigns to their broker, or never knew though it begins at 0; all of them where there is none.
-
-    Args:
-        inputs: whose metadata logs are read only where something is lost.
-    """
+    """Return those that the newest metadata log among the inputs assigns to their broker, or never knew though it begins at 0; all of them where there is none."""
     if not lost:
         return ()
     from kforensics.evidence.metadata.log import read_metadata_log  # noqa: PLC0415 - 20 ms, where nothing is lost

@@ -91,11 +91,7 @@ class MetadataHistory:
         return replace(self, partitions=PartitionHistories.empty())
 
     def topics_named(self, name: str) -> tuple[TopicState, ...]:
-        """Return every topic that ever had this name, oldest first.
-
-        Args:
-            name: of which each creation made another topic, with an id of its own.
-        """
+        """Return every topic that ever had this name, oldest first."""
         return tuple(self.topics[topic_id] for topic_id in self.topic_ids.get(name, ()))
 
     def partition_states(self, topic: str, partition: int) -> tuple[PartitionState, ...]:
@@ -105,11 +101,7 @@ class MetadataHistory:
         )
 
     def newest(self, topic_id: str, partition: int) -> PartitionState | None:
-        """Return the newest record for a partition of one topic id; none where the log does not know it.
-
-        Args:
-            topic_id: as the metadata log writes it.
-        """
+        """Return the newest record for a partition of one topic id; none where the log does not know it."""
         return self.partitions.newest((topic_id, partition))
 
     @property
@@ -119,11 +111,7 @@ class MetadataHistory:
         return levels[-1] if levels else Absent.NOT_WRITTEN
 
     def at(self, offset: int) -> MetadataState:
-        """Return the metadata once the records up to and with an offset are applied.
-
-        Args:
-            offset: of the metadata log; topics and brokers that were removed by then are left out.
-        """
+        """Return the metadata once the records up to and with an offset are applied."""
         topics = {key: topic for key, topic in self.topics.items() if topic.exists_at(offset)}
         partitions = {
             (state.topic_id, state.partition): state
@@ -161,11 +149,7 @@ def _up_to(changes: Sequence[Changed], offset: int) -> Sequence[Changed]:
 
 
 def listening_hosts(histories: Sequence[MetadataHistory]) -> Iterator[str]:
-    """Yield the hosts where the brokers and controllers listen, as they registered.
-
-    Args:
-        histories: the metadata logs of several nodes; a host may be yielded for each.
-    """
+    """Yield the hosts where the brokers and controllers listen, as they registered."""
     for history in histories:
         points = {point for brokers in history.brokers.values() for one in brokers for point in one.end_points}
         points |= {point for group in history.controllers.values() for one in group for point in one.end_points}

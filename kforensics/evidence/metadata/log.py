@@ -41,11 +41,7 @@ def read_metadata_log(files: MetadataFiles) -> MetadataHistory:
 
 
 def read_metadata_logs(inputs: Inputs) -> list[MetadataHistory]:
-    """Return the history of every metadata log among the inputs; the newest keeps its partitions, the others are to be compared with it only.
-
-    Args:
-        inputs: whose directories are searched for metadata logs.
-    """
+    """Return the history of every metadata log among the inputs; the newest keeps its partitions, the others are to be compared with it only."""
     histories: list[MetadataHistory] = []
     for files in find_metadata_logs(inputs):
         histories.append(read_metadata_log(files))
@@ -337,11 +333,7 @@ def _controls(chunk: RecordChunk) -> Iterator[ControlRecord]:
 
 
 def raft_epochs(batches: BatchTable) -> tuple[EpochEntry, ...]:
-    """Return the offset at which each leader epoch of the metadata log begins, from its batches.
-
-    Args:
-        batches: of the whole log, in its order.
-    """
+    """Return the offset at which each leader epoch of the metadata log begins, from its batches."""
     epochs = batches["partition_leader_epoch"]
     firsts = np.flatnonzero(np.diff(epochs, prepend=-2))
     return tuple(

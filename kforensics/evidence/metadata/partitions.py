@@ -97,11 +97,7 @@ class PartitionHistories(Mapping[tuple[str, int], Sequence[PartitionState]]):
         return key in self._numbers
 
     def state(self, row: int) -> PartitionState:
-        """Return the state that a step leads to.
-
-        Args:
-            row: the number of the step, in the order of the log.
-        """
+        """Return the state that a step leads to."""
         return next(self.states(np.array([row])))
 
     def states(self, rows: Rows) -> Iterator[PartitionState]:
@@ -141,24 +137,14 @@ class PartitionHistories(Mapping[tuple[str, int], Sequence[PartitionState]]):
         return self.state(int(rows[found - 1])) if found else None
 
     def all_at(self, offset: int) -> Iterator[PartitionState]:
-        """Return the state of every partition once the records up to and with `offset` are applied.
-
-        Args:
-            offset: of the metadata log; partitions of topics that were removed by then are among them.
-        """
+        """Return the state of every partition once the records up to and with `offset` are applied."""
         end = self._end(offset)
         last = np.full(len(self), NO_ROW, np.intp)
         last[self._steps["partition"][:end]] = np.arange(end)
         return self.states(last[last != NO_ROW])
 
     def rows(self, *, topic: str | None = None, partition: int | None = None, up_to: int | None = None) -> Rows:
-        """Return the steps of all partitions, or of those asked for, in the order of the log.
-
-        Args:
-            topic: the name, None for all; every topic that had it counts.
-            partition: the number, None for all.
-            up_to: the last metadata offset, None for the end of the log.
-        """
+        """Return the steps of all partitions, or of those asked for, in the order of the log."""
         end = len(self._steps) if up_to is None else self._end(up_to)
         if topic is None and partition is None:
             return np.arange(end)

@@ -16,11 +16,7 @@ _End = TypeVar("_End", int, float)
 
 
 def newest_log(histories: "Sequence[MetadataHistory]") -> "MetadataHistory | None":
-    """Return the log that a new controller would have to hold: highest last epoch, then the longest; a voter's before a copy.
-
-    Args:
-        histories: the metadata logs of several nodes; without any there is none.
-    """
+    """Return the log that a new controller would have to hold: highest last epoch, then the longest; a voter's before a copy."""
     return max(histories, key=lambda one: (one.last_epoch, one.end_offset, one.is_of_voter), default=None)
 
 
@@ -39,7 +35,6 @@ def end_of_majority(newest: "MetadataHistory", histories: "Sequence[MetadataHist
     """Return the exclusive offset up to which most voters may hold the metadata log: what is above is committed nowhere (KIP-595).
 
     Args:
-        newest: the log that is ahead; it names the voters.
         histories: the logs of all nodes, of one moment; a voter that is not given may hold everything.
     """
     given = {one.node_id: one.end_offset for one in histories}
@@ -90,9 +85,6 @@ def quorum_set_back(
 
     A voter votes for any log that is no shorter than its own (KIP-595), so an empty one for an empty one. Voters that are not given, or whose logs can't be read whole,
     are taken to hold everything.
-
-    Args:
-        earlier: inputs that are not as they are now.
     """
     now = [one for one in histories if one.input not in earlier]
     newest = newest_log(now)

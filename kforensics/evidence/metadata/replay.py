@@ -80,12 +80,6 @@ class MetadataReplay:
     ) -> list[int]:
         """Apply the next records of the log, outside of a transaction, and return which of them are left to `add`.
 
-        Args:
-            records: of partitions, of one kind and version.
-            offsets: of each record in the metadata log.
-            times: of each record, in ms.
-            places: the number of the batch of each record.
-
         Returns:
             Numbers of records among these: those of unknown partitions or topics, and those that can't be decoded.
         """
@@ -95,20 +89,12 @@ class MetadataReplay:
         return self.partitions.record_all(records, self.topics, origins)
 
     def finish(self, last_offset: int) -> None:
-        """End the log behind an offset: what an open transaction holds does not count.
-
-        Args:
-            last_offset: the last one of the log.
-        """
+        """End the log behind an offset: what an open transaction holds does not count."""
         if self._pending is not None:
             self._drop(UNFINISHED, last_offset)
 
     def apply_snapshot(self, messages: Iterable[Decoded], when: When, place: int) -> None:
-        """Replace the whole state by a snapshot, outside of a transaction: what the snapshot lacks is removed.
-
-        Args:
-            messages: all records of the snapshot, decoded.
-        """
+        """Replace the whole state by a snapshot, outside of a transaction: what the snapshot lacks is removed."""
         topics: set[str] = set()
         brokers: set[int] = set()
         controllers: set[int] = set()

@@ -38,11 +38,7 @@ class PartitionStatus(NamedTuple):
 
 
 def stated_status(fields: Fields) -> PartitionStatus:
-    """Return the status in a PartitionRecord.
-
-    Args:
-        fields: of any version; what a version lacks is empty.
-    """
+    """Return the status in a PartitionRecord."""
     leader = fields["leader"]
     return PartitionStatus(
         Absent.NOT_APPLICABLE if leader == NO_LEADER else leader,
@@ -82,11 +78,7 @@ def changed_status(status: PartitionStatus, fields: Fields) -> PartitionStatus:
 
 
 def has_elr(status: PartitionStatus) -> bool:
-    """Return whether a replica outside the ISR may become leader.
-
-    Args:
-        status: with members of the ELR, or a last known one.
-    """
+    """Return whether a replica outside the ISR may become leader."""
     return bool(status.eligible_leader_replicas or status.last_known_elr)
 
 
@@ -172,11 +164,7 @@ class PartitionReplay:
         return steps
 
     def record(self, fields: Fields, topic: str, origin: Origin, *, from_snapshot: bool = False) -> None:
-        """Apply a PartitionRecord, which says all about a partition; a snapshot that says what is known is no step.
-
-        Args:
-            from_snapshot: whether it is of a snapshot.
-        """
+        """Apply a PartitionRecord, which says all about a partition; a snapshot that says what is known is no step."""
         subject = _subject(fields["topic_id"], fields["partition_id"])
         self._record(subject, topic, self._what(fields), origin, from_snapshot=from_snapshot)
 
@@ -248,13 +236,7 @@ class PartitionReplay:
     def change_all(
         self, changes: PartitionRecords, offsets: NDArray[np.int64], times: NDArray[np.int64], places: NDArray[np.int64]
     ) -> list[int]:
-        """Apply many PartitionChangeRecords, and return which of them were not applied: no such partition, or not understood.
-
-        Args:
-            offsets: of each record in the metadata log.
-            times: of each record, in ms.
-            places: the number of the batch of each record.
-        """
+        """Apply many PartitionChangeRecords, and return which of them were not applied: no such partition, or not understood."""
         if changes.version != self._version:
             self._forget_moves()
             self._version = changes.version
@@ -294,7 +276,6 @@ class PartitionReplay:
 
         Args:
             topic: the name; empty for all topics.
-            is_live: whether the topic of an id was not removed.
         """
         self._look_for_elr()
         names = [topic] if topic else list(self._with_elr)

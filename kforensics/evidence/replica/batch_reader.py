@@ -72,9 +72,6 @@ class FileBatchReader:
     def batches(self, replica: Replica, first_offset: int, last_offset: int) -> BatchTable:
         """Return every sound batch that touches the offsets, in file order; a file that was read before and vanished since gives none.
 
-        Args:
-            replica: whose log is read, where its batches were not kept.
-
         Raises:
             EvidenceError: a segment that was not read whole can't be read: what it lacks then is no lack of the log.
         """
@@ -301,11 +298,7 @@ def _held_span(file: CapturedSegment, segment: Segment, first_offset: int, last_
 
 
 def start_position(segment: Segment, first_offset: int) -> int:
-    """Return a batch position from which every batch that touches the offset is read.
-
-    Args:
-        segment: with its batches, or with digests of them, whose buckets give a position too.
-    """
+    """Return a batch position from which every batch that touches the offset is read."""
     if not isinstance(segment.batches, Absent):
         before = segment.batches[segment.batches["last_offset"] < first_offset]
         reached = segment.batches[segment.batches["last_offset"] >= first_offset]
@@ -352,12 +345,7 @@ class RowSpool:
         self._tables: dict[tuple[int, str], Sequence[SpooledTable]] = {}
 
     def write(self, number: int, rows: BatchTable) -> SpooledTable:
-        """Write rows.
-
-        Args:
-            number: of the part, which no other has.
-            rows: in file order, no more than are kept of a segment.
-        """
+        """Write rows."""
         position = number * KEPT_BATCHES * _ROW_LENGTH
         left, at = _octets(np.ascontiguousarray(rows)), position
         while left:
@@ -369,12 +357,7 @@ class RowSpool:
         return SpooledTable(position, len(rows), lowest, highest)
 
     def add(self, input_index: int, path: str, tables: Sequence[SpooledTable]) -> None:
-        """Take note of all rows of a segment.
-
-        Args:
-            path: of the segment, relative to its input.
-            tables: of its parts, in the order of the file.
-        """
+        """Take note of all rows of a segment."""
         self._tables[input_index, path] = tables
 
     def read(self, tables: Sequence[SpooledTable]) -> BatchTable:
@@ -382,11 +365,7 @@ class RowSpool:
         return np.concatenate([empty_batches(), *(self._rows(one, 0, one.count) for one in tables)])
 
     def rows(self, input_index: int, path: str, first_offset: int, last_offset: int) -> BatchTable | None:
-        """Return the rows that touch the offsets, with others around them, in file order; none of a segment whose rows are not here, or can't be read any more.
-
-        Args:
-            path: of the segment, relative to its input.
-        """
+        """Return the rows that touch the offsets, with others around them, in file order; none of a segment whose rows are not here, or can't be read any more."""
         tables = self._tables.get((input_index, path))
         if tables is None:
             return None

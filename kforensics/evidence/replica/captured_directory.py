@@ -48,11 +48,7 @@ class CapturedDirectory(NamedTuple):
 
 
 def read_captured_directory(place: PartitionPlace, beside: CapturedDirectory | None = None) -> CapturedDirectory | None:
-    """Read a captured partition directory; none where anything in it is damaged or out of the ordinary.
-
-    Args:
-        beside: another replica of the partition; what captures say alike is understood once.
-    """
+    """Read a captured partition directory; none where anything in it is damaged or out of the ordinary."""
     try:
         found = _folder_of(place)
         if found is None:

@@ -127,8 +127,6 @@ def batches_in(segment: CapturedSegment, start: int, *, checked: bool) -> Batche
     """Return the batches from a position on, as Kafka's reader finds them, from the rows that were taken along.
 
     Args:
-        segment: of which the bytes stayed on the broker.
-        start: where the first of them begins.
         checked: whether checksums are compared: the reader ends at the first that fails.
 
     Returns:
@@ -213,9 +211,6 @@ def _loaded(
 
 def rows_between(file: EvidenceFile, start: int, end: int) -> Iterator[BatchTable]:
     """Yield the batches of a segment that begin between two positions, those too whose checksum fails.
-
-    Args:
-        end: the position behind the last one.
 
     Raises:
         MissingBytes: some of them were not taken along.

@@ -79,8 +79,6 @@ def collect_replica(
     """Read one partition directory; whatever can't be read becomes a problem, never an exception.
 
     Args:
-        scanned: segments that were read already, by path.
-        left_over: states of segments that no broker reads any more, which are collected as `deleted_segments`.
         depth: how much of the segments in use is read; what a capture says of them is never less than all.
         beside: another replica of the partition: what captures say of both is understood once.
     """
@@ -125,11 +123,7 @@ def _is_of_log(path: str) -> bool:
 
 
 def copy_of(collected: CollectedReplica, place: PartitionPlace) -> ReplicaCopy | None:
-    """Return a captured replica as a copy of another one of its partition, none where anything but their high watermarks differs, or is not ordinary.
-
-    Args:
-        place: the directory, of which nothing was read yet.
-    """
+    """Return a captured replica as a copy of another one of its partition, none where anything but their high watermarks differs, or is not ordinary."""
     state, partition, one = place.state, place.topic_partition, collected.replica
     if collected.captured is None or state.store.holds_bytes:
         return None
@@ -171,9 +165,6 @@ def read_ends(place: PartitionPlace, scan: Callable[[FoundFile], Segment]) -> li
 def as_captured(replica: Replica, root: Path) -> Replica:
     """Return the replica with what its capture says of rows and records that it holds, which summaries of its segments do not say.
 
-    Args:
-        root: of its input; a replica of a directory is given back as it is.
-
     Raises:
         EvidenceError: the capture can't be read, or is not what it claims.
     """
@@ -204,11 +195,7 @@ def _lacks_records(place: PartitionPlace, segment: Segment) -> bool:
 
 
 def collect_directory(place: PartitionPlace) -> CollectedReplica:
-    """Return the facts of a partition directory without its segments, which `stitch_replica` adds.
-
-    Args:
-        place: the directory, with what its log directory's checkpoints say; what can't be read is a problem of the result.
-    """
+    """Return the facts of a partition directory without its segments, which `stitch_replica` adds."""
     problems: list[Problem] = []
     files = _list(place, problems)
     replica = _replica(place, files, _read_own_files(place, files, problems))
@@ -216,12 +203,7 @@ def collect_directory(place: PartitionPlace) -> CollectedReplica:
 
 
 def stitch_replica(directory: Replica, segments: Sequence[Segment], deleted: Sequence[Segment]) -> Replica:
-    """Return a partition directory together with its segments, each in the order of their base offsets.
-
-    Args:
-        directory: as `collect_directory` returned it.
-        deleted: those whose files carry `.deleted`.
-    """
+    """Return a partition directory together with its segments, each in the order of their base offsets."""
     segments = _by_base(segments)
     return replace(
         directory,
@@ -355,11 +337,7 @@ def _list(place: PartitionPlace, problems: list[Problem]) -> list[FoundFile]:
 
 
 def segment_paths(place: PartitionPlace, *, left_over: Sequence[FileSuffix] = (FileSuffix.DELETED,)) -> tuple[str, ...]:
-    """Return the segment files of a partition directory that `collect_replica` reads, by base offset; those that no broker reads any more last.
-
-    Args:
-        left_over: the suffixes of files to return beside the log's own.
-    """
+    """Return the segment files of a partition directory that `collect_replica` reads, by base offset; those that no broker reads any more last."""
     files = [f for f in _list(place, []) if f.name.kind is FileKind.SEGMENT]
     read = sorted(
         (f.name.suffix is not FileSuffix.NONE, f.name.base_offset, f.path)
@@ -370,11 +348,7 @@ def segment_paths(place: PartitionPlace, *, left_over: Sequence[FileSuffix] = (F
 
 
 def scan_place(place: PartitionPlace, path: str) -> Segment | None:
-    """Return one segment file of a partition directory as it was read, none where it can't be.
-
-    Args:
-        path: of the segment, relative to the input.
-    """
+    """Return one segment file of a partition directory as it was read, none where it can't be."""
     name = parse_file_name(path.rpartition("/")[2])
     assert isinstance(name.base_offset, int)
     try:
@@ -458,11 +432,7 @@ CAPTURED_EARLIER = "its broker ran when it was captured, and another replica tha
 
 
 def changes_since(place: PartitionPlace, replica: Replica, others: Sequence[Replica] = ()) -> tuple[Problem, ...]:
-    """Return what shows that a log grew, was truncated or was deleted since it was read: replicas are then not of one moment.
-
-    Args:
-        others: replicas of the same partition that it is compared with.
-    """
+    """Return what shows that a log grew, was truncated or was deleted since it was read: replicas are then not of one moment."""
     capture = place.state.store.capture
     if capture is not None:
         return _captured_earlier(place, replica, others, capture)

@@ -51,11 +51,7 @@ class PartOfFile:
         self.size = min(end, file.size)
 
     def read_into(self, position: int, buffer: memoryview) -> int:
-        """Fill the buffer up to the end of the part, and return the number of bytes read.
-
-        Args:
-            position: in bytes from the start of the file.
-        """
+        """Fill the buffer up to the end of the part, and return the number of bytes read."""
         return self._file.read_into(position, buffer[: max(self.size - position, 0)])
 
 
@@ -75,19 +71,11 @@ class IndexEntries:
         return bisect_right(range(whole), 0, key=lambda at: int(self.position(at) <= 0))
 
     def position(self, at: int) -> int:
-        """Return the position in the segment that an entry names, as it is on disk.
-
-        Args:
-            at: the number of the entry, from 0.
-        """
+        """Return the position in the segment that an entry names, as it is on disk."""
         return int.from_bytes(self._entry(at)[4:], signed=True)
 
     def offset(self, at: int) -> int:
-        """Return the offset that an entry names, relative to the base offset of the segment, as it is on disk.
-
-        Args:
-            at: the number of the entry, from 0.
-        """
+        """Return the offset that an entry names, relative to the base offset of the segment, as it is on disk."""
         return int.from_bytes(self._entry(at)[:4], signed=True)
 
     def at_or_below(self, offset: int) -> int | None:
@@ -160,9 +148,6 @@ def end_of_offsets(segment: EvidenceFile, start: int, last_offset: int) -> int:
     """Return the position behind the first batch that lies above an offset, going from header to header; the end of the file where a header can't be one.
 
     A message of magic 0 and 1 names the last offset that it wraps, so that the first one above the offset may hold it.
-
-    Args:
-        start: a position where a batch begins.
     """
     position, page, page_at = start, b"", start
     while position < segment.size:
@@ -196,7 +181,6 @@ def read_log_tail(
     """Return the end of the log in these segments; absent where there is no segment.
 
     Args:
-        one: the input that they belong to.
         segments: base offset and path of each.
         indexes: paths of offset indexes by base offset, which shorten the way.
         depth: at depth content every batch of every segment is read, and no index is trusted.
@@ -229,7 +213,6 @@ def longest_truncated_batch(one: FoundInput, segments: list[tuple[int, str]]) ->
     """Return the most offsets by which a truncation may have left the end of its log below its target: those of the longest batch, of which headers alone are read.
 
     Args:
-        one: the input that the segments belong to.
         segments: base offset and path of each.
 
     Returns:

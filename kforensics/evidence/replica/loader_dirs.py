@@ -31,11 +31,7 @@ class FoundDirectory:
     _without: Collection[str]
 
     def content(self, *, once: bool = False) -> "DirectoryContent":
-        """Return what is in it.
-
-        Args:
-            once: it is not asked for again.
-        """
+        """Return what is in it."""
         listings = self._input.listings
         found = listings.once(self.path) if once else listings.of(self.path)
         listing = _left(found, self.path, self._without)
@@ -83,12 +79,7 @@ class FoundLogs:
 def find_logs(
     index: int, one: FoundInput, problems: list[Problem], without: Collection[str] = ()
 ) -> tuple[FoundLogs, ...]:
-    """Return the log directories of an input; what can't be read is added to `problems`.
-
-    Args:
-        problems: what can't be read is added here.
-        without: paths relative to the input, of files and directories that are taken as not there.
-    """
+    """Return the log directories of an input; what can't be read is added to `problems`."""
     return tuple(_log_dir(index, one, log_dir, problems, without) for log_dir in one.log_dir_paths)
 
 

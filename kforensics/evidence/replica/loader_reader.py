@@ -175,10 +175,6 @@ REMEMBERED_FILES, REMEMBERED_LENGTH = 1_024, 256
 def read_needed(folder: Path, need: Need, scans: ScansAhead | None = None) -> object:
     """Return the content that a rule asks for.
 
-    Args:
-        need: the file and what of it.
-        scans: segments that are scanned by several processes; None to scan each alone.
-
     Returns:
         A value of the type that `Content` names.
 

@@ -82,9 +82,7 @@ def read_batches(file: EvidenceFile, start: int, *, checked: bool, end: int | No
     """Return the batches from a position on, as `FileLogInputStream.nextBatch` finds them.
 
     Args:
-        start: where the first one begins.
         checked: compare checksums (`ensureValid`), and end with the first batch that fails.
-        end: a position at or behind which no more batch is read; None for the end of the file.
 
     Raises:
         EvidenceUnreadable: the file can't be read, or became shorter.
@@ -111,11 +109,7 @@ def read_batches(file: EvidenceFile, start: int, *, checked: bool, end: int | No
 
 
 def reader_at(file: EvidenceFile, position: int) -> ReaderStep:
-    """Return how `FileLogInputStream.nextBatch` continues at a position where a batch should begin.
-
-    Args:
-        position: where the batch before ended.
-    """
+    """Return how `FileLogInputStream.nextBatch` continues at a position where a batch should begin."""
     window, size = _Window(file), file.size
     if position >= size - HEADER_UP_TO_MAGIC:
         return ReaderStep.ENDS
@@ -193,11 +187,7 @@ def _legacy_batch(window: _Window, position: int, offset: int, whole: int, magic
 
 
 def transaction_end(data: memoryview, count: int) -> TransactionEnd | LoadFailure | Absent:
-    """Return what the marker of a control batch says (`ControlRecordType.parse`, `EndTransactionMarker.deserialize`): later versions are read as the known one.
-
-    Args:
-        count: of its records, as its header says.
-    """
+    """Return what the marker of a control batch says (`ControlRecordType.parse`, `EndTransactionMarker.deserialize`): later versions are read as the known one."""
     if count == 0:
         return Absent.NOT_APPLICABLE
     if len(data) < BATCH_HEADER.length:
@@ -259,11 +249,7 @@ class ScansAhead:
         self._found: dict[str, ScannedParts] = {}
 
     def plan(self, planned: Sequence[tuple[str, int]]) -> None:
-        """Expect segments to be asked for.
-
-        Args:
-            planned: paths and lengths, in the order in which they are expected to be asked for.
-        """
+        """Expect segments to be asked for."""
         self._planned = planned
         self._places = {path: at for at, (path, _) in enumerate(planned)}
 
@@ -277,12 +263,7 @@ class ScansAhead:
             self.jobs = jobs
 
     def take(self, path: str, length: int) -> ScannedParts:
-        """Return the parts of a segment once; none where whoever asks is to scan it.
-
-        Args:
-            path: of the segment, which need not be expected.
-            length: in bytes.
-        """
+        """Return the parts of a segment once; none where whoever asks is to scan it."""
         if self.jobs > 1 and path not in self._found:
             self._found = self._scan(self._group(path, length))
         return self._found.pop(path, {})
@@ -325,10 +306,6 @@ def _scan_part(window: WordBuffer, task: tuple[str, Part], _: Progress) -> _Scan
 
 def scan_batches(file: EvidenceFile, start: int, parts: ScannedParts) -> Batches:
     """Return the batches from a position on with their checksums compared, as `read_batches` does.
-
-    Args:
-        start: where the first one begins.
-        parts: those of it that have been scanned already.
 
     Raises:
         EvidenceError: the file can't be read, or became shorter.

@@ -43,11 +43,7 @@ class NodeProgress:
 
 
 def read_progress(found: FoundInput) -> NodeProgress:
-    """Return what the directories of a node show of their moment; what can't be read is left out.
-
-    Args:
-        found: an input, of which `MOST_PARTITIONS` logs are looked at, the metadata log first.
-    """
+    """Return what the directories of a node show of their moment; what can't be read is left out."""
     places = find_places(Inputs(found=(found,)))
     logs: dict[TopicPartition, LogProgress] = {}
     times: list[int] = []

@@ -41,13 +41,7 @@ def read_segment(
     with_batches: bool = True,
     watch: Callable[[BatchTable], None] | None = None,
 ) -> Segment:
-    """Return a segment: what is in its file, or what a capture holds of it.
-
-    Args:
-        path: relative to the replica's input, for citations.
-        with_batches: whether the batches of a captured one are wanted with it.
-        watch: called with what is read of a file, as for `scan_segment`.
-    """
+    """Return a segment: what is in its file, or what a capture holds of it."""
     if isinstance(file, CapturedSegment):
         from kforensics.evidence.captured.reading import captured_segment  # noqa: PLC0415 - of captures alone
 
@@ -66,14 +60,7 @@ def scan_segment(
     watch: Callable[[BatchTable], None] | None = None,
     start: int = 0,
 ) -> Segment:
-    """Read one segment file in bounded memory and keep what comparisons need.
-
-    Args:
-        path: relative to the replica's input, for citations.
-        level: how deep each batch is checked.
-        watch: shown the batches of each window as they are read.
-        start: the position of the batch to begin at; what is before it is not read.
-    """
+    """Read one segment file in bounded memory and keep what comparisons need."""
     summary = SegmentSummary(base_offset)
     length = source.size
     for window in walk_segment(source, level=level, start=start):
@@ -89,7 +76,6 @@ def scan_records(
     """Read one segment file once, for what `scan_segment` keeps of it and for its records.
 
     Args:
-        path: relative to the replica's input, for citations.
         take: shown the records of sound batches in file order; their bytes hold until it returns.
     """
     summary = SegmentSummary(base_offset)
@@ -196,11 +182,7 @@ class SegmentSummary:
                 self.epochs.append(EpochEntry(epoch, int(with_epoch["base_offset"][at])))
 
     def is_followed_by(self, other: "SegmentSummary") -> bool:
-        """Return whether batches of magic 2 that were read on their own follow these, as one pass would find without any damage.
-
-        Args:
-            other: what was read from the end of these on.
-        """
+        """Return whether batches of magic 2 that were read on their own follow these, as one pass would find without any damage."""
         if isinstance(self.last_offset, Absent) or isinstance(other.first_offset, Absent):
             return False
         if self.damage or other.damage or self.magics != {2} or other.magics != {2}:
@@ -212,11 +194,7 @@ class SegmentSummary:
         return is_above and other.first_offset > self.last_offset
 
     def extend(self, other: "SegmentSummary") -> None:
-        """Add what was read behind these batches.
-
-        Args:
-            other: follows them, as `is_followed_by` says.
-        """
+        """Add what was read behind these batches."""
         if not isinstance(self.last_offset, Absent) and not isinstance(other.first_offset, Absent):
             is_gap = other.first_offset > self.last_offset + 1
             self.gap_below = max(self.gap_below, other.gap_below, other.first_offset if is_gap else 0)
@@ -240,12 +218,7 @@ class SegmentSummary:
         self.tables = [*self.tables, *other.tables] if self.kept <= KEPT_BATCHES else []
 
     def segment(self, *, path: str, length: int, mtime_ns: int, changed: bool = False) -> Segment:
-        """Return the segment.
-
-        Args:
-            path: relative to the replica's input.
-            changed: whether it changed while it was read.
-        """
+        """Return the segment."""
         kept = self.kept <= KEPT_BATCHES
         return Segment(
             path=path,
@@ -358,11 +331,7 @@ class ScannedPart:
 
 
 def parts_of(place: PartitionPlace, path: str, count: int) -> list[Part]:
-    """Return a segment in parts of about the same length; in none where it can't be read, is short, or is of an older format than batches of magic 2.
-
-    Args:
-        path: of the segment, relative to its input.
-    """
+    """Return a segment in parts of about the same length; in none where it can't be read, is short, or is of an older format than batches of magic 2."""
     try:
         with open_below(place.state.root, path) as file:
             count = min(count, file.size // SMALLEST_PART)
@@ -405,7 +374,6 @@ def joined(path: str, parts: Sequence[ScannedPart | None]) -> Segment | None:
     """Return the parts of a segment as one scan of it; none where only one scan of the whole says what is wrong with it.
 
     Args:
-        path: of the segment, relative to its input.
         parts: in the order of the file; None for one that could not be read.
     """
     found = [one for one in parts if one is not None]

@@ -59,9 +59,6 @@ def read_tails(
 ) -> list[Segment] | None:
     """Return the segments in use of a partition directory, read from where its broker reads them when it loads the log.
 
-    Args:
-        files: its segments, in order of base offset.
-
     Returns:
         The segments; none where all of them have to be read.
     """

@@ -69,11 +69,7 @@ class Unaccounted(NamedTuple):
 
 
 def orphan_indexes(files: Sequence[tuple[FileName, str]]) -> dict[int, str]:
-    """Return the indexes in use whose segment is not there under any name, by base offset.
-
-    Args:
-        files: names and paths of all files of a partition directory.
-    """
+    """Return the indexes in use whose segment is not there under any name, by base offset."""
     segments = {name.base_offset for name, _ in files if name.kind is FileKind.SEGMENT}
     found: dict[int, str] = {}
     for name, path in files:
@@ -111,7 +107,6 @@ def find_unaccounted(
     Args:
         segments: base offset, log end offset and path of each segment in use, by base offset.
         orphans: files that speak of a segment which is not there, by its base offset: indexes, and the first line of `leader-epoch-checkpoint`.
-        log_start: where the log begins by its checkpoint.
         reach: the higher of recovery point and high watermark.
         explained: offsets of producer snapshots, which explain a log end above the last batch.
         is_whole: no cleaner touched the log and its batches are sound, so that its segments follow one another.
@@ -143,11 +138,7 @@ def find_unaccounted(
 
 
 def lost_metadata(end: int, broker_epochs: Iterable[int | Absent]) -> Unaccounted | None:
-    """Return the end of a metadata log that is missing: a broker epoch is the offset of the record that registered the broker (KIP-631), and a broker that stopped cleanly had read that record.
-
-    Args:
-        broker_epochs: those in the markers of clean stops of its log directories.
-    """
+    """Return the end of a metadata log that is missing: a broker epoch is the offset of the record that registered the broker (KIP-631), and a broker that stopped cleanly had read that record."""
     last = max((epoch for epoch in broker_epochs if isinstance(epoch, int)), default=-1)
     return Unaccounted(first=end, last=last, sign=Sign.REGISTRATION) if last >= end else None
 
@@ -187,11 +178,7 @@ def merged(found: Iterable[Unaccounted]) -> tuple[Unaccounted, ...]:
 
 
 def unaccounted_offsets(replica: Replica) -> tuple[Unaccounted, ...]:
-    """Return the offsets of a replica for which there is no segment, none for what is deleted, moved or stray.
-
-    Args:
-        replica: with its segments; one that was not read whole has none.
-    """
+    """Return the offsets of a replica for which there is no segment, none for what is deleted, moved or stray."""
     if replica.state != "live" or not replica.is_read_whole:
         return ()
     ends = [
@@ -248,11 +235,7 @@ def _longest_batch(replica: Replica) -> int | None:
 
 
 def is_empty(replica: Replica) -> bool:
-    """Whether no segment of a replica holds a batch.
-
-    Args:
-        replica: with the segments that were read of it.
-    """
+    """Whether no segment of a replica holds a batch."""
     return not any(one.batch_count for one in replica.segments)
 
 

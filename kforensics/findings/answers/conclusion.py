@@ -60,13 +60,7 @@ def conclude(
     inputs: Sequence[Input],
     clocks: Sequence[Clock],
 ) -> Words:
-    """Return the sentences that follow from all incidents.
-
-    Args:
-        operations: what operators did, such as reassignments.
-        broker_bugs: those that brokers' own log lines show.
-        log_files: the log files that were read, to say which are missing.
-    """
+    """Return the sentences that follow from all incidents."""
     losses = [
         loss for incident in incidents for loss in incident.losses if incident.partition.topic not in METADATA_TOPICS
     ]
@@ -170,9 +164,6 @@ def missing_replicas_of(
     losses: Iterable[LossEntry], by_partition: Mapping[TopicPartition, PartitionIncident]
 ) -> list[int]:
     """Return the replicas of the partitions of some losses that are not among the inputs, so that one may hold the records.
-
-    Args:
-        by_partition: the incident of each of these partitions.
 
     Returns:
         Node ids, rising.

@@ -67,10 +67,6 @@ def _headline(inventory: Inventory, inputs: Sequence[Input]) -> str:
 def dump_answer(*, files: int, damaged: int, unread: int) -> Answer:
     """Return the answer to whether the content is whole.
 
-    Args:
-        damaged: those among them with damage that recovery does not repair.
-        unread: things that could not be read.
-
     Returns:
         `damaged`, `unknown` or `complete`.
     """
@@ -99,11 +95,6 @@ def metadata_answer(
     quorum: QuorumSetBack | None = None,
 ) -> Answer:
     """Return the answer to what the metadata logs hold.
-
-    Args:
-        problems: damage in them, and what could not be read.
-        lost_end: offsets above the end of the newest log that a broker among the inputs had read.
-        quorum: the voters that can go on without metadata that was committed.
 
     Returns:
         `diverged` where a node holds records that the newest log does not and that a majority may have held, `unknown` where not all could be read, `behind` where a log is shorter or has a tail that no majority held, `agree`

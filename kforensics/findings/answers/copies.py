@@ -21,15 +21,7 @@ def capture_answer(
     capture_bytes: int,
     is_by_ends: bool = False,
 ) -> Answer:
-    """Return the answer of `capture`: the extent of a capture, or of the plan of one.
-
-    Args:
-        name: of the file; none where only the plan was asked for.
-        unread: what could not be read, with where it is.
-        seconds: that the capture will take, for a plan.
-        capture_bytes: that it will have, for a plan.
-        is_by_ends: of logs in use their ends alone were read.
-    """
+    """Return the answer of `capture`: the extent of a capture, or of the plan of one."""
     whose = "a node without meta.properties" if isinstance(node_id, Absent) else f"node {node_id}"
     state = State.UNKNOWN if unread else State.COMPLETE
     missing = tuple(unread[:MOST_NAMED])
@@ -77,9 +69,6 @@ _ALTERED = {Change.CONTENT: "altered", Change.MISSING: "missing", Change.ADDED: 
 def manifest_answer(counts: SealCounts, *, sha256: str) -> Answer:
     """Return the answer to what a new manifest seals.
 
-    Args:
-        sha256: of its bytes.
-
     Returns:
         `complete`, or `unknown` where something could not be read.
     """
@@ -94,10 +83,6 @@ def check_answer(
     changes: Mapping[Change, int], sealed: SealCounts, *, held: int, problems: int, is_signature_broken: bool
 ) -> Answer:
     """Return the answer to whether evidence is what was sealed.
-
-    Args:
-        problems: entries that could not be compared.
-        is_signature_broken: whether the signature was checked and does not hold.
 
     Returns:
         `changed`, `unknown` or `unchanged`.

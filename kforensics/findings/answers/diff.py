@@ -39,11 +39,7 @@ _HEDGED_BY_DEPTH = frozenset({State.DIVERGED, State.UNKNOWN, State.UNCOMMITTED_O
 
 
 def judged_partition(report: PartitionReport, problems: Sequence[Problem] = ()) -> JudgedPartition:
-    """Return the concerns about a partition.
-
-    Args:
-        problems: what could not be read of it.
-    """
+    """Return the concerns about a partition."""
     concerns = tuple(_concerns(report))
     if problems or any(_is_unread(one) for one in report.replicas):
         # A log that is not read whole looks shorter than it is: nothing about its partition is certain.
@@ -59,11 +55,7 @@ def _is_unread(one: ReplicaReport) -> bool:
 
 
 def partition_state(report: PartitionReport, problems: Sequence[Problem] = ()) -> State:
-    """Return the state of one partition, by the words of the whole answer.
-
-    Args:
-        problems: what could not be read of it.
-    """
+    """Return the state of one partition, by the words of the whole answer."""
     return judged_partition(report, problems).state
 
 
@@ -98,12 +90,8 @@ def diff_answer(
     """Return the answer over all partitions that were compared.
 
     Args:
-        paths: of the inputs, where their directories can be copied.
         findings: of the whole result; several clusters, or a broker given twice, make the comparison itself unknown.
         among: the number of all partitions but those of deleted topics, where those in `judged` are only the worst of them.
-        not_given: partitions that the metadata names and of which no replica is among the inputs, some broker being there.
-        refused: brokers that do not start as they are.
-        quorum: the voters that can go on without metadata that was committed.
     """
     deleted = sum(one.is_deleted for one in judged)
     among = len(judged) - deleted if among is None else among

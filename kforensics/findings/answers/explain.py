@@ -57,9 +57,6 @@ class Scope:
 def incident_state(incident: PartitionIncident) -> State:
     """Return the state of one partition.
 
-    Args:
-        incident: all that is known of it.
-
     Returns:
         The worst that its losses, replicas and doubts come to.
     """
@@ -97,10 +94,6 @@ def _loss_state(loss: LossEntry, incident: PartitionIncident) -> State:
 
 def explain_answer(incidents: Sequence[PartitionIncident], words: Words, scope: Scope) -> Answer:
     """Give the answer of `explain`.
-
-    Args:
-        incidents: of every partition that was asked for.
-        words: advice that follows from the same incidents.
 
     Returns:
         The answer; its state is the worst of the partitions'.
@@ -148,12 +141,7 @@ def _unread(asked: Sequence[PartitionIncident]) -> str:
 
 
 def behind_headline(conclusion: Sequence[str], answer: Answer, incidents: Sequence[PartitionIncident]) -> Sequence[str]:
-    """Return the sentences of the conclusion that the headline does not say already.
-
-    Args:
-        conclusion: all sentences, most important first.
-        incidents: that both are about.
-    """
+    """Return the sentences of the conclusion that the headline does not say already."""
     certainties = {
         loss.was_committed
         for one in incidents

@@ -17,9 +17,6 @@ _GRAVE = ("critical", "error", "warning")
 def fleet_answer(summary: FleetSummary) -> Answer:
     """Return the answer to whether the replicas of a fleet agree.
 
-    Args:
-        summary: of the audit, or of the part of it that was asked for.
-
     Returns:
         A state as `diff` has it, the worst that any partition gives, in the same words; `damaged` where only files are.
     """

@@ -41,12 +41,7 @@ def _is_graver(one: State, than: Answer) -> bool:
 
 
 def with_graver(answer: Answer, graver: Graver | None, *, code: int = 0) -> Answer:
-    """Return the answer, no calmer than the replicas allow: their statement stands first, and decides the state.
-
-    Args:
-        graver: None where no replicas were compared.
-        code: the exit code of the command without them, which findings may have raised.
-    """
+    """Return the answer, no calmer than the replicas allow: their statement stands first, and decides the state."""
     state = None if graver is None else _COMES_TO.get(graver.answer.state)
     if graver is None or state is None or not _is_graver(state, answer):
         return answer

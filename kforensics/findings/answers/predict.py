@@ -23,12 +23,7 @@ _INCOMPLETE_METADATA = "records of the metadata log are missing"
 
 
 def predict_headline(found: PredictedCluster, outcome: State, replicas: ComparedReplicas | None = None) -> str:
-    """Return the answer in a line; what it leaves out is in the parts of the answer that follow.
-
-    Args:
-        outcome: the state that they come to by themselves, whatever their order.
-        replicas: how the replicas compare, where that is graver than the starts of the nodes.
-    """
+    """Return the answer in a line; what it leaves out is in the parts of the answer that follow."""
     is_open = found.quorum is not None and outcome in {State.STARTS_UNCHANGED, State.STARTS_AND_REPAIRS}
     parts = [*_before(found), "" if is_open else _starts(found, outcome), *_beside(found)]
     if replicas is not None and outcome is State.WILL_NOT_START:
@@ -221,11 +216,7 @@ _OF_ENDS = frozenset(
 
 
 def predict_answer(found: PredictedCluster) -> Answer:
-    """Return the answer over all starts.
-
-    Args:
-        found: the starts of all nodes, with what is known beside them.
-    """
+    """Return the answer over all starts."""
     outcome, compared = _outcome(found), _of_replicas(found)
     state = _state(found, outcome, compared)
     replicas = None if found.replicas is None or compared is None else found.replicas

@@ -343,11 +343,7 @@ def _is_below(copy: PredictedLog, log: PredictedLog) -> bool:
 
 
 def node_words(one: Input) -> str:
-    """Return the node that an input is of, in words.
-
-    Args:
-        one: a log directory, or several of one node.
-    """
+    """Return the node that an input is of, in words."""
     return f"the node at {one.path}" if isinstance(one.broker_id, Absent) else f"broker {one.broker_id}"
 
 

@@ -27,21 +27,13 @@ _BY_LEADER = (
 
 
 def discarded_by_leaders(order: StartOrder | None) -> tuple[int, int]:
-    """Return how many records, certainly and possibly committed, others discard where each partition gets the leader that costs least.
-
-    Args:
-        order: in which to start the brokers; none where it was not asked for.
-    """
+    """Return how many records, certainly and possibly committed, others discard where each partition gets the leader that costs least."""
     elections = () if order is None else order.elections
     return sum(one.lost_certain for one in elections), sum(one.lost_possible for one in elections)
 
 
 def order_steps(order: StartOrder) -> Iterator[str]:
-    """Yield which broker to start first, which to wait for, and which elections are needed.
-
-    Args:
-        order: in which to start the brokers.
-    """
+    """Yield which broker to start first, which to wait for, and which elections are needed."""
     if not order.brokers:
         return
     first, *others = order.brokers
@@ -70,11 +62,7 @@ def order_steps(order: StartOrder) -> Iterator[str]:
 
 
 def unknown_of_order(order: StartOrder) -> Iterator[str]:
-    """Yield what is not known of an order.
-
-    Args:
-        order: in which to start the brokers.
-    """
+    """Yield what is not known of an order."""
     if order.missing:
         yield f"What {name_brokers(order.missing)} {form(len(order.missing), 'holds', 'hold')}, whose directories were not given: the order may change."
     unsure = sum(isinstance(one.is_unclean, Absent) for one in order.elections)
@@ -91,11 +79,7 @@ _COPY_FIRST = "Copy the log directories before anything is started: a start that
 
 
 def predict_steps(found: PredictedCluster, state: State, replicas: ComparedReplicas | None = None) -> Iterator[str]:
-    """Yield what to do before a node is started.
-
-    Args:
-        replicas: how the replicas compare, where that is graver than the starts of the nodes.
-    """
+    """Yield what to do before a node is started."""
     has_strays = any(log.fate in {Fate.STRAY, Fate.DELETED} and log.is_reached for log in found.logs)
     if state in {State.WILL_NOT_START, State.LOSES} or has_strays or found.aged or found.misdated:
         yield _COPY_FIRST

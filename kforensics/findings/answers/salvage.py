@@ -79,17 +79,6 @@ def salvage_answer(
 ) -> Answer:
     """Return the answer of `salvage`: how much is saved.
 
-    Args:
-        partitions: what came of each.
-        what: was wanted: `lost`, `at-risk` or `all`.
-        failure: why the output is incomplete, if it is.
-        premise: headline of the command that says what is lost or at risk.
-        unsettled: those of which it is not known whether anything is lost or at risk.
-        not_all_given: those with something to save and a replica that is not among the inputs.
-        of_images: what the images beside the replicas leave open.
-        chosen: the part of the records that was asked for, by offset or time; empty for all.
-        counts_at_least: more may be lost than is known.
-
     Returns:
         `saved` only where the records are shown to be all: the leader is known, every replica given, and no partition is unsettled.
     """
@@ -161,11 +150,7 @@ def salvage_answer(
 
 
 def carved_unknown(figures: CarvedFigures, *, has_replicas: bool = True) -> tuple[str, ...]:
-    """Return what disk images leave open.
-
-    Args:
-        has_replicas: replicas are given beside the images.
-    """
+    """Return what disk images leave open."""
     out = ["what is overwritten, or is not in one piece, is not found"]
     if figures.old_batches:
         many = counted(figures.old_batches, "batch", "batches")
@@ -186,14 +171,7 @@ def carved_answer(
     has_replicas: bool,
     is_incomplete: bool,
 ) -> Answer:
-    """Return what disk images hold.
-
-    Args:
-        saved: records that no given replica holds, and that were written.
-        missing: records that could not be read although their batches are sound.
-        failure: why the output is incomplete, if it is.
-        has_replicas: replicas are given beside the images.
-    """
+    """Return what disk images hold."""
     if failure:
         return Answer(state=State.UNKNOWN, headline=f"NOT ALL IS WRITTEN: {failure}.", now=(_run_again(out),))
     if not figures.batches:

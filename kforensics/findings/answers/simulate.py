@@ -17,9 +17,6 @@ def list_answer(count: int) -> Answer:
 def replay_answer(found: Sequence[Replay]) -> Answer:
     """Return the answer to what a scenario ends in under each protocol.
 
-    Args:
-        found: the same scenario under one protocol or several.
-
     Returns:
         `lost` or `diverged` where that happens under any of them, else `complete`.
     """
@@ -59,12 +56,7 @@ def exploration_answer(found: Exploration) -> Answer:
 
 
 def written_answer(directory: str, count: int) -> Answer:
-    """Return the answer to what was written.
-
-    Args:
-        directory: where it is.
-        count: bytes of segments.
-    """
+    """Return the answer to what was written."""
     return Answer(
         state=State.COMPLETE,
         headline=f"{byte_count(count)} of segments written to {directory}; what is true of them is in truth.json",

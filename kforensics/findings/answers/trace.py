@@ -50,11 +50,7 @@ class TraceTally:
         self._last_of = _Of()
 
     def add(self, one: TracedRecord) -> None:
-        """Count one more record.
-
-        Args:
-            one: records come in the order of partition and offset.
-        """
+        """Count one more record."""
         if self._last != (one.state, one.partition):
             self._last = one.state, one.partition
             self._last_of = self.states.setdefault(State(one.state), _Of())
@@ -105,11 +101,7 @@ class TraceTally:
         return sorted(self._vanishing)
 
     def findings(self, placement: Placement | None) -> tuple[Finding, ...]:
-        """Return what is wrong around the records.
-
-        Args:
-            placement: where default partitioners put their key, if it is known.
-        """
+        """Return what is wrong around the records."""
         copies = {partition: tuple(first.copies) for partition, first in sorted(self._first.items())}
         return by_gravity((*self._risks(), *misplaced_keys(self._of_partition, copies, placement)))
 
@@ -147,13 +139,7 @@ def trace_answer(
     problems: Sequence[Problem],
     is_whole_topic: bool,
 ) -> Answer:
-    """Return the answer of `trace`.
-
-    Args:
-        tally: of the records that were found, with what became of each.
-        offset: that was asked for, if one was.
-        is_whole_topic: no partition can be missing, since metadata or the request names all of them.
-    """
+    """Return the answer of `trace`."""
     gaps = [gap for one in looked for gap in one.gaps]
     unknown = tuple(str(gap) for gap in gaps)
     hedges = () if is_whole_topic else (_PARTITIONS,)
@@ -196,13 +182,7 @@ def erasure_answer(
     problems: Sequence[Problem],
     is_whole_topic: bool,
 ) -> Answer:
-    """Return the answer of `trace --erasure`: whether bytes of the key are left in any record that was searched.
-
-    Args:
-        damaged: files that can't be read at some place.
-        files: how many segment files were searched.
-        is_whole_topic: no partition can be missing, since metadata or the request names all of them.
-    """
+    """Return the answer of `trace --erasure`: whether bytes of the key are left in any record that was searched."""
     names = listed([str(one.partition) for one in looked], most=_MOST)
     gaps = dict.fromkeys(str(gap) for one in looked for gap in one.gaps if gap.reason in _BYTES_ELSEWHERE)
     unknown = (

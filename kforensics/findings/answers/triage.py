@@ -92,11 +92,7 @@ _HARM = frozenset({State.AT_RISK, State.MAYBE_AT_RISK})
 def topic_rows(
     incidents: Sequence[PartitionIncident], judged: Sequence[JudgedPartition], present: Collection[int]
 ) -> tuple[TopicRow, ...]:
-    """Return the topics of which records are lost or at risk, those with most of them first.
-
-    Args:
-        present: the numbers of the inputs that were given as they are now, and compared.
-    """
+    """Return the topics of which records are lost or at risk, those with most of them first."""
     incident_of = {one.partition: one for one in incidents if one.partition.topic not in METADATA_TOPICS}
     judged_of = {one.partition: one for one in judged if one.partition.topic not in METADATA_TOPICS}
     rows: dict[str, TopicRow] = {}
@@ -152,12 +148,7 @@ def _sum(one: TopicRow, other: TopicRow) -> TopicRow:
 def triage_answer(
     asked: Sequence[Asked], unasked: Sequence[Unasked], topics: Sequence[TopicRow], ask: Ask, holders: Holders
 ) -> Answer:
-    """Return the answer over all questions.
-
-    Args:
-        asked: each command that the inputs can answer, with its answer.
-        ask: what was asked, for the commands that go on from here.
-    """
+    """Return the answer over all questions."""
     rank = {state: at for at, state in enumerate(STATES["triage"])}
     states = {one.command: one.answer.state if one.answer.state in rank else State.NOTHING_LOST for one in asked}
     ordered = sorted(asked, key=lambda one: rank[states[one.command]])
@@ -238,12 +229,7 @@ def _salvage(sentence: str, what: str, words: Sequence[str], holders: Holders) -
 
 
 def steps_script(answer: Answer, elections: Sequence[str], order: Sequence[int]) -> str:
-    """Return what to do as a shell script, each command behind its reason; what only a person can do is a comment.
-
-    Args:
-        elections: names of the files that the elections take, beside the script.
-        order: in which the brokers are to be started; empty where it is not known.
-    """
+    """Return what to do as a shell script, each command behind its reason; what only a person can do is a comment."""
     lines = [
         "#!/bin/sh",
         "# What `kforensics triage` advises. Read it before it is run: none of it was done.",

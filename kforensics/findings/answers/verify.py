@@ -25,10 +25,6 @@ _STARTS = "What a start makes of these files: it can refuse or delete some of wh
 def verify_answer(verification: Verification, findings: Sequence[Finding], *, level: Level) -> Answer:
     """Return the answer to whether files are damaged.
 
-    Args:
-        findings: about them, the gravest first.
-        level: how deep segments were looked into.
-
     Returns:
         The worst state of the files: `damaged`, `unknown`, `repairable` or `sound`.
     """

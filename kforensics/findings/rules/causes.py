@@ -99,9 +99,6 @@ CAUSES = {
 def causes_of(losses: Sequence[LossEntry]) -> str:
     """Return the causes of some losses, in words that claim no more than is known of each: a cause that is only possible is none.
 
-    Args:
-        losses: of which at least one has records.
-
     Returns:
         The causes; where some of the records have none that is known, the number of those that have one.
     """
@@ -269,11 +266,7 @@ def _truncation(truncations: Sequence[ExplainedTruncation], loss: LossEntry) -> 
 
 
 def root_cause_sentence(cause: RootCause) -> str:
-    """Return the sentence; it names broker and time only where an input shows them.
-
-    Args:
-        cause: one that is not proven is called likely.
-    """
+    """Return the sentence; it names broker and time only where an input shows them."""
     words = _happened(cause)
     likely = " (likely, not proven)" if cause.confidence != "proven" else ""
     return f"{words[:1].upper()}{words[1:]}{likely}{_rest(cause)}."

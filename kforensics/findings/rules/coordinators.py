@@ -56,11 +56,7 @@ _OF_VERDICTS = {
 
 
 def transaction_findings(judged: Sequence[PartitionTransactions]) -> tuple[Finding, ...]:
-    """Return a finding for each transaction that hangs, is torn or waits for its marker, of the replicas that speak for their partitions.
-
-    Args:
-        judged: every replica that was asked for.
-    """
+    """Return a finding for each transaction that hangs, is torn or waits for its marker, of the replicas that speak for their partitions."""
     return by_gravity(tuple(islice(_of_transactions(judged), MOST_FINDINGS)))
 
 

@@ -57,13 +57,7 @@ def lost_directory_finding(partition: TopicPartition, named: CheckpointValue, br
 def missing_finding(
     unaccounted: Unaccounted, partition: TopicPartition, directory: Citation, broker_id: int | Absent
 ) -> Finding:
-    """Return the finding about offsets for which there is no segment.
-
-    Args:
-        unaccounted: the offsets, and the sign by which the segment is missed.
-        directory: the partition directory; the finding cites the file in it that shows the gap, where there is one.
-        broker_id: absent where the node is not known.
-    """
+    """Return the finding about offsets for which there is no segment."""
     last = unaccounted.last
     path = unaccounted.path
     return MISSING_SEGMENT.states(

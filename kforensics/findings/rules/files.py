@@ -202,12 +202,7 @@ def verify_findings(
     inputs: Sequence[Input],
     leaders: "Mapping[TopicPartition, LeadershipAccount] | None" = None,
 ) -> tuple[Finding, ...]:
-    """Return every finding, the gravest first; what brokers repair by themselves is one note a kind.
-
-    Args:
-        intact: who holds a damaged range intact.
-        leaders: who led the damaged partitions, as far as any input shows it.
-    """
+    """Return every finding, the gravest first; what brokers repair by themselves is one note a kind."""
     found: list[Finding] = []
     repaired: dict[Gravity, list[FileReport]] = defaultdict(list)
     for report in verification.files:
@@ -449,11 +444,7 @@ def _statement(report: FileReport, place: Damage, inputs: Sequence[Input]) -> st
 
 
 def who(described: Input) -> str:
-    """Return a node in words.
-
-    Args:
-        described: an input; without a known node id it is named by its path.
-    """
+    """Return a node in words."""
     return (
         f"{described.kind} at {described.path}"
         if isinstance(described.broker_id, Absent)

@@ -58,11 +58,7 @@ SHARED_RACK = Rule(
 
 
 def placement_findings(report: PartitionReport, placement: Placement) -> Iterator[Finding]:
-    """Yield the findings about the placement of one partition.
-
-    Args:
-        placement: where they are, and where the metadata says they should be.
-    """
+    """Yield the findings about the placement of one partition."""
     partition = report.partition
     if placement.is_offline:
         yield NO_LEADER.states(
@@ -105,12 +101,7 @@ UNEVEN_LEADERS = Rule(
 
 
 def spread_findings(spread: LeaderSpread, cluster: str) -> Iterator[Finding]:
-    """Yield a finding where some broker leads far more than its share.
-
-    Args:
-        spread: how many partitions each broker leads.
-        cluster: the name that the finding gives the cluster; empty where there is one only.
-    """
+    """Yield a finding where some broker leads far more than its share."""
     if spread.is_skewed:
         broker = max(spread.by_broker, key=lambda one: (spread.by_broker[one], -one))
         where = f" of cluster {cluster}" if cluster else ""
@@ -145,11 +136,7 @@ UNKNOWN_CLUSTER = Rule(
 
 
 def unknown_cluster_finding(names: Sequence[str], judged_as: str) -> Finding:
-    """Return the finding about nodes of which neither a file nor the inventory names the cluster.
-
-    Args:
-        judged_as: the cluster that they were judged as of; empty for one of their own.
-    """
+    """Return the finding about nodes of which neither a file nor the inventory names the cluster."""
     subject = (
         f"the cluster of {listed(names, most=10)} is not known: {form(len(names), 'it is', 'they are')} judged as of"
     )
@@ -168,11 +155,7 @@ NOT_COMPARABLE = Rule(
 
 
 def undecided_findings(report: PartitionReport, reader: BatchReader) -> Iterator[Finding]:
-    """Yield runs of offsets whose digests do not prove two logs equal, where the evidence that would show it is not at hand.
-
-    Args:
-        reader: reads batches of the replicas that are at hand.
-    """
+    """Yield runs of offsets whose digests do not prove two logs equal, where the evidence that would show it is not at hand."""
     for one in report.replicas:
         other = one.compared_with
         replicas = () if other is None else (one.view.replica, other.replica)

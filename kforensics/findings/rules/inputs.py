@@ -29,11 +29,7 @@ NODE_GIVEN_TWICE = Rule(
 
 
 def identity_findings(inputs: Inputs, in_parts: Collection[int] = ()) -> Iterator[Finding]:
-    """Yield contradictions among the inputs as a whole: several clusters, or one node given twice.
-
-    Args:
-        in_parts: nodes of which the inputs are different log directories of one moment.
-    """
+    """Yield contradictions among the inputs as a whole: several clusters, or one node given twice."""
     clusters = sorted({str(i.cluster_id) for i in inputs.described if not isinstance(i.cluster_id, Absent)})
     if len(clusters) > 1:
         yield SEVERAL_CLUSTERS.states(
@@ -83,11 +79,7 @@ class RefusedStart(NamedTuple):
 
 
 def with_refused_starts(findings: Iterable[Finding], refused: Sequence[RefusedStart]) -> Iterator[Finding]:
-    """Yield findings, of which none promises the truncation of a broker that does not start, and those refusals.
-
-    Args:
-        refused: the brokers that do not start as they are.
-    """
+    """Yield findings, of which none promises the truncation of a broker that does not start, and those refusals."""
     whole = {one.broker_id for one in refused if one.is_whole}
     for item in findings:
         if item.code in OF_TRUNCATIONS and item.broker_id in whole:

@@ -24,13 +24,7 @@ def misplaced_keys(
     copies: Mapping[TopicPartition, Sequence[TracedCopy]],
     placement: Placement | None,
 ) -> Iterator[Finding]:
-    """Yield partitions in which no default partitioner puts the key.
-
-    Args:
-        found: the number of its records in each partition.
-        copies: of the first of these records.
-        placement: where default partitioners put the key, if it is known.
-    """
+    """Yield partitions in which no default partitioner puts the key."""
     if placement is None or not placement.is_recorded:
         return  # how many partitions there are decides; the highest one given is only a lower bound
     for partition, held in copies.items():

@@ -32,11 +32,7 @@ TOLD_BESIDE = OF_SEQUENCES | {EPOCH_LACKED.code, FALLING_OFFSETS.code}
 
 
 def explain_findings(incidents: Sequence[PartitionIncident], timeline: Sequence[TimelineEntry]) -> tuple[Finding, ...]:
-    """Return every finding about the incidents, the gravest first.
-
-    Args:
-        timeline: all events, of which unclean elections without a loss become findings too.
-    """
+    """Return every finding about the incidents, the gravest first."""
     found = [*_harmless_elections(incidents, timeline)]
     for incident in incidents:
         found += OF_INCIDENT.of(incident)

@@ -526,12 +526,7 @@ ISR_LOST = Rule(
 def missing_isr_findings(
     partition: TopicPartition, newest: Leadership, held_by: frozenset[int], given: frozenset[int]
 ) -> Iterator[Finding]:
-    """Yield a partition whose whole ISR has lost it, by the disks of just those brokers.
-
-    Args:
-        held_by: brokers among the inputs with a live directory of it.
-        given: brokers whose log directories are among the inputs.
-    """
+    """Yield a partition whose whole ISR has lost it, by the disks of just those brokers."""
     if isinstance(newest.isr, Absent) or not newest.isr or newest.isr & held_by or not newest.isr <= given:
         return
     members = sorted(newest.isr)

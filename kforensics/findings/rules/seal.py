@@ -110,14 +110,7 @@ def seal_sentence(seal: CheckedSeal) -> str:
 def seal_findings(
     counts: Mapping[Change, int], named: Mapping[Change, Sequence[Difference]], *, sealed: int, broken_signature: str
 ) -> tuple[Finding, ...]:
-    """Return the findings of the check of a seal, the gravest first; each cites the first of the files it is about.
-
-    Args:
-        counts: how many files each kind of difference is true of.
-        named: the first of them, which are cited.
-        sealed: how many files the manifest names.
-        broken_signature: why the signature does not hold; empty where it does, or where there is none.
-    """
+    """Return the findings of the check of a seal, the gravest first; each cites the first of the files it is about."""
     found = list(_differences(counts, named, sealed))
     if broken_signature:
         found.append(BROKEN_SIGNATURE.states(f"the signature does not hold: {broken_signature}"))

@@ -39,11 +39,7 @@ def sequence_findings(
     broker_id: int | Absent,
     citations: tuple[Citation, ...],
 ) -> Iterator[Finding]:
-    """Yield one finding a kind about the places of one log.
-
-    Args:
-        where: the log in words, which begin the statement.
-    """
+    """Yield one finding a kind about the places of one log."""
     for rule in (MISSING_SEQUENCES, REPEATED_SEQUENCES):
         places = [one for one in breaks if one.is_repeat == (rule is REPEATED_SEQUENCES)]
         if not places:

@@ -39,11 +39,7 @@ OF_UPKEEP = frozenset({CLEANER_STANDS.code, STAMPED_AHEAD.code})
 def cleaner_finding(
     lag: "CleanerLag", *, where: str, partition: TopicPartition, broker_id: int | Absent, citation: Citation
 ) -> Finding:
-    """Return the finding about one log.
-
-    Args:
-        where: the log in words, which begin the statement.
-    """
+    """Return the finding about one log."""
     stands = (
         f"the cleaner stands at offset {lag.cleaner_point}"
         if isinstance(lag.cleaner_point, int)

@@ -42,9 +42,6 @@ class QuorumState:
 def parse_quorum_state(data: bytes | memoryview) -> QuorumState:
     """Parse `quorum-state`, the vote and the leader that a KRaft node knows (`FileQuorumStateStore`).
 
-    Args:
-        data: the whole file, one JSON object.
-
     Returns:
         The fields of its version; one that is missing or malformed is `UNREADABLE`, with damage, but that missing voters are none.
 
@@ -172,9 +169,6 @@ class CleanShutdown(NamedTuple):
 
 def parse_clean_shutdown(data: bytes | memoryview) -> CleanShutdown:
     """Parse `.kafka_cleanshutdown`; its presence shows a clean shutdown even if the content is malformed.
-
-    Args:
-        data: the whole file, empty up to 3.6.
 
     Returns:
         The broker epoch; what can't be read of it is damage of gravity `stale`.

@@ -66,9 +66,6 @@ class Checkpoint(NamedTuple):
 def parse_checkpoint(data: bytes | memoryview) -> Checkpoint:
     """Parse an offset checkpoint (`OffsetCheckpointFile`) into its entries and damage.
 
-    Args:
-        data: the whole file; an empty one has no entries.
-
     Returns:
         The entries in the order of the file; a line that is no entry, and a wrong count, are damage.
 
@@ -84,9 +81,6 @@ def parse_checkpoint(data: bytes | memoryview) -> Checkpoint:
 def check_checkpoint(data: bytes | memoryview) -> Checkpoint:
     """Check an offset checkpoint and return its damage without the entries, which may be a million.
 
-    Args:
-        data: the whole file; an empty one is sound.
-
     Raises:
         FormatError: as `parse_checkpoint` does.
     """
@@ -100,7 +94,6 @@ def iter_checkpoint(data: bytes | memoryview, damage: DamageList) -> Iterator[Ch
     """Yield the entries one by one, for a caller that keeps few of them.
 
     Args:
-        data: the whole file; an empty one has no entries.
         damage: where lines that are no entries are added; complete once the last entry was taken.
 
     Raises:
@@ -144,10 +137,6 @@ def encode_frame(lines: Iterable[str]) -> bytes:
 
 def parse_frame(data: bytes | memoryview, damage: DamageList) -> Iterator[TextLine]:
     """Yield the entry lines of a checkpoint file (`CheckpointFile`); a wrong count becomes damage once the lines are read.
-
-    Args:
-        data: the whole file; an empty one, or one without a count, has no lines.
-        damage: where a count that is no number or that differs from the lines is added.
 
     Raises:
         FormatError: the file does not begin with a version; `UnsupportedFormat` where it is not 0.
@@ -256,9 +245,6 @@ class LeaderEpochCheckpoint(NamedTuple):
 
 def parse_leader_epoch_checkpoint(data: bytes | memoryview) -> LeaderEpochCheckpoint:
     """Parse a `leader-epoch-checkpoint` (`LeaderEpochCheckpointFile`) into its entries and damage.
-
-    Args:
-        data: the whole file; an empty one has no entries.
 
     Returns:
         The entries in the order of the file, those whose epoch does not rise included; a line that is no entry is damage only.

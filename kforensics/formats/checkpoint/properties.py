@@ -140,9 +140,6 @@ def meta_properties(
 
     Args:
         version: 0 with `broker.id` (ZooKeeper), 1 with `node.id` (KRaft).
-        node_id: the id of the broker, controller or combined node.
-        cluster_id: absent for a file without one, as before 0.10.1.
-        directory_id: a `Uuid` of 22 characters, written since 3.7.
     """
     pairs = {"version": str(version), "node.id" if version else "broker.id": str(node_id)}
     if not isinstance(cluster_id, Absent):
@@ -270,9 +267,6 @@ class PartitionMetadata(NamedTuple):
 def parse_partition_metadata(data: bytes | memoryview) -> PartitionMetadata:
     """Parse `partition.metadata`, the topic id of a partition directory (`PartitionMetadataFile`, KIP-516).
 
-    Args:
-        data: the whole file, of which `MOST_LINES` lines are read.
-
     Returns:
         The topic id, `UNREADABLE` where the line is missing or holds no id that a topic can have; damage says why.
 
@@ -308,11 +302,7 @@ def encode_partition_metadata(metadata: PartitionMetadata) -> bytes:
 
 
 def is_uuid(text: str) -> bool:
-    """Whether the text is a Kafka `Uuid` of 22 characters that a topic can have.
-
-    Args:
-        text: after `topic_id: ` in partition.metadata.
-    """
+    """Whether the text is a Kafka `Uuid` of 22 characters that a topic can have."""
     return UUID_PATTERN.fullmatch(text) is not None and text != ZERO_UUID
 
 

@@ -54,8 +54,6 @@ class WindowBatches:
         """Record that a batch is malformed or can't be read: it is sound no longer, and its whole extent becomes damage.
 
         Args:
-            row: the number of the batch in `table`.
-            expected: what the format asks for, in words for people.
             gravity: `unread` where a limit of kforensics is all that is wrong with it.
         """
         batch = self.table[row]
@@ -76,7 +74,6 @@ class WindowBatches:
         """Record the exact reader's error in a batch; the kind of damage follows from the class of the error.
 
         Args:
-            row: the number of the batch in `table`.
             error: its span is relative to the buffer that was read.
             start: the position of the batch in that buffer, for a position in the file; None where the bytes were decompressed.
         """

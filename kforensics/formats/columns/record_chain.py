@@ -48,7 +48,6 @@ def read_varints(buffer: WordBuffer, positions: Positions) -> tuple[Values, Posi
 
     Args:
         buffer: the bytes; eight bytes behind the last position must be readable, as its padding provides.
-        positions: where the varints begin in the buffer.
 
     Returns:
         Values and positions, which mean nothing where the flag is false.
@@ -66,7 +65,6 @@ def read_varlongs(buffer: WordBuffer, positions: Positions) -> tuple[Values, Pos
 
     Args:
         buffer: the bytes; eight bytes behind the last position must be readable, as its padding provides.
-        positions: where the varlongs begin in the buffer.
 
     Returns:
         Values and positions; a false flag leaves a valid varlong of nine or ten bytes to the exact reader.
@@ -84,7 +82,6 @@ def skip_varlongs(buffer: WordBuffer, positions: Positions) -> tuple[Positions, 
 
     Args:
         buffer: the bytes; eight bytes behind the last position must be readable, as its padding provides.
-        positions: where the varlongs begin in the buffer.
     """
     first = buffer.octets[positions]
     behind = positions + 1
@@ -166,12 +163,7 @@ class Lanes:
     last_offset_deltas: Values
 
     def part(self, first: int, end: int) -> "Lanes":
-        """Return the lanes from `first` up to `end`, without `end`.
-
-        Args:
-            first: the number of a lane, from 0.
-            end: the number behind the last one, at most that of all lanes.
-        """
+        """Return the lanes from `first` up to `end`, without `end`."""
         chosen = slice(first, end)
         return Lanes(
             self.rows[chosen],
@@ -206,7 +198,6 @@ def chain_pieces(buffer: WordBuffer, lanes: Lanes) -> Iterator[Piece]:
     """Yield the records of all lanes, in pieces of at most `PIECE_RECORDS` that have about `PIECE_LENGTH`.
 
     Args:
-        buffer: the bytes in which the lanes lie.
         lanes: the bodies; their counts must have been limited to what the bodies' lengths can hold.
 
     Yields:

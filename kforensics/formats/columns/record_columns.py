@@ -59,12 +59,7 @@ class RecordColumns:
     end: Positions
 
     def part(self, first: int, end: int) -> "RecordColumns":
-        """Return the records from `first` up to `end`, without `end`.
-
-        Args:
-            first: the number of a record, from 0.
-            end: the number behind the last one, at most that of all records.
-        """
+        """Return the records from `first` up to `end`, without `end`."""
         return RecordColumns(*(getattr(self, name)[first:end] for name in self.__slots__))
 
 
@@ -80,8 +75,6 @@ def find_damaged_lanes(buffer: WordBuffer, lanes: Lanes, exact: ExactReads) -> l
     """Return the lanes whose records are malformed.
 
     Args:
-        buffer: the bytes in which the lanes lie.
-        lanes: decompressed bodies of batches of magic 2.
         exact: the budget of the exact reader; a doubtful lane beyond it counts as malformed, without the first wrong record.
     """
     doubtful: set[int] = set()
@@ -103,8 +96,6 @@ def iter_columns(buffer: WordBuffer, lanes: Lanes, exact: ExactReads) -> Iterato
     """Yield the columns of all records in file order, and each damage behind the readable records of its lane.
 
     Args:
-        buffer: the bytes in which the lanes lie, and to which the columns refer.
-        lanes: decompressed bodies of batches of magic 2.
         exact: the budget of the exact reader; of a doubtful lane beyond it no record is yielded.
     """
     previous_delta = -1
@@ -306,8 +297,6 @@ def plain_bodies(window: WordBuffer, table: BatchTable, rows: NDArray[np.int64],
     """Return the uncompressed bodies without a copy.
 
     Args:
-        window: the bytes of the batches, whole.
-        rows: the numbers of uncompressed batches of magic 2 in `table`.
         file_position: the position of the window's first byte in the file.
 
     Returns:
@@ -323,10 +312,7 @@ def compressed_bodies(
     """Yield the compressed bodies in file order, as many at a time as the payload buffer holds.
 
     Args:
-        window: the bytes of the batches, whole.
         payload: where bodies are decompressed to; it grows up to the output limit of the codec, and shrinks again.
-        rows: the numbers of compressed batches of magic 2 in `table`.
-        file_position: the position of the window's first byte in the file.
 
     Yields:
         Bodies, valid until the next ones are asked for, and each batch that can't be decompressed.

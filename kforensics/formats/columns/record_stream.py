@@ -303,11 +303,7 @@ def behind(chunk: RecordChunk, position: int) -> RecordChunk:
 
 
 def part_of(chunk: RecordChunk, kept: slice | np.ndarray) -> RecordChunk:
-    """Return some records of a chunk, which share its bytes and batch table.
-
-    Args:
-        kept: a slice, or a mask or row numbers as numpy takes them.
-    """
+    """Return some records of a chunk, which share its bytes and batch table."""
     return replace(chunk, **{name: getattr(chunk, name)[kept] for name in _COLUMNS})
 
 

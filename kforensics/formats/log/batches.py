@@ -60,7 +60,6 @@ def parse_record_batch(data: Buffer, output_limit: int = OUTPUT_LIMIT) -> Record
 
     Args:
         data: exactly the bytes of the batch.
-        output_limit: the most bytes that the records may decompress to.
     """
     header = BATCH_HEADER.struct.unpack_from(data)
     records = tuple(parse_body_records(batch_body(data, header[5], output_limit), header[12]))
@@ -107,11 +106,7 @@ def encode_record_batch(batch: RecordBatch) -> bytes:
 
 
 def with_right_crc(batch: bytes) -> bytes:
-    """Return the batch with its checksum recomputed from its content.
-
-    Args:
-        batch: exactly the bytes of a batch of magic 2.
-    """
+    """Return the batch with its checksum recomputed from its content."""
     crc = crc32c(memoryview(batch)[CRC_COVERED_POSITION:])
     return batch[:CRC_POSITION] + crc.to_bytes(4) + batch[CRC_COVERED_POSITION:]
 
@@ -132,7 +127,6 @@ def build_record_batch(
     Args:
         base_offset: the offset of the first record; the others follow without gaps.
         records: timestamp in ms, key and value of each; the first timestamp is the base timestamp.
-        partition_leader_epoch: what a leader writes when it appends.
         producer_id: -1 for a producer that is not idempotent.
         base_sequence: the sequence of the first record, -1 likewise.
     """
@@ -156,26 +150,14 @@ def build_record_batch(
 
 
 def batch_body(data: Buffer, attributes: int, output_limit: int = OUTPUT_LIMIT) -> Buffer:
-    """Return the records of a whole batch as bytes, decompressed.
-
-    Args:
-        data: exactly the bytes of the batch.
-        attributes: the attributes in the batch header, whose bits 0 to 2 name the codec.
-        output_limit: the most bytes that the records may decompress to.
-    """
+    """Return the records of a whole batch as bytes, decompressed."""
     body = memoryview(data)[BATCH_HEADER.length :]
     codec = attributes & CODEC_MASK
     return decompress(codec, body, output_limit) if codec else body
 
 
 def iter_batch_records(data: Buffer, batch_position: int, output_limit: int = OUTPUT_LIMIT) -> Iterator[Record]:
-    """Yield the records of one whole batch of magic 2.
-
-    Args:
-        data: exactly the bytes of the batch.
-        batch_position: the position of the batch in its file, which every record carries.
-        output_limit: the most bytes that the records may decompress to.
-    """
+    """Yield the records of one whole batch of magic 2."""
     header = BATCH_HEADER.struct.unpack_from(data)
     (
         base_offset,
@@ -251,12 +233,7 @@ class Message(NamedTuple):
 
 
 def parse_message(data: Buffer, start: int = 0) -> tuple[Message, int]:
-    """Read the message at `start` and return it with the position behind it; the CRC is not checked.
-
-    Args:
-        data: the bytes that hold the message.
-        start: the position of the message in `data`.
-    """
+    """Read the message at `start` and return it with the position behind it; the CRC is not checked."""
     end = len(data)
     if end - start < MESSAGE_HEADER_0.length:
         raise UnexpectedEnd(
@@ -302,12 +279,7 @@ def _parse_nullable(data: Buffer, start: int, end: int) -> tuple[bytes | None, i
 
 
 def computed_crc(data: Buffer, start: int, end: int) -> int:
-    """Return the CRC-32 of a message as it should be.
-
-    Args:
-        data: the bytes that hold the message.
-        start: the position of the message in `data`.
-    """
+    """Return the CRC-32 of a message as it should be."""
     return crc32(memoryview(data)[start + MESSAGE_CRC_COVERED : end])
 
 
@@ -319,12 +291,7 @@ class WrapperSummary(NamedTuple):
 
 
 def summarize_wrapper(data: Buffer, output_limit: int = WRAPPED_LIMIT) -> WrapperSummary:
-    """Decompress a wrapper and check its messages without keeping them.
-
-    Args:
-        data: exactly the bytes of the wrapper.
-        output_limit: the most bytes that the wrapper may decompress to.
-    """
+    """Decompress a wrapper and check its messages without keeping them."""
     wrapper, _ = parse_message(data)
     inner = _inner_bytes(wrapper, output_limit)
     first = count = 0
@@ -336,13 +303,7 @@ def summarize_wrapper(data: Buffer, output_limit: int = WRAPPED_LIMIT) -> Wrappe
 
 
 def iter_message_records(data: Buffer, batch_position: int, output_limit: int = WRAPPED_LIMIT) -> Iterator[Record]:
-    """Yield the records of one whole top-level message.
-
-    Args:
-        data: exactly the bytes of the message.
-        batch_position: the position of the message in its file, which every record carries.
-        output_limit: the most bytes that a wrapper may decompress to.
-    """
+    """Yield the records of one whole top-level message."""
     wrapper, _ = parse_message(data)
     base_offset: int | None = None
     for message in _iter_messages(wrapper, _inner_bytes(wrapper, output_limit)):

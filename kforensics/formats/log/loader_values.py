@@ -129,15 +129,11 @@ def headed_batch(
     """Return a batch by what its header of magic 2 says (`DefaultRecordBatch`).
 
     Args:
-        length: of the whole batch in bytes.
-        last_offset: base offset and last offset delta together.
         leader_epoch: negative for none.
-        attributes: of which the transactional and the control bit count.
         max_timestamp: in ms, -1 for none.
         producer_id: negative for none.
         producer_epoch: negative for none.
         base_sequence: negative for none.
-        is_valid: whether the checksum is right, where it was asked for.
         end: what a marker in it says, or what reading it throws.
     """
     return LoadedBatch(
@@ -172,12 +168,7 @@ def bare_batch(
     """Return a batch that has no header of magic 2: a message of magic 0 or 1, which has one offset, or bytes of which no more was read.
 
     Args:
-        length: of the whole message in bytes.
         offset: its only one; of a wrapper that of its last message.
-        magic: as its byte says.
-        max_timestamp: in ms, -1 for none.
-        is_valid: whether the checksum is right, where it was asked for.
-        header_failure: what reading its header throws, where it does.
     """
     return LoadedBatch(
         position=position,
@@ -219,11 +210,7 @@ class Batches:
         return replace(self, batches=tuple(one for one in self.batches if one.position >= position))
 
     def moved(self, start: int) -> "Batches":
-        """Return the values for a file that begins at a position of this one.
-
-        Args:
-            start: the position that becomes 0.
-        """
+        """Return the values for a file that begins at a position of this one."""
         moved = tuple(one._replace(position=one.position - start) for one in self.batches)
         return replace(self, batches=moved, end=self.end - start)
 

@@ -81,10 +81,6 @@ class RecordLayout(NamedTuple):
 def parse_body_records(body: Buffer, count: int) -> Iterator[BodyRecord]:
     """Read the records of an uncompressed body (`DefaultRecord.readFrom`).
 
-    Args:
-        body: the bytes behind the batch header, decompressed.
-        count: the number of records that the batch header says.
-
     Raises:
         FormatError: a record is malformed, or the body does not hold exactly `count` records; the span is relative to the body.
     """
@@ -104,9 +100,6 @@ def iter_record_layouts(
     """Yield the layout of each record of an uncompressed body, read one after the other (`DefaultRecord.readFrom`).
 
     Args:
-        body: the buffer that holds the body.
-        start: the position of the body in the buffer.
-        count: the number of records that the batch header claims.
         last_offset_delta: where given, offset deltas that do not rise or that are above it are an error too, once all records are read.
 
     Raises:
@@ -186,11 +179,6 @@ def _parse_layout(body: Buffer, start: int, body_end: int) -> RecordLayout:
 def skip_headers(body: Buffer, position: int, end: int, count: int) -> int:
     """Return the position behind a record's headers.
 
-    Args:
-        body: the buffer that holds the record.
-        end: the position behind the record, which no header may cross.
-        count: the number of headers that the record claims.
-
     Raises:
         FormatError: a length leads behind `end`, or a header has no name.
     """
@@ -232,10 +220,6 @@ _NULL = 1
 
 def parse_headers(body: Buffer, position: int, end: int, count: int) -> Headers:
     """Return names and values of a record's headers.
-
-    Args:
-        body: the buffer that holds the record.
-        position: of the first header, as its `RecordLayout` says.
 
     Raises:
         FormatError: a length leads behind `end`; none of a layout that the exact reader gave.

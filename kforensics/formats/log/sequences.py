@@ -79,11 +79,7 @@ class SequenceScan:
         self.end_offset: int | None = None
 
     def add(self, batches: BatchTable) -> None:
-        """Add the sound batches that come next.
-
-        Args:
-            batches: of one log, in file order.
-        """
+        """Add the sound batches that come next."""
         if self.is_thinned or not len(batches):
             return
         spans = batches["last_offset"] - batches["base_offset"] + 1

@@ -120,11 +120,7 @@ def encoding_of(head: bytes) -> Encoding:
 
 
 def layout_of(head: bytes, *, changed_ms: int) -> Layout:
-    """Return what a file shows of its times.
-
-    Args:
-        changed_ms: when it was written last.
-    """
+    """Return what a file shows of its times."""
     return vote(_plain(head, encoding_of(head)), changed_ms=changed_ms)
 
 
@@ -159,11 +155,7 @@ def looks_like_broker_log(head: bytes, *, is_named: bool = False) -> bool:
 
 
 def line_moment(line: bytes) -> LineTime:
-    """Return the time of a line, known or not; one that begins with none, as those of a stack trace, has none.
-
-    Args:
-        line: one line, with or without its line end.
-    """
+    """Return the time of a line, known or not; one that begins with none, as those of a stack trace, has none."""
     common = common_moment(line, 0)
     if common is not None:
         return common[1]
@@ -227,9 +219,6 @@ def scan_log(
 
     Args:
         chunks: the bytes, from the beginning of a line on.
-        position: the position of the first byte in the log.
-        layout: what the whole file shows of its times; by the first chunk where it is not given.
-        encoding: by the first chunk where it is not given.
         counted: kinds of which each window gives the first event alone, with the number of others.
     """
     counted = counted | bulk_kinds()

@@ -169,9 +169,6 @@ def _zone_ms(text: bytes) -> int:
 def time_of(stamp: Stamp, layout: Layout, outer: Iterable[Stamp] = ()) -> LineTime:
     """Return the time that a line names.
 
-    Args:
-        outer: other times of the line, which give a date to one that has none.
-
     Returns:
         Read as UTC where no zone is named; unknown where no date is.
     """

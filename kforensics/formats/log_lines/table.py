@@ -246,11 +246,7 @@ LONGEST_REMEMBERED = 1 << 11
 
 
 def message_at(text: bytes, position: int) -> Message | None:
-    """Return the message whose first words stand at a position of a text; None if none is known.
-
-    Args:
-        text: one line, or what is behind its time.
-    """
+    """Return the message whose first words stand at a position of a text; None if none is known."""
     for row in rows_at(text, position):
         if not text.startswith(row.anchor.encode(), position):
             continue

@@ -43,11 +43,7 @@ def parse_subscription(blob: bytes) -> Decoded | Undecoded:
 
 
 def parse_assignment(blob: bytes) -> Decoded | Undecoded:
-    """Decode the assignment of a member of a classic group (`ConsumerProtocolAssignment`).
-
-    Args:
-        blob: the version and the message; a version above the newest known one is read as that, as Kafka does.
-    """
+    """Decode the assignment of a member of a classic group (`ConsumerProtocolAssignment`)."""
     return _parse(ASSIGNMENT, blob)
 
 

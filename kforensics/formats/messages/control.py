@@ -105,10 +105,6 @@ _NUMBERS = {kind: number for number, (kind, _) in CONTROL_TABLES.items()}
 def parse_control_record(key: bytes | None, value: bytes | None) -> ControlRecord:
     """Decode a control record as far as possible (`ControlRecordType`).
 
-    Args:
-        key: the version and type, as stored in a record of a control batch.
-        value: the message of that type, which names its own version.
-
     Returns:
         The record; an unknown type, or a message that does not fit, is `Undecoded` with the reason.
     """
@@ -128,7 +124,6 @@ def encode_control_record(kind: ControlType, fields: Mapping[str, Any]) -> tuple
     """Encode the key and value of a control record.
 
     Args:
-        kind: any but `UNKNOWN`.
         fields: of the message; `version` is the version of the message, 0 if it is missing.
 
     Raises:

@@ -51,7 +51,6 @@ def parse_framed(
 
     Args:
         data: the value of the record: frame version, api key, version and message.
-        tables: the messages of frame version 1, by api key.
         preview_tables: those of frame version 0, by api key; they also decode messages of 3.0 to 3.2 that fit only them.
 
     Returns:
@@ -115,11 +114,6 @@ def encode_framed(
 
 def parse_coordinator_record(key: bytes | None, value: bytes | None, tables: CoordinatorTables) -> CoordinatorRecord:
     """Decode the key and value of a record of a coordinator topic, each as far as possible (`CoordinatorRecordSerde`).
-
-    Args:
-        key: the record type and the key's message; None is a record without a key.
-        value: the version and the value's message; None is a tombstone.
-        tables: the messages of the topic, by record type.
 
     Returns:
         Both parts; the `version` of the key is the record type.

@@ -81,12 +81,7 @@ GROUP_TABLES = CoordinatorTables(
 
 
 def parse_group_record(key: bytes | None, value: bytes | None) -> CoordinatorRecord:
-    """Decode a record of `__consumer_offsets`: an offset commit, or the state of a group of any kind.
-
-    Args:
-        key: as stored; its version is the record type.
-        value: as stored; None is a tombstone.
-    """
+    """Decode a record of `__consumer_offsets`: an offset commit, or the state of a group of any kind."""
     record = parse_coordinator_record(key, value, GROUP_TABLES)
     if (
         record.key.version == LEGACY_OFFSET_COMMIT

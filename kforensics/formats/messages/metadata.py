@@ -306,9 +306,6 @@ PREVIEW_TABLES = by_api_key(
 def parse_metadata_record(value: bytes) -> Decoded | Undecoded:
     """Decode a record of the metadata log, of a metadata snapshot or of `bootstrap.checkpoint` (`MetadataRecordSerde`).
 
-    Args:
-        value: the value of a record that is not in a control batch.
-
     Returns:
         The message, or `Undecoded` with the reason.
     """
@@ -321,7 +318,6 @@ def encode_metadata_record(
     """Encode the value of a record of the metadata log (`MetadataRecordSerde`).
 
     Args:
-        fields: the values; one that is not given gets its default.
         frame_version: 0 for the 2.8 preview, which has some messages of its own; 1 since 3.0.
 
     Raises:

@@ -43,11 +43,7 @@ class PartitionRecords(NamedTuple):
     tails: list[bytes]
 
     def value(self, at: int) -> bytes:
-        """Return the value of one of the records as in the log.
-
-        Args:
-            at: the number of the record among these, from 0.
-        """
+        """Return the value of one of the records as in the log."""
         key = _CHANGE_KEY if self.are_changes else _PARTITION_KEY
         return bytes((FRAME_VERSION, key, self.version)) + self.subjects[at] + self.tails[at]
 
@@ -74,9 +70,6 @@ class _Kinds:
 
 def sort_records(chunk: RecordChunk, rows: NDArray[np.intp]) -> Iterator[PartitionRecords | OtherRecord]:
     """Yield the records at `rows` in their order without the NoOpRecords, which change nothing.
-
-    Args:
-        rows: the rows of the chunk that are wanted, rising.
 
     Yields:
         Runs of partition records of one kind and version, and each other record, whose kind only the exact reader decides.

@@ -50,10 +50,6 @@ _SMALL_ARRAYS = 32
 def decode_message(table: Message, version: int, data: bytes, position: int = 0) -> Decoded | Undecoded:
     """Decode the message at `position`.
 
-    Args:
-        data: the bytes that hold the message.
-        position: where the message begins in `data`.
-
     Returns:
         The message, or `Undecoded` with the reason if it does not fit the schema; no error is raised.
     """
@@ -71,11 +67,7 @@ def decode_message(table: Message, version: int, data: bytes, position: int = 0)
 
 @cache
 def message_reader(table: Message, version: int) -> Reader | None:
-    """Return the compiled reader of a version, or None if the schema does not have this version.
-
-    Args:
-        version: of the message; each is compiled once.
-    """
+    """Return the compiled reader of a version, or None if the schema does not have this version."""
     if version not in table.versions:
         return None
     return _struct_reader(table.fields, version, flexible=version in table.flexible)
@@ -83,10 +75,6 @@ def message_reader(table: Message, version: int) -> Reader | None:
 
 def read_uvarint(data: bytes, position: int) -> tuple[int, int]:
     """Read an unsigned LEB128 number of at most 32 bits and return it with the position behind it.
-
-    Args:
-        data: the bytes that hold the number.
-        position: where the number begins in `data`.
 
     Raises:
         IndexError: the data ends within the number.
@@ -344,9 +332,6 @@ _NO_VALUE = object()
 def encode_message(table: Message, version: int, fields: Mapping[str, Any]) -> bytes:
     """Encode one message.
 
-    Args:
-        fields: the values; one that is not given gets its default, or the zero of its type.
-
     Raises:
         ValueError: the message does not have this version.
     """
@@ -358,12 +343,7 @@ def encode_message(table: Message, version: int, fields: Mapping[str, Any]) -> b
 
 
 def write_uvarint(out: bytearray, value: int) -> None:
-    """Append an unsigned LEB128 number.
-
-    Args:
-        out: where the bytes are appended.
-        value: a number of 0 or more.
-    """
+    """Append an unsigned LEB128 number."""
     while value >= 0x80:
         out.append(value & 0x7F | 0x80)
         value >>= 7

@@ -60,9 +60,6 @@ REMOTE_LOG_TABLES = by_api_key(
 def parse_remote_log_record(value: bytes) -> Decoded | Undecoded:
     """Decode a record of `__remote_log_metadata` (KIP-405).
 
-    Args:
-        value: as stored, in the frame of `AbstractApiMessageSerde`.
-
     Returns:
         The message, or `Undecoded` with the reason.
     """

@@ -111,12 +111,7 @@ class Undecoded(NamedTuple):
 def not_known(
     what: str, found: int, newest: int, name: str | None = None, version: int | None = None, api_key: int | None = None
 ) -> Undecoded:
-    """Return what can't be decoded because its type or version is not known: newer than those that are, or none of them.
-
-    Args:
-        what: that has numbers, such as `record type`.
-        newest: the highest number that is known.
-    """
+    """Return what can't be decoded because its type or version is not known: newer than those that are, or none of them."""
     is_newer = found > newest
     reason = newer_than_known(what, found, newest) if is_newer else f"{what} {found} is not known"
     return Undecoded(reason, name, version, api_key, is_newer)
@@ -143,9 +138,6 @@ def _unknown_tags(value: Any) -> Iterator[str]:
 def versions(text: str) -> range:
     """Parse a range of versions as Kafka's schemas write it: `0`, `0-3` or `2+`.
 
-    Args:
-        text: the value of `validVersions`, `flexibleVersions` or a field's `versions`.
-
     Raises:
         ValueError: the text is none of these.
     """
@@ -169,7 +161,6 @@ def field(
     Args:
         since: the versions that hold the field, as Kafka's schemas write them.
         tag: the number of a tagged field; None for one in the order of the fields.
-        nullable: whether null may be written.
         default: the value where the field is not written; a tagged field without one has the zero of its type, or null.
     """
     if tag is not None and default is None and not nullable:
@@ -188,8 +179,6 @@ def message(
     """Declare a message of Kafka's.
 
     Args:
-        fields: in their order on disk.
-        valid: the versions that are known, as Kafka's schemas write them.
         flexible: those of them that use the flexible encoding (KIP-482); None for none.
         api_key: the type of a framed record; None where a message has no frame.
     """
@@ -203,11 +192,7 @@ def message(
 
 
 def zero(kind: FieldType) -> Any:
-    """Return the value that a type has if the schema names no default.
-
-    Args:
-        kind: of an array it is empty, of a struct the zeros and defaults of its members.
-    """
+    """Return the value that a type has if the schema names no default."""
     if isinstance(kind, Array):
         return ()
     if isinstance(kind, Struct):
@@ -217,9 +202,6 @@ def zero(kind: FieldType) -> Any:
 
 def by_api_key(tables: Iterable[Message]) -> Mapping[int, Message]:
     """Return the messages by their api key.
-
-    Args:
-        tables: messages with an api key each.
 
     Raises:
         ValueError: a message has no api key, or two have the same.

@@ -52,10 +52,5 @@ SHARE_TABLES = CoordinatorTables(
 
 
 def parse_share_record(key: bytes | None, value: bytes | None) -> CoordinatorRecord:
-    """Decode a record of `__share_group_state` (KIP-932).
-
-    Args:
-        key: as stored; its version is the record type.
-        value: as stored; None is a tombstone.
-    """
+    """Decode a record of `__share_group_state` (KIP-932)."""
     return parse_coordinator_record(key, value, SHARE_TABLES)

@@ -36,10 +36,5 @@ TXN_TABLES = CoordinatorTables(keys={0: TRANSACTION_LOG_KEY}, values={0: TRANSAC
 
 
 def parse_txn_record(key: bytes | None, value: bytes | None) -> CoordinatorRecord:
-    """Decode a record of `__transaction_state` (`TransactionLogKey`, `TransactionLogValue`).
-
-    Args:
-        key: as stored; it holds the transactional id.
-        value: as stored; None is a tombstone.
-    """
+    """Decode a record of `__transaction_state` (`TransactionLogKey`, `TransactionLogValue`)."""
     return parse_coordinator_record(key, value, TXN_TABLES)

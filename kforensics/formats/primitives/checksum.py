@@ -28,9 +28,5 @@ except ImportError:  # pragma: no cover
 
 
 def crc32(data: Buffer, value: int = 0) -> int:
-    """Return the CRC-32 (IEEE) of a buffer, which messages of magic 0 and 1 carry.
-
-    Args:
-        value: the CRC of the bytes before them; 0 for none.
-    """
+    """Return the CRC-32 (IEEE) of a buffer, which messages of magic 0 and 1 carry."""
     return zlib_crc32(data, value)

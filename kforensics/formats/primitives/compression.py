@@ -65,7 +65,6 @@ def output_limit(codec: int, data: Buffer) -> int:
     """Return the most bytes that a batch may decompress to, given the memory that its codec needs beside them.
 
     Args:
-        codec: the codec of the batch, 0 to 4.
         data: the compressed bytes, whose zstd frames declare their windows.
     """
     if codec != Codec.ZSTD:
@@ -76,9 +75,6 @@ def output_limit(codec: int, data: Buffer) -> int:
 
 def decompress(codec: int, data: Buffer, limit: int = OUTPUT_LIMIT) -> bytes | memoryview:
     """Decompress bytes.
-
-    Args:
-        codec: the codec of the batch, 1 to 4.
 
     Raises:
         OutputLimitReached: the output is longer than `limit`.
@@ -106,7 +102,6 @@ def decompress_into(codec: int, data: Buffer, output: memoryview) -> int:
     """Decompress into a buffer and return the number of bytes written.
 
     Args:
-        codec: the codec of the batch, 1 to 4.
         output: the buffer, whose length bounds the output.
     """
     view = memoryview(data)
@@ -227,11 +222,7 @@ def _frame_header(data: memoryview, start: int) -> FrameHeader:
 
 
 def zstd_windows(data: memoryview) -> Iterator[int]:
-    """Yield the window of each frame in bytes, as far as the headers and lengths can be followed.
-
-    Args:
-        data: the compressed bytes; what they declare is a claim.
-    """
+    """Yield the window of each frame in bytes, as far as the headers and lengths can be followed."""
     start = 0
     while start + _SHORTEST_FRAME_HEADER < len(data):
         if int.from_bytes(data[start : start + 4], "little") in ZSTD_SKIPPABLE:
@@ -269,7 +260,6 @@ def compress(codec: int, data: Buffer, *, wrong_lz4_header: bool = False) -> byt
     """Compress bytes as Kafka's producer frames them.
 
     Args:
-        codec: the codec of the batch, 1 to 4.
         wrong_lz4_header: whether to write the header checksum of magic 0, which covers the wrong bytes (KAFKA-3160).
     """
     match codec:

@@ -45,11 +45,7 @@ class FixedLayout:
         return construct.Struct(*(name / construct.FormatField(">", code) for name, code in self._fields.items()))
 
     def position_of(self, name: str) -> int:
-        """Return the position of a field from the start of the layout, in bytes.
-
-        Args:
-            name: a field that the layout declares.
-        """
+        """Return the position of a field from the start of the layout, in bytes."""
         field = self.dtype.fields[name] if self.dtype.fields is not None else None
         assert field is not None
         return int(field[1])
@@ -96,11 +92,7 @@ def uuid_bytes(text: str) -> bytes:
 
 @lru_cache(maxsize=65_536)
 def uuid_text(raw: bytes) -> str:
-    """Return the 22 characters of a uuid.
-
-    Args:
-        raw: the 16 bytes of the id.
-    """
+    """Return the 22 characters of a uuid."""
     return b2a_base64(raw, newline=False)[:22].translate(_TO_URL_SAFE).decode("ascii")
 
 
@@ -118,12 +110,6 @@ Buffer = bytes | bytearray | memoryview
 
 def read_uvarint(data: Buffer, position: int, end: int, limit: int = VARINT_LENGTH) -> tuple[int, int]:
     """Read an unsigned varint and return it with the position behind it (`ByteUtils.readUnsignedVarint`).
-
-    Args:
-        data: the bytes that hold the varint.
-        position: where the varint begins in `data`.
-        end: the position that the varint must not cross.
-        limit: the most bytes that the varint may have.
 
     Raises:
         FormatError: the varint crosses `end` or is longer than `limit` bytes.
@@ -144,11 +130,6 @@ def read_uvarint(data: Buffer, position: int, end: int, limit: int = VARINT_LENG
 def read_varint(data: Buffer, position: int, end: int) -> tuple[int, int]:
     """Read a zig-zag varint (int32) and return it with the position behind it (`ByteUtils.readVarint`).
 
-    Args:
-        data: the bytes that hold the varint.
-        position: where the varint begins in `data`.
-        end: the position that the varint must not cross.
-
     Raises:
         FormatError: the varint crosses `end` or is longer than 5 bytes.
     """
@@ -158,11 +139,6 @@ def read_varint(data: Buffer, position: int, end: int) -> tuple[int, int]:
 
 def read_varlong(data: Buffer, position: int, end: int) -> tuple[int, int]:
     """Read a zig-zag varlong (int64) and return it with the position behind it (`ByteUtils.readVarlong`).
-
-    Args:
-        data: the bytes that hold the varlong.
-        position: where the varlong begins in `data`.
-        end: the position that the varlong must not cross.
 
     Raises:
         FormatError: the varlong crosses `end` or is longer than 10 bytes.
@@ -182,20 +158,12 @@ def encode_uvarint(value: int) -> bytes:
 
 
 def encode_varint(value: int) -> bytes:
-    """Encode an int32 as a zig-zag varint; its varlong has the same bytes.
-
-    Args:
-        value: from -2³¹ to 2³¹ - 1.
-    """
+    """Encode an int32 as a zig-zag varint; its varlong has the same bytes."""
     return encode_uvarint((value << 1) ^ (value >> 31))
 
 
 def encode_varlong(value: int) -> bytes:
-    """Encode an int64 as a zig-zag varlong.
-
-    Args:
-        value: from -2⁶³ to 2⁶³ - 1.
-    """
+    """Encode an int64 as a zig-zag varlong."""
     return encode_uvarint((value << 1) ^ (value >> 63))
 
 

@@ -50,11 +50,7 @@ def walk_lines(data: bytes | memoryview) -> Iterator[TextLine]:
 
 
 def shown(content: bytes | memoryview) -> str:
-    """Return bytes of a text file for a message: quoted, escaped and shortened.
-
-    Args:
-        content: any bytes; 60 of them are shown.
-    """
+    """Return bytes of a text file for a message: quoted, escaped and shortened."""
     part = bytes(content[:_SHOWN_BYTES])
     try:
         quoted = repr(part.decode("utf-8"))
@@ -76,11 +72,7 @@ def parse_integer(text: bytes, *, bits: int) -> int | None:
 
 
 def beyond_limit(length: int) -> tuple[Damage, ...]:
-    """Return the place from which on a text file is not read, none for a smaller one.
-
-    Args:
-        length: of the file in bytes; what lies behind `TEXT_FILE_LIMIT` is not read.
-    """
+    """Return the place from which on a text file is not read, none for a smaller one."""
     if length <= TEXT_FILE_LIMIT:
         return ()
     rest = Span(TEXT_FILE_LIMIT, length - TEXT_FILE_LIMIT)
@@ -109,7 +101,6 @@ class DamageList:
         """Add a damaged place, or count it where `MOST_DAMAGE` are listed already.
 
         Args:
-            expected: what the format asks for, in words for people.
             line: the number of the line, which the message names before `found`; None where the file has no lines.
         """
         if len(self._places) >= MOST_DAMAGE:
@@ -121,11 +112,7 @@ class DamageList:
         self._places.append(Damage(span=span, kind=kind, expected=expected, found=where + found, gravity=self._gravity))
 
     def add_line(self, line: TextLine, expected: str, kind: DamageKind = DamageKind.TEXT) -> None:
-        """Add a line as a damaged place, which shows its content.
-
-        Args:
-            expected: what the format asks for, in words for people.
-        """
+        """Add a line as a damaged place, which shows its content."""
         self.add(line.span, kind, expected=expected, found=shown(line.content), line=line.number)
 
     def as_tuple(self) -> tuple[Damage, ...]:
@@ -145,11 +132,7 @@ JSON_FILE_LIMIT = 1024 * 1024
 
 
 def parse_json_object(data: bytes | memoryview, *, expected: str) -> Mapping[str, Any]:
-    """Return the JSON object in the file.
-
-    Args:
-        expected: what the caller looks for, in words for the error.
-    """
+    """Return the JSON object in the file."""
     if len(data) > JSON_FILE_LIMIT:
         raise LimitReached(
             Span(0, len(data)), expected=f"{expected} of at most {JSON_FILE_LIMIT} bytes", found=f"{len(data)} bytes"

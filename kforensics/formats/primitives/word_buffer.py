@@ -25,7 +25,6 @@ class SegmentBytes(Protocol):
         """Fill the buffer from a position and return the number of bytes read, fewer at the end of the file.
 
         Args:
-            position: in bytes from the start of the file.
             buffer: where the bytes are written; what lies behind those read keeps its content.
         """
         ...
@@ -72,7 +71,6 @@ class WordBuffer:
         """Read a run of a file into the buffer and return the number of bytes read.
 
         Args:
-            position: where the run begins in the file.
             length: of the run; fewer bytes are read where the file ends before, and `filled` says how many.
         """
         self.ensure(length)
@@ -84,7 +82,6 @@ def read_exactly(source: SegmentBytes, position: int, length: int) -> bytes:
     """Read a short run of a file, shorter at the end of the file, for places that are read once.
 
     Args:
-        position: where the run begins in the file; behind its end nothing is read.
         length: of the run in bytes; it is allocated at once, but never more than the file has.
     """
     buffer = memoryview(bytearray(max(0, min(length, source.size - position))))
@@ -102,7 +99,6 @@ class MemoryBytes:
         """Fill the buffer from a position and return the number of bytes read, fewer at the end of the data.
 
         Args:
-            position: in bytes from the start of the data.
             buffer: where the bytes are written; what lies behind those read keeps its content.
         """
         part = self._view[position : position + len(buffer)]
@@ -121,9 +117,6 @@ def nonzero_windows(source: SegmentBytes, start: int, end: int) -> Iterator[tupl
     """Yield position and bytes of each window between two positions that is not all zeros; the bytes are valid until the next one.
 
     Every byte is looked at, but for those that the file system names as a hole. A file that has become shorter ends there.
-
-    Args:
-        end: the position behind the last one.
     """
     next_data: Callable[[int], tuple[int, int] | None] | None = getattr(source, "next_data", None)
     buffer = bytearray(min(_WINDOW_LENGTH, max(end - start, 0)))
@@ -144,24 +137,14 @@ def nonzero_windows(source: SegmentBytes, start: int, end: int) -> Iterator[tupl
 
 
 def first_nonzero(source: SegmentBytes, start: int, end: int) -> int:
-    """Return the position of the first byte between two positions that is not zero, `end` where there is none.
-
-    Args:
-        source: the file, of which holes are not read where it names them.
-        start: the first position that is searched.
-        end: the position behind the last one.
-    """
+    """Return the position of the first byte between two positions that is not zero, `end` where there is none."""
     for position, view in nonzero_windows(source, start, end):
         return position + len(view) - len(bytes(view).lstrip(b"\0"))
     return end
 
 
 def without_zero_tail(source: SegmentBytes) -> bytes:
-    """Return a file up to its last byte that is not zero.
-
-    Args:
-        source: a file whose content may be held in memory; its holes are not read where it names them.
-    """
+    """Return a file up to its last byte that is not zero."""
     out = bytearray()
     for position, view in nonzero_windows(source, 0, source.size):
         out += bytes(position - len(out))

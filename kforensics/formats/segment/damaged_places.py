@@ -106,8 +106,6 @@ class DamagedPlaces:
         """Return the damage of a place where the chain of lengths breaks, and where the walk continues.
 
         Args:
-            position: where the place begins in the file.
-            entries: the bad ones from there on, as far as a chain can be followed.
             last_offset: the last offset of the sound batches before them, -1 for none.
         """
         self._listed += 1
@@ -181,11 +179,7 @@ class DamagedPlaces:
 
 
 def first_offset(source: SegmentBytes, batch: SoundBatch) -> int:
-    """Return the first offset of a sound batch, which a wrapper holds inside; the base offset where the wrapper can't be opened.
-
-    Args:
-        batch: as `find_sound_batch` returns it.
-    """
+    """Return the first offset of a sound batch, which a wrapper holds inside; the base offset where the wrapper can't be opened."""
     header = read_header(source, batch.position)
     if header is None or header.magic == 2:
         return batch.base_offset

@@ -44,9 +44,6 @@ class FlippedBit(NamedTuple):
 def locate_flipped_bit(syndrome: int, length: int, polynomial: int = CRC32C_REFLECTED) -> FlippedBit | None:
     """Find the one bit whose flip explains a wrong checksum.
 
-    Args:
-        length: the number of bytes that the checksum covers.
-
     Returns:
         The bit, or None if no single bit explains the difference.
     """
@@ -145,11 +142,7 @@ class Header(NamedTuple):
 
 
 def read_header(source: SegmentBytes, position: int) -> Header | None:
-    """Read the header of an entry at a position without checking it; None if the file ends before its magic.
-
-    Args:
-        position: any position, not only one where an entry begins.
-    """
+    """Read the header of an entry at a position without checking it; None if the file ends before its magic."""
     head = read_exactly(source, position, BATCH_HEADER.length)
     if len(head) < HEADER_UP_TO_MAGIC:
         return None
@@ -168,7 +161,6 @@ def is_likely(header: Header, near_offset: int) -> bool:
     """Return whether the offsets of a header could follow those known before.
 
     Args:
-        header: as it is on disk, unproven.
         near_offset: the last offset of the sound batches before it; a negative one asks only that the header agrees with itself.
     """
     near = near_offset if near_offset >= 0 else header.base_offset
@@ -184,8 +176,6 @@ def batch_damage(
     """Describe a batch whose extent is known and whose checksum is wrong.
 
     Args:
-        position: where the batch begins in the file.
-        header: of the batch, as it is on disk.
         around: the sound batches around it; without one behind it, and without a flipped bit that explains it, it is a torn tail.
     """
     span = Span(position, header.length)
@@ -209,7 +199,6 @@ def run_damage(source: SegmentBytes, position: int, end: int, around: Neighbours
     """Describe a run of bytes without a sound batch: one batch with a wrong header, a hole, a shifted or foreign write, or the torn tail of the file.
 
     Args:
-        position: where the run begins in the file.
         end: the position behind the run: that of the next sound batch, or the end of the file.
 
     Raises:
@@ -401,11 +390,7 @@ def _flip_in_batch(
 
 
 def zero_page(source: SegmentBytes, span: Span) -> DamageCause | None:
-    """Return the cause `zero-page` where zeros reach from one sector boundary of the file to another, or from one to the end of the run.
-
-    Args:
-        span: the damaged run, of which the first MiB is looked into.
-    """
+    """Return the cause `zero-page` where zeros reach from one sector boundary of the file to another, or from one to the end of the run."""
     data = read_exactly(source, span.position, min(span.length, _LOOKED_INTO))
     for unit in (PAGE_LENGTH, SECTOR_LENGTH):
         first = -span.position % unit

@@ -54,12 +54,7 @@ class Entries(NamedTuple):
     """Whether the chain may continue at its end."""
 
     def part(self, first: int, end: int) -> "Entries":
-        """Return the entries from `first` up to `end`, without `end`; the end of the whole chain stays.
-
-        Args:
-            first: the number of an entry, from 0.
-            end: the number behind the last one, at most that of all entries.
-        """
+        """Return the entries from `first` up to `end`, without `end`; the end of the whole chain stays."""
         return self._replace(
             table=self.table[first:end], computed=None if self.computed is None else self.computed[first:end]
         )
@@ -69,9 +64,7 @@ def read_entries(window: WordBuffer, start: int, stop: int, file_position: int, 
     """Return all whole entries that follow each other by their lengths, from a place in the window on.
 
     Args:
-        start: where the first entry begins, relative to the window.
         stop: entries that begin here or behind it are left out, relative to the window.
-        file_position: the position of the window's first byte in the file.
         with_checksums: whether checksums are computed; without, every entry counts as valid.
 
     Returns:
@@ -109,7 +102,6 @@ def claimed_length(view: memoryview, place: int) -> int | None:
 
     Args:
         view: the bytes, of which 17 from `place` on must be there.
-        place: where the entry begins in `view`.
     """
     length, magic = _LENGTH_AND_MAGIC(view, place)
     return length + LOG_OVERHEAD if magic in SMALLEST_LENGTH and length >= SMALLEST_LENGTH[magic] else None
@@ -117,10 +109,6 @@ def claimed_length(view: memoryview, place: int) -> int | None:
 
 def header_entry(window: WordBuffer, file_position: int) -> BatchTable:
     """Return the row of the entry at the start of the window, of which only the header needs to be there.
-
-    Args:
-        window: a loaded run of the segment that begins with the entry.
-        file_position: the position of the window's first byte in the file.
 
     Returns:
         One row, whose `crc_valid` is not checked yet.

@@ -40,11 +40,7 @@ class LogOrder:
         self._listed = 0
 
     def check(self, table: BatchTable) -> list[Damage]:
-        """Return departures from the order among the next batches; one that is out of order itself is no measure for those behind it.
-
-        Args:
-            table: sound batches in file order; wrappers with their first offsets filled in.
-        """
+        """Return departures from the order among the next batches; one that is out of order itself is no measure for those behind it."""
         if not len(table):
             return []
         base, last = table["base_offset"], table["last_offset"]
@@ -214,11 +210,7 @@ def _flip_cause(position: int, width: int, stored: int, wanted: int, name: str) 
 
 
 def flip_between(position: int, width: int, stored: int, wanted: int) -> BitFlip | None:
-    """Return the one bit in which two values of a big-endian field differ, or None where they differ in none or in several.
-
-    Args:
-        wanted: the value that the neighbours or the checksum ask for.
-    """
+    """Return the one bit in which two values of a big-endian field differ, or None where they differ in none or in several."""
     mask = (1 << 8 * width) - 1
     difference = (stored ^ wanted) & mask
     if difference.bit_count() != 1:

@@ -66,9 +66,7 @@ def find_sound_batch(
     """Return the first batch that begins in `start` … `end` - 1, is as expected, and whose checksum holds.
 
     Args:
-        start: the first position that is searched.
         end: the position behind the last one; a batch may reach beyond it.
-        expected: what the log before says of offsets and of plain messages.
 
     Returns:
         The batch, or None; also None where plausible headers used up the bytes that may be read for proofs.
@@ -148,7 +146,6 @@ def is_sound(source: SegmentBytes, position: int, length: int) -> bool:
     """Return whether the checksum of the entry is right; the entry is read in pieces, whatever its length.
 
     Args:
-        position: where the entry begins in the file.
         length: of the whole entry; bytes behind the end of the file are missing from the checksum.
     """
     stored, computed = checksums_of(source, position, length)
@@ -159,8 +156,6 @@ def checksums_of(source: SegmentBytes, position: int, length: int, magic: int | 
     """Return the stored and the computed checksum of an entry, read as its own magic or as another.
 
     Args:
-        position: where the entry begins in the file.
-        length: of the whole entry, at least that of its header; it is read in pieces.
         magic: the magic to read it as, None for its own: 2 has a CRC-32C, every other number a CRC-32.
     """
     buffer = memoryview(bytearray(min(_PROOF_PIECE, length)))

@@ -72,9 +72,6 @@ def walk_segment(
 
     Args:
         source: the segment; where it becomes shorter during the walk, the walk ends there without damage.
-        level: how much of each batch is checked.
-        start: a position where a batch begins.
-        end: the position behind the range; None for the end of the file.
         buffers: to be used again where many segments or parts are walked; None to allocate new ones.
     """
     walk = _Walk(source, level, source.size if end is None else min(end, source.size), buffers)
@@ -265,12 +262,7 @@ class _Findings:
 
 
 def iter_records(source: SegmentBytes, *, start: int = 0, end: int | None = None) -> Iterator[Record | Damage]:
-    """Yield every record, and every damage in its place; of a batch that breaks off, the records before the break.
-
-    Args:
-        start: a position where a batch begins.
-        end: batches that begin here or behind it are left out; None for the end of the file.
-    """
+    """Yield every record, and every damage in its place; of a batch that breaks off, the records before the break."""
     for part in iter_record_chunks(source, start=start, end=end):
         if isinstance(part, Damage):
             yield part
@@ -283,11 +275,6 @@ def iter_record_chunks(
 ) -> "Iterator[RecordChunk | Damage]":
     """Yield the same as `iter_records`, as columns over the bytes of many records at a time.
 
-    Args:
-        start: a position where a batch begins.
-        end: batches that begin here or behind it are left out; None for the end of the file.
-        buffers: to be used again where many short runs are read; None to allocate new ones.
-
     Yields:
         Chunks, each valid until the next one is asked for, and damage in its place.
     """
@@ -298,13 +285,7 @@ def iter_record_chunks(
 def iter_windows_with_records(
     source: SegmentBytes, *, start: int = 0, end: int | None = None, buffers: Buffers | None = None
 ) -> "Iterator[tuple[SegmentWindow, Iterator[RecordChunk | Damage]]]":
-    """Yield each window of `walk_segment` at level crc, with its records and damage in their places, which hold until the next window is asked for.
-
-    Args:
-        start: a position where a batch begins.
-        end: batches that begin here or behind it are left out; None for the end of the file.
-        buffers: to be used again where many short runs are read; None to allocate new ones.
-    """
+    """Yield each window of `walk_segment` at level crc, with its records and damage in their places, which hold until the next window is asked for."""
     walk = _Walk(source, Level.CRC, source.size if end is None else min(end, source.size), buffers)
     position = start
     while position < walk.limit:

@@ -149,7 +149,6 @@ def thrown(exception: str, message: str, *, is_io: bool = False) -> LoadingError
     """Return Kafka's exception, to be raised.
 
     Args:
-        exception: the name of the class in Java, without its package.
         is_io: whether it counts as an I/O error, at which the log directory goes offline.
     """
     return LoadingError(LoadFailure(exception, message, is_io))
@@ -183,9 +182,6 @@ def known_indexes(rules: LoadingRules) -> tuple[str, ...]:
 def offset_of(name: str) -> int:
     """Return the offset in a file name: the number before its first dot, padded or not.
 
-    Args:
-        name: of a segment, index or snapshot file, with any suffix.
-
     Raises:
         LoadingError: NumberFormatException.
     """
@@ -197,12 +193,7 @@ def offset_of(name: str) -> int:
 
 
 def partition_of_directory(name: str, rules: LoadingRules = NEWEST_RULES) -> tuple[str, int] | None:
-    """Return topic and partition of a directory name; None where it does not parse, which ends the start.
-
-    Args:
-        name: of the directory; `-delete`, `-future` and `-stray` stand behind a dot and an id.
-        rules: of the version, which may not know all of these.
-    """
+    """Return topic and partition of a directory name; None where it does not parse, which ends the start."""
     if name.endswith(("-delete", "-future", "-stray")):  # few do
         endings = (("-delete", rules.knows_deletions), ("-future", rules.knows_futures), ("-stray", rules.knows_strays))
         for ending, is_known in endings:
@@ -238,23 +229,12 @@ def first_scanned(base_offsets: Sequence[int], recovery_point: int) -> int:
 
 
 def log_start_at_load(first_base: int, checkpointed: int, *, has_remote_storage: bool = False) -> int:
-    """Return the start of the loaded log, which is below its first segment only with remote storage (`LogLoader.load`, 3.6).
-
-    Args:
-        first_base: the base offset of the first segment.
-        checkpointed: the partition's entry of `log-start-offset-checkpoint`; 0 where it has none.
-        has_remote_storage: whether the topic has `remote.storage.enable`.
-    """
+    """Return the start of the loaded log, which is below its first segment only with remote storage (`LogLoader.load`, 3.6)."""
     return checkpointed if has_remote_storage else max(checkpointed, first_base)
 
 
 def recovery_point_at_load(checkpointed: int, log_end_offset: int, *, clean_shutdown: bool) -> int:
-    """Return the recovery point of the loaded log: its end after a clean shutdown, else the checkpointed one within the log (2.8 and later).
-
-    Args:
-        checkpointed: the partition's entry of `recovery-point-offset-checkpoint`, 0 without one.
-        clean_shutdown: whether the log directory holds the marker of a clean shutdown.
-    """
+    """Return the recovery point of the loaded log: its end after a clean shutdown, else the checkpointed one within the log (2.8 and later)."""
     return log_end_offset if clean_shutdown else min(checkpointed, log_end_offset)
 
 
@@ -314,11 +294,6 @@ class Disk:
     def content(self, name: str, content: Content, position: int = 0) -> object:
         """Return what the rules wrote into a file, or what was read of it from the evidence.
 
-        Args:
-            name: the name that the file has now.
-            content: how its bytes are to be read.
-            position: of the first batch, where batches are asked for.
-
         Raises:
             LoadingError: IOException, where the file can't be read.
             NeedError: it was not given yet.
@@ -336,9 +311,6 @@ class Disk:
     def create(self, name: str, length: int, rule: str) -> None:
         """Make a file that was not there.
 
-        Args:
-            length: in bytes.
-
         Raises:
             LoadingError: a folder has this name.
         """
@@ -350,8 +322,6 @@ class Disk:
         """Replace the content of a file, or make it.
 
         Args:
-            length: its new length in bytes.
-            rule: why it is written; a file that another rule changed before keeps that one.
             content: how `value` is to be read again; None where nothing reads it.
 
         Raises:
@@ -367,24 +337,14 @@ class Disk:
             self._written[name, content] = value
 
     def resize(self, name: str, length: int, rule: str) -> None:
-        """Truncate or extend a file, whose bytes up to the shorter length stay.
-
-        Args:
-            name: of a file that is there.
-            length: the new length in bytes; nothing changes where it is the present one.
-            rule: why; a file that another rule changed before keeps that one.
-        """
+        """Truncate or extend a file, whose bytes up to the shorter length stay."""
         file = self.files[name]
         if file.length != length:
             file.length = length
             file.rule = file.rule or rule
 
     def delete(self, name: str, rule: str) -> None:
-        """Remove a file.
-
-        Args:
-            name: of a file that is there.
-        """
+        """Remove a file."""
         file = self.files.pop(name)
         self._forget(name)
         if file.origin:
@@ -394,7 +354,6 @@ class Disk:
         """Move a file, over one that is there.
 
         Args:
-            name: of a file that is there.
             to_name: its new name; a file of this name is removed.
 
         Raises:

@@ -35,11 +35,7 @@ class OffsetIndex:
         """The offset appended last, which relative offsets of 32 bits may not hold before 2.0."""
 
     def entry(self, at: int) -> tuple[int, int]:
-        """Return relative offset and position of an entry; zeros where the file was extended.
-
-        Args:
-            at: the number of the entry, from 0.
-        """
+        """Return relative offset and position of an entry; zeros where the file was extended."""
         entries = self._own
         if entries is None:
             entries = cast("list[tuple[int, int]]", self._disk.content(self._name, Content.OFFSET_INDEX))
@@ -58,11 +54,7 @@ class OffsetIndex:
         return 0 if slot < 0 else self.entry(slot)[1]
 
     def is_corrupt(self, *, least: int) -> bool:
-        """Whether its sanity check fails (`OffsetIndex.sanityCheck`, before 2.3).
-
-        Args:
-            least: the relative offset that its last entry has at least.
-        """
+        """Whether its sanity check fails (`OffsetIndex.sanityCheck`, before 2.3)."""
         return self._disk.length(self._name) % OFFSET_ENTRY_LENGTH != 0 or (
             self.count > 0 and self.entry(self.count - 1)[0] < least
         )
@@ -109,11 +101,7 @@ class OffsetIndex:
         self.count += 1
 
     def truncate(self, offset: int) -> None:
-        """Remove the entries at and above an offset (`OffsetIndex.truncateTo`).
-
-        Args:
-            offset: absolute; below the first entry, all are removed.
-        """
+        """Remove the entries at and above an offset (`OffsetIndex.truncateTo`)."""
         slot = self._slot(offset)
         kept = 0
         if slot >= 0:
@@ -204,7 +192,6 @@ class TimeIndex:
         """Add an entry where its timestamp is above the last one's (`TimeIndex.maybeAppend`).
 
         Args:
-            timestamp: in ms.
             skips_full_check: whether the last slot may be taken, as at the end of a scan.
 
         Raises:

@@ -77,12 +77,8 @@ def load_partition(
     """Load one partition directory.
 
     Args:
-        directory: its files, and what has been read of them.
-        clean_shutdown: whether the log directory holds `.kafka_cleanshutdown` when loading begins.
         recovery_point: of `recovery-point-offset-checkpoint`; 0 where it has none.
         log_start_offset: of `log-start-offset-checkpoint`; 0 where it has none.
-        settings: of topic and broker; Kafka's defaults where none are given.
-        rules: of the broker's version; those of 4.1 where none are given.
 
     Returns:
         What comes of it; or the content of a file that has to be read before that can be said; or why it can't be.
@@ -115,11 +111,6 @@ def load_after_clean_shutdown(
     """Load a log whose log directory holds the marker of a clean shutdown, where only derived files change.
 
     Contents are asked for in the order of the steps, and none that these would not ask for.
-
-    Args:
-        directory: its files, and what has been read of them.
-        recovery_point: of its checkpoint; 0 where it has none.
-        log_start_offset: of its checkpoint; 0 where it has none.
 
     Returns:
         What comes of it; None where the steps have to be played.
@@ -323,11 +314,7 @@ def load_known_log(
     Args:
         clean_shutdown: whether `.kafka_cleanshutdown` is in the log dir. The metadata log of a quorum is opened without it and
             with a recovery point of 0, whatever is there (`KafkaRaftLog.createLog`, 4.3.1).
-        recovery_point: of `recovery-point-offset-checkpoint`; 0 where it has none.
-        log_start_offset: of `log-start-offset-checkpoint`; 0 where it has none.
-        checkpoint_epochs: of `leader-epoch-checkpoint`, as read; none where the file is missing or empty.
         has_remote_storage: the topic keeps older segments in remote storage: the log starts where the checkpoint says.
-        rules: those of the broker's version; those of today where none are given.
 
     Returns:
         The log once it is loaded; as it lies there where its load throws, since the broker leaves it so.

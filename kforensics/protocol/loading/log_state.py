@@ -228,11 +228,7 @@ class Producers:
         self._unreplicated = {at: one for at, one in self._unreplicated.items() if one.last_offset >= offset}
 
     def remove_stray_snapshots(self, base_offsets: Iterable[int]) -> None:
-        """Delete snapshots that are no segment's base, but the newest behind the last segment's base (`removeStraySnapshots`, 2.8).
-
-        Args:
-            base_offsets: those of all segments of the log.
-        """
+        """Delete snapshots that are no segment's base, but the newest behind the last segment's base (`removeStraySnapshots`, 2.8)."""
         bases = set(base_offsets)
         self._known = self._list()
         strays = sorted(offset for offset in self._snapshots if offset not in bases)
@@ -252,11 +248,7 @@ class Producers:
             self._disk.rename(name, f"{name}{DELETED}", "log-start-above-log-end")
 
     def truncate_fully(self, offset: int) -> None:
-        """Forget all producers and delete all snapshots (`truncateFullyAndStartAt`).
-
-        Args:
-            offset: where the log starts again.
-        """
+        """Forget all producers and delete all snapshots (`truncateFullyAndStartAt`)."""
         self._clear()
         for known in list(self._snapshots):
             self._delete(known, "log-start-above-log-end")
@@ -266,7 +258,6 @@ class Producers:
         """Delete snapshots outside of the log and start from the newest that can be read (`truncateAndReload`).
 
         Args:
-            log_start_offset: of the log; a snapshot at it is deleted too.
             log_end_offset: of the log; where it is the end of what is known already, no snapshot is read.
         """
         for offset in list(self._snapshots):
@@ -314,9 +305,6 @@ class Producers:
     def take_in(self, batch: LoadedBatch) -> CompletedTransaction | None:
         """Take in one batch of a scan; its completed transaction is still to be closed with `complete`.
 
-        Args:
-            batch: of any producer; one without a producer id changes nothing.
-
         Returns:
             The transaction that the batch ends, or None.
         """
@@ -332,9 +320,6 @@ class Producers:
     def complete(self, one: CompletedTransaction) -> None:
         """Close a transaction (`completeTxn`).
 
-        Args:
-            one: as `take_in` returned it.
-
         Raises:
             LoadingError: IllegalArgumentException, where no such transaction is open.
         """
@@ -344,9 +329,6 @@ class Producers:
 
     def load(self, batches: Iterable[LoadedBatch]) -> None:
         """Take in batches below the log end together (`UnifiedLog.loadProducersFromRecords`).
-
-        Args:
-            batches: in the order of their offsets.
 
         Raises:
             LoadingError: what Kafka throws at the first batch whose header it can't read, or at a transaction that is not open.
@@ -406,11 +388,7 @@ class Producers:
 
 
 def is_expired(one: ProducerState, settings: LoadSettings) -> bool:
-    """Return whether a producer of a snapshot is forgotten for its age (`isProducerExpired`).
-
-    Args:
-        settings: of the broker, with its clock.
-    """
+    """Return whether a producer of a snapshot is forgotten for its age (`isProducerExpired`)."""
     return settings.now_ms - one.last_timestamp >= settings.producer_expiration_ms
 
 

@@ -92,10 +92,6 @@ def refuse_identity(
 ) -> Refusal | None:
     """Judge the `meta.properties` of a node's log directories as a start does.
 
-    Args:
-        directories: all of the node, in the order of its settings.
-        node_id: that of `server.properties`, where it is known.
-
     Returns:
         Why the node does not start; nothing where its identity is in order.
     """
@@ -165,12 +161,7 @@ def _directory_ids(known: Iterable[NodeDirectory]) -> Refusal | None:
 
 
 def refuse_voters(stored: Sequence[int] | Absent, configured: str | None, version: KafkaVersion) -> Refusal | None:
-    """Judge the voters of the quorum that a node knows by those that it is configured with (`QuorumState.initialize`, 2.8 to 3.8).
-
-    Args:
-        stored: in its `quorum-state`.
-        configured: `controller.quorum.voters`; none where that is not known.
-    """
+    """Judge the voters of the quorum that a node knows by those that it is configured with (`QuorumState.initialize`, 2.8 to 3.8)."""
     if version >= FIRST_WITH_VOTERS_IN_LOG or isinstance(stored, Absent) or not stored or not configured:
         return None
     ids = [one.partition("@")[0].strip() for one in configured.split(",")]
@@ -184,11 +175,7 @@ def refuse_voters(stored: Sequence[int] | Absent, configured: str | None, versio
 
 
 def newest_level(version: KafkaVersion) -> int:
-    """Return the newest metadata.version that a release reads.
-
-    Args:
-        version: of the release; of an unknown one, the newest level of those before.
-    """
+    """Return the newest metadata.version that a release reads."""
     known = _KNOWN_LEVELS.get((version.major, version.minor))
     if known is not None:
         return known
@@ -228,11 +215,7 @@ def refuse_registration(
     node_id: int | Absent,
     level: int | Absent,
 ) -> Refusal | None:
-    """Judge whether the controller lets a broker register its directories (metadata.version 3.7-IV2).
-
-    Args:
-        registered: the directory ids of each registered broker.
-    """
+    """Judge whether the controller lets a broker register its directories (metadata.version 3.7-IV2)."""
     if isinstance(level, Absent) or level < LEVEL_OF_DIRECTORY_IDS:
         return None
     for one in directories:
@@ -250,7 +233,6 @@ def unclean_for_controller(
 
     Args:
         marker_epochs: the broker epoch in the marker of each log directory; not written where it has no marker.
-        registered_epoch: that of its last registration.
 
     Returns:
         The reason; empty where the stop counts as clean, or the version does not look.
@@ -352,10 +334,6 @@ _MOST_DIGITS = 64
 def refuse_settings(version: KafkaVersion, *, has_roles: bool, has_zookeeper: bool) -> Refusal | None:
     """Judge whether a `server.properties` names what a node runs with, as a start does (`KafkaConfig`).
 
-    Args:
-        has_roles: it has `process.roles`.
-        has_zookeeper: it has `zookeeper.connect`.
-
     Returns:
         Why the node does not start; nothing where the file has neither setting: it may be a part of one.
     """
@@ -370,9 +348,6 @@ def refuse_settings(version: KafkaVersion, *, has_roles: bool, has_zookeeper: bo
 
 def refuse_values(version: KafkaVersion, values: Mapping[str, str]) -> Refusal | None:
     """Judge the values of a `server.properties` as a start does (`KafkaConfig`), as far as a prediction depends on them.
-
-    Args:
-        values: by name, without white space around them.
 
     Returns:
         Why the node does not start. A value that another place is to replace (`config.providers`, KIP-421) is taken as in order.

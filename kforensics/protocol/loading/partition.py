@@ -49,9 +49,6 @@ def put_right(disk: Disk, settings: LoadSettings, rules: LoadingRules) -> list[s
     Where the name of a `.cleaned` file holds no number, loading ends there; which `.deleted` files it has removed by then depends on the order in which
     the file system lists them. Here it is by name.
 
-    Args:
-        disk: the partition directory, which is changed.
-
     Returns:
         Logs that are still to be swapped in once the segments are loaded (before 3.0).
 
@@ -169,10 +166,6 @@ def load_step_by_step(
     rules: LoadingRules,
 ) -> LoadOutcome | Need | Unpredictable:
     """Load one partition directory step by step, as `load_partition` does where `load_after_clean_shutdown` has no answer.
-
-    Args:
-        directory: its files, and what has been read of them.
-        clean_shutdown: whether the log directory holds `.kafka_cleanshutdown` when loading begins.
 
     Returns:
         As `load_partition`.

@@ -115,11 +115,6 @@ class Segment:
     def batches(self, start: int, end: int | None = None, *, checked: bool = False) -> Iterator[LoadedBatch]:
         """Yield the batches between two positions, as `FileLogInputStream` reads them.
 
-        Args:
-            start: the position of the first batch.
-            end: the position behind the last; None for the end of the file.
-            checked: whether each batch is read with its checksum, as a scan reads it.
-
         Raises:
             LoadingError: CorruptRecordException at a length below 14.
         """
@@ -241,7 +236,6 @@ class Segment:
 
         Args:
             offset: the first one that is wanted; its batch may begin below it.
-            position_limit: the position behind the last batch.
 
         Returns:
             The batches, or None where the segment ends below the offset.
@@ -260,7 +254,6 @@ class Segment:
         """Return the batches from an offset up to the one that holds another (`LogSegment.read` with a largest offset, before 2.4).
 
         Args:
-            offset: the first one that is wanted; its batch may begin below it.
             end: the exclusive end; the batch that holds it is left out.
 
         Returns:
@@ -283,11 +276,7 @@ class Segment:
         return self.base_offset if last is None else last_offset_of(last) + 1
 
     def put_in_place(self, rule: str) -> None:
-        """Rename a segment that replaces others: its files lose the suffix.
-
-        Args:
-            rule: why its files are renamed, and those that they replace deleted.
-        """
+        """Rename a segment that replaces others: its files lose the suffix."""
         for ending, name in self.names.items():
             plain = name.removesuffix(self._suffix)
             if name in self._disk.files:
@@ -300,10 +289,6 @@ class Segment:
 
     def recover(self, producers: Producers, epochs: EpochCache | None) -> int:
         """Scan it, truncate it at the first batch that fails, and rebuild its indexes (`LogSegment.recover`).
-
-        Args:
-            producers: their state below it, which takes in its batches.
-            epochs: the epoch cache, which takes in theirs; none where it is left as it is.
 
         Returns:
             The bytes that were truncated.
@@ -444,11 +429,7 @@ class Segment:
         self.time_index.resize(self._settings.index_length)
 
     def sanity_check(self, *, has_index: bool, has_time_index: bool) -> bool:
-        """Return whether its indexes are sound; else the segment is scanned (`sanityCheck`).
-
-        Args:
-            has_index: whether the offset index was there before the load, which makes it where it is missing.
-        """
+        """Return whether its indexes are sound; else the segment is scanned (`sanityCheck`)."""
         if not has_index and self._rules.scans_without_index:
             return False
         is_sound = self._are_indexes_sound(has_time_index=has_time_index)

@@ -58,7 +58,6 @@ def due_segments(
     """Return the segments that retention deletes, oldest first, each with the rule.
 
     Args:
-        segments: of the log, oldest first.
         log_start_offset: segments that end at or below it are deleted whatever the policy is (2.1).
         high_watermark: no segment that ends above it is deleted (1.0).
         version: since 3.0 the order is log start, size, time (KAFKA-12177).
@@ -121,13 +120,7 @@ class StartWord(StrEnum):
 
 
 def start_word(*, fails: bool, fails_by_io: bool, fate: Fate, is_scanned: bool) -> StartWord:
-    """Sum up what a start does to a directory, the gravest first.
-
-    Args:
-        fails_by_io: it throws what takes the log directory offline alone.
-        fate: what becomes of it apart from its load.
-        is_scanned: some of its segments are read through.
-    """
+    """Sum up what a start does to a directory, the gravest first."""
     if fails or fate is Fate.EXITS:
         return StartWord.OFFLINE if fails_by_io else StartWord.EXITS
     if fate in {Fate.STRAY, Fate.DELETED}:
@@ -138,13 +131,7 @@ def start_word(*, fails: bool, fails_by_io: bool, fate: Fate, is_scanned: bool) 
 def start_word_by_name(
     name: str, *, is_clean: bool, has_segments: bool, lacks_index: bool, is_twice: bool
 ) -> StartWord:
-    """Return what a start does to a partition directory, by names alone: what the content of its files causes is not in it.
-
-    Args:
-        is_clean: its log directory holds `.kafka_cleanshutdown`.
-        lacks_index: one of them has no offset index.
-        is_twice: the node has another live directory of its partition.
-    """
+    """Return what a start does to a partition directory, by names alone: what the content of its files causes is not in it."""
     partition = partition_of_directory(name)
     is_metadata = partition is not None and partition[0] == METADATA_TOPIC
     fate = next((fate for ending, fate in _FATES.items() if name.endswith(ending)), Fate.KEPT)
@@ -193,9 +180,6 @@ def is_loaded(name: str, rules: LoadingRules | None = None) -> bool:
     """Return whether loading looks at a directory: not at the metadata log's, nor at the index cache of remote storage (3.5).
 
     A name that does not parse ends the start, so it is looked at.
-
-    Args:
-        rules: those of the broker's version; those of 4.1 where none are given.
     """
     rules = rules or LoadingRules()
     partition = partition_of_directory(name, rules)
@@ -214,7 +198,6 @@ def start_of(
     Args:
         loads: of every directory that `is_loaded` names; those that load unscanned and have no open transaction may be left out.
         live: log directory and name of each directory that counts when duplicates are looked for; those of the loads where none are given.
-        rules: those of the broker's version; those of 4.1 where none are given.
 
     Returns:
         The start; what an unpredictable load could change is unpredictable.

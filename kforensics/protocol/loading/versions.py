@@ -144,9 +144,6 @@ class LoadingRules:
 def loading_rules(version: KafkaVersion) -> LoadingRules:
     """Return the rules of a version, from 0.10 to 4.4.
 
-    Args:
-        version: of the broker that is started.
-
     Raises:
         ValueError: another version, whose loader these rules do not model.
     """

@@ -50,11 +50,7 @@ class Sign:
 
 
 def partition_signs(events: Sequence[LoggedEvent]) -> dict[TopicPartition, tuple[Sign, ...]]:
-    """Return the signs in lines about partitions, by partition; one without a sign is missing.
-
-    Args:
-        events: of all nodes, in the order of time.
-    """
+    """Return the signs in lines about partitions, by partition; one without a sign is missing."""
     found: dict[TopicPartition, list[Sign]] = {}
     leaders: dict[tuple[int | Absent, TopicPartition], int] = {}
     for item in events:
@@ -92,11 +88,7 @@ def _of_line(
 
 
 def broker_signs(events: Iterable[LoggedEvent]) -> tuple[Sign, ...]:
-    """Return the signs in lines about brokers and their log directories.
-
-    Args:
-        events: of all nodes, in the order of time.
-    """
+    """Return the signs in lines about brokers and their log directories."""
     found: list[Sign] = []
     stopped: dict[int | Absent, LoggedEvent] = {}
     failed: set[int | Absent] = set()

@@ -26,11 +26,7 @@ EPOCH_FILE = "leader-epoch-checkpoint"
 
 @rule("KAFKA-10432", "KAFKA-16541", "KAFKA-9892", "KAFKA-3968", "KAFKA-9491", "KAFKA-5634", "KAFKA-3330")
 def of_files(evidence: TraceEvidence) -> Iterator[BugTrace]:
-    """Yield checkpoints and producer snapshots that contradict the log.
-
-    Args:
-        evidence: what is known of one partition.
-    """
+    """Yield checkpoints and producer snapshots that contradict the log."""
     for copy in evidence.replicas:
         yield from _in_files_of(copy, evidence)
 
@@ -75,11 +71,7 @@ def _in_files_of(copy: LogCopy, evidence: TraceEvidence) -> Iterator[BugTrace]:
 
 @rule("KAFKA-10706")
 def of_stuck_replicas(evidence: TraceEvidence) -> Iterator[BugTrace]:
-    """Yield an epoch that begins at the log end of a replica that is behind the others (KAFKA-10706).
-
-    Args:
-        evidence: what is known of one partition.
-    """
+    """Yield an epoch that begins at the log end of a replica that is behind the others (KAFKA-10706)."""
     newest = evidence.leaderships[-1] if evidence.leaderships else None
     for copy in evidence.copies:
         claimed = copy.view.replica.checkpoint_epochs
@@ -97,11 +89,7 @@ def of_stuck_replicas(evidence: TraceEvidence) -> Iterator[BugTrace]:
 
 @rule("KAFKA-7601")
 def of_formats(evidence: TraceEvidence) -> Iterator[BugTrace]:
-    """Yield leader epochs of a log whose newest batches are of an old message format (KAFKA-7601).
-
-    Args:
-        evidence: what is known of one partition.
-    """
+    """Yield leader epochs of a log whose newest batches are of an old message format (KAFKA-7601)."""
     for copy in evidence.replicas:
         yield from _epochs_of_old_format(copy)
 
@@ -122,9 +110,6 @@ def of_lost_markers(evidence: TraceEvidence) -> Iterator[BugTrace]:
 
     Cleaners stop at the first open transaction, so each that they have passed had an end. A truncation may have removed it too, but that lowers the checkpoint: then the trace
     shows less.
-
-    Args:
-        evidence: what is known of one partition.
     """
     for copy in evidence.replicas:
         yield from _lost_marker(evidence, copy)
@@ -164,11 +149,7 @@ def _last_offsets(rows: BatchTable, name: str) -> dict[int, int]:
 
 @rule("KAFKA-14616")
 def of_stale_directories(evidence: TraceEvidence) -> Iterator[BugTrace]:
-    """Yield a directory of an earlier topic in use by a broker whose log directory had failed (KAFKA-14616).
-
-    Args:
-        evidence: what is known of one partition.
-    """
+    """Yield a directory of an earlier topic in use by a broker whose log directory had failed (KAFKA-14616)."""
     for sign in evidence.signs:
         if sign.kind is not SignKind.DIRECTORY_FAILED or not isinstance(sign.broker_id, int):
             continue
@@ -180,11 +161,7 @@ def of_stale_directories(evidence: TraceEvidence) -> Iterator[BugTrace]:
 
 @rule("KAFKA-1211", "KAFKA-6361", "KAFKA-6857", "KAFKA-7164")
 def of_residuals(evidence: TraceEvidence) -> Iterator[BugTrace]:
-    """Yield replicas that stay different, by the protocol that leaves the difference (KAFKA-1211, KAFKA-6361, KAFKA-6857, KAFKA-7164).
-
-    Args:
-        evidence: what is known of one partition.
-    """
+    """Yield replicas that stay different, by the protocol that leaves the difference (KAFKA-1211, KAFKA-6361, KAFKA-6857, KAFKA-7164)."""
     for one in evidence.residuals:
         where = (
             f"broker {one.broker_id} differs from the leader from offset {one.offset} on and does not truncate there"
@@ -218,11 +195,7 @@ def _is_within_one_leader(one: Residual, evidence: TraceEvidence) -> bool:
 
 @rule("KAFKA-14704", "KAFKA-13141", "KAFKA-1211", "KAFKA-1647", "KAFKA-2143", "KAFKA-7897")
 def of_truncations(evidence: TraceEvidence) -> Iterator[BugTrace]:
-    """Yield truncations below or to a high watermark, to 0, of a whole log, and by epoch on an old message format.
-
-    Args:
-        evidence: what is known of one partition.
-    """
+    """Yield truncations below or to a high watermark, to 0, of a whole log, and by epoch on an old message format."""
     for line in evidence.logged:
         if not is_below_high_watermark(line) or line.to_offset in evidence.ordinary_truncations:
             continue
@@ -299,21 +272,13 @@ def _is_at_high_watermark(truncation: ObservedTruncation) -> bool:
 
 
 def is_below_high_watermark(line: LoggedTruncation) -> bool:
-    """Return whether the line reports a truncation below the replica's own high watermark.
-
-    Args:
-        line: one without a high watermark does not.
-    """
+    """Return whether the line reports a truncation below the replica's own high watermark."""
     return isinstance(line.high_watermark, int) and line.to_offset < line.high_watermark
 
 
 @rule("KAFKA-7415")
 def of_unwritten_epochs(evidence: TraceEvidence) -> Iterator[BugTrace]:
-    """Yield leaders whose checkpoint lacks one of their epochs, if a follower then truncated against the rules (KAFKA-7415).
-
-    Args:
-        evidence: what is known of one partition.
-    """
+    """Yield leaders whose checkpoint lacks one of their epochs, if a follower then truncated against the rules (KAFKA-7415)."""
     newest = max((state.leader_epoch for state in evidence.leaderships), default=-1)
     for broker, target in sorted(evidence.disagreeing, key=str):
         for state in evidence.leaderships:
@@ -374,11 +339,7 @@ def _election_after(loss: Loss, evidence: TraceEvidence) -> tuple[Leadership, Le
 
 @rule("KAFKA-12460")
 def of_metadata_truncations(evidence: TraceEvidence) -> Iterator[BugTrace]:
-    """Yield truncations of the metadata log that removed records which the final leader still holds (KAFKA-12460).
-
-    Args:
-        evidence: what is known of the metadata log.
-    """
+    """Yield truncations of the metadata log that removed records which the final leader still holds (KAFKA-12460)."""
     if evidence.leader is None or evidence.leader.view.replica.topic_partition.topic not in METADATA_TOPICS:
         return
     for truncation in evidence.truncations:
@@ -392,11 +353,7 @@ def of_metadata_truncations(evidence: TraceEvidence) -> Iterator[BugTrace]:
 
 @rule("KAFKA-13207", "KAFKA-12996", "KAFKA-18723")
 def of_fetchers(evidence: TraceEvidence) -> Iterator[BugTrace]:
-    """Yield traces of fetcher threads: a truncation by a stale fetcher, and a failed fetch below the leader's log start offset.
-
-    Args:
-        evidence: what is known of one partition.
-    """
+    """Yield traces of fetcher threads: a truncation by a stale fetcher, and a failed fetch below the leader's log start offset."""
     start = evidence.leader.view.log_start_offset if evidence.leader is not None else None
     for sign in evidence.signs:
         copy = next((c for c in evidence.copies if c.broker_id == sign.broker_id and is_in_use(c)), None)
@@ -447,21 +404,12 @@ _WORDS_OF_BROKERS = {
 
 
 def bug_traces(evidence: TraceEvidence) -> tuple[BugTrace, ...]:
-    """Return every known bug whose trace is found, each once per broker and truncation.
-
-    Args:
-        evidence: what is known of one partition.
-    """
+    """Return every known bug whose trace is found, each once per broker and truncation."""
     return _once(_all_seen(evidence), evidence.versions)
 
 
 def broker_bugs(signs: Iterable[Sign], versions: BrokerVersions) -> tuple[BugTrace, ...]:
-    """Return known bugs whose traces are in the brokers' log lines about their starts and stops.
-
-    Args:
-        signs: as `broker_signs` found them.
-        versions: those of the brokers; a bug that a broker's version does not have is left out.
-    """
+    """Return known bugs whose traces are in the brokers' log lines about their starts and stops."""
     seen = []
     for sign in signs:
         if sign.kind in _WORDS_OF_BROKERS:
@@ -493,11 +441,6 @@ def doubted_high_watermarks(
     """Return by broker the offset from which its recorded high watermark proves nothing (KAFKA-14704, KAFKA-13141).
 
     A follower of an affected version raised its high watermark over records that it then truncated; truncations with another explanation do not count.
-
-    Args:
-        logged: the truncations of one partition that log lines report.
-        versions: those of the brokers, as far as they are known.
-        ordinary_truncations: the offsets of truncations that something else explains.
     """
     doubted: dict[int, int] = {}
     for line in logged:

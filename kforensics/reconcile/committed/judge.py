@@ -75,7 +75,6 @@ class CommitJudge(CommitProofs):
 
         Args:
             view: the log in which the records are; another log may hold others at the same offsets.
-            offsets: those to judge; an empty range has no runs.
 
         Returns:
             Runs without counts, which `count_runs` adds.
@@ -123,13 +122,7 @@ def _run(first: int, last: int, certainty: Certainty, bound: Bound) -> Committed
 
 
 def count_runs(runs: Sequence[CommittedRun], view: LoadedLog, reader: BatchReader) -> tuple[CommittedRun, ...]:
-    """Return the runs with their records counted from the batches of the replica's log.
-
-    Args:
-        runs: in the order of their offsets.
-        view: the log that they are of.
-        reader: reads its batches; control records are counted as markers, not as records.
-    """
+    """Return the runs with their records counted from the batches of the replica's log."""
     if not runs:
         return ()
     rows = reader.batches(view.replica, runs[0].offsets.first, runs[-1].offsets.last)

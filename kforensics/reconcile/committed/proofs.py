@@ -35,7 +35,6 @@ def high_watermark_reach(view: LoadedLog, facts: ClusterFacts, leaderships: Sequ
     """Return the offset below which the high watermark recorded for a log proves its records committed; 0 where none is recorded.
 
     Args:
-        view: the log, once it is loaded.
         leaderships: the recorded states of the partition, the oldest first; without any, only the records below the log's newest epoch count
             after an unclean shutdown.
     """
@@ -58,12 +57,6 @@ def start_of_unmarked_term(
     """Return where the log was written again since its broker came back from a crash so lately that the high watermark may be from before.
 
     A crash can take the end of a log while the high watermark stays, and the next leader writes other records there.
-
-    Args:
-        view: the log, once it is loaded.
-        facts: what is known of unclean restarts.
-        leaderships: the recorded states of the partition, the oldest first.
-        otherwise: the offset to return where nothing was written again so lately.
     """
     broker = view.replica.broker_id
     restarts = facts.unclean_restarts(broker) if isinstance(broker, int) else ()
@@ -158,12 +151,7 @@ class CommitProofs:
         return self.facts.leaderships(self.views[0].replica.topic_partition, next(known, Absent.UNKNOWN))
 
     def certain_below(self, view: LoadedLog, offsets: OffsetRange) -> Bound | None:
-        """Return the highest offset below which everything in the log is proven to be committed, or None without a proof.
-
-        Args:
-            view: the log, once it is loaded.
-            offsets: those in question, for the proofs that look for records among them.
-        """
+        """Return the highest offset below which everything in the log is proven to be committed, or None without a proof."""
         bounds = [
             *self._by_high_watermarks(view),
             *self._by_logged_high_watermarks(view),
@@ -403,9 +391,6 @@ class CommitProofs:
     def by_majority(self, view: LoadedLog) -> tuple[Bound | None, Bound | None]:
         """Return what voters prove of a log of the metadata quorum: a record that a majority holds is committed, and with all voters here no other is (KIP-595).
 
-        Args:
-            view: the log, once it is loaded.
-
         Returns:
             The bound below which all is committed, and the one from which nothing is; each None without a proof.
         """
@@ -450,10 +435,6 @@ class CommitProofs:
 
         Its log had to hold all that was committed before, and the start of its term says where its log ended then.
 
-        Args:
-            view: the log that holds the records in question.
-            offsets: those in question; their leader epochs decide which elections count.
-
         Returns:
             The bound, or None without a proof.
         """
@@ -478,7 +459,6 @@ class CommitProofs:
         then it has not restarted without joining the ISR again. Every leader in between must be on record.
 
         Args:
-            first_epoch: the leader epoch of the first of the records.
             holder: the broker whose log they are in; its own election proves nothing of them.
             until: the leader epoch up to which every election must be clean, where some of the records may be of later epochs than that of the last.
             by_ms: the UTC time until which the leaders must be on record; absent where a leader epoch says that they are.

@@ -128,8 +128,6 @@ def with_return(change: Change, position: Position | None, of_key: Iterable[Chan
     """Return a set-back with the time by which the group was again where it had been, where it was.
 
     Args:
-        change: that set a position back.
-        position: the one in force now; None where there is none.
         of_key: the set-backs of the same position: a later one that began at or above it shows that the group had caught up.
     """
     if change.previous is None:
@@ -207,13 +205,7 @@ class Replay:
         detours: Sequence[Detour] = (),
         read: Callable[[Detour], Iterable[GroupEvent]] | None = None,
     ) -> Iterator[Change]:
-        """Play records, and what truncations took before those that replaced it.
-
-        Args:
-            events: of the log, in its order.
-            detours: what it does not hold any more, in the order of offsets.
-            read: reads the records of a detour.
-        """
+        """Play records, and what truncations took before those that replaced it."""
         left = list(detours)
         for event in events:
             while left and read is not None and event.at.offset >= left[0].from_offset:
@@ -231,13 +223,7 @@ class Replay:
         detours: Sequence[Detour] = (),
         read: Callable[[Detour], Iterable[GroupEvent]] | None = None,
     ) -> Iterator[Change]:
-        """Play records for the positions at the end, and give only changes that set a position back.
-
-        Args:
-            parts: of the log, in its order, none newer than `until_ms`.
-            detours: what it does not hold any more, in the order of offsets.
-            read: reads the records of a detour.
-        """
+        """Play records for the positions at the end, and give only changes that set a position back."""
         left = list(detours)
         for part in parts:
             at = part.last if isinstance(part, CommitRun) else part.at

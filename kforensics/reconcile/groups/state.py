@@ -74,7 +74,6 @@ def changed(known: GroupState | None, change: GroupChange) -> GroupState | None:
 
     Args:
         known: the group before; None where no record was about it yet. It may be changed in place.
-        change: the record, decoded; a value of None is a tombstone.
     """
     record_type = change.record_type
     if record_type == CLASSIC:
@@ -182,11 +181,7 @@ class Played(NamedTuple):
 
 
 def played(changes: Iterable[ShareChange]) -> Played:
-    """Return the newest state of each share partition, and where its start offset went back.
-
-    Args:
-        changes: the records of its log, in order.
-    """
+    """Return the newest state of each share partition, and where its start offset went back."""
     found: dict[SharePartition, _Playing] = {}
     setbacks: list[SetBack] = []
     for one in changes:
@@ -216,11 +211,7 @@ def played(changes: Iterable[ShareChange]) -> Played:
 
 
 def combined(before: Iterable[Delivery], update: Iterable[Delivery], start_offset: int) -> tuple[Delivery, ...]:
-    """Return deliveries with an update of some of them: at each offset the one of the higher count counts, of equal counts that of the higher state.
-
-    Args:
-        start_offset: what is below it is done with.
-    """
+    """Return deliveries with an update of some of them: at each offset the one of the higher count counts, of equal counts that of the higher state."""
     known = sorted(
         one._replace(first_offset=max(one.first_offset, start_offset))
         for one in (*before, *update)

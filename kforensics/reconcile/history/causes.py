@@ -77,11 +77,7 @@ class CauseEvidence:
     """Whether the batches of a copy show that it is of the topic as it is now, whatever the clock says that its file was written by."""
 
     def risk_of(self, election: Leadership | None) -> Risk | None:
-        """Return the reason why an election may have lost committed records, None where the account of leadership shows none.
-
-        Args:
-            election: by leader and leader epoch; None for no election.
-        """
+        """Return the reason why an election may have lost committed records, None where the account of leadership shows none."""
         if self.account is None or election is None:
             return None
         term = (election.leader, election.leader_epoch)
@@ -103,11 +99,6 @@ def cause_of(
     """Name the cause of a truncation.
 
     Args:
-        evidence: elections and the other truncations of the partition.
-        protocol: in force on the node that truncated.
-        none_committed: every discarded record is known not to have been committed.
-        is_by_protocol: recomputed, the protocol truncates to the same offset.
-        some_committed: some discarded record is proven to have been committed.
         is_out_of_range: the follower truncated to its leader's end, which was below its own and its high watermark, and compared nothing.
     """
     is_metadata = truncation.topic_partition.topic in METADATA_TOPICS
@@ -436,10 +427,6 @@ def election_behind(truncation: ObservedTruncation, leaderships: Sequence[Leader
     """Return the election that replaced the lineage of the discarded records: after the leader epoch of the last of them, an unclean one first.
 
     None is later than the epoch that took their place, where a log shows that.
-
-    Args:
-        truncation: what was discarded, and what is known of when and in which epochs.
-        leaderships: the recorded states of the partition, the oldest first.
 
     Returns:
         The state that the election led to, or None where no recorded one fits.

@@ -77,14 +77,7 @@ class LogCopies:
 def copies_of(
     final: Sequence[Replica], before: Sequence[tuple[int, Replica]], *, topic_id: str | Absent, final_rank: int
 ) -> LogCopies:
-    """Group the replicas of one name and partition by incarnation of the topic.
-
-    Args:
-        final: directories of the partition as they are now.
-        before: directories in earlier snapshots, each with the rank of its snapshot.
-        topic_id: the id the metadata knows now, absent where none does.
-        final_rank: the rank of what is now, above all others.
-    """
+    """Group the replicas of one name and partition by incarnation of the topic."""
     everything = [*((final_rank, replica) for replica in final), *before]
     current = _current_id(final, topic_id)
     copies: list[LogCopy] = []
@@ -145,11 +138,7 @@ def judge_times(copies: Sequence[LogCopy], last_logged_ms: int | Absent) -> tupl
 
 
 def taken_before_their_lines(copies: Sequence[LogCopy], logged: Sequence[LoggedTruncation]) -> tuple[LogCopy, ...]:
-    """Return the copies with those as earlier snapshots whose broker truncated the log, by its lines, after the directory was copied.
-
-    Args:
-        logged: the truncations that log lines report of it.
-    """
+    """Return the copies with those as earlier snapshots whose broker truncated the log, by its lines, after the directory was copied."""
     return tuple(
         replace(copy, is_final=False, is_outdated=True)
         if copy.is_final and not copy.is_remnant and any(_is_truncated_later(copy, line) for line in logged)
@@ -181,9 +170,6 @@ def final_leader(
     A cluster that was stopped ends without a leader; then the last one before counts. A broker that is asked for comes before all.
 
     Args:
-        copies: the final ones of the partition, in use, one a broker.
-        leaderships: the recorded states of the partition, the oldest first.
-        wanted: the broker that the caller names; ignored where it holds no copy here.
         unread: brokers that hold one whose log is not known: it decides where such a broker led last, or may have.
     """
     by_broker = {copy.broker_id: copy for copy in copies}
@@ -212,11 +198,7 @@ class Agreement:
         self._found: dict[tuple[int, int], Divergence | None] = {}
 
     def divergence(self, one: LoadedLog, other: LoadedLog) -> Divergence | None:
-        """Return the first difference in the range that both hold, be it an open question, none where they do not differ.
-
-        Args:
-            one: a log; each pair is compared once.
-        """
+        """Return the first difference in the range that both hold, be it an open question, none where they do not differ."""
         key = (id(one), id(other))
         if key not in self._found:
             found = first_divergence(one, other, self._reader, witnesses=self._witnesses)
@@ -224,11 +206,7 @@ class Agreement:
         return self._found[key]
 
     def parted_at(self, one: LoadedLog, other: LoadedLog) -> int | None:
-        """Return the first offset at which they are shown to differ in the range that both hold, none where they do not: compaction is no difference.
-
-        Args:
-            other: the other; an open question between them counts as no difference.
-        """
+        """Return the first offset at which they are shown to differ in the range that both hold, none where they do not: compaction is no difference."""
         found = self.divergence(one, other)
         return None if found is None or found.is_open else found.offset
 
@@ -266,11 +244,6 @@ def is_recreated(copy: LoadedLog, leader: LoadedLog, parted_at: int | None, *, s
     """Whether nothing is shared, no two ids say that the topic is the same, and the leader's log begins in no higher leader epoch than the other.
 
     A leader that was elected without any of the log begins in a higher epoch than the log it replaced. Before 2.8 no topic has an id: then not one batch may be shared.
-
-    Args:
-        leader: the log of the topic as it is now.
-        parted_at: where they are shown to differ; None where they are not.
-        shares_nothing: whether it is shown that no batch is the same.
     """
     first = max(copy.content_start_offset, leader.content_start_offset)
     if parted_at is None or parted_at > first:
@@ -293,9 +266,7 @@ def of_one_incarnation(
     """Return the copies of the leader's topic rather than of an earlier one of that name.
 
     Args:
-        copies: all that no topic id distinguishes.
         created_ms: when the partition was created, where a log line says it; what was last written before is of another topic.
-        deleted: directories that wait for their deletion.
     """
     return tuple(
         copy
@@ -309,11 +280,7 @@ def of_one_incarnation(
 
 
 def was_set_aside(earlier: LogCopy, now: LogCopy, deleted: Iterable[LoadedLog], agreement: Agreement) -> bool:
-    """Return whether a log was put aside whole, in a directory of its broker that waits for its deletion, and the log of now shares nothing with it: no truncation.
-
-    Args:
-        deleted: directories that wait for their deletion.
-    """
+    """Return whether a log was put aside whole, in a directory of its broker that waits for its deletion, and the log of now shares nothing with it: no truncation."""
     own = [one for one in deleted if one.replica.broker_id == earlier.broker_id]
     if not any(agreement.until(earlier.view, one) >= earlier.view.log_end_offset for one in own):
         return False
@@ -368,11 +335,7 @@ class LogOutline:
 
 
 def outline_of(copy: LogCopy) -> LogOutline:
-    """Return the outline that a picture of the copy shows.
-
-    Args:
-        copy: its epochs are those of its checkpoint, or of its batches where it has none.
-    """
+    """Return the outline that a picture of the copy shows."""
     view = copy.view
     replica = view.replica
     recorded = replica.high_watermark

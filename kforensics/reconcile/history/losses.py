@@ -105,8 +105,6 @@ def find_losses(
     """Return the lost batches as runs of one certainty, by offset.
 
     Args:
-        lost: as `lost_batches` finds them.
-        reader: gives batch rows.
         deleted_below: the offset below which a client had the records of a batch deleted.
     """
     if not lost:
@@ -122,12 +120,7 @@ def find_losses(
 def lost_batches(
     leader: LogCopy, others: Sequence[LogCopy], agreement: Agreement, reader: BatchReader
 ) -> tuple[LostBatch, ...]:
-    """Return every batch that some copy shows and the leader's log lacks, by offset.
-
-    Args:
-        others: every other copy of the same topic, of any time.
-        reader: gives batch rows.
-    """
+    """Return every batch that some copy shows and the leader's log lacks, by offset."""
     found: dict[tuple[int, int, int, int], tuple[LostBatch, list[LogCopy]]] = {}
     for copy in others:
         found_at = _first_suspect(copy.view, leader.view, agreement)

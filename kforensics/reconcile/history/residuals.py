@@ -38,11 +38,7 @@ class Residual:
 def residuals(
     leader: LogCopy, copies: Iterable[LogCopy], agreement: Agreement, protocol_of: Protocols
 ) -> tuple[Residual, ...]:
-    """Return every replica in use that differs from the leader below the offset that it would truncate to.
-
-    Args:
-        copies: all copies of the partition's log.
-    """
+    """Return every replica in use that differs from the leader below the offset that it would truncate to."""
     now = [copy for copy in copies if is_in_use(copy)]
     epoch = next_epoch([copy.view for copy in now], Absent.UNKNOWN)
     found = []
@@ -95,11 +91,7 @@ class PastEnd:
 
 
 def furthest(found: Sequence[PastEnd]) -> PastEnd:
-    """Return the highest of some high watermarks; of equal ones that of the first broker.
-
-    Args:
-        found: at least one.
-    """
+    """Return the highest of some high watermarks; of equal ones that of the first broker."""
     return min(found, key=lambda one: (-one.high_watermark, one.is_earlier, one.owner))
 
 
@@ -126,9 +118,7 @@ def high_watermarks_past_end(
     """Return every replica with a high watermark past the end of all that are in use: as they are now, else as earlier snapshots show them.
 
     Args:
-        copies: all copies of the partition's log.
         known: offsets of losses that are listed already, with the copies that show them.
-        is_stopped: no broker ran when the directories as they are now were copied.
         is_recreated: there was an earlier topic of the name: a checkpoint keeps its line until it is written again, as by a clean stop.
     """
     now = [copy for copy in copies if is_in_use(copy)]
@@ -226,11 +216,7 @@ class TornTransactions:
 
 
 def find_torn_transactions(leader: LogCopy, lost: Sequence[LostBatch], reader: BatchReader) -> TornTransactions:
-    """Find what the lost batches leave behind in the leader's log.
-
-    Args:
-        reader: gives batch rows.
-    """
+    """Find what the lost batches leave behind in the leader's log."""
     by_producer: dict[tuple[int, int], list[LostBatch]] = defaultdict(list)
     for batch in lost:
         if batch.producer_id != NO_PRODUCER:

@@ -133,9 +133,6 @@ def in_order(moments: Sequence[SnapshotNodes]) -> list[int]:
     Orders of pairs need not fit together. What is proven counts before what is likely, that before the times of files; orders of one grade that run in a circle count
     for nothing. Moments that nothing distinguishes then follow the times of their files, and where these are equal the ends of their logs: of two logs of which one goes on
     where the other ends, the longer one is the later.
-
-    Args:
-        moments: the nodes of each, in the order of their inputs.
     """
     orders = [
         (one, other, order_of(moments[one], moments[other])) for one, other in combinations(range(len(moments)), 2)

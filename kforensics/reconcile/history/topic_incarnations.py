@@ -32,21 +32,13 @@ class Incarnation:
     """Brokers of which a line since then shows that they began its log."""
 
     def may_be_of_earlier(self, broker_id: int | Absent, time_ms: int | Absent) -> bool:
-        """Return whether the log that a broker had at a time after the creation may be that of an earlier topic, as far as lines show.
-
-        Args:
-            time_ms: in UTC.
-        """
+        """Return whether the log that a broker had at a time after the creation may be that of an earlier topic, as far as lines show."""
         is_after = isinstance(self.created_ms, int) and isinstance(time_ms, int) and time_ms > self.created_ms
         return is_after and broker_id not in self.begun_on
 
 
 def incarnations(events: Sequence[LoggedEvent]) -> dict[TopicPartition, Incarnation]:
-    """Return the creation of every partition that log lines report, in UTC.
-
-    Args:
-        events: of all nodes, in the order of time.
-    """
+    """Return the creation of every partition that log lines report, in UTC."""
     created = creation_times(events)
     deleted = deletion_times(logged_operations(events))
     for item in events:

@@ -42,7 +42,6 @@ def replacement_at(
     """Return the epochs around a truncation's target, none where no log after the truncation continues there.
 
     Args:
-        copies: logs of the partition, of any time.
         brokers: the one that truncated, and its leader where known: only their logs count.
         no_later: the leader epoch in which the replica truncated; what a later one wrote came after another truncation.
     """
@@ -110,13 +109,7 @@ def find_truncations(
     others: Sequence[LogCopy] = (),
     deleted: Sequence[LoadedLog] = (),
 ) -> tuple[ObservedTruncation, ...]:
-    """Return every truncation of the partition's replicas that had an effect, by time.
-
-    Args:
-        logged: what the log lines say of them.
-        others: logs of earlier topics of the name, which a truncation may have met too.
-        deleted: directories that wait for their deletion.
-    """
+    """Return every truncation of the partition's replicas that had an effect, by time."""
     truncations = []
     everything = (*copies, *others)
     latest: dict[int | Absent, int] = {}
@@ -151,11 +144,7 @@ def find_truncations(
 
 
 def replacement_of(truncation: ObservedTruncation, copies: Sequence[LogCopy]) -> Replacement | None:
-    """Return what took the place of the discarded records; None where no later log of the broker or of its leader shows it.
-
-    Args:
-        truncation: what was discarded, and under which leader.
-    """
+    """Return what took the place of the discarded records; None where no later log of the broker or of its leader shows it."""
     return replacement_at(
         truncation.to_offset,
         copies,

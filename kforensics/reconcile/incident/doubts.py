@@ -146,13 +146,7 @@ def doubts_of(
     """Return everything that keeps the partition from being proven whole.
 
     Args:
-        leader: the log of the final leader, or of the one that takes its place.
-        copies: every copy of the partition's log.
-        is_leader_known: the leader is on record, not guessed.
-        needed_in_sync: how many replicas had to be in sync before anything was committed.
-        whole_returns: followers that truncated nothing when they came back.
         with_earlier_topic: brokers that hold a directory of an earlier topic of the name instead, so their disks are where they were.
-        unread: copies whose log is not known.
     """
     now_unread = {copy.broker_id for copy in unread if copy.is_final}
     elections = tuple(_of_elections(account, copies, moments, whole_returns, needed_in_sync))

@@ -31,11 +31,7 @@ class DeletionRequest(NamedTuple):
 
 
 def deletion_requests(events: Iterable[LoggedEvent]) -> dict[TopicPartition, tuple[DeletionRequest, ...]]:
-    """Return the requests to delete records that the lines of leaders report (2.8 and later name the reason), by partition.
-
-    Args:
-        events: of all nodes, in the order of time.
-    """
+    """Return the requests to delete records that the lines of leaders report (2.8 and later name the reason), by partition."""
     found: dict[TopicPartition, list[DeletionRequest]] = defaultdict(list)
     for item in events:
         event, offset = item.event, item.event.number("log_start_offset")
@@ -57,11 +53,7 @@ class DeletedRecords:
         leaderships: Sequence[Leadership],
         truncations: Sequence[ObservedTruncation],
     ) -> None:
-        """Join the requests with the leader epoch in which each was served.
-
-        Args:
-            leaderships: its recorded states, the oldest first; a request that none of them explains is ignored.
-        """
+        """Join the requests with the leader epoch in which each was served."""
         self._truncations = truncations
         self._served = [
             (request, led[-1])
@@ -81,9 +73,6 @@ class DeletedRecords:
         """Return the offset below which the records of a batch were deleted, 0 where nothing shows that they were.
 
         They were in the leader's log when it served the request: a copy of that log holds them, in its leader epoch then or an earlier one, and it had not truncated them yet.
-
-        Args:
-            batch: that some copy shows and the final leader's log lacks.
         """
         holders = {holder.broker_id for holder in batch.holders}
         return max(
@@ -140,13 +129,6 @@ def find_logged_losses(
     """Find what logged truncations discarded and no copy shows, by offset.
 
     Args:
-        truncations: the truncations of the partition with their causes and protocols.
-        shown: offsets of losses that some copy still shows.
-        leader_end: the log end offset of the final leader.
-        leaderships: who led, and who was in sync.
-        needed_in_sync: how many replicas must be in sync before anything is committed.
-        leader_start: the log start offset of the final leader; what is below it was deleted.
-        judge: knows which elections prove that records were not committed.
         whole: the account of leadership, where it proves that each leader held all that was committed.
         is_cleaned: a cleaner works on the partition: offsets need not have held records any more when they were truncated.
         may_be_of_earlier: whether the log that was truncated may be that of an earlier topic of the name: then nothing of it is proven.
@@ -286,7 +268,6 @@ def is_by_epoch(truncation: ObservedTruncation, protocol: ProtocolName) -> bool:
 
     Args:
         truncation: one that only copies show is none.
-        protocol: in force, where the line names no rule.
     """
     by_name = truncation.rule in _BY_EPOCH or (truncation.rule == _UNNAMED and PROTOCOL_RULES[protocol].keeps_epochs)
     return truncation.is_logged and by_name
@@ -305,8 +286,6 @@ def uncommitted_from(
     They followed those that stayed, and are no younger than what the replica held when it began to follow: these two leader epochs bound theirs.
 
     Args:
-        leaderships: who led, and who was in sync.
-        judge: knows which elections prove that records were not committed.
         by_epoch: it compared leader epochs, so that a follower truncated what it held before it followed this leader.
     """
     last = _last_written(truncation, leaderships, by_epoch=by_epoch)
@@ -333,7 +312,6 @@ def unrecorded_time(truncation: ObservedTruncation, leaderships: Sequence[Leader
 
     Args:
         truncation: as a line reports it; of one that only copies show there is no time.
-        leaderships: the recorded states of the partition, the oldest first.
     """
     followed = truncation.leader_epoch
     is_on_record = isinstance(followed, int) and bool(leaderships) and followed <= leaderships[-1].leader_epoch

@@ -40,11 +40,7 @@ MOST_UNCLEAN_STARTS = 2
 def with_trusted_high_watermarks(
     observed: Sequence[ObservedTruncation], facts: ClusterFacts, doubted: Mapping[int, int]
 ) -> tuple[ObservedTruncation, ...]:
-    """Return the truncations, without the high watermarks of their lines that may be of other records.
-
-    Args:
-        doubted: brokers whose high watermarks a known bug may have falsified.
-    """
+    """Return the truncations, without the high watermarks of their lines that may be of other records."""
     return tuple(_with_trusted_high_watermark(one, observed, facts, doubted) for one in observed)
 
 
@@ -131,11 +127,7 @@ def outside_metadata(
 def before_its_term(
     account: LeadershipAccount, leader: LogCopy | None, versions: BrokerVersions, copies: Iterable[LogCopy]
 ) -> Iterator[Gap]:
-    """Yield a gap where the leader's directory was copied before it led: from its election on it would hold the epoch.
-
-    Args:
-        leader: the log that is taken for the leader's.
-    """
+    """Yield a gap where the leader's directory was copied before it led: from its election on it would hold the epoch."""
     broker = account.last_leader
     if leader is None or not isinstance(broker, int) or leader.broker_id != broker:
         return
@@ -431,11 +423,7 @@ class LogsOverTime:
         return common is not None and self.agreement.until(one, other) > common.first
 
     def is_same_log(self, copy: LogCopy) -> bool:
-        """Whether the copy is shown to be of the log that the leader holds now: it begins with the same records, or its topic has the same id.
-
-        Args:
-            copy: a log of the partition at some time.
-        """
+        """Whether the copy is shown to be of the log that the leader holds now: it begins with the same records, or its topic has the same id."""
         if self.leader is None:
             return False
         its, own = copy.view.replica.topic_id, self.leader.view.replica.topic_id
@@ -458,11 +446,7 @@ class LogsOverTime:
         return _directories(copy for copy in self.earlier if copy not in self.unrequested)
 
     def protocol_behind(self, truncation: ObservedTruncation) -> ProtocolName:
-        """Return the protocol by which the broker of a truncation truncates.
-
-        Args:
-            truncation: observed on one of the logs, or by a log line alone.
-        """
+        """Return the protocol by which the broker of a truncation truncates."""
         own = next(
             (c for c in self.copies if c.broker_id == truncation.broker_id and not c.is_remnant), truncation.before
         )

@@ -24,11 +24,7 @@ from kforensics.units import METADATA_TOPICS, OffsetRange, TopicPartition
 def explained_truncation(
     known: LogsOverTime, observed: ObservedTruncation, causes: CauseEvidence
 ) -> ExplainedTruncation:
-    """Return a truncation with its cause, what the protocol would have truncated, and whether what it took was committed.
-
-    Args:
-        causes: what may have caused it.
-    """
+    """Return a truncation with its cause, what the protocol would have truncated, and whether what it took was committed."""
     truncation = _with_leader(observed, causes, known.copies)
     protocol = known.protocol_behind(truncation)
     runs = _runs_of(known, truncation)
@@ -91,11 +87,7 @@ def _is_out_of_range(truncation: ObservedTruncation, again: Recomputation | None
 
 
 def was_truncated(one: ExplainedTruncation) -> bool:
-    """Return whether a broker truncated its log: not where it lost the log with its disk, or an end of it, and led on with what was left.
-
-    Args:
-        one: by a line, or by what earlier copies show.
-    """
+    """Return whether a broker truncated its log: not where it lost the log with its disk, or an end of it, and led on with what was left."""
     is_of_disk = one.cause.name in {CauseName.DISK_REPLACED, CauseName.DISK_RESTORED}
     return one.is_logged or not is_of_disk or one.leader != one.broker_id
 
@@ -136,11 +128,7 @@ def ledger_entry(
     causes: CauseEvidence,
     leader: LogCopy,
 ) -> LossEntry:
-    """Return a loss with its cause.
-
-    Args:
-        loss: what copies show and the final leader does not hold.
-    """
+    """Return a loss with its cause."""
     cause, confidence, citations = _cause_of(loss, truncations, causes, leader)
     return LossEntry(
         topic_partition=partition,
@@ -176,14 +164,8 @@ def logged_loss_entries(
     """Return what log lines say was truncated and no copy shows; the metadata quorum truncates only what it has not committed.
 
     Args:
-        truncations: those of the log lines, each with its cause and the protocol in force.
         losses: what copies show; offsets that they cover are left out.
-        leader: the log that decides what is lost.
-        needed_in_sync: how many replicas had to be in sync for a commit.
-        judge: knows which elections prove that records were not committed.
-        whole: the account of leadership, where it proves that each leader held all that was committed.
         deleted: offsets whose records a client had deleted before they were truncated.
-        is_cleaned: a cleaner works on the partition: offsets need not have held records any more when they were truncated.
     """
     if partition.topic in METADATA_TOPICS:
         return ()
@@ -271,11 +253,7 @@ def batches_lost(known: LogsOverTime) -> tuple[LostBatch, ...]:
 
 
 def losses_shown(known: LogsOverTime, lost: Sequence[LostBatch]) -> tuple[Loss, ...]:
-    """Return the losses that these batches are.
-
-    Args:
-        lost: batches that the leader's log does not hold.
-    """
+    """Return the losses that these batches are."""
     if known.judge is None:
         return ()
     if known.leader is None:
@@ -341,12 +319,7 @@ def _without_election(loss: LossEntry) -> LossEntry:
 def loss_entries(
     known: LogsOverTime, found: Sequence[Loss], truncations: Sequence[ExplainedTruncation], causes: CauseEvidence
 ) -> tuple[LossEntry, ...]:
-    """Return the losses with their causes, those that lines alone report among them; nothing is certain where who leads, or the order of the snapshots, is not.
-
-    Args:
-        found: the losses that copies of its logs show.
-        causes: what may have caused them.
-    """
+    """Return the losses with their causes, those that lines alone report among them; nothing is certain where who leads, or the order of the snapshots, is not."""
     if known.leader is None:
         entries = (ledger_entry(known.partition, loss, truncations, causes, loss.held_by[0]) for loss in found)
         return tuple(map(_without_election, entries))

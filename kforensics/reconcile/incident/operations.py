@@ -35,11 +35,7 @@ class Operation:
 def operations(
     timeline: Sequence[TimelineEntry], incidents: Sequence[PartitionIncident] = (), *, looked: Looked | None = None
 ) -> tuple[Operation, ...]:
-    """Return the operations that lines, records and disks show, each once; those without a time come last.
-
-    Args:
-        looked: which brokers' directories there are of which moment.
-    """
+    """Return the operations that lines, records and disks show, each once; those without a time come last."""
     found: dict[tuple[str, TopicPartition, str], Operation] = {}
     for one in (*_changes(_without_stopovers(timeline)), *_recreated(timeline)):
         found.setdefault((one.kind, one.topic_partition, one.meaning), one)

@@ -56,12 +56,7 @@ def groups_at_risk(
     log_end: int,
     earlier: Sequence[GroupCommit] = (),
 ) -> list[GroupAtRisk]:
-    """Return the groups whose newest commit lies past the end of the leader's log or inside of offsets that hold other records now, or that committed later ones before.
-
-    Args:
-        commits: out of the consumer offsets as they are now.
-        earlier: commits that any input shows, those of earlier snapshots among them.
-    """
+    """Return the groups whose newest commit lies past the end of the leader's log or inside of offsets that hold other records now, or that committed later ones before."""
     newest: dict[str, GroupCommit] = {}
     for commit in commits:
         known = newest.get(commit.group)
@@ -99,11 +94,7 @@ def _time(commit: GroupCommit) -> int:
 
 
 def explain_partition(known: LogsOverTime) -> PartitionIncident:
-    """Return everything that the directories and lines of one partition prove together.
-
-    Args:
-        known: its logs, now and in earlier snapshots.
-    """
+    """Return everything that the directories and lines of one partition prove together."""
     causes = _causes(known)
     differing = _residuals(known)
     truncations = tuple(explained_truncation(known, truncation, causes) for truncation in known.observed)

@@ -15,23 +15,14 @@ _SAME_BATCH = ("base_offset", "last_offset", "crc", "length", "magic")
 
 
 def common_range(one: LoadedLog, other: LoadedLog) -> OffsetRange | None:
-    """Return the offsets that both logs hold on local disk, or None if the ranges do not overlap.
-
-    Args:
-        one: a log; what remote storage holds is not in its range.
-    """
+    """Return the offsets that both logs hold on local disk, or None if the ranges do not overlap."""
     first = max(one.content_start_offset, other.content_start_offset)
     last = min(one.log_end_offset, other.log_end_offset) - 1
     return OffsetRange(first, last) if first <= last else None
 
 
 def same_batches_until(one: LoadedLog, other: LoadedLog, start: int, reader: BatchReader) -> int:
-    """Return the offset up to which two logs go on with the same batches from an offset on, leader epochs aside.
-
-    Args:
-        start: where a batch begins in both.
-        reader: gives batches.
-    """
+    """Return the offset up to which two logs go on with the same batches from an offset on, leader epochs aside."""
     last = min(one.log_end_offset, other.log_end_offset) - 1
     if start > last:
         return start
@@ -47,10 +38,6 @@ def same_batches_until(one: LoadedLog, other: LoadedLog, start: int, reader: Bat
 
 def same_batches_from(one: LoadedLog, other: LoadedLog, start: int, reader: BatchReader) -> int:
     """Return the offset from which on two logs hold the same batches up to the end of the shorter one, leader epochs aside.
-
-    Args:
-        start: where to begin.
-        reader: gives batches.
 
     Returns:
         The offset; the end of the shorter log where their last batches below it differ.
@@ -68,11 +55,7 @@ def same_batches_from(one: LoadedLog, other: LoadedLog, start: int, reader: Batc
 
 
 def suspect_ranges(one: LoadedLog, other: LoadedLog, common: OffsetRange) -> Iterator[OffsetRange]:
-    """Yield runs of offsets, of bounded size, whose digests do not prove them equal.
-
-    Args:
-        common: the range that both hold; runs are limited to it.
-    """
+    """Yield runs of offsets, of bounded size, whose digests do not prove them equal."""
     left, right = one.digests, other.digests
     # numpy's own union loads its masked arrays, which takes 10 ms.
     buckets = {*left["bucket"].tolist(), *right["bucket"].tolist()}

@@ -57,7 +57,6 @@ def first_divergence(
     """Find the first offset in the common range where the content differs; None if all of it is equal.
 
     Args:
-        reader: gives batches and records.
         undecided: takes up the runs before it of which what is at hand proves neither.
         witnesses: other logs of the partition, which may hold what superseded a record that a cleaner removed.
 
@@ -98,34 +97,20 @@ def divergence_past_damage(
     *,
     witnesses: Sequence[LoadedLog] = (),
 ) -> Divergence | None:
-    """Return the first difference of two logs that is not damage of either, nor a missing segment: beside these both can hold the same records.
-
-    Args:
-        found: their first difference.
-        reader: gives batches and records.
-        witnesses: as for `first_divergence`.
-    """
+    """Return the first difference of two logs that is not damage of either, nor a missing segment: beside these both can hold the same records."""
     while found is not None and (damaged := damage_at(found.offset, one, other)) is not None:
         found = first_divergence(one, other, reader, witnesses=witnesses, start=damaged.last + 1)
     return found
 
 
 def damage_at(offset: int, *views: LoadedLog) -> OffsetRange | None:
-    """Return the damaged or missing range of any of the logs that an offset lies in, or None.
-
-    Args:
-        views: the logs, of which the first with such a range counts.
-    """
+    """Return the damaged or missing range of any of the logs that an offset lies in, or None."""
     ranges = (one for view in views for one in view.lost_ranges)
     return next((one for one in ranges if one.first <= offset <= one.last), None)
 
 
 def agreed_until(one: LoadedLog, other: LoadedLog, parted_at: int | None) -> int:
-    """Return the exclusive offset up to which both logs hold the same; 0 if they have no offset in common, since nothing shows it then.
-
-    Args:
-        parted_at: the first offset at which they are shown to differ; None where they do not.
-    """
+    """Return the exclusive offset up to which both logs hold the same; 0 if they have no offset in common, since nothing shows it then."""
     if common_range(one, other) is None:
         return 0
     return min(one.log_end_offset, other.log_end_offset) if parted_at is None else parted_at

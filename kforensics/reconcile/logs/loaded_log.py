@@ -164,11 +164,7 @@ class LoadedLog:
 
 
 def load_log(replica: Replica) -> LoadedLog:
-    """Return the replica after its broker has loaded it, by the rules of `protocol.loading`.
-
-    Args:
-        replica: as it is on disk; nothing of it is changed.
-    """
+    """Return the replica after its broker has loaded it, by the rules of `protocol.loading`."""
     has_file = not isinstance(replica.checkpoint_epochs, Absent)
     loaded = load_replica(replica)
     segments, truncation = _kept(replica, loaded)
@@ -225,11 +221,7 @@ _OF_SEGMENT = attrgetter(
 
 
 def are_loaded_alike(logs: Sequence[LoadedLog]) -> bool:
-    """Whether `load_logs` found logs to be alike, so that nothing but their high watermarks differs.
-
-    Args:
-        logs: one at least.
-    """
+    """Whether `load_logs` found logs to be alike, so that nothing but their high watermarks differs."""
     first = logs[0].digest_bytes
     # Only logs that are loaded alike share one object.
     return all(vars(one).get("digest_bytes") is first for one in logs)
@@ -274,9 +266,6 @@ def load_replica(replica: Replica) -> KnownLoad:
     """Return what the start of its broker makes of a replica's log.
 
     The metadata log is opened as after a crash at every start, with a recovery point of 0.
-
-    Args:
-        replica: as it is on disk; nothing of it is changed.
     """
     is_metadata = replica.topic_partition.topic in METADATA_TOPICS
     return load_known_log(
@@ -327,11 +316,7 @@ def _has_remote_storage(replica: Replica) -> bool:
 
 
 def epochs_of(segments: tuple[Segment, ...]) -> tuple[EpochEntry, ...]:
-    """Return the start of each leader epoch by the batches: one entry for each change of the epoch along the log.
-
-    Args:
-        segments: of one log, in the order of their base offsets; an epoch that returns gets another entry.
-    """
+    """Return the start of each leader epoch by the batches: one entry for each change of the epoch along the log."""
     out: list[EpochEntry] = []
     for segment in segments:
         for entry in segment.epochs:
@@ -358,11 +343,7 @@ def _is_truncated(segment: Segment, loaded: KnownLoad) -> bool:
 
 
 def truncate_segment(segment: Segment, position: int) -> Segment:
-    """Return the segment as if its file ended at a position.
-
-    Args:
-        segment: with its batches, or the summary of one that was not read whole.
-    """
+    """Return the segment as if its file ended at a position."""
     if isinstance(segment.batches, Absent):
         return _truncate_summary(segment, position)
     rows = segment.batches[segment.batches["position"] < position]

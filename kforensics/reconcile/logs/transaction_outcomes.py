@@ -51,11 +51,7 @@ class Outcomes:
             ends.append((marker.offset, marker.is_abort))
 
     def are_aborted(self, rows: BatchTable) -> NDArray[np.bool_]:
-        """Return whether each batch is of an aborted transaction; one that no marker follows is not.
-
-        Args:
-            rows: a batch table of the log whose markers were added.
-        """
+        """Return whether each batch is of an aborted transaction; one that no marker follows is not."""
         out = np.zeros(len(rows), dtype=np.bool_)
         if not self.has_aborted:
             return out

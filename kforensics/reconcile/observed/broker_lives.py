@@ -44,30 +44,17 @@ class BrokerLife:
     """The starts at which a log directory had lost its identity, or all its logs, though the broker had started before."""
 
     def reaches(self, time_ms: int) -> bool:
-        """Whether the lines reach as far as a time.
-
-        Args:
-            time_ms: in UTC.
-        """
+        """Whether the lines reach as far as a time."""
         return self.last_ms is None or time_ms <= self.last_ms
 
     def is_unbroken(self, since_ms: int, until_ms: int) -> bool:
-        """Return whether the lines begin before a time, reach another, and report no start after an unclean shutdown in between.
-
-        Args:
-            since_ms: in UTC.
-            until_ms: in UTC.
-        """
+        """Return whether the lines begin before a time, reach another, and report no start after an unclean shutdown in between."""
         if self.went_back or self.first_ms > since_ms or not self.reaches(until_ms):
             return False
         return not any(since_ms <= start <= until_ms for start in self.unclean_starts)
 
     def started_clean(self, since_ms: int) -> bool:
-        """Return whether the lines begin before a time, and the first start since then found the marker of a clean stop.
-
-        Args:
-            since_ms: in UTC.
-        """
+        """Return whether the lines begin before a time, and the first start since then found the marker of a clean stop."""
         if self.went_back or self.first_ms > since_ms:
             return False
         first = min((one for one in (*self.starts, *self.unclean_starts) if one >= since_ms), default=None)
@@ -80,7 +67,6 @@ def broker_lives(events: Sequence[LoggedEvent], periods: LoggedPeriods | None = 
     """Return by broker when it ran and how it started, by its own lines, in UTC ms.
 
     Args:
-        events: of all nodes, in the order of time; those without a node or a time are left out.
         periods: where the lines of each broker begin and end; by the events alone where it is not given.
     """
     periods = periods or logged_periods(events)
@@ -194,9 +180,6 @@ def log_loads(events: Iterable[LoggedEvent]) -> dict[tuple[int, TopicPartition],
     """Return the loads of each broker's logs, with where each log had ended at the clean stop before, as far as lines show it.
 
     A stop writes a producer snapshot at the end of each log that was appended to since the last one.
-
-    Args:
-        events: of all nodes, in the order of time; those without a node or a time are left out.
     """
     out: dict[tuple[int, TopicPartition], list[LogLoad]] = {}
     ends: dict[tuple[int, TopicPartition], int] = {}

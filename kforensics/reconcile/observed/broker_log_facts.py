@@ -249,15 +249,7 @@ def facts_from_logs(
     files: Sequence[LogFile] = (),
     deleted_topics: frozenset[str] = frozenset(),
 ) -> BrokerLogFacts:
-    """Return the facts with the leaderships that log lines report.
-
-    Args:
-        newest_version: of all brokers, where each names one.
-        configured: values of `min.insync.replicas` in server.properties.
-        unclean_elections: values of `unclean.leader.election.enable` there.
-        metadata_end_ms: the newest time in the metadata log.
-        deleted_topics: those that the lines call deleted.
-    """
+    """Return the facts with the leaderships that log lines report."""
     flags = {
         *unclean_elections,
         *(
@@ -343,12 +335,7 @@ _ASKS = frozenset({Kind.ISR_SHRINK, Kind.ISR_EXPAND})
 
 
 def own_isr_lines(events: Sequence[LoggedEvent], refused: frozenset[int]) -> dict[TopicPartition, OwnIsrLine]:
-    """Return the newest line of each partition in which a broker asks for another ISR and names the end of its log: only leaders do.
-
-    Args:
-        events: of all nodes, in the order of time.
-        refused: the places of lines whose leader did not get what it asked for.
-    """
+    """Return the newest line of each partition in which a broker asks for another ISR and names the end of its log: only leaders do."""
     found: dict[TopicPartition, OwnIsrLine] = {}
     for at, item in enumerate(events):
         event, partition = item.event, item.event.topic_partition

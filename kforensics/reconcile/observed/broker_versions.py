@@ -19,31 +19,18 @@ class BrokerVersions:
     """The lowest version that the cluster's metadata.version requires of every broker."""
 
     def epoch_rules(self, broker: int | Absent, protocol: ProtocolName) -> EpochRules:
-        """Return the rules of the broker's leader epoch cache; of the last release of the protocol if its version is not known.
-
-        Args:
-            broker: its node id, absent where the log belongs to no known node.
-        """
+        """Return the rules of the broker's leader epoch cache; of the last release of the protocol if its version is not known."""
         version = self.by_broker.get(broker) if isinstance(broker, int) else None
         return PROTOCOL_RULES[protocol].epoch_rules if version is None else epoch_rules_of(version)
 
     def keeps_epoch_of_election(self, broker: int) -> bool:
-        """Whether the epoch of an election is in the directory of the new leader from then on, though it writes no record (KAFKA-7415, KAFKA-10706).
-
-        Args:
-            broker: its node id; of one whose version is not known nothing is assumed.
-        """
+        """Whether the epoch of an election is in the directory of the new leader from then on, though it writes no record (KAFKA-7415, KAFKA-10706)."""
         version = self.by_broker.get(broker, self.at_least)
         rules = None if version is None else epoch_rules_of(version)
         return rules is not None and rules.enters_epoch_when_elected and rules.trims_at_log_end
 
     def confidence(self, broker: int | Absent, jira: str) -> str | None:
-        """Return `likely` if the broker's version is known and has the bug, `possible` if it may have it, else None.
-
-        Args:
-            broker: its node id, absent where the trace belongs to no known node.
-            jira: a key of the known bugs, such as `KAFKA-10432`.
-        """
+        """Return `likely` if the broker's version is known and has the bug, `possible` if it may have it, else None."""
         from kforensics.protocol.known_bugs import BUGS, is_affected  # noqa: PLC0415 - where a trace of a bug is found
 
         version = self.by_broker.get(broker) if isinstance(broker, int) else None

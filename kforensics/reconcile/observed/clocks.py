@@ -77,11 +77,7 @@ class Clock:
         return self.source not in {"first-records", "unknown"}
 
     def utc_ms(self, event: LogEvent) -> int | Absent:
-        """Return the event's time in UTC, in ms since 1970; absent where the line has no time.
-
-        Args:
-            event: of the log file that this clock is of; a line that names its zone needs no shift.
-        """
+        """Return the event's time in UTC, in ms since 1970; absent where the line has no time."""
         if not isinstance(event.time_ms, int) or event.zone_named:
             return event.time_ms
         return event.time_ms + self.shift_ms
@@ -90,12 +86,7 @@ class Clock:
 def choose_clocks(
     files: Sequence[LogFile], dated: Mapping[Anchor, int], *, zone: dt.tzinfo | None = None
 ) -> tuple[Clock, ...]:
-    """Return a clock for each file, in order.
-
-    Args:
-        dated: UTC times at which leader epochs began, from the metadata log.
-        zone: of the logs, where the user names it.
-    """
+    """Return a clock for each file, in order."""
     if zone is not None:
         return tuple(_by_option(file, zone) for file in files)
     anchors = [_anchors(file) for file in files]
@@ -138,9 +129,6 @@ def created_logs(files: Sequence[LogFile], clocks: Sequence[Clock]) -> dict[tupl
 
     A log is created anew where its partition is: the broker leads it from offset 0 in epoch 0 at that moment. One that is created when a partition moves takes
     over older records.
-
-    Args:
-        clocks: one for each of them, in their order.
     """
     created: dict[tuple[int, TopicPartition], int] = {}
     led: dict[tuple[int, TopicPartition], int] = {}
@@ -167,12 +155,7 @@ def with_zone_of_records(
     created: Mapping[tuple[int, TopicPartition], int],
     first: Mapping[tuple[int, TopicPartition], int],
 ) -> tuple[Clock, ...]:
-    """Return the clocks; those that were assumed to be UTC by the first records of new logs, which can't be older than these.
-
-    Args:
-        created: local times at which logs were created, by broker and partition.
-        first: the times of their first records, in UTC.
-    """
+    """Return the clocks; those that were assumed to be UTC by the first records of new logs, which can't be older than these."""
     ahead = {one: created[one] - first[one] for one in created.keys() & first.keys()}
     most = max(ahead.values(), default=0)
     zone = next((zone for zone in _ZONES_MS if zone >= most - SKEW_TOLERATED_MS), None)
@@ -189,11 +172,7 @@ def with_zone_of_records(
 
 
 def zone_words(clocks: Iterable[Clock]) -> tuple[str, str] | None:
-    """Return in words what is not known of the zone of log lines where records contradict UTC, and what would settle it; None where nothing does.
-
-    Args:
-        clocks: of the log files that have lines.
-    """
+    """Return in words what is not known of the zone of log lines where records contradict UTC, and what would settle it; None where nothing does."""
     doubtful = next((clock for clock in clocks if not clock.is_shown), None)
     if doubtful is None:
         return None
@@ -301,11 +280,7 @@ def _by_mtimes(files: Sequence[LogFile]) -> Clock:
 
 
 def clocks_that_disagree(files: Iterable[LogFile], clocks: Iterable[Clock]) -> dict[int | Absent, int]:
-    """Return nodes whose clock had to be corrected, and by how many milliseconds most of their files say.
-
-    Args:
-        clocks: one for each of them, in their order.
-    """
+    """Return nodes whose clock had to be corrected, and by how many milliseconds most of their files say."""
     skews: dict[int | Absent, Counter[int]] = defaultdict(Counter)
     for file, clock in zip(files, clocks, strict=True):
         if clock.skew_ms:

@@ -44,11 +44,7 @@ class Leadership:
     """The leader itself logged that it begins to lead in this epoch."""
 
     def is_next(self, before: "Leadership") -> bool:
-        """Return whether nothing lies between the state before and this one: then the ISR of that is the one at this election.
-
-        Args:
-            before: the state that comes before it in the account.
-        """
+        """Return whether nothing lies between the state before and this one: then the ISR of that is the one at this election."""
         numbers = before.partition_epoch, self.partition_epoch
         is_counted = isinstance(numbers[0], int) and isinstance(numbers[1], int) and numbers[1] == numbers[0] + 1
         return self.shows_isr_before or is_counted
@@ -117,11 +113,7 @@ class ClusterFacts:
     """Facts beyond the replicas of one partition; each is unknown, or there is none, unless a kind of evidence shows it."""
 
     def leaderships(self, partition: TopicPartition, topic_id: str | Absent) -> tuple[Leadership, ...]:  # noqa: ARG002
-        """Return every recorded state of the partition, the oldest first; empty if no metadata is among the inputs.
-
-        Args:
-            topic_id: that of the directory in question; absent for every topic that had the name.
-        """
+        """Return every recorded state of the partition, the oldest first; empty if no metadata is among the inputs."""
         return ()
 
     def own_isr_line(self, partition: TopicPartition) -> OwnIsrLine | None:  # noqa: ARG002
@@ -134,11 +126,7 @@ class ClusterFacts:
         partition: TopicPartition,  # noqa: ARG002
         topic_id: str | Absent,  # noqa: ARG002
     ) -> tuple[Leadership, ...]:
-        """Return unclean elections that log lines report from before the first state of a compacted metadata log, each behind the state before it.
-
-        Args:
-            topic_id: of the topic; lines about any other are not meant.
-        """
+        """Return unclean elections that log lines report from before the first state of a compacted metadata log, each behind the state before it."""
         return ()
 
     def topic_id(self, topic: str) -> str | Absent:  # noqa: ARG002
@@ -146,11 +134,7 @@ class ClusterFacts:
         return Absent.UNKNOWN
 
     def is_deleted(self, topic: str, topic_id: str | Absent) -> bool:  # noqa: ARG002
-        """Whether the metadata log records that the topic of that id was deleted; without an id, the last one of that name.
-
-        Args:
-            topic_id: absent where the directory does not say.
-        """
+        """Whether the metadata log records that the topic of that id was deleted; without an id, the last one of that name."""
         return False
 
     def knows_every_deletion(self) -> bool:
@@ -208,11 +192,7 @@ class ClusterFacts:
         return Absent.NOT_APPLICABLE
 
     def ends_before(self, time_ms: int | Absent) -> bool:  # noqa: ARG002
-        """Whether the metadata log ends before a time, so that it can't show who led then.
-
-        Args:
-            time_ms: of a log line, in UTC; absent where none is known.
-        """
+        """Whether the metadata log ends before a time, so that it can't show who led then."""
         return False
 
     def first_line_times(self) -> Mapping[int, int | Absent]:
@@ -227,11 +207,7 @@ class ClusterFacts:
         return {}
 
     def reports_every_leader(self, since_ms: int) -> bool:  # noqa: ARG002
-        """Whether every broker of the cluster logs each leader epoch in which it leads, and its lines reach back before a time: an epoch that none names had no leader.
-
-        Args:
-            since_ms: in UTC.
-        """
+        """Whether every broker of the cluster logs each leader epoch in which it leads, and its lines reach back before a time: an epoch that none names had no leader."""
         return False
 
     def named_brokers(self) -> frozenset[int]:
@@ -239,20 +215,11 @@ class ClusterFacts:
         return frozenset()
 
     def is_unbroken(self, broker_id: int, since_ms: int, until_ms: int) -> bool:  # noqa: ARG002
-        """Return whether the broker's log lines begin before a time, reach another, and report no start after an unclean shutdown in between.
-
-        Args:
-            since_ms: in UTC.
-            until_ms: in UTC.
-        """
+        """Return whether the broker's log lines begin before a time, reach another, and report no start after an unclean shutdown in between."""
         return False
 
     def started_clean(self, broker_id: int, since_ms: int) -> bool:  # noqa: ARG002
-        """Return whether the broker's first start since then found the marker of a clean stop, by its own lines.
-
-        Args:
-            since_ms: in UTC.
-        """
+        """Return whether the broker's first start since then found the marker of a clean stop, by its own lines."""
         return False
 
     def registered_directories(self, broker_id: int) -> frozenset[str] | Absent:  # noqa: ARG002

@@ -142,11 +142,7 @@ def account_of(
     """Put the account of one partition together.
 
     Args:
-        topic_id: of its topic, where known.
-        facts: the metadata log, else log lines.
         states: where more than the facts shows them; None for those of the facts.
-        newest_epoch: the highest leader epoch that any log of the partition names.
-        given: brokers whose directories as they are now are among the inputs.
         by_high_watermark: followers truncate to their high watermark when the leader changes (before KIP-101, or magic 0 and 1).
         keeps_epoch: whether a broker's directory shows that it was elected, though it wrote nothing.
     """
@@ -244,11 +240,7 @@ def led_on(
     restarts: Mapping[int, Sequence[Restart]],
     loads: Mapping[int, Sequence[LogLoad]],
 ) -> Iterable[Election]:
-    """Yield leaders that came back and led on without a new election, where their log may have been shorter: a lone broker keeps its leader epoch (ZooKeeper).
-
-    Args:
-        loads: of the partition's log, by broker.
-    """
+    """Yield leaders that came back and led on without a new election, where their log may have been shorter: a lone broker keeps its leader epoch (ZooKeeper)."""
     terms = [
         state
         for before, state in zip((None, *states), states, strict=False)
@@ -348,9 +340,6 @@ def _risk(
 
 def unproven_after(restart: Restart, states: Sequence[Leadership], broker: int) -> bool:
     """Whether a broker led after a restart without having joined the ISR again: nothing shows that its log was still whole.
-
-    Args:
-        states: of the partition up to the election, which the last one records.
 
     Returns:
         False where the restart is older than the first state or younger than the election, or where the broker joined the ISR in between.

@@ -52,11 +52,7 @@ class LiveBrokers:
                 self._joined.setdefault((item.node_id, partition), []).append((item.time_ms, members))
 
     def follow(self, item: LoggedEvent) -> None:
-        """Take note of a line.
-
-        Args:
-            item: the next one in the order of time.
-        """
+        """Take note of a line."""
         event, partition = item.event, item.event.topic_partition
         if event.kind is Kind.LIVE_BROKERS:
             alive = event.brokers("all")
@@ -81,11 +77,7 @@ class LiveBrokers:
         return (leader,)
 
     def is_unclean(self, current: Leadership | None, leader: int, item: LoggedEvent) -> bool:
-        """Whether a leader was elected that had not been in sync: the leader before had let no other join its ISR, by its own lines up to its next start.
-
-        Args:
-            leader: who takes up the next epoch.
-        """
+        """Whether a leader was elected that had not been in sync: the leader before had let no other join its ISR, by its own lines up to its next start."""
         partition, time_ms = item.event.topic_partition, item.time_ms
         if current is None or isinstance(partition, Absent) or not isinstance(time_ms, int):
             return False

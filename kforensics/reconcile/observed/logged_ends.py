@@ -47,7 +47,6 @@ def logged_ends(
     A later load that ends below is no truncation: it shows a log that has lost its end.
 
     Args:
-        events: of all nodes, in the order of time; those without a node are left out.
         recreated_ms: when a topic was created again under its name, in UTC ms since 1970; earlier lines are of another log.
     """
     since = cache(recreated_ms)

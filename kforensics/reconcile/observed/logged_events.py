@@ -17,7 +17,7 @@ _OTHER_DIRECTORIES = ("-delete", "-future", "-stray")
 
 
 class LoggedEvent(NamedTuple):
-    """One event with its node, its time in UTC, and its file."""
+    """One event with its node, its time in UTC, and its file; sequences of them are of all nodes, in the order of time."""
 
     event: LogEvent
     node_id: int | Absent
@@ -34,9 +34,6 @@ def order_events(files: Sequence[LogFile], clocks: Sequence[Clock]) -> tuple[Log
     """Return all events by time; lines of one file keep their order, and a line without a time follows the line before it.
 
     A file that is being written follows those that were rotated out of it, whatever its times say.
-
-    Args:
-        clocks: one for each of them, in their order.
     """
     keyed = []
     rotated = _ends_of_rotated(files, clocks)

@@ -35,7 +35,6 @@ def logged_leaderships(
 
     Args:
         events: of all nodes, in the order of time; what is before the newest creation of a partition is of another topic.
-        periods: where the lines of each broker begin; by the events alone where it is not given.
     """
     states: dict[TopicPartition, list[Leadership]] = {}
     periods = periods or logged_periods(events)
@@ -133,11 +132,7 @@ def _mark_unclean(known: list[Leadership], item: LoggedEvent, line: Citation | N
 
 
 def creation_times(events: Iterable[LoggedEvent]) -> dict[TopicPartition, int]:
-    """Return when each partition was last created, in UTC ms, by the lines of ZooKeeper controllers and first leaders.
-
-    Args:
-        events: of all nodes, in the order of time; those without a time are left out.
-    """
+    """Return when each partition was last created, in UTC ms, by the lines of ZooKeeper controllers and first leaders."""
     return {
         item.event.topic_partition: item.time_ms
         for item in events
@@ -292,11 +287,7 @@ def _leadership(
 
 
 def logged_assignments(events: Iterable[LoggedEvent]) -> dict[TopicPartition, tuple[int, ...]]:
-    """Return the brokers that each partition was assigned to last, at its creation or by a reassignment.
-
-    Args:
-        events: of all nodes, in the order of time.
-    """
+    """Return the brokers that each partition was assigned to last, at its creation or by a reassignment."""
     out: dict[TopicPartition, tuple[int, ...]] = {}
     for item in events:
         partition = item.event.topic_partition

@@ -46,7 +46,6 @@ def first_lines(events: Iterable[LoggedEvent], too_old: Mapping[int, frozenset[i
     """Return when each broker's lines begin, in UTC ms, in files that show its starts.
 
     Args:
-        events: of all nodes; those without a node or a time are left out.
         too_old: by broker: the files of its server.log that are older than one that is missing, by identity.
     """
     first: dict[tuple[int, int], int] = {}

@@ -91,11 +91,7 @@ class _LogState:
 
 
 def logged_truncations(events: Iterable[LoggedEvent]) -> tuple[LoggedTruncation, ...]:
-    """Return every truncation that lines of any node report, in the order of the events; several lines about one truncation count once.
-
-    Args:
-        events: of all nodes, in the order of time.
-    """
+    """Return every truncation that lines of any node report, in the order of the events; several lines about one truncation count once."""
     states: dict[tuple[int | Absent, TopicPartition], _LogState] = {}
     found: list[LoggedTruncation] = []
     for item in events:

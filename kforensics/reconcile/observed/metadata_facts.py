@@ -160,11 +160,7 @@ class MetadataFacts(CommittedFacts):
 
 
 def recorded_unclean_elections(history: MetadataHistory) -> Iterator[tuple[TopicPartition, Leadership, Leadership]]:
-    """Yield every unclean election in the metadata log, with the state before it.
-
-    Args:
-        history: the metadata log, played up to its end.
-    """
+    """Yield every unclean election in the metadata log, with the state before it."""
     partitions = history.partitions
     for before, state in partitions.changes(partitions.rows_that(is_unclean_election)):
         if before is not None:

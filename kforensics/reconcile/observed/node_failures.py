@@ -74,11 +74,7 @@ class _Node:
 
 
 def node_failures(events: Iterable[LoggedEvent]) -> tuple[NodeFailure, ...]:
-    """Return how each node ended last, where that was not in order and no start followed that came to its end.
-
-    Args:
-        events: of all nodes, in the order of time.
-    """
+    """Return how each node ended last, where that was not in order and no start followed that came to its end."""
     nodes: dict[int | Absent | str, _Node] = {}
     for item in events:
         node = nodes.setdefault(item.node_id if isinstance(item.node_id, int) else item.file.location, _Node())

@@ -36,9 +36,6 @@ def states_of(
     """Return the recorded states of a partition, else the one that the leader's own line shows.
 
     Its leader epoch is the newest of its directory, where no replica that the line names has a later one, and its log had reached the end that the line names.
-
-    Args:
-        held: of the directories in use as they are now.
     """
     known = facts.leaderships(partition, topic_id)
     line = None if known else facts.own_isr_line(partition)
@@ -82,7 +79,6 @@ def lacked_epoch(states: Sequence[Leadership], held: Iterable[HeldEpochs]) -> La
     """Return the epoch that the leader lacks, where the file of another replica has it, or the leader itself said that it began it.
 
     Args:
-        states: of the partition, the oldest first.
         held: of the directories in use as they are now; those without a readable checkpoint are left out.
     """
     last = states[-1] if states else None

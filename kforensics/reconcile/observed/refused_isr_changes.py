@@ -39,9 +39,6 @@ def refused_isr_changes(events: Sequence[LoggedEvent]) -> frozenset[int]:
 
     A refusal follows, or the leader asks again from the same ISR, or no answer follows though its version logs them, or the controller's next election names two or
     more in sync of which one was to leave: a ZooKeeper controller only takes brokers out, and after an unclean election the new leader is alone.
-
-    Args:
-        events: of all nodes, in the order of time.
     """
     refused: set[int] = set()
     answering = _logging_answers(events)

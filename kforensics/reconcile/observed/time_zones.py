@@ -35,7 +35,6 @@ def ahead_of_utc_ms(zone: dt.tzinfo, wall_ms: int) -> int:
     """Return how far the zone is ahead of UTC at a time of its own clocks, in ms.
 
     Args:
-        zone: with or without summer time.
         wall_ms: what the zone's clocks show, as ms since 1970.
     """
     wall = dt.datetime(1970, 1, 1) + dt.timedelta(milliseconds=wall_ms)  # noqa: DTZ001 - a wall clock time is meant

@@ -52,9 +52,6 @@ def distinct_counts(
     """Return records between two offsets in several logs, each counted once by offset and content.
 
     Logs that agree up to an offset hold the same records below it, so what the one has been counted for is left out of the other.
-
-    Args:
-        losses: logs, each with the offset from which on it is counted, and that at which its records are not counted any more.
     """
     total = CommittedCounts()
     counted: list[tuple[LoadedLog, int, int]] = []
@@ -98,12 +95,7 @@ class IntactReplicas:
                 self._by_partition[one.context.topic_partition].append(one)
 
     def holders(self, owner: CheckedPartition, damage: Damage) -> tuple[IntactReplica, ...]:
-        """Return other replicas of the partition that hold the lost offsets; none where no offset is known to be lost.
-
-        Args:
-            owner: the partition directory that is damaged.
-            damage: with the offsets that are lost by it.
-        """
+        """Return other replicas of the partition that hold the lost offsets; none where no offset is known to be lost."""
         lost = damage.offsets_lost
         if isinstance(lost, Absent) or isinstance(owner.context.topic_partition, Absent):
             return ()
@@ -123,12 +115,7 @@ class IntactReplicas:
         return tuple(found)
 
     def owner(self, input_index: int, path: str) -> CheckedPartition | None:
-        """Return the partition directory that a file is in, or None where it is in none.
-
-        Args:
-            input_index: the number of the input, from 0.
-            path: of the file, or of the directory itself, relative to the input.
-        """
+        """Return the partition directory that a file is in, or None where it is in none."""
         folder = path.rpartition("/")[0]
         return self._by_directory.get((input_index, folder)) or self._by_directory.get((input_index, path))
 

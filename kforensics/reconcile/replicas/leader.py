@@ -65,8 +65,6 @@ def choose_leader(
     A record that is older than the logs names no leader: they hold leader epochs that it does not know.
 
     Args:
-        wanted: the broker that the caller names; None for no choice of his.
-        leaderships: the recorded states of the partition, the oldest first.
         is_stopped: no broker ran when the directories were copied: who stopped uncleanly leaves the ISR when it comes back (KIP-966).
         outvoted: brokers whose replicas are among the inputs, and which the logs of others keep from being elected.
     """
@@ -196,9 +194,6 @@ def choose_protocol(
     """Return the protocol from the option, else from the message format, the broker version or the feature level, else the likeliest that is possible.
 
     Args:
-        wanted: `--protocol`.
-        is_kraft: the cluster keeps its metadata in a log of its own.
-        hint: by the version that the broker's log file names.
         possible: what the broker's directory leaves possible, the likeliest first; empty where it shows nothing.
     """
     if wanted is not None:
@@ -226,11 +221,7 @@ def choose_protocol(
 
 
 def enters_epochs_without_batches(view: LoadedLog) -> bool:
-    """Whether a checkpoint has a leader epoch of which the log holds no batch: a leader entered it when it was elected.
-
-    Args:
-        view: the log, once it is loaded.
-    """
+    """Whether a checkpoint has a leader epoch of which the log holds no batch: a leader entered it when it was elected."""
     claimed = view.replica.checkpoint_epochs
     if isinstance(claimed, Absent) or not claimed:
         return False
@@ -239,11 +230,7 @@ def enters_epochs_without_batches(view: LoadedLog) -> bool:
 
 
 def newest_magic(view: LoadedLog) -> int | None:
-    """Return the message format of the newest segment that holds batches, None of an empty log.
-
-    Args:
-        view: the log, once it is loaded.
-    """
+    """Return the message format of the newest segment that holds batches, None of an empty log."""
     for segment in reversed(view.segments):
         if segment.magics:
             return max(segment.magics)
@@ -275,7 +262,6 @@ def follower_outcome(
 
     Args:
         leader: the replica it fetches from; the current replica of its own broker for a future one.
-        is_quorum: the partition is the KRaft metadata log.
     """
     if follower.replica.state == "future" and leader.replica.broker_id == follower.replica.broker_id:
         # KIP-113, always by KIP-279.
@@ -316,10 +302,7 @@ def expected_truncation(
     """Return the truncation with its records judged, none where nothing in the log is discarded.
 
     Args:
-        leader: the log that it will follow.
-        protocol: by which the follower truncates, and why it is taken for that.
         same_until: the exclusive offset up to which both logs hold the same.
-        reader: reads the follower's batches, to count records.
     """
     if isinstance(outcome.offset, Absent) or outcome.offset >= follower.log_end_offset:
         return None
@@ -362,7 +345,6 @@ def next_epoch(views: Sequence[LoadedLog], known: int | Absent) -> int:
 
     Args:
         views: the logs of the partition; what their checkpoints claim counts as well.
-        known: the newest epoch of the metadata; absent where there is none.
     """
     seen = [entry.leader_epoch for view in views for entry in (*view.epochs, *view.batch_epochs)]
     claimed = [

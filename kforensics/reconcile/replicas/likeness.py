@@ -26,7 +26,6 @@ def likeness_of(judge: "PartitionJudge", copies: Sequence[ReplicaCopy] = ()) -> 
     """Return what decides the verdict on a partition whose replicas hold one sound log; none where they differ, or anything about them is out of the ordinary.
 
     Args:
-        judge: the partition; nothing of it was judged yet.
         copies: more of its replicas, where it has one alone and they are the same as that one, high watermarks aside.
     """
     live = judge.live

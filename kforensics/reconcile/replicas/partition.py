@@ -178,10 +178,6 @@ class PartitionJudge:
     def report(self, wanted_leader: int | None = None, depth: Depth = Depth.CONTENT) -> PartitionReport:
         """Return the verdict on each replica.
 
-        Args:
-            wanted_leader: `--leader`.
-            depth: how much of the logs was read.
-
         Raises:
             EndsDoNotDecideError: the ends of logs were read, and the batches where they part contradict what is known of the rest.
         """

@@ -44,13 +44,7 @@ def place_partition(
     racks: Mapping[int, str],
     stated: Sequence[int] = (),
 ) -> Placement:
-    """Return the placement of a partition that was judged.
-
-    Args:
-        audited: brokers whose disks were looked at.
-        racks: of brokers, as far as they are known.
-        stated: the brokers that it is assigned to, where the metadata does not say it.
-    """
+    """Return the placement of a partition that was judged."""
     history = facts.leaderships(report.partition, report.topic_id)
     # Of a deleted topic no replica is expected anywhere.
     newest: Leadership | None = history[-1] if history and not report.is_deleted else None
@@ -115,7 +109,6 @@ def leader_spread(leaders: Sequence[int], brokers: Collection[int]) -> LeaderSpr
     """Return the spread of leaders over the brokers that could lead.
 
     Args:
-        leaders: the leader of each partition that has one.
         brokers: those that could lead; one that leads nothing counts with 0.
     """
     counts = Counter(leaders)
@@ -131,7 +124,6 @@ def follows_assignment(
 
     Args:
         replicas: of partitions 0 and up, the preferred leader first.
-        racks: of all of them, or none.
     """
     factor = len(replicas[0]) if replicas else 0
     ordered = sorted(brokers)
@@ -156,14 +148,7 @@ def follows_assignment(
 def partition_without_replicas(
     partition: TopicPartition, state: Leadership | None, *, facts: ClusterFacts, given: Given, is_stopped: bool = False
 ) -> PartitionReport:
-    """Return a partition that the metadata or a checkpoint names and of which no directory is among the inputs.
-
-    Args:
-        state: its newest recorded state, where there is one.
-        facts: what the metadata says of brokers.
-        given: brokers whose log directories are among the inputs.
-        is_stopped: no broker ran when the directories were copied.
-    """
+    """Return a partition that the metadata or a checkpoint names and of which no directory is among the inputs."""
     emptied: tuple[EmptiedReplica, ...] = possibly_emptied(partition, frozenset(), given)
     elsewhere: tuple[int, ...] = ()
     if state is not None:
@@ -189,13 +174,7 @@ def partition_without_replicas(
 def directories_of(
     partition: TopicPartition, state: Leadership, holders: Collection[int | Absent], given: Given, facts: ClusterFacts
 ) -> tuple[tuple[EmptiedReplica, ...], tuple[int, ...]]:
-    """Return the assigned brokers that hold no directory though they are given, and those whose directory is not among the inputs.
-
-    Args:
-        holders: the brokers that hold a directory of it.
-        given: brokers whose log directories are among the inputs.
-        facts: what the metadata says of brokers.
-    """
+    """Return the assigned brokers that hold no directory though they are given, and those whose directory is not among the inputs."""
     emptied: list[EmptiedReplica] = []
     elsewhere: list[int] = []
     electable = frozenset() if isinstance(state.isr, Absent) else state.isr | state.eligible
@@ -223,12 +202,7 @@ def directories_of(
 def possibly_emptied(
     partition: TopicPartition, holders: Collection[int | Absent], given: Given
 ) -> tuple[EmptiedReplica, ...]:
-    """Return the brokers that hold no directory of a partition and may have lost one, where no metadata tells its assignment: their checkpoints name it, or an empty directory lies beside their log directories.
-
-    Args:
-        holders: the brokers that hold a directory of it.
-        given: brokers whose log directories are among the inputs.
-    """
+    """Return the brokers that hold no directory of a partition and may have lost one, where no metadata tells its assignment: their checkpoints name it, or an empty directory lies beside their log directories."""
     found = []
     for broker, one in sorted(given.items()):
         named = one.named.get(partition)

@@ -63,9 +63,6 @@ def where_is(
 ) -> tuple[Holding, str]:
     """Return what it means that a broker of the assignment holds no directory of the partition.
 
-    Args:
-        facts: what the metadata says of the broker.
-
     Returns:
         `elsewhere` where a log directory of it is not among the inputs or its disk may not tell case apart, `emptied` where a disk was exchanged or emptied, and why.
     """
@@ -272,11 +269,7 @@ class PartitionReport:
         return view.replica.owner.replace("broker", "controller") if self.is_voter(view) else view.replica.owner
 
     def is_voter(self, view: LoadedLog) -> bool:
-        """Whether a replica belongs to a member of the metadata quorum, or to one that may be.
-
-        Args:
-            view: one of the partition's logs; where the voters are not known, each may be one's.
-        """
+        """Whether a replica belongs to a member of the metadata quorum, or to one that may be."""
         return self.is_quorum and (isinstance(self.assigned, Absent) or view.replica.broker_id in self.assigned)
 
     def is_observer(self, view: LoadedLog) -> bool:

@@ -179,9 +179,5 @@ def _empty_replica(like: Replica, broker_id: int) -> Replica:
 
 
 def order_of(replica: Replica) -> tuple[int, str]:
-    """Return the place of a replica among others: by broker, then by path.
-
-    Args:
-        replica: of a broker that need not be known.
-    """
+    """Return the place of a replica among others: by broker, then by path."""
     return (-1 if isinstance(replica.broker_id, Absent) else replica.broker_id, replica.path)

@@ -85,11 +85,7 @@ class HoleJudge:
         )
 
     def gaps(self, hole: OffsetRange) -> tuple[Gap, ...]:
-        """Return the hole, split where the reason changes.
-
-        Args:
-            hole: offsets that the output does not have.
-        """
+        """Return the hole, split where the reason changes."""
         out: list[Gap] = []
         first = hole.first
         if first < self._log_start:
@@ -149,11 +145,7 @@ def join_gaps(gaps: list[Gap], one: Gap) -> None:
 
 
 def without_held(gaps: Sequence[Gap], held: Sequence[OffsetRange]) -> list[Gap]:
-    """Return the gaps without the offsets that no best copy has and an alternate does: some input holds them.
-
-    Args:
-        held: offsets of the alternates that were saved.
-    """
+    """Return the gaps without the offsets that no best copy has and an alternate does: some input holds them."""
     out = list(gaps)
     for one in held:
         out = [left for gap in out for left in _outside(gap, one)]

@@ -48,10 +48,7 @@ def build_timeline(
     """Return all entries by time; those without a time come last.
 
     Args:
-        events: the events of all log files, in order.
         truncations: the truncations that log lines report, with and without effect.
-        leaderships: the recorded states of each partition.
-        more: entries found elsewhere, on the disks for one.
     """
     entries = [
         *(entry for item in events if (entry := _of_event(item)) is not None),
@@ -128,11 +125,7 @@ def leadership_entries(partition: TopicPartition, states: Sequence[Leadership]) 
 def election_entries(
     partition: TopicPartition, before: Leadership | None, state: Leadership
 ) -> Iterator[TimelineEntry]:
-    """Yield the entries of one change from a recorded state to the next.
-
-    Args:
-        before: the state before; None for the first one, a change from nothing.
-    """
+    """Yield the entries of one change from a recorded state to the next."""
     detail: dict[str, DetailValue] = {"leader": state.leader, "isr": _ids(state.isr)}
     if before is not None:
         detail["isr_before"] = _ids(before.isr)

@@ -20,11 +20,7 @@ _CREATIONS = frozenset({Kind.REPLICAS_ASSIGNED, Kind.LOG_CREATED})
 
 
 def logged_operations(events: Sequence[LoggedEvent]) -> Iterator[TimelineEntry]:
-    """Yield entries for topics and reassignments that the lines of a controller report, or the lines of all brokers together.
-
-    Args:
-        events: of all nodes, in the order of time.
-    """
+    """Yield entries for topics and reassignments that the lines of a controller report, or the lines of all brokers together."""
     yield from _moves(events)
     topics = [*_topics(events)]
     yield from topics
@@ -93,11 +89,7 @@ def _topics(events: Iterable[LoggedEvent]) -> Iterator[TimelineEntry]:
 
 
 def deletion_times(entries: Iterable[TimelineEntry]) -> dict[str, int]:
-    """Return when each recreated topic was last deleted, in UTC ms: what was written before belongs to another topic.
-
-    Args:
-        entries: in the order of time; those without a time are left out.
-    """
+    """Return when each recreated topic was last deleted, in UTC ms: what was written before belongs to another topic."""
     deleted: dict[str, int] = {}
     again: dict[str, int] = {}
     for entry in entries:
@@ -112,11 +104,7 @@ def deletion_times(entries: Iterable[TimelineEntry]) -> dict[str, int]:
 
 
 def deleted_topics(entries: Iterable[TimelineEntry]) -> frozenset[str]:
-    """Return topics that were deleted and have not been created since.
-
-    Args:
-        entries: in the order of time.
-    """
+    """Return topics that were deleted and have not been created since."""
     deleted: dict[str, bool] = {}
     for entry in entries:
         is_stated = entry.kind in {EventKind.TOPIC_DELETED, EventKind.TOPIC_CREATED}

@@ -19,11 +19,7 @@ WHOLE_TOPIC = -1
 
 
 def epoch_times(history: MetadataHistory) -> dict[Anchor, int]:
-    """Return when each leader epoch began, in UTC ms by the controller's clock.
-
-    Args:
-        history: the metadata log, played up to its end.
-    """
+    """Return when each leader epoch began, in UTC ms by the controller's clock."""
     times: dict[Anchor, int] = {}
     for (topic_id, partition), leader_epoch, time_ms in history.partitions.epoch_starts():
         topic = history.topics.get(topic_id)
@@ -33,11 +29,7 @@ def epoch_times(history: MetadataHistory) -> dict[Anchor, int]:
 
 
 def cluster_entries(history: MetadataHistory) -> Iterator[TimelineEntry]:
-    """Yield entries for topics, brokers and settings; elections and ISR changes have entries by partition.
-
-    Args:
-        history: the metadata log, played up to its end.
-    """
+    """Yield entries for topics, brokers and settings; elections and ISR changes have entries by partition."""
     for topic in history.topics.values():
         yield _topic_entry(EventKind.TOPIC_CREATED, topic.name, topic.topic_id, topic.created)
         if not isinstance(topic.removed, Absent):

@@ -28,11 +28,7 @@ class _Deletion:
 
 
 def retention_entries(events: Iterable[LoggedEvent]) -> Iterator[TimelineEntry]:
-    """Yield an entry for each partition, broker and rule, with the offset at which the log begins since.
-
-    Args:
-        events: of all nodes, in the order of time.
-    """
+    """Yield an entry for each partition, broker and rule, with the offset at which the log begins since."""
     found: dict[tuple[object, TopicPartition, str], _Deletion] = {}
     latest: dict[tuple[object, TopicPartition], _Deletion] = {}
     for item in events:

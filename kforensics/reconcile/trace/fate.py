@@ -257,11 +257,7 @@ class FateJudge:
         return TracedCopy(replica.broker_id, replica.input, file.path, copy.position, file.kind, found)
 
     def not_held(self, offset: int) -> TracedRecord | None:
-        """Return the record at an offset that no copy holds, where something shows what became of it.
-
-        Args:
-            offset: that was asked for.
-        """
+        """Return the record at an offset that no copy holds, where something shows what became of it."""
         losses = [one for one in self._losses if one.offsets.first <= offset <= one.offsets.last]
         if any(one.in_use for one in losses):
             # A replica in use holds the offset, and its bytes were not read, as of a capture: nothing is lost yet.
@@ -285,11 +281,7 @@ class FateJudge:
         return None
 
     def replaced(self, offset: int) -> TracedRecord | None:
-        """Return the lost record at an offset that holds another record now, where no input holds a copy of the lost one.
-
-        Args:
-            offset: that was asked for.
-        """
+        """Return the lost record at an offset that holds another record now, where no input holds a copy of the lost one."""
         losses = [one for one in self._losses if one.offsets.first <= offset <= one.offsets.last and not one.held_by]
         if not losses:
             return None
@@ -297,11 +289,7 @@ class FateJudge:
         return self._without_copy(offset, self._lost, committed, tuple(self._fate_of(losses, offset)))
 
     def displaced(self, offset: int) -> Iterator[str]:
-        """Yield why another record may have had an offset that the log of the leader holds, as parts of sentences.
-
-        Args:
-            offset: that was asked for.
-        """
+        """Yield why another record may have had an offset that the log of the leader holds, as parts of sentences."""
         leader = self._leader
         if leader is not None and offset < leader.log_start_offset:
             return
@@ -523,21 +511,13 @@ class FateJudge:
 
 
 def fate_of_loss(loss: "LossEntry") -> Fate:
-    """Return the entry of `explain` that says that a record is lost, as the fate of the record.
-
-    Args:
-        loss: that covers the offset of the record.
-    """
+    """Return the entry of `explain` that says that a record is lost, as the fate of the record."""
     cause = str(loss.cause.value).replace("-", " ")
     return Fate(FateKind.TRUNCATED, f"{loss.reason}; cause: {cause} ({loss.confidence})", loss.citations)
 
 
 def fate_of_truncation(one: "ExplainedTruncation") -> Fate:
-    """Return a truncation that took a record, as the fate of the record.
-
-    Args:
-        one: of which the record was at or behind the target.
-    """
+    """Return a truncation that took a record, as the fate of the record."""
     who = "a replica" if isinstance(one.broker_id, Absent) else f"broker {one.broker_id}"
     leader = "" if isinstance(one.leader, Absent) else f" by leader {one.leader}"
     return Fate(

@@ -73,12 +73,7 @@ class Bytes:
 
 
 def until(record: Record, place: Bytes, settings: RemovalSettings, successor: Record | None) -> Until:
-    """Return until when the bytes stay on disk.
-
-    Args:
-        settings: of the topic at the broker that has it.
-        successor: the newest later record of its key, where one is known.
-    """
+    """Return until when the bytes stay on disk."""
     if place.kind is CopyKind.DELETED:
         return Until(_LEFT_OVER.get(place.suffix, _LEFT_OVER[""]))
     if place.kind is not CopyKind.LIVE or place.log is None:

@@ -58,10 +58,6 @@ class Coordinators:
     def lost_since(self, transactional_id: str | bytes, time_ms: int) -> int | None:
         """Return when an unclean election may have taken states of a transactional id that are newer than a time; none where none on record can have.
 
-        Args:
-            transactional_id: the name, or its pseudonym.
-            time_ms: in UTC.
-
         Returns:
             UTC ms; a negative number where the time of the election is not known.
         """
@@ -74,21 +70,13 @@ class Coordinators:
 
         A marker has the leader epoch of the coordinator that wrote it, and is written after the decision is in all replicas in sync
         (`TransactionMarkerChannelManager`, KIP-98).
-
-        Args:
-            state: the newest one of the transactional id in the log of its coordinator.
-            marker: of the same producer, in another partition.
         """
         partition = self.topic.partition_of(state.transactional_id)
         later = not isinstance(partition, Absent) and self.epochs.get(partition, -1) > marker.coordinator_epoch >= 0
         return later or self.is_stopped(state)
 
     def is_stopped(self, state: TransactionState | None) -> bool:
-        """Whether what is known of a transactional id, or of all, is of a stopped broker.
-
-        Args:
-            state: of the transactional id; None for all of them.
-        """
+        """Whether what is known of a transactional id, or of all, is of a stopped broker."""
         if state is None:
             return self.topic.present <= self.stopped
         partition = self.topic.partition_of(state.transactional_id)
@@ -96,11 +84,7 @@ class Coordinators:
 
 
 def status_name(status: int) -> str:
-    """Return a status as Kafka's tools print it.
-
-    Args:
-        status: the number in the record; one that is not known is named by it.
-    """
+    """Return a status as Kafka's tools print it."""
     return STATUS_NAMES[TransactionStatus(status)] if status in set(TransactionStatus) else f"status {status}"
 
 
@@ -114,16 +98,7 @@ def join_coordinators(
     unclean: Mapping[int, int] | None = None,
     epochs: Mapping[int, int] | None = None,
 ) -> Coordinators:
-    """Join the partitions of `__transaction_state`.
-
-    Args:
-        logs: the replica that speaks for each partition.
-        stopped: partitions whose replica was left by a clean shutdown.
-        brokers: who leads each partition.
-        history: of the transactional ids that were asked for.
-        unclean: when the leader of a partition was last elected uncleanly.
-        epochs: the newest leader epoch of each partition on record.
-    """
+    """Join the partitions of `__transaction_state`."""
     by_id: dict[str | bytes, TransactionState] = {}
     by_producer: dict[int, TransactionState] = {}
     for log in logs.values():

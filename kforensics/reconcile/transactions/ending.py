@@ -26,11 +26,6 @@ def what_ends(
     """Say what ends a transaction.
 
     An abort is named only where no commit was decided: else it would hide records that were acknowledged as committed.
-
-    Args:
-        partition: where it is open.
-        last_marker: the producer's marker before it in this log.
-        version: of the brokers, where an input shows it.
     """
     state = judgement.state
     status = TransactionStatus(state.status) if state is not None and state.status in set(TransactionStatus) else None
@@ -73,13 +68,7 @@ def what_ends(
 def abort_command(
     one: OpenTransaction, partition: TopicPartition, *, last_marker: Marker | None, version: KafkaVersion | None
 ) -> str:
-    """Return the line that ends a transaction by an abort marker (KIP-664).
-
-    Args:
-        partition: where it is open.
-        last_marker: the producer's marker before it, which has the coordinator's epoch.
-        version: of the brokers; both forms are given where it is not known.
-    """
+    """Return the line that ends a transaction by an abort marker (KIP-664)."""
     where = f"{_TOOL} --topic {partition.topic} --partition {partition.partition}"
     epoch = 0 if last_marker is None else max(last_marker.coordinator_epoch, 0)
     by_producer = f"--producer-id {one.producer_id} --producer-epoch {one.producer_epoch} --coordinator-epoch {epoch}"

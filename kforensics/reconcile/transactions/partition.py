@@ -90,11 +90,7 @@ class PartitionTransactions:
         return self.replica.place.topic_partition
 
     def only(self, is_wanted: Callable[[int, object], bool]) -> "PartitionTransactions":
-        """Return the replica with the transactions of some producers only; its last stable offset stays that of all.
-
-        Args:
-            is_wanted: whether a producer id and transactional id are wanted.
-        """
+        """Return the replica with the transactions of some producers only; its last stable offset stays that of all."""
         return replace(
             self,
             open=tuple(one for one in self.open if is_wanted(one.open.producer_id, one.judgement.transactional_id)),
@@ -132,11 +128,7 @@ def judge_partition(
     """Judge the transactions of all replicas of one partition.
 
     Args:
-        copies: every copy of the log, those replicas among them.
-        leader: the broker that leads the partition, where an input names it.
         without_candidate: a clause that says why no replica here speaks for the partition, where it is not known who leads.
-        is_stopped: no broker ran while the inputs were copied.
-        now_ms: the time at which transactions are judged.
     """
     producers = {one.producer_id for replica in replicas for one in replica.open}
     producers |= {one.producer_id for replica in replicas for one in replica.lone}

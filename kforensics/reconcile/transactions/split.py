@@ -48,7 +48,6 @@ def aborted_late(history: Sequence[TransactionState], election_ms: int) -> Itera
     """Yield the transactions of an id that were aborted after an unclean election and began before it, each once.
 
     Args:
-        history: all states of the id, in order.
         election_ms: when the leader of its partition was elected uncleanly, -1 where the record has no time.
     """
     begun: dict[int, TransactionState] = {}
@@ -63,12 +62,7 @@ def aborted_late(history: Sequence[TransactionState], election_ms: int) -> Itera
 def split_transactions(
     late: Sequence[AbortedLate], contents: Mapping[TopicPartition, Sequence[ProducerBatches]]
 ) -> dict[Directory, list[TornTransaction]]:
-    """Return the transactions with a commit marker in one partition and aborted records in another, by the directory of those.
-
-    Args:
-        late: transactions that were aborted after an unclean election.
-        contents: the batches of their producers in every live replica.
-    """
+    """Return the transactions with a commit marker in one partition and aborted records in another, by the directory of those."""
     found: dict[Directory, list[TornTransaction]] = defaultdict(list)
     for one in late:
         commits = [

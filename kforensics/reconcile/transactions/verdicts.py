@@ -82,17 +82,7 @@ def judge(
     absent_leader: int | None = None,
     without_candidate: str | None = None,
 ) -> Judgement:
-    """Say why a transaction is open in a replica.
-
-    Args:
-        partition: where it is open.
-        elsewhere: its marker in another copy of the log.
-        markers: of the same producer in this log before it, in their order.
-        is_stopped: the replica was left by a clean shutdown, so that no copy of a moving log is judged.
-        now_ms: the time at which it is judged.
-        absent_leader: the broker that leads the partition, where its log is not here.
-        without_candidate: a clause that says why no replica here speaks for the partition, where it is not known who leads.
-    """
+    """Say why a transaction is open in a replica."""
     state = coordinators.by_producer.get(one.producer_id)
     verdict, confidence, reason = _verdict(
         one, partition, coordinators, state, elsewhere=elsewhere, markers=markers, is_stopped=is_stopped, now_ms=now_ms

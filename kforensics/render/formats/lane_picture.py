@@ -59,11 +59,7 @@ class Places:
 
 
 def draw(block: Lanes, places: Places, name: Callable[[str], str]) -> tuple[str, Mapping[int, str]]:
-    """Return a picture, and the colour of each leader epoch in it.
-
-    Args:
-        name: makes names that no other part of the page has.
-    """
+    """Return a picture, and the colour of each leader epoch in it."""
     every = [lane for _, lanes in block.moments for lane in lanes if not lane.instead]
     scale = scale_of(every, STEPS)
     if block.in_frames:

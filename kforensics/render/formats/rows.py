@@ -28,7 +28,6 @@ def write(
 
     Args:
         place: of the rows in the document, such as `partitions.replicas`; several lists beside each other are `open|torn`.
-        source: writes the document, or its lines.
     """
     target = io.StringIO()
     writer = csv.writer(target, lineterminator="\n")

@@ -25,9 +25,6 @@ TREND_WIDTH, TREND_HEIGHT = 240, 40
 def write(result: Result[FleetSummary], view: View) -> str:
     """Return the page of an audit, or of a report of one.
 
-    Args:
-        result: of `fleet audit` or `fleet report`.
-
     Raises:
         MissingExtra: jinja2 is not installed.
     """
@@ -296,11 +293,7 @@ def _brokers(item: Finding, inputs: Sequence[Input]) -> list[str]:
 
 
 def next_command(item: Finding, inputs: Sequence[Input], tables: str) -> str:
-    """Return the command that shows more of a finding: from the files where they are at hand, else from the tables.
-
-    Args:
-        tables: where its tables are.
-    """
+    """Return the command that shows more of a finding: from the files where they are at hand, else from the tables."""
     paths = list(dict.fromkeys(inputs[one.input].path for one in item.citations if 0 <= one.input < len(inputs)))
     filters = []
     if not isinstance(item.topic, Absent):

@@ -32,11 +32,6 @@ def fill_page(template: str, *, identity: Sequence[tuple[str, str]], made_ms: in
     Every value that a template writes is passed through `escape_text`, so that no control or bidi character reaches the page, and then through
     jinja's escaping of markup: a value can change neither elements nor attributes. A name that is not given is an error, never an empty text.
 
-    Args:
-        identity: what the page is about: terms, and what they are here.
-        made_ms: when the page is made; None where it does not say so.
-        **values: by the names that the template uses.
-
     Raises:
         MissingExtra: jinja2 is not installed.
     """

@@ -27,7 +27,6 @@ def document(
     """Yield the one document of `--format json`, piece by piece, ending in a line break.
 
     Args:
-        result: gives inputs, answer, findings, problems, exit code and seal.
         streams: lists too long to hold: values, or text that is JSON already.
         after: gives the fields that are known only when the streams have been written.
     """
@@ -64,8 +63,6 @@ def write_document(
     """Return a document whose fields a table has.
 
     Args:
-        result: whose body the fields are of.
-        after: gives the fields that are known only when the lists have been written.
         **given: streamed lists of the document that are not made of the body alone.
     """
     streams = {**dict(told.tail.pairs(result.body)), **given}

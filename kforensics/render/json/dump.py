@@ -22,13 +22,7 @@ from kforensics.formats.messages.schema import Undecoded
 
 
 def plain_item(item: DumpItem, *, show_payload: bool, as_text: bool) -> dict[str, Any]:
-    """Return one object of the output.
-
-    Args:
-        item: of a file, in its order.
-        show_payload: whether keys, values and headers are shown.
-        as_text: whether payloads are text where they are UTF-8, and not base64.
-    """
+    """Return one object of the output."""
     match item:
         case BatchItem():
             return _plain_batch(item)
@@ -75,13 +69,7 @@ def _plain_batch(batch: BatchItem) -> dict[str, Any]:
 
 
 def plain_record(item: RecordItem, *, show_payload: bool, as_text: bool) -> dict[str, Any]:
-    """Return a record; key, value and headers only where they were asked for.
-
-    Args:
-        item: a record, with its control type and its meaning where it has them.
-        show_payload: whether key, value and headers are in it, not only their lengths.
-        as_text: payloads as strings where they are UTF-8.
-    """
+    """Return a record; key, value and headers only where they were asked for."""
     record = item.record
     plain: dict[str, Any] = {
         "type": "record",
@@ -131,13 +119,7 @@ def _plain_payload(payload: bytes | None, *, as_text: bool) -> Any:
 
 
 def plain_header(name: bytes, value: bytes | None, *, as_text: bool) -> list[Any]:
-    """Return one header as a pair.
-
-    Args:
-        name: text where it is UTF-8.
-        value: None for null.
-        as_text: whether the value is text where it is UTF-8.
-    """
+    """Return one header as a pair."""
     return [_plain_payload(name, as_text=True), _plain_payload(value, as_text=as_text)]
 
 

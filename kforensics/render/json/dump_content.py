@@ -32,12 +32,7 @@ class _Lines:
 
 
 def write(result: Result[DumpContent], view: View) -> Iterator[str]:
-    """Yield one document, written as the content is read.
-
-    Args:
-        result: of which problems and exit code are known once all of the content was read.
-        view: whether payloads are shown, and how.
-    """
+    """Yield one document, written as the content is read."""
     entries = (line.rstrip("\n") for line in _lines(result.body, view, None))
     return document(result, "dump", streams={"entries": entries})
 
@@ -47,7 +42,6 @@ def write_lines(result: Result[DumpContent], view: View) -> Iterator[str]:
 
     Args:
         result: of `dump`; its files are read while the lines are written.
-        view: whether payloads are shown, and as text.
     """
     return _lines(result.body, view, view)
 

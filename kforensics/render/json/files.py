@@ -24,20 +24,12 @@ from kforensics.units import OffsetRange
 
 
 def write_listing(result: Result[Listing], view: View) -> Iterator[str]:
-    """Return the document of `ls`, piece by piece: rows of a million files are too much to hold.
-
-    Args:
-        view: whether every file is listed, not only counts by kind.
-    """
+    """Return the document of `ls`, piece by piece: rows of a million files are too much to hold."""
     return write_document(LS, result, files=result.body.files()) if view.files else write_document(LS, result)
 
 
 def write_listed(result: Result[Listing], view: View) -> Iterator[str]:
-    """Return what `ls` found, an object a line.
-
-    Args:
-        view: whether every file is listed, not only counts by kind.
-    """
+    """Return what `ls` found, an object a line."""
     inventory = result.body.inventory
     return typed_lines(
         ("answer", (result.answer,)),

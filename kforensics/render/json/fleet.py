@@ -14,11 +14,7 @@ from kforensics.words import utc_text
 
 
 def write(result: Result[FleetSummary], _view: View) -> Iterator[str]:
-    """Return the document of an audit, or of a report of one.
-
-    Args:
-        result: of `fleet audit` or `fleet report`.
-    """
+    """Return the document of an audit, or of a report of one."""
     return write_document(REPORT if result.command == "fleet report" else AUDIT, result)
 
 

@@ -25,8 +25,6 @@ def record_lines(chunk: RecordChunk, *, show_payload: bool, as_text: bool, label
 
     Args:
         chunk: valid until this returns; control records are not for this writer.
-        show_payload: whether keys, values and headers are shown.
-        as_text: whether payloads are text where they are UTF-8, and not base64.
         label: JSON that follows the last field; empty for none.
     """
     batches = chunk.batches

@@ -59,11 +59,7 @@ def _flat_reports(result: DiffResult) -> Iterator[str]:
 
 
 def plain_report(report: PartitionReport, state: State | None = None) -> dict[str, Any]:
-    """Return one partition as it is written.
-
-    Args:
-        state: where more is known than the report shows, such as files that could not be read.
-    """
+    """Return one partition as it is written."""
     plain: dict[str, Any] = to_plain(report)
     return {**plain, "state": (state or partition_state(report)).value}
 

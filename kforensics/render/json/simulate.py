@@ -20,11 +20,7 @@ def write_list(result: Result[Sequence[Scenario]], _view: View) -> Iterator[str]
 
 
 def write_replays(result: Result[Replays], _view: View) -> Iterator[str]:
-    """Return a scenario under the one protocol that was asked for, or under each.
-
-    Args:
-        result: of `simulate replay`, with one replay or several of the same scenario.
-    """
+    """Return a scenario under the one protocol that was asked for, or under each."""
     first, *_ = bodies = [_REPLAY.plain(each) for each in result.body.replays]
     several = {"scenario": first["scenario"], "protocols": bodies}
     return document(result, "simulate", first if result.body.is_one else several)
@@ -36,11 +32,7 @@ def write_exploration(result: Result[Exploration], _view: View) -> Iterator[str]
 
 
 def write_written(result: Result[Mapping[str, Any]], _view: View) -> Iterator[str]:
-    """Write what was written.
-
-    Args:
-        result: of a `simulate` that writes data directories or a file; its body says which.
-    """
+    """Write what was written."""
     return document(result, "simulate", {"written": result.body})
 
 

@@ -19,11 +19,7 @@ from kforensics.render.view import View
 
 
 def write(result: Result[TraceReport], view: View) -> Iterator[str]:
-    """Return the document; keys, values and headers only where they are asked for.
-
-    Args:
-        result: of `trace`; its records are read while they are written.
-    """
+    """Return the document; keys, values and headers only where they are asked for."""
     return write_document(TRACE, result, records=(_text(one, view) for one in result.body.records))
 
 

@@ -23,12 +23,7 @@ _SHOWN_NODES = 10
 
 @whole_screen
 def write(result: Result[FleetSummary], view: View) -> Iterator[Line]:
-    """Yield the worst partitions, brokers, disks, placement, and where the rest is.
-
-    Args:
-        result: of `fleet audit` or `fleet report`.
-        view: of the screen, and whether all of each list is shown.
-    """
+    """Yield the worst partitions, brokers, disks, placement, and where the rest is."""
     summary, verbose = result.body, view.verbose
     yield ""
     yield Words(totals_words(summary))

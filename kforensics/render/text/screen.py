@@ -42,31 +42,17 @@ class Style:
 
 
 def hanging(text: str, *, style: str = "") -> Words:
-    """Return words of which all lines but the first are indented further.
-
-    Args:
-        text: text from evidence is escaped in it.
-    """
+    """Return words of which all lines but the first are indented further."""
     return Words(text, indent=INDENT * 2, first=INDENT, style=style)
 
 
 def section(heading: str) -> tuple[Line, Line]:
-    """Return an empty line and a heading.
-
-    Args:
-        heading: text from evidence is escaped in it.
-    """
+    """Return an empty line and a heading."""
     return "", Text(heading, style=Style.HEADING)
 
 
 def screen_pieces(lines: Iterable[Line], *, width: int = 80, colour: bool = False) -> Iterator[str]:
-    """Yield the lines of a screen, each with its line end; only styled text needs a console.
-
-    Args:
-        lines: text from evidence is escaped in them.
-        width: in columns, that words are wrapped to.
-        colour: whether styles become escape sequences of a terminal.
-    """
+    """Yield the lines of a screen, each with its line end; only styled text needs a console."""
     target = io.StringIO()
     console = None
     for line in _laid_out(lines, width):
@@ -99,13 +85,7 @@ def _laid_out(lines: Iterable[Line], width: int) -> Iterator[Text | str]:
 
 
 def wrapped(text: str, *, width: int, indent: str = "", first: str | None = None, style: str = "") -> list[Text]:
-    """Return the text wrapped to lines of at most `width` columns; only a single longer word is longer.
-
-    Args:
-        text: blanks and line breaks in it only separate words.
-        indent: before each line.
-        first: before the first line; None for the indent.
-    """
+    """Return the text wrapped to lines of at most `width` columns; only a single longer word is longer."""
     lead = indent if first is None else first
     lines: list[Text] = []
     current = lead
@@ -131,9 +111,6 @@ def columns(
     """Return rows set in columns that are as wide as their widest cell.
 
     Args:
-        rows: may have fewer cells than others.
-        right: the columns that are flush right, from 0.
-        indent: before each line.
         least: the width of the first columns at least.
     """
     widths = [

@@ -27,11 +27,7 @@ _LABEL_WIDTH = 13
 def whole_screen(
     lines: Callable[[Result[Body], View], Iterable[Line]],
 ) -> Callable[[Result[Body], View], Iterator[str]]:
-    """Make the writer of a screen, line by line: the answer, and below it what a command shows.
-
-    Args:
-        lines: lays out what follows the answer.
-    """
+    """Make the writer of a screen, line by line: the answer, and below it what a command shows."""
 
     @wraps(lines)
     def write(result: Result[Body], view: View) -> Iterator[str]:
@@ -58,7 +54,6 @@ def answer_lines(answer: Answer, *, command: str, width: int, most: int = MOST_L
     """Yield the lines of an answer, the headline first.
 
     Args:
-        command: a key of `STATES`: which exit code a state has decides its colour.
         most: lines at most, but all of what to do at once; what is left out is counted in the last one.
 
     Yields:

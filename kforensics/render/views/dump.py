@@ -54,13 +54,7 @@ def _lines(content: DumpContent, view: View) -> Iterator[str]:
 
 
 def text_lines(item: DumpItem, *, show_payload: bool, as_text: bool) -> Iterator[str]:
-    """Yield the lines of one item, without line breaks.
-
-    Args:
-        item: a batch, a record, an entry of another file, or a damaged place.
-        show_payload: whether key, value and headers of a record are shown.
-        as_text: payloads as text where they are UTF-8.
-    """
+    """Yield the lines of one item, without line breaks."""
     match item:
         case BatchItem():
             yield _batch_line(item)
@@ -167,11 +161,7 @@ def _payload_lines(title: str, payload: bytes | None, *, as_text: bool) -> Itera
 
 
 def message_text(message: Message) -> str:
-    """Format a message in one line: name, version, and the fields that differ from their defaults.
-
-    Args:
-        message: decoded by Kafka's schema of its version, or not decoded.
-    """
+    """Format a message in one line: name, version, and the fields that differ from their defaults."""
     name = escape_text(message.name or "message")
     version = "" if message.version is None else f" v{message.version}"
     if isinstance(message, Undecoded):
@@ -182,11 +172,7 @@ def message_text(message: Message) -> str:
 
 
 def field_text(value: Any) -> str:
-    """Format the value of a field in one line, escaped.
-
-    Args:
-        value: text, a number, bytes, a tuple or a structure of these, or the reason why there is none.
-    """
+    """Format the value of a field in one line, escaped."""
     match value:
         case Absent():
             return f"({value.value})"

@@ -24,11 +24,7 @@ MOST_LABEL = 60
 
 
 def figure_of(incident: PartitionIncident, inputs: Sequence[Input], references: References) -> Iterator[Block]:
-    """Yield every log of a partition, snapshot by snapshot, and what is left out.
-
-    Args:
-        incident: with its logs, the oldest first.
-    """
+    """Yield every log of a partition, snapshot by snapshot, and what is left out."""
     logs = _within(incident.logs)
     elections = _elections(incident)
     moments = []
@@ -216,11 +212,7 @@ def _ids(ids: Iterable[int]) -> str:
 
 
 def unknowns(result: Explanation) -> list[str]:
-    """Return a sentence for each question that the inputs do not answer.
-
-    Args:
-        result: the incidents of the metadata log are left out.
-    """
+    """Return a sentence for each question that the inputs do not answer."""
     incidents = [incident for incident in result.incidents if incident.partition.topic not in METADATA_TOPICS]
     losses = [loss for incident in incidents for loss in incident.losses]
     truncations = [truncation for incident in incidents for truncation in incident.truncations]

@@ -83,11 +83,7 @@ def _times(entry: SealEntry | Absent) -> str:
 
 
 def place(number: int, path: str, shown: Sequence[str]) -> str:
-    """Return the path of an entry below its input, as given.
-
-    Args:
-        number: of the input, from 0.
-    """
+    """Return the path of an entry below its input, as given."""
     return shown[number] if path == "." else f"{shown[number].rstrip('/')}/{path}"
 
 
