@@ -254,6 +254,56 @@ class Timeline:
     events: Sequence[Event]
 
 
+class Look(StrEnum):
+    """How a stretch of time is drawn; its words say what it was."""
+
+    LEADS = "leads"
+    FOLLOWS = "follows"
+    BEHIND = "behind"
+    AWAY = "away"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stretch:
+    """What was so from one moment to another, in milliseconds since 1970 (UTC)."""
+
+    begin_ms: int
+    end_ms: int
+    words: str
+    look: Look = Look.FOLLOWS
+    label: str = ""
+    """In the picture, where it has room."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """What happened at a moment, in milliseconds since 1970 (UTC)."""
+
+    time_ms: int
+    words: str
+    is_grave: bool = False
+    references: tuple[Reference, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Course:
+    """The lane over time of one subject, such as a broker or a consumer group; it is blank where nothing is known."""
+
+    name: str
+    stretches: Sequence[Stretch] = ()
+    moments: Sequence[Moment] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverTime:
+    """Lanes over time, all on one scale from the first moment to the last that is in them."""
+
+    name: str
+    courses: Sequence[Course]
+    legend: Sequence[tuple[Look, str]] = ()
+    """What each look stands for, which a page says above the first of some pictures."""
+
+
 @dataclass(frozen=True, slots=True)
 class Lines:
     """Lines that are laid out and escaped already, in pieces with their line ends: listings of any length."""
@@ -272,7 +322,7 @@ class Folded:
     """Left out of print."""
 
 
-Block = Headline | Gap | Section | Prose | Fact | Facts | Steps | Table | Lanes | Timeline | Lines | Folded
+Block = Headline | Gap | Section | Prose | Fact | Facts | Steps | Table | Lanes | OverTime | Timeline | Lines | Folded
 
 
 def plain(value: Value) -> str:

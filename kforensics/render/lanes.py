@@ -1,4 +1,4 @@
-"""Lanes: the log of one replica drawn to scale, with its leader epochs, what will be truncated, and what differs.
+"""Lanes: the log of one replica drawn to scale, with its leader epochs, what will be truncated, and what differs; and lanes over time in words.
 
 0 ━━━━━━━e0━━━━━━━╳╳╳╳╳╳╳╳ 103
 """
@@ -6,8 +6,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kforensics.render.blocks import Lane
+from kforensics.render.blocks import Course, Lane, OverTime
 from kforensics.units import EpochEntry
+from kforensics.words import time_of_day, utc_text, utc_words
 
 UNICODE_MARKS = {"even": "━", "odd": "─", "truncated": "╳", "differs": "≠", "none": " "}
 ASCII_MARKS = {"even": "=", "odd": "-", "truncated": "x", "differs": "#", "none": " "}
@@ -94,3 +95,37 @@ def lane_words(lane: Lane) -> str:
             parts.append(f"what {what} begins at {offset}")
     lost = ", ".join(f"{run.first} to {run.last} ({CERTAINTY_WORDS[kind]})" for run, kind in lane.lost[:MOST_NAMED])
     return ", ".join(parts) + (f"; the leader lacks {lost}" if lost else "")
+
+
+def bounds_of(block: OverTime) -> tuple[int, int]:
+    """Return the first and the last moment of lanes over time, 0 where they are blank."""
+    times = [time for course in block.courses for one in course.stretches for time in (one.begin_ms, one.end_ms)]
+    times += [one.time_ms for course in block.courses for one in course.moments]
+    return min(times, default=0), max(times, default=0)
+
+
+def span_words(first: int, last: int) -> str:
+    """Return a span of time in words, with the day of its end where that is another one."""
+    begin, end = utc_words(first), utc_words(last)
+    same = begin[:10] == end[:10] and begin[10:11] == " "
+    return f"{begin.removesuffix(' UTC')} to {end[11:] if same else end}"
+
+
+def told(time_ms: int, block: OverTime) -> str:
+    """Return a moment as lanes over time name it: with its day where they go over several."""
+    first, last = bounds_of(block)
+    is_one_day = utc_text(first)[:10] == utc_text(last)[:10]
+    return time_of_day(time_ms) if is_one_day else utc_words(time_ms).removesuffix(" UTC")
+
+
+def course_words(course: Course, block: OverTime | None = None) -> str:
+    """Return in words what a lane over time shows, the oldest first.
+
+    Args:
+        block: of which it is a lane; None to have its moments among those of the lane alone.
+    """
+    whole = block or OverTime(name="", courses=(course,))
+    facts = [(one.begin_ms, one.words) for one in course.stretches]
+    facts += [(one.time_ms, one.words) for one in course.moments]
+    words = "; ".join(f"{told(time, whole)} {what}" for time, what in sorted(facts, key=lambda fact: fact[0]))
+    return f"{course.name}: {words or 'nothing is known'}"

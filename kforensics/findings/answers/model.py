@@ -99,7 +99,7 @@ _FLEET = "at-risk maybe-at-risk diverged damaged unknown uncommitted-only behind
 STATES: dict[str, dict[State, int]] = {
     command: {state: state.exit_code for state in map(State, states.split())}
     for command, states in {
-        "triage": "lost at-risk will-not-start loses maybe-lost maybe-at-risk diverged hanging torn past-the-end set-back below-the-start unknown prepared uncommitted-lost uncommitted-only nothing-lost",
+        "triage": "lost at-risk will-not-start loses maybe-lost maybe-at-risk diverged hanging torn past-the-end prepared set-back below-the-start unknown uncommitted-lost uncommitted-only nothing-lost",
         "diff": _DIFF,
         "fleet audit": _FLEET,
         "logs": "causes unknown symptoms harmless",

@@ -16,6 +16,7 @@ from kforensics.render.blocks import (
     Headline,
     Lanes,
     Lines,
+    OverTime,
     Prose,
     Section,
     Steps,
@@ -93,7 +94,7 @@ def render(block: Block, view: View) -> Iterable[str]:
             return ["```sh", *map(escape_text, block.commands), "```", ""]
         case Table():
             return _table(block)
-        case Lanes():
+        case Lanes() | OverTime():
             return _code(screen_pieces(screen_lines(block, view), width=view.width))
         case Timeline():
             return [*(f"- {utc(one.time_ms)} {_words(one.words)}" for one in block.events), ""]

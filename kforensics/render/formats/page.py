@@ -21,6 +21,7 @@ from kforensics.render.blocks import (
     Headline,
     Lanes,
     Lines,
+    OverTime,
     Prose,
     Reference,
     Section,
@@ -34,6 +35,7 @@ from kforensics.render.blocks import (
 )
 from kforensics.render.escape import escape_text
 from kforensics.render.formats.lane_picture import LEGEND, Places, draw
+from kforensics.render.formats.time_picture import draw_over_time, time_legend
 from kforensics.render.frame import Content, whole
 from kforensics.render.html.pages import style_hash
 from kforensics.render.html.verdict import advice_of, verdict_of
@@ -93,6 +95,7 @@ class Page:
         self._left_out = 0
         self._items = 0
         self._has_legend = False
+        self._legends: set[str] = set()
         self.places = Places()
 
     def add(self, block: Block) -> None:
@@ -119,6 +122,8 @@ class Page:
                 self._table(block)
             case Lanes():
                 self._lanes(block)
+            case OverTime():
+                self._over_time(block)
             case Timeline():
                 self._timeline(block)
             case Lines():
@@ -323,6 +328,13 @@ class Page:
         if block.terms:
             rows = "".join(_term(term, kinds.get(term.epoch, "plain")) for term in block.terms)
             self._put(f'<ol class="terms" aria-label="{self._name(f"Leader epochs of {block.name}")}">{rows}</ol>\n')
+
+    def _over_time(self, block: OverTime) -> None:
+        legend = time_legend(block)
+        if legend not in self._legends:
+            self._legends.add(legend)
+            self._put(legend)
+        self._put(draw_over_time(block, self.places, self._name, _source))
 
     def _timeline(self, block: Timeline) -> None:
         rows, day = [], ""

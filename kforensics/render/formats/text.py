@@ -20,6 +20,7 @@ from kforensics.render.blocks import (
     Lane,
     Lanes,
     Lines,
+    OverTime,
     Prose,
     Section,
     Steps,
@@ -31,7 +32,15 @@ from kforensics.render.blocks import (
 from kforensics.render.emit import CONTENT
 from kforensics.render.escape import escape_text, shorten
 from kforensics.render.frame import Content, whole
-from kforensics.render.lanes import ASCII_MARKS, UNICODE_MARKS, draw_lane, scale_of
+from kforensics.render.lanes import (
+    ASCII_MARKS,
+    UNICODE_MARKS,
+    bounds_of,
+    course_words,
+    draw_lane,
+    scale_of,
+    span_words,
+)
 from kforensics.render.text.screen import INDENT, Line, Style, Words, columns, screen_pieces
 from kforensics.render.text.whole import MOST_LINES, answer_lines
 from kforensics.render.view import View
@@ -94,6 +103,8 @@ def render(block: Block, view: View) -> Iterable[Line]:
             return _table(block, view)
         case Lanes():
             return _lanes(block, view)
+        case OverTime():
+            return _over_time(block)
         case Timeline():
             return map(_event, block.events)
         case Lines(_, pieces):
@@ -177,6 +188,12 @@ def _lane(lane: Lane, drawn: str, numbers: int) -> Line:
         return Words(escape_text(lane.instead), indent=INDENT * 2, first=first)
     ends = f"{lane.start:>{numbers}} {drawn} {lane.end:<{numbers}}"
     return Text(f"{first}{ends}  {escape_text(lane.note)}", style=STYLES[lane.tone])
+
+
+def _over_time(block: OverTime) -> Iterator[Line]:
+    yield Words(f"{escape_text(block.name)}, {span_words(*bounds_of(block))}", indent=INDENT)
+    for course in block.courses:
+        yield Words(escape_text(course_words(course, block)), indent=INDENT * 3, first=INDENT * 2)
 
 
 def _event(event: Event) -> Line:

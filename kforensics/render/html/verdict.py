@@ -46,6 +46,9 @@ _VERDICTS = {
     State.NEVER_HERE: AnswerMark(tone="warning", mark="!", words="No offset of these logs holds it"),
     State.NO_BYTES_LEFT: AnswerMark(tone="good", mark="✓", words="No file that was searched holds the key"),
     State.NOTHING_LOST: AnswerMark(tone="good", mark="✓", words="No committed record is lost"),
+    State.COMPLETE: AnswerMark(tone="note", mark="i", words="All that was asked for was read"),
+    State.SAVED: AnswerMark(tone="note", mark="i", words="Saved"),
+    State.IN_TIME: AnswerMark(tone="note", mark="i", words="In time"),
 }
 """The verdicts that have words of their own; only a state that proves that all is well has a tick."""
 

@@ -40,7 +40,7 @@ from kforensics.render.events import GRAVE, sentences_of, truncation_sentence
 from kforensics.render.frame import References, problem_items
 from kforensics.render.timeline import is_of_unknown_end, shown_entries
 from kforensics.render.view import View
-from kforensics.render.views.incident import figure_of, identity_of, unknowns
+from kforensics.render.views.incident import figure_of, identity_of, over_time, unknowns
 from kforensics.units import METADATA_TOPICS, TopicPartition
 from kforensics.words import counted, listed, shift_text
 
@@ -434,6 +434,7 @@ def _partitions(body: Explanation, references: References) -> Iterator[Block]:
         else:
             drawn += 1
             yield from figure_of(incident, body.inputs, references)
+            yield from over_time(incident, body.timeline, references)
     if len(incidents) > MOST_PARTITIONS:
         yield Prose(f"{len(incidents) - MOST_PARTITIONS:,} more partitions: --format json lists each.", Tone.QUIET)
 

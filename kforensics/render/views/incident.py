@@ -1,17 +1,36 @@
-"""An incident on a page: what it is about, what its evidence leaves open, and the logs of its partitions as lanes, snapshot by snapshot."""
+"""An incident on a page: what it is about, what its evidence leaves open, and the logs of its partitions as lanes, snapshot by snapshot and over time."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
 
 from kforensics.commands.explanation import Explanation
 from kforensics.damage import Absent
-from kforensics.evidence.model import Input
+from kforensics.evidence.event_kinds import EventKind
+from kforensics.evidence.model import Citation, Input
 from kforensics.reconcile.history.causes import CauseName
 from kforensics.reconcile.history.log_copies import LogOutline
 from kforensics.reconcile.incident.model import LeaderBasis, LossEntry, PartitionIncident
 from kforensics.reconcile.observed import leadership
-from kforensics.render.blocks import Block, Election, Lane, Lanes, Prose, Term, Tone
+from kforensics.reconcile.observed.facts import Leadership
+from kforensics.reconcile.timeline.events import TimelineEntry
+from kforensics.render.blocks import (
+    Block,
+    Course,
+    Election,
+    Lane,
+    Lanes,
+    Look,
+    Moment,
+    OverTime,
+    Prose,
+    Stretch,
+    Term,
+    Tone,
+)
 from kforensics.render.escape import shorten
+from kforensics.render.events import GRAVE, sentence
 from kforensics.render.frame import References
 from kforensics.units import METADATA_TOPICS
 from kforensics.words import counted, form, listed, time_of_day, utc_text
@@ -149,6 +168,163 @@ def _holds(log: LogOutline, loss: LossEntry) -> bool:
         and loss.offsets.first < log.log_end_offset
         and loss.offsets.last >= log.log_start_offset
     )
+
+
+_LEGEND = (
+    (Look.LEADS, "leads"),
+    (Look.FOLLOWS, "follows, in sync"),
+    (Look.BEHIND, "not in sync"),
+    (Look.AWAY, "stopped or fenced"),
+)
+_ENDS = {
+    EventKind.BROKER_FENCED: "fenced",
+    EventKind.BROKER_STOP: "stopped",
+    EventKind.BROKER_HALTED: "halted",
+    EventKind.FATAL_FAULT: "ended",
+    EventKind.START_FAILED: "did not start",
+}
+"""What a broker is from an event on, until it is back."""
+_BACK = frozenset({EventKind.BROKER_UNFENCED, EventKind.BROKER_START})
+_MARKED = {*_ENDS, EventKind.RECOVERY, EventKind.LOG_DIR_FAILED, EventKind.BROKER_LOG_DIRS}
+_LEAST_MS = 2_000
+"""What is drawn at least before the first and after the last event."""
+_MOST_BEFORE = 6
+"""Events before the first grave one that are drawn."""
+
+
+def over_time(
+    incident: PartitionIncident, timeline: Sequence[TimelineEntry], references: References
+) -> Iterator[Block]:
+    """Yield the lanes over time of a partition, a lane for each broker: who led, was in sync and was there, and what happened; none where no time is known.
+
+    They begin before the first event after the partition was created, and end after the last.
+
+    Args:
+        timeline: of the cluster, in the order of time.
+    """
+    states = [one for one in incident.leaderships if isinstance(one.time_ms, int)]
+    brokers = sorted(incident.account.replicas if incident.account is not None else _named(states))
+    ends = [
+        (entry.time_ms, entry.broker_id, _ENDS.get(entry.kind, ""))
+        for entry in timeline
+        if isinstance(entry.time_ms, int)
+        and entry.broker_id in brokers
+        and (entry.kind in _ENDS or entry.kind in _BACK)
+    ]
+    every = {broker: _moments(broker, incident, timeline, references) for broker in brokers}
+    told = sorted((one.time_ms, one.is_grave) for some in every.values() for one in some)
+    if not told or not states:
+        return
+    first, last = _zoomed(told, [_time(one) for one in states[1:]])
+    courses = []
+    for broker in brokers:
+        away = [(time, words) for time, of, words in ends if of == broker]
+        moments = [one for one in every[broker] if first <= one.time_ms <= last]
+        stretches = _stretches(broker, states, away, first, last)
+        courses.append(Course(name=f"broker {broker}", stretches=stretches, moments=moments))
+    yield OverTime(name=str(incident.partition), courses=courses, legend=_LEGEND)
+    hidden = sum(not first <= time <= last for time, _ in told)
+    if hidden:
+        yield Prose(
+            f"{counted(hidden, 'event')} before or after {form(hidden, 'is', 'are')} not drawn: the timeline lists them.",
+            Tone.QUIET,
+        )
+
+
+def _zoomed(told: Sequence[tuple[int, bool]], changes: Sequence[int]) -> tuple[int, int]:
+    """Return the span of time around what was grave: with the last events and the last change of the partition before it.
+
+    Args:
+        told: when something happened, and whether it was grave, in order.
+        changes: when the leader or the ISR changed.
+    """
+    grave = [time for time, is_grave in told if is_grave] or [time for time, _ in told]
+    before = [time for time, _ in told if time < grave[0]][-_MOST_BEFORE:]
+    begin = (before or grave)[0]
+    begin = max([one for one in changes if one <= begin], default=begin)
+    room = max((grave[-1] - begin) // 10, _LEAST_MS)
+    return begin - room, grave[-1] + room
+
+
+def _time(state: Leadership) -> int:
+    return state.time_ms if isinstance(state.time_ms, int) else 0
+
+
+def _named(states: Iterable[Leadership]) -> set[int]:
+    found = {one.leader for one in states if isinstance(one.leader, int)}
+    return found.union(*(one.isr for one in states if isinstance(one.isr, frozenset)))
+
+
+def _moments(
+    broker: int, incident: PartitionIncident, timeline: Sequence[TimelineEntry], references: References
+) -> list[Moment]:
+    """Return what happened to a broker's replica after its partition was created: elections that may have lost, stops, other disks, truncations."""
+    begin = _time(incident.leaderships[0]) if incident.leaderships else 0
+    found: list[tuple[int | Absent, str, bool, tuple[Citation, ...]]] = [
+        (one.state.time_ms, _election_words(one, is_on_disk=True), one.risk is not None, (one.state.citation,))
+        for one in _elections(incident).values()
+        if one.state.leader == broker and one.before is not None
+    ]
+    account = incident.account
+    found += [
+        (one.time_ms, "registers with another disk than before", True, _cited(broker, one.time_ms, timeline))
+        for one in (account.restarts.get(broker, ()) if account is not None else ())
+        if one.other_disk
+    ]
+    found += [
+        (one.time_ms, f"truncates {one.from_offset} → {one.to_offset}", True, one.citations)
+        for one in incident.truncations
+        if one.broker_id == broker
+    ]
+    found += [
+        (one.time_ms, sentence(one, ""), one.kind in GRAVE, one.citations)
+        for one in timeline
+        if one.kind in _MARKED and one.broker_id == broker
+    ]
+    moments = [
+        Moment(time_ms=time, words=words, is_grave=grave, references=references.of(cited, most=2))
+        for time, words, grave, cited in found
+        if isinstance(time, int) and time > begin
+    ]
+    return sorted(moments, key=lambda one: one.time_ms)
+
+
+def _cited(broker: int, time_ms: int | Absent, timeline: Sequence[TimelineEntry]) -> tuple[Citation, ...]:
+    return next((one.citations for one in timeline if (one.broker_id, one.time_ms) == (broker, time_ms)), ())
+
+
+def _stretches(
+    broker: int, states: Sequence[Leadership], away: Sequence[tuple[int, str]], first: int, last: int
+) -> list[Stretch]:
+    """Return what a broker was to a partition from moment to moment, within a span of time; nothing before the first state on record."""
+    times = sorted({*(_time(one) for one in states), *(time for time, _ in away)} | {first})
+    found: list[Stretch] = []
+    for time, until in pairwise([*times, last]):
+        state = next((one for one in reversed(states) if _time(one) <= time), None)
+        if state is None or until <= first or time >= last:
+            continue
+        at, gone = next((one for one in reversed(away) if one[0] <= time), (0, ""))
+        if state.leader == broker and _time(state) > at:
+            gone = ""  # only a broker that is there is elected
+        one = _stretch(broker, state, gone, max(time, first), min(until, last))
+        if found and (found[-1].words, found[-1].end_ms) == (one.words, one.begin_ms):
+            one = replace(one, begin_ms=found.pop().begin_ms)
+        found.append(one)
+    return found
+
+
+def _stretch(broker: int, state: Leadership, gone: str, begin_ms: int, end_ms: int) -> Stretch:
+    in_sync = isinstance(state.isr, frozenset) and broker in state.isr
+    if broker == state.leader and not gone:
+        look, words, label = Look.LEADS, f"leads in epoch {state.leader_epoch}", f"e{state.leader_epoch}"
+    elif gone:
+        look, label = Look.AWAY, gone
+        words = f"{gone}, still in the ISR" if in_sync else gone
+    elif isinstance(state.isr, Absent):
+        look, words, label = Look.BEHIND, "the ISR is unknown", ""
+    else:
+        look, words, label = (Look.FOLLOWS, "in sync", "") if in_sync else (Look.BEHIND, "not in sync", "")
+    return Stretch(begin_ms=begin_ms, end_ms=end_ms, words=words, look=look, label=label)
 
 
 MOST_NAMED = 12

@@ -19,6 +19,7 @@ from kforensics.render.blocks import (
     Block,
     Cell,
     Column,
+    Course,
     Event,
     Fact,
     Facts,
@@ -28,10 +29,14 @@ from kforensics.render.blocks import (
     Lane,
     Lanes,
     Lines,
+    Look,
+    Moment,
+    OverTime,
     Prose,
     Reference,
     Section,
     Steps,
+    Stretch,
     Table,
     Timeline,
     item,
@@ -84,6 +89,20 @@ def samples(word):
                 )
             ],
         ),
+        "OverTime": OverTime(
+            name=f"the-time{word}",
+            legend=[(Look.LEADS, f"what it is{word}")],
+            courses=[
+                Course(
+                    name=f"a-course{word}",
+                    stretches=[
+                        Stretch(begin_ms=0, end_ms=90_000, words=f"a-stretch{word}", look=Look.AWAY, label=f"on{word}")
+                    ],
+                    moments=[Moment(time_ms=30_000, words=f"a-moment{word}", is_grave=True, references=SOURCE)],
+                ),
+                Course(name="a-blank-course"),
+            ],
+        ),
         "Timeline": Timeline(
             name="a-timeline",
             events=[Event(time_ms=0, words=f"an-event{word}"), Event(time_ms=Absent.UNKNOWN, words="then")],
@@ -103,6 +122,14 @@ WORDS = {
     "Steps": ("a-command",),
     "Table": ("a-title", "a-cell", "12,345", "a-badge", "below", "a-remark"),
     "Lanes": ("a-moment", "a-lane", "a-note", "not drawn", "e3"),
+    "OverTime": (
+        "the-time",
+        "1970-01-01 00:00:00 to 00:01:30 UTC",
+        "a-course",
+        "a-stretch",
+        "00:00:30.000 a-moment",
+        "nothing is known",
+    ),
     "Timeline": ("an-event", "then"),
     "Lines": ("one-line", "another-line"),
     "Folded": ("a-fold", "what-is-folded"),
