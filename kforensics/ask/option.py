@@ -83,12 +83,7 @@ class Spelled:
         return _of(self.option.metavar, command)
 
     def value(self, given: Any) -> Any:
-        """Return the value of the field.
-
-        Raises:
-            UsageError: it is none.
-            TypeError: it is of another type.
-        """
+        """Return the value of the field."""
         if given is None:
             return self.default
         if not self.option.many:
@@ -139,11 +134,7 @@ def several(given: Any) -> Iterable[Any]:
 
 
 def as_path(given: Any) -> Path:
-    """Return a path.
-
-    Raises:
-        TypeError: it is neither.
-    """
+    """Return a path."""
     if not isinstance(given, (str, PathLike)):
         raise TypeError(f"a path is a str or os.PathLike, not {type(given).__name__}")
     return Path(given)

@@ -166,11 +166,7 @@ def _places(command: str, given: Sequence[Any]) -> dict[str, Any]:
 
 
 def each_path(given: Iterable[Any]) -> list[Path]:
-    """Return paths one by one, whether each was given by itself or in a list.
-
-    Raises:
-        TypeError: one is no path.
-    """
+    """Return paths one by one, whether each was given by itself or in a list."""
     return [as_path(path) for one in given for path in several(one)]
 
 

@@ -15,11 +15,7 @@ _MILLISECONDS = re.compile(r"-?[0-9]{1,18}", re.ASCII)
 
 
 def parse_size(text: str, option: str) -> int:
-    """Return bytes, as in `800000`, `20G`, `1.5MB` or `64KiB`: K, M, G and T are powers of 1000, Ki, Mi, Gi and Ti of 1024.
-
-    Raises:
-        UsageError: it is no size.
-    """
+    """Return bytes, as in `800000`, `20G`, `1.5MB` or `64KiB`: K, M, G and T are powers of 1000, Ki, Mi, Gi and Ti of 1024."""
     size = _size_of(text)
     if size is None:
         raise UsageError(f"{option} {text}: expected bytes, such as 20G, 1.5MB or 64KiB")
@@ -27,11 +23,7 @@ def parse_size(text: str, option: str) -> int:
 
 
 def parse_rate(text: str, option: str) -> int:
-    """Return bytes a second: a size as `parse_size` reads it, above 0, with or without `/s`.
-
-    Raises:
-        UsageError: it is no rate.
-    """
+    """Return bytes a second: a size as `parse_size` reads it, above 0, with or without `/s`."""
     rate = _size_of(text.strip().removesuffix("/s").removesuffix("/S"))
     if not rate:
         raise UsageError(f"{option} {text}: expected bytes a second, such as 50MB/s")
@@ -48,11 +40,7 @@ def _size_of(text: str) -> int | None:
 
 
 def parse_pairs(given: Iterable[str] | Mapping[str, str], option: str) -> dict[str, str]:
-    """Return names with their values out of `name=value`; of two for a name the later counts.
-
-    Raises:
-        UsageError: one without a name or an equals sign.
-    """
+    """Return names with their values out of `name=value`; of two for a name the later counts."""
     if isinstance(given, Mapping):
         return {str(name): str(value) for name, value in given.items()}
     pairs: dict[str, str] = {}
@@ -69,9 +57,6 @@ def parse_time(text: str, option: str) -> int:
 
     Args:
         text: what was given. Eight digits alone are refused, since they may be a date, too.
-
-    Raises:
-        UsageError: it is no time.
     """
     if _MILLISECONDS.fullmatch(text):
         if len(text) == 8 and text.isdecimal():
@@ -90,11 +75,7 @@ def parse_time(text: str, option: str) -> int:
 
 
 def parse_times(text: str, option: str) -> tuple[int, int]:
-    """Two times as `A..B`, in milliseconds; either may be left out.
-
-    Raises:
-        UsageError: it is no such pair, or the second is not later.
-    """
+    """Two times as `A..B`, in milliseconds; either may be left out."""
     first, separator, last = text.partition("..")
     if not separator or not (first or last):
         raise UsageError(f"{option} {text}: expected two times as A..B, such as 2026-11-21T06:00Z..2026-11-21T07:00Z")
@@ -106,11 +87,7 @@ def parse_times(text: str, option: str) -> tuple[int, int]:
 
 
 def parse_offsets(text: str, option: str) -> tuple[int, int]:
-    """Two offsets as `A..B`, both included; either may be left out.
-
-    Raises:
-        UsageError: it is no such pair, or they are in the wrong order.
-    """
+    """Two offsets as `A..B`, both included; either may be left out."""
     match = re.fullmatch(r"([0-9]{0,19})\.\.([0-9]{0,19})", text, re.ASCII)
     if match is None or not (match[1] or match[2]):
         raise UsageError(f"{option} {text}: expected two offsets as A..B, such as 60..102")
@@ -121,11 +98,7 @@ def parse_offsets(text: str, option: str) -> tuple[int, int]:
 
 
 def parse_brokers(listed: str, option: str) -> tuple[int, ...]:
-    """Return broker ids out of `1,2,3`, each once.
-
-    Raises:
-        UsageError: it is no list of ids.
-    """
+    """Return broker ids out of `1,2,3`, each once."""
     parts = [part.strip() for part in listed.split(",")]
     if not all(part.isascii() and part.isdecimal() and len(part) < 12 for part in parts):
         raise UsageError(f"{option} {listed} is no list of broker ids such as 1,2,3")
@@ -133,11 +106,7 @@ def parse_brokers(listed: str, option: str) -> tuple[int, ...]:
 
 
 def parse_base64(text: str, option: str) -> bytes:
-    """Return the bytes that base64 stands for.
-
-    Raises:
-        UsageError: it is no base64.
-    """
+    """Return the bytes that base64 stands for."""
     try:
         return base64.b64decode(text, validate=True)
     except binascii.Error as error:
@@ -145,11 +114,7 @@ def parse_base64(text: str, option: str) -> bytes:
 
 
 def parse_sha256(text: str, option: str) -> bytes:
-    """Return the bytes of a SHA-256 in hexadecimal digits.
-
-    Raises:
-        UsageError: these are not its 64 digits.
-    """
+    """Return the bytes of a SHA-256 in hexadecimal digits."""
     if re.fullmatch("[0-9a-fA-F]{64}", text, re.ASCII) is None:
         raise UsageError(f"{option}: expected the 64 hexadecimal digits of a SHA-256")
     return bytes.fromhex(text)

@@ -232,11 +232,7 @@ def is_eventful(incident: PartitionIncident) -> bool:
 
 
 def explain_all(shared: Accounts, progress: Progress | None) -> list[Account]:
-    """Explain what happened to every partition, in several processes where there is enough to read.
-
-    Returns:
-        The account of each partition, in their order.
-    """
+    """Explain what happened to every partition, in several processes where there is enough to read."""
     jobs, is_by_ends = shared.case.jobs, shared.case.depth is Depth.TAILS
     weights = [
         len(group) * END_OF_LOG if is_by_ends else sum(place.length for place in group) for _, group in shared.groups
@@ -291,9 +287,6 @@ def explain_replicas(
     shared: Accounts, partition: TopicPartition, collected: Sequence[CollectedReplica]
 ) -> tuple[PartitionIncident, tuple[Problem, ...]]:
     """Explain what happened to one partition whose replicas have been read.
-
-    Returns:
-        The incident, and what could not be read.
 
     Raises:
         EndsDoNotDecideError: the ends of the logs were read alone, and do not decide.

@@ -180,11 +180,7 @@ def read_logs(
 def read_own_logs(
     inputs: Inputs, *, jobs: int = 1, unneeded: Collection[LogPlace] = (), keeps_told: bool = False
 ) -> tuple[tuple[LogFile, ...], tuple[Problem, ...]]:
-    """Return the broker logs of the cluster of the inputs, and what could not be read of them or was left out.
-
-    Raises:
-        InputsRefused: the lines of all log files at a named path are of other clusters, and none was asked for.
-    """
+    """Return the broker logs of the cluster of the inputs, and what could not be read of them or was left out."""
     every, met = read_logs(inputs, jobs=jobs, unneeded=unneeded, keeps_told=keeps_told)
     own, left_out = logs_of_cluster(inputs, every)
     gone = {(one.input, one.path) for one in left_out}

@@ -184,11 +184,7 @@ def results_of(case: Case) -> list[PartitionResult]:
 
 
 def compare_all(shared: Comparison, jobs: int, progress: Progress | None) -> list[PartitionResult]:
-    """Compare the replicas of every partition, in several processes where there is enough to read.
-
-    Returns:
-        A result for each partition, in their order.
-    """
+    """Compare the replicas of every partition, in several processes where there is enough to read."""
     end = END_OF_LOG if shared.depth is Depth.TAILS else None
     weights = [sum(_weight(place, end) for place in group) for _, group in shared.groups]
     if sum(weights) < SMALL_WORK and len(weights) < 4 * CHUNK_PARTITIONS:

@@ -278,9 +278,6 @@ def weight_of(leader: int | Absent, place: PartitionPlace, last_epoch: int, end:
 
     Args:
         last_epoch: of its log, -1 for none.
-
-    Returns:
-        A value that is greater the more it speaks.
     """
     return place.state.broker_id == leader, last_epoch, end
 

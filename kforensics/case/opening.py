@@ -111,11 +111,7 @@ def open_case(ask: Ask, *, rename_group: Callable[[str], str] = str) -> Case:
 
 
 def _of_one_cluster(groups: Sequence[_Group], now: _Group, cluster: str | None, notes: list[str]) -> list[_Group]:
-    """Return the snapshots, all of one cluster together with what is now; where one was asked for, those of others are left out.
-
-    Raises:
-        InputsRefused: they are of several clusters.
-    """
+    """Return the snapshots, all of one cluster together with what is now; where one was asked for, those of others are left out."""
     wanted = {cluster} if cluster is not None else now.clusters
     named = [
         (one.described.path, one.described.cluster_id)

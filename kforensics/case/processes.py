@@ -34,11 +34,7 @@ def default_jobs() -> int:
 
 
 def paced(ask: Ask) -> Ask:
-    """Read evidence no faster than it is asked for from now on, and then in one process.
-
-    Raises:
-        UsageError: several processes were asked for, which can't keep one rate.
-    """
+    """Read evidence no faster than it is asked for from now on, and then in one process."""
     if ask.read_rate is not None and ask.jobs is not None and ask.jobs > 1:
         raise UsageError("--read-rate reads in one process: leave --jobs out")
     limit_read_rate(ask.read_rate)

@@ -239,11 +239,7 @@ def _report_defect(error: Exception) -> ExitCode:
 
 
 def error_words(error: KforensicsError) -> str:
-    """Say what happened, where, and the likely causes.
-
-    Returns:
-        Lines without a line break at the end, control characters escaped.
-    """
+    """Say what happened, where, and the likely causes."""
     from kforensics.render.escape import escape_text
 
     match error:

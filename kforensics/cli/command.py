@@ -64,11 +64,7 @@ class Output(NamedTuple):
     """The options that say what of the result is shown, by the fields of `View`."""
 
     def check(self, inputs: Sequence[Path], *shapes: str) -> None:
-        """Refuse, before the work, a format that there is not, and a file that may not be written.
-
-        Raises:
-            UsageError: either of them.
-        """
+        """Refuse, before the work, a format that there is not, and a file that may not be written."""
         require_format(self.format, *(shapes or shapes_of(self.command)))
         if self.quiet and self.format is not OutputFormat.TEXT:
             raise UsageError(f"--quiet writes one line of text: it does not go with --format {self.format}")

@@ -9,11 +9,7 @@ from kforensics.errors import EvidenceError, UsageError
 
 
 def check_out(out: Path | None, inputs: Sequence[Path]) -> None:
-    """Refuse, before the work, an output file that exists, has no directory, or would lie inside the evidence.
-
-    Raises:
-        UsageError: it is one of these.
-    """
+    """Refuse, before the work, an output file that exists, has no directory, or would lie inside the evidence."""
     if out is not None:
         check_new_file(out, inputs)
 
@@ -63,9 +59,6 @@ def write_result(text: str | Iterable[str], out: Path | None = None) -> None:
     Args:
         text: of the result; pieces may be made while they are written.
         out: a new file, which is removed again where it can't be written to its end; None for standard output.
-
-    Raises:
-        UsageError: the file exists, or can't be written.
     """
     pieces = (text,) if isinstance(text, str) else text
     if out is None:

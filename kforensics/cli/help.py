@@ -50,11 +50,7 @@ def topic_names() -> tuple[str, ...]:
 
 
 def topic_text(name: str) -> str:
-    """Return the text of a topic, or of a finding by its code.
-
-    Raises:
-        UsageError: there is no such topic; the nearest names are given.
-    """
+    """Return the text of a topic, or of a finding by its code."""
     from kforensics.findings.rule import all_rules
 
     if name.upper() in all_rules():

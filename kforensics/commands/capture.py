@@ -81,9 +81,6 @@ def run(
     Args:
         lowest_priority: step behind every other process for disk and processor, for good.
 
-    Returns:
-        The figures of the capture, and what could not be read.
-
     Raises:
         EvidenceError: a path can't be used, or with `keep_going` none can.
         UsageError: they are of several nodes, or the file can't be written.

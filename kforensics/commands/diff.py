@@ -81,14 +81,6 @@ def run(
 
     Args:
         flatten: makes of each report what is written out, where it was computed; keeps memory small.
-
-    Returns:
-        A result for each partition.
-
-    Raises:
-        EvidenceError: a path can't be used.
-        UsageError: the seal is of other paths.
-        ValueError: no such protocol.
     """
     pseudonyms = pseudonyms_of(request)
     case = _open(request, pseudonyms) if case is None else case.asked(request)

@@ -189,11 +189,7 @@ def _why_not_dumped(found: FoundInput) -> str:
 
 
 def run(request: Ask) -> Result[DumpContent]:
-    """Decode the files below the paths.
-
-    Returns:
-        The content, read as it is asked for.
-    """
+    """Decode the files below the paths."""
     inputs = find_inputs(request.paths, why_not=_why_not_dumped, keep_going=request.keep_going)
     content = DumpContent(request, inputs)
     return Result(command="dump", inputs=inputs.described, body=content, concluded=content.conclude)

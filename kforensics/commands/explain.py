@@ -72,9 +72,6 @@ def run(
 ) -> Result[Explanation]:
     """Explain what happened to every partition below the paths.
 
-    Returns:
-        The explanation, redacted where that was asked for.
-
     Raises:
         EvidenceError: a path can't be used.
         UsageError: the seal is of other paths, no such zone, or the times are in the wrong order.

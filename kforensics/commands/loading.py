@@ -43,11 +43,7 @@ class DirectoryOnDisk:
         settings: LoadSettings,
         rules: LoadingRules,
     ) -> LoadOutcome | Unpredictable:
-        """Load the log as a broker does; files are read as the rules ask for them.
-
-        Returns:
-            What the load leaves, or why it can't be predicted, as where bytes of the evidence can't be read.
-        """
+        """Load the log as a broker does; files are read as the rules ask for them."""
         contents = _Contents(self)
         while True:
             directory = LoadedDirectory(

@@ -84,15 +84,7 @@ class LogsView:
 
 
 def run(request: Ask) -> Result[LogsView]:
-    """Say what log lines mean: of files, or of the one line that is given.
-
-    Returns:
-        Kinds of lines with what they mean, and what happened in order of time.
-
-    Raises:
-        EvidenceError: a path can't be used.
-        UsageError: neither a line nor a path is given.
-    """
+    """Say what log lines mean: of files, or of the one line that is given."""
     if request.line is not None:
         return _of_line(request.line)
     if not request.paths:

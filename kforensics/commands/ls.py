@@ -49,11 +49,7 @@ class Listing:
 
 
 def run(request: Ask) -> Result[Listing]:
-    """List what is below the paths; of each log only the end is read where nothing else is asked for.
-
-    Returns:
-        The inventory, with what is odd about it as findings.
-    """
+    """List what is below the paths; of each log only the end is read where nothing else is asked for."""
     inputs = find_inputs(request.paths, with_server_logs=True, why_not=why_not_listed, keep_going=request.keep_going)
     depth = request.depth or Depth.TAILS
     inventory = _with_starts(take_inventory(inputs, depth=depth))

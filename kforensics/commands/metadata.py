@@ -62,9 +62,6 @@ class MetadataView:
 def run(request: Ask) -> Result[MetadataView]:
     """Read and compare the metadata logs below the paths.
 
-    Returns:
-        Events and state of the newest log.
-
     Raises:
         EvidenceError: a path can't be used, or no metadata log is below them.
         UsageError: the log does not know what was asked for.

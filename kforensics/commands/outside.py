@@ -30,11 +30,7 @@ def check_outside(out: Path, evidence: Iterable[Path]) -> None:
 
 
 def check_new_file(out: Path, evidence: Iterable[Path]) -> None:
-    """Refuse a file that exists, has no directory, or would lie inside the evidence.
-
-    Raises:
-        UsageError: it is one of these.
-    """
+    """Refuse a file that exists, has no directory, or would lie inside the evidence."""
     if os.path.lexists(out):
         raise UsageError(f"{out} exists; kforensics overwrites nothing")
     if not out.parent.is_dir():

@@ -71,9 +71,6 @@ class Prediction:
 def run(request: Ask) -> Result[Prediction]:
     """Predict the starts.
 
-    Returns:
-        The starts of each node, what each log comes to, and the answer.
-
     Raises:
         EvidenceError: a path can't be used, or with `keep_going` none can.
         UsageError: a version that is not modelled, no log directory among the inputs, or no partition that was asked for.
@@ -169,11 +166,7 @@ def _check_filters(request: Ask, inputs: Inputs) -> None:
 
 
 def _order(request: Ask, nodes: Sequence[Node]) -> StartOrder:
-    """Return the order in which to start the nodes.
-
-    Raises:
-        UsageError: there are not several nodes, each once.
-    """
+    """Return the order in which to start the nodes."""
     ids = [node.node_id for node in nodes]
     if len(set(ids)) < 2 or len(set(ids)) < len(ids):
         raise UsageError(

@@ -75,9 +75,6 @@ def write_lines(file: EvidenceFile, path: Path, make: LineMaker, descriptor: int
 
     Args:
         descriptor: of the file that is written; nothing may wait in a buffer of its writer.
-
-    Returns:
-        The first damage of each gravity.
     """
     turn, met = _Turn(), dict[Gravity, Damage]()
     if jobs > 1 and file.size >= WORTH_PROCESSES and hasattr(os, "fork"):
@@ -97,9 +94,6 @@ def line_windows(
 
     Args:
         skip_to: batches and damage that begin before this position are walked, and not shown.
-
-    Raises:
-        EvidenceUnreadable: the file can't be read.
     """
     for part in iter_record_chunks(file, start=start, end=end):
         if isinstance(part, Damage):

@@ -70,9 +70,6 @@ class SalvageReport:
 def run(request: Ask) -> Result[SalvageReport]:
     """Write what is wanted to the directory.
 
-    Returns:
-        What was saved of each partition, and what is missing.
-
     Raises:
         EvidenceError: a path can't be used.
         MissingExtra: the form needs a package that is not installed.
@@ -365,12 +362,7 @@ def _save(shared: _Shared, plan: PartitionPlan, reader: BatchReader) -> SavedPar
 
 
 def _save_carved(shared: _Shared, carved: Carved, *, with_named: bool = True) -> list[SavedPartition]:
-    """Save what images hold of each log and no given replica does.
-
-    Raises:
-        UsageError: the form can't hold the records.
-        WriteFailed: the output can't be written.
-    """
+    """Save what images hold of each log and no given replica does."""
     partitions = []
     try:
         shared.folder.make()

@@ -74,11 +74,7 @@ class CheckedManifest:
 
 
 def run(request: Ask, passphrase: Callable[[], bytes] = bytes) -> Result[NewSeal]:
-    """Seal everything below the paths.
-
-    Returns:
-        A manifest that is made while its pieces are read.
-    """
+    """Seal everything below the paths."""
     if not request.paths:
         raise UsageError("nothing to seal: name directories or files")
     key = signing_key(request.sign_with, passphrase) if request.sign_with else None
@@ -116,14 +112,7 @@ def signing_key(path: Path, passphrase: Callable[[], bytes]) -> "Ed25519PrivateK
 
 
 def check(request: Ask) -> Result[CheckedManifest]:
-    """Compare what is there now with a manifest.
-
-    Returns:
-        The comparison, which is done while its differences are read.
-
-    Raises:
-        UsageError: other paths than those that were sealed, or a key that can't be used.
-    """
+    """Compare what is there now with a manifest."""
     manifest = request.check
     assert manifest is not None
     with ExitStack() as stack:

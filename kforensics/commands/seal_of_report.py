@@ -18,10 +18,6 @@ def seal_of(case: Case) -> "CheckedSeal | None":
     """Return the seal that the inputs were checked against, where a manifest is named.
 
     Either all that was sealed is among the paths by the same names, or they are as many, in the same order.
-
-    Raises:
-        UsageError: the paths are others than the sealed ones.
-        FormatError: the file is no manifest, or is incomplete.
     """
     manifest = case.ask.seal
     if manifest is None:

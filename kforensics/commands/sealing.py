@@ -108,9 +108,6 @@ def check_seal(manifest: EvidenceFile, paths: Sequence[Path], *, jobs: int, is_p
 
     Args:
         is_part: whether there may be more paths than were sealed, where all that were are among them by name.
-
-    Raises:
-        EvidenceUnreadable: the manifest is none, or can't be read.
     """
     digest = hashlib.sha256()
     try:
@@ -181,11 +178,7 @@ _MODE = "0644"
 
 
 def check_capture(path: Path) -> SealCheck:
-    """Compare the parts of a capture with its manifest; the work is done as the differences are asked for.
-
-    Raises:
-        EvidenceError: it is none, its end is missing, or its manifest is not the one that was written.
-    """
+    """Compare the parts of a capture with its manifest; the work is done as the differences are asked for."""
     capture = Capture(path)
     parts = capture.parts()
     ended = str(capture.manifest.get("ended"))
@@ -296,11 +289,7 @@ class CheckedSignature:
 
 
 def load_private_key(data: bytes, passphrase: Callable[[], bytes]) -> "Ed25519PrivateKey":
-    """Return the private key of a PEM file.
-
-    Raises:
-        MissingExtra: the package `cryptography` is missing.
-    """
+    """Return the private key of a PEM file."""
     serialization, ed25519 = _library()
     try:
         try:
@@ -315,11 +304,7 @@ def load_private_key(data: bytes, passphrase: Callable[[], bytes]) -> "Ed25519Pr
 
 
 def load_public_key(data: bytes) -> "Ed25519PublicKey":
-    """Return the public key of a PEM file.
-
-    Raises:
-        MissingExtra: the package `cryptography` is missing.
-    """
+    """Return the public key of a PEM file."""
     serialization, ed25519 = _library()
     try:
         key: Ed25519PublicKey = serialization.load_pem_public_key(data)
@@ -366,11 +351,7 @@ def sign(key: "Ed25519PrivateKey", *, name: str, sha256: str, tool_version: str)
 
 
 def check_signature(envelope: bytes, key: "Ed25519PublicKey", *, sha256: str) -> CheckedSignature:
-    """Return whether one of the envelope's signatures is of this key and speaks of a file with this hash.
-
-    Raises:
-        FormatError: the envelope is none, or of another kind.
-    """
+    """Return whether one of the envelope's signatures is of this key and speaks of a file with this hash."""
     _library()
     from cryptography.exceptions import InvalidSignature  # noqa: PLC0415 - an optional package
 

@@ -45,9 +45,6 @@ def run(request: SimulateAsk, to_json: Callable[[object], str] = str) -> Result[
 
     Returns:
         Scenarios, `Replays`, an `Exploration`, or what was written: a mapping of `directory`, `bytes` and `truth`.
-
-    Raises:
-        UsageError: no such scenario, protocol, model or invariant, or the directory can't be used.
     """
     if request.write is not None:
         written = _write(request, request.write, to_json)

@@ -72,9 +72,6 @@ class TraceReport:
 def run(request: Ask) -> Result[TraceReport]:
     """Trace records.
 
-    Returns:
-        The records with their copies and fates, and what was searched.
-
     Raises:
         EvidenceError: a path can't be used.
         UsageError: nothing or something impossible is searched for, or the topic is not among the inputs.
@@ -209,12 +206,7 @@ def _search(request: Ask) -> RecordSearch:
 
 
 def _compiled(pattern: str) -> Any:
-    """Return a pattern that is matched in time linear in the value, whatever the pattern is: by RE2, which does not go back.
-
-    Raises:
-        MissingExtra: google-re2 is not installed.
-        UsageError: it is no pattern of RE2.
-    """
+    """Return a pattern that is matched in time linear in the value, whatever the pattern is: by RE2, which does not go back."""
     try:
         re2 = import_module("re2")
     except ImportError:

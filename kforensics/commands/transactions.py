@@ -98,12 +98,7 @@ class Transactions:
 
 
 def run(request: Ask, *, case: Case | None = None) -> Result[Transactions]:
-    """Find and judge the transactions that have no end, and the ends that have no transaction.
-
-    Raises:
-        EvidenceError: a path can't be used, or they are of several clusters.
-        UsageError: nothing among the inputs has the name that was asked for.
-    """
+    """Find and judge the transactions that have no end, and the ends that have no transaction."""
     case = open_case(request) if case is None else case.asked(request)
     jobs = case.jobs
     given = leaders_of(case)

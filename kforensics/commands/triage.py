@@ -63,15 +63,7 @@ class Triage:
 
 
 def run(ask: Ask) -> Result[Triage]:
-    """Answer what was lost, what is at risk, where it is saved, and what to do first.
-
-    Returns:
-        One answer, the worst of all questions that the inputs can answer.
-
-    Raises:
-        EvidenceError: a path can't be used.
-        UsageError: a topic or a time that is none.
-    """
+    """Answer what was lost, what is at risk, where it is saved, and what to do first."""
     ask = replace(ask, depth=ask.depth or Depth.TAILS)
     if ask.steps is not None:
         check_new_file(ask.steps, ask.inputs)
@@ -193,11 +185,7 @@ def _starts(predicted: Result[Any], numbers: Mapping[str, int]) -> Iterator[tupl
 
 
 def _write_steps(out: Path, answer: Answer, ask: Ask) -> None:
-    """Write what to do as a script, and for each broker that is to be elected the file that the election takes.
-
-    Raises:
-        UsageError: one of the files can't be written.
-    """
+    """Write what to do as a script, and for each broker that is to be elected the file that the election takes."""
     from kforensics.commands import predict  # noqa: PLC0415 - where steps are asked for
 
     elections: dict[int, list[Election]] = {}

@@ -47,16 +47,7 @@ class VerifyResult:
 
 
 def run(request: Ask, progress: Progress | None = None) -> Result[VerifyResult]:
-    """Check every file below the paths.
-
-    Returns:
-        The checked files, with a finding for each kind of damage in each file.
-
-    Raises:
-        EvidenceError: a path can't be used.
-        UsageError: the seal is of other paths.
-        ValueError: no such level.
-    """
+    """Check every file below the paths."""
     level = Level(request.level)
     inputs = find_inputs(request.paths, with_server_logs=True, why_not=why_not_listed, keep_going=request.keep_going)
     case = Case(ask=request, inputs=inputs)

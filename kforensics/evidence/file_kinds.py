@@ -131,9 +131,6 @@ def file_entries(file: EvidenceFile, path: Path, name: FileName) -> Iterator[Fil
 
     Yields:
         Entries, and damage in its place; one entry with the length alone where the kind has no entries.
-
-    Raises:
-        EvidenceError: the file can't be read, or is of a version that is newer than known.
     """
     entries = FILE_KINDS[name.kind].entries
     if entries is None:

@@ -47,11 +47,7 @@ def walk_group_commits(places: Iterable[PartitionPlace]) -> Iterator[GroupCommit
 
 
 def commits_in_file(place: PartitionPlace, path: str) -> Iterator[GroupCommitRecord]:
-    """Yield the offset commits of one segment that took effect, in the order in which they did; of each transaction the highest.
-
-    Raises:
-        EvidenceError: the file can't be opened.
-    """
+    """Yield the offset commits of one segment that took effect, in the order in which they did; of each transaction the highest."""
     # A transaction that never ends must not hold all of a log: of its commits only those are kept that can count.
     pending: dict[int, _Highest] = {}
     with open_evidence(place.state.root / path) as file:

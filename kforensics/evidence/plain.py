@@ -31,11 +31,7 @@ _AS_THEY_ARE = frozenset({int, bool, float, type(None)})
 
 
 def to_plain(value: Any) -> Any:
-    """Return the value as dicts, lists, strings and numbers, by the rules of the promise.
-
-    Raises:
-        TypeError: a value has no form in JSON.
-    """
+    """Return the value as dicts, lists, strings and numbers, by the rules of the promise."""
     kind = type(value)  # most values are of these kinds, and the cases below ask for one class after the other
     if kind in _AS_THEY_ARE:
         return value

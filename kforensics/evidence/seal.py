@@ -336,11 +336,7 @@ class ManifestReader:
         self.counts = SealCounts()
 
     def entries(self) -> Iterator[SealEntry]:
-        """Yield all entries, in order.
-
-        Raises:
-            FormatError: the manifest is not as `seal` writes it, or ends early.
-        """
+        """Yield all entries, in order."""
         last: tuple[int, list[str]] | None = None
         while True:
             position, line = self._next()

@@ -157,11 +157,7 @@ _ANY_FINDING = "-/-/-"
 
 
 def parse_acceptances(text: str, name: str) -> tuple[Acceptance, ...]:
-    """Read a file of acceptances: a list of `finding`, `who`, `until`, `why`, and where wanted `severity`, the gravest that is accepted.
-
-    Raises:
-        UsageError: it is no such list.
-    """
+    """Read a file of acceptances: a list of `finding`, `who`, `until`, `why`, and where wanted `severity`, the gravest that is accepted."""
     try:
         document = yaml.safe_load(text)
     except (

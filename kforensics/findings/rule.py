@@ -99,11 +99,7 @@ class RulesOf(Generic[Facts, Stated]):
 
 
 def rule_of(code: str) -> Rule:
-    """Return the rule of a code.
-
-    Raises:
-        KeyError: there is none.
-    """
+    """Return the rule of a code."""
     return _REGISTERED[code] if code in _REGISTERED else all_rules()[code]
 
 

@@ -27,11 +27,7 @@ _OBJECT = re.compile(r"^\s*(?=\{)", re.MULTILINE)
 
 
 def read_assignments(location: Path) -> Assignments:
-    """Return the assignment of each partition in a file.
-
-    Raises:
-        EvidenceUnreadable: it names no assignment, or two of one partition.
-    """
+    """Return the assignment of each partition in a file."""
     with open_named(location) as file:
         text = file.read_all(LIMIT).decode("utf-8", "replace")
     out: dict[TopicPartition, tuple[int, ...]] = {}

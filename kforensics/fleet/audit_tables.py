@@ -162,11 +162,7 @@ def manifest_name(audit_id: str) -> str:
 
 
 def history_of(tables: Tables) -> list[AuditTables]:
-    """Return the finished audits of a history, the oldest first; none where it is no history.
-
-    Raises:
-        EvidenceUnreadable: a manifest is none of this version.
-    """
+    """Return the finished audits of a history, the oldest first; none where it is no history."""
     names = [f"{AUDITS}/{name}" for name in tables.names(AUDITS) if name.endswith(".json")]
     with ThreadPoolExecutor(_READERS) as pool:
         found = [one for one in pool.map(tables.read_manifest, names) if one is not None]
@@ -175,12 +171,7 @@ def history_of(tables: Tables) -> list[AuditTables]:
 
 
 def open_audits(location: Path) -> list[AuditTables]:
-    """Return the finished audits of a directory: its only one, or those of a history, the oldest first.
-
-    Raises:
-        EvidenceNotFound: there is nothing.
-        EvidenceUnreadable: there is no audit, or it did not finish.
-    """
+    """Return the finished audits of a directory: its only one, or those of a history, the oldest first."""
     tables = Tables(location)
     manifest = tables.read_manifest(AUDIT_MANIFEST)
     if manifest is not None:
@@ -223,10 +214,6 @@ def earlier_audit(later: AuditTables, named: str, storage: Options = MappingProx
     Args:
         named: the tables of an audit; or where the other is of a history, the name of an audit there, or `previous`: the
             last one before it that has a cluster in common with it.
-
-    Raises:
-        EvidenceUnreadable: there are no such tables.
-        UsageError: there is no audit before it.
     """
     known = history_of(later)
     if named == PREVIOUS:

@@ -36,11 +36,7 @@ def write_rest(
     problems: Sequence[Problem],
     knowledge: Mapping[str, ClusterKnowledge],
 ) -> Mapping[str, int]:
-    """Write the nodes, the findings about clusters and inventory, and the problems that the driver knows.
-
-    Returns:
-        How many rows were written to each table.
-    """
+    """Write the nodes, the findings about clusters and inventory, and the problems that the driver knows."""
     by_input: dict[int, list[LogDirTotals]] = {}
     for task, total in zip(tasks, totals, strict=True):
         by_input.setdefault(task.input, []).append(total)
@@ -91,11 +87,7 @@ def _identity_findings(found: FoundSources, clusters: Sequence[str]) -> Iterator
 
 
 def write_absent(judge: JudgeContext, gathered: Gathered, options: Ask) -> Mapping[str, int]:
-    """Write the partitions that metadata or checkpoints name and of which no input holds a directory.
-
-    Returns:
-        How many rows were written to each table.
-    """
+    """Write the partitions that metadata or checkpoints name and of which no input holds a directory."""
     there = {
         (judge.clusters[row["input"]], TopicPartition(row["topic"], row["partition"]))
         for row in judge.tables.rows("replicas", columns=["input", "topic", "partition"])

@@ -55,16 +55,7 @@ def run(command: str, request: FleetAsk, session: Any = None) -> Result[Any]:
 def run_audit(
     request: FleetAsk, progress: "Callable[[Stage], None] | None" = None, session: Any = None
 ) -> Result[FleetSummary]:
-    """Judge every partition of the sources on Spark, and write tables.
-
-    Returns:
-        The summary of the tables.
-
-    Raises:
-        EvidenceError: a source can't be used.
-        UsageError: the tables can't be written where they are asked for.
-        MissingExtra: Spark is not installed.
-    """
+    """Judge every partition of the sources on Spark, and write tables."""
     from kforensics.fleet.audit_tables import Filters
     from kforensics.fleet.auditing import audit
     from kforensics.fleet.lock import require_free
@@ -121,11 +112,7 @@ def run_audit(
 
 
 def run_report(request: FleetAsk) -> Result[FleetSummary]:
-    """Summarise tables of an audit, or a part of them.
-
-    Raises:
-        EvidenceError: they are no tables of a finished audit.
-    """
+    """Summarise tables of an audit, or a part of them."""
     from kforensics.fleet.audit_tables import open_audit
 
     check_metrics(request.metrics)
@@ -143,11 +130,7 @@ def run_report(request: FleetAsk) -> Result[FleetSummary]:
 
 @contextmanager
 def _named_errors(place: Path) -> Iterator[None]:
-    """Turn what storage refuses while tables are read or written into an error that names them and shows no credential.
-
-    Raises:
-        EvidenceUnreadable: it refused something.
-    """
+    """Turn what storage refuses while tables are read or written into an error that names them and shows no credential."""
     from pyarrow.lib import ArrowException
 
     try:
@@ -223,12 +206,7 @@ def _require(words: str, wanted: Iterable[str | int], known: Iterable[str | int]
 
 
 def run_comparison(request: FleetAsk) -> Result[AuditComparison]:
-    """Say what changed between two audits.
-
-    Raises:
-        EvidenceError: they are no tables of finished audits.
-        UsageError: the second is not earlier.
-    """
+    """Say what changed between two audits."""
     from kforensics.fleet.audit_tables import earlier_audit, open_audit
     from kforensics.fleet.comparison import compare_audits
 
@@ -248,11 +226,7 @@ def run_comparison(request: FleetAsk) -> Result[AuditComparison]:
 
 
 def run_trend(request: FleetAsk) -> Result[AuditTrend]:
-    """Count the findings of audits one after the other.
-
-    Raises:
-        EvidenceError: they are no tables of finished audits.
-    """
+    """Count the findings of audits one after the other."""
     from kforensics.fleet.audit_tables import open_audits
     from kforensics.fleet.comparison import trend_of
 
@@ -268,12 +242,7 @@ def run_trend(request: FleetAsk) -> Result[AuditTrend]:
 
 
 def run_scan(request: FleetAsk, progress: Progress | None = None) -> Result[ScanResult]:
-    """Extract the evidence of a broker's own disks, without talking to the broker.
-
-    Raises:
-        EvidenceError: none of the paths can be used.
-        UsageError: the evidence can't be written where it is asked for.
-    """
+    """Extract the evidence of a broker's own disks, without talking to the broker."""
     from kforensics.fleet.local_scan import scan_nodes
 
     check_options(request.storage)

@@ -61,11 +61,7 @@ def _guarantee(column: Any, fact: Fact) -> Any:
 
 
 def parse_condition(text: str, schema: pa.Schema) -> Condition:
-    """Parse a condition.
-
-    Raises:
-        UsageError: it is not understood, or names a column that is not there.
-    """
+    """Parse a condition."""
     import sqlglot  # takes half a second
 
     reader = _Reader(text, schema)
@@ -87,11 +83,7 @@ class _Reader:
         self.columns: set[str] = set()
 
     def test(self, node: Any) -> Any:
-        """Return the expression of a test.
-
-        Raises:
-            UsageError: it is none that can be asked here.
-        """
+        """Return the expression of a test."""
         from sqlglot import exp
 
         found: Any

@@ -69,11 +69,7 @@ class KforensicsDataSource(DataSource):  # type: ignore[misc]
         return from_arrow_schema(chosen_schema(self.options))
 
     def reader(self, schema: StructType) -> "KforensicsReader":
-        """Return a reader of the columns of a schema.
-
-        Raises:
-            UsageError: a column is none of the level, or of another type.
-        """
+        """Return a reader of the columns of a schema."""
         from pyspark.sql.pandas.types import from_arrow_schema
 
         options = {name.lower(): value for name, value in self.options.items()}
@@ -105,9 +101,6 @@ class KforensicsReader(DataSourceReader):  # type: ignore[misc]
 
     Args:
         names: the columns to produce; all that the options ask for where none are given.
-
-    Raises:
-        UsageError: an option is not understood.
     """
 
     def __init__(self, options: Mapping[str, str], names: Sequence[str] | None = None) -> None:

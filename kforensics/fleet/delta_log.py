@@ -43,9 +43,6 @@ class DeltaLog:
 
     Args:
         history: where the tables are.
-
-    Raises:
-        UsageError: an option of its storage can't be given to Delta's library.
     """
 
     def __init__(self, history: Tables) -> None:
@@ -53,11 +50,7 @@ class DeltaLog:
         self._options = object_store_options(history.location)
 
     def check(self) -> None:
-        """Refuse logs that can't be read.
-
-        Raises:
-            EvidenceUnreadable: one is damaged, or the storage can't be read.
-        """
+        """Refuse logs that can't be read."""
         for table in AUDIT_TABLES:
             self._table(table)
 
@@ -70,9 +63,6 @@ class DeltaLog:
 
         Args:
             parts: rows by the name of the part; without any nothing is committed.
-
-        Raises:
-            EvidenceUnreadable: the log can't be read or written.
         """
         if not parts:
             return
@@ -94,11 +84,7 @@ class DeltaLog:
             )
 
     def forget(self, audit_id: str) -> None:
-        """Take back what an audit that did not finish committed; its files are still there.
-
-        Raises:
-            EvidenceUnreadable: a log can't be read or written.
-        """
+        """Take back what an audit that did not finish committed; its files are still there."""
         for table in AUDIT_TABLES:
             found = self._table(table)
             with self._errors_at(table):
@@ -152,12 +138,7 @@ def _first_line(error: Exception) -> str:
 
 
 def object_store_options(location: Path) -> dict[str, str]:
-    """Return the options of a storage under the names that Delta's library has for them (`AmazonS3ConfigKey`, `AzureConfigKey`, `GoogleConfigKey` of the object_store crate).
-
-    Raises:
-        UsageError: one has no counterpart.
-        OSError: the storage can't be asked for its region.
-    """
+    """Return the options of a storage under the names that Delta's library has for them (`AmazonS3ConfigKey`, `AzureConfigKey`, `GoogleConfigKey` of the object_store crate)."""
     if not isinstance(location, StoragePath):
         return {}
     given = location.options

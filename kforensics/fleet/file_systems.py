@@ -100,11 +100,7 @@ _KNOWN: Mapping[str, Mapping[str, Reads]] = {
 
 
 def check_options(options: Mapping[str, str]) -> None:
-    """Refuse options that no storage knows.
-
-    Raises:
-        UsageError: one is neither of a named scheme nor known to any.
-    """
+    """Refuse options that no storage knows."""
     known = {name for names in _KNOWN.values() for name in names}
     for name in options:
         if ":" not in name and name not in known:
@@ -150,9 +146,6 @@ def make_file_system(scheme: str, authority: str, options: Mapping[str, str]) ->
 
     Returns:
         The file system, and the path in it at which the URI's own path begins.
-
-    Raises:
-        OSError: there is no such storage, or its options are not understood.
     """
     kind = SCHEMES.get(scheme)
     if kind is None:

@@ -65,11 +65,7 @@ class IcebergLog:
         self._history = history
 
     def check(self) -> None:
-        """Refuse tables whose metadata can't be read.
-
-        Raises:
-            EvidenceUnreadable: they are of a table in another place, or of none.
-        """
+        """Refuse tables whose metadata can't be read."""
         for table in AUDIT_TABLES:
             self._table(table)
 
@@ -100,11 +96,7 @@ class IcebergLog:
                         snapshot.delete_data_file(one)
 
     def _table(self, table: str) -> Table | None:
-        """Return a table as its latest metadata have it.
-
-        Raises:
-            EvidenceUnreadable: they are of a table in another place, or of none.
-        """
+        """Return a table as its latest metadata have it."""
         folder = _MetadataFolder(self._history, table)
         version = folder.latest()
         if version is None:

@@ -81,11 +81,7 @@ def gather_knowledge(
     tables: Tables,
     assignments: Mapping[str | None, Assignments] = MappingProxyType({}),
 ) -> Gathered:
-    """Return the facts about each cluster, and what could not be read of it.
-
-    Raises:
-        UsageError: the inventory does not say of which cluster they are.
-    """
+    """Return the facts about each cluster, and what could not be read of it."""
     stated = _by_cluster(assignments, set(clusters))
     out: dict[str, ClusterKnowledge] = {}
     lost, left_out = _lost(tasks, totals, tables)

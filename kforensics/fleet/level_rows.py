@@ -84,11 +84,7 @@ LEVELS: dict[str, pa.Schema] = {
 
 
 def schema_of(options: Mapping[str, str]) -> pa.Schema:
-    """Return all columns of the level that the options ask for.
-
-    Raises:
-        UsageError: there is no such level.
-    """
+    """Return all columns of the level that the options ask for."""
     level = options.get("level", "segments")
     if level not in LEVELS:
         raise UsageError(f"level {level!r}: expected one of {', '.join(LEVELS)}")
@@ -97,11 +93,7 @@ def schema_of(options: Mapping[str, str]) -> pa.Schema:
 
 
 def chosen_schema(options: Mapping[str, str]) -> pa.Schema:
-    """Return the columns that the options ask for, and with `problems=rows` that of problems behind them.
-
-    Raises:
-        UsageError: there is no such level, or no such column in it.
-    """
+    """Return the columns that the options ask for, and with `problems=rows` that of problems behind them."""
     schema = schema_of(options)
     names = [one.strip().lower() for one in options.get("columns", "").split(",") if one.strip()]
     unknown = sorted(set(names) - set(schema.names))
@@ -112,11 +104,7 @@ def chosen_schema(options: Mapping[str, str]) -> pa.Schema:
 
 
 def is_set(options: Mapping[str, str], name: str) -> bool:
-    """Return whether an option that is off by default is `true`.
-
-    Raises:
-        UsageError: it is neither `true` nor `false`.
-    """
+    """Return whether an option that is off by default is `true`."""
     value = options.get(name, "false").lower()
     if value not in {"true", "false"}:
         raise UsageError(f"{name} {value!r}: expected true or false")
@@ -124,11 +112,7 @@ def is_set(options: Mapping[str, str], name: str) -> bool:
 
 
 def has_problem_rows(options: Mapping[str, str]) -> bool:
-    """Return whether what can't be read becomes a row, and not an error.
-
-    Raises:
-        UsageError: the option has another value.
-    """
+    """Return whether what can't be read becomes a row, and not an error."""
     value = options.get("problems", "error").lower()
     if value not in {"error", "rows"}:
         raise UsageError(f"problems {value!r}: expected error or rows")

@@ -21,12 +21,7 @@ from kforensics.fleet.tables import Tables
 
 
 def scan_nodes(request: FleetAsk, place: Path, progress: Progress | None = None) -> ScanResult:
-    """Take a capture of each node; what did not change since the one that is there is not read again.
-
-    Raises:
-        EvidenceError: a path can't be used, or with `keep_going` none can.
-        UsageError: the captures can't be written there.
-    """
+    """Take a capture of each node; what did not change since the one that is there is not read again."""
     check_outside(place, request.paths)
     nodes, loose = _nodes(request)
     taken = [_taken(request, paths, place, name, progress) for name, paths in sorted(nodes.items())]

@@ -79,11 +79,7 @@ class Held:
     """Those that held it before and ended without releasing it."""
 
     def check(self) -> None:
-        """Make sure that the lock was not taken over, before what was written is declared complete.
-
-        Raises:
-            UsageError: another process took it, or is about to.
-        """
+        """Make sure that the lock was not taken over, before what was written is declared complete."""
         holders = self._lock.holders()
         others = [one for one in holders if one.key != self._own.key]
         if others or len(holders) == len(others):
@@ -95,11 +91,7 @@ class Held:
 
 @contextmanager
 def hold_lock(tables: Tables, *, take_over: bool = False) -> Iterator[Held]:
-    """Hold the lock of some tables while they are written.
-
-    Raises:
-        UsageError: another process holds it.
-    """
+    """Hold the lock of some tables while they are written."""
     lock = _Lock(tables)
     held = lock.acquire(take_over=take_over)
     done = threading.Event()
@@ -114,11 +106,7 @@ def hold_lock(tables: Tables, *, take_over: bool = False) -> Iterator[Held]:
 
 
 def require_free(tables: Tables, *, take_over: bool = False) -> None:
-    """Refuse what `hold_lock` would refuse, before anything is made ready for the work.
-
-    Raises:
-        UsageError: another process holds the lock.
-    """
+    """Refuse what `hold_lock` would refuse, before anything is made ready for the work."""
     lock = _Lock(tables)
     for other in lock.holders():
         lock.refuse_unless_stale(other, take_over=take_over)
@@ -204,13 +192,7 @@ class _Lock:
 
 
 def _checked(values: Any) -> dict[str, Any]:
-    """Return the fields of a holder as a file has them.
-
-    Raises:
-        LookupError: a field of a holder is missing.
-        TypeError: the values are no object, or one is of another type.
-        ValueError: the process id is none.
-    """
+    """Return the fields of a holder as a file has them."""
     for one in fields(Holder):
         if one.name != "key" and type(values[one.name]) is not one.type:
             raise TypeError(one.name)

@@ -59,11 +59,7 @@ class Output:
         return Layout(stamp=self.stamp, is_history=self.is_history)
 
     def begin(self, manifest: Mapping[str, Any], tables: Iterable[str]) -> dict[str, Any]:
-        """Declare the audit begun, and make room for its stages.
-
-        Returns:
-            The manifest, with id, time and number of the attempt.
-        """
+        """Declare the audit begun, and make room for its stages."""
         names = tuple(tables)
         if (log := self._log) is not None:
             log.check()
@@ -112,11 +108,7 @@ class Output:
         *,
         earlier: AuditTables | None = None,
     ) -> AuditTables:
-        """Write what became of each finding, and declare the audit complete, if all rows are there.
-
-        Raises:
-            EvidenceUnreadable: rows are missing; nothing is declared complete.
-        """
+        """Write what became of each finding, and declare the audit complete, if all rows are there."""
         check_rows(str(self.tables), expected, total_rows(counts))
         audits = history_of(self.tables) if self.is_history else [earlier] if earlier is not None else []
         bases = bases_of(audits, manifest["clusters"])
@@ -146,12 +138,7 @@ def _named(counts: Counts) -> dict[str, Any]:
 def open_output(
     out: Path, *, is_history: bool, audit_id: str | None, table_format: TableFormat | None = None
 ) -> Output:
-    """Return the output of an audit that begins or continues.
-
-    Raises:
-        UsageError: the directory holds something else, or a finished audit.
-        EvidenceUnreadable: tables of another version.
-    """
+    """Return the output of an audit that begins or continues."""
     return _history_output(out, audit_id, table_format) if is_history else _own_output(out, audit_id)
 
 

@@ -285,11 +285,7 @@ def place_of(task: LogDirTask, row: Mapping[str, Any]) -> PartitionPlace:
 
 
 def inputs_without_logs(tasks: Sequence[LogDirTask], totals: Sequence[LogDirTotals]) -> frozenset[int]:
-    """Return the inputs whose checkpoints refer to records and that hold no segment at all: directories without logs are no empty logs.
-
-    Returns:
-        Numbers of inputs.
-    """
+    """Return the inputs whose checkpoints refer to records and that hold no segment at all: directories without logs are no empty logs."""
     by_input: dict[int, list[LogDirTotals]] = {}
     for task, one in zip(tasks, totals, strict=True):
         by_input.setdefault(task.input, []).append(one)

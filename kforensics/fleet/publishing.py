@@ -75,11 +75,7 @@ def is_part_of(name: str, audit_id: str) -> bool:
 
 
 def folder_values(part: str) -> tuple[str | None, str]:
-    """Return the cluster and the day that the folders of a history's part are named by.
-
-    Raises:
-        KeyError: it has no such folders.
-    """
+    """Return the cluster and the day that the folders of a history's part are named by."""
     folders = dict(name.split("=", 1) for name in part.split("/")[:-1])
     cluster = folders["cluster_id"]
     return None if cluster == NO_CLUSTER else unquote(cluster), folders["audit_date"]
@@ -143,9 +139,6 @@ class Publisher:
 
         Args:
             empty_for: the cluster whose folder gets an empty part where there are no rows: a table without any part is none for most readers.
-
-        Returns:
-            The rows of each part.
         """
         counts: dict[str, int] = {}
         parts: dict[str | None, _Part] = {}
@@ -220,11 +213,7 @@ def total_rows(counts: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
 
 
 def check_rows(location: str, expected: Mapping[str, int], written: Mapping[str, int]) -> None:
-    """Compare the rows that the stages reported with those that were found and published.
-
-    Raises:
-        EvidenceUnreadable: rows are missing, or there are more.
-    """
+    """Compare the rows that the stages reported with those that were found and published."""
     for table, count in expected.items():
         if written.get(table, 0) != count:
             causes = ("another program removes files there", "storage that does not show what was written before")

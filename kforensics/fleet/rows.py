@@ -191,11 +191,7 @@ def _finding_row(item: Finding, own_id: str, cluster_id: str | None) -> Row:
 
 
 def finding_of(row: Mapping[str, Any]) -> Finding:
-    """Return the finding of a row.
-
-    Raises:
-        ValueError: a severity, a confidence or a reason for absence is not known.
-    """
+    """Return the finding of a row."""
     absent = {name: Absent(why) for name, _, why in (one.partition("=") for one in row["absent"] or ())}
 
     def value(column: str, name: str) -> Any:

@@ -51,21 +51,13 @@ logger.executor.level = off
 
 
 def require_spark() -> None:
-    """Refuse, with the words that say what to install, where pyspark or pyarrow is missing.
-
-    Raises:
-        MissingExtra: one is.
-    """
+    """Refuse, with the words that say what to install, where pyspark or pyarrow is missing."""
     if any(find_spec(name) is None for name in ("pyarrow", "pyspark")):
         raise MissingExtra("spark", "fleet audit")
 
 
 def find_java() -> Path:
-    """Return the home of a Java that Spark can use: `JAVA_HOME`, the one on the path, or one in a usual place.
-
-    Raises:
-        UsageError: there is none.
-    """
+    """Return the home of a Java that Spark can use: `JAVA_HOME`, the one on the path, or one in a usual place."""
     seen = []
     for home in _java_homes():
         version = _java_version(home)
@@ -147,11 +139,6 @@ def open_session(master: str | None, settings: dict[str, str] | None = None) -> 
     Args:
         master: as Spark knows it, or a server of Spark Connect (`sc://…`); where none is given and no spark-submit started
             this program that of Spark's configuration, else `local[*]`.
-
-    Raises:
-        MissingExtra: pyspark is not installed.
-        UsageError: there is no Java for it.
-        EvidenceUnreadable: the session does not come up.
     """
     require_spark()
     from pyspark.sql import SparkSession

@@ -45,12 +45,7 @@ class Source:
 
 
 def read_sources(given: Sequence[str], storage: Options = MappingProxyType({})) -> tuple[Source, ...]:
-    """Resolve the sources of a command line to places, in their order.
-
-    Raises:
-        EvidenceError: an inventory can't be read, or a pattern matches nothing.
-        FormatError: an inventory is no list of nodes and locations.
-    """
+    """Resolve the sources of a command line to places, in their order."""
     return tuple(one for text in given for one in _read_source(text, storage))
 
 
@@ -161,11 +156,7 @@ def _text(value: Any) -> str | None:
 
 
 def check_output(out: Path, sources: Sequence[Source]) -> None:
-    """Refuse an output directory that would lie inside the evidence.
-
-    Raises:
-        UsageError: the output would lie inside of an input.
-    """
+    """Refuse an output directory that would lie inside the evidence."""
     check_outside(out, [source.location for source in sources])
 
 
@@ -208,11 +199,7 @@ class FoundSources:
 
 
 def find_sources(sources: Sequence[Source], *, keep_going: bool = False) -> FoundSources:
-    """Return the inputs that sources name, in their order.
-
-    Raises:
-        EvidenceError: a source can't be used, or with `keep_going` none can.
-    """
+    """Return the inputs that sources name, in their order."""
     assignments = _assignments([one for one in sources if one.has_assignments])
     sources = [one for one in sources if not one.has_assignments]
     with ThreadPoolExecutor(min(LISTERS, max(len(sources), 1))) as pool:

@@ -78,11 +78,7 @@ def list_fleet(
     options: Ask,
     progress: Progress | None,
 ) -> tuple[LogDirTotals, ...]:
-    """List every log directory where it lies, into the table `plan`; only totals come back.
-
-    Returns:
-        The totals of each task, in order.
-    """
+    """List every log directory where it lies, into the table `plan`; only totals come back."""
     if sum(one.partition_count for one in found.inputs) <= LISTED_HERE:
         # Quicker than to have a job started for it.
         with ThreadPoolExecutor(LISTERS) as pool:

@@ -33,11 +33,7 @@ Options = Mapping[str, str]
 
 
 def parse_location(text: str, options: Options = MappingProxyType({})) -> Path:
-    """Return a local path, made absolute, or a path on other storage where the text is a URI.
-
-    Raises:
-        EvidenceUnreadable: the URI can't be understood.
-    """
+    """Return a local path, made absolute, or a path on other storage where the text is a URI."""
     scheme, separator, _ = text.partition("://")
     if not separator or not scheme.isalnum():
         return Path(text).absolute()
@@ -126,22 +122,13 @@ class StoragePath(ForeignPath):
         return MappingProxyType(_options.get(self._pieces()[1].partition("?")[2], {}))
 
     def place(self) -> tuple[Any, str]:
-        """Return the pyarrow file system and the path in it.
-
-        Raises:
-            OSError: the storage can't be reached.
-        """
+        """Return the pyarrow file system and the path in it."""
         scheme, authority, rest = self._pieces()
         filesystem, base = _filesystem(scheme, authority)
         return filesystem, f"{base.rstrip('/')}{rest}" if base.strip("/") else rest or "/"
 
     def mode(self) -> int:
-        """Return the type of a directory or of a regular file, as `st_mode` has it; the storage knows no permissions.
-
-        Raises:
-            FileNotFoundError: nothing is there.
-            OSError: the storage can't be asked.
-        """
+        """Return the type of a directory or of a regular file, as `st_mode` has it; the storage knows no permissions."""
         from pyarrow.fs import FileType
 
         with _as_os_error():
@@ -163,11 +150,7 @@ class StoragePath(ForeignPath):
             yield Entry(info.base_name, mode, info.size or 0, info.mtime_ns or 0)
 
     def open_as_evidence(self) -> "StorageFile":
-        """Return the file, open for reading.
-
-        Raises:
-            EvidenceError: nothing is there, or the storage can't be asked.
-        """
+        """Return the file, open for reading."""
         try:
             with _as_os_error():
                 return StorageFile(self)
@@ -266,10 +249,6 @@ def _names(folder: Path) -> list[str]:
 
 
 def require_pyarrow() -> None:
-    """Refuse, with the words that say what to install, where pyarrow is missing.
-
-    Raises:
-        MissingExtra: it is missing.
-    """
+    """Refuse, with the words that say what to install, where pyarrow is missing."""
     if find_spec("pyarrow") is None:
         raise MissingExtra("spark", "reading and writing Parquet tables")

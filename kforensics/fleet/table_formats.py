@@ -30,11 +30,7 @@ _PACKAGES = {TableFormat.DELTA: "deltalake", TableFormat.ICEBERG: "pyiceberg"}
 
 
 def require_table_format(chosen: str) -> None:
-    """Refuse, before the work, a format whose package is missing.
-
-    Raises:
-        MissingExtra: its package is not installed.
-    """
+    """Refuse, before the work, a format whose package is missing."""
     if (package := _PACKAGES.get(TableFormat(chosen))) is not None and find_spec(package) is None:
         raise MissingExtra(chosen, f"--table-format {chosen}")
 

@@ -56,11 +56,7 @@ class Tables:
         return LocalFileSystem(), str(target)
 
     def create(self, names: Iterable[str]) -> None:
-        """Make the directories of some tables.
-
-        Raises:
-            EvidenceUnreadable: that is not possible.
-        """
+        """Make the directories of some tables."""
         for name in names:
             filesystem, path = self.place(name)
             try:
@@ -69,11 +65,7 @@ class Tables:
                 raise EvidenceUnreadable(str(self.location), f"can't be written: {error}") from error
 
     def write(self, table: str, part: str, rows: Sequence[Row] | pa.Table, schema: pa.Schema | None = None) -> None:
-        """Write one part of a table, replacing the part of that name.
-
-        Raises:
-            OSError: it can't be written.
-        """
+        """Write one part of a table, replacing the part of that name."""
         schema = schema or TABLES[table]
         content = rows if isinstance(rows, pa.Table) else pa.Table.from_pylist(list(rows), schema=schema)
         with self.stream(table, f"{part}.{self._format}") as stream:
@@ -81,11 +73,7 @@ class Tables:
 
     @contextmanager
     def stream(self, *names: str) -> Iterator[Any]:
-        """Open a file below the directory for writing; it is there when all is written, and not before.
-
-        Raises:
-            OSError: it can't be written; the error names it.
-        """
+        """Open a file below the directory for writing; it is there when all is written, and not before."""
         filesystem, path = self.place(*names)
         target = path
         if isinstance(filesystem, LocalFileSystem):
@@ -130,11 +118,7 @@ class Tables:
     def read_part(
         self, table: str, part: str, *, columns: Sequence[str] | None = None, filters: Any = None
     ) -> pa.Table:
-        """Return one part.
-
-        Raises:
-            OSError: it can't be read.
-        """
+        """Return one part."""
         filesystem, path = self._part(table, part)
         named = None if columns is None else list(columns)
         if filters is None:
@@ -180,11 +164,7 @@ class Tables:
         return self.dataset(table).to_table(columns=list(columns), filter=where)
 
     def read_manifest(self, name: str) -> dict[str, Any] | None:
-        """Return a manifest, none where there is none.
-
-        Raises:
-            EvidenceUnreadable: it is no JSON object.
-        """
+        """Return a manifest, none where there is none."""
         filesystem, path = self.place(name)
         if filesystem.get_file_info(path).type != FileType.File:
             return None
@@ -214,20 +194,12 @@ class Tables:
             filesystem.delete_dir(path)
 
     def remove_file(self, folder: str, name: str) -> None:
-        """Remove a small file that is no table.
-
-        Raises:
-            FileNotFoundError: it is not there, and the storage notices that.
-        """
+        """Remove a small file that is no table."""
         filesystem, path = self.place(folder, name)
         filesystem.delete_file(path)
 
     def read_bytes(self, folder: str, name: str) -> bytes:
-        """Return a small file that is no table.
-
-        Raises:
-            OSError: it can't be read.
-        """
+        """Return a small file that is no table."""
         filesystem, path = self.place(folder, name)
         with filesystem.open_input_stream(path) as stream:
             content: bytes = stream.read()

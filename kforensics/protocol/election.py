@@ -14,14 +14,7 @@ from kforensics.errors import UsageError
 def assign_in_turn(
     broker_ids: Collection[int], partitions: int, replication_factor: int
 ) -> tuple[tuple[int, ...], ...]:
-    """Assign the replicas of each partition by the plain rule: replica j of partition i is on broker (i + j) mod n.
-
-    Returns:
-        The brokers of each partition, the preferred leader first.
-
-    Raises:
-        UsageError: more replicas than brokers.
-    """
+    """Assign the replicas of each partition by the plain rule: replica j of partition i is on broker (i + j) mod n."""
     brokers = _enough_brokers(broker_ids, replication_factor)
     return tuple(
         tuple(brokers[(partition + turn) % len(brokers)] for turn in range(replication_factor))
@@ -48,12 +41,6 @@ def assign_replicas(
         start_index: the place of the first preferred leader among the brokers; a controller draws it.
         shift: how far the first followers are moved; a controller draws it too.
         racks: the rack of every broker; None, or an empty mapping, where racks do not count.
-
-    Returns:
-        The brokers of each partition, the preferred leader first.
-
-    Raises:
-        UsageError: more replicas than brokers, or a broker without a rack where others have one.
     """
     brokers = _enough_brokers(broker_ids, replication_factor)
     rack_of = dict(racks) if racks else {broker: str(broker) for broker in brokers}

@@ -169,9 +169,6 @@ def parse_version(text: str) -> KafkaVersion:
 
     Args:
         text: begins with the version; a number that is missing is 0.
-
-    Raises:
-        ValueError: no version.
     """
     match = _VERSION.match(text)
     if match is None:
@@ -184,9 +181,6 @@ def parse_inter_broker_version(text: str) -> InterBrokerVersion:
 
     Args:
         text: such as 0.11.0-IV2, 2.7-IV1 or 3.6, which means the last level of the release.
-
-    Raises:
-        ValueError: no level.
     """
     match = _LEVEL.fullmatch(text)
     if match is None:

@@ -139,12 +139,7 @@ def formats_of(*shapes: str) -> tuple[OutputFormat, ...]:
 
 
 def require_format(chosen: OutputFormat, *shapes: str) -> None:
-    """Refuse an output format that none of the shapes has.
-
-    Raises:
-        UsageError: it is not offered.
-        MissingExtra: an optional package that it needs is not installed.
-    """
+    """Refuse an output format that none of the shapes has."""
     offered = formats_of(*shapes)
     if chosen not in offered:
         raise UsageError(f"--format {chosen} is not offered by this command; it has {', '.join(offered)}")
@@ -155,11 +150,7 @@ def require_format(chosen: OutputFormat, *shapes: str) -> None:
 
 
 def writer_of(shape: str, chosen: OutputFormat) -> Writer:
-    """Return the function that writes results of a shape in a format.
-
-    Raises:
-        UsageError: the shape does not have the format.
-    """
+    """Return the function that writes results of a shape in a format."""
     require_format(chosen, shape)
     how = SHAPES[shape]
     writer: Writer
@@ -183,11 +174,7 @@ def _loaded(place: str) -> Any:
 
 
 def emit(result: "Result[Any]", chosen: OutputFormat, view: View) -> Iterable[str]:
-    """Return a result in a format, piece by piece.
-
-    Raises:
-        UsageError: results of its shape do not have this format.
-    """
+    """Return a result in a format, piece by piece."""
     return writer_of(result.shape, chosen)(result, view)
 
 

@@ -101,11 +101,7 @@ def _escaped(text: str) -> str:
 
 
 def check_metrics(path: Path | None) -> None:
-    """Refuse, before the work, a file that holds something other than metrics, or whose directory is missing.
-
-    Raises:
-        UsageError: one of these, or the file can't be read.
-    """
+    """Refuse, before the work, a file that holds something other than metrics, or whose directory is missing."""
     if path is None:
         return
     if not path.parent.is_dir():
@@ -124,11 +120,7 @@ def check_metrics(path: Path | None) -> None:
 
 
 def write_metrics(path: Path | None, result: Result[FleetSummary]) -> None:
-    """Write the metrics of an audit, whole or not at all.
-
-    Raises:
-        UsageError: the file can't be written.
-    """
+    """Write the metrics of an audit, whole or not at all."""
     if path is None:
         return
     partial = path.with_name(f".{path.name}.{os.getpid()}.part")

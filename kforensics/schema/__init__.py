@@ -18,11 +18,7 @@ def names() -> tuple[str, ...]:
 
 
 def load(command: str) -> dict[str, Any]:
-    """Return the schema of a command's document or, with `-line` behind the name, of one line of its `--format jsonl`.
-
-    Raises:
-        LookupError: there is no such schema.
-    """
+    """Return the schema of a command's document or, with `-line` behind the name, of one line of its `--format jsonl`."""
     if command not in names():
         raise LookupError(f"no schema of {command!r}: {', '.join(names())}")
     schema: dict[str, Any] = json.loads(files(__name__).joinpath(command + _SUFFIX).read_text(encoding="utf-8"))

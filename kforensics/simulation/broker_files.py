@@ -147,9 +147,6 @@ def write_cluster(cluster: SimulatedCluster, directory: Path, *, segment_length:
 
     Args:
         segment_length: the most bytes of a segment, which its last batch does not exceed.
-
-    Raises:
-        UsageError: the directory exists, or can't be made.
     """
     make_new(directory)
     is_kraft = PROTOCOL_RULES[cluster.protocol].is_kraft
@@ -168,11 +165,7 @@ def write_cluster(cluster: SimulatedCluster, directory: Path, *, segment_length:
 
 
 def make_new(directory: Path) -> None:
-    """Make a directory that must not exist yet.
-
-    Raises:
-        UsageError: it exists, or can't be made.
-    """
+    """Make a directory that must not exist yet."""
     try:
         directory.mkdir(parents=True)
     except FileExistsError:

@@ -48,11 +48,7 @@ class SimulatedCluster:
         settings: Settings,
         racks: Mapping[int, str] | None = None,
     ) -> "SimulatedCluster":
-        """Make a cluster with a new topic; its replicas are assigned in turn, or with racks as a controller assigns them.
-
-        Raises:
-            UsageError: more replicas than brokers.
-        """
+        """Make a cluster with a new topic; its replicas are assigned in turn, or with racks as a controller assigns them."""
         cluster = cls(tuple(brokers), protocol, settings, racks=racks or {})
         if racks:
             assignment = assign_replicas(brokers, partitions, replication_factor, racks=racks)
@@ -120,11 +116,7 @@ class SimulatedCluster:
             simulated.fetch(broker)
 
     def stop(self, brokers: Iterable[int], kind: str) -> None:
-        """Stop brokers at the same moment.
-
-        Raises:
-            ImpossibleEventError: one of them is not running.
-        """
+        """Stop brokers at the same moment."""
         self._tick()
         stopping = tuple(brokers)
         for broker in stopping:
@@ -138,11 +130,7 @@ class SimulatedCluster:
                 simulated.stop(here, kind=kind)
 
     def start(self, broker: int) -> None:
-        """Start a broker.
-
-        Raises:
-            ImpossibleEventError: it is running.
-        """
+        """Start a broker."""
         self._tick()
         if self._running[broker]:
             raise ImpossibleEventError(f"broker {broker} is already running")
@@ -167,19 +155,11 @@ class SimulatedCluster:
             simulated.advance(milliseconds)
 
     def flush(self, broker: int) -> None:
-        """Flush the logs of a running broker.
-
-        Raises:
-            ImpossibleEventError: it is not running.
-        """
+        """Flush the logs of a running broker."""
         self.each(broker, lambda simulated: simulated.flush(broker))
 
     def checkpoint(self, broker: int) -> None:
-        """Checkpoint the high watermarks of a running broker.
-
-        Raises:
-            ImpossibleEventError: it is not running.
-        """
+        """Checkpoint the high watermarks of a running broker."""
         self.each(broker, lambda simulated: simulated.checkpoint(broker))
 
     def each(self, broker: int, act: Callable[[SimulatedPartition], object]) -> None:

@@ -352,11 +352,7 @@ class Exploration:
 
 
 class Explorer:
-    """A search through the states of one model at one size.
-
-    Raises:
-        UsageError: there is no such model.
-    """
+    """A search through the states of one model at one size."""
 
     def __init__(self, model: str, size: ModelSize) -> None:
         if model not in MODELS:

@@ -99,11 +99,7 @@ class FleetTruth:
 
 
 def write_fleet(directory: Path, *, brokers: int, partitions: int, total_length: int) -> FleetTruth:
-    """Write the data directories of a fleet below a new directory, and return what is true of them.
-
-    Raises:
-        UsageError: the directory is there, or so few bytes are not enough for a log on every replica.
-    """
+    """Write the data directories of a fleet below a new directory, and return what is true of them."""
     broker_ids = tuple(range(1, brokers + 1))
     template = _template(_FILLING)
     other = _template(b"w")

@@ -283,11 +283,7 @@ class ControlledPartition:
             self.registrations.append((self.now_ms, self.registration))
 
     def known(self, broker: int) -> SimulatedReplica:
-        """Return the replica on a broker.
-
-        Raises:
-            ImpossibleEventError: it has no replica of the partition.
-        """
+        """Return the replica on a broker."""
         if broker not in self.replicas:
             raise ImpossibleEventError(f"there is no broker {broker}")
         return self.replicas[broker]
@@ -339,11 +335,7 @@ class SimulatedPartition(ControlledPartition):
     """The partition with the events of clients, brokers and time."""
 
     def produce(self, records: Sequence[str] | int, acks: Acks = Acks.ALL) -> list[Row]:
-        """Write one batch to the leader as a producer.
-
-        Raises:
-            ImpossibleEventError: there is no leader.
-        """
+        """Write one batch to the leader as a producer."""
         leader = self._leader_or_refuse("a producer needs a leader")
         if not accepts_write(
             acks, isr_size=len(self.registration.isr), min_insync_replicas=self.settings.min_insync_replicas
@@ -361,11 +353,7 @@ class SimulatedPartition(ControlledPartition):
         return rows + self.shrink_isr()
 
     def fetch(self, follower_id: int) -> list[Row]:
-        """Fetch once as a follower: request, the leader learns its log end, response, append, high watermark.
-
-        Raises:
-            ImpossibleEventError: it can't fetch, or there is no leader.
-        """
+        """Fetch once as a follower: request, the leader learns its log end, response, append, high watermark."""
         follower, leader = self._follower_and_leader(follower_id)
         rows = self.align(follower_id) if follower.needs_alignment else []
         offset = follower.log_end_offset
@@ -398,11 +386,7 @@ class SimulatedPartition(ControlledPartition):
         return rows
 
     def align(self, follower_id: int) -> list[Row]:
-        """Let a follower find where its log diverges from the leader's, and truncate there.
-
-        Raises:
-            ImpossibleEventError: it can't ask, or there is no leader.
-        """
+        """Let a follower find where its log diverges from the leader's, and truncate there."""
         follower, leader = self._follower_and_leader(follower_id)
         outcome = follower_truncation(
             follower.log_state(), leader.log_state(), protocol=self.protocol, rules=follower.rules
@@ -414,9 +398,6 @@ class SimulatedPartition(ControlledPartition):
 
         Args:
             kind: `stop` is clean, `crash` loses memory, `power-loss` also the unflushed tail.
-
-        Raises:
-            ImpossibleEventError: one of them is not running, or has no replica.
         """
         stopping = tuple(brokers)
         for replica in [self._running(broker) for broker in stopping]:
@@ -442,11 +423,7 @@ class SimulatedPartition(ControlledPartition):
         return rows
 
     def start(self, broker: int) -> list[Row]:
-        """Start a broker: it loads its log and follows, or becomes leader if the controller has waited for it.
-
-        Raises:
-            ImpossibleEventError: it is running, or has no replica.
-        """
+        """Start a broker: it loads its log and follows, or becomes leader if the controller has waited for it."""
         replica = self.known(broker)
         if replica.is_running:
             raise ImpossibleEventError(f"broker {broker} is already running")
@@ -462,11 +439,7 @@ class SimulatedPartition(ControlledPartition):
         return rows
 
     def restart(self, broker: int) -> list[Row]:
-        """Crash and restart a follower before its session ends: the controller does not notice, and the ISR stays.
-
-        Raises:
-            ImpossibleEventError: it is not running, or leads.
-        """
+        """Crash and restart a follower before its session ends: the controller does not notice, and the ISR stays."""
         replica = self._running(broker)
         if self.registration.leader == broker:
             raise ImpossibleEventError(f"broker {broker} leads: its restart is noticed")
@@ -491,26 +464,12 @@ class SimulatedPartition(ControlledPartition):
         return rows + self.shrink_isr()
 
     def checkpoint(self, broker: int) -> list[Row]:
-        """Checkpoint a broker's high watermark.
-
-        Returns:
-            One row, which shows the partition afterwards.
-
-        Raises:
-            ImpossibleEventError: it is not running.
-        """
+        """Checkpoint a broker's high watermark."""
         self._running(broker).checkpoint_high_watermark()
         return [self.row(f"broker {broker} checkpoints its HW", broker)]
 
     def flush(self, broker: int) -> list[Row]:
-        """Flush a broker's log.
-
-        Returns:
-            One row, which shows the partition afterwards.
-
-        Raises:
-            ImpossibleEventError: it is not running.
-        """
+        """Flush a broker's log."""
         self._running(broker).flush()
         return [self.row(f"broker {broker} flushes its log", broker)]
 

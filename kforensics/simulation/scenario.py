@@ -108,20 +108,12 @@ class StepFailedError(ImpossibleEventError):
 
 
 def replay(scenario: Scenario, protocol: ProtocolName) -> Replay:
-    """Replay a scenario under one protocol.
-
-    Raises:
-        StepFailedError: a step that can't happen, or too many rows.
-    """
+    """Replay a scenario under one protocol."""
     return play(scenario, SimulatedPartition(scenario.brokers, protocol, scenario.settings))
 
 
 def play(scenario: Scenario, partition: SimulatedPartition) -> Replay:
-    """Replay a scenario on a partition, which keeps the state after the last step.
-
-    Raises:
-        StepFailedError: a step that can't happen, or too many rows.
-    """
+    """Replay a scenario on a partition, which keeps the state after the last step."""
     rows: list[Row] = []
     most_rows = MAX_CELLS // len(scenario.brokers)
     for step in scenario.steps:
@@ -137,11 +129,7 @@ def play(scenario: Scenario, partition: SimulatedPartition) -> Replay:
 
 
 def apply(partition: SimulatedPartition, step: ScenarioStep) -> list[Row]:
-    """Apply one step to a partition, and return its rows.
-
-    Raises:
-        ImpossibleEventError: the step can't happen.
-    """
+    """Apply one step to a partition, and return its rows."""
     match step.action:
         case Action.PRODUCE:
             return partition.produce(step.records, step.acks)
@@ -210,11 +198,7 @@ class ScenarioFileError(UsageError):
 
 
 def parse_scenario(text: str, source: str) -> Scenario:
-    """Parse a scenario from YAML.
-
-    Raises:
-        ScenarioFileError: anything that is not a scenario.
-    """
+    """Parse a scenario from YAML."""
     if len(text) > MAX_FILE_LENGTH:
         raise ScenarioFileError(source, 1, expected=f"at most {MAX_FILE_LENGTH} characters", found=str(len(text)))
     return _Reader(source).scenario(_compose(text, source))
@@ -227,11 +211,7 @@ def builtin_names() -> tuple[str, ...]:
 
 
 def builtin_scenario(name: str) -> Scenario:
-    """Return a built-in scenario.
-
-    Raises:
-        UsageError: no built-in scenario has this name.
-    """
+    """Return a built-in scenario."""
     if name not in builtin_names():
         raise UsageError(f"no scenario {name!r}: {', '.join(builtin_names())}, or a file")
     file = resources.files("kforensics.simulation").joinpath("scenarios", f"{name}.yaml")

@@ -63,11 +63,7 @@ def is_capture(path: Path) -> bool:
 
 
 def captured_roots(path: Path) -> tuple[Path, ...]:
-    """Return the roots that a capture was taken of; a path in a capture is one of its own.
-
-    Raises:
-        EvidenceUnreadable: the capture was interrupted while it was taken, or its tree is not readable.
-    """
+    """Return the roots that a capture was taken of; a path in a capture is one of its own."""
     store = store_of(path)
     if store.capture is not None and store.capture.is_interrupted:
         raise store.capture.refuse("taking it was interrupted: the command that took it continues from there")
@@ -130,11 +126,7 @@ _opened: dict[str, Capture] = {}
 
 
 def open_capture(path: Path) -> Capture:
-    """Return the capture at a path, opened once for as long as the same file is there.
-
-    Raises:
-        EvidenceError: it can't be read, or is none.
-    """
+    """Return the capture at a path, opened once for as long as the same file is there."""
     key = _key(path)
     known = _opened.get(key)
     if known is None or known.is_replaced():

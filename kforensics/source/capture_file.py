@@ -166,33 +166,21 @@ class Capture:
         return self._parts[number].length
 
     def small_file(self, block: int, position: int, length: int) -> bytes:
-        """Return the bytes of a small file.
-
-        Raises:
-            EvidenceUnreadable: the part is not as the manifest says, or the file ends behind it.
-        """
+        """Return the bytes of a small file."""
         number = self.tar_of(block)
         if position + length > self.part_length(number):
             raise self.refuse("a file ends behind the part that it is in")
         return self.part(number)[position : position + length]
 
     def tar_of(self, block: int) -> int:
-        """Return the place in the manifest of the tar file with the small files of a block.
-
-        Raises:
-            EvidenceUnreadable: there is none.
-        """
+        """Return the place in the manifest of the tar file with the small files of a block."""
         number = self._numbers.get(name := f"files/{block:06d}.tar")
         if number is None:
             raise self.refuse(f"it has no part {name}")
         return number
 
     def column(self, block: int, table: str, name: str) -> bytes | None:
-        """Return a column of a table of a block, none where the table has no rows there.
-
-        Returns:
-            A file of numpy's format, not parsed yet.
-        """
+        """Return a column of a table of a block, none where the table has no rows there."""
         number = self._numbers.get(f"{table}/{block:06d}/{name}.npy")
         return None if number is None else self.part(number)
 
@@ -416,11 +404,7 @@ class Capture:
 
 
 def checked_count(value: Any) -> int:
-    """Return a number of a capture that counts something.
-
-    Raises:
-        ValueError: it is no whole number from 0 to 2⁶³ - 1.
-    """
+    """Return a number of a capture that counts something."""
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _LARGEST:
         raise ValueError(f"{value!r} is no count")
     return value

@@ -83,9 +83,6 @@ _TOO_HIGH = "the data directories lie elsewhere: see log.dirs and metadata.log.d
 def discover(given: Path) -> Place:
     """Decide what a given path is; only here a symbolic link is followed.
 
-    Returns:
-        The place with its listings, which are taken once.
-
     Raises:
         EvidenceUnreadable: it can't be read, or is neither a file nor a directory.
         NotADataDir: it is a directory with nothing that a Kafka broker writes.

@@ -239,11 +239,7 @@ class EvidenceFile:
         return bytes(memoryview(buffer)[:count])
 
     def read_all(self, limit: int) -> bytes:
-        """Return the whole file.
-
-        Raises:
-            EvidenceUnreadable: the file is larger than `limit` bytes, or can't be read.
-        """
+        """Return the whole file."""
         self.require_at_most(limit)
         return self.read(0, self.size)
 

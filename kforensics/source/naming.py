@@ -185,11 +185,7 @@ _SUFFIXES_OF_SNAPSHOTS = frozenset({FileSuffix.NONE, FileSuffix.DELETED, FileSuf
     maxsize=1 << 14
 )  # one name is asked for several times, for each broker and for each pass over its directories
 def parse_partition_directory(name: str) -> PartitionDirectoryName | None:
-    """Parse the name of a partition directory (`LocalLog.parseTopicPartitionName`).
-
-    Returns:
-        The parsed name, or None if a broker would not have written it.
-    """
+    """Parse the name of a partition directory (`LocalLog.parseTopicPartitionName`)."""
     renamed = _RENAMED.fullmatch(name)
     plain = _DIRECTORY.fullmatch(renamed["live"] if renamed else name)
     if plain is None:

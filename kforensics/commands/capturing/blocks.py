@@ -154,11 +154,7 @@ class Gatherer:
         self.keep_block(block)
 
     def end(self) -> None:
-        """Hand all over that is still gathered.
-
-        Raises:
-            UsageError: as `end_block`.
-        """
+        """Hand all over that is still gathered."""
         self.end_block()
         for table in self._groups:
             self._flush(table)

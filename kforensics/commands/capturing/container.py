@@ -64,9 +64,6 @@ class CaptureWriter(Gatherer):
 
     Args:
         out: the name that the file gets at the end.
-
-    Raises:
-        UsageError: nothing can be written there.
     """
 
     def __init__(self, out: Path) -> None:
@@ -114,11 +111,7 @@ class CaptureWriter(Gatherer):
         self.partial.unlink(missing_ok=True)
 
     def add_part(self, name: str, data: bytes, level: int = _LEVEL) -> int:
-        """Write one part, and return its number.
-
-        Raises:
-            UsageError: the disk is full, or can't be written for another reason.
-        """
+        """Write one part, and return its number."""
         info = zipfile.ZipInfo(name, _TIME)
         try:
             self._zip.writestr(info, data, compress_type=zipfile.ZIP_DEFLATED, compresslevel=level)
@@ -127,11 +120,7 @@ class CaptureWriter(Gatherer):
         return self._written(info, hashlib.sha256(data).hexdigest())
 
     def add_text(self, name: str, pieces: Iterable[bytes]) -> int:
-        """Write one part whose bytes come in pieces, and return its number.
-
-        Raises:
-            UsageError: the disk is full, or can't be written for another reason.
-        """
+        """Write one part whose bytes come in pieces, and return its number."""
         info = zipfile.ZipInfo(name, _TIME)
         info.compress_type = zipfile.ZIP_DEFLATED
         digest = hashlib.sha256()
@@ -218,11 +207,7 @@ class CaptureWriter(Gatherer):
     # ------------------------------------------------------------ directories
 
     def keep_block(self, block: Block) -> None:
-        """Write directories, and what their small files hold.
-
-        Raises:
-            UsageError: one directory has more files than a part can describe, or the disk can't be written.
-        """
+        """Write directories, and what their small files hold."""
         if sum(map(len, block.text)) > PART_LIMIT:
             raise UsageError(f"a directory has more files than a capture can describe: {block.paths[0]}")
         for path, length in zip(block.paths, block.lengths, strict=True):

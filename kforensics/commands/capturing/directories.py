@@ -83,20 +83,12 @@ class Directories:
         return self.writer
 
     def take(self, folders: Sequence[FolderPlan]) -> None:
-        """Take directories along; their segments are read ahead.
-
-        Raises:
-            Stopped: it was asked to stop.
-        """
+        """Take directories along; their segments are read ahead."""
         for folder, scans in self._folders(folders, self.early):
             self._folder(folder, scans)
 
     def take_light(self, folders: Sequence[FolderPlan], last_group: int) -> Iterator[FolderPlan]:
-        """Take directories along, and yield those that were left: their records have to be taken along, or no group is left for their rows.
-
-        Raises:
-            Stopped: it was asked to stop.
-        """
+        """Take directories along, and yield those that were left: their records have to be taken along, or no group is left for their rows."""
         for folder, scans in self._folders(folders, {}):
             if folder.by_record or self.writer.next_group > last_group:
                 yield folder
@@ -110,11 +102,7 @@ class Directories:
     # ------------------------------------------------------------ segments
 
     def scan(self, pieces: Sequence[Piece]) -> Iterator[tuple[Piece, CapturedScan]]:
-        """Yield the segments with what was found in them; those that did not change are as an earlier capture has them.
-
-        Raises:
-            Stopped: it was asked to stop.
-        """
+        """Yield the segments with what was found in them; those that did not change are as an earlier capture has them."""
         is_new = [not self.base or self.base.scan(piece.task(), with_bytes=piece.has_bytes) is None for piece in pieces]
         read = self._read(list(compress(pieces, is_new)))
         for piece, is_read in zip(pieces, is_new, strict=True):

@@ -51,9 +51,6 @@ class EarlierCaptures:
 
     Args:
         paths: of the captures; of a segment that several hold the first is taken.
-
-    Raises:
-        EvidenceError: one of them can't be read, or is none.
     """
 
     def __init__(self, paths: Sequence[Path]) -> None:

@@ -52,11 +52,7 @@ if TYPE_CHECKING:
 
 
 def find_root(given: Path) -> Inputs:
-    """Return the inputs below a path that a capture is asked for.
-
-    Raises:
-        EvidenceError: it is none of these.
-    """
+    """Return the inputs below a path that a capture is asked for."""
     try:
         return find_inputs([given], with_server_logs=True, why_not=why_not_compared)
     except NotADataDir:
@@ -233,9 +229,6 @@ def plan_capture(
     Args:
         margin: offsets below the lowest point from which a truncation can still happen.
         is_by_ends: the ends of logs alone are read; rows of batches are taken along from the high watermark or the recovery point on.
-
-    Raises:
-        EvidenceError: a path can't be used, or with `keep_going` none can.
     """
     roots: list[RootPlan] = []
     inputs: list[FoundInput] = []

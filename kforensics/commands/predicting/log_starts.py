@@ -374,9 +374,6 @@ def look_ahead(
 
     Args:
         markers: whether each log directory holds the marker of a clean shutdown.
-
-    Returns:
-        What was found, by the place of the log among the directories.
     """
     if scans.jobs < 2:
         return {}

@@ -54,9 +54,6 @@ def start_metadata_log(
 
     Args:
         is_inferred: the version is that of the evidence: where a file is newer than known, nothing is said of the log.
-
-    Returns:
-        What comes of it; nothing where the input has none.
     """
     found = [
         (log_dir, directory)

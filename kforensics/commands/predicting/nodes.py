@@ -150,9 +150,6 @@ def _described(one: FoundInput, log_dir: FoundLogDir, *, is_alone: bool) -> Node
 def nodes_of(inputs: Inputs, configured: Sequence[ConfiguredNode] = ()) -> tuple[Inputs, list[Node]]:
     """Return the nodes among the inputs.
 
-    Returns:
-        The inputs, and the nodes in their order.
-
     Raises:
         InputsRefused: the nodes are of several clusters. One node whose directories name several is no reason.
     """
@@ -249,11 +246,7 @@ def _is_same_node(one: FoundInput, other: FoundInput, configured: Sequence[Confi
 
 
 def find_start_inputs(paths: Sequence[Path], *, keep_going: bool) -> Inputs:
-    """Return the inputs that paths name; an empty directory, named or below one that is, is one where a `server.properties` among them names it.
-
-    Raises:
-        EvidenceError: a path can't be used, or with `keep_going` none can.
-    """
+    """Return the inputs that paths name; an empty directory, named or below one that is, is one where a `server.properties` among them names it."""
     find = partial(find_inputs, with_server_logs=True, why_not=why_not_compared, with_emptied=False)
     empty = [path for path in dict.fromkeys(paths) if _is_empty(path)]
     others = [path for path in paths if path not in empty]

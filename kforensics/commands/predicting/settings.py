@@ -153,11 +153,7 @@ class Policy(NamedTuple):
 
 
 def parse_settings(given: Mapping[str, str]) -> Mapping[str, str]:
-    """Check settings that were given by hand, and return them.
-
-    Raises:
-        UsageError: one that nothing here depends on, or whose value is no number.
-    """
+    """Check settings that were given by hand, and return them."""
     for name, value in given.items():
         if name not in NAMES:
             raise UsageError(

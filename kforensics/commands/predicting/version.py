@@ -61,11 +61,7 @@ class NodeVersion:
 
 
 def check_version(text: str) -> KafkaVersion:
-    """Return the version of `--kafka`.
-
-    Raises:
-        UsageError: no version, or one that is not modelled.
-    """
+    """Return the version of `--kafka`."""
     try:
         version = parse_version(text)
         loading_rules(version)
@@ -75,11 +71,7 @@ def check_version(text: str) -> KafkaVersion:
 
 
 def given_version(text: str, history: MetadataHistory | None) -> NodeVersion:
-    """Return the version of `--kafka`, with what of the metadata it can't be said to read.
-
-    Raises:
-        UsageError: no version, or one that is not modelled.
-    """
+    """Return the version of `--kafka`, with what of the metadata it can't be said to read."""
     version = check_version(text)
     # Whether it reads a newer metadata.version or file is known; what it does with the rest is not.
     return NodeVersion(version, "given", newer=next(_newer_metadata(history, without={METADATA_VERSION}), ""))
@@ -90,9 +82,6 @@ def version_of_node(node: "Node", around: Surroundings, *, is_alone: bool) -> No
 
     Args:
         is_alone: no other node is among the inputs: a log whose lines name no node is its own.
-
-    Raises:
-        UsageError: the evidence names a version that is older than those that are modelled.
     """
     history = around.history
     logged = _logged(around.log_files, node.node_id, is_alone=is_alone)

@@ -17,11 +17,7 @@ HOW_TO_MAKE_ONE = "openssl rand -hex 32 > redact.key makes one"
 
 
 def pseudonyms_of(ask: Ask) -> "Pseudonyms | None":
-    """Return the pseudonyms that are asked for; None where nothing is to be redacted.
-
-    Raises:
-        UsageError: there is no key, or it is too short.
-    """
+    """Return the pseudonyms that are asked for; None where nothing is to be redacted."""
     if not ask.redact and not ask.redact_topics and ask.redact_key is None:
         return None
     from kforensics.commands.redaction.pseudonyms import LEAST_KEY_LENGTH, Pseudonyms  # noqa: PLC0415 - few runs redact

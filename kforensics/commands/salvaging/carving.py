@@ -67,11 +67,7 @@ class Carved:
 
 
 def carve(images: Sequence[Path], inputs: Inputs, problems: list[Problem]) -> Carved:
-    """Read the images, and find out which partitions of the inputs their batches are of.
-
-    Raises:
-        EvidenceError: an image can't be read.
-    """
+    """Read the images, and find out which partitions of the inputs their batches are of."""
     chains: list[Chain] = []
     size = 0
     for at, path in enumerate(images):

@@ -29,11 +29,7 @@ class Foreground:
     """Does work at once, in the thread that gives it: where other processes take the other cores, threads would only hold memory."""
 
     def do(self, work: Work) -> None:
-        """Do the work at once.
-
-        Raises:
-            Exception: what the work raised.
-        """
+        """Do the work at once."""
         work()
 
     def wait(self) -> None:
@@ -56,11 +52,7 @@ class Background:
         self._error: BaseException | None = None
 
     def do(self, work: Work) -> None:
-        """Do this after everything that was given before.
-
-        Raises:
-            Exception: what earlier work raised.
-        """
+        """Do this after everything that was given before."""
         self._raise()
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, daemon=True)
@@ -68,11 +60,7 @@ class Background:
         self._queue.put(work)
 
     def wait(self) -> None:
-        """Wait until everything is done.
-
-        Raises:
-            Exception: what the work raised.
-        """
+        """Wait until everything is done."""
         self._queue.join()
         self._raise()
 
@@ -174,9 +162,6 @@ class OutFile:
 
         Args:
             data: must not change any more, since it is written later.
-
-        Raises:
-            WriteFailed: the system took no more.
         """
         self._pieces.append(data)
         self._waiting += len(data)
@@ -185,11 +170,7 @@ class OutFile:
         return len(data)
 
     def write_lines(self, lines: Iterable[bytes]) -> None:
-        """Add lines, each with its line break.
-
-        Raises:
-            WriteFailed: the system took no more.
-        """
+        """Add lines, each with its line break."""
         self.write(b"".join(lines))
 
     def pause(self) -> None:
@@ -212,11 +193,7 @@ class OutFile:
         return self.length, digest
 
     def go_back(self, place: tuple[int, Any]) -> None:
-        """Take back what was added since.
-
-        Raises:
-            WriteFailed: the system can't shorten the file.
-        """
+        """Take back what was added since."""
         self.digest()  # nothing waits any more
         try:
             os.ftruncate(self._descriptor, place[0])
@@ -227,11 +204,7 @@ class OutFile:
         self._written, self._begun = self.length, min(self._begun, self.length)
 
     def append(self, pieces: Sequence[bytes | memoryview]) -> int:
-        """Write bytes in a forked process while this one writes nothing, and return their number, for `appended` in this one.
-
-        Raises:
-            WriteFailed: the system takes no more.
-        """
+        """Write bytes in a forked process while this one writes nothing, and return their number, for `appended` in this one."""
         for data in pieces:
             self._put(data)
         count = sum(map(len, pieces))
@@ -305,11 +278,7 @@ class OutFile:
         return self.length + self._waiting
 
     def finish(self) -> WrittenFile:
-        """Give it its name, now that all of it is written; the system brings it to the disk when it will.
-
-        Raises:
-            WriteFailed: the system took no more, or a file of that name was made meanwhile.
-        """
+        """Give it its name, now that all of it is written; the system brings it to the disk when it will."""
         digest = self.digest()
         try:
             self.close()
@@ -354,11 +323,7 @@ class OutFolder:
         self._names: list[str] = []
 
     def make(self) -> None:
-        """Make it, and keep it to its owner.
-
-        Raises:
-            WriteFailed: it can't be made.
-        """
+        """Make it, and keep it to its owner."""
         try:
             self.root.mkdir(mode=_FOLDER_MODE, exist_ok=True)
         except OSError as error:
@@ -369,9 +334,6 @@ class OutFolder:
 
         Args:
             name: relative to the directory; parts that are longer than a file system takes are shortened, and the file has the name that it got.
-
-        Raises:
-            WriteFailed: a folder can't be made, or the file can't be opened.
         """
         name = _fitting(name)
         folder = self.root
@@ -403,22 +365,14 @@ class OutFolder:
                     path.rename(f"{path}{PARTIAL}")
 
     def write(self, name: str, data: bytes) -> WrittenFile:
-        """Write a whole file, and return what the manifest says of it.
-
-        Raises:
-            WriteFailed: the system takes no more.
-        """
+        """Write a whole file, and return what the manifest says of it."""
         with self.open(name) as file:
             file.write(data)
             return file.finish()
 
 
 def check_folder(out: Path, inputs: Sequence[Path]) -> None:
-    """Refuse a directory that would lie inside the evidence or holds anything already.
-
-    Raises:
-        UsageError: either of them, or the directory that it would be made in is not there.
-    """
+    """Refuse a directory that would lie inside the evidence or holds anything already."""
     if os.path.lexists(out):
         if out.is_symlink() or not out.is_dir():
             raise UsageError(f"{out} is no directory; kforensics overwrites nothing")

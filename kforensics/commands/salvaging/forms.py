@@ -106,11 +106,7 @@ class BatchWriter(Protocol):
 
 
 def require_form(form: FormName) -> None:
-    """Refuse a form that needs a package that is not installed.
-
-    Raises:
-        MissingExtra: pyarrow is missing.
-    """
+    """Refuse a form that needs a package that is not installed."""
     if form is not FormName.PARQUET:
         return
     if sys.platform == "linux":

@@ -276,11 +276,7 @@ class DelimitedRecords:
         self.file = folder.open(f"{stem}.{form.value}.txt")
 
     def add(self, chunk: RecordChunk, given: Given) -> None:  # noqa: ARG002 - as every form
-        """Add records in order of offset; those that the form can't hold are remembered.
-
-        Raises:
-            HoldsDelimiter: as many records as are named can't be held.
-        """
+        """Add records in order of offset; those that the form can't hold are remembered."""
         null = b"" if self._form is FormName.KCAT else NULL_MARKER
         lines = []
         columns = (chunk.offset, chunk.key_position, chunk.key_length, chunk.value_position, chunk.value_length)
@@ -313,11 +309,7 @@ class DelimitedRecords:
         raise HoldsDelimiter(self._partition, tuple(self._refused), self._form.value, what)
 
     def finish(self) -> tuple[WrittenFile, ...]:
-        """End the file.
-
-        Raises:
-            HoldsDelimiter: records that the form can't hold are among them.
-        """
+        """End the file."""
         if self._refused:
             self._refuse()
         return (self.file.finish(),)

@@ -47,11 +47,7 @@ class LinesInTurn:
         """Those that processes have."""
 
     def add(self, run: Run, gaps: list[Gap]) -> Iterator[Taken]:
-        """Give batches to a process as soon as they are enough, of a long run a part to each; yield what came of runs before.
-
-        Raises:
-            WriteFailed: the system takes no more.
-        """
+        """Give batches to a process as soon as they are enough, of a long run a part to each; yield what came of runs before."""
         for one in split_run(run):
             self._task.append((one, gaps))
             self._task_length += one.end - one.start
@@ -60,11 +56,7 @@ class LinesInTurn:
                 yield from self._submit()
 
     def settle(self) -> Iterator[Taken]:
-        """Wait for what processes have, and yield what came of it.
-
-        Raises:
-            WriteFailed: the system takes no more.
-        """
+        """Wait for what processes have, and yield what came of it."""
         if self._task:
             yield from self._submit()
         for done in self._processes.results() if self._processes is not None else ():

@@ -103,11 +103,7 @@ class Outputs:
                     writer.close()
 
     def of(self, number: int) -> Output:
-        """Return the output of a label, which is opened where it is not.
-
-        Raises:
-            WriteFailed: its file can't be made.
-        """
+        """Return the output of a label, which is opened where it is not."""
         if number in self.by_number:
             return self.by_number[number]
         label = self._labels[number]

@@ -57,11 +57,7 @@ class PartFiles:
         self._saved: list[SavedPartition] = []
 
     def add(self, item: Run | Merge, gaps: list[Gap]) -> None:
-        """Add batches behind those before.
-
-        Raises:
-            WriteFailed: a file can't be written.
-        """
+        """Add batches behind those before."""
         if isinstance(item, Merge):
             self._add(item, gaps, item.parts)
             return
@@ -92,11 +88,7 @@ class PartFiles:
             self._saved += self._processes.submit(task)
 
     def finish(self) -> list[SavedPartition]:
-        """Write what is left, and return what came of each file, in their order.
-
-        Raises:
-            WriteFailed: a file can't be written.
-        """
+        """Write what is left, and return what came of each file, in their order."""
         if self._items:
             self._submit(self._count or None)
         if self._processes is not None:

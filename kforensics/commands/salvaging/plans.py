@@ -220,11 +220,7 @@ def _runs(replica: Replica, runs: Iterable[CommittedRun]) -> Iterator[Wanted]:
 
 
 def all_tasks(case: Case) -> Tasks:
-    """Return the tasks for every partition of the inputs that is asked for.
-
-    Raises:
-        UsageError: a topic, a partition or a leader that is asked for is not there.
-    """
+    """Return the tasks for every partition of the inputs that is asked for."""
     request, places = case.ask, places_of(case)
     holders = {place.state.broker_id for group in places.by_partition.values() for place in group}
     check_wanted(request, places.by_partition, leader=request.leader, known_brokers=holders)

@@ -40,11 +40,7 @@ def payload(value: Any) -> bytes | None:
 
 
 def name_of(value: Any) -> str:
-    """Return the name of a header.
-
-    Raises:
-        UnicodeDecodeError: the name is not UTF-8.
-    """
+    """Return the name of a header."""
     return value if isinstance(value, str) else base64.b64decode(value["base64"]).decode()
 
 

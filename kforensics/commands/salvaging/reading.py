@@ -141,11 +141,7 @@ class CopyFiles:
         return self.copies[copy].view.replica.segments[number]
 
     def of(self, copy: int, number: int) -> EvidenceFile:
-        """Return the file of a segment, opened where it is not; few are kept open.
-
-        Raises:
-            EvidenceError: it can't be read any more.
-        """
+        """Return the file of a segment, opened where it is not; few are kept open."""
         replica = self.copies[copy].view.replica
         key = (replica.input, replica.segments[number].path)
         if key not in self._open:
@@ -157,11 +153,7 @@ class CopyFiles:
         return self._open[key]
 
     def at_hand(self, run: Run) -> NDArray[np.bool_]:
-        """Return whether the bytes of each batch are here: of a captured segment some or all may have stayed on the broker.
-
-        Raises:
-            EvidenceError: the file can't be read any more.
-        """
+        """Return whether the bytes of each batch are here: of a captured segment some or all may have stayed on the broker."""
         file = self.of(run.copy, run.segment)
         out = np.ones(len(run.rows), dtype=np.bool_)
         if not is_whole(file):
@@ -172,20 +164,12 @@ class CopyFiles:
         return out
 
     def source(self, run: Run) -> SegmentBytes:
-        """Return the bytes to read the batches of a run from; of a captured segment none behind them are asked for.
-
-        Raises:
-            EvidenceError: the file can't be read any more.
-        """
+        """Return the bytes to read the batches of a run from; of a captured segment none behind them are asked for."""
         file = self.of(run.copy, run.segment)
         return file if is_whole(file) else PartOfFile(file, run.end)
 
     def where_missing(self, copy: int, number: int) -> str:
-        """Return the file on the broker that a captured segment is of; empty for any other segment.
-
-        Raises:
-            EvidenceError: the file can't be read any more.
-        """
+        """Return the file on the broker that a captured segment is of; empty for any other segment."""
         return self.of(copy, number).where
 
     def close(self) -> None:

@@ -47,12 +47,7 @@ def save_partition(
     batch_writer: "Callable[[str, PartitionPlan], BatchWriter] | None" = None,
     jobs: int = 1,
 ) -> SavedPartition:
-    """Write the records of one partition.
-
-    Raises:
-        WriteFailed: the output can't be written.
-        HoldsDelimiter: the form can't hold the records.
-    """
+    """Write the records of one partition."""
     files = CopyFiles(copies=plan.copies, roots=roots)
     try:
         return _Saver(plan, folder, form, filters, files, reader, batch_writer, jobs).run()

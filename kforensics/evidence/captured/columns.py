@@ -284,11 +284,7 @@ def narrow(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def column_of(data: bytes) -> NDArray[Any]:
-    """Return the column in a `.npy` file, without trusting what its head says.
-
-    Raises:
-        ValueError: it is none of the columns that a capture has.
-    """
+    """Return the column in a `.npy` file, without trusting what its head says."""
     head = _HEAD.match(data)
     if (
         head is None
@@ -310,9 +306,6 @@ def gather(
 
     Args:
         runs: group, first row and number of rows of each; claims of a capture.
-
-    Raises:
-        ValueError: a run ends behind its column, or a column holds what none can.
     """
     out: dict[str, NDArray[Any]] = {}
     for name in names:

@@ -219,11 +219,7 @@ class SegmentScan:
 def scan_segment_file(
     task: ScanTask, progress: Callable[[int], None] = lambda _: None, buffers: Buffers | None = None
 ) -> SegmentScan:
-    """Walk the segment once.
-
-    Raises:
-        EvidenceError: the segment can't be opened or read; an index that can't be is left out here.
-    """
+    """Walk the segment once."""
     with open_evidence(task.path) as file:
         if isinstance(file, CapturedSegment):
             return _captured_scan(file, task.base_offset)

@@ -185,11 +185,7 @@ class MetadataSnapshotScan:
 
 
 def scan_metadata_snapshot(file: EvidenceFile, *, level: Level) -> MetadataSnapshotScan:
-    """Walk a snapshot of the metadata log once.
-
-    Raises:
-        EvidenceUnreadable: a part of the file can't be read.
-    """
+    """Walk a snapshot of the metadata log once."""
     first: Any = None
     last: Any = None
     batches = records = 0

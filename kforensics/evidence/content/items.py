@@ -210,11 +210,7 @@ def recognised_name(file: EvidenceFile, name: FileName) -> FileName:
 
 
 def decoder_of_file(path: Path, name: FileName) -> Decoder | None:
-    """Return the decoder for the records of a file, by its own name or that of its partition directory.
-
-    Returns:
-        The decoder, or None where nothing says what the records mean.
-    """
+    """Return the decoder for the records of a file, by its own name or that of its partition directory."""
     if name.kind is FileKind.METADATA_SNAPSHOT:
         return decode_metadata
     directory = parse_partition_directory(path.parent.name)

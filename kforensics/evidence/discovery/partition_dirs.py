@@ -158,11 +158,7 @@ class PartitionPlace(NamedTuple):
 def read_log_dir_state(
     listings: Listings, *, input_index: int, log_dir: str, broker_id: int | Absent, clean_shutdown: bool
 ) -> tuple[LogDirState, tuple[Problem, ...]]:
-    """Return the checkpoints of one log directory, each value with the line that says it.
-
-    Returns:
-        The state, and a problem for each checkpoint that can't be read or parsed.
-    """
+    """Return the checkpoints of one log directory, each value with the line that says it."""
     problems: list[Problem] = []
     values: dict[str, Mapping[TopicPartition, int]] = {}
     elsewhere: dict[str, Mapping[TopicPartition, int]] = {}

@@ -162,11 +162,7 @@ class PartitionHistories(Mapping[tuple[str, int], Sequence[PartitionState]]):
         return found
 
     def numbers(self, rows: Rows) -> list[int]:
-        """Return the numbers of the partitions that steps are about, each once.
-
-        Returns:
-            Indexes into `keys_by_number`, rising.
-        """
+        """Return the numbers of the partitions that steps are about, each once."""
         found: list[int] = distinct(self._steps["partition"][rows]).tolist()
         return found
 

@@ -333,9 +333,6 @@ class RowSpool:
 
     Args:
         folder: on whose file system the file is made.
-
-    Raises:
-        OSError: no file can be made there.
     """
 
     def __init__(self, folder: Path) -> None:

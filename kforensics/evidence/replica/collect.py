@@ -163,11 +163,7 @@ def read_ends(place: PartitionPlace, scan: Callable[[FoundFile], Segment]) -> li
 
 
 def as_captured(replica: Replica, root: Path) -> Replica:
-    """Return the replica with what its capture says of rows and records that it holds, which summaries of its segments do not say.
-
-    Raises:
-        EvidenceError: the capture can't be read, or is not what it claims.
-    """
+    """Return the replica with what its capture says of rows and records that it holds, which summaries of its segments do not say."""
     if store_of(root).holds_bytes:
         return replica
     from kforensics.evidence.captured.reading import captured_segment, has_records  # noqa: PLC0415 - of captures alone

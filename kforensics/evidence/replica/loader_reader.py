@@ -175,9 +175,6 @@ REMEMBERED_FILES, REMEMBERED_LENGTH = 1_024, 256
 def read_needed(folder: Path, need: Need, scans: ScansAhead | None = None) -> object:
     """Return the content that a rule asks for.
 
-    Returns:
-        A value of the type that `Content` names.
-
     Raises:
         EvidenceError: the file can't be read.
         MissingBytes: it is in a capture, which does not hold what is asked for.

@@ -83,9 +83,6 @@ def read_batches(file: EvidenceFile, start: int, *, checked: bool, end: int | No
 
     Args:
         checked: compare checksums (`ensureValid`), and end with the first batch that fails.
-
-    Raises:
-        EvidenceUnreadable: the file can't be read, or became shorter.
     """
     window, position, size = _Window(file), start, file.size
     last = size - HEADER_UP_TO_MAGIC if end is None else min(end, size - HEADER_UP_TO_MAGIC)
@@ -305,11 +302,7 @@ def _scan_part(window: WordBuffer, task: tuple[str, Part], _: Progress) -> _Scan
 
 
 def scan_batches(file: EvidenceFile, start: int, parts: ScannedParts) -> Batches:
-    """Return the batches from a position on with their checksums compared, as `read_batches` does.
-
-    Raises:
-        EvidenceError: the file can't be read, or became shorter.
-    """
+    """Return the batches from a position on with their checksums compared, as `read_batches` does."""
     if not file.is_of_the_system or file.size - start < WORTH_COLUMNS:
         return read_batches(file, start, checked=True)
     batches: list[LoadedBatch] = []

@@ -254,9 +254,6 @@ def digest_batches(batches: BatchTable) -> NDArray[np.void]:
     """Return 128 bits for each bucket of offsets, over (base offset, leader epoch, length, crc) of its batches.
 
     The sum of two digests is the digest of both sets of batches, so segment rolls do not matter.
-
-    Returns:
-        One row a bucket, rising, with the number of its batches and the lowest position.
     """
     if not len(batches):
         return np.zeros(0, dtype=DIGEST_DTYPE)

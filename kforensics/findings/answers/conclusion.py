@@ -163,11 +163,7 @@ def are_set_aside(losses: Sequence[LossEntry]) -> bool:
 def missing_replicas_of(
     losses: Iterable[LossEntry], by_partition: Mapping[TopicPartition, PartitionIncident]
 ) -> list[int]:
-    """Return the replicas of the partitions of some losses that are not among the inputs, so that one may hold the records.
-
-    Returns:
-        Node ids, rising.
-    """
+    """Return the replicas of the partitions of some losses that are not among the inputs, so that one may hold the records."""
     return sorted({broker for loss in losses for broker in by_partition[loss.topic_partition].missing_replicas})
 
 

@@ -17,11 +17,7 @@ NODE_NAMES = {"broker": "broker", "controller": "controller", "combined": "combi
 
 
 def ls_answer(inventory: Inventory, inputs: Sequence[Input]) -> Answer:
-    """Return the answer to what is below the inputs.
-
-    Returns:
-        `complete` where everything could be looked at, else `unknown`.
-    """
+    """Return the answer to what is below the inputs."""
     unread = len(inventory.problems)
     return Answer(
         state=State.UNKNOWN if unread else State.COMPLETE,
@@ -65,11 +61,7 @@ def _headline(inventory: Inventory, inputs: Sequence[Input]) -> str:
 
 
 def dump_answer(*, files: int, damaged: int, unread: int) -> Answer:
-    """Return the answer to whether the content is whole.
-
-    Returns:
-        `damaged`, `unknown` or `complete`.
-    """
+    """Return the answer to whether the content is whole."""
     total = counted(files, "file")
     missed = f"{counted(unread, 'thing')} could not be read" if unread else ""
     if damaged:

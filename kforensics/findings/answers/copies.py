@@ -67,11 +67,7 @@ _ALTERED = {Change.CONTENT: "altered", Change.MISSING: "missing", Change.ADDED: 
 
 
 def manifest_answer(counts: SealCounts, *, sha256: str) -> Answer:
-    """Return the answer to what a new manifest seals.
-
-    Returns:
-        `complete`, or `unknown` where something could not be read.
-    """
+    """Return the answer to what a new manifest seals."""
     empty = "" if counts.files or counts.incomplete else " (nothing lies below the paths: is the volume mounted?)"
     return Answer(
         state=State.UNKNOWN if counts.incomplete else State.COMPLETE,
@@ -82,11 +78,7 @@ def manifest_answer(counts: SealCounts, *, sha256: str) -> Answer:
 def check_answer(
     changes: Mapping[Change, int], sealed: SealCounts, *, held: int, problems: int, is_signature_broken: bool
 ) -> Answer:
-    """Return the answer to whether evidence is what was sealed.
-
-    Returns:
-        `changed`, `unknown` or `unchanged`.
-    """
+    """Return the answer to whether evidence is what was sealed."""
     total = counted(sealed.files + sealed.directories + sealed.others, "entry", "entries")
     differ = [f"{changes[change]:,} {words}" for change, words in _ALTERED.items() if changes[change]]
     missed = f"{counted(problems, 'entry', 'entries')} could not be compared" if problems else ""

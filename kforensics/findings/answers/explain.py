@@ -55,11 +55,7 @@ class Scope:
 
 
 def incident_state(incident: PartitionIncident) -> State:
-    """Return the state of one partition.
-
-    Returns:
-        The worst that its losses, replicas and doubts come to.
-    """
+    """Return the state of one partition."""
     states = [_loss_state(loss, incident) for loss in incident.losses]
     if incident.past_end:
         states.append(_past_end_state(incident))
@@ -93,11 +89,7 @@ def _loss_state(loss: LossEntry, incident: PartitionIncident) -> State:
 
 
 def explain_answer(incidents: Sequence[PartitionIncident], words: Words, scope: Scope) -> Answer:
-    """Give the answer of `explain`.
-
-    Returns:
-        The answer; its state is the worst of the partitions'.
-    """
+    """Give the answer of `explain`."""
     asked = [one for one in incidents if one.partition.topic not in METADATA_TOPICS]
     by_state: dict[State, list[PartitionIncident]] = {}
     for one in asked:

@@ -15,11 +15,7 @@ _GRAVE = ("critical", "error", "warning")
 
 
 def fleet_answer(summary: FleetSummary) -> Answer:
-    """Return the answer to whether the replicas of a fleet agree.
-
-    Returns:
-        A state as `diff` has it, the worst that any partition gives, in the same words; `damaged` where only files are.
-    """
+    """Return the answer to whether the replicas of a fleet agree."""
     damaged = sum(one.damaged_places for one in summary.damage_by_disk)
     answer = _answer_of_partitions(summary)
     if damaged and answer.state not in _WORSE_THAN_DAMAGE:
@@ -93,11 +89,7 @@ def _with_problems(answer: Answer, summary: FleetSummary) -> Answer:
 
 
 def scan_answer(result: ScanResult) -> Answer:
-    """Return the answer to what was extracted.
-
-    Returns:
-        `complete`, or `unknown` where something could not be read.
-    """
+    """Return the answer to what was extracted."""
     reused = f", {counted(result.reused_segments, 'segment')} as before" if result.reused_segments else ""
     grave = sum(one.is_grave for one in result.findings)
     return Answer(
@@ -115,11 +107,7 @@ def scan_answer(result: ScanResult) -> Answer:
 
 
 def comparison_answer(comparison: AuditComparison) -> Answer:
-    """Return the answer to what changed between two audits.
-
-    Returns:
-        `changed` where findings are new, worse or other than they were, `unknown` where the later audit could not read everything, else `unchanged`.
-    """
+    """Return the answer to what changed between two audits."""
     grown = sum(comparison.count(change) for change in NOT_BETTER)
     unchecked = comparison.count(Change.UNCHECKED)
     is_open = bool(unchecked or comparison.problem_count or comparison.limits or comparison.gone_nodes)
@@ -153,11 +141,7 @@ _CHANGE_WORDS = {
 
 
 def change_words(name: str) -> str:
-    """Return a change between two audits as sentences and columns have it.
-
-    Raises:
-        ValueError: there is no such change.
-    """
+    """Return a change between two audits as sentences and columns have it."""
     return _CHANGE_WORDS.get(Change(name), name)
 
 
@@ -179,11 +163,7 @@ def _comparison_words(comparison: AuditComparison, *, is_open: bool) -> str:
 
 
 def trend_answer(trend: AuditTrend) -> Answer:
-    """Return the answer to whether there are more or fewer findings than before.
-
-    Returns:
-        `complete`, or `unknown` where the latest audit could not read everything that the one before it read, or was made of other topics or partitions.
-    """
+    """Return the answer to whether there are more or fewer findings than before."""
     last = trend.lines[-1]
     grave = [sum(one.findings_by_severity.get(name, 0) for name in _GRAVE) for one in trend.lines]
     first = next(at for at, one in enumerate(trend.lines) if set(one.clusters) & set(last.clusters) or one is last)

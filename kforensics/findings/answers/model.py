@@ -172,9 +172,6 @@ def exit_code(command: str, answer: Answer, findings: Collection[Finding], probl
     Args:
         command: a key of `STATES`.
         problems: what could not be read; what is foreign was left out, and counts for nothing.
-
-    Returns:
-        0, 1 or 3.
     """
     code = STATES[command][answer.state]
     if code:

@@ -15,11 +15,7 @@ def list_answer(count: int) -> Answer:
 
 
 def replay_answer(found: Sequence[Replay]) -> Answer:
-    """Return the answer to what a scenario ends in under each protocol.
-
-    Returns:
-        `lost` or `diverged` where that happens under any of them, else `complete`.
-    """
+    """Return the answer to what a scenario ends in under each protocol."""
     losing = [one.protocol.value for one in found if one.outcome.lost_committed]
     diverging = [one.protocol.value for one in found if not isinstance(one.outcome.diverged_at, Absent)]
     parts = []
@@ -39,11 +35,7 @@ def replay_answer(found: Sequence[Replay]) -> Answer:
 
 
 def exploration_answer(found: Exploration) -> Answer:
-    """Return the answer to whether an invariant of a model breaks.
-
-    Returns:
-        `violated`, `unknown` where the search stopped at its limit, else `complete`.
-    """
+    """Return the answer to whether an invariant of a model breaks."""
     if not isinstance(found.violation, Absent):
         states = counted(len(found.violation.trace), "state")
         return Answer(

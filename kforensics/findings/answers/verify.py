@@ -23,11 +23,7 @@ _STARTS = "What a start makes of these files: it can refuse or delete some of wh
 
 
 def verify_answer(verification: Verification, findings: Sequence[Finding], *, level: Level) -> Answer:
-    """Return the answer to whether files are damaged.
-
-    Returns:
-        The worst state of the files: `damaged`, `unknown`, `repairable` or `sound`.
-    """
+    """Return the answer to whether files are damaged."""
     files = verification.files
     states = Counter(report.state for report in files)
     total = counted(len(files), "file")

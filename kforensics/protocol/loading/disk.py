@@ -280,11 +280,7 @@ class Disk:
             raise thrown(exception, f"{name}: Is a directory", is_io=True)
 
     def length(self, name: str) -> int:
-        """Return the length of a file in bytes.
-
-        Raises:
-            KeyError: there is no such file.
-        """
+        """Return the length of a file in bytes."""
         return self.files[name].length
 
     def is_unreadable(self, name: str) -> bool:

@@ -90,11 +90,7 @@ class HeldLog(NamedTuple):
 def refuse_identity(
     directories: Sequence[NodeDirectory], version: KafkaVersion, *, is_kraft: bool, node_id: int | None = None
 ) -> Refusal | None:
-    """Judge the `meta.properties` of a node's log directories as a start does.
-
-    Returns:
-        Why the node does not start; nothing where its identity is in order.
-    """
+    """Judge the `meta.properties` of a node's log directories as a start does."""
     is_ensemble = version >= (3, 7)
     is_kraft = is_kraft and version >= FIRST_KRAFT
     usual = "RuntimeException" if is_ensemble else "KafkaException"
@@ -256,9 +252,6 @@ def fates(
     Args:
         held: partition directories of the broker, the metadata log's left out.
         assigned: every partition that exists, by topic id and partition.
-
-    Returns:
-        One for each directory, in their order.
     """
     without_id = [one for one in held if isinstance(one.topic_id, Absent) and one.ending in {"", "-future"}]
     return [_fate(one, assigned, node_id, version, is_any_without_id=bool(without_id)) for one in held]

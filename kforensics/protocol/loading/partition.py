@@ -165,11 +165,7 @@ def load_step_by_step(
     settings: LoadSettings,
     rules: LoadingRules,
 ) -> LoadOutcome | Need | Unpredictable:
-    """Load one partition directory step by step, as `load_partition` does where `load_after_clean_shutdown` has no answer.
-
-    Returns:
-        As `load_partition`.
-    """
+    """Load one partition directory step by step, as `load_partition` does where `load_after_clean_shutdown` has no answer."""
     disk = Disk(directory)
     loader = _Loader(directory, disk, clean_shutdown, recovery_point, log_start_offset, settings, rules)
     failure: LoadFailure | Absent = Absent.NOT_APPLICABLE

@@ -290,9 +290,6 @@ class Segment:
     def recover(self, producers: Producers, epochs: EpochCache | None) -> int:
         """Scan it, truncate it at the first batch that fails, and rebuild its indexes (`LogSegment.recover`).
 
-        Returns:
-            The bytes that were truncated.
-
         Raises:
             LoadingError: anything but CorruptRecordException and InvalidRecordException, which end the scan; the files stay as they were then.
         """

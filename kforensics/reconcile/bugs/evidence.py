@@ -194,9 +194,6 @@ def rule(*names: str) -> Callable[[Rule], Rule]:
 
     Args:
         names: keys of `BUGS`: JIRA numbers, or a name of its own where a bug has none.
-
-    Raises:
-        KeyError: a name is not in `protocol.known_bugs`.
     """
     known = frozenset(BUGS[name].jira for name in names)
 

@@ -75,9 +75,6 @@ class CommitJudge(CommitProofs):
 
         Args:
             view: the log in which the records are; another log may hold others at the same offsets.
-
-        Returns:
-            Runs without counts, which `count_runs` adds.
         """
         if offsets.count <= 0:
             return ()

@@ -13,9 +13,6 @@ def parse_zone(text: str) -> dt.tzinfo:
 
     Args:
         text: `+02:00`, `UTC` or a name of the IANA database such as `Europe/Berlin`.
-
-    Raises:
-        UsageError: it is no zone.
     """
     if text.upper() in {"UTC", "Z", "GMT"}:
         return dt.UTC

@@ -23,11 +23,7 @@ TREND_WIDTH, TREND_HEIGHT = 240, 40
 
 
 def write(result: Result[FleetSummary], view: View) -> str:
-    """Return the page of an audit, or of a report of one.
-
-    Raises:
-        MissingExtra: jinja2 is not installed.
-    """
+    """Return the page of an audit, or of a report of one."""
     summary, answer = result.body, result.answer
     problems = summary.problems[:MOST_PROBLEMS]
     return fill_page(

@@ -17,11 +17,7 @@ if TYPE_CHECKING:
 
 
 def require_engine() -> None:
-    """Check, before the work begins, that the template engine is installed.
-
-    Raises:
-        MissingExtra: jinja2 is not installed.
-    """
+    """Check, before the work begins, that the template engine is installed."""
     if find_spec("jinja2") is None:
         raise MissingExtra("html", "--format html")
 
@@ -31,9 +27,6 @@ def fill_page(template: str, *, identity: Sequence[tuple[str, str]], made_ms: in
 
     Every value that a template writes is passed through `escape_text`, so that no control or bidi character reaches the page, and then through
     jinja's escaping of markup: a value can change neither elements nor attributes. A name that is not given is an error, never an empty text.
-
-    Raises:
-        MissingExtra: jinja2 is not installed.
     """
     require_engine()
     rows = identity if made_ms is None else [*identity, ("Page made", utc_text(made_ms))]

@@ -88,11 +88,7 @@ def last_lines(result: Result[Any]) -> Iterator[str]:
 
 
 def json_line(value: Any) -> str:
-    """Return a value as a line, with its line break.
-
-    Raises:
-        TypeError: a value has no form in JSON.
-    """
+    """Return a value as a line, with its line break."""
     return json.dumps(to_plain(value), separators=(", ", ": ")) + "\n"
 
 

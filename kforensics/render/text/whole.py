@@ -55,9 +55,6 @@ def answer_lines(answer: Answer, *, command: str, width: int, most: int = MOST_L
 
     Args:
         most: lines at most, but all of what to do at once; what is left out is counted in the last one.
-
-    Yields:
-        Lines without colour codes, styled.
     """
     lines = wrapped(escape_text(answer.headline), width=width, style=_answer_style(answer, command))
     least = 0
