@@ -1,14 +1,20 @@
 """What `predict` does: predicts the start of each node over its log directories, start after start, until one ends well or nothing changes."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from kforensics.ask.model import Ask
 from kforensics.case.processes import default_jobs
 from kforensics.case.wanted import check_wanted
 from kforensics.commands.lost_records import find_lost_records
-from kforensics.commands.predicting.cluster import compare_followers, find_order, leaving_replicas, unserved_strays
+from kforensics.commands.predicting.cluster import (
+    compare_followers,
+    find_order,
+    leaving_replicas,
+    unseen_leaders,
+    unserved_strays,
+)
 from kforensics.commands.predicting.directories import Reads
 from kforensics.commands.predicting.log_starts import Conditions, Outcomes
 from kforensics.commands.predicting.node_starts import NodeStarts, start_node
@@ -30,9 +36,12 @@ from kforensics.evidence.broker_logs import LogFile
 from kforensics.evidence.discovery.inputs import Inputs
 from kforensics.evidence.discovery.partition_dirs import LostDirectory, find_places, log_dir_states, lost_directories
 from kforensics.evidence.metadata.files import unexplained
-from kforensics.evidence.model import Problem
+from kforensics.evidence.model import Citation, Problem
 from kforensics.findings.answers.predict import predict_answer
 from kforensics.findings.answers.predict_cluster import MissingDirectories, PredictedCluster
+from kforensics.findings.answers.predict_steps import start_of_log
+from kforensics.findings.model import Finding
+from kforensics.findings.rules.directories import future_finding
 from kforensics.formats.log_lines.event import LogEventKind
 from kforensics.protocol.loading.node import FIRST_WITHOUT_ZOOKEEPER
 from kforensics.reconcile.logs.predicted_load import (
@@ -46,7 +55,7 @@ from kforensics.reconcile.logs.predicted_load import (
 from kforensics.source.capture import split_at_capture
 from kforensics.source.mapped import read_rate_is_limited
 from kforensics.source.naming import FileKind, parse_partition_directory
-from kforensics.units import Depth
+from kforensics.units import Depth, TopicPartition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,8 +136,28 @@ def run(request: Ask) -> Result[Prediction]:
         command="predict",
         inputs=inputs.described,
         body=body,
-        concluded=Conclusion(answer=predict_answer(cluster), problems=tuple(problems)),
+        concluded=Conclusion(
+            answer=predict_answer(cluster), findings=tuple(_stuck_moves(cluster)), problems=tuple(problems)
+        ),
     )
+
+
+def _stuck_moves(cluster: PredictedCluster) -> Iterator[Finding]:
+    """Yield the moves between log directories that can't go on once the nodes run."""
+    for log, copy in cluster.stuck_futures:
+        start, end = start_of_log(log), copy.before.log_end_offset
+        if (
+            isinstance(log.topic, str)
+            and isinstance(log.partition, int)
+            and isinstance(start, int)
+            and isinstance(end, int)
+        ):
+            yield future_finding(
+                partition=TopicPartition(log.topic, log.partition),
+                broker_id=cluster.inputs[log.node].broker_id,
+                future=(Citation(input=copy.input, path=copy.path), end),
+                current=(Citation(input=log.input, path=log.path), start),
+            )
 
 
 def _log_says(log_files: Sequence[LogFile], nodes: frozenset[int]) -> str:
@@ -284,6 +313,8 @@ class _Nodes:
         """Return the starts with what is known beside them."""
         known = [(node.node_id, node.first) for node in self._nodes if not isinstance(node.node_id, Absent)]
         counts = Counter(node_id for node_id, _ in known)
+        replicas = compare_followers(self._request, self._inputs, self._nodes, self._around, jobs=self._jobs)
+        is_apart = replicas is None and body.order is None
         return PredictedCluster(
             starts=body.starts,
             logs=body.logs,
@@ -311,7 +342,8 @@ class _Nodes:
             unserved=unserved_strays(started, self._around),
             leaving=leaving_replicas(started, self._around),
             order=body.order,
-            replicas=compare_followers(self._request, self._inputs, self._nodes, self._around, jobs=self._jobs),
+            replicas=replicas,
+            unseen=unseen_leaders(started, self._around) if is_apart else None,
             quorum=self._around.quorum,
             lost=lost,
             allows_older=any(one.allows_older for one in self.versions.values()),

@@ -13,7 +13,7 @@ from kforensics.commands.predicting.settings import Surroundings
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, UsageError
 from kforensics.evidence.discovery.inputs import Inputs, belonging_together, find_inputs, why_not_compared
-from kforensics.findings.answers.predict_cluster import ComparedReplicas
+from kforensics.findings.answers.predict_cluster import ComparedReplicas, UnseenLeaders
 from kforensics.protocol.loading.node import Fate
 from kforensics.protocol.versions import parse_version, protocol_of
 from kforensics.reconcile.logs.predicted_load import Election, FirstStart, LeavingReplica, StartOrder
@@ -83,6 +83,25 @@ def leaving_replicas(started: Sequence[NodeStarts], surroundings: Surroundings) 
             if one is not None and is_removed and log.start == 1 and log.fate is Fate.KEPT:
                 found.append(LeavingReplica(log.node, log.path, one.when.offset, one.when.citation))
     return tuple(found)
+
+
+def unseen_leaders(started: Sequence[NodeStarts], surroundings: Surroundings) -> UnseenLeaders | None:
+    """Return what nodes may discard as followers of brokers that are not given; None where each log is known to be the only replica."""
+    state = surroundings.state
+    assigned = (
+        None if state is None else {(one.topic, one.partition): one.replicas for one in state.partitions.values()}
+    )
+    logs = records = unknown = 0
+    for node in started:
+        served = (log for log in node.logs if log.fate in {Fate.KEPT, Fate.UNKNOWN} and log.is_reached)
+        for (topic, partition), log in {(log.topic, log.partition): log for log in served}.items():
+            if isinstance(topic, Absent) or isinstance(partition, Absent):
+                continue
+            others = None if assigned is None else {*assigned.get((topic, partition), ())} - {node.node.node_id}
+            if others or (others is None and log.above_watermark):
+                logs, records = logs + 1, records + log.above_watermark
+            unknown += others is None
+    return UnseenLeaders(logs, records) if logs or unknown else None
 
 
 def unserved_strays(started: Sequence[NodeStarts], surroundings: Surroundings) -> frozenset[tuple[int, str]]:

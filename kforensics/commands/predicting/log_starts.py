@@ -234,6 +234,7 @@ class LogStarts:
             due=due,
             pinned=pinned,
             further_end=further_end(directory, before),
+            above_watermark=_above_watermark(directory, after),
             has_only_indexes=not before.segments and any(one.endswith(INDEXES) for one in directory.disk.files),
             files=self._share(outcome.changes),
             scanned=tuple((one.base_offset, one.length, one.kept_length) for one in outcome.scanned),
@@ -277,6 +278,14 @@ class LogStarts:
         """Return the equal value that other directories have: most of them have the same files."""
         shared: T = self._shared.setdefault(value, value)
         return shared
+
+
+def _above_watermark(directory: StartedDirectory, after: LogAtStart | Absent) -> int:
+    end = after if isinstance(after, Absent) else after.log_end_offset
+    watermark = checkpointed(directory.within.logs.high_watermarks, directory.partition)
+    if isinstance(end, Absent) or isinstance(watermark, Absent) or directory.name.endswith(ENDINGS):
+        return 0
+    return max(0, end - watermark)
 
 
 def _lost_by(directory: StartedDirectory, outcome: LoadOutcome, before: LogAtStart, fate: Fate) -> LostRecords:

@@ -53,7 +53,13 @@ from kforensics.protocol.loading.node import (
 from kforensics.protocol.loading.starts import LoadedLogDir, LogLoad, Start, StartResult, is_loaded, start_of
 from kforensics.protocol.loading.versions import LoadingRules, loading_rules
 from kforensics.protocol.versions import KafkaVersion
-from kforensics.reconcile.logs.predicted_load import IDENTITY_UNREAD, FurtherEnd, PredictedLog, PredictedStart
+from kforensics.reconcile.logs.predicted_load import (
+    IDENTITY_UNREAD,
+    FurtherEnd,
+    LogAtStart,
+    PredictedLog,
+    PredictedStart,
+)
 from kforensics.source.mapped import read_evidence
 from kforensics.source.walk import Obstacle, join
 
@@ -250,6 +256,8 @@ class _NodeStarter:
                 if needed is not None:
                     loads.append(needed)
             own = logs[len(logs) - len(self._directories) :]
+            if Fate.PROMOTED in becoming:
+                own = logs[len(logs) - len(own) :] = _without_copied(own)
             is_left_out = _are_left_out(own)
             if is_left_out:
                 logs[len(logs) - len(own) :] = map(_unknown, own)
@@ -499,6 +507,24 @@ def _are_left_out(logs: Sequence[PredictedLog]) -> bool:
     return not any(log.before.segments for log in logs) and any(
         isinstance(log.further_end, FurtherEnd) or log.has_only_indexes for log in logs
     )
+
+
+def _without_copied(logs: Sequence[PredictedLog]) -> list[PredictedLog]:
+    """Return the logs, without the loss of what the future logs hold that replace them."""
+    ends = {
+        (log.topic, log.partition): log.after.log_end_offset
+        for log in logs
+        if log.fate is Fate.PROMOTED and isinstance(log.after, LogAtStart)
+    }
+    return [
+        log if isinstance(end := ends.get((log.topic, log.partition)), Absent | None) else _behind(log, end)
+        for log in logs
+    ]
+
+
+def _behind(log: PredictedLog, end: int) -> PredictedLog:
+    pieces = tuple(one._replace(first_offset=max(one.first_offset, end)) for one in log.lost.pieces)
+    return replace(log, lost=replace(log.lost, pieces=pieces)) if log.fate is Fate.DELETED else log
 
 
 def _unknown(log: PredictedLog) -> PredictedLog:

@@ -56,6 +56,8 @@ def _beside(found: PredictedCluster) -> Iterator[str]:
         yield f" {counted(len(found.lost), 'partition')} that checkpoints name {form(len(found.lost), 'has', 'have')} no directory here."
     if found.elsewhere:
         yield f" Not every log directory of node {found.elsewhere[0].node_id} is here."
+    if found.unseen and found.unseen.logs:
+        yield f" {found.unseen.words}"
     if found.order and found.order.missing:
         missing = found.order.missing
         yield f" What {name_brokers(missing)} {form(len(missing), 'holds', 'hold')} is not known."
@@ -72,7 +74,9 @@ def _starts(found: PredictedCluster, state: State) -> str:
     nodes, are_all = found.without_marker()
     loads = f"As after a crash{'' if are_all else f' of {listed(nodes)}'}, " if nodes else ""
     if found.losing:
-        return loads + _lost(found, version)
+        misdated = sum(len(one.misdated) for one in _due(found) if one.is_setting_known)
+        more = f" Retention then deletes {_misdated(misdated)}." if misdated else ""
+        return loads + _lost(found, version) + more
     newer = next((start for start in found.starts if found.is_newer(start)), None)
     if state is State.UNKNOWN and newer is not None:
         return f"What {found.node(newer.input)} does with Kafka {newer.kafka} is not known: {newer.reason}."
@@ -117,7 +121,7 @@ def _but(found: PredictedCluster) -> Iterator[str]:
         yield f", but discards {counted(truncated.lost.records, 'record')} of the metadata log"
     if any(one.lost_before for one in found.metadata_logs):
         yield f"; {_INCOMPLETE_METADATA}"
-    due = [log.due for log in found.reached if isinstance(log.due, DueSegments)]
+    due = _due(found)
     misdated = sum(len(one.misdated) for one in due if one.is_setting_known)
     if misdated:
         yield f"; retention then deletes {_misdated(misdated)}"
@@ -141,6 +145,8 @@ def _but(found: PredictedCluster) -> Iterator[str]:
         yield f"; {len(strays):,} {form(len(strays), 'is a stray', 'are strays')}, renamed and not served{none_kept}"
     if found.leaving:
         yield f"; {len(found.leaving):,} may be {form(len(found.leaving), 'a stray', 'strays')} by then"
+    if found.stuck_futures:
+        yield f"; {counted(len(found.stuck_futures), 'move')} between log directories can't go on"
     misdated = sum(len(one.misdated) for one in due)
     if misdated:
         yield f"; default retention would delete {_misdated(misdated)}"
@@ -149,6 +155,10 @@ def _but(found: PredictedCluster) -> Iterator[str]:
     deleted = sum(len(one.base_offsets) for one in due if one.is_setting_known)
     if deleted:
         yield f"; retention then deletes {counted(deleted, 'segment')}"
+
+
+def _due(found: PredictedCluster) -> list[DueSegments]:
+    return [log.due for log in found.reached if isinstance(log.due, DueSegments)]
 
 
 def _misdated(segments: int) -> str:
@@ -311,4 +321,5 @@ def _is_in_doubt(found: PredictedCluster) -> bool:
         or found.without_segment
         or found.filled_strays
         or found.quorum
+        or (found.unseen and found.unseen.logs)
     )

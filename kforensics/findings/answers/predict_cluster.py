@@ -23,7 +23,7 @@ from kforensics.reconcile.logs.predicted_load import (
     StartOrder,
     VersionOutcome,
 )
-from kforensics.words import form, listed
+from kforensics.words import counted, form, listed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +119,25 @@ class ComparedReplicas(NamedTuple):
     """The paths that `diff` is to be called with."""
 
 
+class UnseenLeaders(NamedTuple):
+    """Logs whose leader may be on a broker that is not given."""
+
+    logs: int
+    """Those that have other replicas, or records that are not known to be committed."""
+    above_watermark: int
+    """Their records above the high watermarks that their brokers checkpointed."""
+
+    @property
+    def words(self) -> str:
+        """What their brokers discard as followers, in a sentence."""
+        above = (
+            f": {counted(self.above_watermark, 'record')} {form(self.above_watermark, 'is', 'are')} above the high watermark"
+            if self.above_watermark
+            else ""
+        )
+        return f"What it discards of {counted(self.logs, 'log')} as a follower depends on other brokers{above}."
+
+
 @dataclass(frozen=True, kw_only=True)
 class PredictedCluster:
     """The starts of all nodes with what is known beside them."""
@@ -163,6 +182,8 @@ class PredictedCluster:
     """The order in which to start the brokers, where it was asked for."""
     replicas: ComparedReplicas | None = None
     """How the replicas of the nodes compare; none where those of one are given."""
+    unseen: UnseenLeaders | None = None
+    """What is discarded as a follower of a broker that is not given, where the replicas are not compared."""
     quorum: QuorumSetBack | None = None
     """The voters that can go on without metadata that was committed."""
     lost: Sequence[LostDirectory] = ()
@@ -256,7 +277,7 @@ class PredictedCluster:
             for log in self.reached
             if log.fate in {Fate.KEPT, Fate.UNKNOWN} and not log.path.endswith(_ENDINGS)
         }
-        copies = (log for log in self.reached if log.path.endswith("-future"))
+        copies = (log for log in self.reached if log.path.endswith("-future") and log.fate is not Fate.PROMOTED)
         pairs = ((current.get((log.node, log.topic, log.partition)), log) for log in copies)
         return [(log, copy) for log, copy in pairs if log is not None and _is_below(copy, log)]
 

@@ -102,7 +102,8 @@ def predict_steps(found: PredictedCluster, state: State, replicas: ComparedRepli
         yield see_diff(replicas.paths)
 
 
-def _start_of(log: PredictedLog) -> int | Absent:
+def start_of_log(log: PredictedLog) -> int | Absent:
+    """Return where a log begins before a start."""
     start, first = log.before.log_start_offset, log.before.segments[0][0]
     return max(start, first) if isinstance(start, int) else first
 
@@ -170,7 +171,7 @@ def after_starts(found: PredictedCluster) -> Iterator[str]:
     for log, copy in found.stuck_futures:
         yield (
             f"The move of {log.topic}-{log.partition} on {found.node(log.node)} can't go on: its future log {copy.path} ends at {copy.before.log_end_offset}, below the start of"
-            f' {log.path}, {_start_of(log)}. A copy that failed so ("marked as failed") is not tried again before a restart, which need not mend it.'
+            f' {log.path}, {start_of_log(log)}. A copy that failed so ("marked as failed") is not tried again before a restart, which need not mend it.'
         )
     for one in found.recreated:
         broker = found.node(one.start.input)
@@ -208,7 +209,7 @@ def predict_unknowns(found: PredictedCluster) -> Iterator[str]:
     if found.log_says and all(one.result is StartResult.STARTS for one in found.starts):
         yield f"Why the last start failed: {found.log_says} {_NOT_SEEN}"
     yield from _leaving(found)
-    if found.replicas is None and found.order is None and found.reached:
+    if found.unseen:
         yield _AS_A_FOLLOWER
     elif found.replicas is not None and found.replicas.answer.state is State.UNKNOWN:
         yield f"What each discards as a follower, by `kforensics diff`: {found.replicas.answer.headline}"

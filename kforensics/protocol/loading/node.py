@@ -254,7 +254,15 @@ def fates(
         assigned: every partition that exists, by topic id and partition.
     """
     without_id = [one for one in held if isinstance(one.topic_id, Absent) and one.ending in {"", "-future"}]
-    return [_fate(one, assigned, node_id, version, is_any_without_id=bool(without_id)) for one in held]
+    found = [_fate(one, assigned, node_id, version, is_any_without_id=bool(without_id)) for one in held]
+    promoted = {(one.topic_id, one.partition) for one, fate in zip(held, found, strict=True) if fate is Fate.PROMOTED}
+    if not promoted:
+        return found
+    # What it replaces is renamed to -delete, whatever it holds more (`LogManager.replaceCurrentWithFutureLog`).
+    return [
+        Fate.DELETED if fate is Fate.KEPT and not one.ending and (one.topic_id, one.partition) in promoted else fate
+        for one, fate in zip(held, found, strict=True)
+    ]
 
 
 def _fate(

@@ -126,6 +126,8 @@ class PredictedLog:
     """The furthest end that files name above the one that the log has before the start."""
     has_only_indexes: bool = False
     """Indexes are there before the start, and no segment."""
+    above_watermark: int = 0
+    """Records that it loads above the high watermark that its broker checkpointed: a leader need not have them."""
     takes_directory_offline: bool = False
     """Its load throws what takes its log directory offline, and not the process down (3.2.1)."""
 

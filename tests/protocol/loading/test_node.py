@@ -180,6 +180,8 @@ NO_ID = held(Absent.NOT_WRITTEN)
         ((3, 6, 2), [held(partition=1), NO_ID], [Fate.KEPT, Fate.KEPT]),
         ((4, 1), [held(ending="-delete"), held("U" * 22, ending="-stray")], [Fate.DELETED, Fate.KEPT]),
         ((4, 1), [held(ending="-future"), held(ending="-future", directory_id="d9")], [Fate.PROMOTED, Fate.KEPT]),
+        ((4, 1), [held(directory_id="d9"), held(ending="-future")], [Fate.DELETED, Fate.PROMOTED]),
+        ((4, 1), [held("U" * 22), held(ending="-future")], [Fate.STRAY, Fate.PROMOTED]),
         ((3, 7, 1), [held("U" * 22, ending="-future")], [Fate.STRAY]),
     ],
 )
