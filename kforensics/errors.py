@@ -95,6 +95,10 @@ class InputsRefused(EvidenceError):
         return self.problem
 
 
+class MomentsMixed(InputsRefused):
+    """Inputs that show one node at several moments, where the state of each is wanted."""
+
+
 def refuse(errors: Sequence[EvidenceError], *, named: int, keep_going: bool | None = None) -> None:
     """Stop before anything is said, where a named path can't be used and the rest alone was not asked for.
 

@@ -4,11 +4,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations, pairwise
 from pathlib import Path
+from shlex import quote
 
 from kforensics.ask.model import Ask
 from kforensics.case.model import Case
 from kforensics.damage import Absent
-from kforensics.errors import EvidenceError, refuse
+from kforensics.errors import EvidenceError, MomentsMixed, refuse
 from kforensics.evidence.discovery.inputs import (
     WHOLE_INPUT,
     FoundInput,
@@ -87,9 +88,7 @@ def open_case(ask: Ask, *, rename_group: Callable[[str], str] = str) -> Case:
     require_one_redaction([*found, *(one for _, inputs, _ in snapshots for one in inputs)])
     errors = without_emptied(errors, [*found, *(one for _, inputs, _ in snapshots for one in inputs)])
     refuse(errors, named=len(paths) + len(before), keep_going=ask.keep_going and len(errors) < len(paths) + len(before))
-    inputs = belonging_together(
-        Inputs(found=tuple(found), problems=tuple(problems)), cluster=cluster, is_of_one_moment=True
-    )
+    inputs = of_one_moment(Inputs(found=tuple(found), problems=tuple(problems)), ask)
     found, problems = list(inputs.found), list(inputs.problems)
     if not before:
         return _with_moments(only, inputs, found, problems, [], [])
@@ -108,6 +107,63 @@ def open_case(ask: Ask, *, rename_group: Callable[[str], str] = str) -> Case:
     ordered = [used[at] for at in order]
     only = replace(only, notes=tuple(notes), later=later)
     return _with_moments(only, inputs, now.found, now.problems, ordered, aside)
+
+
+def of_one_moment(inputs: Inputs, ask: Ask) -> Inputs:
+    """Return what is given as it is now, of one cluster and each node once.
+
+    Raises:
+        MomentsMixed: a node is given several times; the command that says which is the newest is its advice.
+        InputsRefused: data directories are of several clusters.
+        UsageError: no input is of the cluster that was asked for.
+    """
+    try:
+        return belonging_together(inputs, cluster=ask.cluster, is_of_one_moment=True)
+    except MomentsMixed as error:
+        raise MomentsMixed(
+            error.problem, error.errors, (f"{error.advice[0]}:", f"$ {_told_apart(inputs, ask)}")
+        ) from error
+
+
+def _told_apart(inputs: Inputs, ask: Ask) -> str:
+    """Return the command that names the newest state of each node, by what it holds, and earlier ones after --before."""
+    places: dict[Path, list[FoundInput]] = {}
+    for one in inputs.found:
+        if one.log_dirs:
+            places.setdefault(Path(one.described.path).parent, []).append(one)
+    if any(len({one.described.broker_id for one in group}) < len(group) for group in places.values()):
+        places = {Path(one.described.path): [one] for group in places.values() for one in group}
+    groups = [_Group(path, group, []) for path, group in places.items()]
+    ordered = [groups[at] for at in in_order([group.moment for group in groups])]
+    newest = {one.described.broker_id: one for group in ordered for one in group.found}
+    now = set(map(id, newest.values())) | {id(one) for one in inputs.found if not one.log_dirs}
+    others = _Group(Path(), [one for one in inputs.found if not one.log_dirs], [])
+    named = [
+        path
+        for group in (*reversed(ordered), others)
+        for path in _named([one for one in group.found if id(one) in now])
+    ]
+    earlier = [path for group in ordered for path in _named([one for one in group.found if id(one) not in now])]
+    earlier = [*map(str, ask.before), *earlier]
+    cluster = [] if ask.cluster is None else [f"--cluster {quote(ask.cluster)}"]
+    return " ".join(
+        ["kforensics explain", *cluster, *map(quote, named), *(f"--before {quote(path)}" for path in earlier)]
+    )
+
+
+def _named(some: Sequence[FoundInput]) -> list[str]:
+    """Return the paths that name some inputs: their directory, where it holds them and nothing else."""
+    paths = list(dict.fromkeys(one.described.path for one in some))
+    parents = {Path(path).parent for path in paths}
+    if len(paths) > 1 and len(parents) == 1:
+        (parent,) = parents
+        try:
+            there = {one.root for one in find_inputs([parent], with_server_logs=True).found}
+        except EvidenceError:
+            return paths
+        if there == {one.root for one in some}:
+            return [str(parent)]
+    return paths
 
 
 def _of_one_cluster(groups: Sequence[_Group], now: _Group, cluster: str | None, notes: list[str]) -> list[_Group]:

@@ -28,6 +28,7 @@ from kforensics.errors import (
     InputsRefused,
     KforensicsError,
     MissingExtra,
+    MomentsMixed,
     Stopped,
     UsageError,
     did_you_mean,
@@ -245,7 +246,7 @@ def error_words(error: KforensicsError) -> str:
     match error:
         case InputsRefused():
             lines = [f"{PROGRAM}: nothing was analysed: {escape_text(error.problem)}"]
-            named = len(error.errors) > 1
+            named = len(error.errors) > 1 and not isinstance(error, MomentsMixed)
             lines += [
                 f"  {escape_text(words)}"
                 for one in error.errors

@@ -23,6 +23,7 @@ from kforensics.case.comparison import (
     result_of,
 )
 from kforensics.case.model import Case, places_of
+from kforensics.case.opening import of_one_moment
 from kforensics.case.processes import Progress
 from kforensics.case.wanted import check_wanted, is_wanted
 from kforensics.commands.redaction.key import pseudonyms_of
@@ -110,10 +111,10 @@ def _open(request: Ask, pseudonyms: "Pseudonyms | None") -> Case:
         with_server_logs=True,
         why_not=why_not_compared,
         keep_going=request.keep_going,
-        one_cluster=True,
-        cluster=request.cluster,
     )
-    case = Case(ask=request, inputs=inputs, rename_group=pseudonyms.group if pseudonyms else str)
+    case = Case(
+        ask=request, inputs=of_one_moment(inputs, request), rename_group=pseudonyms.group if pseudonyms else str
+    )
     seal_of(case)
     return case
 

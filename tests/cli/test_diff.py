@@ -135,11 +135,15 @@ def test_another_leader_can_be_asked_for(unclean, capsys):
 def test_one_node_given_twice_is_said(unclean, capsys, tmp_path):
     copied(unclean / "broker-1", tmp_path / "again")
 
-    code, out, _ = diff(capsys, unclean, tmp_path / "again")
+    code, out, error = diff(capsys, unclean, tmp_path / "again")
 
-    assert 3 == code
-    assert "can't be compared" in out.splitlines()[0]
-    assert "given 2 times" in " ".join(out.split())
+    assert (3, "") == (code, out)
+    assert "nothing was analysed: node 1 is given twice, so the inputs are of two moments" in error
+    command = error.splitlines()[-1]
+    assert command.startswith("  $ kforensics explain ")
+    assert str(unclean) in command
+    assert command.endswith(str(tmp_path / "again"))
+    assert 1 == command.count(" --before ")
 
 
 def test_log_directories_of_one_broker_can_be_named_one_by_one(unclean, capsys, tmp_path):

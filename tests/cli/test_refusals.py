@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import shutil
 
 import pytest
@@ -227,10 +228,11 @@ def test_one_broker_twice_is_refused_where_no_disk_names_its_cluster(incident, t
 
     document, words = refused(capsys, ["diff", str(first), str(last)])
 
-    assert "one broker holds a partition twice" in words
+    assert "given twice, so the inputs are of two clusters or of two moments" in words
+    assert f"explain {last} --before {first}" in words
     assert {str(first), str(last)} == {one["path"] for one in document["inputs"]}
     assert run(["explain", str(last), "--before", str(first)]) != 2
-    assert "holds a partition twice" not in capsys.readouterr().err
+    assert "two moments" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("chosen", [[], ["--cluster", "TKZzU9gkREuBwVbPJkyiQw"]])
@@ -241,7 +243,7 @@ def test_one_broker_at_two_moments_is_not_taken_as_its_present_state(incident, t
 
     for line in (["trace", *key], ["groups"], ["transactions"]):
         assert run([*line, now, then, *chosen]) == 3
-        assert "one broker holds a partition twice, so the inputs are of two moments" in capsys.readouterr().err
+        assert "node 1 is given twice, so the inputs are of two moments" in capsys.readouterr().err
     assert run(["trace", *key, now, "--before", then, "--quiet", *chosen]) == 1
     assert capsys.readouterr().out.startswith("LOST")
 
@@ -254,7 +256,7 @@ def test_log_directories_of_a_broker_that_are_named_one_by_one_are_of_one_moment
         )
 
     assert run(["groups", *(str(tmp_path / one / "disk") for one in "01")]) == 3
-    assert "holds a partition twice" not in capsys.readouterr().err
+    assert "two moments" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", ["explain", "trace", "salvage"])
@@ -266,7 +268,7 @@ def test_a_broker_with_two_metadata_logs_is_there_twice_whatever_its_directory_i
     more = {"trace": ["-t", "orders", "--offset", "60"], "salvage": ["-o", str(tmp_path / "out")]}.get(command, [])
 
     assert run([command, str(fixtures / "unclean-election"), str(other), *more]) == 3
-    assert "one broker holds a partition twice" in capsys.readouterr().err
+    assert "given twice" in capsys.readouterr().err
 
 
 def test_the_rest_is_analysed_where_that_is_asked_for(broker, tmp_path, capsys):
@@ -294,3 +296,31 @@ def test_a_directory_of_logs_under_other_names_is_taken_by_what_they_hold(incide
 
     assert 1 == run(["explain", str(root / "snapshots" / "99-final"), str(tmp_path), "--format", "json"])
     assert "log-files" in {one["kind"] for one in json.loads(capsys.readouterr().out)["inputs"]}
+
+
+def test_copies_of_several_moments_are_told_apart_by_what_they_hold(incident, tmp_path, capsys):
+    given = tmp_path / "it's all"
+    given.mkdir()
+    for name, moment in (("first", "99-final"), ("last", "02-killed-before-page-cache-loss")):
+        (given / name).symlink_to(incident("power-loss-4.x") / "snapshots" / moment)
+
+    for command in ("diff", "explain", "triage", "salvage"):
+        assert (
+            run(
+                [
+                    command,
+                    *map(str, sorted(given.glob("*/*"))),
+                    *(["-o", str(tmp_path / "out")] * (command == "salvage")),
+                ]
+            )
+            == 3
+        )
+        shown = capsys.readouterr()
+        assert "" == shown.out
+        lines = shown.err.splitlines()
+        assert "given twice, so the inputs are of two moments" in lines[0]
+        assert 3 == len(lines)
+        words = shlex.split(lines[2])
+        assert ["$", "kforensics", "explain", str(given / "first"), "--before", str(given / "last")] == words
+    assert run([*words[2:], "--quiet"]) == 1
+    assert "two moments" not in capsys.readouterr().err

@@ -10,6 +10,7 @@ from kforensics.errors import (
     EvidenceError,
     EvidenceUnreadable,
     InputsRefused,
+    MomentsMixed,
     NotADataDir,
     UsageError,
     did_you_mean,
@@ -336,12 +337,19 @@ def _refuse_twins(inputs: Inputs, *, is_of_one_moment: bool) -> None:
         both = _live_partitions(one) & _live_partitions(other)
         if not both or (is_named and _are_two_disks(one, other)):
             continue
-        unnamed = "" if is_named else ", and no cluster.id that says of which cluster"
-        words = f"broker {one.described.broker_id} with {min(both)}{unnamed}"
-        raise InputsRefused(
-            f"one broker holds a partition twice, so the inputs are of {'' if is_named else 'two clusters or of '}two moments",
+        node = one.described.broker_id
+        times = sum(each.described.broker_id == node for each in nodes)
+        often, moments = ("twice", "two") if times == 2 else (f"{times} times", "several")
+        clusters, unnamed = (
+            ("", "") if is_named else ("of two clusters or ", ", and no cluster.id that says of which cluster")
+        )
+        words = f"broker {node} with {min(both)}{unnamed}"
+        raise MomentsMixed(
+            f"node {node} is given {often}, so the inputs are {clusters}of {moments} moments",
             (EvidenceUnreadable(one.described.path, words), EvidenceUnreadable(other.described.path, words)),
-            (f"name one of them, and {'' if is_named else 'with `explain` '}the earlier one after --before",),
+            (
+                f"{'If they are of one cluster, n' if clusters else 'N'}ame the newest state of each node, and earlier ones after --before",
+            ),
         )
 
 
