@@ -11,7 +11,7 @@ from kforensics.reconcile.incident.model import ExplainedTruncation
 from kforensics.reconcile.timeline.events import TimelineEntry
 from kforensics.reconcile.timeline.metadata_events import WHOLE_TOPIC
 from kforensics.units import TopicPartition
-from kforensics.words import id_list
+from kforensics.words import id_list, listed, time_of_day
 
 MOST_NAMES = 4
 _OPTIONAL = re.compile(r"\[([^\[\]]*)\]")
@@ -98,9 +98,27 @@ def sentences_of(entries: Iterable[TimelineEntry]) -> Iterator[Sentence]:
         yield Sentence(group[0].time_ms, sentence(group[0], _names(group)), citations, offset, group[0].kind)
 
 
-def truncation_sentence(truncation: ExplainedTruncation, arrow: str) -> str:
-    """Describe a truncation with the log end offset before it."""
-    return f"broker {truncation.broker_id} truncates {truncation.topic_partition} {truncation.from_offset} {arrow} {truncation.to_offset}"
+def truncation_sentence(truncations: Sequence[ExplainedTruncation], arrow: str) -> str:
+    """Describe truncations of one broker: a single one with the log end offset before it, several with how many records they took at most and at least.
+
+    Args:
+        truncations: by time, at least one; of which the broker is known.
+        arrow: from the old to the new log end offset, `→` where the terminal can show it.
+    """
+    first, last = truncations[0], truncations[-1]
+    if first is last:
+        return (
+            f"broker {first.broker_id} truncates {first.topic_partition} {first.from_offset} {arrow} {first.to_offset}"
+        )
+    sizes = sorted(one.from_offset - one.to_offset for one in truncations)
+    size = f"{sizes[0]:,}" if sizes[0] == sizes[-1] else f"{sizes[0]:,} to {sizes[-1]:,}"
+    names = listed([str(one.topic_partition) for one in truncations], most=MOST_NAMES)
+    until = (
+        f", until {time_of_day(last.time_ms)}"
+        if isinstance(last.time_ms, int) and last.time_ms != first.time_ms
+        else ""
+    )
+    return f"broker {first.broker_id} truncates {len(truncations)} logs by {size} offsets each{until}: {names}"
 
 
 def _names(group: Sequence[TimelineEntry]) -> str:

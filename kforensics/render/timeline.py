@@ -1,16 +1,17 @@
 """Which entries of a timeline a reader needs, alike on a screen and on a page."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Sequence
 
 from kforensics.damage import Absent
 from kforensics.reconcile.incident.model import PartitionIncident
 from kforensics.reconcile.timeline.events import TimelineEntry
 from kforensics.render.events import GRAVE
+from kforensics.units import TopicPartition
 
-# What a person has to know to follow an incident; the rest is shown with -v.
+# What decides something in an incident; the rest is shown with -v. Of elections those count that were unclean, or after which a log was truncated,
+# and of an ISR that shrinks that only one replica is left in it.
 _SHOWN = frozenset(
     {
-        "broker-start",
         "broker-stop",
         "broker-halted",
         "start-failed",
@@ -20,7 +21,6 @@ _SHOWN = frozenset(
         "recovery",
         "unclean-election",
         "isr-shrink",
-        "leader-lost",
         "log-dir-failed",
         "truncation-refused",
         "segments-deleted",
@@ -55,23 +55,36 @@ def shown_entries(
     }
     if not eventful:
         return [entry for entry in timeline if not entry.is_quiet and entry.kind in _SHOWN_ALONE]
+    truncations = [one for incident in incidents for one in incident.truncations]
+    cited = {citation for one in truncations for citation in one.citations}
+    decided = {(one.topic_partition, one.leader_epoch) for one in truncations}
     about = [
         entry
         for entry in timeline
         if not entry.is_quiet
-        and (entry.kind in _SHOWN or is_of_unknown_end(entry))
+        and _decides(entry, decided)
+        and (entry.kind != "truncation" or not cited.intersection(entry.citations))
         and (isinstance(entry.topic_partition, Absent) or entry.topic_partition in eventful)
     ]
-    times = [
-        truncation.time_ms
-        for incident in incidents
-        for truncation in incident.truncations
-        if isinstance(truncation.time_ms, int)
-    ]
+    times = [one.time_ms for one in truncations if isinstance(one.time_ms, int)]
     times += [entry.time_ms for entry in about if entry.kind in GRAVE and isinstance(entry.time_ms, int)]
     end = max(times, default=None)
     begin = _first_creation(incidents)
-    return [entry for entry in _restarts_only(about) if _is_within(entry, begin, end)]
+    return [entry for entry in about if _is_within(entry, begin, end)]
+
+
+def _decides(entry: TimelineEntry, elections: Collection[tuple[TopicPartition, int | Absent]]) -> bool:
+    """Whether an entry decided something.
+
+    Args:
+        elections: partitions and leader epochs in which logs were truncated.
+    """
+    if entry.kind == "leader-change":
+        return (entry.topic_partition, entry.leader_epoch) in elections and entry.leader_epoch != 0
+    if entry.kind == "isr-shrink":
+        isr = entry.detail.get("isr")
+        return not isinstance(isr, tuple) or len(isr) < 2
+    return entry.kind in _SHOWN or is_of_unknown_end(entry)
 
 
 def is_of_unknown_end(entry: TimelineEntry) -> bool:
@@ -94,14 +107,3 @@ def _first_creation(incidents: Sequence[PartitionIncident]) -> int:
     ]
     made = [state.time_ms for state in first if state.leader_epoch == 0 and isinstance(state.time_ms, int)]
     return min(made) if len(made) == len(first) and made else 0
-
-
-def _restarts_only(entries: Sequence[TimelineEntry]) -> Iterator[TimelineEntry]:
-    """Yield the entries without the first start of each broker: how the cluster first started explains nothing."""
-    seen: set[int | Absent] = set()
-    for entry in entries:
-        if entry.kind == "broker-start" and entry.broker_id not in seen:
-            seen.add(entry.broker_id)
-            continue
-        seen.add(entry.broker_id)
-        yield entry

@@ -44,7 +44,7 @@ from kforensics.render.lanes import (
 from kforensics.render.text.screen import INDENT, Line, Style, Words, columns, screen_pieces
 from kforensics.render.text.whole import MOST_LINES, answer_lines
 from kforensics.render.view import View
-from kforensics.words import time_of_day
+from kforensics.words import time_of_day, utc_text
 
 STYLES = {
     Tone.PLAIN: Style.PLAIN,
@@ -106,7 +106,7 @@ def render(block: Block, view: View) -> Iterable[Line]:
         case OverTime():
             return _over_time(block)
         case Timeline():
-            return map(_event, block.events)
+            return _timeline(block)
         case Lines(_, pieces):
             return (piece.removesuffix("\n") for piece in pieces)
         case Folded(title, blocks):
@@ -194,6 +194,17 @@ def _over_time(block: OverTime) -> Iterator[Line]:
     yield Words(f"{escape_text(block.name)}, {span_words(*bounds_of(block))}", indent=INDENT)
     for course in block.courses:
         yield Words(escape_text(course_words(course, block)), indent=INDENT * 3, first=INDENT * 2)
+
+
+def _timeline(block: Timeline) -> Iterator[Line]:
+    """Yield the events by the time of day, with the day and the zone once above those of each day."""
+    day = ""
+    for event in block.events:
+        text = utc_text(event.time_ms) if isinstance(event.time_ms, int) else ""
+        if text[10:11] == "T" and text[:10] != day:
+            day = text[:10]
+            yield Text(f"{INDENT}{day}, times in UTC", style=Style.QUIET)
+        yield _event(event)
 
 
 def _event(event: Event) -> Line:

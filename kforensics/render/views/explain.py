@@ -40,7 +40,7 @@ from kforensics.render.events import GRAVE, sentences_of, truncation_sentence
 from kforensics.render.frame import References, problem_items
 from kforensics.render.timeline import is_of_unknown_end, shown_entries
 from kforensics.render.view import View
-from kforensics.render.views.incident import figure_of, identity_of, over_time, unknowns
+from kforensics.render.views.incident import cited, figure_of, identity_of, other_disks, over_time, unknowns
 from kforensics.units import METADATA_TOPICS, TopicPartition
 from kforensics.words import counted, listed, shift_text
 
@@ -50,6 +50,10 @@ MOST_FIGURES = 40
 """Partitions whose logs are drawn on a page."""
 MOST_PARTITIONS = 1_000
 MOST_TRUNCATIONS = 200
+FEW = 2
+"""Truncations of a broker that followed each other and are shown one by one."""
+TOGETHER_MS = 60_000
+"""The time within which they do."""
 MOST_SOURCES = 40
 """Citations of one row of a page."""
 
@@ -198,17 +202,51 @@ def _events(
     ]
     events += [
         Event(
-            time_ms=one.time_ms,
-            words=truncation_sentence(one, _arrow(view)),
-            source=source(one.citations),
+            time_ms=time_ms,
+            words=words,
+            source=source(citations),
             is_strong=True,
-            references=references.of(one.citations, most=2),
+            references=references.of(citations, most=2),
         )
-        for one in truncations
+        for time_ms, words, citations in _grave_ones(truncations, body, view)
     ]
     return sorted(
         events, key=lambda one: (not isinstance(one.time_ms, int), one.time_ms if isinstance(one.time_ms, int) else 0)
     )
+
+
+def _grave_ones(
+    truncations: Sequence[ExplainedTruncation], body: Explanation, view: View
+) -> Iterator[tuple[int | Absent, str, tuple[Citation, ...]]]:
+    """Yield truncations, on a screen those of a broker that followed each other as one, and disks that were exchanged: when, what, and what shows it."""
+    runs: dict[tuple[object, ...], list[ExplainedTruncation]] = {}
+    for at, one in enumerate(sorted(truncations, key=lambda one: one.time_ms if isinstance(one.time_ms, int) else 0)):
+        alike: tuple[object, ...] = (one.broker_id, one.cause.name)
+        last = runs.get(alike, [])[-1:]
+        if view.page or view.verbose or (last and not _follows(last[0], one)):
+            alike = (at,)
+        runs.setdefault(alike, []).append(one)
+    for run in runs.values():
+        for some in [run] if len(run) > FEW else [[one] for one in run]:
+            yield (
+                some[0].time_ms,
+                truncation_sentence(some, _arrow(view)),
+                tuple(one for each in some for one in each.citations),
+            )
+    if truncations:
+        for time_ms, broker in other_disks(body.incidents):
+            yield (
+                time_ms,
+                f"broker {broker} registers with another disk than before",
+                cited(broker, time_ms, body.timeline),
+            )
+
+
+def _follows(one: ExplainedTruncation, other: ExplainedTruncation) -> bool:
+    """Whether a truncation came soon after another one, or neither has a time."""
+    if isinstance(one.time_ms, int) and isinstance(other.time_ms, int):
+        return other.time_ms - one.time_ms <= TOGETHER_MS
+    return isinstance(one.time_ms, Absent) and isinstance(other.time_ms, Absent)
 
 
 def _arrow(view: View) -> str:
@@ -572,8 +610,6 @@ def _residuals(body: Explanation, references: References) -> Iterator[Block]:
 
 
 def _closing(body: Explanation, view: View) -> Iterator[Block]:
-    quiet = sum(entry.is_quiet for entry in body.timeline)
-    without_effect = sum(e.kind == "truncation" and e.detail.get("effect") is False for e in body.timeline)
     parts: list[tuple[str, Sequence[str]]] = [
         ("About what was given", body.notes),
         ("What would show more", body.missing),
@@ -589,14 +625,13 @@ def _closing(body: Explanation, view: View) -> Iterator[Block]:
     if view.page:
         yield from _clocks(body)
         return
-    if not view.verbose and quiet:
-        noise = (
-            counted(without_effect, "truncation") + " without effect"
-            if without_effect
-            else counted(quiet, "event") + " of no consequence"
-        )
+    shown = set(map(id, shown_entries(body.timeline, body.incidents, verbose=view.verbose)))
+    rest = [one for one in body.timeline if id(one) not in shown and (one.kind != "truncation" or one.is_quiet)]
+    if rest:
+        idle = sum(one.kind == "truncation" and one.detail.get("effect") is False for one in rest)
+        among = f", {counted(idle, 'truncation')} without effect among them" if idle else ""
         yield GAP
-        yield Prose(f"{noise} left out (-v lists all {len(body.timeline):,} events).", Tone.QUIET)
+        yield Prose(f"{counted(len(rest), 'other event')}{among}: -v lists all.", Tone.QUIET)
     if body.problems:
         yield GAP
     yield from problem_items(body.problems, body.inputs, view)

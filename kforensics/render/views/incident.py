@@ -265,11 +265,10 @@ def _moments(
         for one in _elections(incident).values()
         if one.state.leader == broker and one.before is not None
     ]
-    account = incident.account
     found += [
-        (one.time_ms, "registers with another disk than before", True, _cited(broker, one.time_ms, timeline))
-        for one in (account.restarts.get(broker, ()) if account is not None else ())
-        if one.other_disk
+        (time, "registers with another disk than before", True, cited(broker, time, timeline))
+        for time, of in other_disks([incident])
+        if of == broker
     ]
     found += [
         (one.time_ms, f"truncates {one.from_offset} → {one.to_offset}", True, one.citations)
@@ -282,15 +281,38 @@ def _moments(
         if one.kind in _MARKED and one.broker_id == broker
     ]
     moments = [
-        Moment(time_ms=time, words=words, is_grave=grave, references=references.of(cited, most=2))
-        for time, words, grave, cited in found
+        Moment(time_ms=time, words=words, is_grave=grave, references=references.of(sources, most=2))
+        for time, words, grave, sources in found
         if isinstance(time, int) and time > begin
     ]
     return sorted(moments, key=lambda one: one.time_ms)
 
 
-def _cited(broker: int, time_ms: int | Absent, timeline: Sequence[TimelineEntry]) -> tuple[Citation, ...]:
-    return next((one.citations for one in timeline if (one.broker_id, one.time_ms) == (broker, time_ms)), ())
+def other_disks(incidents: Iterable[PartitionIncident]) -> list[tuple[int, int]]:
+    """Return when which brokers of partitions came back with another disk."""
+    accounts = [one.account for one in incidents if one.account is not None]
+    return sorted(
+        {
+            (one.time_ms, broker)
+            for account in accounts
+            for broker, restarts in account.restarts.items()
+            for one in restarts
+            if one.other_disk and isinstance(one.time_ms, int)
+        }
+    )
+
+
+def cited(broker: int, time_ms: int, timeline: Sequence[TimelineEntry]) -> tuple[Citation, ...]:
+    """Return what shows the registration of a broker at about a moment."""
+    near = (
+        one.citations
+        for one in timeline
+        if one.kind == EventKind.BROKER_REGISTERED
+        and one.broker_id == broker
+        and isinstance(one.time_ms, int)
+        and abs(one.time_ms - time_ms) <= _LEAST_MS
+    )
+    return next(near, ())
 
 
 def _stretches(

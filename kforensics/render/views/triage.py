@@ -106,8 +106,8 @@ def _events(body: Triage, view: View) -> list[_Event]:
     return chosen[: view.most(MOST_EVENTS - (cause is not None))]
 
 
-_FOLLOWS = frozenset({"isr-shrink", "leader-lost"})
-"""What follows from other events that are shown."""
+_FOLLOWS = frozenset({"isr-shrink", "leader-change"})
+"""What goes with other events that are shown."""
 
 
 def _words(event: _Event, day: str) -> str:
