@@ -14,18 +14,15 @@ from kforensics.case.offsets_log import OffsetsLog, lost_with_log, offsets_logs
 from kforensics.case.opening import open_case
 from kforensics.case.wanted import not_there
 from kforensics.commands.graver import no_calmer
+from kforensics.commands.partition_ends import PartitionEnds
 from kforensics.commands.redaction.coordinators import GROUP, CoordinatorRedaction, renaming
 from kforensics.commands.redaction.key import pseudonyms_of
 from kforensics.commands.result import Conclusion, Result
 from kforensics.commands.share_log import SharePositions
 from kforensics.damage import Absent
-from kforensics.errors import EvidenceError
 from kforensics.evidence.coordinators.group_log import CommitKey, Name
-from kforensics.evidence.coordinators.replica_log import list_log
 from kforensics.evidence.discovery.cleaning import cleaner_lag_of
-from kforensics.evidence.discovery.partition_dirs import PartitionPlace, checkpoint_value
-from kforensics.evidence.model import Citation, Problem, owner_words
-from kforensics.evidence.replica.ends import read_log_tail
+from kforensics.evidence.model import Citation, owner_words
 from kforensics.findings.answers.groups import JudgedGroups
 from kforensics.findings.model import Finding, by_gravity
 from kforensics.findings.rules.coordinators import group_findings
@@ -33,9 +30,9 @@ from kforensics.findings.rules.upkeep import cleaner_finding
 from kforensics.reconcile.coordinator_topics import CoordinatorTopic, coordinator_topic
 from kforensics.reconcile.groups.replay import Change, Position, infer_retention, with_return
 from kforensics.reconcile.groups.state import GroupState, ShareState
-from kforensics.reconcile.groups.views import GroupPosition, GroupView
+from kforensics.reconcile.groups.views import GroupView
 from kforensics.reconcile.incident.doubts import DoubtKind
-from kforensics.units import OFFSETS_TOPIC, SHARE_TOPIC, Depth, TopicPartition
+from kforensics.units import OFFSETS_TOPIC, SHARE_TOPIC, Depth
 from kforensics.words import listed
 
 SharedPosition = tuple[CommitKey, Position, ShareState | None]
@@ -83,7 +80,7 @@ def run(request: Ask, *, case: Case | None = None, is_absence_answer: bool = Fal
     topic = _topic(given, logs, played.names, elsewhere)
     if not is_absence_answer:
         _check_names(request, logs.values(), topic, shared)
-    ends = _LogEnds(given, request.at_ms)
+    ends = PartitionEnds(given, request.at_ms)
     groups = _views(request, played.states, played.positions, ends, shared)
     now = {**played.positions, **{key: one for found in shared.values() for key, one, _ in found}}
     by_key: dict[CommitKey, list[Change]] = defaultdict(list)
@@ -374,7 +371,7 @@ def _views(
     request: Ask,
     states: Mapping[Name, tuple[GroupState | None, bool]],
     positions: Mapping[CommitKey, Position],
-    ends: "_LogEnds",
+    ends: PartitionEnds,
     shared: Mapping[Name, Sequence[SharedPosition]],
 ) -> tuple[GroupView, ...]:
     by_group: dict[Name, list[SharedPosition]] = defaultdict(list)
@@ -394,114 +391,7 @@ def _views(
                 name=name,
                 state=state,
                 is_known_empty=is_known,
-                positions=tuple(
-                    GroupPosition(
-                        topic=key.topic,
-                        partition=key.partition,
-                        position=position,
-                        share=share,
-                        log_end_offset=ends.of(key.topic, key.partition),
-                        log_start_offset=ends.starts.get((key.topic, key.partition), Absent.UNKNOWN),
-                        markers_from=ends.markers.get((key.topic, key.partition), Absent.UNKNOWN),
-                        may_have_more=(key.topic, key.partition) in ends.guessed,
-                        absent_leader=ends.absent_leaders.get((key.topic, key.partition)),
-                    )
-                    for key, position, share in own
-                ),
+                positions=tuple(ends.view(*one) for one in own),
             )
         )
     return tuple(sorted(views, key=lambda view: str(view.name)))
-
-
-class _LogEnds:
-    """The log end offsets of partitions that groups read, now or at a time."""
-
-    def __init__(self, given: Leaders, at_ms: int | None) -> None:
-        self._given, self._at = given, at_ms
-        self._live = given.live()
-        self._known: dict[tuple[Name, int], int | Absent] = {}
-        self.problems: list[Problem] = []
-        self.absent_leaders: dict[tuple[Name, int], int] = {}
-        """The brokers whose logs would show where partitions end."""
-        self.guessed: set[tuple[Name, int]] = set()
-        """Partitions of which no replica here is shown to lead, or to be one that is elected next."""
-        self.starts: dict[tuple[Name, int], int] = {}
-        """Where the logs of partitions start; the lowest start where it is not known who leads."""
-        self.markers: dict[tuple[Name, int], int | Absent] = {}
-        """The offsets from which on the logs hold markers of transactions alone."""
-
-    def of(self, topic: Name, partition: int) -> int | Absent:
-        """Return the log end offset of a partition; unknown where its leader's log is not here to its end."""
-        key = (topic, partition)
-        if key not in self._known:
-            self._known[key] = (
-                self._find(TopicPartition(topic, partition)) if isinstance(topic, str) else Absent.UNKNOWN
-            )
-        return self._known[key]
-
-    def _find(self, partition: TopicPartition) -> int | Absent:
-        if self._at is not None:
-            copies = [place for place in self._given.copies(partition) if place.directory_state == "live"]
-            ends = [_end_at(place, self._at) for place in copies]
-            if not ends:
-                return Absent.UNKNOWN
-            epoch, end, is_followed = max(ends)
-            absent = self._given.absent_leader(partition, self._given.leader(partition, newest_epoch=epoch))
-            if absent is None or is_followed:
-                return end
-            # What that leader had beyond the copies that are here, and a truncation took, no later log has.
-            self.absent_leaders[partition.topic, partition.partition] = absent
-            return Absent.UNKNOWN
-        key = (partition.topic, partition.partition)
-        tails = [(place, self._tail(place)) for place in self._live.get(partition, ())]
-        if not tails:
-            return Absent.UNKNOWN
-        leader = self._given.leader(partition, newest_epoch=max(tail[0] for _, tail in tails))
-        absent = self._given.absent_leader(partition, leader)
-        if absent is not None:
-            self.absent_leaders[key] = absent
-            return Absent.UNKNOWN
-        if self._given.without_candidate(partition, leader) is not None:
-            self.guessed.add(key)
-        place, (_, end, self.markers[key]) = max(tails, key=lambda one: (one[0].state.broker_id == leader, one[1][:2]))
-        known = [place] if place.state.broker_id == leader else [one for one, _ in tails]
-        self.starts[key] = min(map(_log_start, known))
-        # What a checkpoint names was there: then the end that is here is none of the log's.
-        epochs = {place.state.broker_id: tail[0] for place, tail in tails}
-        return end if end >= self._given.promised_end_of_leader(partition, leader, epochs) else Absent.UNKNOWN
-
-    def _tail(self, place: PartitionPlace) -> tuple[int, int, int | Absent]:
-        """Return the last leader epoch and the log end offset of a replica, and from which offset on it holds markers alone."""
-        log = list_log(place)
-        found = self._given.inputs.found[place.state.input]
-        try:
-            tail = read_log_tail(found, log.segments, dict(log.indexes))
-        except EvidenceError as error:
-            self.problems.append(Problem(input=place.state.input, path=place.path, message=error.problem))
-            return -1, 0, Absent.UNKNOWN
-        if isinstance(tail, Absent):
-            return -1, 0, Absent.UNKNOWN
-        epoch = -1 if isinstance(tail.leader_epoch, Absent) else tail.leader_epoch
-        return epoch, tail.log_end_offset, tail.markers_from
-
-
-def _log_start(place: PartitionPlace) -> int:
-    """Return the log start offset by its checkpoint, else by the first segment, as its broker takes it."""
-    recorded = checkpoint_value(place.state, "log_start", place.topic_partition)
-    first = list_log(place).first_base
-    return first if isinstance(recorded, Absent) else recorded.value
-
-
-def _end_at(place: PartitionPlace, at_ms: int) -> tuple[int, int, bool]:
-    """Return the last leader epoch and the log end offset that a copy had at a time, by the times of its batches, and whether a later batch of that epoch shows that there was no more."""
-    log = list_log(place)
-    epoch, end = -1, log.first_base
-    for _, sound, _ in log.batches(log.segments):
-        later = (sound["max_timestamp"] > at_ms).nonzero()[0]
-        rows = sound[: later[0]] if len(later) else sound
-        if len(rows):
-            epoch = max(epoch, int(rows["partition_leader_epoch"].max()))
-            end = int(rows["last_offset"][-1]) + 1
-        if len(later):
-            return epoch, end, int(sound[later[0]]["partition_leader_epoch"]) == epoch
-    return epoch, end, False

@@ -176,6 +176,21 @@ def end_offset_for_epoch(
     return EpochEndOffset(epochs[above - 1].leader_epoch, epochs[above].start_offset)
 
 
+def validated_position(epochs: Epochs, log_end_offset: int, position: int, leader_epoch: int) -> int | Absent:
+    """Return where a consumer goes on that asks the leader for the end of its position's leader epoch before it fetches (KIP-320, `SubscriptionState.maybeCompleteValidation`, 2.3 and later).
+
+    Args:
+        leader_epoch: that the position was committed with; -1 for none, which is not asked about.
+
+    Returns:
+        The position, where the log confirms it; the end of the epoch, where that is lower; unknown where the leader knows no such epoch: auto.offset.reset decides.
+    """
+    if leader_epoch < 0 or not epochs:
+        return position
+    found = end_offset_for_epoch(epochs, log_end_offset, leader_epoch)
+    return found if isinstance(found, Absent) else min(position, found.end_offset)
+
+
 def epoch_at(epochs: Sequence[EpochEntry], offset: int) -> int | Absent:
     """Return the epoch in which an offset lies, absent if it lies before the first entry."""
     found: int | Absent = Absent.UNKNOWN

@@ -688,3 +688,97 @@ def test_a_set_back_that_was_caught_up_before_the_next_one_is_past(tmp_path, com
     assert past == [(previous, offset) for is_behind, previous, offset in found if not is_behind]
     (previous, offset) = behind[0]
     assert f"orders-0 from {previous} to {offset}" in result.conclusion.answer.headline
+
+
+@pytest.mark.parametrize(
+    ("start", "line", "by", "said"),
+    [
+        (8, None, "delete-records", "inside of a segment"),
+        (8, "Incremented log start offset to 8 due to client delete records request", "delete-records", "request"),
+        (8, "Incremented log start offset to 6 due to segment deletion", "delete-records", "inside of a segment"),
+    ],
+)
+def test_what_is_below_a_log_start_says_how_many_are_left_and_who_deleted_the_others(tmp_path, start, line, by, said):
+    root = tmp_path / "node"
+    log_directory(
+        root / "data",
+        ("__consumer_offsets-0", commits_of(("payer", 5))),
+        ("orders-0", batch(0, [(b"k", b"v")] * 10)),
+        checkpoints={"log-start-offset-checkpoint": [f"orders 0 {start}"]},
+    )
+    prefix = "[2026-11-18 19:06:40,000] INFO [UnifiedLog partition=orders-0, dir=/data] "
+    (root / "server.log").write_text("" if line is None else f"{prefix}{line} (kafka.log.UnifiedLog)\n")
+    result = groups(root)
+    (position,) = result.body.groups[0].positions
+
+    assert (3, 2, by) == (position.deleted_unread, position.left_unread, position.removal.by)
+    assert "2 are left. They were deleted by" in result.answer.headline
+    assert said in result.answer.headline
+    assert (line is not None) is isinstance(position.removal.since_ms, int)
+
+
+def with_epochs(root, offset, epoch, *, entries, records, committed_ms=NOW):
+    """A group at an offset with a leader epoch, and the log that it reads with its epochs."""
+    held = batch(
+        0, [commit("payer", "orders", 0, offset, time_ms=committed_ms, leader_epoch=epoch)], time_ms=committed_ms
+    )
+    log_directory(root, ("__consumer_offsets-0", held), ("orders-0", records))
+    lines = "".join(f"{one} {start}\n" for one, start in entries)
+    (root / "orders-0" / "leader-epoch-checkpoint").write_text(f"0\n{len(entries)}\n{lines}")
+    return groups(root)
+
+
+LATER = NOW + 60_000
+TWO_EPOCHS = batch(0, [(b"k", b"v")] * 4) + batch(4, [(b"k", b"v")] * 6, epoch=3, time_ms=LATER)
+
+
+@pytest.mark.parametrize(
+    ("offset", "epoch", "goes_on_at", "had_others"),
+    [
+        (4, 0, Absent.NOT_APPLICABLE, False),
+        (8, 3, Absent.NOT_APPLICABLE, False),
+        (8, -1, Absent.NOT_APPLICABLE, False),
+        (8, 0, 4, True),
+        (8, 2, 4, True),
+        (8, 5, Absent.UNKNOWN, False),
+    ],
+)
+def test_a_leader_epoch_that_the_log_contradicts(tmp_path, offset, epoch, goes_on_at, had_others):
+    result = with_epochs(tmp_path / "now", offset, epoch, entries=[(0, 0), (3, 4)], records=TWO_EPOCHS)
+    (position,) = result.body.groups[0].positions
+    is_contradicted = goes_on_at is not Absent.NOT_APPLICABLE
+
+    assert (goes_on_at, had_others) == (position.goes_on_at, position.had_others)
+    assert is_contradicted is (result.answer.state == "wrong-epoch")
+    assert is_contradicted is ("LEADER EPOCH THAT THE LOG CONTRADICTS" in result.answer.headline)
+    assert (["KF614"] if is_contradicted else []) == [one.code for one in result.findings]
+    if goes_on_at == 4:
+        assert "goes back to 4 and reads 4 offsets again" in result.answer.headline
+
+
+def test_a_commit_of_the_same_records_is_not_called_truncated(tmp_path):
+    result = with_epochs(
+        tmp_path / "now", 8, 0, entries=[(0, 0), (3, 4)], records=TWO_EPOCHS, committed_ms=LATER + 1_000
+    )
+
+    assert "KAFKA-19902" in result.answer.headline
+    assert "are gone:" not in result.answer.headline
+
+
+@pytest.mark.parametrize("entries", [[], [(0, 0)]])
+def test_a_log_without_its_own_epochs_contradicts_none(tmp_path, entries):
+    result = with_epochs(tmp_path / "now", 8, 0, entries=entries, records=TWO_EPOCHS)
+
+    assert result.answer.state == "unknown"
+    assert not result.findings
+
+
+def test_a_position_that_is_gone_is_told_beside_one_past_the_end(tmp_path):
+    before = log_directory(tmp_path / "before", ("__consumer_offsets-0", commits_of(*EARLIER)))
+    records = ("orders-0", batch(0, [(b"k", b"v")] * 10))
+    now = log_directory(tmp_path / "now", ("__consumer_offsets-0", commits_of(EARLIER[0])), records)
+    other = log_directory(tmp_path / "other", records, node=2)
+    result = groups(now, other, before=(before,))
+
+    assert result.answer.state == "past-the-end"
+    assert "MAILER HAS LOST ITS POSITION in orders-0: 70" in result.answer.headline

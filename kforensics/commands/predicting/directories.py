@@ -32,8 +32,8 @@ from kforensics.protocol.loading.disk import (
     padded,
     partition_of_directory,
 )
-from kforensics.protocol.loading.starts import AgedSegment, RetentionRule, due_segments
 from kforensics.protocol.loading.versions import loading_rules
+from kforensics.protocol.retention import AgedSegment, RetentionRule, aged_out_at, due_segments, is_aged
 from kforensics.protocol.versions import KafkaVersion
 from kforensics.reconcile.logs.predicted_load import DueSegments, FurtherEnd, LogAtStart, PinnedRetention
 from kforensics.source.mapped import open_evidence
@@ -285,7 +285,7 @@ def find_due_segments(
     bases = sorted({base for base, _ in segments if f"{padded(base)}{LOG}" in outcome.tree})
     ends = [*bases[1:], state.log_end_offset]
     rules = policy.policy
-    asks_age = rules.deletes and rules.retention_ms >= 0
+    asks_age = rules.by_time
     aged: list[AgedSegment] = []
     for base, end in zip(bases, ends, strict=True):
         length = outcome.tree[f"{padded(base)}{LOG}"]
@@ -294,8 +294,8 @@ def find_due_segments(
             timestamp = _timestamp(disk, outcome, base, now_ms=now_ms, version=version) if is_asked else now_ms
         except EvidenceError:
             return Absent.UNREADABLE
-        by_time = asks_age and now_ms - timestamp > rules.retention_ms
-        is_kept = not by_time and (not rules.deletes or rules.retention_bytes < 0) and end > state.log_start_offset
+        by_time = asks_age and is_aged(timestamp, now_ms, rules.retention_ms)
+        is_kept = not by_time and not rules.by_size and end > state.log_start_offset
         if is_kept and not aged:
             return Absent.NOT_APPLICABLE
         aged.append(AgedSegment(base, end, length, timestamp))
@@ -319,7 +319,7 @@ def find_due_segments(
         if one.base_offset in aged_out
         and one.timestamp_ms == _indexed_timestamp(disk, outcome, one.base_offset)
         and one.timestamp_ms < (recorded := _first_timestamps(disk, outcome, one.base_offset))
-        and now_ms - recorded <= rules.retention_ms
+        and not is_aged(recorded, now_ms, rules.retention_ms)
     )
     return DueSegments(
         base_offsets=tuple(base for base, _ in due),
@@ -352,7 +352,7 @@ def find_pinned_retention(
     """
     rules, gone = policy.policy, due.base_offsets if isinstance(due, DueSegments) else ()
     bases = sorted({base for base, _ in segments if f"{padded(base)}{LOG}" in outcome.tree} - {*gone})
-    if len(bases) < 2 or not policy.is_known or not rules.deletes or rules.retention_ms < 0:
+    if len(bases) < 2 or not policy.is_known or not rules.by_time:
         return None
     try:
         timestamp = _timestamp(disk, outcome, bases[0], now_ms=now_ms, version=version)
@@ -360,7 +360,7 @@ def find_pinned_retention(
         return None
     if timestamp <= now_ms + _AHEAD_MS:
         return None
-    return PinnedRetention(bases[0], timestamp, timestamp + rules.retention_ms)
+    return PinnedRetention(bases[0], timestamp, aged_out_at([timestamp], rules.retention_ms)[0])
 
 
 def _first_timestamps(disk: DirectoryOnDisk, outcome: LoadOutcome, base: int) -> int:

@@ -1,11 +1,13 @@
 """What a start depends on beside the logs: the metadata that the controllers hold, and the settings, each with where it is known from."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import NamedTuple
 
+from kforensics.case.cluster import cluster_of
+from kforensics.case.model import Case
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, UsageError
 from kforensics.evidence.broker_logs import LogFile
@@ -19,7 +21,7 @@ from kforensics.evidence.metadata.state import MetadataState
 from kforensics.evidence.model import Problem
 from kforensics.protocol.coordinators import CREATED_WITH, created_policy
 from kforensics.protocol.loading.node import Assignment
-from kforensics.protocol.loading.starts import NO_LIMIT, RetentionPolicy
+from kforensics.protocol.retention import NO_LIMIT, RetentionPolicy
 from kforensics.source.naming import FileKind
 
 TOPIC, BROKER = 2, 4
@@ -244,6 +246,18 @@ class Settings:
             deletes="delete" in cleanup,
         )
         return Policy(policy, is_known=is_time_known and (is_cleanup_known or topic not in CREATED_WITH))
+
+
+def settings_by_node(case: Case, problems: list[Problem]) -> Callable[[int | Absent], Settings]:
+    """Return a function that gives the settings of a node as they are now, by the newest metadata log and the files among the inputs.
+
+    Args:
+        problems: what can't be read is added.
+    """
+    newest = newest_log([one for one in cluster_of(case).histories if one.input not in case.ranks])
+    around = Surroundings(newest, (), server_properties(case.for_facts(), problems))
+    count = len(case.nodes_by_rank().get(case.final_rank, frozenset()))
+    return cache(lambda node_id: Settings({}, around, node_id, count))
 
 
 def log_dirs_of(properties: Mapping[str, str]) -> tuple[str, ...]:

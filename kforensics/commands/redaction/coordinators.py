@@ -43,7 +43,9 @@ class CoordinatorRedaction:
         """Return a group under its pseudonym."""
         positions = tuple(
             replace(
-                one, position=one.position._replace(at=one.position.at._replace(path=self._path(one.position.at.path)))
+                one,
+                position=one.position._replace(at=one.position.at._replace(path=self._path(one.position.at.path))),
+                removal=redacted(one.removal, self._pseudonyms),
             )
             for one in view.positions
         )

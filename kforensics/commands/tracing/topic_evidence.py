@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kforensics.case.cluster import Cluster, cluster_of
 from kforensics.case.comparison import comparison_of
 from kforensics.case.model import Case, now_of, places_of
-from kforensics.commands.predicting.settings import WEEK_MS, Settings, Surroundings, server_properties
+from kforensics.commands.predicting.settings import WEEK_MS, settings_by_node
 from kforensics.commands.tracing.records import Place
 from kforensics.commands.tracing.scan import ScannedReplica
 from kforensics.damage import Absent
@@ -81,13 +81,11 @@ DAY_MS = 86_400_000
 def removal_settings(case: Case, problems: list[Problem]) -> Callable[[int | Absent], RemovalSettings]:
     """Return a function that gives the settings of the topic that is asked about at a broker."""
     topic = case.ask.topic or ""
-    newest = newest_log([one for one in cluster_of(case).histories if one.input not in case.ranks])
-    around = Surroundings(newest, (), server_properties(case.for_facts(), problems))
-    nodes = case.nodes_by_rank().get(case.final_rank, frozenset())
+    by_node = settings_by_node(case, problems)
 
     @cache
     def of_broker(broker_id: int | Absent) -> RemovalSettings:
-        settings = Settings({}, around, broker_id, len(nodes))
+        settings = by_node(broker_id)
         policy, is_known = settings.of_topic(topic, "cleanup.policy")
         if policy is None and (settings.are_topics_known or topic in CREATED_WITH):
             policy, is_known = created_policy(topic), True

@@ -60,6 +60,10 @@ class JudgedGroups:
         found = [(group, one) for group in self.groups for one in group.positions if one.deleted_unread]
         return sorted(found, key=lambda each: -each[1].deleted_unread)
 
+    @cached_property
+    def _contradicted(self) -> list[tuple[GroupView, GroupPosition]]:
+        return [(group, one) for group in self.groups for one in group.positions if one.has_wrong_epoch]
+
     def answer(self) -> Answer:
         """Return the answer: `no-setback` only where all of `__consumer_offsets` that matters, and the log of every position, is here and was read."""
         doubts = list(self._doubts())
@@ -73,6 +77,7 @@ class JudgedGroups:
             *([State.PAST_THE_END] if self._past else []),
             *([State.SET_BACK] if self.setbacks else []),
             *([State.BELOW_THE_START] if self._below else []),
+            *([State.WRONG_EPOCH] if self._contradicted else []),
             *([State.UNKNOWN] if doubts else []),
         ]
         state = worst_state(states) or State.NO_SETBACK
@@ -92,6 +97,9 @@ class JudgedGroups:
                 others = f"{len(self._past) - 1:,} other position{'s are' if len(self._past) > 2 else ' is'}"
                 more = f"; {others} past the end, too" if len(self._past) > 1 else ""
                 also = f"; also {counted(self.setback_count, 'set-back')}" if self.setback_count else ""
+                gone = next((each for each in self._behind if each.is_lost), None)
+                if gone is not None:
+                    also += f". {_lost(gone)}"
                 return (
                     f"{_loud(group.name)} IS PAST THE END of {where}: it {'starts at' if one.share else 'committed'} {one.position.offset:,}, and the log ends at "
                     f"{one.log_end_offset:,}{more}{also}."
@@ -100,11 +108,13 @@ class JudgedGroups:
                 return self._set_back()
             case State.BELOW_THE_START:
                 group, one = self._below[0]
-                where = f"{name_text(one.topic)}-{one.partition}"
                 more = f" {len(self._below) - 1:,} more." if len(self._below) > 1 else ""
+                return f"{_loud(group.name)} IS BELOW THE LOG START of {below_words(one)}{more}"
+            case State.WRONG_EPOCH:
+                group, one = self._contradicted[0]
+                more = f" {len(self._contradicted) - 1:,} more." if len(self._contradicted) > 1 else ""
                 return (
-                    f"{_loud(group.name)} IS BELOW THE LOG START of {where}: it committed {one.position.offset:,}, and the log starts at {one.log_start_offset:,}: "
-                    f"{counted(one.deleted_unread, 'offset')} {form(one.deleted_unread, 'was', 'were')} deleted before it read them.{more}"
+                    f"{_loud(group.name)} STANDS AT A LEADER EPOCH THAT THE LOG CONTRADICTS: {epoch_words(one)}{more}"
                 )
             case State.UNKNOWN:
                 if not self.groups:
@@ -127,11 +137,7 @@ class JudgedGroups:
         caught_up = f", {past:,} of them caught up again" if past else ""
         more = f" {count - 1:,} more{caught_up}." if count > 1 else ""
         if worst.offset is None:
-            cause = "the cause is unknown" if worst.by == "unknown" else _by_whom(worst)
-            held = ", which an earlier copy holds" if worst.by == "unknown" else ""
-            return (
-                f"{_loud(worst.key.group)} HAS LOST ITS POSITION in {where}: {worst.previous:,}{held}; {cause}.{more}"
-            )
+            return f"{_lost(worst)}.{more}"
         what = f"{where} from {worst.previous:,} to {worst.offset:,} at {utc_words(worst.time_ms)}, {_by_whom(worst)}"
         if worst.caught_up_ms is None:
             return f"{_loud(worst.key.group)} WAS SET BACK: {what}.{more}"
@@ -212,9 +218,18 @@ class JudgedGroups:
         if self._below:
             groups = sorted({name_text(group.name) for group, _ in self._below})
             names = listed(groups, most=MOST_NAMED)
+            left = sum(one.left_unread for _, one in self._below if isinstance(one.left_unread, int))
+            is_known = all(isinstance(one.left_unread, int) for _, one in self._below)
+            rest = f"the {counted(left, 'offset')} that {form(left, 'is', 'are')} left" if is_known else "what is left"
             yield (
                 f"Before {names} {form(len(groups), 'consumes', 'consume')} again: offsets below a log start are out of range, and auto.offset.reset decides what is read next,"
-                " all of the log that is left (earliest) or nothing that is there now (latest)."
+                f" {rest} (earliest) or nothing that is there now (latest)."
+            )
+        if self._contradicted:
+            groups = sorted({name_text(group.name) for group, _ in self._contradicted})
+            yield (
+                f"Before {listed(groups, most=MOST_NAMED)} {form(len(groups), 'consumes', 'consume')} again: set the position by hand, which commits no leader epoch:"
+                " kafka-consumer-groups.sh --reset-offsets --to-offset."
             )
         resets = [one for one in self._behind if one.by == "administrator" and one.removed_by is None]
         if resets:
@@ -245,6 +260,40 @@ class JudgedGroups:
         if self._past:
             groups = listed(sorted({name_text(group.name) for group, _ in self._past}), most=MOST_NAMED)
             yield f"The owners of {groups}: they have read records that are not in the log any more."
+
+
+def _lost(worst: Change) -> str:
+    where = f"{name_text(worst.key.topic)}-{worst.key.partition}"
+    cause = "the cause is unknown" if worst.by == "unknown" else _by_whom(worst)
+    held = ", which an earlier copy holds" if worst.by == "unknown" else ""
+    return f"{_loud(worst.key.group)} HAS LOST ITS POSITION in {where}: {worst.previous:,}{held}; {cause}"
+
+
+def below_words(one: GroupPosition) -> str:
+    """Say how many offsets were deleted below a log start before a group read them, by what, and how many are left."""
+    count, left = one.deleted_unread, one.left_unread
+    words = (
+        f"{name_text(one.topic)}-{one.partition}: it committed {one.position.offset:,}, and the log starts at {one.log_start_offset:,}: "
+        f"{counted(count, 'offset')} {form(count, 'was', 'were')} deleted before it read them"
+    )
+    if isinstance(left, int):
+        words += f", {left:,} {form(left, 'is', 'are')} left"
+    return f"{words}. They were deleted {one.removal.sentence}." if one.removal is not None else f"{words}."
+
+
+def epoch_words(one: GroupPosition) -> str:
+    """Say what a log contradicts of a position, why that may be, and what a consumer does."""
+    known = one.goes_on_at
+    log = "the log knows no such epoch" if isinstance(known, Absent) else f"that epoch ends at {known:,} there"
+    why = (
+        "The records that it read there are gone: those in front of its position were written after the commit."
+        if one.had_others
+        else "Either the records that it read there were truncated, or its client committed an epoch of before the last change of leaders (KAFKA-19902)."
+    )
+    return (
+        f"it committed {one.position.offset:,} of {name_text(one.topic)}-{one.partition} with leader epoch {one.position.leader_epoch}, and {log}. {why}"
+        f" A consumer that checks its position (2.3 and later) does not stay: {one.way_on}."
+    )
 
 
 def _groups_of(changes: Iterable[Change]) -> str:

@@ -36,6 +36,7 @@ class State(StrEnum):
     PAST_THE_END = "past-the-end"
     SET_BACK = "set-back"
     BELOW_THE_START = "below-the-start"
+    WRONG_EPOCH = "wrong-epoch"
     BYTES_LEFT = "bytes-left"
     UNKNOWN = "unknown"
     UNCOMMITTED_LOST = "uncommitted-lost"
@@ -85,7 +86,7 @@ _WEIGHTS = {
     for weight, states in {
         Weight.LOSS: "lost at-risk loses diverged",
         Weight.DAMAGE: "will-not-start maybe-lost maybe-at-risk damaged changed gaps causes violated hanging torn past-the-end",
-        Weight.DECIDE: "prepared set-back below-the-start bytes-left unknown uncommitted-lost uncommitted-only",
+        Weight.DECIDE: "prepared set-back below-the-start wrong-epoch bytes-left unknown uncommitted-lost uncommitted-only",
         Weight.NOTE: "symptoms repairable starts-and-repairs behind same-ends saved in-time present superseded deleted-on-purpose never-here complete",
         Weight.CALM: "starts-unchanged agree nothing-lost sound harmless unchanged none-open no-setback no-bytes-left",
     }.items()
@@ -99,7 +100,7 @@ _FLEET = "at-risk maybe-at-risk diverged damaged unknown uncommitted-only behind
 STATES: dict[str, dict[State, int]] = {
     command: {state: state.exit_code for state in map(State, states.split())}
     for command, states in {
-        "triage": "lost at-risk will-not-start loses maybe-lost maybe-at-risk diverged hanging torn past-the-end prepared set-back below-the-start unknown uncommitted-lost uncommitted-only nothing-lost",
+        "triage": "lost at-risk will-not-start loses maybe-lost maybe-at-risk diverged hanging torn past-the-end prepared set-back below-the-start wrong-epoch unknown uncommitted-lost uncommitted-only nothing-lost",
         "diff": _DIFF,
         "fleet audit": _FLEET,
         "logs": "causes unknown symptoms harmless",
@@ -112,7 +113,7 @@ STATES: dict[str, dict[State, int]] = {
         "predict": "will-not-start loses unknown starts-and-repairs starts-unchanged",
         "salvage": "at-risk diverged gaps unknown saved",
         "transactions": "at-risk diverged hanging torn prepared unknown in-time none-open",
-        "groups": "at-risk diverged past-the-end set-back below-the-start unknown no-setback",
+        "groups": "at-risk diverged past-the-end set-back below-the-start wrong-epoch unknown no-setback",
         "trace": "lost unknown present superseded deleted-on-purpose never-here",
         "trace --erasure": "bytes-left unknown no-bytes-left",
         "seal": "changed unknown unchanged complete",

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from kforensics.damage import Absent
+from kforensics.findings.answers.groups import below_words, epoch_words
 from kforensics.findings.model import Confidence, Finding, Weight, by_gravity
 from kforensics.findings.rule import Rule, ToldApartBy
 from kforensics.formats.messages.control import ControlType
@@ -12,7 +13,7 @@ from kforensics.reconcile.groups.views import GroupView
 from kforensics.reconcile.transactions.partition import JudgedTransaction, PartitionTransactions, TornTransaction
 from kforensics.reconcile.transactions.verdicts import TransactionVerdict
 from kforensics.units import OffsetRange, TopicPartition
-from kforensics.words import counted, form, name_text
+from kforensics.words import counted, name_text
 
 MOST_FINDINGS = 1_000
 """Findings of one run; the document has every transaction and position."""
@@ -160,6 +161,17 @@ BELOW_THE_START = Rule(
 )
 
 
+WRONG_EPOCH = Rule(
+    "KF614",
+    Weight.DECIDE,
+    title="a consumer group at a leader epoch that the log contradicts",
+    meaning="A consumer that checks its position by the leader epoch finds the log truncated: it goes back to the end of that epoch, or auto.offset.reset decides.",
+    advice="Set its position by hand, which commits no leader epoch, and commit with the epoch of the last record that was read.",
+    references=("KIP-320", "KAFKA-19902"),
+    told_apart_by=ToldApartBy.PLACE,
+)
+
+
 def _of_groups(groups: Sequence[GroupView], setbacks: Sequence[Change]) -> Iterator[Finding]:
     for group in groups:
         for one in group.positions:
@@ -170,8 +182,16 @@ def _of_groups(groups: Sequence[GroupView], setbacks: Sequence[Change]) -> Itera
                     citations=(one.position.at.cite(one.position.place),),
                 )
             if one.deleted_unread:
+                removed = () if one.removal is None else one.removal.citations
                 yield BELOW_THE_START.states(
-                    f"{name_text(group.name)} committed {one.position.offset:,} in {name_text(one.topic)}-{one.partition}, and the log starts at {one.log_start_offset:,}: {counted(one.deleted_unread, 'offset')} {form(one.deleted_unread, 'was', 'were')} deleted before it read them",
+                    f"{name_text(group.name)} is below the log start of {below_words(one)}".removesuffix("."),
+                    topic_partition=TopicPartition(name_text(one.topic), one.partition),
+                    citations=(one.position.at.cite(one.position.place), *removed),
+                )
+            if one.has_wrong_epoch:
+                yield WRONG_EPOCH.states(
+                    f"{name_text(group.name)}: {epoch_words(one)}".removesuffix("."),
+                    confidence=Confidence.PROVEN if one.had_others else Confidence.LIKELY,
                     topic_partition=TopicPartition(name_text(one.topic), one.partition),
                     citations=(one.position.at.cite(one.position.place),),
                 )

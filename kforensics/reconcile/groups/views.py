@@ -6,6 +6,8 @@ from kforensics.damage import Absent
 from kforensics.evidence.coordinators.group_log import Name
 from kforensics.reconcile.groups.replay import Position
 from kforensics.reconcile.groups.state import GroupState, ShareState
+from kforensics.reconcile.history.log_starts import Removal
+from kforensics.words import counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +29,12 @@ class GroupPosition:
     """The broker whose log would show where the partition ends, where that is known."""
     share: ShareState | None = None
     """Of a share group: what became of the records from its start offset on, which the position is."""
+    removal: Removal | None = None
+    """What deleted the records between it and the log start, where the log starts above it."""
+    goes_on_at: int | Absent = Absent.NOT_APPLICABLE
+    """Where a consumer that asks for the end of its leader epoch goes on, where the log contradicts that epoch; unknown where the leader knows none such."""
+    had_others: bool = False
+    """The record in front of it was written after the commit: those that the group read there are gone."""
 
     @property
     def lag(self) -> int | Absent:
@@ -42,6 +50,31 @@ class GroupPosition:
         """Offsets from the position to the log start: their records were deleted before the group read them."""
         start = self.log_start_offset
         return 0 if isinstance(start, Absent) or self.share is not None else max(start - self.position.offset, 0)
+
+    @property
+    def left_unread(self) -> int | Absent:
+        """Offsets that are there to be read, from the log start on where that lies above it."""
+        end, start = self.log_end_offset, self.log_start_offset
+        if isinstance(end, Absent) or isinstance(start, Absent):
+            return self.lag
+        return 0 if self.is_before_markers else max(end - max(start, self.position.offset), 0)
+
+    @property
+    def has_wrong_epoch(self) -> bool:
+        """Whether the log contradicts the leader epoch that it was committed with; not where it lies outside of the log anyway."""
+        is_outside = self.is_past_the_end is True or bool(self.deleted_unread)
+        return self.goes_on_at is not Absent.NOT_APPLICABLE and not is_outside
+
+    @property
+    def way_on(self) -> str:
+        """What a consumer does with a position whose leader epoch the log contradicts."""
+        if isinstance(self.goes_on_at, Absent):
+            return "auto.offset.reset decides where it goes on"
+        start = self.log_start_offset
+        if isinstance(start, int) and self.goes_on_at < start:
+            return f"it goes back to {self.goes_on_at:,}, below the log start, and auto.offset.reset decides"
+        again = self.position.offset - self.goes_on_at
+        return f"it goes back to {self.goes_on_at:,} and reads {counted(again, 'offset')} again"
 
     @property
     def is_before_markers(self) -> bool:

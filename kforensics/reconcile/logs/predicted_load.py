@@ -9,7 +9,8 @@ from kforensics.damage import Absent
 from kforensics.evidence.model import Citation
 from kforensics.protocol.loading.disk import FileAction, FileChange
 from kforensics.protocol.loading.node import Fate
-from kforensics.protocol.loading.starts import RetentionRule, StartResult, StartWord, start_word
+from kforensics.protocol.loading.starts import StartResult, StartWord, start_word
+from kforensics.protocol.retention import RetentionRule
 from kforensics.units import EpochEntry
 
 IDENTITY_UNREAD = "its meta.properties can't be read here, and a start begins with it"

@@ -1,6 +1,6 @@
 """When brokers remove the bytes of a copy of a record, by the settings of its topic and what a cleaner has left behind.
 
-Kafka: LogCleaner, LogCleanerManager, Cleaner (KIP-71, KIP-354 for the lags, KIP-534 for the delete horizon), UnifiedLog.deleteOldSegments.
+Kafka: LogCleaner, LogCleanerManager, Cleaner (KIP-71, KIP-354 for the lags, KIP-534 for the delete horizon); retention is that of `protocol.retention`.
 """
 
 from dataclasses import dataclass
@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from kforensics.damage import Absent
 from kforensics.evidence.model import CheckpointValue, Segment
 from kforensics.formats.log.records import Record
+from kforensics.protocol.retention import aged_out_at
 from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.trace.model import CopyKind, Until
-from kforensics.words import duration
+from kforensics.words import duration, utc_words
 
 NO_LIMIT = (1 << 63) - 1
 NO_HORIZON = -1
@@ -119,9 +120,17 @@ def _retained(record: Record, place: Bytes, settings: RemovalSettings) -> Until 
         return None
     newest = place.segment.max_timestamp_ms if place.segment is not None else Absent.UNKNOWN
     words = f"until its segment is older than retention.ms ({duration(settings.retention_ms)})"
-    if isinstance(newest, Absent):
+    if isinstance(newest, Absent) or place.segment is None or place.log is None:
         return Until(words)
-    return Until(words, by_ms=max(newest, record.timestamp_ms) + settings.retention_ms)
+    stamps = [one.max_timestamp_ms for one in place.log.segments if one.base_offset < place.segment.base_offset]
+    known = [one for one in stamps if isinstance(one, int)]
+    if len(known) < len(stamps):
+        return Until(words)
+    own = max(newest, record.timestamp_ms)
+    due_ms = aged_out_at([*known, own], settings.retention_ms)[-1]
+    if max(known, default=own) > own:
+        words += f", and all before it, of which one is stamped {utc_words(max(known))}"
+    return Until(words, by_ms=due_ms)
 
 
 def _cleaned(

@@ -12,6 +12,7 @@ from kforensics.evidence.model import Citation
 from kforensics.reconcile.groups.replay import Change
 from kforensics.reconcile.groups.state import DELIVERY_STATES
 from kforensics.reconcile.groups.views import GroupPosition, GroupView
+from kforensics.reconcile.history.log_starts import Removal, Remover
 from kforensics.reconcile.transactions.coordinators import status_name
 from kforensics.reconcile.transactions.partition import JudgedTransaction, PartitionTransactions, TornTransaction
 from kforensics.render.json.document import typed_lines, write_document
@@ -74,6 +75,16 @@ shape(
     },
 )
 shape(
+    Removal,
+    "What deleted the beginning of a log.",
+    {
+        "by": Field("by", "", Remover),
+        **own("confidence since_ms"),
+        "reason": "words",
+        "citations": "",
+    },
+)
+shape(
     GroupPosition,
     "The position of a group in a partition. The end of the log and what depends on it are unknown where no log of the partition is among the inputs.",
     {
@@ -84,6 +95,13 @@ shape(
         "past_the_end": "is_past_the_end",
         "log_start_offset": "",
         "before_markers": "is_before_markers",
+        "deleted_unread": ("", "Offsets between it and the log start, which were deleted before the group read them."),
+        "left_unread": ("", "Offsets that are left to be read; 0 where markers of transactions alone are."),
+        "removal": "",
+        "goes_on_at": (
+            "",
+            "Where a consumer goes on that checks the leader epoch of its position, where the log contradicts that: unknown where the log knows no such epoch.",
+        ),
         "citations": Field(lambda one: [one.position.at.cite(one.position.place)], "", tuple[Citation, ...]),
         "state_epoch": Field("share.state_epoch", "Of a share group.", int, is_optional=True),
         "deliveries": Field(

@@ -63,7 +63,10 @@ def _group(group: GroupView, view: View) -> Iterator[Block]:
         )
     name = text_of(group.name)
     yield Section(title=f"{name}: {words}", level=3)
-    positions = sorted(group.positions, key=lambda one: (one.is_past_the_end is not True, -_lag(one)))
+    positions = sorted(
+        group.positions,
+        key=lambda one: (one.is_past_the_end is not True, not one.deleted_unread, not one.has_wrong_epoch, -_lag(one)),
+    )
     most = view.most(MOST_POSITIONS)
     shown = group.positions if len(positions) <= most else tuple(positions[:most])
     yield Table(name=f"Positions of {name}", columns=COLUMNS, rows=[_row(one) for one in shown])
@@ -79,8 +82,13 @@ def _group(group: GroupView, view: View) -> Iterator[Block]:
 def _row(one: GroupPosition) -> tuple[str, str, str, str, str]:
     end = "unknown" if isinstance(one.log_end_offset, Absent) else f"{one.log_end_offset:,}"
     lag = "unknown" if isinstance(one.lag, Absent) else f"{one.lag:,}"
-    past = "  PAST THE END" if one.is_past_the_end is True else "  BELOW THE START" if one.deleted_unread else ""
-    if one.is_before_markers:
+    past = "  PAST THE END" if one.is_past_the_end is True else ""
+    if one.deleted_unread:
+        left = "" if isinstance(one.left_unread, Absent) else f", {one.left_unread:,} left"
+        past = f"  BELOW THE START: {one.deleted_unread:,} deleted unread{left}"
+    elif one.has_wrong_epoch:
+        past = f"  LEADER EPOCH {one.position.leader_epoch}: {one.way_on}"
+    elif one.is_before_markers:
         past = "  no record is unread: markers of transactions"
     return (
         f"{text_of(one.topic)}-{one.partition}",

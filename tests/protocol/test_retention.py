@@ -2,7 +2,7 @@
 
 import pytest
 
-from kforensics.protocol.loading.starts import AgedSegment, RetentionPolicy, RetentionRule, due_segments
+from kforensics.protocol.retention import AgedSegment, RetentionPolicy, RetentionRule, aged_out_at, due_segments
 from kforensics.protocol.versions import KafkaVersion
 
 NOW, DAY = 1_000_000_000_000, 86_400_000
@@ -60,3 +60,13 @@ def test_the_rules_come_in_another_order_before_3_0():
         for version in (NEW, OLD)
     ]
     assert order == [[RetentionRule.SIZE, RetentionRule.SIZE], [RetentionRule.TIME, RetentionRule.SIZE]]
+
+
+def test_before_1_0_no_high_watermark_keeps_a_segment():
+    policy = RetentionPolicy(DAY, -1, deletes=True)
+    assert due(segments(3 * DAY), policy, watermark=0, version=KafkaVersion(0, 11)) == [0]
+    assert due(segments(1, 1, 1), OFF, start=20, version=KafkaVersion(0, 10)) == []
+
+
+def test_no_segment_goes_before_one_in_front_of_it():
+    assert aged_out_at([5, 90, 10], 100) == [105, 190, 190]

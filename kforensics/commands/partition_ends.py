@@ -1,0 +1,215 @@
+"""How the positions of groups stand to the logs of the partitions that they read: where these start and end, who deleted their beginning, and their leader epochs."""
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import NamedTuple, cast
+
+from kforensics.case.leaders import Leaders
+from kforensics.commands.predicting.settings import Settings, settings_by_node
+from kforensics.damage import Absent
+from kforensics.errors import EvidenceError
+from kforensics.evidence.coordinators.group_log import CommitKey
+from kforensics.evidence.coordinators.replica_log import list_log
+from kforensics.evidence.discovery.partition_dirs import PartitionPlace, checkpoint_value
+from kforensics.evidence.model import Problem
+from kforensics.evidence.replica.ends import read_log_tail
+from kforensics.evidence.replica.loader_reader import read_needed
+from kforensics.formats.log.loader_values import Content, LoadFailure, Need
+from kforensics.protocol.epochs import Epochs, validated_position
+from kforensics.protocol.loading.disk import EPOCH_FILE
+from kforensics.reconcile.groups.replay import Position
+from kforensics.reconcile.groups.state import ShareState
+from kforensics.reconcile.groups.views import GroupPosition
+from kforensics.reconcile.history.log_starts import LogStart, LogStartMove, log_start_moves
+from kforensics.units import TopicPartition
+
+
+class _Tail(NamedTuple):
+    """The end of one replica."""
+
+    place: PartitionPlace
+    leader_epoch: int
+    end: int
+    markers_from: int | Absent
+
+
+class _Ends(NamedTuple):
+    """What is known of the log of one partition."""
+
+    end: int | Absent = Absent.UNKNOWN
+    start: LogStart | None = None
+    """The lowest one where it is not known who leads."""
+    markers_from: int | Absent = Absent.UNKNOWN
+    is_guessed: bool = False
+    """No replica here is shown to lead, or to be one that is elected next."""
+    absent_leader: int | None = None
+    """The broker whose log would show where it ends."""
+    logs: Sequence[_Tail] = ()
+    """Of which one leads."""
+
+
+class PartitionEnds:
+    """The logs of partitions that groups read, now or at a time."""
+
+    def __init__(self, given: Leaders, at_ms: int | None) -> None:
+        self._given, self._at = given, at_ms
+        self._live = given.live()
+        self._known: dict[TopicPartition, _Ends] = {}
+        self.problems: list[Problem] = []
+
+    def view(self, key: CommitKey, position: Position, share: ShareState | None) -> GroupPosition:
+        """Return a position with how it stands to its log.
+
+        Args:
+            share: the state of its deliveries, where it is that of a share group.
+        """
+        ends = _Ends()
+        if isinstance(key.topic, str):
+            partition = TopicPartition(key.topic, key.partition)
+            ends = self._known.get(partition) or self._known.setdefault(partition, self._find(partition))
+        goes_on_at, had_others = (Absent.NOT_APPLICABLE, False) if share is not None else self._checked(ends, position)
+        return GroupPosition(
+            topic=key.topic,
+            partition=key.partition,
+            position=position,
+            share=share,
+            log_end_offset=ends.end,
+            log_start_offset=Absent.UNKNOWN if ends.start is None else ends.start.offset,
+            markers_from=ends.markers_from,
+            may_have_more=ends.is_guessed,
+            absent_leader=ends.absent_leader,
+            removal=None if ends.start is None or share is not None else ends.start.removal(position.offset),
+            goes_on_at=goes_on_at,
+            had_others=had_others,
+        )
+
+    def _find(self, partition: TopicPartition) -> _Ends:
+        if self._at is not None:
+            return self._find_at(partition, self._at)
+        tails = [self._tail(place) for place in self._live.get(partition, ())]
+        if not tails:
+            return _Ends()
+        leader = self._given.leader(partition, newest_epoch=max(one.leader_epoch for one in tails))
+        absent = self._given.absent_leader(partition, leader)
+        if absent is not None:
+            return _Ends(absent_leader=absent)
+        chosen = max(tails, key=lambda one: (one.place.state.broker_id == leader, one.leader_epoch, one.end))
+        is_leader = chosen.place.state.broker_id == leader
+        # What a checkpoint names was there: then the end that is here is none of the log's.
+        epochs = {one.place.state.broker_id: one.leader_epoch for one in tails}
+        promised = self._given.promised_end_of_leader(partition, leader, epochs)
+        logs = [chosen] if is_leader else tails
+        return _Ends(
+            end=chosen.end if chosen.end >= promised else Absent.UNKNOWN,
+            start=self._start(partition, [one.place for one in logs]),
+            markers_from=chosen.markers_from,
+            is_guessed=self._given.without_candidate(partition, leader) is not None,
+            logs=logs,
+        )
+
+    def _find_at(self, partition: TopicPartition, at_ms: int) -> _Ends:
+        copies = [place for place in self._given.copies(partition) if place.directory_state == "live"]
+        ends = [_end_at(place, at_ms) for place in copies]
+        if not ends:
+            return _Ends()
+        epoch, end, is_followed = max(ends)
+        absent = self._given.absent_leader(partition, self._given.leader(partition, newest_epoch=epoch))
+        if absent is None or is_followed:
+            return _Ends(end=end)
+        # What that leader had beyond the copies that are here, and a truncation took, no later log has.
+        return _Ends(absent_leader=absent)
+
+    def _tail(self, place: PartitionPlace) -> _Tail:
+        """Return the end of a replica; of the epoch -1 where it can't be read."""
+        log = list_log(place)
+        found = self._given.inputs.found[place.state.input]
+        try:
+            tail = read_log_tail(found, log.segments, dict(log.indexes))
+        except EvidenceError as error:
+            self.problems.append(Problem(input=place.state.input, path=place.path, message=error.problem))
+            tail = Absent.UNREADABLE
+        if isinstance(tail, Absent):
+            return _Tail(place, -1, 0, Absent.UNKNOWN)
+        epoch = -1 if isinstance(tail.leader_epoch, Absent) else tail.leader_epoch
+        return _Tail(place, epoch, tail.log_end_offset, tail.markers_from)
+
+    def _start(self, partition: TopicPartition, places: Sequence[PartitionPlace]) -> LogStart:
+        """Return where the log starts by its checkpoint, else by the first segment, as its broker takes it."""
+        starts = []
+        for place in places:
+            recorded, first = checkpoint_value(place.state, "log_start", partition), list_log(place).first_base
+            start = first if isinstance(recorded, Absent) else recorded.value
+            starts.append((start, first < start, None if isinstance(recorded, Absent) else recorded.citation, place))
+        start, _, citation, place = min(starts, key=lambda one: one[0])
+        bases = {base for one in self._live.get(partition, ()) for base, _ in list_log(one).segments}
+        settings = self._settings(place.state.broker_id)
+        policy = settings.retention(partition.topic)
+        return LogStart(
+            offset=start,
+            moves=self._moves.get(partition, ()),
+            # Segments of another replica end there: a follower takes over the start that retention gave its leader.
+            is_inside=start not in bases and all(is_inside for _, is_inside, _, _ in starts),
+            citation=citation,
+            policy=policy.policy if policy.is_known and settings.are_topics_known else None,
+        )
+
+    @cached_property
+    def _moves(self) -> dict[TopicPartition, list[LogStartMove]]:
+        return log_start_moves(self._given.cluster.events)
+
+    @cached_property
+    def _settings(self) -> Callable[[int | Absent], Settings]:
+        return settings_by_node(self._given.case, self.problems)
+
+    def _checked(self, ends: _Ends, position: Position) -> tuple[int | Absent, bool]:
+        """Return where a consumer goes on whose position's leader epoch every log that may lead contradicts, and whether the records in front of it are younger than the commit."""
+        if position.leader_epoch < 0 or not ends.logs:
+            return Absent.NOT_APPLICABLE, False
+        found: list[int | Absent] = []
+        for log in ends.logs:
+            epochs = _epochs(log.place)
+            # A log that does not know its own last epoch is no measure.
+            if not epochs or epochs[-1].leader_epoch < log.leader_epoch:
+                return Absent.NOT_APPLICABLE, False
+            found.append(validated_position(epochs, log.end, position.offset, position.leader_epoch))
+        if any(one == position.offset for one in found):
+            return Absent.NOT_APPLICABLE, False
+        known = [one for one in found if isinstance(one, int)]
+        goes_on_at = max(known) if len(known) == len(found) else Absent.UNKNOWN
+        return goes_on_at, all(_is_younger(log.place, position) for log in ends.logs)
+
+
+def _epochs(place: PartitionPlace) -> Epochs:
+    """Return the leader epochs by the file of a directory; none where there is no such file, or it can't be read."""
+    try:
+        found = read_needed(place.state.listings.root / place.path, Need(EPOCH_FILE, Content.EPOCHS))
+    except EvidenceError:
+        return ()
+    return () if isinstance(found, LoadFailure) else tuple(cast("Epochs", found))
+
+
+def _is_younger(place: PartitionPlace, position: Position) -> bool:
+    """Whether a log has records in front of a position that were written after it was committed, in a later leader epoch."""
+    log, offset = list_log(place), position.offset - 1
+    holders = [one for one in log.segments if one[0] <= offset][-1:]
+    for _, rows, _ in log.batches(holders):
+        own = rows[(rows["base_offset"] <= offset) & (rows["last_offset"] >= offset)]
+        if len(own):
+            is_later = int(own["partition_leader_epoch"][-1]) > position.leader_epoch
+            return is_later and int(own["base_timestamp"][-1]) > position.committed_ms >= 0
+    return False
+
+
+def _end_at(place: PartitionPlace, at_ms: int) -> tuple[int, int, bool]:
+    """Return the last leader epoch and the log end offset that a copy had at a time, by the times of its batches, and whether a later batch of that epoch shows that there was no more."""
+    log = list_log(place)
+    epoch, end = -1, log.first_base
+    for _, sound, _ in log.batches(log.segments):
+        later = (sound["max_timestamp"] > at_ms).nonzero()[0]
+        rows = sound[: later[0]] if len(later) else sound
+        if len(rows):
+            epoch = max(epoch, int(rows["partition_leader_epoch"].max()))
+            end = int(rows["last_offset"][-1]) + 1
+        if len(later):
+            return epoch, end, int(sound[later[0]]["partition_leader_epoch"]) == epoch
+    return epoch, end, False

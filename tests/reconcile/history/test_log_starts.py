@@ -1,0 +1,100 @@
+"""Who deleted the beginning of a log: named where a line says it, taken from disk and settings where they leave one way, else a choice."""
+
+import pytest
+
+from kforensics.damage import Absent
+from kforensics.protocol.retention import RetentionPolicy
+from kforensics.reconcile.history.log_starts import LogStart, Remover, log_start_moves
+from kforensics.units import TopicPartition
+from tests.builders.history import logged_events
+
+NEW, OLD = "[UnifiedLog partition=t-0, dir=/d] ", "[Log partition=t-0, dir=/d] "
+SEGMENT = "LogSegment(baseOffset=0, size=9, lastModifiedTime=1745600000000, largestRecordTimestamp=1745600000000)"
+BY_TIME = f"{NEW}Deleting segment {SEGMENT} due to log retention time 3600000ms breach based on the largest record timestamp in the segment"
+BY_SIZE = f"{NEW}Deleting segment {SEGMENT} due to log retention size 1024 breach. Log size after deletion will be 9."
+BY_START = f"{NEW}Deleting segments due to log start offset 40 breach: {SEGMENT}"
+KEPT = RetentionPolicy(-1, -1, deletes=True)
+
+
+def moves(*lines):
+    return log_start_moves(logged_events(*lines)).get(TopicPartition("t", 0), [])
+
+
+def start(offset=40, **known):
+    return LogStart(offset=offset, **known)
+
+
+@pytest.mark.parametrize(
+    ("lines", "by", "words"),
+    [
+        ([BY_TIME, f"{NEW}Incremented log start offset to 40 due to segment deletion"], Remover.TIME, "1 hour"),
+        ([BY_SIZE, f"{NEW}Incremented log start offset to 40 due to segment deletion"], Remover.SIZE, "1,024"),
+        (
+            [
+                f"{OLD}Found deletable segments with base offsets [0,8] due to retention time 3600000ms breach",
+                f"{OLD}Incrementing log start offset to 40",
+            ],
+            Remover.TIME,
+            "1 hour",
+        ),
+        ([f"{NEW}Incremented log start offset to 40 due to client delete records request"], Remover.REQUEST, "client"),
+    ],
+)
+def test_a_line_names_the_rule(lines, by, words):
+    found = start(moves=moves(*lines)).removal(8)
+
+    assert (by, "proven") == (found.by, found.confidence)
+    assert isinstance(found.since_ms, int)
+    assert words in found.sentence
+    assert found.citations
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [f"{NEW}Incremented log start offset to 40 due to leader offset increment"],
+        # A follower deletes by its own rules what its leader has passed.
+        [BY_TIME, f"{NEW}Incremented log start offset to 40 due to leader offset increment"],
+        [BY_START, f"{NEW}Incremented log start offset to 40 due to segment deletion"],
+        [f"{OLD}Incrementing log start offset to 40"],
+        [],
+    ],
+)
+def test_what_no_line_names_stays_a_choice(lines):
+    found = start(moves=moves(*lines)).removal(8)
+
+    assert (Remover.UNKNOWN, "possible") == (found.by, found.confidence)
+    assert "retention or DeleteRecords" in found.words
+
+
+def test_the_move_that_passed_the_offset_counts():
+    lines = [
+        f"{NEW}Incremented log start offset to 4 due to client delete records request",
+        BY_TIME,
+        f"{NEW}Incremented log start offset to 40 due to segment deletion",
+    ]
+    known = start(moves=moves(*lines))
+
+    assert known.removal(4).by is Remover.TIME
+    assert known.removal(3).by is Remover.REQUEST
+    assert "later by others" in known.removal(3).words
+    assert known.removal(40) is None
+
+
+@pytest.mark.parametrize(
+    ("known", "by", "confidence"),
+    [
+        ({"is_inside": True}, Remover.REQUEST, "likely"),
+        ({"policy": KEPT}, Remover.REQUEST, "likely"),
+        ({"policy": KEPT._replace(retention_ms=1000, deletes=False)}, Remover.REQUEST, "likely"),
+        ({"policy": KEPT._replace(retention_ms=1000)}, Remover.TIME, "possible"),
+        ({"policy": KEPT._replace(retention_bytes=1000)}, Remover.SIZE, "possible"),
+        ({"policy": KEPT._replace(retention_ms=1000, retention_bytes=9)}, Remover.UNKNOWN, "possible"),
+        ({}, Remover.UNKNOWN, "possible"),
+    ],
+)
+def test_disk_and_settings_leave_out_what_can_not_be(known, by, confidence):
+    found = start(**known).removal(0)
+
+    assert (by, confidence) == (found.by, found.confidence)
+    assert found.since_ms is Absent.UNKNOWN
