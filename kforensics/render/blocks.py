@@ -153,6 +153,8 @@ class Cell:
     link: str = ""
     """The anchor of a section that the text leads to."""
     references: tuple[Reference, ...] = ()
+    shares: tuple[tuple[float, str], ...] = ()
+    """Parts of a bar, of which the widest of the column is 1, drawn as losses are: certain, possible, no. The numbers are in other cells."""
 
 
 Value = str | int | float | bool | Absent | Cell | None
@@ -305,6 +307,14 @@ class OverTime:
 
 
 @dataclass(frozen=True, slots=True)
+class Chain:
+    """What follows each other in an order: a name, words below it, and its tone, each."""
+
+    name: str
+    links: Sequence[tuple[str, str, Tone]]
+
+
+@dataclass(frozen=True, slots=True)
 class Lines:
     """Lines that are laid out and escaped already, in pieces with their line ends: listings of any length."""
 
@@ -322,7 +332,22 @@ class Folded:
     """Left out of print."""
 
 
-Block = Headline | Gap | Section | Prose | Fact | Facts | Steps | Table | Lanes | OverTime | Timeline | Lines | Folded
+Block = (
+    Headline
+    | Gap
+    | Section
+    | Prose
+    | Fact
+    | Facts
+    | Steps
+    | Table
+    | Lanes
+    | OverTime
+    | Timeline
+    | Chain
+    | Lines
+    | Folded
+)
 
 
 def plain(value: Value) -> str:

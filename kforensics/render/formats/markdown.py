@@ -9,6 +9,7 @@ from kforensics.commands.result import Result
 from kforensics.findings.answers.model import Answer
 from kforensics.render.blocks import (
     Block,
+    Chain,
     Fact,
     Facts,
     Folded,
@@ -98,6 +99,9 @@ def render(block: Block, view: View) -> Iterable[str]:
             return _code(screen_pieces(screen_lines(block, view), width=view.width))
         case Timeline():
             return [*(f"- {utc(one.time_ms)} {_words(one.words)}" for one in block.events), ""]
+        case Chain():
+            links = enumerate(block.links, 1)
+            return [*(f"{at}. {_words(title)}: {_words(words)}" for at, (title, words, _) in links), ""]
         case Lines():
             return _code(block.pieces)
         case Folded():

@@ -1,4 +1,4 @@
-"""Blocks as one page to keep: it loads nothing and runs nothing, and its policy allows its own style alone."""
+"""Blocks as one page to keep: it loads nothing, and its policy allows its own style and the script that filters, sorts and folds it alone."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,6 +12,7 @@ from kforensics.commands.result import Result
 from kforensics.render.blocks import (
     Block,
     Cell,
+    Chain,
     Column,
     Fact,
     Facts,
@@ -37,7 +38,7 @@ from kforensics.render.escape import escape_text
 from kforensics.render.formats.lane_picture import LEGEND, Places, draw
 from kforensics.render.formats.time_picture import draw_over_time, time_legend
 from kforensics.render.frame import Content, whole
-from kforensics.render.html.pages import style_hash
+from kforensics.render.html.pages import hash_of
 from kforensics.render.html.verdict import advice_of, verdict_of
 from kforensics.render.view import View
 from kforensics.words import Step, counted, utc_text
@@ -126,6 +127,8 @@ class Page:
                 self._over_time(block)
             case Timeline():
                 self._timeline(block)
+            case Chain():
+                self._chain(block)
             case Lines():
                 self._lines(block)
             case Folded():
@@ -143,11 +146,11 @@ class Page:
         assert self._answer is not None
         answer = self._answer.answer
         label = verdict_of(answer, result.command, is_whole=self._answer.is_whole)
-        style = f"\n{_stylesheet()}{self.places.rules()}\n"
+        style, script = f"\n{_template('page.css')}{self.places.rules()}\n", _template("page.js")
         title = f"{label.words}: {answer.headline}"
         yield (
             '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-            f"<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src '{style_hash(style)}'\">\n"
+            f"<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src '{hash_of(style)}'; script-src '{hash_of(script)}'\">\n"
             '<meta name="viewport" content="width=device-width, initial-scale=1">\n<meta name="referrer" content="no-referrer">\n'
             f"<title>{text(title)}</title>\n<style>{style}</style>\n</head>\n<body>\n"
             '<a class="skip" href="#content">To the content</a>\n'
@@ -177,7 +180,8 @@ class Page:
         yield from self._body
         yield (
             f'</main>\n<footer class="foot"><p>Exit code {int(result.exit_code)}.</p><p>Made by kforensics {__version__}. The same evidence and '
-            "options give the same page, but for the time when it was made. It loads nothing and runs nothing.</p></footer>\n</body>\n</html>\n"
+            "options give the same page, but for the time when it was made. It loads nothing; its script filters, sorts and folds what is here.</p></footer>\n"
+            f"<script>{script}</script>\n</body>\n</html>\n"
         )
 
     def _put(self, piece: str) -> None:
@@ -313,7 +317,7 @@ class Page:
     def _row(self, row: Sequence[Value], block: Table, number: int) -> str:
         padded = [*row, *([""] * (len(block.columns) - len(row)))]
         cells = "".join(
-            _cell(value, column, is_first=at == 0, has_roles=block.is_ledger)
+            _cell(value, column, self.places, is_first=at == 0, has_roles=block.is_ledger)
             for at, (value, column) in enumerate(zip(padded, block.columns, strict=True))
         )
         anchor = f' id="{block.row_anchor}-{number}"' if block.row_anchor else ""
@@ -360,6 +364,13 @@ class Page:
         if more > 0:
             self._put(f'<p class="quiet">{more:,} more rows: --format json lists each event.</p>\n')
 
+    def _chain(self, block: Chain) -> None:
+        links = "".join(
+            f'<li class="{tone}"><strong>{text(title)}</strong><span>{text(words)}</span></li>\n'
+            for title, words, tone in block.links
+        )
+        self._put(f'<ol class="chain" aria-label="{self._name(block.name)}">\n{links}</ol>\n')
+
     def _lines(self, block: Lines) -> None:
         lines = (line for piece in block.pieces for line in piece.splitlines())
         shown = "\n".join(map(escape, islice(lines, MOST_LINES)))
@@ -378,8 +389,8 @@ class Page:
         self._put("</details>\n")
 
 
-def _stylesheet() -> str:
-    return files("kforensics.render.html").joinpath("templates/page.css").read_text(encoding="utf-8")
+def _template(name: str) -> str:
+    return files("kforensics.render.html").joinpath(f"templates/{name}").read_text(encoding="utf-8")
 
 
 def _class(name: str) -> str:
@@ -435,18 +446,18 @@ def _commands(commands: Iterable[str]) -> str:
     return "".join(f'<pre class="step" tabindex="0"><code>{text(one)}</code></pre>\n' for one in commands)
 
 
-def _cell(value: Value, column: Column, *, is_first: bool, has_roles: bool) -> str:
+def _cell(value: Value, column: Column, places: Places, *, is_first: bool, has_roles: bool) -> str:
     classes = [
         name for name, has in (("number", column.is_number), ("mono", column.is_mono), ("name", is_first)) if has
     ]
     attributes = f' class="{" ".join(classes)}"' if classes else ""
     if has_roles:
         attributes += ' role="rowheader"' if is_first else f' role="cell" data-label="{text(column.title)}"'
-    inner = _rich(value) if isinstance(value, Cell) else text(plain(value))
+    inner = _rich(value, places) if isinstance(value, Cell) else text(plain(value))
     return f'<th scope="row"{attributes}>{inner}</th>' if is_first else f"<td{attributes}>{inner}</td>"
 
 
-def _rich(cell: Cell) -> str:
+def _rich(cell: Cell, places: Places) -> str:
     words = text(cell.text)
     parts = [f'<a href="#{cell.link}">{words}</a>' if cell.link else words]
     if cell.badge:
@@ -459,4 +470,10 @@ def _rich(cell: Cell) -> str:
         parts.append(
             f'<details class="sources"><summary>{text(cell.more_title)}</summary>{_listed(cell.more)}</details>'
         )
-    return "".join(parts) + _refs(cell.references)
+    left = 0.0
+    for share, kind in cell.shares:
+        width = min(max(share * 100, 0.5), 100 - left)
+        parts.append(f'<span class="lost {kind} {places.at(left, width)}"></span>')
+        left += width
+    bar = f'<span class="shares" aria-hidden="true">{"".join(parts[-len(cell.shares) :])}</span>' if cell.shares else ""
+    return "".join(parts[: len(parts) - len(cell.shares)]) + bar + _refs(cell.references)

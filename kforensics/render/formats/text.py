@@ -10,6 +10,7 @@ from kforensics.commands.result import Result
 from kforensics.render.blocks import (
     GAP,
     Block,
+    Chain,
     Column,
     Event,
     Fact,
@@ -107,6 +108,10 @@ def render(block: Block, view: View) -> Iterable[Line]:
             return _over_time(block)
         case Timeline():
             return _timeline(block)
+        case Chain(_, links):
+            return chain.from_iterable(
+                render(Fact(f"{at} {title}", words), view) for at, (title, words, _) in enumerate(links, 1)
+            )
         case Lines(_, pieces):
             return (piece.removesuffix("\n") for piece in pieces)
         case Folded(title, blocks):

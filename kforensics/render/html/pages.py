@@ -33,9 +33,9 @@ def fill_page(template: str, *, identity: Sequence[tuple[str, str]], made_ms: in
     return str(_environment().get_template(template).render(tool_version=__version__, identity=rows, **values))
 
 
-def style_hash(style: str) -> str:
-    """Return the name under which the policy of a page allows a style."""
-    return f"sha256-{base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()}"
+def hash_of(content: str) -> str:
+    """Return the name under which the policy of a page allows a style or a script."""
+    return f"sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}"
 
 
 @cache
@@ -54,7 +54,7 @@ def _environment() -> "Environment":
         auto_reload=False,
     )
     made.globals["counted"] = counted
-    made.globals["hashed"] = style_hash
+    made.globals["hashed"] = hash_of
     return made
 
 

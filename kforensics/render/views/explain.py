@@ -41,6 +41,7 @@ from kforensics.render.frame import References, problem_items
 from kforensics.render.timeline import is_of_unknown_end, shown_entries
 from kforensics.render.view import View
 from kforensics.render.views.incident import cited, figure_of, identity_of, other_disks, over_time, unknowns
+from kforensics.render.views.losses import by_cause, by_topic
 from kforensics.units import METADATA_TOPICS, TopicPartition
 from kforensics.words import counted, listed, shift_text
 
@@ -88,6 +89,8 @@ def blocks(result: Result[Explanation], view: View) -> Iterator[Block]:
             yield Prose(sentence)
     if view.page:
         yield Facts(name="At a glance", form=FactsForm.FIGURES, rows=_figures(result))
+        yield from by_topic(body.incidents)
+        yield from by_cause(body.incidents, references, _anchors(body.incidents))
         yield from _lost(body, view, references)
         yield from _partitions(body, references)
     yield from _happened(body, view, references)

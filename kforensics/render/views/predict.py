@@ -14,13 +14,14 @@ from kforensics.reconcile.logs.predicted_load import (
     LogAtStart,
     PredictedLog,
     PredictedStart,
+    StartOrder,
     VirtualChange,
     WayOut,
 )
-from kforensics.render.blocks import GAP, Block, Prose, Section, Tone, item
+from kforensics.render.blocks import GAP, Block, Chain, Prose, Section, Tone, item
 from kforensics.render.frame import problem_items, who
 from kforensics.render.view import View
-from kforensics.words import byte_count, counted
+from kforensics.words import byte_count, counted, joined_by_and
 
 MOST_LOGS = 20
 """Changed logs of a start that are shown without -v."""
@@ -51,11 +52,40 @@ def blocks(result: Result[Prediction], view: View) -> Iterator[Block]:
     """Yield each start, and the logs that change; -v lists the others too, and every file."""
     yield GAP
     yield Prose(f"Kafka {result.body.kafka}, {SOURCES[result.body.kafka_source]}")
+    if view.page and result.body.order is not None:
+        yield from _order(result.body.order)
     for start in result.body.starts:
         yield GAP
         yield from _start(result, start, view)
     yield from _ways_out(result, view)
     yield from problem_items(result.problems, result.inputs, view)
+
+
+def _order(order: StartOrder) -> Iterator[Block]:
+    """Yield the order in which the brokers start, and what is discarded where each leads all that it holds."""
+    links: list[tuple[str, str, Tone]] = []
+    for one in order.firsts:
+        lost = (
+            f"{one.certain:,} committed and {one.possible:,} possibly committed"
+            if one.possible
+            else f"{one.certain:,} committed"
+        )
+        words = f"leading all that it holds, it makes others discard {lost} records"
+        if not one.certain and not one.possible:
+            words = "leading all that it holds, it makes others discard nothing"
+        if one.broker_id in order.wait_for:
+            words += "; be sure that it is there before anything is elected"
+        links.append(
+            (
+                f"broker {one.broker_id}",
+                words,
+                Tone.BAD if one.certain else Tone.WARNING if one.possible else Tone.PLAIN,
+            )
+        )
+    yield Section(title="Order of starts", anchor="order", lead="Controllers first, where they are nodes of their own.")
+    yield Chain("Order of starts", links)
+    if order.missing:
+        yield Prose(f"Not among the inputs: {joined_by_and(f'broker {one}' for one in order.missing)}.", Tone.WARNING)
 
 
 def _start(result: Result[Prediction], start: PredictedStart, view: View) -> Iterator[Block]:

@@ -12,8 +12,10 @@ from kforensics.protocol.loading.starts import StartResult
 from kforensics.reconcile.logs.predicted_load import PredictedStart
 from kforensics.render.blocks import GAP, Block, Column, Prose, Section, Table, Tone, item
 from kforensics.render.events import GRAVE, Sentence, sentences_of
+from kforensics.render.frame import References
 from kforensics.render.timeline import shown_entries
 from kforensics.render.view import View
+from kforensics.render.views.losses import by_cause, by_topic, worst_over_time
 from kforensics.render.views.predict import RESULTS
 from kforensics.units import Depth
 from kforensics.words import counted, joined_by_and, listed, utc_words
@@ -55,6 +57,12 @@ def blocks(result: Result[Triage], view: View) -> Iterator[Block]:
         if len(shown) < len(body.topics):
             yield Prose(f"and {counted(len(body.topics) - len(shown), 'more topic')} (-v lists them)", Tone.QUIET, 1)
     yield from _happened(body, view)
+    if view.page:
+        references = References(result.inputs)
+        yield from by_topic(body.explained.incidents)
+        yield from by_cause(body.explained.incidents, references, {})
+        yield from worst_over_time(body.explained, references)
+        yield Section(title="What a start does")
     yield GAP
     if body.starts:
         starts = "; ".join(_starts(body.starts, result.inputs))

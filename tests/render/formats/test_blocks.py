@@ -18,6 +18,7 @@ from kforensics.render.blocks import (
     GAP,
     Block,
     Cell,
+    Chain,
     Column,
     Course,
     Event,
@@ -68,6 +69,7 @@ def samples(word):
             rows=[
                 (f"a-cell{word}", 12345),
                 (Cell(badge=f"a-badge{word}", below=f"below{word}"), Absent.UNKNOWN),
+                (Cell(text="a-bar", shares=((0.7, "certain"), (0.3, "no"))), 3),
                 f"a-remark{word}",
             ],
         ),
@@ -107,6 +109,9 @@ def samples(word):
             name="a-timeline",
             events=[Event(time_ms=0, words=f"an-event{word}"), Event(time_ms=Absent.UNKNOWN, words="then")],
         ),
+        "Chain": Chain(
+            "an-order", [(f"a-link{word}", f"below-it{word}", blocks.Tone.BAD), ("next", "", blocks.Tone.PLAIN)]
+        ),
         "Lines": Lines("a-listing", ["one-line\n", "another-line\n"]),
         "Folded": Folded(f"a-fold{word}", [Prose(f"what-is-folded{word}")]),
     }
@@ -131,6 +136,7 @@ WORDS = {
         "nothing is known",
     ),
     "Timeline": ("an-event", "then"),
+    "Chain": ("a-link", "below-it", "next"),
     "Lines": ("one-line", "another-line"),
     "Folded": ("a-fold", "what-is-folded"),
 }

@@ -151,12 +151,14 @@ def _places(tree):
 
 
 def _of_policy(page, tree):
-    """The policy of a page allows its own style by its hash, and nothing else."""
+    """The policy of a page allows its own style and script by their hashes, and nothing else."""
     (policy,) = (one.get("content") for one in tree.all("meta") if one.get("http-equiv") == "Content-Security-Policy")
-    (style,) = re.findall(r"<style>(.*?)</style>", page, re.DOTALL)
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    if policy != f"default-src 'none'; style-src 'sha256-{digest}'":
-        yield "the policy is not that of its style"
+    digests = {}
+    for tag in ("style", "script"):
+        (content,) = re.findall(f"<{tag}>(.*?)</{tag}>", page, re.DOTALL)
+        digests[tag] = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+    if policy != f"default-src 'none'; style-src 'sha256-{digests['style']}'; script-src 'sha256-{digests['script']}'":
+        yield "the policy is not that of its style and script"
 
 
 def _of_table(tree, table):

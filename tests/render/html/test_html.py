@@ -76,7 +76,7 @@ def test_no_character_steers_the_reader():
     text.encode()
 
 
-def test_there_is_nothing_to_run_and_nothing_to_load():
+def test_there_is_one_script_to_run_and_nothing_to_load():
     parsed = outline(page("abc"))
     tags = {element[0] for element in parsed.elements if isinstance(element, tuple)}
     links = [
@@ -87,14 +87,17 @@ def test_there_is_nothing_to_run_and_nothing_to_load():
         if name == "href"
     ]
 
-    assert not tags & {"script", "link", "img", "iframe", "object", "embed", "form", "base", "use", "image"}
+    assert not tags & {"link", "img", "iframe", "object", "embed", "form", "base", "use", "image"}
+    assert [("script", [])] == [one for one in parsed.elements if one[0] == "script"]
     assert all(link.startswith("#") for link in links)
     policy = next(
         dict(attributes)["content"]
         for tag, attributes in (one for one in parsed.elements if isinstance(one, tuple))
         if tag == "meta" and ("http-equiv", "Content-Security-Policy") in attributes
     )
-    assert re.fullmatch(r"default-src 'none'; style-src 'sha256-[A-Za-z0-9+/]{43}='", policy)
+    assert re.fullmatch(
+        r"default-src 'none'; style-src 'sha256-[A-Za-z0-9+/]{43}='; script-src 'sha256-[A-Za-z0-9+/]{43}='", policy
+    )
     assert "url(http" not in page("abc")
     assert not any(
         name.startswith("on") for element in parsed.elements if isinstance(element, tuple) for name, _ in element[1]
