@@ -13,7 +13,7 @@ from kforensics.evidence.discovery.inputs import Inputs, empty_beside
 from kforensics.evidence.discovery.log_dirs import FoundLogDir
 from kforensics.evidence.discovery.partition_dirs import LogDirState, LostDirectory, PartitionPlace, Places
 from kforensics.evidence.metadata.files import find_metadata_logs
-from kforensics.evidence.metadata.quorum import QuorumSetBack, majority, newest_log, quorum_set_back
+from kforensics.evidence.metadata.quorum import majority, newest_log
 from kforensics.evidence.model import CheckpointValue, Problem
 from kforensics.formats.checkpoint.properties import NEWEST_VERSION, WHAT, MetaProperties
 from kforensics.protocol.truncation import ProtocolName
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from kforensics.evidence.discovery.log_spans import LogSpan
     from kforensics.evidence.group_commits import GroupCommitRecord
     from kforensics.evidence.metadata.history import MetadataHistory
+    from kforensics.evidence.metadata.set_back import QuorumSetBack
     from kforensics.evidence.metadata.state import FeatureChange
     from kforensics.reconcile.observed.clocks import Clock
     from kforensics.reconcile.observed.logged_events import LoggedEvent
@@ -67,7 +68,7 @@ class Cluster:
     """Log files and lines of other clusters."""
     logs_not_read: "Mapping[LogPlace, LogSpan]" = field(default_factory=dict)
     """Log files that are outside of the time asked about."""
-    quorum: QuorumSetBack | None = None
+    quorum: "QuorumSetBack | None" = None
     """The voters that can go on without metadata that was committed."""
 
 
@@ -163,8 +164,16 @@ def gather_cluster(
         ),
         left_out=tuple(one for one in logged.problems if one.is_foreign) if logged else (),
         logs_not_read=not_read,
-        quorum=quorum_set_back(histories, inputs, earlier),
+        quorum=_quorum(histories, inputs, earlier),
     )
+
+
+def _quorum(histories: "Sequence[MetadataHistory]", inputs: Inputs, earlier: Collection[int]) -> "QuorumSetBack | None":
+    if not histories:
+        return None
+    from kforensics.evidence.metadata.set_back import quorum_set_back  # noqa: PLC0415 - where there is a metadata log
+
+    return quorum_set_back(histories, inputs, earlier)
 
 
 def _is_of_majority(

@@ -17,7 +17,7 @@ from kforensics.evidence.metadata.events import EventSelection, MetadataEvent, c
 from kforensics.evidence.metadata.files import is_metadata_directory
 from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.log import read_metadata_logs
-from kforensics.evidence.metadata.quorum import quorum_set_back
+from kforensics.evidence.metadata.set_back import QuorumSetBack, quorum_set_back
 from kforensics.evidence.metadata.state import MetadataState
 from kforensics.evidence.model import Problem
 from kforensics.evidence.replica.unaccounted import lost_metadata
@@ -57,6 +57,8 @@ class MetadataView:
     """The events: what changed, in order."""
     state: MetadataState
     """The state at the offset that was asked for, else at the end."""
+    quorum: QuorumSetBack | None = None
+    """What a start of the controllers that are here forgets."""
 
 
 def run(request: Ask) -> Result[MetadataView]:
@@ -98,6 +100,7 @@ def run(request: Ask) -> Result[MetadataView]:
     events = change_events(
         newest, topic=request.topic, partition=request.partition, up_to=request.at_offset, wants=partial(_has, request)
     )
+    quorum = quorum_set_back(histories, inputs)
     return Result(
         command="metadata",
         inputs=inputs.described,
@@ -106,13 +109,14 @@ def run(request: Ask) -> Result[MetadataView]:
             comparison=comparison,
             events=events,
             state=newest.at(request.at_offset) if request.at_offset is not None else newest.latest(),
+            quorum=quorum,
         ),
         concluded=Conclusion(
             answer=metadata_answer(
                 comparison,
                 problems,
                 lost_end=lost_metadata(newest.end_offset, epochs),
-                quorum=quorum_set_back(histories, inputs),
+                quorum=quorum,
             ),
             problems=problems,
         ),

@@ -3,11 +3,22 @@
 import json
 import re
 import shutil
+import struct
 
 import pytest
 
 from kforensics.cli.app import run
 from tests.builders.directories import copied
+
+
+def batch_places(data):
+    """Base offset, last offset and position of each batch of a segment."""
+    at = 0
+    while at + 27 < len(data):
+        base, length = struct.unpack_from(">qi", data, at)
+        yield base, base + struct.unpack_from(">i", data, at + 23)[0], at
+        at += 12 + length
+
 
 pytestmark = pytest.mark.usefixtures("read_once")
 
@@ -104,3 +115,89 @@ def test_voters_that_are_behind_may_elect_one_of_them_and_make_others_truncate(i
     headline = document["answer"]["headline"]
     assert "unless a majority of the voters elects one that lacks uncommitted metadata" in headline
     assert "controllers 102 and 103 lack records" in headline
+
+
+def reformat_elsewhere(node):
+    """What formatting leaves of a controller: another directory id, no log."""
+    shutil.rmtree(node / "__cluster_metadata-0")
+    path = node / "meta.properties"
+    path.write_text(re.sub("directory.id=.*", "directory.id=AAAAAAAAAAAAAAAAAAAAXw", path.read_text()))
+
+
+def settings(folder, node, text):
+    (folder / f"settings-{node}").mkdir()
+    (folder / f"settings-{node}" / "server.properties").write_text(
+        f"node.id={node}\nprocess.roles=controller\n{text}\n"
+    )
+    return folder / f"settings-{node}"
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_dynamic_voters_with_other_directory_ids_are_none_and_nobody_is_elected(cluster, tmp_path, capsys, command):
+    given = []
+    for node in (101, 102):
+        reformat_elsewhere(cluster / f"controller-{node}")
+        given.append(settings(tmp_path, node, "controller.quorum.bootstrap.servers=localhost:9093"))
+    paths = [cluster] if command[0] == "metadata" else [cluster, *given]
+    code, document = told(capsys, command[0], *paths, *command[1:])
+    answer = document["answer"]
+
+    assert code in {1, 3}
+    assert answer["state"] not in CALM
+    if command[0] == "metadata":
+        assert "(where controller.quorum.voters is still in their settings; else no controller" in answer["headline"]
+        return
+    assert "No controller can be elected: controllers 101 and 102 are no voters any more" in answer["headline"]
+    assert "forgets" not in answer["headline"]
+    assert answer["now"][0].startswith("Copy the log") or "Format no other controller" in answer["now"][0]
+    assert "Start broker" not in json.dumps(answer)
+    if command[0] == "predict":
+        assert "will-not-start" == answer["state"]
+
+
+def test_what_an_emptied_quorum_forgets_is_listed_with_what_each_broker_does(fixtures, tmp_path, capsys):
+    cluster = copied(fixtures / "unclean-election", tmp_path / "cluster")
+    format_anew(cluster / "controller-100", has_log=True)
+    _, document = told(capsys, "metadata", cluster)
+    quorum = document["quorum"]
+
+    assert ([100], True, False) == (quorum["voters"], quorum["is_certain"], quorum["is_stuck"])
+    assert {"__consumer_offsets", "orders", "payments"} >= set(quorum["forgotten"]["topics"])
+    assert [(1, 0), (2, 0), (3, 0)] == [(one["node"], one["truncates_to"]) for one in quorum["brokers"]]
+    count = sum(len(one["directories"]) for one in quorum["brokers"])
+    assert 3 * quorum["forgotten"]["partitions"] == count
+    assert f"Brokers 1, 2 and 3 then rename {count} directories to -stray." in document["answer"]["headline"]
+    _, predicted = told(capsys, "predict", cluster, "--now", "2026-11-26T12:00:00Z")
+    assert {"stray"} == {log["becomes"] for log in predicted["logs"]}
+    code, compared = told(capsys, "diff", cluster)
+    assert (1, "at-risk") == (code, compared["answer"]["state"])
+    code, verified = told(capsys, "verify", cluster)
+    assert (1, "at-risk") == (code, verified["answer"]["state"])
+
+
+def test_a_voter_that_was_put_back_is_told_and_hedged_and_the_topics_it_knows_stay(fixtures, tmp_path, capsys):
+    """Of a controller that was copied a moment before the others, and lacks only what came last, nothing of it is said."""
+    cluster = copied(fixtures / "unclean-election", tmp_path / "cluster")
+    log = cluster / "controller-100" / "__cluster_metadata-0" / "00000000000000000000.log"
+    data = log.read_bytes()
+    _, whole = told(capsys, "metadata", fixtures / "unclean-election")
+    made = next(one for one in whole["events"] if one["event"] == "topic-created" and one["topic"] == "payments")
+    batches = list(batch_places(data))
+    kept = next(place for _, last, place in batches if last >= made["offset"])
+    log.write_bytes(data[:kept])
+    _, document = told(capsys, "metadata", cluster)
+    quorum = document["quorum"]
+
+    assert ["payments"] == quorum["forgotten"]["topics"]
+    assert "(unless it was copied before the others, while the cluster ran)" in document["answer"]["headline"]
+    assert {"payments-0", "payments-1"} == {name for one in quorum["brokers"] for name in one["directories"]}
+    code, document = told(capsys, "diff", cluster)
+    assert 1 == code
+    assert "A start forgets topic payments (2 partitions)" in document["answer"]["headline"]
+    _, predicted = told(capsys, "predict", cluster, "--now", "2026-11-26T12:00:00Z")
+    assert {"payments"} == {log["topic"] for log in predicted["logs"] if log["becomes"] == "stray"}
+
+    later = copied(fixtures / "unclean-election", tmp_path / "later")
+    (later / log.relative_to(cluster)).write_bytes(data[: batches[-1][2]])
+    _, document = told(capsys, "metadata", later)
+    assert "quorum" not in document

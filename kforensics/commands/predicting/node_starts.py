@@ -374,6 +374,13 @@ class _NodeStarter:
             )
         if self._metadata is not None and self._metadata.refusal is not None:
             return self._metadata.refusal
+        quorum = self._around.quorum
+        if quorum is not None and quorum.is_stuck and self._directories:
+            words = "Received a fatal error while waiting for the controller to acknowledge that we are caught up"
+            return Refusal(
+                "RuntimeException",
+                f"{words} (once initial.broker.registration.timeout.ms is over: no controller is elected)",
+            )
         is_controller = any(one.described.kind in {"controller", "combined"} for one in node.inputs)
         refusal = refuse_level(self._around.level, version, is_controller=is_controller)
         if refusal is None and any(one.described.kind in {"broker", "combined"} for one in node.inputs):

@@ -16,7 +16,8 @@ from kforensics.evidence.discovery.inputs import Inputs
 from kforensics.evidence.metadata.compare import refuse_two_clusters
 from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.log import read_metadata_logs
-from kforensics.evidence.metadata.quorum import QuorumSetBack, newest_log, quorum_set_back
+from kforensics.evidence.metadata.quorum import newest_log
+from kforensics.evidence.metadata.set_back import QuorumSetBack, quorum_set_back
 from kforensics.evidence.metadata.state import MetadataState
 from kforensics.evidence.model import Problem
 from kforensics.protocol.coordinators import CREATED_WITH, created_policy
@@ -44,7 +45,9 @@ class Surroundings:
 
     @cached_property
     def state(self) -> MetadataState | None:
-        """The metadata at the end of the newest log; none where there is none, or where part of it can't be read."""
+        """The metadata that the nodes go by: at the end of the newest log, or what the controllers go on with; none where there is none, or where part of it can't be read."""
+        if self.quorum is not None and self.quorum.is_certain and not self.quorum.is_stuck:
+            return self.quorum.state
         history = self.history
         if history is None or history.gaps or history.problems or not self.is_of_one_moment:
             return None

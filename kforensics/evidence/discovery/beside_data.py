@@ -51,6 +51,11 @@ class ServerSettings:
         """
         return tuple(value.lower() == "true" for value in self._values(name) if value.lower() in {"true", "false"})
 
+    def of_node(self, node: int) -> Mapping[str, str]:
+        """Return the settings of a node, as far as a file names it; those of its last file count."""
+        mine = (one for one in self._files if one.get("node.id", one.get("broker.id")) == str(node))
+        return {name: value for one in mine for name, value in one.items()}
+
     def _values(self, name: str) -> Iterator[str]:
         return (settings[name] for settings in self._files if name in settings)
 

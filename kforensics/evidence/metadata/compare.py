@@ -62,24 +62,33 @@ def compare_metadata_logs(histories: Sequence[MetadataHistory]) -> LogComparison
     return LogComparison(newest=newest, logs=logs, voters=voters, majority_end_offset=_majority_end(logs, voters))
 
 
-def _compare(history: MetadataHistory, newest: MetadataHistory) -> ComparedLog:
+def common_end(history: MetadataHistory, other: MetadataHistory) -> int:
+    """Return the offset up to which two logs hold the same."""
+    equal, mine, start = _equal_batches(history, other)
+    return int(mine["last_offset"][equal - 1]) + 1 if equal else min(start, history.end_offset)
+
+
+def _equal_batches(history: MetadataHistory, newest: MetadataHistory) -> tuple[int, BatchTable, int]:
+    """Return the number of first batches that are equal, those of the first log, and the offset from which both are compared."""
     start = max(history.start_offset, newest.start_offset)
     mine, other = _from(history.batches, start), _from(newest.batches, start)
     count = min(len(mine), len(other))
     same = np.ones(count, dtype=bool)
     for name in _COMPARED:
         same &= mine[name][:count] == other[name][:count]
-    equal = count if same.all() else int(np.argmin(same))
-    common_end = int(mine["last_offset"][equal - 1]) + 1 if equal else min(start, history.end_offset)
+    return count if same.all() else int(np.argmin(same)), mine, start
+
+
+def _compare(history: MetadataHistory, newest: MetadataHistory) -> ComparedLog:
+    equal, mine, _ = _equal_batches(history, newest)
+    end = common_end(history, newest)
     tail: MetadataTail | Absent = Absent.NOT_APPLICABLE
     if equal < len(mine):
         rest = mine[equal:]
         tail = MetadataTail(
             int(rest["base_offset"][0]), int(rest["last_offset"][-1]), int(rest["partition_leader_epoch"][0])
         )
-    return ComparedLog(
-        history=history, common_end_offset=common_end, behind=max(newest.end_offset - common_end, 0), tail=tail
-    )
+    return ComparedLog(history=history, common_end_offset=end, behind=max(newest.end_offset - end, 0), tail=tail)
 
 
 def _from(batches: BatchTable, offset: int) -> BatchTable:

@@ -10,6 +10,7 @@ from kforensics.evidence.metadata.partitions import PartitionHistories
 from kforensics.evidence.metadata.state import (
     METADATA_VERSION,
     AbortedTransaction,
+    AclChange,
     BrokerState,
     ConfigChange,
     ControllerState,
@@ -26,7 +27,7 @@ from kforensics.evidence.model import Problem
 from kforensics.formats.log.batch_table import BatchTable
 from kforensics.units import EpochEntry
 
-Changed = TypeVar("Changed", BrokerState, ConfigChange, FeatureChange, ControllerState)
+Changed = TypeVar("Changed", BrokerState, ConfigChange, FeatureChange, ControllerState, AclChange)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,9 +54,14 @@ class MetadataHistory:
     controllers: Mapping[int, Sequence[ControllerState]]
     configs: Sequence[ConfigChange]
     features: Sequence[FeatureChange]
+    acls: Sequence[AclChange]
+    producer_ids: Sequence[tuple[int, When]]
+    """The producer id that is handed out next, from each change on."""
     quorum: Sequence[QuorumChange]
     current_voters: tuple[int, ...]
     """The voters by the newest record that names them, else by a snapshot or by quorum-state: of a log that was compacted no record may name them any more."""
+    voter_directories: Mapping[int, str]
+    """The directory id of each voter, where the voters are dynamic (kraft.version 1): one with another is none (KIP-853)."""
     quorum_state: QuorumChange | None
     """The leader by quorum-state, where no record names one any more."""
     snapshots: tuple[SnapshotFile, ...]
@@ -125,6 +131,8 @@ class MetadataHistory:
         }
         configs = {(one.resource_type, one.resource_name, one.name): one for one in _up_to(self.configs, offset)}
         features = {one.name: one.level for one in _up_to(self.features, offset)}
+        acls = {one.acl_id: one.is_set for one in _up_to(self.acls, offset)}
+        producer_ids = [first for first, when in self.producer_ids if when.offset <= offset]
         return MetadataState(
             offset=offset,
             topics=topics,
@@ -132,6 +140,8 @@ class MetadataHistory:
             brokers=brokers,
             configs={key: one for key, one in configs.items() if one.value is not None},
             features=features,
+            acls=frozenset(acl_id for acl_id, is_set in acls.items() if is_set),
+            next_producer_id=producer_ids[-1] if producer_ids else 0,
         )
 
     def latest(self) -> MetadataState:

@@ -61,6 +61,10 @@ class _LogReader:
     quorum: list[QuorumChange] = field(default_factory=list)
     named_voters: tuple[int, ...] = ()
     """As the newest record names them: a leader change, or a change of the voters alone (KIP-853)."""
+    voter_directories: dict[int, str] = field(default_factory=dict)
+    """The directory id of each voter by the newest record or snapshot that names it (KIP-853)."""
+    directories_from: int = -1
+    """The offset of that record, or that the snapshot covers last."""
     damage: list[tuple[str, Damage]] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     unread: dict[tuple[str, str], Unread] = field(default_factory=dict)
@@ -107,8 +111,11 @@ class _LogReader:
             controllers=replay.controllers,
             configs=replay.configs,
             features=replay.features,
+            acls=replay.acls,
+            producer_ids=replay.producer_ids,
             quorum=self.quorum,
             current_voters=self._voters,
+            voter_directories=self.voter_directories,
             quorum_state=None if self.quorum else self._by_quorum_state(),
             snapshots=tuple(self.snapshots),
             aborted=tuple(replay.aborted),
@@ -261,6 +268,13 @@ class _LogReader:
             self.named_voters = voters
         elif control.type is ControlType.KRAFT_VOTERS and isinstance(control.value, Decoded):
             self.named_voters = tuple(sorted(voter["voter_id"] for voter in control.value.fields["voters"]))
+            self._note_directories(control.value, when.offset)
+
+    def _note_directories(self, voters: Decoded, offset: int) -> None:
+        if offset > self.directories_from:
+            named = voters.fields["voters"]
+            self.voter_directories = {voter["voter_id"]: voter["voter_directory_id"] for voter in named}
+            self.directories_from = offset
 
     def _message(self, path: str, value: bytes | None, when: When, place: int) -> None:
         message = Undecoded("there is no value") if value is None else parse_metadata_record(value)
@@ -296,6 +310,8 @@ class _LogReader:
                     for control in _controls(chunk):
                         if control.type is ControlType.SNAPSHOT_HEADER and isinstance(control.value, Decoded):
                             time = control.value.fields["last_contained_log_timestamp"]
+                        if control.type is ControlType.KRAFT_VOTERS and isinstance(control.value, Decoded):
+                            self._note_directories(control.value, max(end_offset - 1, 0))
                         is_ended |= control.type is ControlType.SNAPSHOT_FOOTER
         except (EvidenceError, FormatError) as error:
             self._problem(path, error.problem if isinstance(error, EvidenceError) else str(error))

@@ -16,6 +16,7 @@ from kforensics.evidence.metadata.state import (
     METADATA_VERSION,
     TOPIC_RESOURCE,
     AbortedTransaction,
+    AclChange,
     BrokerState,
     ConfigChange,
     ControllerState,
@@ -43,6 +44,8 @@ class MetadataReplay:
         self._names_of_topic: dict[str, set[str]] = {}
         """The settings that each topic has of its own."""
         self.features: list[FeatureChange] = []
+        self.acls: list[AclChange] = []
+        self.producer_ids: list[tuple[int, When]] = []
         self.aborted: list[AbortedTransaction] = []
         self.unapplied: list[tuple[str, When]] = []
         """The first records that fit no state, such as a change of a partition that was never created."""
@@ -99,6 +102,8 @@ class MetadataReplay:
         brokers: set[int] = set()
         controllers: set[int] = set()
         configs: set[tuple[int, str, str]] = set()
+        acls = {one.acl_id: one.is_set for one in self.acls}
+        kept: set[str] = set()
         current = {(one.resource_type, one.resource_name, one.name): one.value for one in self.configs}
         levels = {one.name: one.level for one in self.features}
         for message in messages:
@@ -115,6 +120,8 @@ class MetadataReplay:
                     configs.add(key)
                     if current.get(key) == fields["value"]:
                         continue
+                case "AccessControlEntryRecord":
+                    kept.add(fields["id"])
                 case "FeatureLevelRecord" if levels.get(str(fields["name"])) == fields.get("feature_level"):
                     continue
             self._apply(message, when, place)
@@ -126,6 +133,9 @@ class MetadataReplay:
                 history.append(history[-1]._replace(is_registered=False, is_fenced=True, when=when))
         for controller_id in self.controllers.keys() - controllers:
             self._unregister_controller({"controller_id": controller_id}, when)
+        self.acls += [
+            AclChange(acl_id, False, when) for acl_id, is_set in acls.items() if is_set and acl_id not in kept
+        ]
         for key, value in current.items():
             if value is not None and key not in configs:
                 self._set(ConfigChange(*key, None, when))
@@ -242,6 +252,16 @@ class MetadataReplay:
         return True
 
 
+def _acl(replay: MetadataReplay, fields: Fields, when: When, *, is_set: bool) -> bool:
+    replay.acls.append(AclChange(fields["id"], is_set, when))
+    return True
+
+
+def _producer_ids(replay: MetadataReplay, fields: Fields, when: When, _origin: Origin) -> bool:
+    replay.producer_ids.append((fields["next_producer_id"], when))
+    return True
+
+
 def _newest_metadata_version(fields: Fields) -> int | Absent:
     """Return the newest metadata.version in a registration; not before 3.3."""
     supported = (one["max_supported_version"] for one in fields["features"] or () if one["name"] == METADATA_VERSION)
@@ -277,4 +297,7 @@ _APPLIED: Mapping[str, _Apply] = {
     "ConfigRecord": MetadataReplay._config,
     "FeatureLevelRecord": MetadataReplay._feature,
     "RemoveFeatureLevelRecord": MetadataReplay._feature,
+    "AccessControlEntryRecord": lambda replay, fields, when, _origin: _acl(replay, fields, when, is_set=True),
+    "RemoveAccessControlEntryRecord": lambda replay, fields, when, _origin: _acl(replay, fields, when, is_set=False),
+    "ProducerIdsRecord": _producer_ids,
 }

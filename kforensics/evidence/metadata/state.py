@@ -122,6 +122,14 @@ class FeatureChange(NamedTuple):
     when: When
 
 
+class AclChange(NamedTuple):
+    """One access control entry set or removed."""
+
+    acl_id: str
+    is_set: bool
+    when: When
+
+
 class QuorumChange(NamedTuple):
     """A controller became the leader of the metadata log."""
 
@@ -183,6 +191,10 @@ class MetadataState:
     configs: Mapping[tuple[int, str, str], ConfigChange]
     """The configurations by resource type, resource name and configuration name."""
     features: Mapping[str, int]
+    acls: frozenset[str] = frozenset()
+    """The ids of the access control entries."""
+    next_producer_id: int = 0
+    """The producer id that is handed out next; 0 where none was."""
 
     @property
     def metadata_version(self) -> int | Absent:

@@ -6,10 +6,12 @@ from collections.abc import Iterator, Sequence
 from kforensics.damage import Absent
 from kforensics.evidence.inventory import Inventory
 from kforensics.evidence.metadata.compare import LogComparison, MetadataTail
-from kforensics.evidence.metadata.quorum import QuorumSetBack, majority
+from kforensics.evidence.metadata.quorum import majority
+from kforensics.evidence.metadata.set_back import QuorumSetBack
 from kforensics.evidence.model import Input, Problem
 from kforensics.evidence.replica.unaccounted import Unaccounted
 from kforensics.findings.answers.model import Answer, State
+from kforensics.findings.rules.quorum import quorum_steps, quorum_words
 from kforensics.protocol.versions import NEWEST_LEVEL, level_name
 from kforensics.words import byte_count, counted, form, listed
 
@@ -100,8 +102,8 @@ def metadata_answer(
     headline = f"{prefix}{_newest(comparison)}"
     return Answer(
         state=_state(comparison, bool(incomplete or quorum)),
-        headline=f"{quorum.words} {headline}" if quorum else headline,
-        now=(quorum.step,) if quorum else (),
+        headline=f"{quorum_words(quorum)} {headline}" if quorum else headline,
+        now=tuple(quorum_steps(quorum)) if quorum else (),
         unknown=(
             *(
                 (

@@ -6,7 +6,7 @@ The worst concern is the state of its partition, the worst partition that of the
 import shlex
 from collections.abc import Collection, Iterator, Sequence
 
-from kforensics.evidence.metadata.quorum import QuorumSetBack
+from kforensics.evidence.metadata.set_back import QuorumSetBack
 from kforensics.evidence.model import Problem
 from kforensics.findings.answers.model import CALM_OF_DIFF, Answer, State, worst_state
 from kforensics.findings.concern import (
@@ -26,6 +26,7 @@ from kforensics.findings.concern import (
 from kforensics.findings.model import Finding
 from kforensics.findings.rules import at_risk, not_shown, settled
 from kforensics.findings.rules.inputs import RefusedStart
+from kforensics.findings.rules.quorum import quorum_steps, quorum_tell, quorum_words
 from kforensics.reconcile.replicas.report import PartitionReport, ReplicaReport, Verdict
 from kforensics.units import METADATA_TOPICS, Depth, TopicPartition
 from kforensics.words import Step, counted, form, joined_by_and, listed, with_place
@@ -121,21 +122,38 @@ def diff_answer(
         )
     if problems and state in CALM_OF_DIFF:
         state = State.UNKNOWN
-    if quorum and state in CALM_OF_DIFF:
-        return Answer(state=State.UNKNOWN, headline=f"UNKNOWN: {quorum.words}", now=(quorum.step,))
+    set_back = _state_of_quorum(quorum)
+    if quorum and set_back and worst_state((state, set_back)) is set_back:
+        risk = {State.AT_RISK: "AT RISK: ", State.MAYBE_AT_RISK: "MAYBE AT RISK: "}.get(set_back, "UNKNOWN: ")
+        found = Concerns(judged, state, among=among)
+        return Answer(
+            state=set_back,
+            headline=f"{risk}{quorum_words(quorum)}" + (f" {_worst(found)}" if state not in CALM_OF_DIFF else ""),
+            now=with_place((*quorum_steps(quorum), *_steps(found, paths))),
+            tell=(*quorum_tell(quorum), *_tell(found)),
+            unknown=tuple(_unknown(found, problems)),
+        )
     found = Concerns(judged, state, among=among, not_starting={one.broker_id for one in refused if one.is_whole})
     refusals = "".join(f" {one.words[0].upper()}{one.words[1:]}." for one in refused)
     return Answer(
         state=state,
         headline=_headline(found)
         + refusals
-        + (f" {quorum.words}" if quorum else "")
+        + (f" {quorum_words(quorum)}" if quorum else "")
         + (_incomplete(problems) if problems else ""),
-        now=with_place((*([quorum.step] if quorum else []), *_steps(found, paths), *_see_starts(refused, paths))),
+        now=with_place(
+            (*(quorum_steps(quorum) if quorum else ()), *_steps(found, paths), *_see_starts(refused, paths))
+        ),
         tell=tuple(_tell(found)),
         later=tuple(_later(found)),
         unknown=tuple(_unknown(found, problems)),
     )
+
+
+def _state_of_quorum(quorum: QuorumSetBack | None) -> State | None:
+    if quorum is None or quorum.is_stuck:
+        return None if quorum is None else State.UNKNOWN
+    return State.AT_RISK if quorum.is_certain and quorum.is_emptied else State.MAYBE_AT_RISK
 
 
 def _state_of_compared(judged: Sequence[JudgedPartition]) -> State:

@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from kforensics.damage import Absent
-from kforensics.evidence.metadata.quorum import QuorumSetBack
+from kforensics.evidence.metadata.set_back import QuorumSetBack
 from kforensics.evidence.model import Problem
 from kforensics.findings.answers.advice import MOST_NAMED
 from kforensics.findings.answers.conclusion import (
@@ -24,6 +24,7 @@ from kforensics.findings.answers.conclusion import (
 )
 from kforensics.findings.answers.model import Answer, State, worst_state
 from kforensics.findings.rules.causes import causes_of
+from kforensics.findings.rules.quorum import quorum_steps, quorum_words
 from kforensics.reconcile.history.residuals import furthest
 from kforensics.reconcile.incident.doubts import DoubtKind
 from kforensics.reconcile.incident.model import LeaderBasis, LossEntry, PartitionIncident
@@ -108,11 +109,11 @@ def explain_answer(incidents: Sequence[PartitionIncident], words: Words, scope: 
         headline=(f"{scope.failures} " if scope.failures else "")
         + headline
         + _cut(state, asked)
-        + (f" {scope.quorum.words}" if scope.quorum else "")
+        + (f" {quorum_words(scope.quorum)}" if scope.quorum else "")
         + _stuck(asked)
         + (f" Content of {unread} was not read." if unread and state in _HEDGED_BY_DEPTH else "")
         + (f" Incomplete: {counted(below, 'thing')} could not be read." if below else ""),
-        now=with_place((*([scope.quorum.step] if scope.quorum else []), *(words.now or _gather(state, asked)))),
+        now=with_place((*(quorum_steps(scope.quorum) if scope.quorum else ()), *(words.now or _gather(state, asked)))),
         tell=words.tell,
         later=words.later,
         unknown=(

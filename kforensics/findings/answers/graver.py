@@ -1,5 +1,6 @@
 """What stands before the answer of a command where the replicas of the same partitions come to something graver: no command is calm then."""
 
+import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,6 +11,7 @@ from kforensics.findings.answers.model import Answer, State
 from kforensics.findings.model import Weight
 from kforensics.words import Step
 
+_SENTENCES = re.compile(r"(?<=\.) (?=[A-Z])")
 _COMES_TO = {State.AT_RISK: State.AT_RISK, State.DIVERGED: State.DIVERGED, State.MAYBE_AT_RISK: State.UNKNOWN}
 """What a state of `diff` leaves of a command that would be calmer about the same partitions."""
 
@@ -21,6 +23,12 @@ class Graver(NamedTuple):
     """The answer of `diff`."""
     arguments: Sequence[str]
     """What `diff` is to be called with."""
+
+
+def beyond(headline: str, said: str) -> str:
+    """Return a headline without the sentences that another one says before it."""
+    before = {one.partition(": ")[2] or one for one in _SENTENCES.split(said)} | set(_SENTENCES.split(said))
+    return " ".join(one for one in _SENTENCES.split(headline) if one not in before)
 
 
 def see_diff(arguments: Sequence[str]) -> Step:
@@ -52,7 +60,7 @@ def with_graver(answer: Answer, graver: Graver | None, *, code: int = 0) -> Answ
     return replace(
         answer,
         state=state,
-        headline=f"{said} {answer.headline}",
+        headline=f"{said} {beyond(answer.headline, graver.answer.headline)}".rstrip(),
         now=tuple(
             dict.fromkeys(
                 (

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.partition_dirs import LOGS_LEFT_OUT
+from kforensics.findings.answers.graver import beyond
 from kforensics.findings.answers.model import Answer, State, worst_state
 from kforensics.findings.answers.predict_cluster import ComparedReplicas, PredictedCluster, node_words
 from kforensics.findings.answers.predict_steps import (
@@ -14,6 +15,7 @@ from kforensics.findings.answers.predict_steps import (
     predict_unknowns,
 )
 from kforensics.findings.concern import ConcernKind
+from kforensics.findings.rules.quorum import quorum_words
 from kforensics.protocol.loading.node import UNREGISTERED, Fate
 from kforensics.protocol.loading.starts import StartResult
 from kforensics.reconcile.logs.predicted_load import DueSegments
@@ -29,7 +31,9 @@ def predict_headline(found: PredictedCluster, outcome: State, replicas: Compared
     if replicas is not None and outcome is State.WILL_NOT_START:
         parts.append(f" {replicas.answer.headline}")
     elif replicas is not None:
-        parts.insert(len(parts) if found.order else 0, f"{replicas.answer.headline} ")
+        said = replicas.answer.headline
+        rest = beyond("".join(parts).strip(), said)
+        return f"{rest} {said}" if found.order else f"{said} {rest}".rstrip()
     return "".join(parts).lstrip()
 
 
@@ -45,7 +49,7 @@ def _before(found: PredictedCluster) -> Iterator[str]:
 def _beside(found: PredictedCluster) -> Iterator[str]:
     """Yield what keeps more from being known than how these logs load."""
     if found.quorum:
-        yield f" {found.quorum.words}"
+        yield f" {quorum_words(found.quorum)}"
     if found.brokers_without_logs:
         nodes = listed([node_words(one) for one in found.brokers_without_logs])
         yield f" No log is on the disk of {nodes}: it is new or was emptied."

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.partition_dirs import LostDirectory
-from kforensics.evidence.metadata.quorum import QuorumSetBack
+from kforensics.evidence.metadata.set_back import QuorumSetBack
 from kforensics.evidence.model import Input
 from kforensics.findings.answers.model import Answer
 from kforensics.findings.concern import ConcernKind

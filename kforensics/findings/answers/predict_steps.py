@@ -7,6 +7,7 @@ from kforensics.evidence.model import Input
 from kforensics.findings.answers.graver import see_diff
 from kforensics.findings.answers.model import CALM_OF_DIFF, State
 from kforensics.findings.answers.predict_cluster import ComparedReplicas, PredictedCluster, node_words
+from kforensics.findings.rules.quorum import quorum_steps
 from kforensics.protocol.loading.node import UNREADABLE_LEVEL, UNREGISTERED, Fate
 from kforensics.protocol.loading.starts import StartResult
 from kforensics.reconcile.logs.predicted_load import (
@@ -93,12 +94,13 @@ def predict_steps(found: PredictedCluster, state: State, replicas: ComparedRepli
             f"Delete {copy.path} while {found.node(copy.node)} is stopped, and ask for the move of {log.topic}-{log.partition} again (kafka-reassign-partitions.sh):"
             f" it ends below the start of the log that it is to replace."
         )
+    said = () if replicas is None else replicas.answer.now
     if found.quorum:
-        yield found.quorum.step
+        yield from (one for one in quorum_steps(found.quorum) if one not in said)
     elif found.order:
         yield from order_steps(found.order)
     if replicas is not None:
-        yield from replicas.answer.now
+        yield from said
         yield see_diff(replicas.paths)
 
 
@@ -129,6 +131,8 @@ def _keep(found: PredictedCluster) -> Iterator[str]:
     for start in found.starts:
         if start.exception == UNREADABLE_LEVEL and not start.loads_logs:
             yield f"Start {found.node(start.input)} with a release that reads the metadata.version of the cluster: {start.reason.rstrip('.')}."
+        elif found.quorum is not None and found.quorum.is_stuck:
+            continue  # what is to be mended is said of the quorum
         elif start.exception == UNREGISTERED or not (start.loads_logs or isinstance(start.result, Absent)):
             yield f"{_first_step(found, start)} of {found.node(start.input)} first: {start.reason.rstrip('.')}."
     for log in found.losing:

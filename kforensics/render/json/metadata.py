@@ -8,6 +8,7 @@ from kforensics.commands.result import Result
 from kforensics.damage import Absent
 from kforensics.evidence.metadata.compare import ComparedLog
 from kforensics.evidence.metadata.events import MetadataEvent
+from kforensics.evidence.metadata.set_back import QuorumSetBack
 from kforensics.evidence.metadata.state import BrokerState, ConfigChange, PartitionState, TopicState, When
 from kforensics.evidence.model import Citation
 from kforensics.render.json.document import typed_lines, write_document
@@ -103,6 +104,12 @@ shape(
     },
 )
 
+shape(
+    QuorumSetBack,
+    "What a start of the controllers that are here forgets.",
+    own("voters voter_count end standings holders is_certain is_stuck by_settings forgotten brokers"),
+)
+
 METADATA = Document(
     "metadata",
     MetadataView,
@@ -122,6 +129,11 @@ METADATA = Document(
             ),
         ),
         **own("voters majority_end_offset", "comparison."),
+        "quorum": Field(
+            "quorum",
+            "Voters that can go on without metadata that was committed, or that can elect nobody.",
+            is_optional=True,
+        ),
         "state": Field(
             ".",
             "The metadata at the end, or at `--at`.",

@@ -8,8 +8,10 @@ from kforensics.commands.metadata import MetadataView
 from kforensics.commands.result import Result
 from kforensics.damage import Absent
 from kforensics.evidence.metadata.compare import ComparedLog, LogComparison
+from kforensics.evidence.metadata.set_back import QuorumSetBack
 from kforensics.evidence.metadata.state import BrokerState, PartitionState
-from kforensics.render.blocks import GAP, Block, Column, Lines, Prose, Table
+from kforensics.findings.rules.quorum import broker_words, forgotten_words
+from kforensics.render.blocks import GAP, Block, Column, Lines, Prose, Table, item
 from kforensics.render.metadata_history import history_pieces, ids_text
 from kforensics.render.view import View
 from kforensics.words import counted, form, listed
@@ -26,6 +28,7 @@ def blocks(result: Result[MetadataView], view: View) -> Iterator[Block]:
     body = result.body
     asked = body.request
     yield from _comparison(body.comparison)
+    yield from _quorum(body.quorum)
     yield GAP
     if asked.broker is None or asked.at_offset is not None:
         yield from _state(body)
@@ -62,6 +65,26 @@ def _comparison(comparison: LogComparison) -> Iterator[Block]:
         yield Table(
             name="Logs", columns=_LOG, rows=[_log_row(log, comparison) for log in comparison.logs], has_heading=False
         )
+
+
+def _quorum(quorum: QuorumSetBack | None) -> Iterator[Block]:
+    """Yield who can lead the quorum, what it forgets then, and what the brokers do."""
+    if quorum is None:
+        return
+    yield GAP
+    yield Prose("With the logs that are here")
+    for one in quorum.standings:
+        epoch, end = one.position
+        holds = f"its log ends at {end}, leader epoch {epoch}" if end else "its log is empty"
+        vote = "can be elected" if one.can_lead else "can't be elected"
+        if one.known_as:
+            vote += f": the voters know it as directory id {one.known_as}"
+        yield item(f"controller {one.node} {vote}; {holds}")
+    if quorum.forgotten is not None:
+        for words in forgotten_words(quorum.forgotten):
+            yield item(f"forgotten then: {words}")
+    for broker in quorum.brokers:
+        yield item(f"broker {broker.node} {broker_words(broker)}")
 
 
 def _majority_line(comparison: LogComparison) -> str:

@@ -1,0 +1,410 @@
+"""What a metadata quorum goes on with: who can lead by the logs that are here, with which of them, and what that forgets (KIP-595, KIP-853)."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+from kforensics.damage import Absent
+from kforensics.evidence.discovery.beside_data import ServerSettings
+from kforensics.evidence.metadata.compare import common_end
+from kforensics.evidence.metadata.files import find_metadata_logs
+from kforensics.evidence.metadata.quorum import majority, newest_log
+from kforensics.evidence.metadata.state import MetadataState
+from kforensics.source.naming import parse_partition_directory
+from kforensics.source.walk import join
+from kforensics.units import TopicPartition
+
+if TYPE_CHECKING:
+    from kforensics.evidence.discovery.inputs import Inputs
+    from kforensics.evidence.metadata.history import MetadataHistory
+
+Position = tuple[int, int]
+"""Last leader epoch and end of a log: a voter votes for any that is no lower than its own."""
+_EMPTY: Position = (-1, 0)
+
+
+class Voter(NamedTuple):
+    """A controller among the inputs, by what decides an election."""
+
+    node: int
+    position: Position
+    directory: str | Absent
+    """The id of its metadata log's directory."""
+    known_as: str
+    """The directory id by which the voters know it, where it has another now and is none of them any more; else empty."""
+    can_lead: bool
+    """The voters that are here elect it, as far as their logs decide."""
+
+
+class LowerEpoch(NamedTuple):
+    """A partition whose leader epoch goes back."""
+
+    topic_partition: TopicPartition
+    before: int
+    then: int
+
+
+class LowerLevel(NamedTuple):
+    """A feature whose level goes back."""
+
+    name: str
+    before: int
+    then: int
+
+
+class Forgotten(NamedTuple):
+    """What metadata holds that the log does not with which the quorum goes on."""
+
+    topics: tuple[str, ...]
+    partitions: int
+    configs: int
+    acls: int
+    producer_ids: tuple[int, int] | None
+    """The id that is handed out next, now and before: those between are handed out again."""
+    brokers: tuple[int, ...]
+    """Brokers whose registration is not in it."""
+    epochs: tuple[LowerEpoch, ...]
+    features: tuple[LowerLevel, ...]
+
+
+class AffectedBroker(NamedTuple):
+    """What a broker does once it follows the quorum."""
+
+    node: int
+    truncates_to: int | None
+    """The end of its metadata log then; None where nothing of it is truncated."""
+    directories: tuple[str, ...]
+    """Its partition directories that the metadata does not assign to it any more."""
+    newest_level: int | Absent
+    """The newest metadata.version that its binary supports."""
+    epochs: tuple[int, int] | None
+    """Its broker epoch by its clean-shutdown marker, and by the metadata that the quorum goes on with (-1 for none), where they differ."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuorumSetBack:
+    """Voters that can go on without metadata that was committed, or none that can be elected at all."""
+
+    voters: tuple[int, ...]
+    """Those that lack it; where none can be elected, those that are no voters any more."""
+    voter_count: int
+    end: int
+    """The end of the longest log with which one of them can win."""
+    shown_by: str
+    """What shows what was committed, as a part of a sentence."""
+    holders: tuple[int, ...]
+    """Nodes whose logs hold all of it."""
+    standings: tuple[Voter, ...]
+    is_certain: bool
+    """None that holds it can win."""
+    is_emptied: bool
+    """They lack all that is known to have been committed: no copy of a running controller, made a moment earlier, does."""
+    is_stuck: bool
+    """No controller can be elected."""
+    by_settings: tuple[int, ...]
+    """Those that can lead only where `controller.quorum.voters` is still in their settings, which are not known; without it none can be elected."""
+    forgotten: Forgotten | None
+    """None where no log of the inputs holds it."""
+    source: tuple[str, int] | None
+    """The path of the log that holds it, and its end."""
+    state: MetadataState
+    """The metadata that the quorum goes on with."""
+    brokers: tuple[AffectedBroker, ...]
+
+
+def quorum_set_back(
+    histories: "Sequence[MetadataHistory]", inputs: "Inputs", earlier: Collection[int] = ()
+) -> QuorumSetBack | None:
+    """Return what a start of the controllers that are here forgets; none where the inputs do not show it.
+
+    Voters that are not given, or whose logs can't be read whole, are taken to hold everything, and to vote for nobody else.
+
+    Args:
+        earlier: inputs that are not as they are now.
+    """
+    now = [one for one in histories if one.input not in earlier]
+    newest = newest_log(now)
+    if newest is None or not newest.current_voters:
+        return None
+    named: Mapping[int, str] = newest.voter_directories or dict.fromkeys(newest.current_voters, "")
+    nodes = _Nodes(now, inputs, earlier, named)
+    if not nodes.positions.keys() & named.keys():
+        return None
+    standings = tuple(nodes.standing(node) for node in sorted(named) if node in nodes.positions)
+    winners = sorted(one for one in standings if one.can_lead)
+    replaced = tuple(one.node for one in standings if one.known_as)
+    is_stuck = not winners and bool(replaced) and named.keys() <= nodes.positions.keys()
+    if not winners and not is_stuck:
+        return None
+    lowest = min((one.position for one in winners), default=(newest.last_epoch, newest.end_offset))
+    if not is_stuck and lowest[1] >= max(one.end_offset for one in now):
+        return None
+    marks = sorted(mark for mark in _committed(now, inputs, earlier) if mark[0] > 0)
+    if not marks or (not is_stuck and lowest[1] >= marks[-1][0]):
+        return None
+    committed, shown_by = marks[-1]
+    winner = next((one.node for one in winners if one.position == lowest), None)
+    by_settings = tuple(one.node for one in winners if one.position == lowest and one.node in nodes.by_settings)
+    known = _Known(now, inputs, newest, winner, committed)
+    is_emptied = is_stuck or lowest[1] < marks[0][0]
+    forgotten = None if is_stuck else known.forgotten()
+    if not is_emptied and not (forgotten and (forgotten.topics or forgotten.brokers)):
+        return None  # a controller that was copied a moment before the others lacks what came last
+    return QuorumSetBack(
+        voters=replaced if is_stuck else tuple(one.node for one in standings if one.position <= lowest),
+        voter_count=len(named),
+        end=lowest[1],
+        shown_by=shown_by,
+        holders=tuple(
+            sorted(
+                node
+                for node, position in nodes.every.items()
+                if position[1] >= committed and (known.full is None or position[0] == known.full.last_epoch)
+            )
+        ),
+        standings=standings,
+        by_settings=by_settings,
+        is_certain=is_stuck
+        or (
+            not by_settings
+            and named.keys() <= nodes.positions.keys()
+            and all(one.position[1] < committed for one in winners)
+        ),
+        is_emptied=is_emptied,
+        is_stuck=is_stuck,
+        forgotten=forgotten,
+        source=None if known.full is None else (known.path_of_full(), known.full.end_offset),
+        state=known.state,
+        brokers=() if is_stuck else tuple(known.brokers(named)),
+    )
+
+
+class _Nodes:
+    """The nodes that are here, by what decides an election."""
+
+    def __init__(
+        self,
+        histories: "Sequence[MetadataHistory]",
+        inputs: "Inputs",
+        earlier: Collection[int],
+        named: Mapping[int, str],
+    ) -> None:
+        self._named = named
+        self._inputs = inputs
+        self._own = {one.node_id: one.voter_directories for one in histories if one.voter_directories}
+        self._directories: dict[int, set[str]] = {}
+        self.by_settings: set[int] = set()
+        """Nodes whose voters their settings name, which are not known."""
+        self.every: dict[int, Position] = {}
+        """Last epoch and end of each node's log, as far as it could be read whole."""
+        for one in histories:
+            if isinstance(one.node_id, int) and not one.problems and not one.damage and not one.gaps:
+                # A log that ends below a snapshot beside it begins anew there when it is loaded.
+                own = (
+                    (one.last_epoch, one.end_offset),
+                    *((s.raft_epoch, s.end_offset) for s in one.snapshots if s.is_complete),
+                )
+                self.every[one.node_id] = max(*own, self.every.get(one.node_id, _EMPTY))
+        self.positions = {node: position for node, position in self.every.items() if node in named}
+        for at, found in enumerate(inputs.found):
+            node = found.described.broker_id
+            if at in earlier or not isinstance(node, int) or node not in named:
+                continue
+            ids = {one.meta.directory_id for one in found.log_dirs if not isinstance(one.meta, Absent)}
+            self._directories.setdefault(node, set()).update(one for one in ids if isinstance(one, str))
+            # Nothing beside what formatting writes.
+            if (
+                node not in self.positions
+                and found.log_dirs
+                and not any(d.partitions or d.has_broker_files or d.is_metadata_dir for d in found.log_dirs)
+            ):
+                self.positions[node] = _EMPTY
+
+    def standing(self, node: int) -> Voter:
+        """Return a voter, and whether the others that are here elect it."""
+        here = self._directories.get(node, set())
+        wanted = self._named[node]
+        is_other = bool(wanted and here) and wanted not in here
+        electorate = self._electorate(node)
+        granted = 0
+        for other, directory in electorate.items():
+            its = self._directories.get(other, set())
+            # A request that names another directory id is refused: INVALID_VOTER_KEY.
+            is_it = not directory or not its or directory in its
+            granted += other in self.positions and is_it and self.positions[other] <= self.positions[node]
+        mine = electorate.get(node)
+        is_voter = mine is not None and (not mine or not here or mine in here)
+        return Voter(
+            node=node,
+            position=self.positions[node],
+            directory=next(iter(sorted(here)), Absent.UNKNOWN),
+            known_as=wanted if is_other else "",
+            can_lead=is_voter and granted >= majority(len(electorate)),
+        )
+
+    def _electorate(self, node: int) -> Mapping[int, str]:
+        """Return the voters by a node's own log, else by its settings: a node that was formatted anew knows those alone."""
+        if node in self._own:
+            return self._own[node]
+        if not any(self._named.values()):
+            return self._named
+        # Voters in settings count only where no record or snapshot of the node's own names them.
+        settings = ServerSettings(self._inputs).of_node(node)
+        if not settings:
+            self.by_settings.add(node)
+            return dict.fromkeys(self._named, "")
+        configured = settings.get("controller.quorum.voters", "")
+        ids = (one.partition("@")[0].strip() for one in configured.split(","))
+        return dict.fromkeys((int(one) for one in ids if one.isdecimal()), "")
+
+
+class _Known:
+    """The metadata that the winner of an election holds, and that which it lacks."""
+
+    def __init__(
+        self,
+        histories: "Sequence[MetadataHistory]",
+        inputs: "Inputs",
+        newest: "MetadataHistory",
+        winner: int | None,
+        committed: int,
+    ) -> None:
+        self._histories, self._inputs = histories, inputs
+        own = newest_log([one for one in histories if one.node_id == winner])
+        full = max(
+            (one for one in histories if one.is_log_known and one.end_offset >= committed),
+            key=lambda one: (one.last_epoch, one.end_offset, one is newest),
+            default=None,
+        )
+        self.full = None if full is None else _with_partitions(full, inputs)
+        self.fork = 0 if own is None or self.full is None else common_end(own, self.full)
+        if own is None:
+            self.state = _NOTHING
+        elif self.full is not None and self.fork == own.end_offset and self.full.start_offset <= self.fork:
+            self.state = self.full.at(self.fork - 1)
+        else:
+            self.state = _with_partitions(own, inputs).latest()
+
+    def path_of_full(self) -> str:
+        """Return the path of the log that holds most."""
+        full = self.full
+        return "" if full is None else join(self._inputs.described[full.input].path.rstrip("/"), full.directory)
+
+    def forgotten(self) -> Forgotten | None:
+        """Return what the longer log holds beyond."""
+        if self.full is None:
+            return None
+        after, before = self.state, self.full.latest()
+        gone = {key: one for key, one in before.topics.items() if key not in after.topics}
+        back = (
+            LowerEpoch(one.topic_partition, one.leader_epoch, later.leader_epoch)
+            for key, one in before.partitions.items()
+            if (later := after.partitions.get(key)) is not None and later.leader_epoch < one.leader_epoch
+        )
+        levels = (LowerLevel(name, level, after.features.get(name, 0)) for name, level in before.features.items())
+        values = {key: one.value for key, one in after.configs.items()}
+        ids = (after.next_producer_id, before.next_producer_id)
+        return Forgotten(
+            topics=tuple(sorted(one.name for one in gone.values())),
+            partitions=sum(key not in after.partitions for key in before.partitions),
+            configs=sum(values.get(key) != one.value for key, one in before.configs.items()),
+            acls=len(before.acls - after.acls),
+            producer_ids=ids if ids[0] < ids[1] else None,
+            brokers=tuple(
+                sorted(
+                    node
+                    for node, one in before.brokers.items()
+                    if node not in after.brokers or after.brokers[node].broker_epoch < one.broker_epoch
+                )
+            ),
+            epochs=tuple(sorted(back)),
+            # Controllers that begin anew have those that they were formatted with.
+            features=tuple(sorted(one for one in levels if after.features and one.then < one.before)),
+        )
+
+    def brokers(self, voters: Collection[int]) -> Iterator[AffectedBroker]:
+        """Yield what each broker among the inputs does once it follows the quorum."""
+        ends = {one.node_id: one for one in self._histories}
+        by_name: dict[str, str] = {}
+        states = [self.state] if self.full is None else [self.full.latest(), self.state]
+        for state in states[:1]:
+            by_name = {topic.name: topic_id for topic_id, topic in state.topics.items()}
+        for node, names, epochs in self._directories():
+            copy = ends.get(node)
+            fork = None if copy is None or self.full is None else min(copy.end_offset, self.fork)
+            lost = tuple(name for name in names if not self._is_assigned(name, node, by_name))
+            registered = self.state.brokers[node].broker_epoch if node in self.state.brokers else -1
+            marker = max(epochs, default=-1)
+            last = [] if self.full is None else list(self.full.brokers.get(node, ()))
+            if lost or (fork is not None and node not in voters):
+                yield AffectedBroker(
+                    node=node,
+                    truncates_to=fork if copy is not None and fork is not None and fork < copy.end_offset else None,
+                    directories=lost,
+                    newest_level=last[-1].newest_metadata_version if last else Absent.UNKNOWN,
+                    epochs=(marker, registered) if marker > registered else None,
+                )
+
+    def _directories(self) -> Iterator[tuple[int, list[str], list[int]]]:
+        found: dict[int, tuple[list[str], list[int]]] = {}
+        for one in self._inputs.found:
+            if isinstance(node := one.described.broker_id, int):
+                names, epochs = found.setdefault(node, ([], []))
+                names += [name for log_dir in one.log_dirs for name in log_dir.partitions]
+                epochs += [epoch for log_dir in one.log_dirs if isinstance(epoch := log_dir.broker_epoch, int)]
+        yield from ((node, *both) for node, both in sorted(found.items()))
+
+    def _is_assigned(self, directory: str, node: int, topic_ids: Mapping[str, str]) -> bool:
+        parsed = parse_partition_directory(directory)
+        if parsed is None or parsed.is_metadata:
+            return True
+        state = self.state.partitions.get((topic_ids.get(parsed.topic, ""), parsed.partition))
+        return state is not None and node in state.replicas
+
+
+_NOTHING = MetadataState(offset=-1, topics={}, partitions={}, brokers={}, configs={}, features={})
+
+
+def _with_partitions(history: "MetadataHistory", inputs: "Inputs") -> "MetadataHistory":
+    """Return a history with its partitions, read again where they were left out."""
+    if len(history.partitions) or not history.topics:
+        return history
+    from kforensics.evidence.metadata.log import read_metadata_log  # noqa: PLC0415 - it has the comparison of logs itself
+
+    files = find_metadata_logs(inputs)
+    mine = (one for one in files if (one.input, one.directory) == (history.input, history.directory))
+    return next((read_metadata_log(one) for one in mine), history)
+
+
+def _committed(
+    histories: "Sequence[MetadataHistory]", inputs: "Inputs", earlier: Collection[int]
+) -> Iterator[tuple[int, str]]:
+    """Yield offsets below which all was committed, with what shows it: nodes take snapshots, answer brokers, make directories and are stopped on what is committed alone."""
+    for one in histories:
+        for snapshot in one.snapshots:
+            yield snapshot.end_offset, f"node {one.node_id} has a snapshot of all below {snapshot.end_offset}"
+        for node, states in one.brokers.items():
+            for before, after in pairwise(states):
+                # It sends heartbeats with the epoch that the answer to its registration named.
+                if before.broker_epoch == after.broker_epoch and before.is_fenced and not after.is_fenced:
+                    yield before.broker_epoch + 1, f"broker {node} registered at offset {before.broker_epoch}"
+    names = {
+        (parsed.topic, found.described.broker_id)
+        for at, found in enumerate(inputs.found)
+        if at not in earlier
+        for log_dir in found.log_dirs
+        for name in log_dir.partitions
+        if (parsed := parse_partition_directory(name)) is not None
+    }
+    holders = dict(sorted(names, key=str, reverse=True))
+    for one in histories:
+        for name, ids in one.topic_ids.items():
+            # Of a name that was given twice the directory may be of the other topic.
+            if name in holders and len(ids) == 1 and one.topics[ids[0]].created.from_snapshot is False:
+                offset = one.topics[ids[0]].created.offset
+                yield offset + 1, f"broker {holders[name]} has a directory of topic {name}, created at offset {offset}"
+    for at, found in enumerate(inputs.found):
+        for log_dir in found.log_dirs:
+            if at not in earlier and isinstance(epoch := log_dir.broker_epoch, int) and epoch >= 0:
+                yield epoch + 1, f"broker {found.described.broker_id} registered at offset {epoch}"
