@@ -20,8 +20,7 @@ from kforensics.findings.rule import all_rules
 from kforensics.findings.rules.causes import CAUSES
 from kforensics.fleet import table_formats
 from kforensics.formats.log_lines.event import DECISIVE, FOLDED, LogEventKind
-from kforensics.formats.log_lines.scan import told_kinds
-from kforensics.formats.log_lines.table import sections
+from kforensics.formats.log_lines.table import sections, told_kinds
 from kforensics.formats.segment.walk import Level
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.protocol.versions import METADATA_VERSION_LEVELS

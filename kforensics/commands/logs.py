@@ -15,8 +15,8 @@ from kforensics.evidence.broker_logs import LogFile, silent_logs
 from kforensics.evidence.discovery.inputs import Inputs, find_inputs, why_not_listed
 from kforensics.evidence.model import Citation
 from kforensics.findings.answers.model import Answer, State
-from kforensics.formats.log_lines.scan import find_message
 from kforensics.formats.log_lines.table import Message, Section, Weight, rows
+from kforensics.formats.log_lines.unwrap import find_message
 from kforensics.reconcile.observed.clocks import Clock
 from kforensics.reconcile.observed.logged_events import LoggedEvent
 from kforensics.reconcile.observed.node_failures import NodeFailure, failure_words, node_failures

@@ -184,7 +184,9 @@ def _shown(file: LogFile, inputs: Sequence[Input]) -> str:
 
 
 def _read_part(place: LogPlace, part: "_Part", *, keeps_told: bool) -> "_Reading":
-    from kforensics.formats.log_lines.scan import encoding_of, layout_of, scan_log, told_kinds  # noqa: PLC0415 - 55 ms, where no log is given
+    from kforensics.formats.log_lines.scan import scan_log  # noqa: PLC0415 - 55 ms, where no log is given
+    from kforensics.formats.log_lines.table import told_kinds  # noqa: PLC0415 - as above
+    from kforensics.formats.log_lines.unwrap import encoding_of, layout_of  # noqa: PLC0415 - as above
 
     reading = _Reading(is_compressed=part.is_compressed, sample=_sample(part.head))
     told = frozenset[LogEventKind]() if keeps_told else told_kinds()

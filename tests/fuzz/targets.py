@@ -14,7 +14,8 @@ from kforensics.formats.checkpoint.properties import parse_meta_properties, pars
 from kforensics.formats.index import parse_offset_index, parse_producer_snapshot, parse_time_index, parse_txn_index
 from kforensics.formats.log.batches import iter_batch_records, iter_message_records, with_right_crc
 from kforensics.formats.log.records import parse_body_records
-from kforensics.formats.log_lines.scan import looks_like_broker_log, scan_log
+from kforensics.formats.log_lines.scan import scan_log
+from kforensics.formats.log_lines.unwrap import looks_like_broker_log
 from kforensics.formats.messages.consumer import parse_assignment, parse_subscription
 from kforensics.formats.messages.control import parse_control_record
 from kforensics.formats.messages.group import parse_group_record

@@ -24,7 +24,7 @@ from kforensics.evidence.replica.collect import segment_paths
 from kforensics.formats.log.batch_table import CONTROL_BIT
 from kforensics.formats.log.batches import RecordBatch, encode_record_batch, parse_record_batch
 from kforensics.formats.log.records import BodyRecord, Record
-from kforensics.formats.log_lines.scan import is_log_line
+from kforensics.formats.log_lines.unwrap import is_log_line
 from kforensics.formats.messages.control import ControlType, encode_control_record, parse_control_record
 from kforensics.formats.messages.frame import bare_frame
 from kforensics.formats.messages.group import parse_group_record

@@ -35,7 +35,7 @@ def log_head(file: EvidenceFile) -> bytes:
 
 def looks_like_log(head: bytes, *, is_named: bool = False) -> bool:
     """Whether a file that begins so is a broker's log."""
-    from kforensics.formats.log_lines.scan import looks_like_broker_log  # noqa: PLC0415 - 30 ms, where no log is given
+    from kforensics.formats.log_lines.unwrap import looks_like_broker_log  # noqa: PLC0415 - 30 ms, where no log is given
 
     return looks_like_broker_log(head, is_named=is_named)
 

@@ -187,7 +187,7 @@ def _sampled(reads: Iterable[RangeRead]) -> tuple[list[int | None], bool]:
 
 def _time_in(data: bytes, *, last: bool = False) -> int | None:
     """Return the time of the first line that has one, or of the last."""
-    from kforensics.formats.log_lines.scan import line_moment, lines_of  # noqa: PLC0415 - 30 ms, where no time is asked for
+    from kforensics.formats.log_lines.unwrap import line_moment, lines_of  # noqa: PLC0415 - 30 ms, where no time is asked for
 
     lines = lines_of(data)
     times = (line_moment(line).time_ms for line in (reversed(lines) if last else lines))

@@ -52,7 +52,7 @@ _EPOCH = re.compile(
     rb"|\b(?:ts|time|timestamp)[=:] ?\"?(?P<named>1[4-9]\d{8}(?:\.\d{1,9}|\d{3}|\d{6}|\d{9})?)(?![\d.])"
 )
 _COMMON = re.compile(
-    rb"(?P<second>20\d\d-\d\d-\d\d[ T]\d\d:\d\d:\d\d)[.,](?P<fraction>\d{3})(?=\]| (?!\[?[+-]\d\d:?\d\d|(?:Z|UTC|GMT|[A-Z]{2,3}T)\b))"
+    rb"(?P<second>20\d\d-\d\d-\d\d[ T]\d\d:\d\d:\d\d)(?:[.,](?P<fraction>\d{3}))?(?=\]| (?!\[?[+-]\d\d:?\d\d|(?:Z|UTC|GMT|[A-Z]{2,3}T)\b))"
 )
 _HEAD_LENGTH = 400
 _LEVELS = (b"TRACE", b"DEBUG", b"INFO", b"WARN", b"ERROR", b"FATAL")
@@ -254,8 +254,9 @@ def common_moment(window: bytes, position: int) -> tuple[int, LineTime] | None:
     found = _COMMON.match(window, position + (window[position : position + 1] == b"["))
     if found is None:
         return None
-    seconds = _second_ms(found["second"])
-    moment = LineTime(Absent.UNREADABLE if seconds is None else seconds + int(found["fraction"]), False)
+    second, fraction = found.groups()
+    seconds = _second_ms(second)
+    moment = LineTime(Absent.UNREADABLE if seconds is None else seconds + int(fraction or 0), False)
     return found.end(), moment
 
 

@@ -52,6 +52,7 @@ _SUFFIX = re.compile(
 )
 """The logger and the thread that some layouts write behind a message."""
 
+_WORD = re.compile(rb"(?<![^ \t\n\r\"'>|\]\[:=.,(])[A-Z]")
 _BEFORE_TIME = re.compile(rb"^.*\d\d:\d\d:\d\d", re.DOTALL)
 """What names another writer where a line was torn and the next one begins in it."""
 _IDENTITY_PARTITION = re.compile(
@@ -111,6 +112,14 @@ class Message(NamedTuple):
     """Where the message begins in its text."""
 
 
+class FoundMessage(NamedTuple):
+    """A known message in a text."""
+
+    message: Message
+    before: bytes
+    text: bytes
+
+
 class _Pattern(NamedTuple):
     """The compiled text of a row."""
 
@@ -160,6 +169,18 @@ def _anchor(text: str) -> str:
     start = next((found.end() for found in _MARKUP.finditer(text) if found["anchor"]), 0)
     end = next((found.start() for found in _MARKUP.finditer(text, start)), len(text))
     return text[start:end]
+
+
+@cache
+def told_kinds() -> frozenset[LogEventKind]:
+    """Return the kinds of lines on which no conclusion rests."""
+    return frozenset(row.section.kind for row in rows() if row.section.flags & {"told", "bulk"})
+
+
+@cache
+def bulk_kinds() -> frozenset[LogEventKind]:
+    """Return the kinds of lines that are only counted, whoever asks."""
+    return frozenset(row.section.kind for row in rows() if "bulk" in row.section.flags)
 
 
 @cache
@@ -241,6 +262,9 @@ def _number(value: bytes) -> FieldValue:
     return int(value) if _NUMBER.fullmatch(value) else _text(value)
 
 
+MESSAGE_LENGTH_LIMIT = 1 << 16
+"""The most bytes of a message that are read: a line may hold many beginnings of messages."""
+
 LONGEST_REMEMBERED = 1 << 11
 """The most bytes of a text that is cached; a log may consist of long lines that all differ."""
 
@@ -255,6 +279,25 @@ def message_at(text: bytes, position: int) -> Message | None:
         if found is not None:
             return _message(row, pattern, found, text)
     return None
+
+
+def find_message_in(text: bytes) -> FoundMessage | None:
+    """Return the first known message in a text that nothing wraps, one of an exception only where there is no other."""
+    exception: FoundMessage | None = None
+    for word in _WORD.finditer(text, 0, MESSAGE_LENGTH_LIMIT):
+        message = message_at(text, word.start())
+        if message is None:
+            continue
+        found = FoundMessage(message, text[: message.start], text)
+        if not is_exception(message):
+            return found
+        exception = exception or found
+    return exception
+
+
+def is_exception(message: Message) -> bool:
+    """Return whether a message stands below another line."""
+    return "exception" in message.row.section.flags
 
 
 def _message(row: Row, pattern: _Pattern, found: re.Match[bytes], text: bytes) -> Message:

@@ -9,7 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kforensics.damage import Absent
-from kforensics.formats.log_lines.scan import layout_of, looks_like_broker_log, scan_log
+from kforensics.formats.log_lines import scan
+from kforensics.formats.log_lines.scan import scan_log
+from kforensics.formats.log_lines.unwrap import layout_of, looks_like_broker_log
 from kforensics.units import TopicPartition
 
 START_MS = 1_762_552_086_950
@@ -301,3 +303,47 @@ def test_any_prefix_gives_the_same_events(before, time, behind, suffix):
     for event, (_, partition, fields) in zip(found, WANTED, strict=True):
         assert partition is None or event.topic_partition == TopicPartition(*partition)
         assert fields.items() <= dict(event.fields).items()
+
+
+def docker(text: str, stream: str = "stdout") -> str:
+    return json.dumps({"log": text, "stream": stream, "time": "2025-11-07T21:48:06.95Z"}, separators=(",", ":")) + "\n"
+
+
+def test_a_line_that_docker_split_is_read_whole():
+    text = (
+        docker("[2025-11-07 21:48:06,950] INFO [Log partition=t-0, dir=C:\\n] Trunca")
+        + docker("note\n", "stderr")
+        + docker("ting to off")
+        + docker("set 6 (kafka.log.Log)\n")
+        + docker("[2025-11-07 21:48:06,951] INFO Truncating log t-1 to offset 7. C:\\\n")
+        + docker("[2025-11-07 21:48:06,952] INFO Truncating log t-2 to offset 8.\n")
+    )
+
+    found, _ = events_of(text.encode())
+
+    assert [(event.line, event.number("offset")) for event in found] == [(1, 6), (5, 7), (6, 8)]
+    assert found[0].fields["directory"] == "C:\\n"
+
+
+@pytest.mark.parametrize("split", [docker, lambda text: f"2025-11-07T21:48:06.9Z stdout P {text}\n"])
+def test_a_split_line_is_not_split_again_between_windows(split, monkeypatch):
+    monkeypatch.setattr(scan, "WINDOW_LENGTH", 1_000)
+    head, tail = (
+        "[2025-11-07 21:48:06,950] INFO [Log partition=t-0, dir=/d] Trunca",
+        "ting to offset {} (kafka.log.Log)",
+    )
+    whole = docker if split is docker else lambda text: f"2025-11-07T21:48:06.9Z stdout F {text}"
+    text = "".join(split(head) + whole(tail.format(number) + "\n") for number in range(100)).encode()
+
+    windows = [*scan.scan_log(text[start : start + 300] for start in range(0, len(text), 300))]
+
+    assert len(windows) > 10
+    assert [event.number("offset") for window in windows for event in window.events] == [*range(100)]
+
+
+def test_lines_that_repeat_are_folded_whatever_their_layout():
+    text = "2025-11-07 21:48:0{} WARN  [ReplicaFetcherThread-0-2] ReplicaFetcherThread:142 - [ReplicaFetcher replicaId=1, leaderId=2, fetcherId=0] Partition t-0 marked as failed\n"
+    (one,), _ = events_of("".join(text.format(second) for second in range(9)).encode())
+
+    assert one.repeats == 8
+    assert one.last_time_ms - one.time_ms == 8_000

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from kforensics.formats.log_lines.scan import find_message, scan_log
+from kforensics.formats.log_lines.scan import scan_log
 from kforensics.formats.log_lines.table import Weight, rows, sections
+from kforensics.formats.log_lines.unwrap import find_message
 
 LINES = [
     line.split("\t")

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from kforensics.damage import Absent
 from kforensics.formats.log_lines.event import LineCensus, LogEvent, LogEventKind
 from kforensics.formats.log_lines.partition_change import parse_partition_change
-from kforensics.formats.log_lines.scan import find_message, line_moment, looks_like_broker_log, scan_log
+from kforensics.formats.log_lines.scan import scan_log
+from kforensics.formats.log_lines.unwrap import find_message, line_moment, looks_like_broker_log
 from kforensics.units import TopicPartition
 from tests.hang import no_hang
 from tests.steps import steps

@@ -1,0 +1,365 @@
+"""What wraps a line of a log: encodings, colours, containers that split lines, JSON and CSV, taken off only where a message is looked for."""
+
+import codecs
+import json
+import re
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kforensics.damage import Absent
+from kforensics.formats.log_lines.below import exception_in
+from kforensics.formats.log_lines.stamps import (
+    LEVEL,
+    Layout,
+    LineTime,
+    common_moment,
+    epoch_ms,
+    head_of,
+    stamps_in,
+    time_of,
+    vote,
+)
+from kforensics.formats.log_lines.table import FoundMessage, find_message_in, is_exception
+
+LINE_LENGTH_LIMIT = 1 << 20
+"""The most bytes of a line that are read; every message that is known is much shorter."""
+
+_HEAD_LENGTH = 1 << 14
+_LINE_END = 0x0A
+_ESCAPES = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]")
+_BYTE_LISTS = re.compile(rb"\"(MESSAGE)\" ?: ?\[([\d, ]*)\]")
+PRETTY = re.compile(rb"^\s*\"[^\"\n]{1,100}\" ?: ?(?P<value>\"(?:[^\"\\\n]|\\.)*\") ?,?\s*$")
+_SPLIT = re.compile(rb" (?:stdout|stderr) [PF] ")
+_PARTIAL = re.compile(
+    rb"(?m)^\S+ (?P<stream>stdout|stderr) P [^\n]*(?:\n\S+ (?P=stream) P [^\n]*)*\n\S+ (?P=stream) F [^\n]*$"
+)
+_PART = re.compile(rb"^\S+ (?:stdout|stderr) (?P<flag>[PF]) ")
+_DOCKER_TEXT, _DOCKER_STREAM = b'{"log":"', b'","stream":"'
+
+
+class Encoding(NamedTuple):
+    """How the text of a file is encoded."""
+
+    name: str = "utf-8"
+    bom: bytes = b""
+
+
+def encoding_of(head: bytes) -> Encoding:
+    """Return the encoding of a file by its first bytes."""
+    for bom, name in (
+        (codecs.BOM_UTF16_LE, "utf-16-le"),
+        (codecs.BOM_UTF16_BE, "utf-16-be"),
+        (codecs.BOM_UTF8, "utf-8"),
+    ):
+        if head.startswith(bom):
+            return Encoding(name, bom)
+    return Encoding()
+
+
+def layout_of(head: bytes, *, changed_ms: int) -> Layout:
+    """Return what a file shows of its times."""
+    return vote(plain(head, encoding_of(head)), changed_ms=changed_ms)
+
+
+def lines_of(data: bytes) -> list[bytes]:
+    """Return the lines of a piece of a log, in UTF-8."""
+    if b"\x00" in data[:64]:
+        text = data[1:] if data[:1] == b"\x00" else data
+        data = text.replace(b"\x00", b"")
+    return _ESCAPES.sub(b"", data).splitlines()
+
+
+def looks_like_broker_log(head: bytes, *, is_named: bool = False) -> bool:
+    """Return whether the bytes hold a line of a broker's log.
+
+    Args:
+        is_named: whether its name is that of a log: then a message without time and level is enough.
+    """
+    encoding = encoding_of(head)
+    text = plain(head, encoding)
+    for line in text.splitlines()[:2_000]:
+        shown = line[: 1 << 13]
+        level = LEVEL.search(shown)
+        if level is not None and stamps_in(shown[: level.start()] or shown[:100]):
+            return True
+        value = json_object(line) if shown.lstrip().startswith(b"{") else None
+        if value is not None and any(isinstance(value.get(name), str) for name in ("message", "msg", "log")):
+            return True
+        found = find_message(shown)
+        if found is not None and (is_named or level is not None or stamps_in(found.before[-400:])):
+            return True
+    return False
+
+
+def line_moment(line: bytes) -> LineTime:
+    """Return the time of a line, known or not; one that begins with none, as those of a stack trace, has none."""
+    common = common_moment(line, 0)
+    if common is not None:
+        return common[1]
+    if line.lstrip().startswith(b"{"):
+        value = json_object(line)
+        return LineTime(Absent.NOT_WRITTEN, False) if value is None else _outer_time(value)
+    level = LEVEL.search(line, 0, 400)
+    found = stamps_in(line[: level.start() if level else 60])
+    return time_of(found[-1], Layout()) if found else LineTime(Absent.NOT_WRITTEN, False)
+
+
+def is_log_line(line: bytes) -> bool:
+    """Return whether a line has a time, and a level behind it or the object of a JSON layout."""
+    is_read = isinstance(line_moment(line).time_ms, int)
+    return is_read and (line.lstrip().startswith(b"{") or LEVEL.search(line, 0, 400) is not None)
+
+
+def find_message(line: bytes) -> FoundMessage | None:
+    """Return the known message in a line, taken out of what wraps it; None where none is in it.
+
+    Args:
+        line: of any layout; the lines below it, if they are given, are read as its stack trace.
+    """
+    unwrapped = unwrap(line) if b'"' in line else None
+    text = line if unwrapped is None else unwrapped.text
+    found = [one for part in text.split(b"\n") if (one := find_message_in(part)) is not None]
+    return next((one for one in found if not is_exception(one.message)), found[0] if found else None)
+
+
+def end_of_lines(window: bytes, encoding: Encoding, *, are_whole: bool = False) -> int:
+    """Return the position behind the last line end, 0 where there is none.
+
+    Args:
+        are_whole: whether the last lines, as far as a container split them, are left to the next window.
+    """
+    if encoding.name.startswith("utf-16"):
+        kind = "<u2" if encoding.name == "utf-16-le" else ">u2"
+        ends = np.flatnonzero(np.frombuffer(window[: len(window) // 2 * 2], kind) == _LINE_END)
+        return int(ends[-1] + 1) * 2 if len(ends) else 0
+    end = window.rfind(b"\n") + 1
+    last = end
+    while are_whole and last > 0 and end - last < LINE_LENGTH_LIMIT:
+        start = window.rfind(b"\n", 0, last - 1) + 1
+        if not is_partial(window[start:last]):
+            return last
+        last = start
+    return end
+
+
+def plain(data: bytes, encoding: Encoding) -> bytes:
+    """Return the text in UTF-8, without colours, with as many lines; a line that a container split is one, with empty lines for its other parts."""
+    if encoding.name != "utf-8":
+        data = data.decode(encoding.name, "replace").encode()
+    if encoding.bom and data.startswith(codecs.BOM_UTF8):
+        data = data[len(codecs.BOM_UTF8) :]
+    if b"\x1b" in data:
+        data = _ESCAPES.sub(b"", data)
+    head = data[:_HEAD_LENGTH]
+    if _SPLIT.search(head) is not None:
+        data = _PARTIAL.sub(_joined, data)
+    elif head.startswith(_DOCKER_TEXT) or b"\n" + _DOCKER_TEXT in head:
+        data = _joined_docker(data)
+    if b'"MESSAGE"' in head:
+        data = _BYTE_LISTS.sub(_listed_bytes, data)
+    return data
+
+
+def is_partial(line: bytes) -> bool:
+    """Return whether a container runtime split a line behind this part of it."""
+    found = _PART.match(line)
+    if found is not None:
+        return found["flag"] == b"P"
+    end = _docker_end(line)
+    return end >= 0 and not _has_line_end(line, end)
+
+
+def _joined(found: re.Match[bytes]) -> bytes:
+    first, *others = found[0].split(b"\n")
+    return first.rstrip(b"\r") + b"".join(_PART.sub(b"", part) for part in others) + b"\n" * len(others)
+
+
+def _docker_end(line: bytes) -> int:
+    """Return where the text in a line of Docker's ends; -1 where it is no such line."""
+    return line.find(_DOCKER_STREAM) if line.startswith(_DOCKER_TEXT) else -1
+
+
+def _has_line_end(line: bytes, end: int) -> bool:
+    text = line[:end]
+    slashes = text[:-1].rstrip(b"\\")
+    return text.endswith(b"\\n") and (end - 1 - len(slashes)) % 2 == 1
+
+
+def _joined_docker(data: bytes) -> bytes:
+    """Return lines of Docker's whole: what has no line end goes on in the next line of its stream."""
+    lines = data.split(b"\n")
+    open_: dict[bytes, list[int]] = {}
+    for number, line in enumerate(lines):
+        end = _docker_end(line)
+        if end < 0:
+            continue
+        stream = line[end + len(_DOCKER_STREAM) :].partition(b'"')[0]
+        is_whole = _has_line_end(line, end)
+        if is_whole and stream not in open_:
+            continue
+        parts = open_.setdefault(stream, [])
+        parts.append(number)
+        if is_whole:
+            _join_parts(lines, open_.pop(stream))
+    for parts in open_.values():
+        _join_parts(lines, parts)
+    return b"\n".join(lines)
+
+
+def _join_parts(lines: list[bytes], parts: list[int]) -> None:
+    if len(parts) < 2:
+        return
+    texts = [lines[number][len(_DOCKER_TEXT) : _docker_end(lines[number])] for number in parts]
+    lines[parts[0]] = _DOCKER_TEXT + b"".join(texts) + lines[parts[-1]][_docker_end(lines[parts[-1]]) :]
+    for number in parts[1:]:
+        lines[number] = b""
+
+
+def _listed_bytes(found: re.Match[bytes]) -> bytes:
+    values = [int(number) & 0xFF for number in found[2].replace(b",", b" ").split()]
+    return b'"' + found[1] + b'": ' + json.dumps(bytes(values).decode("utf-8", "replace")).encode()
+
+
+def out_of_quotes(text: bytes, position: int) -> bytes:
+    """Return a column of a table of which the beginning is given, with its quotes as they were."""
+    end = position
+    while True:
+        end = text.find(b'"', end)
+        if end < 0:
+            break
+        if text[end + 1 : end + 2] != b'"':
+            return text[:position] + text[position:end].replace(b'""', b'"')
+        end += 2
+    return text[:position] + text[position:].replace(b'""', b'"')
+
+
+class Unwrapped(NamedTuple):
+    """A line out of a JSON object."""
+
+    text: bytes
+    moment: LineTime
+    level: str
+    writer: str
+    stack: bytes = b""
+
+
+def json_object(text: bytes) -> dict[str, Any] | None:
+    """Return the JSON object that a text is; None where it is none."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def unwrap(line: bytes) -> Unwrapped | None:
+    """Return the line in a JSON object, with or without something before it; None where there is none."""
+    brace = line.find(b"{")
+    if brace < 0 or not line.rstrip().endswith(b"}"):
+        return None
+    value = json_object(line[brace:])
+    return None if value is None else of_object(value, line[:brace])
+
+
+_WRITERS = (
+    "host",
+    "hostname",
+    "source_host",
+    "pod",
+    "pod_name",
+    "logstreamname",
+    "container",
+    "container_name",
+    "instance",
+)
+_TIMES = ("timestamp", "time", "ts", "asctime", "date", "datetime", "realtime_timestamp", "timemillis", "epochmillis")
+_LEVEL_KEYS = ("level", "severity", "loglevel", "levelname")
+
+
+def of_object(value: dict[str, Any], before: bytes) -> Unwrapped | None:
+    """Return the line in an object, by the value that holds a known message."""
+    texts = strings(value)
+    best: str | None = None
+    is_best_below, stack = False, b""
+    for text in texts:
+        inner = json_object(text.encode("utf-8", "replace")) if text.startswith("{") else None
+        if inner is not None and (deeper := of_object(inner, b"")) is not None:
+            moment = deeper.moment if isinstance(deeper.moment.time_ms, int) else _outer_time(value)
+            return deeper._replace(moment=moment, writer=deeper.writer or _named_writer(value))
+        found = find_message_in(text.encode("utf-8", "replace"))
+        if found is None:
+            continue
+        is_below = is_exception(found.message)
+        if is_below or found.before.count(b"\n"):
+            stack = max(stack, text.encode("utf-8", "replace"), key=len)
+        if best is None or (is_best_below and not is_below and not found.before.count(b"\n")):
+            best, is_best_below = text, is_below
+    if best is None:
+        exceptions = [text for text in texts if exception_in(text.encode("utf-8", "replace"))]
+        best = max(exceptions, key=len, default=None)
+        if best is None:
+            return None
+    if best.encode("utf-8", "replace") == stack:
+        stack = b""
+    if not stack:
+        others = [text for text in texts if text != best and exception_in(text.encode("utf-8", "replace"))]
+        stack = max(others, key=len, default="").encode("utf-8", "replace")
+    head = head_of(before, Layout())
+    moment = _outer_time(value)
+    if not isinstance(moment.time_ms, int) and isinstance(head.moment.time_ms, int):
+        moment = head.moment
+    level = next((str(one) for name in _LEVEL_KEYS if isinstance(one := _value(value, name), str)), "")
+    inside = _ESCAPES.sub(b"", best.encode("utf-8", "replace")).rstrip(b"\r\n")
+    return Unwrapped(inside, moment, level, head.writer or _named_writer(value), stack)
+
+
+def strings(value: Any, depth: int = 0) -> list[str]:
+    """Return all texts in a value."""
+    if isinstance(value, str):
+        return [value]
+    if depth > 4:
+        return []
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [text for one in inner for text in strings(one, depth + 1)]
+
+
+def _value(value: dict[str, Any], wanted: str) -> Any:
+    """Return the value of a key, whatever its case and its parents."""
+    for key, one in value.items():
+        if key.rpartition(".")[2].lstrip("_@").lower() == wanted and not isinstance(one, (dict, list)):
+            return one
+    for one in value.values():
+        if isinstance(one, dict) and (found := _value(one, wanted)) is not None:
+            return found
+    return None
+
+
+def _named_writer(value: dict[str, Any]) -> str:
+    names = (str(one) for name in _WRITERS if (one := _value(value, name)) is not None)
+    full = value.get("kubernetes.pod.name")
+    return str(full) if isinstance(full, str) else next(names, "")
+
+
+def _outer_time(value: dict[str, Any]) -> LineTime:
+    instant = value.get("instant")
+    for parent, seconds, nanos in (
+        (instant, "epochSecond", "nanoOfSecond"),
+        (value, "timestampSeconds", "timestampNanos"),
+    ):
+        if isinstance(parent, dict) and isinstance(second := parent.get(seconds), int):
+            nano = parent.get(nanos)
+            time_ms = epoch_ms(second + (nano / 1e9 if isinstance(nano, int) else 0))
+            return LineTime(Absent.UNREADABLE if time_ms is None else time_ms, time_ms is not None)
+    for name in _TIMES:
+        time = _value(value, name)
+        if isinstance(time, (int, float)) and not isinstance(time, bool) and (time_ms := epoch_ms(time)) is not None:
+            return LineTime(time_ms, True)
+        if isinstance(time, str):
+            found = stamps_in(time.encode("ascii", "replace"))
+            if found:
+                return time_of(found[-1], Layout())
+            if (time_ms := epoch_ms(time)) is not None:
+                return LineTime(time_ms, True)
+            return LineTime(Absent.UNREADABLE, False)
+    return LineTime(Absent.NOT_WRITTEN, False)
