@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import NamedTuple
 
-from kforensics.case.cluster import Cluster, CommittedOffsets, cluster_of
+from kforensics.case.cluster import Cluster, CommittedOffsets, cluster_of, remote_copies_of
 from kforensics.case.comparison import Comparison, PartitionResult, compare_replicas
 from kforensics.case.leaders import Leaders, leaders_of
 from kforensics.case.model import Case, fact_of_question, places_of, settings_of
@@ -15,12 +15,11 @@ from kforensics.case.processes import END_OF_LOG, Progress, in_chunks, spread
 from kforensics.case.wanted import is_wanted
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
-from kforensics.evidence.coordinators.replica_log import holds_records, list_log
-from kforensics.evidence.discovery.partition_dirs import PartitionPlace, checkpoint_value
+from kforensics.evidence.coordinators.replica_log import holds_records
+from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.quorum import newest_log
 from kforensics.evidence.model import Problem
-from kforensics.evidence.remote_copies import remote_copies
 from kforensics.evidence.replica.batch_reader import FileBatchReader
 from kforensics.evidence.replica.collect import CollectedReplica, collect_replica
 from kforensics.evidence.replica.ends import ends_at_hand
@@ -37,7 +36,7 @@ from kforensics.reconcile.incident.partition import explain_partition
 from kforensics.reconcile.logs.divergence import EndsDoNotDecideError
 from kforensics.reconcile.observed.logged_events import LoggedEvent
 from kforensics.reconcile.observed.logged_truncations import LoggedTruncation, logged_truncations
-from kforensics.units import OFFSETS_TOPIC, REMOTE_LOG_TOPIC, Depth, TopicPartition
+from kforensics.units import OFFSETS_TOPIC, Depth, TopicPartition
 
 CHUNK_LENGTH = 64 << 20
 CHUNK_PARTITIONS = 32
@@ -104,9 +103,7 @@ def accounts_of(case: Case) -> Accounts:
             _moments(case, cluster.histories),
             since_ms=case.ask.since_ms,
             is_stopped=case.ask.is_stopped,
-            remote_copies=remote_copies(place for group in leaders.live(REMOTE_LOG_TOPIC).values() for place in group)
-            if any(_begins_elsewhere(place) for _, group in groups for place in group)
-            else {},
+            remote_copies=remote_copies_of(case),
             without_directory=places.brokers_without_directory(
                 frozenset(range(len(case.inputs.found))) - case.ranks.keys()
             ),
@@ -119,12 +116,6 @@ def accounts_of(case: Case) -> Accounts:
             for log_dir in one.log_dirs
         ),
     )
-
-
-def _begins_elsewhere(place: PartitionPlace) -> bool:
-    """Whether a log begins before its first segment here: only then it matters what is in remote storage, of which there is one record or more a segment."""
-    start = checkpoint_value(place.state, "log_start", place.topic_partition)
-    return not isinstance(start, Absent) and start.value < list_log(place).first_base
 
 
 def settled(incidents: Sequence[PartitionIncident]) -> Iterator[PartitionIncident]:

@@ -34,6 +34,7 @@ from kforensics.findings.answers.salvage import (
 )
 from kforensics.formats.checkpoint.properties import is_uuid
 from kforensics.reconcile.observed.facts import ClusterFacts
+from kforensics.reconcile.salvage.gaps import GapReason
 from kforensics.units import OffsetRange, TopicPartition
 
 SMALL_WORK = 64 << 20
@@ -411,6 +412,7 @@ def _figures(one: SavedPartition) -> Salvaged:
         alternates=len(one.labels) - 1 if one.labels else 0,
         missing=one.missing,
         gaps=sum(gap.is_loss for gap in one.gaps),
+        in_remote_storage=sum(gap.count for gap in one.gaps if gap.reason is GapReason.IN_REMOTE),
         reasons=tuple(sorted({gap.reason.value for gap in one.gaps if gap.is_loss})),
         is_guessed=one.leader_source in {"guessed", "inferred"},
         unread_ends=tuple(end.words for end in one.unread_ends),

@@ -1,11 +1,13 @@
 """Every file against its format and its neighbours; damage is looked up on the other replicas."""
 
+from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 from kforensics.ask.model import Ask
-from kforensics.case.model import Case
+from kforensics.case.model import Case, places_of
 from kforensics.case.processes import Progress
 from kforensics.commands.graver import no_calmer
 from kforensics.commands.result import Conclusion, Result
@@ -13,14 +15,16 @@ from kforensics.commands.seal_of_report import seal_of
 from kforensics.damage import Absent
 from kforensics.errors import InputsRefused
 from kforensics.evidence.checks.consistency import Verification, segment_bytes, verify_inputs
-from kforensics.evidence.checks.context import CheckedPartition, FileReport, FileState
+from kforensics.evidence.checks.context import CheckedPartition, FileKind, FileReport, FileState, base_offset_of
 from kforensics.evidence.discovery.inputs import find_inputs, why_not_listed
 from kforensics.evidence.metadata.files import unexplained
+from kforensics.evidence.model import CheckpointValue
 from kforensics.findings.answers.verify import verify_answer
 from kforensics.findings.rules.files import epochs_by_partition, verify_findings
 from kforensics.formats.segment.walk import Level
+from kforensics.reconcile.logs.tiers import Tiers
 from kforensics.reconcile.replicas.holders import IntactReplicas
-from kforensics.units import METADATA_TOPICS, TopicPartition
+from kforensics.units import METADATA_TOPICS, REMOTE_LOG_TOPIC, OffsetRange, TopicPartition
 
 if TYPE_CHECKING:
     from kforensics.reconcile.observed.leadership import LeadershipAccount
@@ -34,6 +38,8 @@ class VerifyResult:
     verification: Verification
     intact: IntactReplicas
     """The replicas that hold a damaged range intact."""
+    tiers: tuple[Tiers, ...] = ()
+    """The partitions that are partly in remote storage."""
 
     @property
     def files(self) -> tuple[FileReport, ...]:
@@ -65,15 +71,51 @@ def run(request: Ask, progress: Progress | None = None) -> Result[VerifyResult]:
         unexplained=partial(unexplained, inputs=inputs),
     )
     intact = IntactReplicas(verification.partitions, inputs.described)
-    findings = verify_findings(verification, intact, inputs.described, _leaders(case, verification))
+    tiers = tuple(_tiers(case, verification))
+    findings = verify_findings(verification, intact, inputs.described, _leaders(case, verification), tiers)
     answer = verify_answer(verification, findings, level=level)
     concluded = Conclusion(answer=answer, findings=findings, problems=tuple(verification.problems))
     return Result(
         command="verify",
         inputs=inputs.described,
-        body=VerifyResult(level=level, verification=verification, intact=intact),
+        body=VerifyResult(level=level, verification=verification, intact=intact, tiers=tiers),
         concluded=no_calmer("verify", concluded, case),
         seal=seal,
+    )
+
+
+def _tiers(case: Case, verification: Verification) -> Iterator[Tiers]:
+    """Yield where the offsets of tiered partitions are, by the records of the copies among the inputs."""
+    if not any(partition.topic == REMOTE_LOG_TOPIC for partition in places_of(case).by_partition):
+        return
+    from kforensics.case.cluster import remote_copies_of  # noqa: PLC0415 - few clusters have remote storage
+
+    try:
+        remote = remote_copies_of(case)
+    except InputsRefused:
+        return  # of several clusters
+    replicas: dict[tuple[TopicPartition, str | Absent], list[CheckedPartition]] = defaultdict(list)
+    for one in verification.partitions:
+        directory = one.context.directory
+        if not isinstance(directory, Absent) and directory.state == "live" and one.context.of_kind(FileKind.SEGMENT):
+            replicas[directory.topic_partition, one.topic_id].append(one)
+    for (partition, topic_id), group in replicas.items():
+        bases = [base_offset_of(one.context.of_kind(FileKind.SEGMENT)[0]) for one in group]
+        ends = [_end_of(one) for one in group]
+        epochs = max((one.leader_epochs for one in group), key=lambda entries: entries[-1:])
+        claimed = [one.context.log_start.value for one in group if isinstance(one.context.log_start, CheckpointValue)]
+        begins_elsewhere = claimed and epochs and max(claimed) < min(bases) and epochs[0].start_offset < min(bases)
+        if not begins_elsewhere and not remote.of(partition, topic_id):
+            continue
+        log = OffsetRange(max(claimed, default=min(bases)), max(ends) - 1)
+        local = [OffsetRange(base, end - 1) for base, end in zip(bases, ends, strict=True) if base < end]
+        if log.count > 0:
+            yield Tiers.of(partition, topic_id, log, local, epochs, remote)
+
+
+def _end_of(one: CheckedPartition) -> int:
+    return max(
+        base_offset_of(one.context.of_kind(FileKind.SEGMENT)[-1]), *(part.last_offset + 1 for part in one.coverage), 0
     )
 
 

@@ -1,55 +1,202 @@
-"""The offsets of partitions that are in remote storage, by the records of `__remote_log_metadata` (KIP-405)."""
+"""What is in remote storage by the records of `__remote_log_metadata` (KIP-405): every copy of a segment, how far it got, and which offsets brokers read from it."""
 
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import IntEnum
+from itertools import pairwise
+from typing import Any, NamedTuple
 
+from kforensics.damage import Absent, Damage
 from kforensics.errors import EvidenceError
-from kforensics.evidence.discovery.partition_dirs import PartitionPlace
+from kforensics.evidence.discovery.partition_dirs import PartitionPlace, checkpoint_value
+from kforensics.evidence.model import Citation
 from kforensics.evidence.replica.collect import segment_paths
 from kforensics.formats.log.records import Record
 from kforensics.formats.messages.remote_log import REMOTE_LOG_SEGMENT, parse_remote_log_record
 from kforensics.formats.messages.schema import Decoded
 from kforensics.formats.segment.walk import iter_records
 from kforensics.source.mapped import open_below
-from kforensics.units import OffsetRange
-
-_COPY_FINISHED = 1
-"""Of the states of a segment (`RemoteLogSegmentState`) the only one in which it can be read; those behind it are of its deletion."""
-
-RemoteCopies = Mapping[tuple[str, int], tuple[OffsetRange, ...]]
-"""By topic id and partition."""
+from kforensics.source.naming import parse_file_name
+from kforensics.units import EpochEntry, OffsetRange
+from kforensics.words import utc_words
 
 
-class _Copy(NamedTuple):
+class CopyState(IntEnum):
+    """How far a copy of a segment has got (`RemoteLogSegmentState`): brokers read finished ones alone."""
+
+    STARTED = 0
+    FINISHED = 1
+    DELETE_STARTED = 2
+    DELETE_FINISHED = 3
+
+
+_BECAME: dict[int, str] = {
+    CopyState.STARTED: "was begun and never finished",
+    CopyState.FINISHED: "was finished",
+    CopyState.DELETE_STARTED: "is being deleted",
+    CopyState.DELETE_FINISHED: "was deleted",
+}
+
+
+class RemoteSegment(NamedTuple):
+    """One copy of a segment in remote storage, by its last record."""
+
+    segment_id: str
+    topic: str
     topic_id: str
     partition: int
     offsets: OffsetRange
+    epochs: tuple[EpochEntry, ...]
+    length: int
+    state: int
+    """A `CopyState`, or one that is newer than known."""
+    broker_id: int
+    changed_ms: int
+    recorded_in: int
+    """The partition of `__remote_log_metadata` with its records."""
+    citation: Citation
+
+    @property
+    def state_name(self) -> str:
+        """The state by name, or as the number that it is."""
+        known = CopyState._value2member_map_.get(self.state)
+        return str(self.state) if known is None else CopyState(self.state).name.lower().replace("_", "-")
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether brokers read it."""
+        return self.state == CopyState.FINISHED
+
+    @property
+    def may_hold_bytes(self) -> bool:
+        """Whether remote storage may hold bytes of it."""
+        return self.state != CopyState.DELETE_FINISHED
+
+    @property
+    def words(self) -> str:
+        """What became of the copy, as a sentence without its end."""
+        what = _BECAME.get(self.state, f"has state {self.state}, which is newer than known")
+        first, last = self.offsets
+        return f"the copy of offsets {first} to {last} {what} ({utc_words(self.changed_ms)}, broker {self.broker_id}, segment {self.segment_id})"
+
+    def readable(self, epochs: Sequence[EpochEntry]) -> Iterator[OffsetRange]:
+        """Yield the offsets that a leader reads from it: brokers look a segment up by the leader epoch that their own log has at an offset.
+
+        Args:
+            epochs: of the leader's log; none where they are not known, so that nothing speaks against the copy.
+        """
+        own = list(_runs(self.epochs, self.offsets.last))
+        if not epochs or not own:
+            yield self.offsets
+            return
+        of_leader = dict(_runs(epochs, self.offsets.last))
+        for epoch, offsets in own:
+            there = of_leader.get(epoch)
+            if there is not None:
+                first, last = max(offsets.first, there.first, self.offsets.first), min(offsets.last, there.last)
+                if first <= last:
+                    yield OffsetRange(first, last)
 
 
-def remote_copies(places: Iterable[PartitionPlace]) -> RemoteCopies:
-    """Return the offsets whose copies in remote storage were finished and not deleted since; what can't be read adds nothing."""
-    copies: dict[str, _Copy] = {}
-    states: dict[str, int] = {}
+def _runs(epochs: Sequence[EpochEntry], last: int) -> Iterator[tuple[int, OffsetRange]]:
+    """Yield leader epochs with their offsets up to one."""
+    for one, following in pairwise((*epochs, EpochEntry(-1, last + 1))):
+        end = min(following.start_offset, last + 1)
+        if one.start_offset < end:
+            yield one.leader_epoch, OffsetRange(one.start_offset, end - 1)
+
+
+class Replayed(NamedTuple):
+    """Every copy on record, and how much of the record was read."""
+
+    segments: Mapping[tuple[str, int], tuple[RemoteSegment, ...]]
+    """By topic id and partition, in the order of their offsets."""
+    whole: frozenset[int]
+    """Partitions of `__remote_log_metadata` of which every record was read."""
+
+
+def replayed(places: Iterable[PartitionPlace]) -> Replayed:
+    """Return every copy on record; what can't be read adds nothing.
+
+    Args:
+        places: the directories of `__remote_log_metadata`.
+    """
+    copies: dict[str, RemoteSegment] = {}
+    states: dict[str, tuple[int, int, int]] = {}
+    ends: dict[int, int] = {}
+    reached: dict[int, int] = {}
     for place in places:
-        for path in segment_paths(place):
-            with suppress(EvidenceError), open_below(place.state.root, path) as file:
-                for record in iter_records(file):
-                    if isinstance(record, Record) and not record.is_control and record.value is not None:
-                        _note(parse_remote_log_record(record.value), copies, states)
-    found: dict[tuple[str, int], list[OffsetRange]] = {}
+        number = place.topic_partition.partition
+        end = _read(place, copies, states)
+        ends[number] = max(ends.get(number, -1), end)
+        for name in ("high_watermark", "log_start"):
+            claimed = checkpoint_value(place.state, name, place.topic_partition)
+            if not isinstance(claimed, Absent):
+                # Above the start of the log records of copies were deleted.
+                most = claimed.value if name == "high_watermark" else (1 << 63) * (claimed.value > 0)
+                reached[number] = max(reached.get(number, 0), most)
+    found: dict[tuple[str, int], list[RemoteSegment]] = {}
     for segment, copy in copies.items():
-        if states[segment] == _COPY_FINISHED:
-            found.setdefault((copy.topic_id, copy.partition), []).append(copy.offsets)
-    return {key: tuple(sorted(ranges)) for key, ranges in found.items()}
+        state, changed_ms, broker = states[segment]
+        last = copy._replace(state=state, changed_ms=changed_ms, broker_id=broker)
+        found.setdefault((copy.topic_id, copy.partition), []).append(last)
+    return Replayed(
+        {key: tuple(sorted(those, key=lambda one: (one.offsets, one.changed_ms))) for key, those in found.items()},
+        frozenset(number for number, end in ends.items() if end >= reached.get(number, 0)),
+    )
 
 
-def _note(message: object, copies: dict[str, _Copy], states: dict[str, int]) -> None:
-    fields = message.fields if isinstance(message, Decoded) else {}
-    if "remote_log_segment_id" not in fields or not isinstance(message, Decoded):
-        return
+def _read(place: PartitionPlace, copies: dict[str, RemoteSegment], states: dict[str, tuple[int, int, int]]) -> int:
+    """Note the records of one directory, and return the end of its log; -1 where it does not begin at 0, or is not read whole."""
+    end, is_whole = 0, True
+    for path in segment_paths(place):
+        base = parse_file_name(path.rpartition("/")[2]).base_offset
+        is_whole = is_whole and base == end
+        citation = Citation(input=place.state.input, path=path)
+        try:
+            with open_below(place.state.root, path) as file:
+                for record in iter_records(file):
+                    if isinstance(record, Damage):
+                        is_whole = False
+                        continue
+                    end = record.offset + 1
+                    if isinstance(record, Record) and not record.is_control and record.value is not None:
+                        message = parse_remote_log_record(record.value)
+                        is_whole &= _note(message, place.topic_partition.partition, citation, copies, states)
+        except EvidenceError:
+            is_whole = False
+    return end if is_whole else -1
+
+
+def _note(
+    message: object,
+    number: int,
+    citation: Citation,
+    copies: dict[str, RemoteSegment],
+    states: dict[str, tuple[int, int, int]],
+) -> bool:
+    """Note a record, and return whether it is understood."""
+    if not isinstance(message, Decoded):
+        return False
+    fields: Mapping[str, Any] = message.fields
+    if "remote_log_segment_id" not in fields:
+        return True  # the topic was deleted, or a snapshot, which the topic does not hold
     named, segment = fields["remote_log_segment_id"]["topic_id_partition"], fields["remote_log_segment_id"]["id"]
-    states[segment] = max(states.get(segment, 0), fields["remote_log_segment_state"])  # a replica may lag behind
+    # A replica may lag behind.
+    now = (fields["remote_log_segment_state"], fields["event_timestamp_ms"], fields["broker_id"])
+    states[segment] = max(states.get(segment, now), now)
     if message.name == REMOTE_LOG_SEGMENT.name and fields["start_offset"] <= fields["end_offset"]:
-        offsets = OffsetRange(fields["start_offset"], fields["end_offset"])
-        copies[segment] = _Copy(named["id"], named["partition"], offsets)
+        copies[segment] = RemoteSegment(
+            segment,
+            named["name"],
+            named["id"],
+            named["partition"],
+            OffsetRange(fields["start_offset"], fields["end_offset"]),
+            tuple(EpochEntry(one["leader_epoch"], one["offset"]) for one in fields["segment_leader_epochs"] or ()),
+            fields["segment_size_in_bytes"],
+            now[0],
+            now[2],
+            now[1],
+            number,
+            citation,
+        )
+    return True

@@ -97,6 +97,20 @@ def is_late(*, started_ms: int, timeout_ms: int, now_ms: int) -> bool:
     return now_ms > started_ms + timeout_ms + LATE_BUFFER_MS
 
 
+def remote_log_partition(topic_id: bytes, partition: int, partitions: int) -> int:
+    """Return the partition of `__remote_log_metadata` that holds the copies of a partition (`RemoteLogMetadataTopicPartitioner`).
+
+    Args:
+        topic_id: its 16 bytes.
+        partitions: how many there are of `__remote_log_metadata`.
+    """
+    value = 1  # Objects.hash of the lower half, the upper half and the partition
+    for half in (int.from_bytes(topic_id[8:]), int.from_bytes(topic_id[:8])):
+        value = 31 * value + ((half ^ half >> 32) & _HASH_MASK)
+    value = (31 * value + partition) & _HASH_MASK
+    return (murmur2(value.to_bytes(4)) & 0x7FFFFFFF) % partitions
+
+
 _SEED = 0x9747B28C
 _FACTOR = 0x5BD1E995
 _WORD = 0xFFFFFFFF

@@ -294,13 +294,13 @@ def test_offsets_below_the_log_start_are_deleted_on_purpose(capsys, incident):
     assert "below-log-start" in [fate["kind"] for fate in record["fate"]]
 
 
-def test_a_record_in_remote_storage_is_not_looked_for(capsys, incident):
+def test_a_record_of_an_earlier_copy_is_in_remote_storage_now(capsys, incident):
     root = incident("tiered-3.9")
     before = [part for one in sorted((root / "snapshots").iterdir())[:-1] for part in ("--before", one)]
     code, document = trace(capsys, root / FINAL, *before, "-t", "archive", "-p", "0", "--offset", "175")
 
     [record] = document["records"]
-    assert (code, record["state"]) == (3, "unknown")
+    assert (code, record["state"]) == (0, "in-remote-storage")
     assert [fate["kind"] for fate in record["fate"]] == ["remote"]
 
 

@@ -8,7 +8,7 @@ import pytest
 from kforensics.cli.app import run
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.partition_dirs import LogDirState, PartitionPlace
-from kforensics.evidence.remote_copies import remote_copies
+from kforensics.evidence.remote_copies import replayed
 from kforensics.formats.log.batches import build_record_batch, encode_record_batch
 from kforensics.formats.messages.frame import encode_framed
 from kforensics.formats.messages.remote_log import REMOTE_LOG_SEGMENT, REMOTE_LOG_SEGMENT_UPDATE
@@ -51,8 +51,12 @@ def place(tmp_path):
     return make
 
 
-def test_only_finished_copies_count(place):
-    found = remote_copies(
+def finished(*places):
+    return {one.offsets for those in replayed(places).segments.values() for one in those if one.is_finished}
+
+
+def test_the_last_record_of_each_copy_counts(place):
+    found = replayed(
         [
             place(
                 1,
@@ -69,16 +73,28 @@ def test_only_finished_copies_count(place):
             )
         ]
     )
+    assert {key: [one.state_name for one in those] for key, those in found.segments.items()} == {
+        (TOPIC, 0): ["finished", "started", "delete-started"],
+        (TOPIC, 1): ["delete-finished"],
+    }
+    assert not found.whole  # one record is newer than known
 
-    assert found == {(TOPIC, 0): (OffsetRange(0, 59),)}
+
+def test_a_log_that_begins_late_is_not_whole(place):
+    assert replayed([place(1, started("a", 0, 59))]).whole == {0}
+    late = place(2, started("a", 0, 59))
+    late.state.listings.root.joinpath(late.path, f"{0:020d}.log").rename(
+        late.state.listings.root / late.path / f"{5:020d}.log"
+    )
+    assert not replayed([late]).whole
 
 
 def test_a_replica_that_lags_does_not_bring_a_deleted_copy_back(place):
     behind = place(1, started("a", 0, 59), becomes("a", FINISHED))
     ahead = place(2, started("a", 0, 59), becomes("a", FINISHED), becomes("a", DELETING))
 
-    assert remote_copies([behind]) == remote_copies([behind, behind]) == {(TOPIC, 0): (OffsetRange(0, 59),)}
-    assert remote_copies([ahead, behind]) == remote_copies([behind, ahead]) == {}
+    assert finished(behind) == finished(behind, behind) == {OffsetRange(0, 59)}
+    assert finished(ahead, behind) == finished(behind, ahead) == set()
 
 
 @pytest.fixture

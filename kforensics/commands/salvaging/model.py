@@ -6,6 +6,7 @@ from kforensics.commands.salvaging.folder import WrittenFile
 from kforensics.damage import Absent
 from kforensics.evidence.model import Problem
 from kforensics.reconcile.history.log_copies import LogCopy
+from kforensics.reconcile.logs.tiers import RemoteCopies
 from kforensics.reconcile.salvage.best_copy import Wanted
 from kforensics.reconcile.salvage.gaps import Gap
 from kforensics.units import OffsetRange, TopicPartition
@@ -48,6 +49,7 @@ class PartitionPlan:
     """The partition that it likely is of, where none is proven."""
     certain_below: int = 0
     """The offset below which the leader's log is certainly committed."""
+    remote: RemoteCopies = field(default_factory=RemoteCopies)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from kforensics.ask.model import Ask
-from kforensics.case.cluster import cluster_of
+from kforensics.case.cluster import cluster_of, remote_copies_of
 from kforensics.case.model import Case, now_of, places_of
 from kforensics.case.processes import spread
 from kforensics.case.wanted import check_wanted, is_wanted
@@ -286,6 +286,7 @@ def plans_of(
         words = f"its batches of {task.partition} are left out: two topics had that name"
         problems += [Problem(input=one.view.replica.input, path=WHOLE_INPUT, message=words) for one in carved]
     plan = _plan(task, (*found.copies, *beside), leader, source, found.topic_id)
+    plan = replace(plan, remote=remote_copies_of(now_of(case)))
     yield replace(plan, **_filled(task, leader, beside, reader)) if task.unheld else plan
     if task.wanted is not None:
         return

@@ -81,7 +81,7 @@ class _Saver:
         self._best = BestCopies(
             copies=plan.copies, leader=plan.leader, reader=reader, wanted=plan.wanted, only=plan.only
         )
-        self._holes = HoleJudge(plan.copies, plan.leader)
+        self._holes = HoleJudge(plan.copies, plan.leader, plan.remote)
         self._records = RunRecords(plan, filters, files, reader)
         self._new_outputs = partial(
             Outputs,

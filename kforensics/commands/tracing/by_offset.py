@@ -185,7 +185,15 @@ def _found_by_offset(shared: TopicEvidence, partition: TopicPartition) -> Traced
     record = shared.judge(partition, replicas, report).judge(found[0])
     if record.state != "present" or record.fate:
         return None
-    looked = searched(partition, replicas, report=report, incident=None, current=current, account=shared.truncations)
+    looked = searched(
+        partition,
+        replicas,
+        report=report,
+        incident=None,
+        current=current,
+        account=shared.truncations,
+        remote=shared.remote,
+    )
     # Every replica holds it: other offsets, and who leads, make no difference to it.
     gaps = tuple(gap for gap in looked.gaps if isinstance(gap.offsets, Absent) and gap.reason != "unknown-leader")
     return TracedPartition(replace(looked, gaps=gaps), lambda: [record], (), ())

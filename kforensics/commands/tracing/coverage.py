@@ -11,8 +11,9 @@ from kforensics.damage import Absent
 from kforensics.protocol.epochs import epoch_at
 from kforensics.reconcile.incident.doubts import DoubtKind
 from kforensics.reconcile.logs.loaded_log import LoadedLog
+from kforensics.reconcile.logs.tiers import RemoteCopies
 from kforensics.reconcile.replicas.report import PartitionReport
-from kforensics.reconcile.salvage.gaps import GapReason, reason_of
+from kforensics.reconcile.salvage.gaps import GapReason, reason_of, remote_parts, remote_reason
 from kforensics.reconcile.trace.model import CopyKind, SearchedPartition, SearchGap
 from kforensics.units import OffsetRange, TopicPartition
 from kforensics.words import listed
@@ -30,7 +31,6 @@ _MOST_FILES = 2
 _WORDS = {
     GapReason.COMPACTED: "a cleaner removed records here",
     GapReason.RETENTION: "below the log start: retention or DeleteRecords removed them, and no copy is shown to be of this log",
-    GapReason.REMOTE: "not on these disks: only remote storage, which was not searched, can hold them",
     GapReason.DAMAGED: "damaged, and no sound copy is among the inputs",
     GapReason.NOT_READ: "beyond what kforensics reads at once, and not shown to be damaged",
     GapReason.NEVER_SEEN: "no input holds them",
@@ -48,6 +48,7 @@ def searched(
     incident: "PartitionIncident | None",
     current: str | Absent,
     account: TruncationAccount,
+    remote: RemoteCopies,
 ) -> SearchedPartition:
     """Return what was read of one partition."""
     choice = report.leader if report is not None else None
@@ -56,7 +57,7 @@ def searched(
     covered = _covered(own, leader)
     truncated = [*_truncated(partition, incident), *_doubted(partition, incident)]
     gaps = [
-        *_holes(partition, own, leader, covered),
+        *_holes(partition, own, leader, covered, remote),
         *_membership(partition, scanned, report),
         *truncated,
         *_unread(partition, scanned),
@@ -79,6 +80,7 @@ def searched(
         doubted_from=_doubted_from(leader, has_changed=account.has_changed(partition, current))
         if doubted
         else Absent.NOT_APPLICABLE,
+        remote_bytes=tuple(one for one in remote.of(partition, current) if one.may_hold_bytes),
     )
 
 
@@ -131,7 +133,11 @@ def _is_same(one: ScannedReplica, view: LoadedLog) -> bool:
 
 
 def _holes(
-    partition: TopicPartition, own: Sequence[ScannedReplica], leader: LoadedLog | None, covered: Sequence[OffsetRange]
+    partition: TopicPartition,
+    own: Sequence[ScannedReplica],
+    leader: LoadedLog | None,
+    covered: Sequence[OffsetRange],
+    remote: RemoteCopies,
 ) -> Iterator[SearchGap]:
     if leader is None:
         if not any(one.kind is CopyKind.LIVE for one in own):
@@ -158,6 +164,10 @@ def _holes(
         for offsets, reason in _reasons(hole, leader, damage, cleaned, is_captured=is_captured):
             if reason is GapReason.NEVER_SEEN:
                 yield from _never_seen(partition, offsets, held, leader)
+                continue
+            if reason is GapReason.REMOTE:
+                for part in remote_parts(offsets, leader, remote):
+                    yield _gap(partition=partition, offsets=part.offsets, reason=remote_reason(part), detail=part.words)
                 continue
             detail = _WORDS[reason] if reason is not GapReason.NOT_CAPTURED else _left_behind(own, leader)
             yield _gap(partition=partition, offsets=offsets, reason=reason, detail=detail)

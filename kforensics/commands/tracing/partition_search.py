@@ -122,7 +122,13 @@ class PartitionSearch:
         successors = self._successors(scanned, reread, markers) if is_compacted else {}
         judge = self._shared.judge(partition, replicas, report, incident, successors, is_compacted=is_compacted)
         looked = searched(
-            partition, replicas, report=report, incident=incident, current=current, account=self._shared.truncations
+            partition,
+            replicas,
+            report=report,
+            incident=incident,
+            current=current,
+            account=self._shared.truncations,
+            remote=self._shared.remote,
         )
         segments = [(one.replica.input, segment) for one in replicas for segment in one.files()]
         files = [(number, segment.path) for number, segment in segments]

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from kforensics.case.cluster import Cluster, cluster_of
+from kforensics.case.cluster import Cluster, cluster_of, remote_copies_of
 from kforensics.case.comparison import comparison_of
 from kforensics.case.model import Case, now_of, places_of
 from kforensics.commands.predicting.settings import WEEK_MS, settings_by_node
@@ -128,6 +128,7 @@ class TopicEvidence:
         self.comparison = comparison_of(now)
         self.truncations = TruncationAccount(cluster_of(case))
         self.settings = removal_settings(case, problems)
+        self.remote = remote_copies_of(case)
 
     def judge(
         self,
@@ -158,6 +159,7 @@ class TopicEvidence:
                 if one.kind is CopyKind.LIVE and not isinstance(one.replica.topic_id, Absent)
             ),
             settings=self.settings,
+            remote=self.remote,
         )
 
 

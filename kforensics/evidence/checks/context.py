@@ -138,8 +138,8 @@ class CheckedPartition:
     cleaner_lag: CleanerLag | None = None
     stamped_ahead: tuple["StampedAhead", ...] = ()
     """Of each segment its largest timestamp, where it is of the future."""
-    newest_epoch: EpochEntry | Absent = Absent.NOT_WRITTEN
-    """The last leader epoch in `leader-epoch-checkpoint`."""
+    leader_epochs: tuple[EpochEntry, ...] = ()
+    """Those in `leader-epoch-checkpoint`."""
     sequence_breaks: tuple[SequenceBreak, ...] = ()
     """Where the sequences of a producer do not follow each other, though nothing of the log is damaged and no cleaner has been over it."""
 

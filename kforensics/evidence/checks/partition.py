@@ -188,7 +188,7 @@ class _PartitionCheck:
             topic_id=self._topic_id(),
             cleaner_lag=self._cleaner_lag(),
             stamped_ahead=tuple(self._stamped_ahead(segments)),
-            newest_epoch=epochs[1].entries[-1] if epochs is not None and epochs[1].entries else Absent.NOT_WRITTEN,
+            leader_epochs=tuple(epochs[1].entries) if epochs is not None else (),
             sequence_breaks=self._sequence_breaks(segments),
         )
 

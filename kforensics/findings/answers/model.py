@@ -56,6 +56,7 @@ class State(StrEnum):
     IN_TIME = "in-time"
     NONE_OPEN = "none-open"
     NO_SETBACK = "no-setback"
+    IN_REMOTE_STORAGE = "in-remote-storage"
     PRESENT = "present"
     SUPERSEDED = "superseded"
     DELETED_ON_PURPOSE = "deleted-on-purpose"
@@ -87,7 +88,7 @@ _WEIGHTS = {
         Weight.LOSS: "lost at-risk loses diverged",
         Weight.DAMAGE: "will-not-start maybe-lost maybe-at-risk damaged changed gaps causes violated hanging torn past-the-end",
         Weight.DECIDE: "prepared set-back below-the-start wrong-epoch bytes-left unknown uncommitted-lost uncommitted-only",
-        Weight.NOTE: "symptoms repairable starts-and-repairs behind same-ends saved in-time present superseded deleted-on-purpose never-here complete",
+        Weight.NOTE: "symptoms repairable starts-and-repairs behind same-ends saved in-time in-remote-storage present superseded deleted-on-purpose never-here complete",
         Weight.CALM: "starts-unchanged agree nothing-lost sound harmless unchanged none-open no-setback no-bytes-left",
     }.items()
     for state in states.split()
@@ -114,7 +115,7 @@ STATES: dict[str, dict[State, int]] = {
         "salvage": "at-risk diverged gaps unknown saved",
         "transactions": "at-risk diverged hanging torn prepared unknown in-time none-open",
         "groups": "at-risk diverged past-the-end set-back below-the-start wrong-epoch unknown no-setback",
-        "trace": "lost unknown present superseded deleted-on-purpose never-here",
+        "trace": "lost unknown in-remote-storage present superseded deleted-on-purpose never-here",
         "trace --erasure": "bytes-left unknown no-bytes-left",
         "seal": "changed unknown unchanged complete",
         "fleet scan": "unknown complete",

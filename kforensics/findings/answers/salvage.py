@@ -15,10 +15,13 @@ _REASONS = {
     "not-read": "in batches beyond what kforensics reads at once, which nothing shows to be damaged",
     "never-seen": "held by no input",
     "remote": "below the local log, where only remote storage can hold them",
+    "in-neither-tier": "in no live log, and in no finished copy in remote storage",
     "not-captured": "left on the broker by its capture",
     "overlapping": "in batches that overlap others of the same log",
 }
 
+
+_REMOTE = "what remote storage holds: it was not read"
 
 _CALM = CALM_OF_DIFF | {State.NOTHING_LOST}
 _GRAVE = frozenset({State.LOST, State.MAYBE_LOST, State.AT_RISK, State.MAYBE_AT_RISK, State.UNCOMMITTED_LOST})
@@ -55,6 +58,8 @@ class Salvaged:
     """Offsets that are not saved, other than by intention."""
     gaps: int
     reasons: tuple[str, ...]
+    in_remote_storage: int
+    """Offsets that no live log holds and a finished copy on record does."""
     is_guessed: bool
     """No input shows the leader."""
     unread_ends: tuple[str, ...] = ()
@@ -91,6 +96,10 @@ def salvage_answer(
             now=(_run_again(out),),
         )
     ends = [f"what {end} held, of {one.partition}" for one in partitions for end in one.unread_ends]
+    remote = sum(one.in_remote_storage for one in partitions)
+    elsewhere = f"{counted(remote, 'offset')} {form(remote, 'is', 'are')} in remote storage by finished copies on record, which were not read"
+    if not saved and not missing and remote:
+        return Answer(state=State.UNKNOWN, headline=f"Nothing was saved: {elsewhere}.", unknown=(_REMOTE, *ends))
     if not saved and not missing:
         is_calm = premise_state in _CALM and not problems
         nothing = _nothing(what, premise, premise_state, is_calm=is_calm, looked_at=looked_at, chosen=chosen)
@@ -115,6 +124,9 @@ def salvage_answer(
     ]
     if missing:
         words += f"; {missing:,} {form(missing, 'is', 'are')} {_why(sorted(reasons))}"
+    if remote:
+        words += f"; {elsewhere}"
+        unknown.append(_REMOTE)
     if premise_state is State.UNKNOWN:
         unknown.append(f"whether there is more: {premise}")
     if unsettled:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import Problem
+from kforensics.evidence.remote_copies import RemoteSegment
 from kforensics.findings.answers.model import Answer, State, worst_state
 from kforensics.findings.model import Finding, Weight, by_gravity
 from kforensics.findings.rule import Rule
@@ -12,7 +13,7 @@ from kforensics.findings.rules.keys import misplaced_keys
 from kforensics.findings.rules.replicas import DIFFERENT_CONTENT, DISCARDS_COMMITTED, MAY_DISCARD_COMMITTED, TRUNCATES
 from kforensics.protocol.coordinators import Placement
 from kforensics.reconcile.salvage.gaps import GapReason
-from kforensics.reconcile.trace.model import CopyKind, Fate, FateKind, SearchedPartition, TracedRecord
+from kforensics.reconcile.trace.model import CopyKind, Fate, FateKind, SearchedPartition, SearchGap, TracedRecord
 from kforensics.units import OffsetRange, TopicPartition
 from kforensics.words import counted, form, listed
 
@@ -124,6 +125,8 @@ _BYTES_ELSEWHERE = _WITHOUT_REPLICA | {
     GapReason.DAMAGED,
     GapReason.NOT_READ,
     GapReason.REMOTE,
+    GapReason.IN_REMOTE,
+    GapReason.NEITHER,
     GapReason.NOT_CAPTURED,
     "unreadable",
 }
@@ -140,7 +143,8 @@ def trace_answer(
     is_whole_topic: bool,
 ) -> Answer:
     """Return the answer of `trace`."""
-    gaps = [gap for one in looked for gap in one.gaps]
+    # The gap that holds the offset is why it was not found.
+    gaps = sorted((gap for one in looked for gap in one.gaps), key=lambda gap: not _holds(gap, offset))
     unknown = tuple(str(gap) for gap in gaps)
     hedges = () if is_whole_topic else (_PARTITIONS,)
     if not tally.records:
@@ -187,6 +191,7 @@ def erasure_answer(
     gaps = dict.fromkeys(str(gap) for one in looked for gap in one.gaps if gap.reason in _BYTES_ELSEWHERE)
     unknown = (
         *gaps,
+        *(words for one in looked for words in _in_remote_storage(one)),
         *(f"{path} is damaged: what its bytes were is not known" for path in damaged),
         *(() if is_whole_topic else (_PARTITIONS,)),
     )
@@ -210,6 +215,14 @@ def erasure_answer(
     return Answer(state=State.NO_BYTES_LEFT, headline=f"{words}.", unknown=beyond)
 
 
+def _in_remote_storage(one: SearchedPartition) -> Iterator[str]:
+    """Yield what remote storage holds of offsets that were searched on disk, too."""
+    if one.remote_bytes:
+        first, last = one.remote_bytes[0].offsets.first, max(copy.offsets.last for copy in one.remote_bytes)
+        many = counted(len(one.remote_bytes), "copy", "copies")
+        yield f"{one.partition} {first:,}..{last:,}: {many} in remote storage on record, which was not searched"
+
+
 def _absent(
     looked: Sequence[SearchedPartition],
     unknown: tuple[str, ...],
@@ -219,6 +232,12 @@ def _absent(
     problems: Sequence[Problem],
 ) -> Answer:
     names = listed([str(one.partition) for one in looked], most=_MOST)
+    if offset is not None and len(looked) == 1 and (there := _remote_copy(looked[0], offset)) is not None:
+        return Answer(
+            state=State.IN_REMOTE_STORAGE,
+            headline=f"IN REMOTE STORAGE, NOT ON THESE DISKS: offset {offset:,} of {names}; {there.words}.",
+            unknown=("what remote storage holds: it was not read", *unknown, *hedges),
+        )
     read = counted(sum(one.records for one in looked), "record")
     ends = [one.log_end_offset for one in looked]
     if offset is not None and not problems and all(_settles(one, offset) for one in looked):
@@ -237,6 +256,21 @@ def _absent(
         state=State.NEVER_HERE,
         headline=f"{words}.",
         unknown=(_BEFORE, *hedges),
+    )
+
+
+def _holds(gap: SearchGap, offset: int | None) -> bool:
+    held = gap.offsets
+    return isinstance(held, OffsetRange) and offset is not None and held.first <= offset <= held.last
+
+
+def _remote_copy(one: SearchedPartition, offset: int) -> RemoteSegment | None:
+    """Return the finished copy of an offset that is on no disk, none where no such copy is on record."""
+    if not any(gap.reason == GapReason.IN_REMOTE and _holds(gap, offset) for gap in one.gaps):
+        return None
+    return next(
+        (copy for copy in one.remote_bytes if copy.is_finished and copy.offsets.first <= offset <= copy.offsets.last),
+        None,
     )
 
 
@@ -272,6 +306,10 @@ def _headline(state: State, those: _Of) -> str:
             return f"LOST: {many} of {partitions} held by no live replica ({proof}; {left})"
         case State.UNKNOWN:
             return f"UNKNOWN: {many} of {partitions} in {counted(those.copies, 'copy', 'copies')} that no broker serves, and nothing shows why"
+        case State.IN_REMOTE_STORAGE:
+            return (
+                f"IN REMOTE STORAGE: {many} of {partitions}, on no live disk, and a finished copy is on record; {left}"
+            )
         case State.PRESENT:
             return f"PRESENT: {many} of {partitions}, in {counted(those.live, 'copy', 'copies')} on live replicas"
         case State.SUPERSEDED:

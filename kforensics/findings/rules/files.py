@@ -27,6 +27,7 @@ from kforensics.findings.rules.directories import (
 )
 from kforensics.findings.rules.leader_epochs import EPOCH_LACKED, lacked_epoch_finding
 from kforensics.findings.rules.sequences import OF_SEQUENCES, sequence_findings
+from kforensics.findings.rules.tiers import OF_TIERS, tier_findings
 from kforensics.findings.rules.upkeep import OF_UPKEEP, cleaner_finding, stamped_finding
 from kforensics.formats.log.batch_table import HEADER_UP_TO_MAGIC
 from kforensics.reconcile.observed.own_evidence import HeldEpochs, lacked_epoch
@@ -35,6 +36,7 @@ from kforensics.units import OffsetRange, TopicPartition
 from kforensics.words import listed
 
 if TYPE_CHECKING:
+    from kforensics.reconcile.logs.tiers import Tiers
     from kforensics.reconcile.observed.leadership import LeadershipAccount
 
 UNREADABLE_BYTES = Rule(
@@ -201,6 +203,7 @@ def verify_findings(
     intact: IntactReplicas,
     inputs: Sequence[Input],
     leaders: "Mapping[TopicPartition, LeadershipAccount] | None" = None,
+    tiers: "Sequence[Tiers]" = (),
 ) -> tuple[Finding, ...]:
     """Return every finding, the gravest first; what brokers repair by themselves is one note a kind."""
     found: list[Finding] = []
@@ -224,6 +227,7 @@ def verify_findings(
             citations=(Citation(input=one.context.input, path=one.context.path),),
         )
     found += _topic_id_findings(verification, inputs)
+    found += [one for each in tiers for one in tier_findings(each)]
     return by_gravity(tuple(found))
 
 
@@ -269,14 +273,14 @@ def epochs_by_partition(verification: Verification, inputs: Sequence[Input]) -> 
     held: dict[TopicPartition, list[HeldEpochs]] = defaultdict(list)
     for one in verification.partitions:
         directory = one.context.directory
-        if isinstance(directory, Absent) or directory.state != "live" or isinstance(one.newest_epoch, Absent):
+        if isinstance(directory, Absent) or directory.state != "live" or not one.leader_epochs:
             continue
         held[directory.topic_partition].append(
             HeldEpochs(
                 inputs[one.context.input].broker_id,
-                one.newest_epoch.leader_epoch,
+                one.leader_epochs[-1].leader_epoch,
                 max((epoch for part in one.coverage for epoch, _ in part.epochs), default=-1),
-                max((part.last_offset + 1 for part in one.coverage), default=one.newest_epoch.start_offset),
+                max((part.last_offset + 1 for part in one.coverage), default=one.leader_epochs[-1].start_offset),
                 Citation(input=one.context.input, path=f"{one.context.path}/leader-epoch-checkpoint"),
             )
         )
@@ -349,7 +353,9 @@ def _file_findings(
         )
 
 
-TOLD_IN_FULL = frozenset({FALLING_EPOCHS.code, EPOCH_LACKED.code, FUTURE_BELOW_START.code, *OF_SEQUENCES, *OF_UPKEEP})
+TOLD_IN_FULL = frozenset(
+    {FALLING_EPOCHS.code, EPOCH_LACKED.code, FUTURE_BELOW_START.code, *OF_SEQUENCES, *OF_UPKEEP, *OF_TIERS}
+)
 """What the screen says in a paragraph of its own: no file is damaged by it, and no start repairs it."""
 
 _OF_SERVED_RECORDS = frozenset({UNREADABLE_BYTES, BATCHES_OUT_OF_ORDER, MISSING_SEGMENT})

@@ -12,6 +12,7 @@ from kforensics.findings.rule import Rule, RulesOf
 from kforensics.findings.rules.leader_epochs import EPOCH_LACKED, lacked_epoch_finding
 from kforensics.findings.rules.replicas import DIFFERENT_CONTENT, FALLING_OFFSETS, PAST_EVERY_END
 from kforensics.findings.rules.sequences import OF_SEQUENCES, sequence_findings
+from kforensics.findings.rules.tiers import OF_TIERS, tier_findings
 from kforensics.reconcile.history.causes import CauseName
 from kforensics.reconcile.incident.model import ExplainedTruncation, LeaderBasis, LossEntry, PartitionIncident
 from kforensics.reconcile.timeline.events import TimelineEntry
@@ -27,7 +28,7 @@ FOLLOWERS_STOP = (
     " so none gets past this place, and the leader stays alone in the ISR."
 )
 
-TOLD_BESIDE = OF_SEQUENCES | {EPOCH_LACKED.code, FALLING_OFFSETS.code}
+TOLD_BESIDE = OF_SEQUENCES | OF_TIERS | {EPOCH_LACKED.code, FALLING_OFFSETS.code}
 """Codes of what the logs show beside losses, which the screen says in full."""
 
 
@@ -264,6 +265,12 @@ def _broken_sequences(incident: PartitionIncident) -> Iterator[Finding]:
 def _lacked_epoch(incident: PartitionIncident) -> Iterator[Finding]:
     if incident.lacked_epoch is not None:
         yield lacked_epoch_finding(incident.lacked_epoch, incident.partition)
+
+
+@OF_INCIDENT
+def _of_tiers(incident: PartitionIncident) -> Iterator[Finding]:
+    if incident.tiers is not None:
+        yield from tier_findings(incident.tiers)
 
 
 @OF_INCIDENT

@@ -6,8 +6,9 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 from kforensics.damage import Absent
+from kforensics.reconcile.logs.tiers import RemoteCopies, Tiers
 from kforensics.reconcile.observed.leadership import Election, GapKind, LeadershipAccount, Risk
-from kforensics.units import REMOTE_LOG_TOPIC, OffsetRange, TopicPartition
+from kforensics.units import OffsetRange, TopicPartition
 
 if TYPE_CHECKING:
     from kforensics.reconcile.history.log_copies import LogCopy
@@ -98,8 +99,7 @@ class Moments:
     """An earlier rank, a later one and a node that had written nothing to any log in between."""
     since_ms: int | None = None
     """The time from which on the user asks; None where he asks for all that the inputs show."""
-    remote_copies: Mapping[tuple[str, int], tuple[OffsetRange, ...]] = field(default_factory=dict)
-    """The offsets that are in remote storage by finished copies on record, by topic id and partition."""
+    remote_copies: RemoteCopies = field(default_factory=RemoteCopies)
     is_stopped: bool = False
     """The user says that no broker ran when the directories as they are now were copied."""
 
@@ -549,22 +549,36 @@ def _of_damage(leader: "LogCopy | None", copies: "Sequence[LogCopy]") -> Iterato
 
 def _of_remote(leader: "LogCopy | None", copies: "Sequence[LogCopy]", moments: Moments) -> Iterator[Doubt]:
     """Yield the offsets of the leader's log that are on no local disk, and of which no finished copy in remote storage is on record."""
-    if leader is None or leader.view.log_start_offset >= leader.view.content_start_offset:
+    tiers = tiers_of(leader, copies, moments.remote_copies)
+    for part in () if tiers is None else tiers.parts:
+        if part.is_known:
+            continue
+        first, last = part.offsets
+        yield Doubt(
+            DoubtKind.REMOTE,
+            f"whether remote storage holds offsets {first} to {last}, which no live log here holds and of which no finished copy is on record",
+            f"{part.lacks.rstrip(',')} with the copies of its segments"
+            if part.lacks
+            else "a listing of what remote storage holds",
+            offsets=part.offsets,
+            is_input=bool(part.lacks),
+        )
         return
-    replica = leader.view.replica
+
+
+def tiers_of(leader: "LogCopy | None", copies: "Sequence[LogCopy]", remote: RemoteCopies) -> Tiers | None:
+    """Return where the offsets of the leader's log are, none where it is on disk from its start and nothing is on record of copies in remote storage."""
+    if leader is None or leader.view.log_end_offset <= leader.view.log_start_offset:
+        return None
+    view, replica = leader.view, leader.view.replica
+    is_whole = view.log_start_offset >= view.content_start_offset
+    if is_whole and not remote.of(replica.topic_partition, replica.topic_id):
+        return None
     held = [
         OffsetRange(copy.view.content_start_offset, copy.view.log_end_offset - 1)
         for copy in copies
         if copy.is_final and not copy.is_remnant and copy.view.log_end_offset > copy.view.content_start_offset
     ]
-    if isinstance(replica.topic_id, str):
-        held += moments.remote_copies.get((replica.topic_id, replica.topic_partition.partition), ())
-    below = OffsetRange(leader.view.log_start_offset, leader.view.content_start_offset - 1)
-    for offsets in below.without(held):
-        yield Doubt(
-            DoubtKind.REMOTE,
-            f"whether remote storage holds offsets {offsets.first} to {offsets.last}, which are on no disk and of which no finished copy is on record",
-            f"the partitions of {REMOTE_LOG_TOPIC} with the copies of its segments",
-            offsets=offsets,
-        )
-        return
+    held.append(OffsetRange(view.content_start_offset, view.log_end_offset - 1))
+    log = OffsetRange(view.log_start_offset, view.log_end_offset - 1)
+    return Tiers.of(replica.topic_partition, replica.topic_id, log, held, view.epochs, remote)

@@ -16,6 +16,7 @@ from kforensics.reconcile.history.log_copies import LogOutline
 from kforensics.reconcile.history.residuals import PastEnd, Residual, TornTransactions
 from kforensics.reconcile.history.topic_incarnations import Incarnation
 from kforensics.reconcile.incident.doubts import CopyKey, Doubt, DoubtKind, Moments, Reliance, WholeReturn
+from kforensics.reconcile.logs.tiers import Tiers
 from kforensics.reconcile.observed.broker_versions import BrokerVersions
 from kforensics.reconcile.observed.facts import ClusterFacts, GroupCommit, Leadership
 from kforensics.reconcile.observed.leadership import LeadershipAccount
@@ -259,6 +260,8 @@ class PartitionIncident:
     lacked_epoch: LackedEpoch | None = None
     """The epoch that the leader leads in and does not know."""
     doubled: tuple["DoubledOffsets", ...] = ()
+    tiers: Tiers | None = None
+    """Where its offsets are, of a partition with a part or a copy in remote storage."""
     state: str = ""
     """One of the states of `explain`, once it has been judged."""
 

@@ -22,6 +22,7 @@ from kforensics.reconcile.history.residuals import (
     high_watermarks_past_end,
     residuals,
 )
+from kforensics.reconcile.incident.doubts import tiers_of
 from kforensics.reconcile.incident.logs_over_time import LogsOverTime
 from kforensics.reconcile.incident.losses import (
     batches_lost,
@@ -145,6 +146,7 @@ def explain_partition(known: LogsOverTime) -> PartitionIncident:
         sequence_breaks=_sequence_breaks(known),
         lacked_epoch=lacked_epoch(known.leaderships, known.held_epochs),
         doubled=tuple(_doubled(known)),
+        tiers=tiers_of(known.leader, known.copies, known.evidence.moments.remote_copies),
     )
 
 

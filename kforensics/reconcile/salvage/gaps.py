@@ -6,6 +6,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from kforensics.damage import Damage, Gravity
+from kforensics.reconcile.logs.loaded_log import LoadedLog
+from kforensics.reconcile.logs.tiers import RemoteCopies, RemotePart
 from kforensics.units import OffsetRange
 
 if TYPE_CHECKING:
@@ -20,7 +22,11 @@ class GapReason(StrEnum):
     RETENTION = "deleted-by-retention"
     """Below the log start: retention or DeleteRecords removed them."""
     REMOTE = "remote"
-    """Below the first local segment of a log that begins earlier: on no disk, so in remote storage if anywhere."""
+    """Below the first local segment of a log that begins earlier: on no disk, so in remote storage if anywhere, and the record of its copies is not whole."""
+    IN_REMOTE = "in-remote-storage"
+    """The same, and a finished copy is on record that brokers read."""
+    NEITHER = "in-neither-tier"
+    """The same, and the record of the copies, which was read whole, names no such copy."""
     DAMAGED = "damaged"
     """The bytes are there and fail their checksum, and no sound copy is among the inputs."""
     NOT_READ = "not-read"
@@ -35,8 +41,8 @@ class GapReason(StrEnum):
     """Records of aborted transactions, which consumers were never given."""
 
 
-ON_PURPOSE = frozenset({GapReason.COMPACTED, GapReason.RETENTION, GapReason.ABORTED})
-"""Reasons that are no loss: Kafka removed or hid the records by its settings or on request."""
+ON_PURPOSE = frozenset({GapReason.COMPACTED, GapReason.RETENTION, GapReason.ABORTED, GapReason.IN_REMOTE})
+"""Reasons that are no loss: Kafka removed, moved or hid the records by its settings or on request."""
 
 UNREADABLE = frozenset({GapReason.DAMAGED, GapReason.NOT_READ})
 """Reasons for which another copy of the same batch is worth a look."""
@@ -65,9 +71,13 @@ class HoleJudge:
     Args:
         copies: all of one incarnation of the topic.
         leader: whose log start and cleaner decide; None where no log does.
+        remote: what is on record of copies in remote storage.
     """
 
-    def __init__(self, copies: "Sequence[LogCopy]", leader: "LogCopy | None") -> None:
+    def __init__(
+        self, copies: "Sequence[LogCopy]", leader: "LogCopy | None", remote: RemoteCopies | None = None
+    ) -> None:
+        self._leader, self._remote = leader, remote or RemoteCopies()
         views = [leader.view] if leader is not None else [copy.view for copy in copies]
         self._log_start = max((view.log_start_offset for view in views), default=0)
         self._content_start = min((view.content_start_offset for view in views), default=0)
@@ -94,7 +104,7 @@ class HoleJudge:
             first = last + 1
         if first <= hole.last and first < self._content_start:
             last = min(hole.last, self._content_start - 1)
-            out.append(_gap(first, last, GapReason.REMOTE))
+            out += self._below_the_disks(OffsetRange(first, last))
             first = last + 1
         if first > hole.last:
             return tuple(out)
@@ -115,8 +125,31 @@ class HoleJudge:
             out.append(self._plain(first, hole.last))
         return tuple(out)
 
+    def _below_the_disks(self, offsets: OffsetRange) -> Iterator[Gap]:
+        if self._leader is None:
+            yield _gap(*offsets, GapReason.REMOTE)
+            return
+        view = self._leader.view
+        for part in remote_parts(offsets, view, self._remote):
+            yield _gap(*part.offsets, remote_reason(part), part.detail)
+
     def _plain(self, first: int, last: int) -> Gap:
         return _gap(first, last, GapReason.COMPACTED if last < self._cleaned_below else GapReason.NEVER_SEEN)
+
+
+def remote_parts(offsets: OffsetRange, log: LoadedLog, remote: RemoteCopies) -> Iterator[RemotePart]:
+    """Yield offsets of a log that are on no disk, by what is on record of their copies in remote storage."""
+    one = log.replica
+    return remote.parts(offsets, one.topic_partition, one.topic_id, log.epochs, log.log_start_offset)
+
+
+def remote_reason(part: RemotePart) -> GapReason:
+    """Return the reason for which offsets are on no disk."""
+    if part.segment is not None:
+        return GapReason.IN_REMOTE
+    if part.is_deleted:
+        return GapReason.RETENTION
+    return GapReason.REMOTE if part.lacks else GapReason.NEITHER
 
 
 def reason_of(place: Damage) -> GapReason:

@@ -13,7 +13,9 @@ from kforensics.evidence.model import CheckpointValue, Citation, Replica, Segmen
 from kforensics.formats.log.records import Record
 from kforensics.protocol.epochs import epoch_at
 from kforensics.reconcile.logs.loaded_log import LoadedLog
+from kforensics.reconcile.logs.tiers import RemoteCopies
 from kforensics.reconcile.replicas.report import PartitionReport
+from kforensics.reconcile.salvage.gaps import remote_parts
 from kforensics.reconcile.trace.found_record import CopyFile, FoundCopy, FoundRecord, LaterRecord, displaced_from
 from kforensics.reconcile.trace.model import (
     Commitment,
@@ -68,6 +70,7 @@ class FateJudge:
         successors: Mapping[bytes, Sequence[LaterRecord]],
         topic_ids: frozenset[str],
         settings: Callable[[int | Absent], RemovalSettings],
+        remote: RemoteCopies | None = None,
     ) -> None:
         self._partition = partition
         self._report = report
@@ -82,6 +85,7 @@ class FateJudge:
         self._successors = successors
         self._topic_ids = topic_ids
         self._settings = settings
+        self._remote = remote or RemoteCopies()
         self._until: dict[CopyFile, _KnownUntil] = {}
         self._segments: dict[tuple[int, str], Segment] = {
             (view.replica.input, segment.path): segment for view in views for segment in view.replica.segments
@@ -187,14 +191,10 @@ class FateJudge:
             state = "deleted-on-purpose"
             fate.append(self._cleaned(found))
         elif self._leader is not None and record.offset < self._leader.content_start_offset:
-            state = "unknown"
-            fate.append(
-                Fate(
-                    FateKind.REMOTE,
-                    f"the log on local disks begins at offset {self._leader.content_start_offset:,}, and only remote storage, which was not searched, can hold what is below",
-                    (self._leader.replica.cite(),),
-                )
-            )
+            part = next(remote_parts(OffsetRange(record.offset, record.offset), self._leader, self._remote))
+            state = "in-remote-storage" if part.segment is not None else "unknown"
+            begins = f"the log on local disks begins at offset {self._leader.content_start_offset:,}, and this one is {part.words}"
+            fate.append(Fate(FateKind.REMOTE, begins, (self._leader.replica.cite(),)))
         else:
             state = "unknown"
             fate.append(Fate(FateKind.UNEXPLAINED, self._unexplained(record), _places(found)))

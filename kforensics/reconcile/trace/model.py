@@ -6,6 +6,7 @@ from typing import Literal, NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation
+from kforensics.evidence.remote_copies import RemoteSegment
 from kforensics.formats.log.records import Record
 from kforensics.reconcile.salvage.gaps import GapReason
 from kforensics.units import OffsetRange, TopicPartition
@@ -136,5 +137,7 @@ class SearchedPartition:
     """Records that no input holds were truncated, or may have been at an election that is on record."""
     doubted_from: int | Absent = Absent.NOT_APPLICABLE
     """The first offset at which no input would show that another record was truncated."""
+    remote_bytes: tuple[RemoteSegment, ...] = ()
+    """Copies on record whose bytes may be in remote storage, which was not searched."""
     displaced: tuple[str, ...] = ()
     """Why another record may have had the offset that was asked for, beside the one that has it now, as parts of sentences."""

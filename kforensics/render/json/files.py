@@ -13,9 +13,11 @@ from kforensics.damage import Absent, Damage
 from kforensics.evidence.checks.context import FileKind, FileReport, FileState
 from kforensics.evidence.inventory import FileCount, ListedNode, ListedPartition, OtherDirectory, UnknownFile
 from kforensics.evidence.model import Input, Problem
+from kforensics.evidence.remote_copies import RemoteSegment
 from kforensics.evidence.seal import Change, Difference, SealEntry
 from kforensics.findings.answers.model import Answer
 from kforensics.findings.model import Finding
+from kforensics.reconcile.logs.tiers import TierRange, Tiers
 from kforensics.reconcile.replicas.holders import IntactReplica, IntactReplicas
 from kforensics.render.json.document import SEAL, seal_objects, typed_lines, write_document
 from kforensics.render.json.shape import Document, Each, Field, Shape, own, shape
@@ -154,6 +156,32 @@ SEAL_CHECK = Document(
 )
 
 
+shape(
+    Tiers,
+    "One partition of a topic with remote storage.",
+    {
+        **own("topic partition", "partition."),
+        **own("log_start_offset log_end_offset"),
+        "ranges": ("", "All offsets of the log in their order."),
+        "copies": ("", "Every copy on record, whatever became of it."),
+    },
+)
+shape(TierRange, "A run of offsets that are in one place.", own("offsets tier"))
+shape(
+    RemoteSegment,
+    "A copy of a segment in remote storage, by its last record.",
+    {
+        **own("segment_id offsets epochs"),
+        "state": Field(
+            "state_name",
+            "`started`, `finished`, `delete-started`, `delete-finished`, or the number of one that is newer than known.",
+            str,
+        ),
+        **own("length broker_id changed_ms"),
+    },
+)
+
+
 class _Checked(NamedTuple):
     report: FileReport
     intact: IntactReplicas
@@ -252,6 +280,7 @@ VERIFY = Document(
         "level": ("", "How deep batches were checked."),
         "totals": Field(_totals, "Counts over all files."),
         "files": Field(_checked, "", Each(_FILE)),
+        "tiers": ("", "The partitions that are partly in remote storage, by the records of the copies."),
     },
     streamed=("files",),
     lines={

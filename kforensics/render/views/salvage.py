@@ -21,6 +21,8 @@ _REASONS = {
     GapReason.COMPACTED: "compacted: later records of the same keys superseded them",
     GapReason.RETENTION: "below the log start: deleted by retention or on request",
     GapReason.REMOTE: "not on these disks: only remote storage can hold them",
+    GapReason.IN_REMOTE: "in remote storage, by finished copies on record",
+    GapReason.NEITHER: "in no live log here, and in no finished copy in remote storage",
     GapReason.DAMAGED: "damaged, no sound copy",
     GapReason.NOT_READ: "beyond what kforensics reads at once, not shown to be damaged",
     GapReason.NOT_CAPTURED: "not in the capture",

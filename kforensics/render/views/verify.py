@@ -9,8 +9,9 @@ from kforensics.evidence.checks.context import FileReport, FileState
 from kforensics.evidence.model import Input
 from kforensics.findings.model import Finding, Severity
 from kforensics.findings.rules.files import TOLD_IN_FULL, who
+from kforensics.findings.rules.tiers import tier_words
 from kforensics.reconcile.replicas.holders import IntactReplica, IntactReplicas
-from kforensics.render.blocks import GAP, Block, Fact, Prose, Section
+from kforensics.render.blocks import GAP, Block, Column, Fact, Prose, Section, Table
 from kforensics.render.frame import problem_items
 from kforensics.render.view import View
 from kforensics.units import OffsetRange
@@ -39,6 +40,14 @@ def blocks(result: Result[VerifyResult], view: View) -> Iterator[Block]:
             yield GAP
             yield Prose(f"{one.statement}. {one.meaning}")
     yield from _notes(findings)
+    if result.body.tiers:
+        yield Section(title="Tiers", anchor="tiers") if view.page else GAP
+        yield Table(
+            name="Offsets in remote storage",
+            columns=[Column("Partition"), Column("Offsets"), Column("Where they are")],
+            rows=[(str(one.partition), *words) for one in result.body.tiers for words in tier_words(one)],
+            has_heading=False,
+        )
     if verification.problems:
         yield GAP
     yield from problem_items(verification.problems[:MOST_FILES], inputs, view)

@@ -1,0 +1,261 @@
+"""Which offsets of a log are in remote storage: those that brokers read from a copy whose finish is on record."""
+
+from base64 import urlsafe_b64decode
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from itertools import takewhile
+from typing import NamedTuple
+
+from kforensics.damage import Absent
+from kforensics.evidence.remote_copies import CopyState, RemoteSegment
+from kforensics.protocol.coordinators import remote_log_partition
+from kforensics.units import REMOTE_LOG_TOPIC, EpochEntry, OffsetRange, TopicPartition
+
+_UUID_LENGTH = 16
+
+
+class RemotePart(NamedTuple):
+    """Offsets of a log that are on no disk, and what is on record of their copies in remote storage."""
+
+    offsets: OffsetRange
+    segment: RemoteSegment | None = None
+    """The finished copy that brokers read them from; None where none is on record."""
+    others: tuple[RemoteSegment, ...] = ()
+    """Copies of some of them that brokers do not read, the last one changed last."""
+    is_deleted: bool = False
+    """Brokers deleted the copies of these offsets and of all below them, as retention does."""
+    copies: int = 1
+    """How many finished copies hold them, the one above the first."""
+    lacks: str = ""
+    """The record that would name a copy and was not read whole; empty where it was."""
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it is known where they are, or that they were deleted."""
+        return self.segment is not None or self.is_deleted
+
+    @property
+    def why(self) -> str:
+        """What became of the newest copy that brokers do not read, in words; empty where none is on record."""
+        if not self.others:
+            return ""
+        last = self.others[-1]
+        return f"{last.words}, and its leader epochs are not those of the log" if last.is_finished else last.words
+
+    @property
+    def detail(self) -> str:
+        """What shows it, in words; empty where nothing is on record of them."""
+        if self.segment is not None:
+            return self.segment.words if self.copies == 1 else f"{self.copies:,} finished copies are on record"
+        return f"{self.lacks} would name the copies" if self.lacks else self.why
+
+    @property
+    def words(self) -> str:
+        """Where they are, without naming them."""
+        if self.segment is not None:
+            what = "in remote storage, and in no live log here"
+        elif self.is_deleted:
+            what = "deleted from remote storage, and in no live log here"
+        elif self.lacks:
+            what = "in no live log here: only remote storage, which was not searched, can hold them"
+        else:
+            what = "in no live log here, and in no finished copy in remote storage"
+        return f"{what}{'; ' if self.detail else ''}{self.detail}"
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteCopies:
+    """Every copy on record, and how much of the record was read."""
+
+    segments: Mapping[tuple[str, int], tuple[RemoteSegment, ...]] = field(default_factory=dict)
+    whole: frozenset[int] = frozenset()
+    """Partitions of `__remote_log_metadata` of which every record was read."""
+    partitions: int | Absent = Absent.UNKNOWN
+    """How many it has."""
+
+    def of(self, partition: TopicPartition, topic_id: str | Absent) -> tuple[RemoteSegment, ...]:
+        """Return the copies of a partition; of one whose topic id is not known those of the only topic of its name."""
+        if not isinstance(topic_id, Absent):
+            return self.segments.get((topic_id, partition.partition), ())
+        named = [
+            found
+            for (_, number), found in self.segments.items()
+            if number == partition.partition and found[0].topic == partition.topic
+        ]
+        return named[0] if len(named) == 1 else ()
+
+    def lacks(self, partition: TopicPartition, topic_id: str | Absent) -> str:
+        """Return the record of the copies of a partition where it was not read whole, in words."""
+        raw, known = _uuid(topic_id), self.of(partition, topic_id)
+        if known:
+            number = known[0].recorded_in
+        elif raw is None or isinstance(self.partitions, Absent):
+            return f"{REMOTE_LOG_TOPIC} with all of its partitions"
+        else:
+            number = remote_log_partition(raw, partition.partition, self.partitions)
+        return "" if number in self.whole else f"{REMOTE_LOG_TOPIC}-{number}, read whole,"
+
+    def parts(
+        self,
+        offsets: OffsetRange,
+        partition: TopicPartition,
+        topic_id: str | Absent,
+        epochs: Sequence[EpochEntry],
+        log_start: int,
+    ) -> Iterator[RemotePart]:
+        """Yield offsets of the leader's log that are on no disk, by what is on record of their copies."""
+        segments = self.of(partition, topic_id)
+        lacks = self.lacks(partition, topic_id)
+        held = _readable((one for one in segments if one.is_finished), epochs)
+        deleted = _readable((one for one in segments if one.state >= CopyState.DELETE_STARTED), epochs)
+        found = [RemotePart(there, one) for there, one in _cut(offsets, held)]
+        for hole in offsets.without(part.offsets for part in found):
+            gone = list(_cut(hole, deleted))
+            found += [RemotePart(there, None, (one,), is_deleted=True) for there, one in gone]
+            for rest in hole.without(there for there, _ in gone):
+                near = [one for one in segments if one.offsets.first <= rest.last and one.offsets.last >= rest.first]
+                found.append(RemotePart(rest, None, tuple(sorted(near, key=lambda one: one.changed_ms)), lacks=lacks))
+        found.sort(key=lambda part: part.offsets)
+        below = len(list(takewhile(lambda part: part.is_deleted, found))) if offsets.first == log_start else 0
+        joined: list[RemotePart] = []
+        before = None
+        for one in (*found[:below], *(part._replace(is_deleted=False) for part in found[below:])):
+            last = joined[-1] if joined else None
+            if (
+                last is None
+                or last.segment is None
+                or one.segment is None
+                or last.offsets.last + 1 != one.offsets.first
+            ):
+                joined.append(one)
+            else:
+                offsets = OffsetRange(last.offsets.first, one.offsets.last)
+                joined[-1] = last._replace(offsets=offsets, copies=last.copies + (one.segment != before))
+            before = one.segment
+        yield from joined
+
+
+class Tier(StrEnum):
+    """Where offsets of a log are."""
+
+    LOCAL = "local"
+    REMOTE = "remote"
+    BOTH = "both"
+    DELETED = "deleted"
+    """Nowhere, and brokers deleted the remote copy."""
+    UNKNOWN = "unknown"
+    """In no live log here, and the record of the copies was not read whole."""
+    NEITHER = "neither"
+
+
+class TierRange(NamedTuple):
+    """A run of offsets that are in one place."""
+
+    offsets: OffsetRange
+    tier: Tier
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tiers:
+    """One partition in both tiers."""
+
+    partition: TopicPartition
+    log_start_offset: int
+    log_end_offset: int
+    local: tuple[OffsetRange, ...]
+    """What the disks here hold of it."""
+    parts: tuple[RemotePart, ...]
+    """What they do not hold."""
+    copies: tuple[RemoteSegment, ...]
+    """All copies in remote storage on record."""
+    epochs: tuple[EpochEntry, ...]
+    """Of its log."""
+
+    @classmethod
+    def of(
+        cls,
+        partition: TopicPartition,
+        topic_id: str | Absent,
+        log: OffsetRange,
+        local: Sequence[OffsetRange],
+        epochs: Sequence[EpochEntry],
+        remote: RemoteCopies,
+    ) -> "Tiers":
+        """Return where the offsets of the leader's log are, of which the disks here hold the local ones."""
+        parts = (
+            part for hole in log.without(local) for part in remote.parts(hole, partition, topic_id, epochs, log.first)
+        )
+        return cls(
+            partition=partition,
+            log_start_offset=log.first,
+            log_end_offset=log.last + 1,
+            local=tuple(local),
+            parts=tuple(parts),
+            copies=remote.of(partition, topic_id),
+            epochs=tuple(epochs),
+        )
+
+    @property
+    def ranges(self) -> tuple[TierRange, ...]:
+        """All offsets of the log in their order."""
+        log = OffsetRange(self.log_start_offset, self.log_end_offset - 1)
+        finished = [there for one in self.copies if one.is_finished for there in one.readable(self.epochs)]
+        found = [TierRange(part.offsets, _tier(part)) for part in self.parts]
+        here = log.without(part.offsets for part in self.parts)
+        for run in here:
+            alone = list(run.without(finished))
+            found += [TierRange(one, Tier.LOCAL) for one in alone]
+            found += [TierRange(one, Tier.BOTH) for one in run.without(alone)]
+        joined: list[TierRange] = []
+        for one in sorted(found):
+            if joined and joined[-1].tier is one.tier and joined[-1].offsets.last + 1 == one.offsets.first:
+                joined[-1] = TierRange(OffsetRange(joined[-1].offsets.first, one.offsets.last), one.tier)
+            else:
+                joined.append(one)
+        return tuple(joined)
+
+    @property
+    def unread(self) -> tuple[RemoteSegment, ...]:
+        """Copies whose bytes may be in remote storage though brokers read none of them."""
+        return tuple(
+            one
+            for one in self.copies
+            if one.may_hold_bytes and not (one.is_finished and any(one.readable(self.epochs)))
+        )
+
+
+def _tier(part: RemotePart) -> Tier:
+    if part.segment is not None:
+        return Tier.REMOTE
+    if part.is_deleted:
+        return Tier.DELETED
+    return Tier.UNKNOWN if part.lacks else Tier.NEITHER
+
+
+_Held = list[tuple[OffsetRange, RemoteSegment]]
+
+
+def _readable(segments: Iterator[RemoteSegment], epochs: Sequence[EpochEntry]) -> _Held:
+    return sorted(
+        ((there, one) for one in segments for there in one.readable(epochs)),
+        key=lambda pair: (pair[0], pair[1].changed_ms),
+    )
+
+
+def _cut(offsets: OffsetRange, held: _Held) -> Iterator[tuple[OffsetRange, RemoteSegment]]:
+    """Yield the parts of offsets that copies hold, each offset once."""
+    begin = offsets.first
+    for there, one in held:
+        first, last = max(there.first, begin), min(there.last, offsets.last)
+        if first <= last:
+            yield OffsetRange(first, last), one
+            begin = last + 1
+
+
+def _uuid(topic_id: str) -> bytes | None:
+    try:
+        raw = urlsafe_b64decode(f"{topic_id}==")
+    except ValueError:
+        return None
+    return raw if len(raw) == _UUID_LENGTH else None

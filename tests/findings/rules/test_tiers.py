@@ -1,0 +1,144 @@
+"""Where the offsets of a tiered topic are, by the records of its copies: said alike by verify, explain, trace and salvage, and "in remote storage" of finished copies alone."""
+
+import json
+
+import pytest
+
+from kforensics import capture, explain, salvage, trace, verify
+from kforensics.formats.log.batches import build_record_batch, encode_record_batch
+from kforensics.formats.messages.frame import encode_framed
+from kforensics.formats.messages.remote_log import REMOTE_LOG_SEGMENT, REMOTE_LOG_SEGMENT_UPDATE
+from tests.builders.directories import log_dir
+
+TOPIC = "EcyzJ0lTQ0WaUJHfKhR5lg"
+NOW = 1_700_000_000_000
+STARTED, FINISHED, DELETING, DELETED = range(4)
+
+
+def copy(name, first, last, *states, epoch=0):
+    """The records of one copy: begun, then in each state."""
+    named = {"name": "archive", "id": TOPIC, "partition": 0}
+    segment = {"remote_log_segment_id": {"topic_id_partition": named, "id": f"{name:A<22}"}, "broker_id": 1}
+    epochs = [{"leader_epoch": epoch, "offset": first}]
+    begun = {"start_offset": first, "end_offset": last, "segment_leader_epochs": epochs, "event_timestamp_ms": NOW}
+    yield encode_framed(REMOTE_LOG_SEGMENT, 0, {**segment, **begun, "remote_log_segment_state": STARTED})
+    for at, state in enumerate(states, 1):
+        fields = {**segment, "event_timestamp_ms": NOW + at, "remote_log_segment_state": state}
+        yield encode_framed(REMOTE_LOG_SEGMENT_UPDATE, 0, fields)
+
+
+def disks(root, *copies, first_offset=0):
+    """A broker whose log of archive-0 runs from 0 to 100 and has its last segment, from 90 on, alone."""
+    place = log_dir(root / "b1", partitions=("archive-0", "__remote_log_metadata-0"))
+    log = build_record_batch(90, [(NOW, b"k", b"v")] * 10, partition_leader_epoch=1)
+    (place / f"archive-0/{90:020d}.log").write_bytes(encode_record_batch(log))
+    (place / "archive-0/leader-epoch-checkpoint").write_text("0\n2\n0 0\n1 60\n")
+    (place / "archive-0/partition.metadata").write_text(f"version: 0\ntopic_id: {TOPIC}\n")
+    (place / "log-start-offset-checkpoint").write_text("0\n1\narchive 0 0\n")
+    values = [(NOW, None, value) for one in copies for value in one]
+    records = encode_record_batch(build_record_batch(first_offset, values))
+    (place / f"__remote_log_metadata-0/{first_offset:020d}.log").write_bytes(records)
+    (place / ".kafka_cleanshutdown").touch()
+    return place
+
+
+WHOLE = (("a", 0, 59, FINISHED), ("b", 60, 89, FINISHED))
+
+
+def whole(root):
+    first, second = WHOLE
+    return disks(root, copy(*first), copy(*second, epoch=1))
+
+
+def tiers(place):
+    (found,) = verify(place).to_dict()["tiers"]
+    return [(one["offsets"]["first"], one["offsets"]["last"], one["tier"]) for one in found["ranges"]]
+
+
+def of_tiers(result):
+    return {one.code: one for one in result.findings if one.code in {"KF122", "KF123"}}
+
+
+def saved(place, out):
+    salvage(place, out=out, what="all", topics={"archive"})
+    (found,) = json.loads((out / "manifest.json").read_text())["partitions"]
+    return [(gap["offsets"]["first"], gap["reason"]) for gap in found["gaps"]]
+
+
+def test_finished_copies_hold_what_no_disk_does(tmp_path):
+    place = whole(tmp_path)
+    assert tiers(place) == [(0, 89, "remote"), (90, 99, "local")]
+    assert not of_tiers(verify(place))
+    assert not of_tiers(explain(place))
+    found = trace(place, topics="archive", offset=70)
+    assert (found.answer.state, found.exit_code) == ("in-remote-storage", 0)
+    assert "the copy of offsets 60 to 89 was finished" in found.answer.headline
+    assert trace(place, topics="archive", offset=95).answer.state == "present"
+    assert trace(place, topics="archive", key=b"none").answer.state == "unknown"
+    assert saved(place, tmp_path / "out") == [(0, "in-remote-storage")]
+
+
+def test_a_copy_that_is_on_disk_too_is_in_both(tmp_path):
+    place = disks(
+        tmp_path, *(copy(*one, epoch=at) for at, one in enumerate(WHOLE)), copy("c", 90, 94, FINISHED, epoch=1)
+    )
+    assert tiers(place) == [(0, 89, "remote"), (90, 94, "both"), (95, 99, "local")]
+    erasure = trace(place, topics="archive", partitions={0}, key=b"none", erasure=True)
+    assert any("3 copies in remote storage on record" in words for words in erasure.answer.unknown)
+
+
+@pytest.mark.parametrize(
+    ("second", "words"),
+    [
+        (("b", 60, 89), "was begun and never finished"),
+        (("b", 60, 89, FINISHED, DELETING), "is being deleted"),
+        (("b", 60, 89, FINISHED, DELETED), "was deleted"),
+    ],
+)
+def test_offsets_in_neither_tier_are_named_by_every_command(tmp_path, second, words):
+    place = disks(tmp_path, copy(*WHOLE[0]), copy(*second, epoch=1))
+    assert tiers(place) == [(0, 59, "remote"), (60, 89, "neither"), (90, 99, "local")]
+    for result in (verify(place), explain(place)):
+        found = of_tiers(result)["KF122"]
+        assert "offsets 60 to 89 are in no live log here" in found.statement
+        assert words in found.meaning
+        assert result.exit_code != 0
+    assert explain(place).answer.state == "unknown"
+    found = trace(place, topics="archive", offset=70)
+    assert found.answer.state == "unknown"
+    assert "IN REMOTE STORAGE" not in found.answer.headline
+    assert words in found.answer.headline
+    assert saved(place, tmp_path / "out") == [(0, "in-remote-storage"), (60, "in-neither-tier")]
+
+
+def test_a_copy_of_leader_epochs_that_the_log_has_not_is_read_by_no_broker(tmp_path):
+    place = disks(tmp_path, copy(*WHOLE[0]), copy(*WHOLE[1], epoch=7))
+    assert (60, 89, "neither") in tiers(place)
+    found = of_tiers(verify(place))
+    assert "its leader epochs are not those of the log" in found["KF122"].meaning
+    assert "1 copy in remote storage that no broker reads (1 of other leader epochs)" in found["KF123"].statement
+    assert not found["KF123"].is_grave
+
+
+def test_what_retention_deleted_from_the_start_on_is_no_hole(tmp_path):
+    place = disks(tmp_path, copy(*WHOLE[0], DELETED), copy(*WHOLE[1], epoch=1))
+    assert tiers(place) == [(0, 59, "deleted"), (60, 89, "remote"), (90, 99, "local")]
+    assert not of_tiers(verify(place))
+    assert "IN REMOTE STORAGE" not in trace(place, topics="archive", offset=10).answer.headline
+    assert saved(place, tmp_path / "out") == [(0, "deleted-by-retention"), (60, "in-remote-storage")]
+
+
+def test_of_a_record_that_is_not_whole_nothing_is_called_missing(tmp_path):
+    place = disks(tmp_path, copy(*WHOLE[0]), first_offset=5)
+    assert tiers(place) == [(0, 59, "remote"), (60, 89, "unknown"), (90, 99, "local")]
+    assert "KF122" not in of_tiers(verify(place))
+    assert explain(place).answer.state == "unknown"
+    found = trace(place, topics="archive", offset=70)
+    assert "only remote storage, which was not searched, can hold them" in found.answer.headline
+    assert "__remote_log_metadata-0, read whole, would name the copies" in found.answer.headline
+
+
+def test_a_capture_says_the_same(tmp_path):
+    out = tmp_path / "b1.kfcap"
+    capture(whole(tmp_path), out=out)
+    assert trace(out, topics="archive", offset=70).answer.state == "in-remote-storage"
