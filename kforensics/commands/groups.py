@@ -26,7 +26,7 @@ from kforensics.evidence.model import Citation, owner_words
 from kforensics.findings.answers.groups import JudgedGroups
 from kforensics.findings.model import Finding, by_gravity
 from kforensics.findings.rules.coordinators import group_findings
-from kforensics.findings.rules.upkeep import cleaner_finding
+from kforensics.findings.rules.upkeep import CLEANER_STANDS, cleaner_finding
 from kforensics.reconcile.coordinator_topics import CoordinatorTopic, coordinator_topic
 from kforensics.reconcile.groups.replay import Change, Position, infer_retention, with_return
 from kforensics.reconcile.groups.state import GroupState, ShareState
@@ -121,9 +121,14 @@ def run(request: Ask, *, case: Case | None = None, is_absence_answer: bool = Fal
         why_skipped=next((log.why_skipped for log in logs.values() if log.skipped), ""),
         unread=len(problems),
     )
+    findings = by_gravity((*group_findings(groups, body.setbacks), *_cleaners(given)))
+    if any(one.code == CLEANER_STANDS.code for one in findings):
+        from kforensics.commands.cleaning import with_causes  # noqa: PLC0415 - few clusters have such a log
+
+        findings = with_causes(case, findings)
     concluded = Conclusion(
         answer=judged.answer(),
-        findings=by_gravity((*group_findings(groups, body.setbacks), *_cleaners(given))),
+        findings=findings,
         problems=(*problems, *given.cluster.left_out),
     )
     result = Result(

@@ -5,11 +5,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from kforensics.ask.model import Ask
+from kforensics.case.model import Case
 from kforensics.commands.result import Conclusion, Result
 from kforensics.evidence.discovery.inputs import Inputs, find_inputs, why_not_listed
 from kforensics.evidence.inventory import Inventory, take_inventory
 from kforensics.findings.answers.contents import ls_answer
 from kforensics.findings.rules.directories import inventory_findings
+from kforensics.findings.rules.upkeep import CLEANER_STANDS
 from kforensics.protocol.loading.starts import start_word_by_name
 from kforensics.source.walk import FoundFile
 from kforensics.units import Depth
@@ -54,6 +56,10 @@ def run(request: Ask) -> Result[Listing]:
     depth = request.depth or Depth.TAILS
     inventory = _with_starts(take_inventory(inputs, depth=depth))
     findings = inventory_findings(inventory)
+    if any(one.code == CLEANER_STANDS.code for one in findings):
+        from kforensics.commands.cleaning import with_causes  # noqa: PLC0415 - few clusters have such a log
+
+        findings = with_causes(Case(ask=request, inputs=inputs), findings)
     return Result(
         command="ls",
         inputs=inputs.described,

@@ -21,6 +21,7 @@ from kforensics.evidence.metadata.files import unexplained
 from kforensics.evidence.model import CheckpointValue
 from kforensics.findings.answers.verify import verify_answer
 from kforensics.findings.rules.files import epochs_by_partition, verify_findings
+from kforensics.findings.rules.upkeep import CLEANER_STANDS
 from kforensics.formats.segment.walk import Level
 from kforensics.reconcile.logs.tiers import Tiers
 from kforensics.reconcile.replicas.holders import IntactReplicas
@@ -73,6 +74,10 @@ def run(request: Ask, progress: Progress | None = None) -> Result[VerifyResult]:
     intact = IntactReplicas(verification.partitions, inputs.described)
     tiers = tuple(_tiers(case, verification))
     findings = verify_findings(verification, intact, inputs.described, _leaders(case, verification), tiers)
+    if any(one.code == CLEANER_STANDS.code for one in findings):
+        from kforensics.commands.cleaning import with_causes  # noqa: PLC0415 - few clusters have such a log
+
+        findings = with_causes(case, findings, reads_records=level is Level.RECORDS)
     answer = verify_answer(verification, findings, level=level)
     concluded = Conclusion(answer=answer, findings=findings, problems=tuple(verification.problems))
     return Result(

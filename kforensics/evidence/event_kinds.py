@@ -61,6 +61,7 @@ class EventKind(StrEnum):
     RETENTION = "retention"
     START_FAILED = "start-failed"
     FATAL_FAULT = "fatal-fault"
+    CLEANER_STOPPED = "cleaner-stopped"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,6 +176,9 @@ LOGGED_EVENTS: dict[Kind, LoggedEventRow] = {
         event=EventKind.RETENTION,
         fields=("segments", "rule", "log_start_offset", "remark", "until_ms"),
         words="{broker} deletes {segments}[ of {names}] by {rule}[; the log begins at {log_start_offset} from then on][; {remark}]",
+    ),
+    Kind.CLEANER_STOPPED: LoggedEventRow(
+        event=EventKind.CLEANER_STOPPED, words="{broker} compacts[ {names}] no more until it restarts"
     ),
     Kind.LOG_START_MOVED: LoggedEventRow(
         event=EventKind.LOG_START_MOVED, fields=("log_start_offset", "reason"), is_quiet=True

@@ -142,6 +142,7 @@ OF_CLEANER = {
     "delete.retention.ms": (("log.cleaner.delete.retention.ms", 1),),
     "min.compaction.lag.ms": (("log.cleaner.min.compaction.lag.ms", 1),),
     "max.compaction.lag.ms": (("log.cleaner.max.compaction.lag.ms", 1),),
+    "min.cleanable.dirty.ratio": (("log.cleaner.min.cleanable.ratio", 1),),
 }
 """Those that only a cleaner depends on."""
 OF_START = frozenset({"producer.id.expiration.ms", "transactional.id.expiration.ms"})

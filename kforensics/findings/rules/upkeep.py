@@ -46,8 +46,8 @@ def cleaner_finding(
         else "no cleaner has been over it by its checkpoint"
     )
     return CLEANER_STANDS.states(
-        f"{where}: {stands}, and {counted(lag.segments, 'closed segment')} above it, {byte_count(lag.bytes)} and {lag.percent} % of all that are closed, are not compacted"
-        f" (offsets {lag.first_offset} to {lag.end_offset - 1}); the oldest of them was complete at {utc_words(lag.since_ms)}",
+        f"{where}: {stands}; {counted(lag.segments, 'closed segment')} above it ({byte_count(lag.bytes)}, {lag.percent} %) are not compacted,"
+        f" offsets {lag.first_offset} to {lag.end_offset - 1}, the oldest complete since {utc_words(lag.since_ms)}",
         confidence=Confidence.LIKELY,
         topic_partition=partition,
         broker_id=broker_id,

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from kforensics import groups, ls, predict, verify
+from kforensics import explain, groups, ls, predict, verify
 from kforensics.formats.log.batches import build_record_batch, encode_record_batch
 from kforensics.units import OFFSETS_TOPIC
 from tests.builders.coordinators import batch, commit
@@ -57,6 +57,98 @@ def test_a_cleaner_that_stands_still_is_named(tmp_path, command, cleaner, words)
 )
 def test_a_cleaner_that_is_only_behind_is_none(tmp_path, made):
     assert not of(verify(offsets_log(tmp_path, **made)), "KF121")
+
+
+STARTED = "[{0}] INFO [KafkaRaftServer nodeId=3] Kafka Server started (kafka.server.KafkaRaftServer)\n"
+STOPPED = """[2023-11-14 22:20:00,000] WARN [kafka-log-cleaner-thread-0]: Unexpected exception thrown when cleaning log UnifiedLog(dir=/kafka/__consumer_offsets-11, topic=__consumer_offsets, partition=11, highWatermark=9, lastStableOffset=9, logStartOffset=0, logEndOffset=9). Marking its partition (__consumer_offsets-11) as uncleanable (kafka.log.LogCleaner)
+java.lang.IllegalArgumentException: requirement failed: 1048576 messages in segment __consumer_offsets-11/00000000000000000000.log but offset map can fit only 393216. You can increase log.cleaner.dedupe.buffer.size or decrease log.cleaner.threads
+\tat kafka.log.Cleaner.buildOffsetMap(LogCleaner.scala:1000)
+"""
+DIED = "[2023-11-14 22:20:00,000] ERROR [kafka-log-cleaner-thread-0]: Error due to (kafka.log.LogCleaner$CleanerThread)\njava.lang.OutOfMemoryError: Java heap space\n"
+
+
+def logged(root, *lines):
+    folder = root / "logs/broker-3"
+    folder.mkdir(parents=True)
+    (folder / "server.log").write_text("".join(lines))
+
+
+@pytest.mark.parametrize("command", [verify, ls, groups])
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        (
+            (STOPPED,),
+            "the broker marked this log as uncleanable: one segment holds more records than its map has room for, which are 393216",
+        ),
+        ((DIED,), "the broker lost its cleaner thread, which compacts none of its logs any more"),
+    ],
+)
+def test_the_brokers_own_line_says_why(tmp_path, command, lines, words):
+    offsets_log(tmp_path, closed=6, cleaner=1, apart_ms=HOUR)
+    logged(tmp_path, *lines)
+    (found,) = of(command(tmp_path), "KF121")
+    assert words in found.meaning
+    assert found.confidence == "proven"
+    assert "No line and no setting" not in found.meaning
+
+
+def test_a_line_from_before_the_last_start_is_no_cause(tmp_path):
+    offsets_log(tmp_path, closed=6, cleaner=1, apart_ms=HOUR)
+    logged(tmp_path, STOPPED, STARTED.format("2023-11-14 22:30:00,000"))
+    (found,) = of(verify(tmp_path), "KF121")
+    assert "uncleanable:" not in found.meaning
+    assert "No line and no setting among the inputs says why." in found.meaning
+
+
+def test_explain_tells_when_compaction_stopped(tmp_path):
+    offsets_log(tmp_path, closed=6, cleaner=1, apart_ms=HOUR)
+    logged(tmp_path, STOPPED)
+    (event,) = [one for one in explain(tmp_path).to_dict()["timeline"] if one["event"] == "cleaner-stopped"]
+    assert event["topic"] == OFFSETS_TOPIC
+
+
+def test_a_cleaner_that_goes_on_with_other_logs_has_left_this_one_out(tmp_path):
+    place = offsets_log(tmp_path, closed=6, cleaner=1, apart_ms=HOUR)
+    other = place / f"{OFFSETS_TOPIC}-12"
+    other.mkdir()
+    for at in range(2):
+        written(other / f"{at:020d}.log", batch(at, [commit("billing", "orders", 0, at)], time_ms=NOW), NOW)
+    (place / "cleaner-offset-checkpoint").write_text(f"0\n2\n{OFFSETS_TOPIC} 11 1\n{OFFSETS_TOPIC} 12 1\n")
+    (found,) = of(verify(place), "KF121")
+    assert (
+        f"has been over {OFFSETS_TOPIC}-12 up to its active segment: it runs, and has left this log out"
+        in found.meaning
+    )
+    assert "Of 7 records with a key 6 are superseded" in found.meaning
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("log.cleaner.enable=false", "log.cleaner.enable is false in the broker's server.properties"),
+        ("log.cleaner.min.compaction.lag.ms=864000000", "min.compaction.lag.ms of the topic is 864,000,000"),
+        ("log.cleaner.min.cleanable.ratio=0.95", "min.cleanable.dirty.ratio of the topic is 0.95"),
+    ],
+)
+def test_a_setting_says_why(tmp_path, line, words):
+    place = offsets_log(tmp_path, closed=6, cleaner=1, apart_ms=HOUR)
+    settings = tmp_path / "server.properties"
+    settings.write_text(f"node.id=3\nlog.dirs=/kafka\n{line}\n")
+    (found,) = of(verify(place, settings), "KF121")
+    assert words in found.meaning
+
+
+def test_a_topic_that_is_not_compacted_waits_for_no_cleaner(tmp_path):
+    place = log_dir(tmp_path / "b3", 3, partitions=("orders-0",))
+    for at in range(7):
+        content = encode_record_batch(build_record_batch(at, [(NOW, b"k", b"v")]))
+        written(place / f"orders-0/{at:020d}.log", content, NOW + at * HOUR)
+    (place / "cleaner-offset-checkpoint").write_text("0\n1\norders 0 1\n")
+    assert of(verify(place), "KF121")
+    settings = tmp_path / "server.properties"
+    settings.write_text("node.id=3\nlog.dirs=/kafka\nlog.cleanup.policy=delete\n")
+    assert not of(verify(place, settings), "KF121")
 
 
 def events_log(root, *segments):

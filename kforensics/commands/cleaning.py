@@ -1,0 +1,233 @@
+"""Why a cleaner stands still: what the broker's own lines, its settings and the other logs of its disk show of the cause of `KF121`."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from kforensics.case.cluster import cluster_of
+from kforensics.case.model import Case, fact, places_of
+from kforensics.commands.predicting.settings import Settings, Surroundings, server_properties
+from kforensics.damage import Absent
+from kforensics.errors import InputsRefused
+from kforensics.evidence.coordinators.replica_log import list_log
+from kforensics.evidence.discovery.partition_dirs import PartitionPlace, checkpoint_value
+from kforensics.evidence.metadata.quorum import newest_log
+from kforensics.evidence.model import CheckpointValue, Citation
+from kforensics.findings.model import Confidence, Finding
+from kforensics.findings.rules.upkeep import CLEANER_STANDS
+from kforensics.formats.log.batch_table import DELETE_HORIZON_BIT
+from kforensics.formats.log_lines.event import LogEvent, LogEventKind
+from kforensics.protocol.coordinators import created_policy
+from kforensics.reconcile.observed.logged_events import LoggedEvent
+from kforensics.units import TopicPartition
+from kforensics.words import counted, form, utc_words
+
+_LINES_OF_A_CAUSE = 80
+"""Lines between that of the stop and that of its exception."""
+
+
+class _Why(NamedTuple):
+    words: str
+    """A sentence."""
+    citations: tuple[Citation, ...] = ()
+    is_proven: bool = False
+    advice: str = ""
+
+
+def with_causes(case: Case, findings: Sequence[Finding], *, reads_records: bool = False) -> tuple[Finding, ...]:
+    """Return findings, those about a cleaner that stands still with why it does; those of topics that are known not to be compacted are left out.
+
+    Args:
+        reads_records: whether superseded records and tombstones are counted, for which a log that is not too long is read.
+    """
+    found: list[Finding] = []
+    for one in findings:
+        if one.code != CLEANER_STANDS.code or isinstance(one.topic, Absent) or isinstance(one.partition, Absent):
+            found.append(one)
+            continue
+        partition = TopicPartition(one.topic, one.partition)
+        try:
+            settings = _settings(case, one.broker_id)
+            policy, is_known = settings.of_topic(partition.topic, "cleanup.policy")
+            if policy is None and settings.are_topics_known:
+                policy, is_known = created_policy(partition.topic), True
+            if is_known and policy is not None and "compact" not in policy:
+                continue
+            stated = _with_cause(one, next(_causes(case, settings, partition, one.broker_id), None))
+            dirt = _dirt(case, partition, one.broker_id) if reads_records else ""
+            found.append(replace(stated, meaning=f"{dirt}{stated.meaning}"))
+        except InputsRefused:
+            found.append(one)  # of several clusters: whose lines and settings count is not known
+    return tuple(found)
+
+
+def _with_cause(finding: Finding, why: _Why | None) -> Finding:
+    if why is None:
+        words = "No line and no setting among the inputs says why."
+        return replace(finding, meaning=f"{words} {finding.meaning}")
+    return replace(
+        finding,
+        meaning=f"{why.words} {finding.meaning}",
+        advice=why.advice or finding.advice,
+        confidence=Confidence.PROVEN if why.is_proven else finding.confidence,
+        citations=tuple(dict.fromkeys((*finding.citations, *why.citations))),
+    )
+
+
+def _settings(case: Case, broker_id: int | Absent) -> Settings:
+    newest = newest_log([one for one in cluster_of(case).histories if one.input not in case.ranks])
+    nodes = case.nodes_by_rank().get(case.final_rank, frozenset())
+    return Settings({}, Surroundings(newest, (), _properties(case)), broker_id, len(nodes))
+
+
+@fact
+def _properties(case: Case) -> Sequence[dict[str, str]]:
+    return [dict(one) for one in server_properties(case.for_facts(), [])]
+
+
+def _causes(case: Case, settings: Settings, partition: TopicPartition, broker_id: int | Absent) -> Iterator[_Why]:
+    """Yield the causes that the inputs show, the surest first."""
+    yield from _by_lines(case, partition, broker_id)
+    if settings.in_file.get("log.cleaner.enable", "").strip().lower() == "false":
+        yield _Why(
+            "log.cleaner.enable is false in the broker's server.properties: it compacts nothing.",
+            is_proven=True,
+            advice="Set log.cleaner.enable=true, which is the default, and restart the broker.",
+        )
+    lag_ms = settings.number(partition.topic, "min.compaction.lag.ms", 0)
+    if lag_ms >= _LONG_MS:
+        yield _Why(
+            f"min.compaction.lag.ms of the topic is {lag_ms:,}: no record is compacted before it is so old.",
+            advice="Lower min.compaction.lag.ms where the log has become too large.",
+        )
+    ratio, _ = settings.of_topic(partition.topic, "min.cleanable.dirty.ratio")
+    if ratio is not None and (share := _share(ratio)) is not None and share > _USUAL_RATIO:
+        yield _Why(
+            f"min.cleanable.dirty.ratio of the topic is {ratio.strip()}: the cleaner waits until that share of the log is dirty.",
+            advice="Lower min.cleanable.dirty.ratio where the log has become too large.",
+        )
+    yield from _by_others(case, partition, broker_id)
+
+
+_LONGEST = 256 << 20
+"""Bytes of a log of which the keys are counted."""
+_LONG_MS = 3_600_000
+_USUAL_RATIO = 0.5
+
+
+def _share(value: str) -> float | None:
+    try:
+        return float(value)
+    except ValueError:
+        return None
+
+
+def _by_lines(case: Case, partition: TopicPartition, broker_id: int | Absent) -> Iterator[_Why]:
+    """Yield what the broker's last line about it says, unless it was started anew or cleans the log after it."""
+    own = [one for one in cluster_of(case).events if one.node_id == broker_id]
+    last: LoggedEvent | None = None
+    for one in own:
+        kind = one.event.kind
+        if kind is LogEventKind.CLEANER_STOPPED:
+            last = (
+                one if isinstance(one.event.topic_partition, Absent) or one.event.topic_partition == partition else last
+            )
+        elif kind is LogEventKind.BROKER_STARTED:
+            last = None
+    if last is None:
+        return
+    caused = [one for one in own if one.event.kind is LogEventKind.CLEANER_CAUSE and _follows(one, last)]
+    why = f": {_cause(caused[0].event)}" if caused else ""
+    when = f"At {utc_words(last.time_ms)} " if isinstance(last.time_ms, int) else ""
+    is_of_one = last.event.topic_partition == partition
+    what = (
+        "marked this log as uncleanable"
+        if is_of_one
+        else "lost its cleaner thread, which compacts none of its logs any more"
+    )
+    yield _Why(
+        f"{when}the broker {what}{why}.",
+        (last.citation, *(one.citation for one in caused[:1])),
+        is_proven=True,
+    )
+
+
+def _follows(one: LoggedEvent, stop: LoggedEvent) -> bool:
+    return one.file is stop.file and 0 <= one.event.line - stop.event.line <= _LINES_OF_A_CAUSE
+
+
+def _cause(event: LogEvent) -> str:
+    size, limit = event.fields.get("size"), event.fields.get("limit")
+    if size is None and "path" in event.fields:
+        return f"one segment holds more records than its map has room for, which are {limit} (log.cleaner.dedupe.buffer.size for each of log.cleaner.threads)"
+    if limit is None:
+        return f"a batch is larger than the {size} bytes that max.message.bytes allowed"
+    return f"a segment is damaged, with a batch of {size} bytes where {limit} are possible"
+
+
+def _by_others(case: Case, partition: TopicPartition, broker_id: int | Absent) -> Iterator[_Why]:
+    """Yield that the cleaner of the same log directory goes on with other logs: it has left this one out."""
+    by_partition = places_of(case).by_partition
+    for place in _live(case, partition, broker_id):
+        cleaned = [
+            (other, point)
+            for other, group in by_partition.items()
+            if other != partition
+            for each in group
+            if each.state is place.state and (point := _cleaned_to_the_end(each)) is not None
+        ]
+        if cleaned:
+            other, point = cleaned[0]
+            yield _Why(
+                f"The cleaner of the same log directory has been over {other} up to its active segment: it runs, and has left this log out.",
+                (point,),
+            )
+
+
+def _live(case: Case, partition: TopicPartition, broker_id: int | Absent) -> Iterator[PartitionPlace]:
+    for place in places_of(case).by_partition.get(partition, ()):
+        if (
+            place.state.broker_id == broker_id
+            and place.state.input not in case.ranks
+            and place.directory_state == "live"
+        ):
+            yield place
+
+
+def _dirt(case: Case, partition: TopicPartition, broker_id: int | Absent) -> str:
+    """Return how many records of the log a cleaner would remove, in a sentence; empty where it is too long to be read for that, or can't be."""
+    place = next(_live(case, partition, broker_id), None)
+    if place is None or not place.state.store.holds_bytes:
+        return ""
+    log = list_log(place)
+    if sum((place.state.root / path).stat().st_size for _, path in log.segments) > _LONGEST:
+        return ""
+    records, tombstones, keys, newest_ms = 0, 0, set(), 0
+    for _, record in log.records(log.segments):
+        if record.is_control or record.key is None:
+            continue
+        records += 1
+        tombstones += record.value is None
+        keys.add(hash(record.key))
+        newest_ms = max(newest_ms, record.timestamp_ms)
+    due = 0
+    for part in log.batches(log.segments):
+        horizons = part.rows[(part.rows["magic"] == 2) & ((part.rows["attributes"] & DELETE_HORIZON_BIT) != 0)]
+        due += int((horizons["base_timestamp"] < newest_ms).sum())
+    if log.problems or not records:
+        return ""
+    words = (
+        f"Of {counted(records, 'record')} with a key {records - len(keys):,} are superseded by a later one of the key"
+    )
+    words += f", and {counted(tombstones, 'is a tombstone', 'are tombstones')}" if tombstones else ""
+    words += f" ({counted(due, 'batch', 'batches')} past {form(due, 'its', 'their')} delete horizon)" if due else ""
+    return f"{words}. "
+
+
+def _cleaned_to_the_end(place: PartitionPlace) -> Citation | None:
+    """Return the line of the checkpoint by which a log of several segments is compacted up to its active one."""
+    point = checkpoint_value(place.state, "cleaner_point", place.topic_partition)
+    if not isinstance(point, CheckpointValue) or not point.value:
+        return None
+    log = list_log(place)
+    return point.citation if len(log.segments) > 1 and log.last_base <= point.value else None
