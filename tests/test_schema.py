@@ -289,7 +289,7 @@ def _is_refused(name: str, document: Any) -> bool:
 @pytest.mark.parametrize(
     ("name", "state", "foreign"),
     [
-        ("diff", "maybe-at-risk", "lost"),
+        ("diff", "maybe-at-risk", "nothing-lost"),
         ("explain", "maybe-lost", "maybe-at-risk"),
         ("verify", "repairable", "agree"),
         ("ls", "complete", "lost"),

@@ -149,4 +149,5 @@ def now_of(case: Case) -> Case:
     if not case.ranks:
         return case
     found = tuple(one for at, one in enumerate(case.inputs.found) if at not in case.ranks)
-    return Case(ask=case.ask, inputs=replace(case.inputs, found=found), rename_group=case.rename_group, whole=case)
+    inputs = replace(case.inputs, found=found)
+    return Case(ask=case.ask, inputs=inputs, rename_group=case.rename_group, is_weighed=case.is_weighed, whole=case)

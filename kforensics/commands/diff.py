@@ -26,6 +26,7 @@ from kforensics.case.model import Case, places_of
 from kforensics.case.opening import of_one_moment
 from kforensics.case.processes import Progress
 from kforensics.case.wanted import check_wanted, is_wanted
+from kforensics.commands.graver import no_calmer_than_before
 from kforensics.commands.redaction.key import pseudonyms_of
 from kforensics.commands.result import Conclusion, Result
 from kforensics.commands.seal_of_report import seal_of
@@ -88,6 +89,7 @@ def run(
     compared = compare(case, flatten=flatten, keep_quiet=keep_quiet, progress=progress)
     compared = replace(
         compared,
+        answer=no_calmer_than_before(compared.answer, [one.judged for one in compared.partitions], case),
         dropped=partial(_dropped, compared, case.inputs, pseudonyms),
         not_captured=tuple(lacking_records(compared.reports, case.inputs)),
     )

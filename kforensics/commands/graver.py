@@ -1,6 +1,9 @@
-"""What the replicas of the partitions come to that a command is asked about: the comparison of `diff --depth tails`, which is quick at any size."""
+"""What another command says of the partitions that a command is asked about: the comparison of `diff --depth tails`, which is quick at any size, or what `explain` says was lost."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from importlib import import_module
+from typing import Any
 
 from kforensics.case.model import Case, fact_of_question, now_of, places_of
 from kforensics.case.wanted import is_wanted
@@ -8,8 +11,10 @@ from kforensics.commands.result import Conclusion
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, UsageError
 from kforensics.evidence.discovery.inputs import belonging_together
+from kforensics.findings.answers.diff import lost_before
 from kforensics.findings.answers.graver import Graver, may_be_calmer, with_graver
-from kforensics.findings.answers.model import exit_code
+from kforensics.findings.answers.model import Answer, State, exit_code
+from kforensics.findings.concern import JudgedPartition
 from kforensics.units import Depth
 
 
@@ -33,16 +38,42 @@ def graver_of(case: Case, topics: Collection[str] | None = None) -> Graver | Non
     if asked is None:
         return None
     from kforensics.case.comparison import results_of  # noqa: PLC0415 - where there are several replicas
-    from kforensics.commands.diff import compare  # noqa: PLC0415
 
     try:
-        compared = compare(asked, found=results_of(asked))
+        compared = _command("diff").compare(asked, found=results_of(asked))
     except (EvidenceError, UsageError):
         return None
-    return Graver(
-        answer=compared.answer,
-        arguments=(*map(str, case.ask.paths), *(f"--topic={one}" for one in sorted(asked.ask.topics))),
+    return Graver(compared.answer, _arguments(asked))
+
+
+def no_calmer_than_before(answer: Answer, judged: Sequence[JudgedPartition], case: Case) -> Answer:
+    """Return an answer of `diff`, no calmer than what elections on record have lost: replicas that agree now say nothing of that."""
+    topics = frozenset(one.partition.topic for one in judged if one.risks)
+    if case.is_weighed or not topics or answer.state.exit_code:
+        return answer
+    asked = replace(case.asking(topics=topics), is_weighed=True)
+    try:
+        explained = _command("explain").explain(asked)
+    except (EvidenceError, UsageError):
+        return answer
+    if explained.answer.state is State.UNKNOWN:
+        return answer
+    answered = frozenset(lost_before(judged))
+    answer = replace(answer, unknown=tuple(one for one in answer.unknown if one not in answered))
+    # What a replica in use alone holds is not lost: the comparison itself says what becomes of it.
+    is_lost = any(
+        one.records and one.committed != "no" and not one.in_use for each in explained.incidents for one in each.losses
     )
+    return with_graver(answer, Graver(explained.answer, _arguments(asked), "explain") if is_lost else None)
+
+
+def _command(name: str) -> Any:
+    """Return a command as the command line finds it, by its name: who asks it depends on its answer alone."""
+    return import_module(f"kforensics.commands.{name}")
+
+
+def _arguments(asked: Case) -> tuple[str, ...]:
+    return (*map(str, asked.ask.paths), *(f"--topic={one}" for one in sorted(asked.ask.topics)))
 
 
 @fact_of_question

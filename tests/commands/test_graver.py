@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kforensics.ask.model import Ask, What
-from kforensics.commands import explain, groups, salvage, transactions, verify
+from kforensics.commands import diff, explain, groups, salvage, transactions, verify
 from kforensics.commands.graver import graver_of
 from kforensics.commands.result import Result
 from kforensics.findings.answers.graver import Graver, may_be_calmer, with_graver
@@ -29,6 +29,41 @@ def test_what_replicas_come_to_stands_in_the_first_line_of_verify(fixtures):
         getattr(one, "commands", ()) == (f"kforensics diff {fixtures / 'unclean-election'}",)
         for one in result.answer.now
     )
+
+
+def test_replicas_that_agree_after_a_loss_are_not_calm(incident):
+    place = incident("disk-replaced-4.x")
+    asked = Ask(paths=(place / "snapshots" / "99-final", place / "logs"), jobs=1)
+
+    result = diff.run(asked)
+
+    assert (result.answer.state, result.exit_code) == ("lost", 1)
+    lost, _, rest = result.answer.headline.partition(": see `kforensics explain`. ")
+    assert "records that were committed are lost from bonds" in lost
+    assert rest.startswith("All replicas agree: ")
+    assert any("kforensics explain" in one for step in result.answer.now for one in getattr(step, "commands", ()))
+    # It is answered.
+    assert not any("were lost before" in one for one in result.answer.unknown)
+
+
+def test_what_no_election_can_have_lost_is_not_explained(incident, monkeypatch):
+    monkeypatch.setattr("kforensics.commands.explain.explain", lambda *_: pytest.fail("it explained"))
+    place = incident("epoch-truncate-3.9")
+
+    result = diff.run(Ask(paths=(place / "snapshots" / "99-final", place / "logs"), jobs=1))
+
+    assert (result.answer.state, result.exit_code) == ("agree", 0)
+
+
+def test_a_marker_that_one_replica_lacks_is_not_lost(incident):
+    snapshots = incident("consumer-ahead-4.x") / "snapshots"
+    nodes = [one for one in sorted((snapshots / "99-final").iterdir()) if one.name != "broker-2"]
+
+    result = diff.run(
+        Ask(paths=(*nodes, snapshots / "03-old-leader-down-live" / "broker-2"), topics=frozenset({"derived"}), jobs=1)
+    )
+
+    assert (result.answer.state, result.exit_code) == ("behind", 0)
 
 
 def test_one_directory_alone_is_not_compared(fixtures, monkeypatch):

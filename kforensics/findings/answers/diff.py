@@ -242,14 +242,14 @@ def _tell(found: Concerns) -> Iterator[str]:
 def _unknown(found: Concerns, problems: Sequence[Problem]) -> Iterator[str]:
     for words in WORDS.values():
         yield from words.unknown(found)
-    yield from _lost_before(found)
+    yield from lost_before(found.judged)
     if problems:
         yield f"What could not be read: {counted(len(problems), 'thing')} (listed below)."
 
 
-def _lost_before(found: Concerns) -> Iterator[str]:
-    """Elections on record that may have lost records: replicas that agree now say nothing of that."""
-    risky = [(one.partition, one.risks) for one in found.judged if one.risks]
+def lost_before(judged: Sequence[JudgedPartition]) -> Iterator[str]:
+    """Yield what elections on record leave unknown that may have lost records: replicas that agree now say nothing of that."""
+    risky = [(one.partition, one.risks) for one in judged if one.risks]
     if risky:
         names = first_ones(str(partition) for partition, _ in risky)
         why = joined_by_and(dict.fromkeys(words for _, risks in risky for words in risks))

@@ -1,4 +1,4 @@
-"""What stands before the answer of a command where the replicas of the same partitions come to something graver: no command is calm then."""
+"""What stands before the answer of a command where the replicas of the same partitions, or their history, come to something graver: no command is calm then."""
 
 import re
 import shlex
@@ -12,17 +12,20 @@ from kforensics.findings.model import Weight
 from kforensics.words import Step
 
 _SENTENCES = re.compile(r"(?<=\.) (?=[A-Z])")
-_COMES_TO = {State.AT_RISK: State.AT_RISK, State.DIVERGED: State.DIVERGED, State.MAYBE_AT_RISK: State.UNKNOWN}
-"""What a state of `diff` leaves of a command that would be calmer about the same partitions."""
+_COMES_TO = {
+    "diff": {State.AT_RISK: State.AT_RISK, State.DIVERGED: State.DIVERGED, State.MAYBE_AT_RISK: State.UNKNOWN},
+    "explain": {State.LOST: State.LOST, State.MAYBE_LOST: State.MAYBE_LOST},
+}
+"""What a state of another command leaves of one that would be calmer about the same partitions."""
 
 
 class Graver(NamedTuple):
-    """How the replicas of the partitions compare that a command was asked about, by the ends of their logs."""
+    """What another command says of the partitions that a command was asked about."""
 
     answer: Answer
-    """The answer of `diff`."""
     arguments: Sequence[str]
-    """What `diff` is to be called with."""
+    """What the other command is to be called with."""
+    command: str = "diff"
 
 
 def beyond(headline: str, said: str) -> str:
@@ -31,17 +34,20 @@ def beyond(headline: str, said: str) -> str:
     return " ".join(one for one in _SENTENCES.split(headline) if one not in before)
 
 
-def see_diff(arguments: Sequence[str]) -> Step:
-    """Return the step that leads to the comparison."""
-    return Step(
-        "See what each replica truncates, and which leader loses least",
-        (shlex.join(("kforensics", "diff", *arguments)),),
-    )
+_SEE = {
+    "diff": "See what each replica truncates, and which leader loses least",
+    "explain": "See what was lost, when, and who still holds it",
+}
+
+
+def see(command: str, arguments: Sequence[str]) -> Step:
+    """Return the step that leads to what another command says."""
+    return Step(_SEE[command], (shlex.join(("kforensics", command, *arguments)),))
 
 
 def may_be_calmer(answer: Answer) -> bool:
     """Whether replicas can come to something graver than an answer."""
-    return any(_is_graver(one, answer) for one in _COMES_TO.values())
+    return any(_is_graver(one, answer) for one in _COMES_TO["diff"].values())
 
 
 def _is_graver(one: State, than: Answer) -> bool:
@@ -49,26 +55,18 @@ def _is_graver(one: State, than: Answer) -> bool:
 
 
 def with_graver(answer: Answer, graver: Graver | None, *, code: int = 0) -> Answer:
-    """Return the answer, no calmer than the replicas allow: their statement stands first, and decides the state."""
-    state = None if graver is None else _COMES_TO.get(graver.answer.state)
+    """Return the answer, no calmer than the other one allows: its statement stands first, and decides the state."""
+    state = None if graver is None else _COMES_TO[graver.command].get(graver.answer.state)
     if graver is None or state is None or not _is_graver(state, answer):
         return answer
     if code == ExitCode.FINDINGS and state is State.UNKNOWN:
         return answer
     first, _, rest = graver.answer.headline.partition(". ")
-    said = f"{first.rstrip('.')}: see `kforensics diff`. {rest}".rstrip()
+    said = f"{first.rstrip('.')}: see `kforensics {graver.command}`. {rest}".rstrip()
     return replace(
         answer,
         state=state,
         headline=f"{said} {beyond(answer.headline, graver.answer.headline)}".rstrip(),
-        now=tuple(
-            dict.fromkeys(
-                (
-                    *graver.answer.now,
-                    see_diff(graver.arguments),
-                    *answer.now,
-                )
-            )
-        ),
+        now=tuple(dict.fromkeys((*graver.answer.now, see(graver.command, graver.arguments), *answer.now))),
         tell=tuple(dict.fromkeys((*graver.answer.tell, *answer.tell))),
     )

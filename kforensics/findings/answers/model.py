@@ -102,7 +102,7 @@ STATES: dict[str, dict[State, int]] = {
     command: {state: state.exit_code for state in map(State, states.split())}
     for command, states in {
         "triage": "lost at-risk will-not-start loses maybe-lost maybe-at-risk diverged hanging torn past-the-end prepared set-back below-the-start wrong-epoch unknown uncommitted-lost uncommitted-only nothing-lost",
-        "diff": _DIFF,
+        "diff": f"lost maybe-lost {_DIFF}",
         "fleet audit": _FLEET,
         "logs": "causes unknown symptoms harmless",
         "explain": "lost at-risk maybe-lost diverged unknown uncommitted-lost nothing-lost",

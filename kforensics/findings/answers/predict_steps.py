@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import Input
-from kforensics.findings.answers.graver import see_diff
+from kforensics.findings.answers.graver import see
 from kforensics.findings.answers.model import CALM_OF_DIFF, State
 from kforensics.findings.answers.predict_cluster import ComparedReplicas, PredictedCluster, node_words
 from kforensics.findings.rules.quorum import quorum_steps
@@ -101,7 +101,7 @@ def predict_steps(found: PredictedCluster, state: State, replicas: ComparedRepli
         yield from order_steps(found.order)
     if replicas is not None:
         yield from said
-        yield see_diff(replicas.paths)
+        yield see("diff", replicas.paths)
 
 
 def start_of_log(log: PredictedLog) -> int | Absent:
