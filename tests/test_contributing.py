@@ -108,6 +108,7 @@ def test_every_example_touches_few_modules():
         "A finding",
         "An option",
         "A protocol version",
+        "A field of a metadata record",
     ]
     assert {title: paths for title, paths in touched.items() if len(paths) > MOST_MODULES} == {}
 
@@ -205,3 +206,18 @@ def test_a_protocol_is_taken_and_is_possible_for_brokers_of_today(tool):
 
     assert "kip-9999" in protocols("--protocol", "kip-9999")
     assert "kip-9999" in protocols()  # the newest is assumed, and held against the one before
+
+
+def test_a_field_of_a_metadata_record_is_decoded_and_seen(tool, package, tmp_path):
+    code = (
+        "import sys; from pathlib import Path; from tests.builders.metadata_logs import *;"
+        "value = metadata_record('RegisterBrokerRecord', {'broker_id': 1, 'site': 'Oslo'});"
+        "metadata_log(Path(sys.argv[1]), metadata_batch(0, [value]))"
+    )
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join((str(package), str(ROOT)))}
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], cwd=package, env=environment, check=True)
+
+    document = json.loads(tool("metadata", tmp_path, "--format", "json"))
+
+    assert [one["site"] for one in document["state"]["brokers"]] == ["Oslo"]
+    assert "Oslo" in tool("dump", tmp_path, "--records")
