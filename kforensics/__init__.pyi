@@ -45,7 +45,7 @@ def capture(
     jobs: int | None = ...,
     read_rate: Any | None = ...,
 ) -> Answered[CaptureReport]:
-    """Take the evidence of a node along in one file, which every command takes where it takes directories."""
+    """Save a node's evidence in one file; every command accepts it in place of directories."""
 def diff(
     *paths: AnyPaths,
     topics: str | Iterable[str] = ...,

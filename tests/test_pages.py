@@ -12,6 +12,7 @@ from typer.main import get_command
 import kforensics
 from kforensics.cli.app import application, run
 from tests.conftest import ROOT
+from tests.sentences import MOST_IN_DOCS, texts_of, too_long, words_of
 
 PACKAGE = Path(kforensics.__file__).parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -56,6 +57,20 @@ def commands_shown() -> Iterator[tuple[str, str]]:
             called = re.match(r"(?:    )?(?:\.venv/bin/)?(kforensics [a-z-].*)", line)
             if called and (fenced or line.startswith("    ")):
                 yield f"{page.relative_to(ROOT)}:{number}", called[1]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_no_sentence_of_a_page_is_too_long(page):
+    assert [] == too_long(texts_of(page), MOST_IN_DOCS)
+
+
+def test_long_sentences_are_found():
+    text = " ".join(["word"] * 40)
+
+    assert [] == too_long([f"{text}. {text.title()}"], MOST_IN_DOCS)
+    assert [(80, f"{text}, {text}")] == too_long([f"{text},\n{text}"], MOST_IN_DOCS)
+    # Code, paths and the target of a link are a word each, and marks are none.
+    assert 5 == words_of('see `one two three` – [the page](a.md "title") and')
 
 
 def test_every_command_and_option_on_a_page_exists():

@@ -65,7 +65,7 @@ WORDS = {
         "The metadata logs of several nodes are compared with each other, and the newest one is shown."
     ),
     "capture": (
-        "Take the evidence of a node along in one file, which every command takes where it takes directories.\n\n"
+        "Save a node's evidence in one file; every command accepts it in place of directories.\n\n"
         "On each broker `kforensics capture`, and where the files are brought together `kforensics diff *.kfc`. Every small file, the metadata log and the log files are in it byte for byte; of segments offsets, leader epochs, damage and digests, and a row a batch where a truncation can still happen. No key, value or header of a user's record is in it, unless --with-tail is given. It reads at the lowest priority for disk and processor, and writes only FILE."
     ),
     "seal": (

@@ -309,10 +309,10 @@ def sum_of(items: Sequence[Item], name: str) -> int:
 def records_of(certain: int, possible: int) -> str:
     """Return how many records are committed, and how many may be."""
     if certain and possible:
-        return f"{counted(certain, 'committed record')} and {possible:,} that may have been committed"
+        return f"{counted(certain, 'committed record')} and {possible:,} possibly committed"
     if certain:
         return counted(certain, "committed record")
-    return f"{counted(possible, 'record')} that may have been committed"
+    return counted(possible, "possibly committed record")
 
 
 def partitions_of(items: Sequence[Item]) -> str:

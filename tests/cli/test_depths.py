@@ -156,7 +156,7 @@ def test_content_corrects_the_answer(incident, capsys, monkeypatch):
     assert code == 1
     assert "REPLICAS DIFFER" not in first
     assert "corrects the answer:" in last
-    assert "REPLICAS DIFFER FOR GOOD" in last
+    assert "REPLICAS HAVE DIVERGED and will stay so" in last
 
 
 def test_other_commands_say_the_same_at_both_depths(stopped, capsys):

@@ -168,7 +168,7 @@ def test_what_a_replica_in_use_still_holds_is_at_stake_and_not_gone(incident, ca
     out = capsys.readouterr().out
 
     assert 1 == code
-    assert "are only on broker 1, which does not lead." in " ".join(out.split())
+    assert "are only on broker 1, which isn't the leader." in " ".join(out.split())
     assert "Do not start broker 1 before its directories" in out
 
 

@@ -55,10 +55,10 @@ def test_a_lower_bound_of_what_may_have_been_committed_is_said_in_the_first_line
     document, _ = explain(capsys, now, logs)
 
     assert document["answer"]["state"] == "maybe-lost"
-    assert document["answer"]["headline"].startswith("At least 6 records of orders-0 that may have been committed")
+    assert document["answer"]["headline"].startswith("At least 6 records of orders-0 that were possibly committed")
 
     whole, _ = explain(capsys, now, logs, "--before", root / "snapshots" / "01-a-killed-live")
-    assert whole["answer"]["headline"].startswith("15 records of orders-0 that may have been committed")
+    assert whole["answer"]["headline"].startswith("15 records of orders-0 that were possibly committed")
 
 
 def test_aborted_transactions_are_counted_apart_by_explain_and_salvage(incident, capsys, tmp_path):
@@ -120,7 +120,7 @@ def test_a_holder_without_a_broker_is_named_as_diff_names_it(fixtures, capsys, t
     document, _ = explain(capsys, cluster)
 
     answer = document["answer"]
-    assert "are only on input 1, which does not lead" in answer["headline"]
+    assert "are only on input 1, which isn't the leader" in answer["headline"]
     assert answer["now"][0].startswith("Do not start input 1 before its directories")
     assert "broker unknown" not in json.dumps(document)
 

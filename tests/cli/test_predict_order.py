@@ -69,7 +69,7 @@ def test_what_followers_discard_in_any_order_is_in_the_first_line(incident, caps
     assert sum(one["committed"]["certain"] for one in found["elections"]) == 38
     assert answer["state"] == "loses"
     assert answer["headline"].startswith(
-        "In any order of starts, followers discard at least 38 records (38 certainly committed). "
+        "In any order of starts, followers discard at least 38 records (38 committed). "
     )
     assert answer["now"][0].startswith("Copy the log directories")
 

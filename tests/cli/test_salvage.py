@@ -702,7 +702,7 @@ def test_certain_records_are_not_more_than_those_that_are_saved(capsys, incident
     )
 
     assert "44 of 44 records at risk" in document["answer"]["headline"]
-    assert "(44 certainly committed)" in document["answer"]["headline"]
+    assert "(44 committed)" in document["answer"]["headline"]
 
 
 @pytest.mark.parametrize("missing", ["broker-1", "broker-2"])

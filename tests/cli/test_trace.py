@@ -501,12 +501,12 @@ def test_what_a_capture_left_on_the_broker_is_not_said_to_be_gone(incident, tmp_
     if with_logs:  # a line says that broker 1 truncated it since
         assert 1 == code
         assert screen.startswith(
-            "LOST: 1 matching record of orders-0 held by no live replica (1 certainly committed; no copy was read)."
+            "LOST: 1 matching record of orders-0 held by no live replica (1 committed; no copy was read)."
         )
     else:
         assert 3 == code
         assert screen.startswith(
-            "NOT FOUND, AND THAT IS NO PROOF: 0 records of orders-0 read, none matches; orders-0 0..84: their bytes stayed on broker 2"
+            "NOT FOUND, AND THAT IS NO PROOF: 0 records of orders-0 read, none matches. Open: orders-0 0..84: their bytes stayed on broker 2"
         )
 
 

@@ -1,4 +1,4 @@
-"""Whole screens of each command at 80 columns, held against the ones in `__snapshots__`.
+"""Whole screens of each command at 80 columns, and of most at 120, held against the ones in `__snapshots__`.
 
 `pytest tests/screens --snapshot-update` renews them after a change of words; the change of each screen is then part of the review.
 """
@@ -10,6 +10,9 @@ import pytest
 from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 
 from kforensics.cli.app import run
+from kforensics.render.text import screen as text_screen
+from kforensics.render.text import whole as text_whole
+from tests.sentences import MOST_ON_A_SCREEN, too_long
 
 pytestmark = pytest.mark.usefixtures("read_once")
 
@@ -40,6 +43,10 @@ SCREENS = {
         (UNCLEAN, f"explain {FINAL} logs --before snapshots/02-old-leader-killed"),
         (CALM, f"explain {FINAL} logs"),
         (LOSS, f"explain {FINAL} --before snapshots/01-a-killed-live"),
+    ],
+    "predict": [
+        (UNCLEAN, f"predict {KILLED} {FINAL}/broker-2 {FINAL}/broker-3 --order"),
+        (DAMAGED, "predict snapshots/02-after-power-loss"),
     ],
     "logs": [(UNCLEAN, "logs logs/broker-1 logs/broker-2"), (CALM, "logs logs -v")],
     "verify": [
@@ -89,6 +96,20 @@ SCREENS = {
     ],
     "fleet": [(name, f"fleet scan {FINAL} --normal-priority -o facts") for name in (UNCLEAN, CALM, LOSS)],
 }
+WIDE = {
+    "triage",
+    "explain",
+    "diff",
+    "predict",
+    "salvage",
+    "verify",
+    "trace",
+    "groups",
+    "transactions",
+    "logs",
+    "metadata",
+}
+"""Commands of which the first screen is also held at 120 columns."""
 
 
 class Screen(SingleFileSnapshotExtension):
@@ -104,25 +125,40 @@ def screen(snapshot):
 
 
 @pytest.mark.parametrize(
-    ("recording", "line"),
+    ("recording", "line", "width"),
     [
-        pytest.param(recording, line, id=f"{command}-{number}-{recording}")
+        pytest.param(recording, line, width, id=f"{command}-{number}-{recording}{'' if width == 80 else f'-{width}'}")
         for command, screens in SCREENS.items()
         for number, (recording, line) in enumerate(screens, 1)
+        for width in ((80, 120) if command in WIDE and number == 1 else (80,))
     ],
 )
-def test_screen(screen, incident, coordinators, recording, line, tmp_path, monkeypatch, capsys):
+def test_screen(screen, incident, coordinators, recording, line, width, tmp_path, monkeypatch, capsys):
+    said: list[str] = []
+    for module in (text_screen, text_whole):
+        monkeypatch.setattr(module, "wrapped", _telling(text_screen.wrapped, said))
     unpack = coordinators if recording in {GROUPS, TRANSACTIONS} else incident
     for name in ("snapshots", "logs"):
         (tmp_path / name).symlink_to(unpack(recording) / name)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("COLUMNS", str(width))
 
     code = run(shlex.split(line))
 
     printed = capsys.readouterr()
     shown = f"$ kforensics {line}\n{printed.out}{printed.err}exit code {code}\n"
     assert _without_what_differs_each_time(shown) == screen
+    assert [] == too_long(said, MOST_ON_A_SCREEN)
+
+
+def _telling(wrapped, said):
+    """Return a function that wraps words and keeps them."""
+
+    def told(text, **layout):
+        said.append(text)
+        return wrapped(text, **layout)
+
+    return told
 
 
 def _without_what_differs_each_time(shown: str) -> str:

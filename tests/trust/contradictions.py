@@ -224,7 +224,7 @@ def numbers_agree(subject: Subject) -> Iterator[str]:
     if state(document) == "lost" and said is not None and int(said[1]) not in {sure, was}:
         yield f"headline: {words}; rows: {was} were certainly committed"
     every = [one for one in losses if one["was_committed"] != "no"]
-    if "may have been committed" in words and every and all(one["was_committed"] == "certain" for one in every):
+    if "possibly committed" in words and every and all(one["was_committed"] == "certain" for one in every):
         yield f"headline: {words}; every row is certainly committed"
 
 

@@ -14,9 +14,9 @@ MOST_NAMED = 4
 """Partitions that are named one by one."""
 
 _GROUP_WORDS = {
-    "ahead": "the offset is past the log end, so they are reset by auto.offset.reset or skip what is written up to it",
-    "replaced": "records before the offset were replaced, and are never read without a reset",
-    "set-back": "a later commit is lost, so records are read again",
+    "ahead": "The offset is past the log end, so they are reset by auto.offset.reset or skip what is written up to it",
+    "replaced": "Records before the offset were replaced, and are never read without a reset",
+    "set-back": "A later commit is lost, so records are read again",
 }
 
 
@@ -93,7 +93,7 @@ def what_to_keep(losses: Sequence[LossEntry], incidents: Sequence[PartitionIncid
         names = [name for who, name in in_use if who == owner]
         advice.append(
             Prohibition(
-                f"Do not start {owner} before its directories of {listed(names, most=MOST_NAMED)} are copied: as a follower it will truncate what only it holds."
+                f"Do not start {owner} before its {form(len(names), 'directory', 'directories')} {listed(names, most=MOST_NAMED)} {form(len(names), 'is', 'are')} copied: as a follower it will truncate what only it holds."
             )
         )
     held = sorted(
@@ -133,7 +133,7 @@ def on_consumers(incidents: Sequence[PartitionIncident]) -> list[str]:
     for partition, (at, first) in stuck[:MOST_NAMED]:
         sentences.append(
             f"Consumers of {partition} with isolation.level=read_committed get nothing from offset {at} on until the transaction at {first} is ended, which no"
-            " coordinator does: `kforensics transactions` of the same inputs says how."
+            " coordinator does. `kforensics transactions` of the same inputs says how."
         )
     if len(stuck) > MOST_NAMED:
         sentences.append(f"{len(stuck) - MOST_NAMED} more partitions have a last stable offset that is stuck.")
@@ -141,7 +141,7 @@ def on_consumers(incidents: Sequence[PartitionIncident]) -> list[str]:
         met = [(incident.partition, group) for incident in incidents for group in incident.groups if group.kind == kind]
         if met:
             names = listed([f"{group.group} ({partition} at {group.offset})" for partition, group in met])
-            sentences.append(f"Inform {form(len(met), 'consumer group')} {names}: {words}.")
+            sentences.append(f"Inform {form(len(met), 'consumer group')} {names}. {words}.")
     return sentences
 
 

@@ -137,7 +137,7 @@ def _loss_sentence(
     count = sum(loss.records for loss in losses)
     what = f"{count:,}{also} {form(count, 'record')}"
     is_certain = losses[0].was_committed == "certain"
-    that = f"that {were(losses)} committed" if is_certain else "that may have been committed"
+    that = f"that {were(losses)} committed" if is_certain else f"that {were(losses)} possibly committed"
     if losses[0].in_use:
         where = "the guessed leader's log" if is_guess else "the leader's log"
         return f"{what} {that} {are(losses)} not in {where} of {_partitions(losses)}, but {_holders(losses)} {form(count, 'it', 'them')}."
@@ -274,7 +274,7 @@ def _operations(operations: Sequence[Operation], losses: Sequence[LossEntry]) ->
     sentences = [f"On purpose, and no loss: {listed(on_purpose, most=MOST_NAMED)}."] if on_purpose else []
     if others:
         sentences.append(
-            f"On purpose, in partitions that lost records, by it or not: {listed(others, most=MOST_NAMED)}."
+            f"Asked for, in partitions that lost records, which may not be related: {listed(others, most=MOST_NAMED)}."
         )
     return sentences
 

@@ -258,7 +258,7 @@ def lost_before(judged: Sequence[JudgedPartition]) -> Iterator[str]:
 
 def _later(found: Concerns) -> Iterator[str]:
     if found.of(ConcernKind.SOLE, State.AT_RISK) or found.of(ConcernKind.DISCARD, State.AT_RISK):
-        yield "With min.insync.replicas of 2 or more and acks=all, no replica alone holds what was acknowledged."
+        yield "Set min.insync.replicas=2 and acks=all: then no single replica holds the only copy of an acknowledged record."
 
 
 def _see_starts(refused: Sequence[RefusedStart], paths: Sequence[str]) -> Iterator[str]:

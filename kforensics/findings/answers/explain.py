@@ -231,13 +231,14 @@ def _maybe_lost(affected: Sequence[PartitionIncident]) -> str:
     held = [loss for loss in losses if loss.in_use]
     if held and len(held) == len(losses):
         owners = owners_in_use(held)
-        where = f"{joined_by_and(owners)}, which {form(len(owners), 'does', 'do')} not lead"
+        isnt = form(len(owners), "isn't the leader", "aren't the leaders")
+        where = f"{joined_by_and(owners)}, which {isnt}"
         shown = (
             ", as far as the logs given show"
             if missing_replicas_of(held, {one.partition: one for one in affected})
             else ""
         )
-        text = f"{records_lost(held)} of {_names(affected)} {_were_committed(held, 'possibly ')} {are(held)} only on {where}{shown}."
+        text = f"{records_lost(held)} of {_names(affected)} {_were_committed(held)} {are(held)} only on {where}{shown}."
     else:
         away = missing_replicas_of(losses, {one.partition: one for one in affected})
         gone = [loss for loss in losses if not loss.in_use]
@@ -252,7 +253,7 @@ def _maybe_lost(affected: Sequence[PartitionIncident]) -> str:
     return condition + text if condition else text[0].upper() + text[1:]
 
 
-def _were_committed(losses: Sequence[LossEntry], possibly: str = "") -> str:
+def _were_committed(losses: Sequence[LossEntry]) -> str:
     """Return whether records were committed, as the rows of the losses tell them apart."""
     counted_ones = [loss for loss in losses if loss.records] or losses  # of markers alone their rows tell it
     certain = sum(loss.records for loss in counted_ones if loss.was_committed == "certain")
@@ -260,8 +261,8 @@ def _were_committed(losses: Sequence[LossEntry], possibly: str = "") -> str:
     if all(loss.was_committed == "certain" for loss in counted_ones):
         return f"that {were(losses)} committed"
     if not certain:
-        return f"that {were(losses)} possibly committed" if possibly else "that may have been committed"
-    return f"({certain:,} certainly committed, {possible:,} that may have been committed)"
+        return f"that {were(losses)} possibly committed"
+    return f"({certain:,} committed, {possible:,} possibly committed)"
 
 
 def _is_unnamed(affected: Sequence[PartitionIncident]) -> bool:
@@ -296,7 +297,7 @@ def _is_the_same_by_all(affected: Sequence[PartitionIncident]) -> bool:
 
 def _whoever_leads(affected: Sequence[PartitionIncident]) -> str:
     """Return what is lost by each of the replicas that the guess does not decide between, or at least by whichever of them leads."""
-    maybe = f"of {_names(affected)} that may have been committed are not in its log"
+    maybe = f"of {_names(affected)} that were possibly committed are not in its log"
     if len(affected) == 1:
         first, *others = affected[0].candidates
         rest = listed([f"if broker {one.broker_id} leads, {one.records:,}" for one in others])
@@ -305,7 +306,7 @@ def _whoever_leads(affected: Sequence[PartitionIncident]) -> str:
     if least:
         return f"Whichever replica leads, at least {counted(least, 'record')} {maybe}; no input shows which one does."
     most = sum(max(one.records for one in incident.candidates) for incident in affected)
-    return f"Up to {counted(most, 'record')} of {_names(affected)} that may have been committed {form(most, 'is', 'are')} not in the leaders' logs; no input shows who leads."
+    return f"Up to {counted(most, 'record')} of {_names(affected)} that {form(most, 'was', 'were')} possibly committed {form(most, 'is', 'are')} not in the leaders' logs; no input shows who leads."
 
 
 def _condition(affected: Sequence[PartitionIncident]) -> str:
@@ -381,7 +382,7 @@ def _gather(state: State, asked: Sequence[PartitionIncident]) -> tuple[str, ...]
         return ()
     settled = Counter(doubt.settled_by for one in asked for doubt in one.doubts if doubt.is_input)
     needed = "".join(f", and add {settled_by}" for settled_by, _ in settled.most_common(1))
-    return (f"Delete no data directory, snapshot or log file of these brokers{needed}.",)
+    return (f"Don't delete any data directory, snapshot or log file of these brokers{needed}.",)
 
 
 def _unknown(asked: Sequence[PartitionIncident], scope: Scope) -> tuple[str, ...]:
@@ -398,7 +399,7 @@ def _unknown(asked: Sequence[PartitionIncident], scope: Scope) -> tuple[str, ...
     sentences = []
     for settled_by, _ in partitions.most_common(MOST_NAMED):
         words, names = first[settled_by]
-        sentences.append(f"{_upper(words)} ({listed(names, most=2)}): {settled_by} would show it.")
+        sentences.append(f"{_upper(words)} ({listed(names, most=2)}). {_upper(settled_by)} would show it.")
     if len(partitions) > MOST_NAMED:
         more = len(partitions) - MOST_NAMED
         sentences.append(

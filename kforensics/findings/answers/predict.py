@@ -1,6 +1,6 @@
 """The answer of `predict`: whether each node starts, and what it loses by it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.partition_dirs import LOGS_LEFT_OUT
@@ -19,7 +19,7 @@ from kforensics.findings.rules.quorum import quorum_words
 from kforensics.protocol.loading.node import UNREGISTERED, Fate
 from kforensics.protocol.loading.starts import StartResult
 from kforensics.reconcile.logs.predicted_load import DueSegments
-from kforensics.words import counted, form, listed
+from kforensics.words import counted, form, joined_by_and, listed
 
 _INCOMPLETE_METADATA = "records of the metadata log are missing"
 
@@ -41,7 +41,7 @@ def _before(found: PredictedCluster) -> Iterator[str]:
     certain, possible = discarded_by_leaders(found.order)
     if certain or possible:
         records = counted(certain + possible, "record")
-        yield f"In any order of starts, followers discard at least {records} ({certain:,} certainly committed). "
+        yield f"In any order of starts, followers discard at least {records} ({certain:,} committed). "
     if found.without:
         yield f"As if {', '.join(found.without)} were not there: "
 
@@ -67,6 +67,27 @@ def _beside(found: PredictedCluster) -> Iterator[str]:
         yield f" What {name_brokers(missing)} {form(len(missing), 'holds', 'hold')} is not known."
 
 
+def _not_predicted(found: PredictedCluster, version: str, *, is_first: bool) -> str:
+    """Return the sentence on logs and nodes of which it can't be said what becomes of them, with the first reason."""
+    logs = [log for log in found.logs if log.outcome == "unknown" and log.is_reached]
+    starts = [start for start in found.starts if isinstance(start.result, Absent)]
+    names = _names_of([*(log.node for log in logs), *(start.input for start in starts)], found)
+    reason = next((words for words in (*(one.message for one in logs), *(one.reason for one in starts)) if words), "")
+    why = f": {reason.rstrip('.')}" if reason else ""
+    can = "C" if is_first else "c"
+    what = f"what becomes of {counted(len(logs), 'log')}" if logs else "the start"
+    return (
+        f"{can}an't predict {what} of {names} with {version}{why}."
+        if names
+        else f"{can}an't predict what {version} does to some of these logs."
+    )
+
+
+def _names_of(numbers: Iterable[int], found: PredictedCluster) -> str:
+    """Return the nodes of inputs in words, each once."""
+    return joined_by_and(found.node(number) for number in numbers)
+
+
 def _starts(found: PredictedCluster, state: State) -> str:
     loading = {log.node for log in found.logs}
     kafka = list(dict.fromkeys(start.kafka for start in found.starts if start.input in loading)) or [found.kafka]
@@ -86,7 +107,7 @@ def _starts(found: PredictedCluster, state: State) -> str:
         return f"What {found.node(newer.input)} does with Kafka {newer.kafka} is not known: {newer.reason}."
     is_unknown = state is State.UNKNOWN and bool(found.logs or found.metadata_logs)
     if is_unknown and (not found.logs or found.has_unknown_log):
-        return f"{loads}{'what' if loads else 'What'} {version} does to some of these logs is not known."
+        return f"{loads}{_not_predicted(found, version, is_first=not loads)}"
     if not found.logs:
         lacks = any(one.lost_before for one in found.metadata_logs)
         return f"Nothing here keeps {version} from starting; {_INCOMPLETE_METADATA if lacks else 'no log of a partition is here'}."
@@ -198,7 +219,7 @@ def _lost(found: PredictedCluster, version: str) -> str:
     only = sum(log.lost.only_here for log in found.losing)
     partitions = len({(log.input, log.path) for log in found.losing})
     return (
-        f"{version} discards {counted(records, 'record')} of {counted(partitions, 'log')}: {certain:,} certainly committed, "
+        f"{version} discards {counted(records, 'record')} of {counted(partitions, 'log')}: {certain:,} committed, "
         f"{only:,} in no other log given."
     )
 

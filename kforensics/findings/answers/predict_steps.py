@@ -22,8 +22,8 @@ from kforensics.reconcile.logs.predicted_load import (
 from kforensics.words import counted, form, listed, utc_words
 
 _BY_LEADER = (
-    "Run it once the broker of that replica is running and before the brokers of the others start: kafka-leader-election.sh --election-type unclean "
-    "--path-to-json-file elections.json, where the file holds `elections_json` of that broker in `order.elections_by_leader` of --format json."
+    "Run it once the broker of that replica is running and before the brokers of the others start. The command is `kafka-leader-election.sh --election-type unclean "
+    "--path-to-json-file elections.json`. The file holds `elections_json` of that broker in `order.elections_by_leader` of --format json."
 )
 
 

@@ -111,7 +111,7 @@ def salvage_answer(
     noun, clause = _kind(what, premise_state, total)
     count = Count(total, is_at_least=counts_at_least and premise_state is State.LOST and not chosen)
     words = f"{saved:,} of {count} {noun} of {named}{chosen}{clause} saved"
-    details = [f"{certain:,} certainly committed"] if certain else []
+    details = [f"{certain:,} committed"] if certain else []
     if guessed:
         details.append("by a leader that is guessed")
     words += f" ({', '.join(details)})" if details else ""

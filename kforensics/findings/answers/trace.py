@@ -246,7 +246,7 @@ def _absent(
     if unknown or problems or any(isinstance(end, Absent) for end in ends):
         why = listed(unknown[:1]) or "not everything could be read"
         more = len(unknown) - 1
-        words = f"NOT FOUND, AND THAT IS NO PROOF: {read} of {names} read, none matches; {why}"
+        words = f"NOT FOUND, AND THAT IS NO PROOF: {read} of {names} read, none matches. Open: {why}"
         words += f", and {counted(more, 'further gap')}" if more > 0 else ""
         return Answer(
             state=State.UNKNOWN, headline=f"{words}.", unknown=(*(unknown or ("what could not be read",)), *hedges)
@@ -302,7 +302,7 @@ def _headline(state: State, those: _Of) -> str:
                 if those.copies
                 else "no copy was read"
             )
-            proof = f"{those.certain:,} certainly committed" if those.certain else "none proven committed"
+            proof = f"{those.certain:,} committed" if those.certain else "none proven committed"
             return f"LOST: {many} of {partitions} held by no live replica ({proof}; {left})"
         case State.UNKNOWN:
             return f"UNKNOWN: {many} of {partitions} in {counted(those.copies, 'copy', 'copies')} that no broker serves, and nothing shows why"

@@ -156,7 +156,7 @@ def _discard_words(found: Concerns, items: Items) -> str:
         what = records_of(certain, possible)
         return f"if {guess.leader} leads ({guess.guess}), {owners}{once} discard {what} of {partitions_of(items)}."
     if found.state is State.AT_RISK:
-        also = f" (and {possible:,} that may have been committed)" if possible else ""
+        also = f" (and {possible:,} possibly committed)" if possible else ""
         return f"DATA AT RISK: {owners}{once} discard {counted(certain, 'committed record')}{also} of {partitions_of(items)} that the leader does not hold."
     will = " may" if certain else once
     return f"{owners}{will} discard {records_of(certain, possible)} of {partitions_of(items)} that the leader does not hold."

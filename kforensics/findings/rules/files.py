@@ -62,7 +62,7 @@ WRONG_INDEX = Rule(
     Weight.DECIDE,
     title="an index that contradicts its log",
     meaning="Lookups by offset or time start at a wrong place; brokers since 2.3 do not notice it when they load the log.",
-    advice="An index may be set aside, with the broker stopped, only where every batch of its segment is sound: at any start, after a clean stop too, the broker scans a segment without an offset index, truncates it at the first batch that fails and keeps the segments behind it, which leaves a hole and hardly a word in the log. A time index that is set aside stays empty until its segment is recovered.",
+    advice="An index may be set aside, with the broker stopped, only where every batch of its segment is sound. At any start, after a clean stop too, the broker scans a segment without an offset index, truncates it at the first batch that fails and keeps the segments behind it, which leaves a hole and hardly a word in the log. A time index that is set aside stays empty until its segment is recovered.",
     references=("KAFKA-7283",),
     told_apart_by=ToldApartBy.FILE,
 )
@@ -158,7 +158,7 @@ _UNDER_A_SOUND_CHECKSUM = frozenset(
 
 
 _DISCARDED_AT_START = (
-    "The broker left no clean-shutdown marker, and this place is at or above the recovery point: the next start truncates the log here "
+    "The broker left no clean-shutdown marker, and this place is at or above the recovery point. The next start truncates the log here "
     "and discards what is behind, sound batches included."
 )
 _COPY_FIRST = "Copy this directory before the broker starts again."

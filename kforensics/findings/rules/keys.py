@@ -8,7 +8,7 @@ from kforensics.findings.rule import Rule
 from kforensics.protocol.coordinators import Placement
 from kforensics.reconcile.trace.model import TracedCopy
 from kforensics.units import TopicPartition
-from kforensics.words import counted
+from kforensics.words import counted, form
 
 KEY_ELSEWHERE = Rule(
     "KF310",
@@ -31,7 +31,7 @@ def misplaced_keys(
         if partition.partition not in {placement.murmur2, placement.crc32}:
             many, records = counted(placement.partitions, "partition"), counted(found[partition], "record")
             yield KEY_ELSEWHERE.states(
-                f"{records} of the key in {partition}: of {many} murmur2 chooses {placement.murmur2}, CRC-32 {placement.crc32}",
+                f"{records} of the key {form(found[partition], 'is', 'are')} in {partition}, but of {many} the default partitioners choose {placement.murmur2} (murmur2) and {placement.crc32} (CRC-32): the producer chose the partition itself or wrote when there were others",
                 topic_partition=partition,
                 citations=tuple(Citation(input=copy.input, path=copy.path) for copy in held[:1]),
             )

@@ -78,7 +78,7 @@ LOST_COMMITTED = Rule(
 LOST_MAYBE_COMMITTED = Rule(
     "KF302",
     Weight.DAMAGE,
-    title="records that may have been committed are lost",
+    title="records that were possibly committed are lost",
     meaning="Nothing proves that they were below the high watermark, and nothing that they were not.",
     advice="Logs of the clients, the metadata log or another snapshot can settle it.",
 )
@@ -96,7 +96,7 @@ LOST_UNCOMMITTED = Rule(
 def _loss_findings(incident: PartitionIncident) -> Iterator[Finding]:
     for certainty, rule, (one, many) in (
         ("certain", LOST_COMMITTED, ("was committed", "were committed")),
-        ("possible", LOST_MAYBE_COMMITTED, ("may have been committed", "may have been committed")),
+        ("possible", LOST_MAYBE_COMMITTED, ("was possibly committed", "were possibly committed")),
         ("no", LOST_UNCOMMITTED, ("was never committed", "were never committed")),
     ):
         losses = [loss for loss in incident.losses if loss.was_committed == certainty]

@@ -71,7 +71,7 @@ DISCARDS_COMMITTED = Rule(
 MAY_DISCARD_COMMITTED = Rule(
     "KF202",
     Weight.DAMAGE,
-    title="a replica will discard records that may have been committed",
+    title="a replica will discard possibly committed records",
     meaning="These disks do not prove that committed records will be discarded, and nothing contradicts it.",
     advice="Copy the directory before the broker is started; client logs or another replica can show more.",
     references=("KIP-101", "KIP-279", "KIP-595"),
@@ -104,7 +104,7 @@ def _truncation(report: PartitionReport, replica: ReplicaReport) -> Iterator[Fin
         rule, tail = TRUNCATES, ", a copy of what the voters may not have committed"
     elif lost.certain and not is_open and is_led:
         rule = DISCARDS_COMMITTED
-        tail = f", {_of_them(lost.certain, counts.records)}certainly committed and not on the leader"
+        tail = f", {_of_them(lost.certain, counts.records)}committed and not on the leader"
     elif lost.certain:
         whose = "the leader" if is_led else "that leader"
         rule = MAY_DISCARD_COMMITTED

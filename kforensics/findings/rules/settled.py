@@ -87,13 +87,13 @@ def _divergence_words(found: Concerns, items: Items) -> str:
         owners = joined_by_and(dict.fromkeys(owner for one in odd for owner in one.owners))
         why = odd[0].detail if len(odd) == 1 else "by their checksums or by what the others hold"
         words = f" The odd {'one' if ' and ' not in owners else 'ones'} out: {owners} ({why})."
-    return f"REPLICAS DIFFER FOR GOOD: those of {of} hold different content at the same offset, and replication will not repair it.{words}"
+    return f"REPLICAS HAVE DIVERGED and will stay so: those of {of} hold different content at the same offset, and replication will not repair it.{words}"
 
 
 def _divergence_now(found: Concerns, paths: Sequence[str]) -> Iterator[str]:
     parted = found.of(ConcernKind.DIVERGENCE, State.DIVERGED)
     if any(not one.detail for _, one in parted):
-        yield "Find out which content is right before a leader changes: readers get one or the other. Delete nothing."
+        yield "Find out which content is right before a leader changes: readers get one or the other. Don't delete anything."
     odd = [item for item in parted if item[1].detail]
     for owner, items in found.by_owners([item for item in odd if item[1].whole]):
         leaders = joined_by_and(dict.fromkeys(one.whole for _, one in items))

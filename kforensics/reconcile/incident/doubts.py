@@ -336,7 +336,7 @@ def _settled_by(
         isinstance(who, int) and _was_stopped(who, copy.rank, election, account, moments) for copy in own
     ):
         return f"the system log of broker {who}'s {power}", False
-    later = f"a later copy of the disks of broker {who} from before {moment} than those given"
+    later = f"a later copy of broker {who}'s disks than those given, from before {moment}"
     return (f"{later}, or the system log of its {power}" if is_by_crash else later), True
 
 

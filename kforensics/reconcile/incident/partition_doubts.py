@@ -45,7 +45,7 @@ def partition_doubts(
     of_truncations = (
         Doubt(
             DoubtKind.TRUNCATION,
-            f"what offsets {observed.to_offset} to {observed.from_offset - 1} held that broker {observed.broker_id} truncated",
+            f"{_at(observed)}, which broker {observed.broker_id} cut off",
             f"a copy of the disks of broker {observed.broker_id} from before",
             offsets=OffsetRange(observed.to_offset, observed.from_offset - 1),
         )
@@ -179,6 +179,11 @@ def _of_older_disk(known: LogsOverTime) -> Iterator[Reliance]:
         _YOUNGER_DISKS,
     )
     yield Reliance(doubt, (frozenset((leader.rank, one) for one in brokers),))
+
+
+def _at(observed: ObservedTruncation) -> str:
+    first, last = observed.to_offset, observed.from_offset - 1
+    return f"what was at {f'offset {first}' if first == last else f'offsets {first} to {last}'}"
 
 
 def _covers(runs: Sequence[OffsetRange], offsets: OffsetRange) -> bool:

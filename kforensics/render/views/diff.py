@@ -10,11 +10,12 @@ from kforensics.commands.result import Result
 from kforensics.damage import Absent
 from kforensics.evidence.model import CheckpointValue, Input
 from kforensics.findings.answers.model import State
+from kforensics.findings.concern import records_of
 from kforensics.findings.model import Finding
 from kforensics.formats.log.records import Record
 from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.replicas.leader import ExpectedTruncation, LeaderChoice
-from kforensics.reconcile.replicas.report import PartitionReport, ReplicaReport, Verdict
+from kforensics.reconcile.replicas.report import PartitionReport, ReplicaReport, Verdict, WhatIf
 from kforensics.render.blocks import (
     GAP,
     Block,
@@ -137,9 +138,7 @@ def _leader_line(leader: LeaderChoice) -> str:
     who = leader.view.replica.owner
     if leader.tied_with:
         others = listed([f"broker {broker}" for broker in leader.tied_with])
-        return (
-            f"leader not known, what follows is true if {who} leads: {others} could as well ({leader.reason} are equal)"
-        )
+        return f"leader not known: {others} could lead as well as {who} ({leader.reason} are equal). What follows is true if {who} leads."
     if leader.source == "inferred":
         return f"leader not known, what follows is true if {who} leads (guessed: {leader.reason})"
     if leader.source == "option":
@@ -212,7 +211,7 @@ def _explained(replica: ReplicaReport, *, steps: bool) -> Iterator[Block]:
             yield Fact("", "unless the leader's directory was copied earlier while it ran")
         for run in expected.runs:
             if run.records or run.markers:
-                certainty = {"certain": "certainly committed", "possible": "possibly committed", "no": "not committed"}[
+                certainty = {"certain": "committed", "possible": "possibly committed", "no": "not committed"}[
                     run.certainty
                 ]
                 yield Fact(
@@ -268,13 +267,13 @@ def _holders(report: PartitionReport) -> Iterator[Block]:
         if holder.counts.certain or holder.counts.possible:
             directory = holder.view.replica
             kind = "" if directory.state == "live" else f"{directory.state} "
-            words = f"a {kind}directory of {directory.owner} that is no replica holds {counted(holder.counts.records, 'record')} ({holder.offsets.first}..{holder.offsets.last}) that no replica holds, {holder.counts.certain} certainly committed"
-            yield Fact("beside", words)
+            words = f"a {kind}directory of {directory.owner} that is no replica has {counted(holder.counts.records, 'record')} ({holder.offsets.first}..{holder.offsets.last}) found nowhere else, {holder.counts.certain} of them committed"
+            yield Fact("leftover", words)
     for holder in report.sole_holders:
         counts = holder.counts
         if not counts.certain and not counts.possible:
             continue
-        words = f"{holder.view.replica.owner} alone holds {counted(counts.records, 'record')} ({holder.offsets.first}..{holder.offsets.last}), {counts.certain} certainly committed"
+        words = f"{holder.view.replica.owner} alone holds {counted(counts.records, 'record')} ({holder.offsets.first}..{holder.offsets.last}), {counts.certain} committed"
         if holder.is_tail_of_a_copy:
             words += "; others may hold them too, and were copied earlier while they ran, or lost power"
         yield Fact("alone", words)
@@ -295,7 +294,8 @@ def _other_leaders(report: PartitionReport) -> Iterator[Block]:
     # Where a log is not known, what another leader would lose is not known either.
     if not interesting or report.leader is None or not all(one.view.replica.is_log_known for one in report.replicas):
         return
-    for choice in report.what_if:
+    ranked = sorted(report.what_if, key=lambda choice: (choice.rank, str(choice.leader.replica.broker_id)))
+    for choice in ranked:
         if choice.leader is report.leader.view:
             continue
         parts = [_truncation_words(view, expected) for view, expected in choice.truncations]
@@ -305,21 +305,27 @@ def _other_leaders(report: PartitionReport) -> Iterator[Block]:
             "if led by",
             f"{_short(choice.leader)}{' (empty)' if choice.is_emptied else ''}: {'; '.join(parts) or 'nothing is truncated'}",
         )
-    ranked = sorted(report.what_if, key=lambda choice: (choice.rank, str(choice.leader.replica.broker_id)))
     best, worst = ranked[0], ranked[-1]
     if worst.rank[:2] == (0, 0):
         return
-    words = ", ".join(
-        f"{_short(w.leader)} loses {w.lost_certain} certain and {w.lost_possible} possible" for w in ranked
-    )
+    words = ", then ".join(_choice(one, is_first=one is best) for one in ranked)
     if best.rank == worst.rank:
-        words = f"every leader loses the same: {best.lost_certain} certain, {best.lost_possible} possible"
-    yield Fact("least", words)
+        words = f"every leader loses the same: {records_of(best.lost_certain, best.lost_possible)}"
+    yield Fact("best leader", words)
+
+
+def _choice(one: WhatIf, *, is_first: bool) -> str:
+    lost = f"{one.lost_certain:,}{' committed' if is_first else ''}"
+    if one.lost_possible:
+        lost += f" and {one.lost_possible:,} possibly committed"
+    if not one.lost_certain and not one.lost_possible:
+        lost = "nothing"
+    return f"{_short(one.leader)} ({'loses ' if is_first else ''}{lost})"
 
 
 def _truncation_words(view: LoadedLog, expected: ExpectedTruncation) -> str:
     counts = expected.lost if expected.lost.records else expected.counts
-    certain = f" ({counts.certain} certainly committed)" if counts.certain else ""
+    certain = f" ({counts.certain} committed)" if counts.certain else ""
     return f"{view.replica.owner} would truncate to {expected.offset}: {counted(expected.counts.records, 'record')}{certain}"
 
 

@@ -58,7 +58,7 @@ TOGETHER_MS = 60_000
 MOST_SOURCES = 40
 """Citations of one row of a page."""
 
-CERTAINTIES = {"certain": "certainly committed", "possible": "possibly committed", "no": "not committed"}
+CERTAINTIES = {"certain": "committed", "possible": "possibly committed", "no": "not committed"}
 _TONES = {"certain": Tone.BAD, "possible": Tone.WARNING, "no": Tone.QUIET}
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9._-]{1,260}")
 
@@ -367,7 +367,7 @@ def _lost(body: Explanation, view: View, references: References) -> Iterator[Blo
     yield Section(
         title="Ledger of losses" if view.page else f"What the {_leaders(body.incidents)} do not hold",
         anchor="losses",
-        lead=f"Every run of records that some copy shows and the logs of the {_leaders(body.incidents)} do not hold. “Certainly committed” is proven, never guessed. "
+        lead=f"Every run of records that some copy shows and the logs of the {_leaders(body.incidents)} do not hold. “Committed” is proven, never guessed. "
         "A holder in use may still become leader: the records that it holds are at risk, not lost.",
     )
     anchors = _anchors(body.incidents)

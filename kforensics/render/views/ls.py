@@ -14,6 +14,8 @@ from kforensics.render.view import View
 from kforensics.words import byte_count, counted, listed
 
 MOST_ALIKE = 5
+MOST_KINDS = 6
+"""Kinds of files that are counted by name without -v, those of most files."""
 _NUMBERS = ("epoch", "from", "HW", "recovery", "end", "segs", "bytes")
 COLUMNS = (
     Column("partition", is_shortened=True),
@@ -38,7 +40,7 @@ def blocks(result: Result[Listing], view: View) -> Iterator[Block]:
             yield from _heading(described, nodes.get(index))
             yield from _tables(partitions.get(index, []), nodes.get(index), verbose=view.verbose)
     yield GAP
-    yield Prose(_files(inventory))
+    yield Prose(_files(inventory, view))
 
 
 def _second_line(inventory: Inventory) -> str:
@@ -149,15 +151,17 @@ def _node_name(node_id: int | Absent) -> str:
 _WITHOUT_PLURAL = frozenset({"partition metadata", "special", "unknown"})
 
 
-def _files(inventory: Inventory) -> str:
+def _files(inventory: Inventory, view: View) -> str:
     kinds = Counter[tuple[str, str]]()
     for one in inventory.files:
         kinds[one.kind.replace("-", " "), one.suffix] += one.count
     total = sum(kinds.values())
+    named = sorted(kinds.items() if view.verbose or view.page else kinds.most_common(MOST_KINDS))
     by_kind = ", ".join(
-        counted(count, kind, _plural(kind)) + (f" ({suffix})" if suffix else "")
-        for (kind, suffix), count in sorted(kinds.items())
+        counted(count, kind, _plural(kind)) + (f" ({suffix})" if suffix else "") for (kind, suffix), count in named
     )
+    rest = total - sum(count for _, count in named)
+    by_kind += f" and {counted(rest, 'other')}" if rest else ""
     unknown = len(inventory.unknown)
     if total == 1:
         known = "known" if not unknown else "none of a kind that brokers write"

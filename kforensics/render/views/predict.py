@@ -150,7 +150,7 @@ def _comes_to(way: WayOut) -> str:
         parts.append(f"after {way.start_count} starts")
     lost = f"{counted(way.records, 'record')} lost"
     parts.append(
-        f"{lost} ({way.certain} certainly committed, {way.only_here} on no other replica given)"
+        f"{lost} ({way.certain} committed, {way.only_here} on no other replica given)"
         if way.records
         else "loading discards no record"
     )
@@ -190,7 +190,7 @@ def _log(log: PredictedLog, inputs: tuple[Input, ...], *, with_files: bool) -> I
     if log.lost.records:
         held = [f"{holder.records} on {who(inputs[holder.input])}" for holder in log.lost.held_by]
         where = f"; {', '.join(held)}" if held else "; on no other replica given"
-        lost = f"{counted(log.lost.records, 'record')} discarded ({log.lost.certain} certainly committed){where}"
+        lost = f"{counted(log.lost.records, 'record')} discarded ({log.lost.certain} committed){where}"
         yield Prose(lost, depth=2, tone=Tone.BAD)
     for base, before, after in log.scanned:
         if after < before:

@@ -173,7 +173,7 @@ def test_a_reassignment_of_a_partition_that_lost_records_is_not_said_to_be_witho
 
     assert ("On purpose, and no loss: orders-0 was acted upon." in found) is is_calm
     assert (
-        "On purpose, in partitions that lost records, by it or not: orders-0 was acted upon." in found
+        "Asked for, in partitions that lost records, which may not be related: orders-0 was acted upon." in found
     ) is not is_calm
 
 

@@ -423,7 +423,7 @@ def test_a_guessed_leader_makes_nothing_certain():
     assert State.MAYBE_AT_RISK is partition_state(open_ended)
     headline = answer(open_ended).headline
     assert "if broker 2 leads (guessed" in headline
-    assert "broker 1 will discard 43 records that may have been committed" in headline
+    assert "broker 1 will discard 43 possibly committed records" in headline
 
 
 def test_a_finding_is_no_surer_than_its_partition():
@@ -690,7 +690,7 @@ def test_a_renamed_directory_that_holds_more_than_the_replicas_is_the_alarm():
     # Both hold the same 40 records, which count once; the checkpoint's line is of the replica that bears the name.
     assert State.MAYBE_AT_RISK is said.state
     assert (
-        "directories of brokers 2 and 3 that are no replica any more hold 40 records that may have been committed"
+        "directories of brokers 2 and 3 that are no replica any more hold 40 possibly committed records"
         in said.headline
     )
     there = '"${SAFE:?}"/disks-broker-3'
@@ -791,7 +791,7 @@ def test_where_no_replica_is_intact_none_is_the_odd_one():
     said = answer(judged(*logs, facts=led(1, {1, 2, 3})))
 
     assert "odd one" not in said.headline
-    assert "Delete nothing." in said.now[0]
+    assert "Don't delete anything." in said.now[0]
     assert not any("empty directory" in words for words in said.now)
 
 

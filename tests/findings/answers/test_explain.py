@@ -131,7 +131,7 @@ def test_markers_alone_were_committed_only_where_that_is_certain(certainty, is_s
     headline = explain_answer([incident], words, Scope()).headline
 
     assert is_sure is ("that were committed" in headline)
-    assert is_sure is not ("may have been committed" in headline)
+    assert is_sure is not ("possibly committed" in headline)
 
 
 def test_the_headline_counts_records_only_of_the_partitions_that_lost_them():

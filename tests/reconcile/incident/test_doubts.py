@@ -68,7 +68,7 @@ def test_a_copy_of_a_broker_that_committed_alone_may_have_lost_its_tail_without_
     [
         ((), "a copy of the disks of broker 1 from before leader epoch 2", True),
         ((earlier(1, 2),), "a copy of the disks of broker 1 from before leader epoch 2", True),
-        ((earlier(0),), "a later copy of the disks of broker 1 from before leader epoch 2 than those given, or ", True),
+        ((earlier(0),), "a later copy of broker 1's disks than those given, from before leader epoch 2, or ", True),
         ((earlier(0), earlier(1)), "", False),
     ],
 )
