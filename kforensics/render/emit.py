@@ -59,7 +59,7 @@ class Shape(NamedTuple):
     rows: str = ""
     """The place in the document of the rows that are the answer, where rows are the answer (`formats.rows`)."""
     json: str = ""
-    """The module below `kforensics.render.json`, whose `write` makes the document."""
+    """The module below `kforensics.render.json`, and its document, or the function that writes it."""
     lines: str = ""
     """The function there that makes an object a line."""
     others: dict[OutputFormat, str] = {}  # noqa: RUF012 - a default of a row of a table
@@ -76,23 +76,21 @@ class Shape(NamedTuple):
 _T, _H = OutputFormat.TEXT, OutputFormat.HTML
 
 SHAPES: dict[str, Shape] = {
-    "triage": Shape("triage:blocks", "topics", "triage:write"),
+    "triage": Shape("triage:blocks", "topics", "triage:TRIAGE"),
     "ls": Shape("ls:blocks", "partitions", "files:write_listing", "write_listed"),
     "dump": Shape("dump:blocks", "*", "dump_content:write", "write_lines"),
-    "capture": Shape("capture:blocks", "", "files:write_capture"),
+    "capture": Shape("capture:blocks", "", "files:CAPTURE"),
     "diff": Shape("diff:blocks", "*.replicas", "replicas:write", "write_lines"),
-    "explain": Shape("explain:blocks", "losses", "explain:write", "write_lines"),
-    "logs": Shape("logs:blocks", "kinds", "logs:write"),
+    "explain": Shape("explain:blocks", "losses", "explain:EXPLAIN", "write_lines"),
+    "logs": Shape("logs:blocks", "kinds", "logs:LOGS"),
     "verify": Shape(
-        "verify:blocks", "files", "files:write_verified", "write_verified_lines", {OutputFormat.SARIF: "sarif:write"}
+        "verify:blocks", "files", "files:VERIFY", "write_verified_lines", {OutputFormat.SARIF: "sarif:write"}
     ),
-    "predict": Shape("predict:blocks", "logs", "start:write"),
-    "salvage": Shape("salvage:blocks", "partitions", "salvage:write"),
-    "metadata": Shape("metadata:blocks", "events", "metadata:write", "write_lines"),
-    "groups": Shape("groups:blocks", "groups.positions", "coordinators:write_groups", "write_commits"),
-    "transactions": Shape(
-        "transactions:blocks", "partitions.open|torn", "coordinators:write_transactions", "write_replicas"
-    ),
+    "predict": Shape("predict:blocks", "logs", "start:PREDICT"),
+    "salvage": Shape("salvage:blocks", "partitions", "salvage:SALVAGE"),
+    "metadata": Shape("metadata:blocks", "events", "metadata:METADATA", "write_lines"),
+    "groups": Shape("groups:blocks", "groups.positions", "coordinators:GROUPS", "write_commits"),
+    "transactions": Shape("transactions:blocks", "partitions.open|torn", "coordinators:TRANSACTIONS", "write_replicas"),
     "trace": Shape("trace:blocks", "records.copies", "trace:write", "write_lines"),
     # A manifest has one form.
     "seal manifest": Shape(json="files:write_manifest", others={OutputFormat.TEXT: "json.files:write_manifest"}),
@@ -108,11 +106,11 @@ SHAPES: dict[str, Shape] = {
         json="fleet:write", lines="write_line", others={_T: "text.fleet:write", _H: "html.fleet_page:write"}
     ),
     "fleet comparison": Shape(
-        json="fleet:write_comparison",
+        json="fleet:COMPARISON",
         others={_T: "text.fleet:write_comparison", _H: "html.fleet_page:write_comparison"},
     ),
-    "fleet trend": Shape(json="fleet:write_trend", lines="write_trend_lines", others={_T: "text.fleet:write_trend"}),
-    "fleet scan": Shape(json="fleet:write_scan", others={_T: "text.fleet:write_scan"}),
+    "fleet trend": Shape(json="fleet:TREND", lines="write_trend_lines", others={_T: "text.fleet:write_trend"}),
+    "fleet scan": Shape(json="fleet:SCAN", others={_T: "text.fleet:write_scan"}),
 }
 """By the kind of a result, how it is written. Modules are loaded when they are needed."""
 
@@ -157,7 +155,7 @@ def writer_of(shape: str, chosen: OutputFormat) -> Writer:
     if chosen in how.others:
         writer = _loaded(how.others[chosen])
     elif chosen is OutputFormat.JSON:
-        writer = _loaded(f"json.{how.json}")
+        writer = _of_document(_loaded(f"json.{how.json}"))
     elif chosen is OutputFormat.JSONL:
         writer = _loaded(f"json.{how.json.partition(':')[0]}:{how.lines}")
     elif chosen is OutputFormat.CSV:
@@ -166,6 +164,14 @@ def writer_of(shape: str, chosen: OutputFormat) -> Writer:
     else:
         writer = partial(_loaded(f"formats.{RENDERERS[chosen]}"), content=_loaded(f"views.{how.view}"))
     return writer
+
+
+def _of_document(found: Any) -> Writer:
+    """Return a writer as it is, or that of a document of which a table has every field."""
+    from kforensics.render.json.document import write_document  # noqa: PLC0415 - for documents alone
+
+    written: Writer = found if callable(found) else lambda result, _view: write_document(found, result)
+    return written
 
 
 def _loaded(place: str) -> Any:

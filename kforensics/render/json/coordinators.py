@@ -15,24 +15,14 @@ from kforensics.reconcile.groups.views import GroupPosition, GroupView
 from kforensics.reconcile.history.log_starts import Removal, Remover
 from kforensics.reconcile.transactions.coordinators import status_name
 from kforensics.reconcile.transactions.partition import JudgedTransaction, PartitionTransactions, TornTransaction
-from kforensics.render.json.document import typed_lines, write_document
+from kforensics.render.json.document import typed_lines
 from kforensics.render.json.shape import Document, Each, Field, Shape, own, shape
 from kforensics.render.view import View
-
-
-def write_groups(result: Result[Groups], _view: View) -> Iterator[str]:
-    """Return the document of `groups`; `commits` only where the history was asked for."""
-    return write_document(GROUPS, result)
 
 
 def write_commits(result: Result[Groups], _view: View) -> Iterator[str]:
     """Return a commit a line."""
     return typed_lines(("commit", result.body.changes()))
-
-
-def write_transactions(result: Result[Transactions], _view: View) -> Iterator[str]:
-    """Return the document of `transactions`."""
-    return write_document(TRANSACTIONS, result)
 
 
 def write_replicas(result: Result[Transactions], _view: View) -> Iterator[str]:

@@ -14,16 +14,11 @@ from kforensics.reconcile.incident.model import ExplainedTruncation, GroupAtRisk
 from kforensics.reconcile.incident.operations import Operation
 from kforensics.reconcile.timeline.events import TimelineEntry
 from kforensics.reconcile.timeline.metadata_events import WHOLE_TOPIC
-from kforensics.render.json.document import LAST_LINES, last_lines, typed_lines, write_document
+from kforensics.render.json.document import LAST_LINES, last_lines, typed_lines
 from kforensics.render.json.shape import Document, Each, Field, Shape, own, shape
 from kforensics.render.view import View
 from kforensics.units import TopicPartition
 from kforensics.words import utc_text
-
-
-def write(result: Result[Explanation], _view: View) -> Iterator[str]:
-    """Return the document."""
-    return write_document(EXPLAIN, result)
 
 
 def write_lines(result: Result[Explanation], _view: View) -> Iterator[str]:

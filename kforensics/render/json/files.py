@@ -47,11 +47,6 @@ def write_listed(result: Result[Listing], view: View) -> Iterator[str]:
     )
 
 
-def write_capture(result: Result[CaptureReport], _view: View) -> Iterator[str]:
-    """Return the document of `capture`."""
-    return write_document(CAPTURE, result)
-
-
 def write_manifest(result: Result[NewSeal], _view: View) -> Iterator[str]:
     """Return the manifest, made while it is written."""
     return result.body.pieces
@@ -60,11 +55,6 @@ def write_manifest(result: Result[NewSeal], _view: View) -> Iterator[str]:
 def write_check(result: Result[CheckedManifest], _view: View) -> Iterator[str]:
     """Return the document of a check; what differs is written as it is met, so that a million differences need no memory."""
     return write_document(SEAL_CHECK, result, after=lambda: dict(_CHECKED.pairs(result.body)))
-
-
-def write_verified(result: Result[VerifyResult], _view: View) -> Iterator[str]:
-    """Return the document of `verify`, piece by piece."""
-    return write_document(VERIFY, result)
 
 
 def write_verified_lines(result: Result[VerifyResult], _view: View) -> Iterator[str]:
@@ -187,12 +177,6 @@ class _Checked(NamedTuple):
     intact: IntactReplicas
 
 
-class _Place(NamedTuple):
-    damage: Damage
-    holders: tuple[IntactReplica, ...] | None
-    """Of the range that is lost; none where that is no range."""
-
-
 class _Totals(NamedTuple):
     files: int
     bytes: int
@@ -206,18 +190,20 @@ def _checked(body: VerifyResult) -> Iterator[_Checked]:
     return (_Checked(report, body.intact) for report in body.files)
 
 
-def _places(row: _Checked) -> Iterator[_Place]:
+def _places(row: _Checked) -> Iterator[tuple[Damage, tuple[IntactReplica, ...] | None]]:
+    """Yield the damage of a file, each with the holders of the range that is lost; none where that is no range."""
     report, intact = row
     owner = intact.owner(report.input, report.path) if report.kind is FileKind.SEGMENT else None
     for damage in report.damage:
         is_range = owner is not None and isinstance(damage.offsets_lost, OffsetRange)
-        yield _Place(damage, tuple(intact.holders(owner, damage)) if is_range and owner is not None else None)
+        yield damage, tuple(intact.holders(owner, damage)) if is_range and owner is not None else None
 
 
-def _intact_on(place: _Place) -> list[int] | None:
-    if place.holders is None:
+def _intact_on(place: tuple[Damage, tuple[IntactReplica, ...] | None]) -> list[int] | None:
+    holders = place[1]
+    if holders is None:
         return None
-    return list(dict.fromkeys(one.broker_id for one in place.holders if not isinstance(one.broker_id, Absent)))
+    return list(dict.fromkeys(one.broker_id for one in holders if not isinstance(one.broker_id, Absent)))
 
 
 def _totals(body: VerifyResult) -> _Totals:
@@ -244,11 +230,11 @@ _FILE = Shape(
             "",
             Each(
                 {
-                    **own("position length", "damage.span."),
-                    **own("kind gravity expected found offsets_lost", "damage."),
-                    "next_good": Field("damage.next_good", "The next intact batch.", {"offset": "0", "position": "1"}),
+                    **own("position length", "0.span."),
+                    **own("kind gravity expected found offsets_lost", "0."),
+                    "next_good": Field("0.next_good", "The next intact batch.", {"offset": "0", "position": "1"}),
                     "cause": Field(
-                        "damage.cause",
+                        "0.cause",
                         "With a single flipped bit also its place, and the byte as found and as expected.",
                         {
                             **own("kind detail"),
@@ -258,13 +244,13 @@ _FILE = Shape(
                             },
                         },
                     ),
-                    "checksums": Field("damage.checksums", "", {"stored": "0", "computed": "1"}),
+                    "checksums": Field("0.checksums", "", {"stored": "0", "computed": "1"}),
                     "intact_on": (
                         _intact_on,
                         "The ids of brokers among the inputs that hold the range intact; null where no range of offsets is lost, or where the file that shows it is of several partitions, as a checkpoint is.",
                     ),
                     "intact_in": Field(
-                        "holders",
+                        "1",
                         "The same by directory, including brokers whose id is unknown.",
                         Each(own("input path")),
                     ),

@@ -18,21 +18,6 @@ def write(result: Result[FleetSummary], _view: View) -> Iterator[str]:
     return write_document(REPORT if result.command == "fleet report" else AUDIT, result)
 
 
-def write_comparison(result: Result[AuditComparison], _view: View) -> Iterator[str]:
-    """Return the document of `fleet report --since`."""
-    return write_document(COMPARISON, result)
-
-
-def write_scan(result: Result[ScanResult], _view: View) -> Iterator[str]:
-    """Return the document of `fleet scan`."""
-    return write_document(SCAN, result)
-
-
-def write_trend(result: Result[AuditTrend], _view: View) -> Iterator[str]:
-    """Return the document of `fleet trend`, an audit a line, the oldest first."""
-    return write_document(TREND, result)
-
-
 def write_trend_lines(result: Result[AuditTrend], _view: View) -> Iterator[str]:
     """Return one line for each audit."""
     return typed_lines(("audit", result.body.lines))

@@ -1,23 +1,14 @@
 """The document of `logs`: kinds of lines, what happened in order of time, and an account of each file."""
 
-from collections.abc import Iterator
 from typing import Any
 
 from kforensics.commands.logs import LineKind, LogsView, Run
-from kforensics.commands.result import Result
 from kforensics.damage import Absent
 from kforensics.evidence.broker_logs import LogFile
 from kforensics.formats.log_lines.table import Message
 from kforensics.reconcile.observed.clocks import Clock
-from kforensics.render.json.document import write_document
 from kforensics.render.json.shape import Document, Each, Field
-from kforensics.render.view import View
 from kforensics.units import TopicPartition
-
-
-def write(result: Result[LogsView], _view: View) -> Iterator[str]:
-    """Return the document."""
-    return write_document(LOGS, result)
 
 
 def _asked(body: LogsView) -> LogsView | None:

@@ -1,7 +1,7 @@
 """The document of `metadata`: the logs side by side, the state that they add up to, and the events."""
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from kforensics.commands.metadata import MetadataView
 from kforensics.commands.result import Result
@@ -11,15 +11,10 @@ from kforensics.evidence.metadata.events import MetadataEvent
 from kforensics.evidence.metadata.set_back import QuorumSetBack
 from kforensics.evidence.metadata.state import BrokerState, ConfigChange, PartitionState, TopicState, When
 from kforensics.evidence.model import Citation
-from kforensics.render.json.document import typed_lines, write_document
+from kforensics.render.json.document import typed_lines
 from kforensics.render.json.shape import Document, Each, Field, own, shape
 from kforensics.render.view import View
 from kforensics.words import utc_text
-
-
-def write(result: Result[MetadataView], _view: View) -> Iterator[str]:
-    """Return the document, piece by piece."""
-    return write_document(METADATA, result)
 
 
 def write_lines(result: Result[MetadataView], _view: View) -> Iterator[str]:
@@ -27,22 +22,12 @@ def write_lines(result: Result[MetadataView], _view: View) -> Iterator[str]:
     return typed_lines(("event", result.body.events))
 
 
-class _Topic(NamedTuple):
-    state: TopicState
-    partitions: tuple[PartitionState, ...]
-
-
-class _Log(NamedTuple):
-    one: ComparedLog
-    is_newest: bool
-
-
-def _logs(body: MetadataView) -> Iterator[_Log]:
+def _logs(body: MetadataView) -> Iterator[tuple[ComparedLog, bool]]:
     newest = body.comparison.newest
-    return (_Log(one, one.history is newest) for one in body.comparison.logs)
+    return ((one, one.history is newest) for one in body.comparison.logs)
 
 
-def _topics(body: MetadataView) -> Iterator[_Topic]:
+def _topics(body: MetadataView) -> Iterator[tuple[TopicState, list[PartitionState]]]:
     """Yield the topics, those that were asked for where one was."""
     state, asked = body.state, body.request
     by_topic: dict[str, list[PartitionState]] = {topic_id: [] for topic_id in state.topics}
@@ -51,7 +36,7 @@ def _topics(body: MetadataView) -> Iterator[_Topic]:
             by_topic[topic_id].append(partition)
     for topic in sorted(state.topics.values(), key=lambda topic: topic.name):
         if asked.topic is None or topic.name == asked.topic:
-            yield _Topic(topic, tuple(by_topic[topic.topic_id]))
+            yield topic, by_topic[topic.topic_id]
 
 
 def _time(when: When) -> int | Absent:
@@ -119,12 +104,12 @@ METADATA = Document(
             "The metadata log of each node.",
             Each(
                 {
-                    **own("input", "one.history."),
-                    "path": Field(lambda log: log.one.history.directory or ".", "", str),
-                    "node_id": "one.history.node_id",
-                    "is_newest": ("", "The one that the rest is read from."),
-                    **own("start_offset end_offset epochs", "one.history."),
-                    **own("common_end_offset behind tail", "one."),
+                    **own("input", "0.history."),
+                    "path": Field(lambda log: log[0].history.directory or ".", "", str),
+                    "node_id": "0.history.node_id",
+                    "is_newest": ("1", "The one that the rest is read from."),
+                    **own("start_offset end_offset epochs", "0.history."),
+                    **own("common_end_offset behind tail", "0."),
                 }
             ),
         ),
@@ -142,7 +127,7 @@ METADATA = Document(
                 "topics": Field(
                     _topics,
                     "",
-                    Each({**own("name topic_id created removed", "state."), "partitions": ""}),
+                    Each({**own("name topic_id created removed", "0."), "partitions": "1"}),
                 ),
                 "brokers": Field(
                     lambda body: [one for _, one in sorted(body.state.brokers.items())], "", tuple[BrokerState, ...]

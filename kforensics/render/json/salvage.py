@@ -1,21 +1,11 @@
 """The document of `salvage`: what was saved, what is missing, and where it is."""
 
-from collections.abc import Iterator
-
-from kforensics.commands.result import Result
 from kforensics.commands.salvage import SalvageReport
 from kforensics.commands.salvaging.folder import WrittenFile
 from kforensics.commands.salvaging.model import SavedLabel, SavedPartition, UnreadEnd
 from kforensics.damage import Absent
 from kforensics.reconcile.salvage.gaps import Gap
-from kforensics.render.json.document import write_document
 from kforensics.render.json.shape import Document, Field, own, shape
-from kforensics.render.view import View
-
-
-def write(result: Result[SalvageReport], _view: View) -> Iterator[str]:
-    """Return the document, piece by piece."""
-    return write_document(SALVAGE, result)
 
 
 def _best(one: SavedPartition) -> SavedLabel | None:

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from kforensics.commands.predict import Prediction
-from kforensics.commands.result import Result
 from kforensics.protocol.loading.disk import FileChange
 from kforensics.reconcile.logs.predicted_load import (
     DiscardHolder,
@@ -21,14 +20,7 @@ from kforensics.reconcile.logs.predicted_load import (
     WayOut,
     election_file,
 )
-from kforensics.render.json.document import write_document
 from kforensics.render.json.shape import Document, Each, Field, own, shape
-from kforensics.render.view import View
-
-
-def write(result: Result[Prediction], _view: View) -> Iterator[str]:
-    """Return the document."""
-    return write_document(PREDICT, result)
 
 
 def _by_leader(order: StartOrder) -> Iterator[dict[str, Any]]:

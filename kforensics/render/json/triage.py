@@ -1,18 +1,8 @@
 """The document of `triage`: topics, what is behind it, starts, and the answer of each question."""
 
-from collections.abc import Iterator
-
-from kforensics.commands.result import Result
 from kforensics.commands.triage import Triage
 from kforensics.findings.rules.causes import root_cause_sentence
-from kforensics.render.json.document import write_document
 from kforensics.render.json.shape import Document, Each, Field, own
-from kforensics.render.view import View
-
-
-def write(result: Result[Triage], _view: View) -> Iterator[str]:
-    """Return the document."""
-    return write_document(TRIAGE, result)
 
 
 def _root_cause(body: Triage) -> str | None:
