@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from kforensics.evidence.model import BatchReader, Replica
-from kforensics.reconcile.observed.facts import ClusterFacts, NoFacts
+from kforensics.reconcile.observed.facts import ClusterFacts
 from kforensics.reconcile.replicas.partition import PartitionJudge
 from kforensics.reconcile.replicas.report import PartitionReport
 from tests.builders.logs import MemoryReader
@@ -19,5 +19,5 @@ def report_on(
     **known: Any,
 ) -> PartitionReport:
     """Return the report on replicas whose records a reader gives, with what else is known."""
-    judge = PartitionJudge(replicas, reader or MemoryReader({}), facts or NoFacts(), **known)
+    judge = PartitionJudge(replicas, reader or MemoryReader({}), facts or ClusterFacts(), **known)
     return judge.report(wanted_leader)

@@ -267,7 +267,3 @@ class CommittedFacts(ClusterFacts):
     def commits(self, partition: TopicPartition) -> tuple[GroupCommit, ...]:
         """Return the committed offsets of consumer groups."""
         return self._commits(partition)
-
-
-class NoFacts(ClusterFacts):
-    """The facts when only replicas are among the inputs: nothing else is known."""

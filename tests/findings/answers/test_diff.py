@@ -12,7 +12,7 @@ from kforensics.findings.answers.model import State
 from kforensics.findings.concern import Concern, ConcernKind, JudgedPartition, place_of_copy
 from kforensics.findings.rules.replicas import partition_findings
 from kforensics.protocol.truncation import ProtocolName
-from kforensics.reconcile.observed.facts import Leadership, LoggedEnd, NoFacts
+from kforensics.reconcile.observed.facts import ClusterFacts, Leadership, LoggedEnd
 from kforensics.reconcile.replicas.placement import partition_without_replicas, place_partition
 from kforensics.reconcile.replicas.report import GivenBroker, Verdict
 from kforensics.units import Depth, TopicPartition
@@ -25,7 +25,7 @@ PATHS = tuple(f"disks/broker-{at}" for at in range(5))
 
 
 @dataclass(frozen=True)
-class Facts(NoFacts):
+class Facts(ClusterFacts):
     states: tuple = ()
     directories: dict = field(default_factory=dict)
     deleted: bool = False

@@ -12,7 +12,7 @@ from kforensics.reconcile.bugs.traces import _WORDS_OF_BROKERS, doubted_high_wat
 from kforensics.reconcile.observed.broker_lives import BrokerLife
 from kforensics.reconcile.observed.broker_log_facts import BrokerLogFacts
 from kforensics.reconcile.observed.broker_versions import BrokerVersions
-from kforensics.reconcile.observed.facts import NoFacts
+from kforensics.reconcile.observed.facts import ClusterFacts
 from tests.builders.history import logged_truncation
 from tests.conftest import ROOT
 
@@ -56,7 +56,7 @@ def test_a_broker_of_known_version_has_the_epoch_cache_of_its_version():
 
 
 def test_a_broker_is_unbroken_only_where_its_lines_reach_back_far_enough():
-    facts = BrokerLogFacts(metadata=NoFacts(), lives={1: BrokerLife(first_ms=10, unclean_starts=(20,))})
+    facts = BrokerLogFacts(metadata=ClusterFacts(), lives={1: BrokerLife(first_ms=10, unclean_starts=(20,))})
 
     assert facts.is_unbroken(1, 21, 30)
     assert not facts.is_unbroken(1, 15, 30)

@@ -7,7 +7,7 @@ import pytest
 from kforensics.damage import Absent
 from kforensics.reconcile.committed.proofs import MARK_INTERVAL_MS, high_watermark_reach
 from kforensics.reconcile.logs.loaded_log import load_log
-from kforensics.reconcile.observed.facts import NoFacts
+from kforensics.reconcile.observed.facts import ClusterFacts
 from tests.builders.history import leadership
 from tests.builders.logs import batch
 from tests.builders.logs import replica as made
@@ -17,7 +17,7 @@ ELECTION_MS = 1_000_000
 
 
 @dataclass(frozen=True)
-class Restarts(NoFacts):
+class Restarts(ClusterFacts):
     at: tuple[int, ...] = ()
 
     def unclean_restarts(self, broker_id):

@@ -9,7 +9,7 @@ from kforensics.reconcile.committed.judge import CommitJudge
 from kforensics.reconcile.committed.proofs import Moment
 from kforensics.reconcile.logs.divergence import agreed_until
 from kforensics.reconcile.logs.loaded_log import load_log
-from kforensics.reconcile.observed.facts import NoFacts, Restart
+from kforensics.reconcile.observed.facts import ClusterFacts, Restart
 from kforensics.units import OffsetRange
 from tests.builders.history import leadership
 from tests.builders.logs import MemoryReader, batch, replica
@@ -18,7 +18,7 @@ LOG = load_log(replica(1, [batch(0, 19, 0), batch(20, 29, 1)]))
 
 
 @dataclass(frozen=True)
-class Lines(NoFacts):
+class Lines(ClusterFacts):
     """Lines of every broker, whole."""
 
     states: tuple = ()
@@ -113,7 +113,7 @@ def test_what_is_possibly_committed_is_above_a_high_watermark_only_where_it_is(o
 
 
 @dataclass(frozen=True)
-class Recorded(NoFacts):
+class Recorded(ClusterFacts):
     """States of the metadata log."""
 
     states: tuple

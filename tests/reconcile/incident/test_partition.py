@@ -16,13 +16,13 @@ from kforensics.reconcile.incident.logs_over_time import LogsOverTime
 from kforensics.reconcile.incident.model import IncidentEvidence
 from kforensics.reconcile.incident.operations import operations
 from kforensics.reconcile.incident.partition import explain_partition
-from kforensics.reconcile.observed.facts import LoggedEnd, NoFacts, Restart
+from kforensics.reconcile.observed.facts import ClusterFacts, LoggedEnd, Restart
 from kforensics.units import TopicPartition
 from tests.builders.history import leadership, logged_truncation
 from tests.builders.logs import HERE, MemoryReader, batch, record, replica
 
 
-def explained(*final, before=(), records=None, made=Incarnation(), facts=NoFacts(), logged=(), **more):  # noqa: B008
+def explained(*final, before=(), records=None, made=Incarnation(), facts=ClusterFacts(), logged=(), **more):  # noqa: B008
     return explain_partition(
         LogsOverTime(
             TopicPartition("t", 0),
@@ -108,7 +108,7 @@ def test_a_file_older_than_its_topic_is_of_the_topic_whose_batches_it_holds():
     assert [[(10, 14), (15, 19)], []] == [[(loss.offsets.first, loss.offsets.last) for loss in found] for found in lost]
 
 
-class Led(NoFacts):
+class Led(ClusterFacts):
     """Broker 1 leads, by the metadata log."""
 
     def leaderships(self, partition, topic_id):
@@ -141,7 +141,7 @@ def test_directories_that_wait_for_their_removal_do_not_show_that_the_topic_was_
     assert is_logged is not any(one.kind is DoubtKind.LEADER for one in found.doubts)
 
 
-class FailedOver(NoFacts):
+class FailedOver(ClusterFacts):
     """Broker 1 led, and broker 2 leads since, by the metadata log."""
 
     def leaderships(self, partition, topic_id):
@@ -185,7 +185,7 @@ def test_a_replica_that_only_a_checkpoint_names_may_hold_what_is_lost(naming, co
     assert tuple(naming) == found.missing_replicas
 
 
-class Forced(NoFacts):
+class Forced(ClusterFacts):
     """Broker 1 led in epochs 0 and 1; broker 2 was elected in epoch 2 without being in sync, and again in epoch 3."""
 
     def leaderships(self, partition, topic_id):
@@ -206,7 +206,7 @@ def test_the_leader_of_a_truncation_is_who_led_in_the_epoch_that_its_line_names(
 
 
 @dataclass(frozen=True)
-class Grown(NoFacts):
+class Grown(ClusterFacts):
     """Broker 1 leads, and lines say how far logs had grown."""
 
     ends: dict = field(default_factory=dict)
@@ -282,7 +282,7 @@ def test_another_log_that_ends_too_early_leaves_open_where_the_logs_of_the_same_
     )
 
 
-class Removed(NoFacts):
+class Removed(ClusterFacts):
     """The metadata log knows that the topic of id `a` was removed."""
 
     def is_deleted(self, topic, topic_id):
@@ -295,11 +295,11 @@ OTHER = [batch(0, 4, 0, 70), batch(5, 9, 0, 71)]
 @pytest.mark.parametrize(
     ("before_id", "now_id", "facts", "more"),
     [
-        (Absent.NOT_WRITTEN, Absent.NOT_WRITTEN, NoFacts(), {}),
-        ("a", "b", NoFacts(), {}),
+        (Absent.NOT_WRITTEN, Absent.NOT_WRITTEN, ClusterFacts(), {}),
+        ("a", "b", ClusterFacts(), {}),
         ("c", "b", Removed(), {}),
-        (Absent.NOT_WRITTEN, "b", NoFacts(), {}),
-        (Absent.NOT_WRITTEN, Absent.NOT_WRITTEN, NoFacts(), {"made": Incarnation(created_ms=10**13)}),
+        (Absent.NOT_WRITTEN, "b", ClusterFacts(), {}),
+        (Absent.NOT_WRITTEN, Absent.NOT_WRITTEN, ClusterFacts(), {"made": Incarnation(created_ms=10**13)}),
     ],
 )
 def test_a_log_that_began_anew_without_a_deletion_on_record_may_have_lost_what_it_held(before_id, now_id, facts, more):
@@ -392,7 +392,7 @@ def test_what_is_set_aside_is_not_lost_where_no_metadata_shows_that_its_topic_is
 
 
 @dataclass(frozen=True)
-class Emptied(NoFacts):
+class Emptied(ClusterFacts):
     """Broker 1 led, came back with an emptied disk, and led again."""
 
     states: tuple = (leadership(1, 0, (1, 2)), leadership(1, 1, (1,), unclean=True))
@@ -424,7 +424,7 @@ def test_no_protocol_is_recomputed_for_a_leader_that_lost_the_end_of_its_log():
 
 
 @dataclass(frozen=True)
-class LedAgain(NoFacts):
+class LedAgain(ClusterFacts):
     """Broker 1 leads the topic of now in its second leader epoch."""
 
     def leaderships(self, partition, topic_id):

@@ -3,7 +3,7 @@
 import pytest
 
 from kforensics.reconcile.observed.broker_log_facts import facts_from_logs
-from kforensics.reconcile.observed.facts import NoFacts
+from kforensics.reconcile.observed.facts import ClusterFacts
 from tests.builders.history import PARTITION, leadership, logged_events, shifted
 
 ID, OTHER = "Zq8KIhTgQRGCODuoiRsCKA", "33oKttVxWYgQiCwNhCh8aA"
@@ -37,7 +37,7 @@ def test_an_election_that_the_controller_calls_unclean_is_known(line, topic_id, 
     (elected,) = logged_events(line, node=3)
     assert isinstance(led.time_ms, int)
     first = recorded if recorded.time_ms == 1 else leadership(2, recorded.leader_epoch, time_ms=led.time_ms + 9_000)
-    facts = facts_from_logs([led, shifted(elected, 1_000)], NoFacts())
+    facts = facts_from_logs([led, shifted(elected, 1_000)], ClusterFacts())
 
     before = facts.unclean_elections_before(first, PARTITION, topic_id)
 

@@ -4,7 +4,7 @@ import pytest
 
 from kforensics.reconcile.observed.broker_lives import broker_lives
 from kforensics.reconcile.observed.broker_log_facts import facts_from_logs
-from kforensics.reconcile.observed.facts import NoFacts
+from kforensics.reconcile.observed.facts import ClusterFacts
 from kforensics.reconcile.observed.leadership import Risk, account_of
 from tests.builders.history import PARTITION, logged_events
 
@@ -45,6 +45,6 @@ def test_a_log_that_is_made_twice_shows_an_emptied_directory_where_no_line_remov
 
 def test_a_leader_with_an_emptied_directory_led_again_without_its_log():
     lines = (STARTED, MADE, LEADS.format(0, -1), LEADS.format(2, 0), MADE, STARTED, LEADS.format(3, 2))
-    account = account_of(PARTITION, "", facts_from_logs(logged_events(*lines), NoFacts()))
+    account = account_of(PARTITION, "", facts_from_logs(logged_events(*lines), ClusterFacts()))
 
     assert (3, Risk.OTHER_DISK) in [(one.state.leader_epoch, one.risk) for one in account.risky]

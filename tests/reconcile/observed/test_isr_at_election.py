@@ -11,7 +11,7 @@ from kforensics.reconcile.history.topic_incarnations import Incarnation
 from kforensics.reconcile.logs.divergence import agreed_until
 from kforensics.reconcile.logs.loaded_log import load_log
 from kforensics.reconcile.observed.broker_log_facts import facts_from_logs
-from kforensics.reconcile.observed.facts import NoFacts
+from kforensics.reconcile.observed.facts import ClusterFacts
 from kforensics.reconcile.observed.leadership import account_of
 from tests.builders.history import PARTITION, logged_events, shifted, truncation
 from tests.builders.logs import MemoryReader, batch, replica
@@ -53,7 +53,7 @@ def facts_of(*between, number=2, before_elected=(), more=()):
     late = [shifted(event, 20_000) for event in other[1:]]
     end = [shifted(event, 40_000) for node in (1, 2, 3) for event in logged_events(RUNS, node=node)]
     third = logged_events(RUNS, node=3)
-    return facts_from_logs([*first[:1], *other[:1], *third, *first[1:], *late, *end], NoFacts())
+    return facts_from_logs([*first[:1], *other[:1], *third, *first[1:], *late, *end], ClusterFacts())
 
 
 def never(facts):
@@ -110,7 +110,7 @@ def test_a_zookeeper_controller_raises_the_leader_epoch_where_it_changes_the_isr
     def led(value):
         events = logged_events(RUNS, roles.format(value), old.format(1, 0, 0, 0, "1,2"))
         other = [shifted(one, 20_000) for one in logged_events(old.format(2, 1, 20, 0, "2"), node=2)]
-        return facts_from_logs([*events, *other], NoFacts()).by_partition[PARTITION]
+        return facts_from_logs([*events, *other], ClusterFacts()).by_partition[PARTITION]
 
     assert [True, False] == [led(value)[1].is_next(led(value)[0]) for value in ("[]", "[broker]")]
 
@@ -158,7 +158,7 @@ def test_a_leader_that_has_to_recover_was_elected_uncleanly(lines):
 )
 def test_a_topics_own_setting_is_in_the_lines_about_its_logs(properties, needed):
     created = f"Created log for partition t-0 in /d/t-0 with properties {properties} (kafka.log.LogManager)"
-    facts = facts_from_logs(logged_events(created), NoFacts(), configured=(1,))
+    facts = facts_from_logs(logged_events(created), ClusterFacts(), configured=(1,))
 
     assert needed == facts.needed_in_sync("t")
     assert 1 == facts.needed_in_sync("other")
@@ -174,6 +174,6 @@ def test_a_topics_own_setting_is_in_the_lines_about_its_logs(properties, needed)
     ],
 )
 def test_whether_a_broker_halts_out_of_range_is_known_by_version_and_setting(version, allowed, halts):
-    facts = facts_from_logs([], NoFacts(), newest_version=version, unclean_elections=allowed)
+    facts = facts_from_logs([], ClusterFacts(), newest_version=version, unclean_elections=allowed)
 
     assert halts == facts.halts_out_of_range("orders")

@@ -4,7 +4,7 @@ import pytest
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation
-from kforensics.reconcile.observed.facts import Leadership, NoFacts
+from kforensics.reconcile.observed.facts import ClusterFacts, Leadership
 from kforensics.reconcile.observed.leadership import GapKind, account_of
 from tests.builders.history import PARTITION
 
@@ -22,7 +22,7 @@ def state(leader_epoch, recorded_at=None):
     )
 
 
-class Facts(NoFacts):
+class Facts(ClusterFacts):
     def __init__(self, *states, metadata_gaps=()):
         self._states, self._metadata_gaps = states, metadata_gaps
 

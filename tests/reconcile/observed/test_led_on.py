@@ -7,7 +7,7 @@ import pytest
 from kforensics.damage import Absent
 from kforensics.reconcile.incident.doubts import Moments, doubts_of
 from kforensics.reconcile.observed.broker_log_facts import BrokerLogFacts, facts_from_logs
-from kforensics.reconcile.observed.facts import ClusterFacts, NoFacts, Restart
+from kforensics.reconcile.observed.facts import ClusterFacts, Restart
 from kforensics.reconcile.observed.leadership import Risk, account_of
 from tests.builders.history import PARTITION, leadership, logged_events, shifted
 
@@ -27,7 +27,7 @@ LATER = "[Controller id=1 epoch=3] Changed partition t-0 from OnlinePartition to
 )
 def test_a_leader_that_comes_back_and_leads_on_may_have_lost_records(start, risk, later):
     lines = (NEW, STARTED, LED.format(0, -1), LED.format(2, 0), ISR, start, STARTED, *later)
-    account = account_of(PARTITION, "", facts_from_logs(logged_events(*lines), NoFacts()))
+    account = account_of(PARTITION, "", facts_from_logs(logged_events(*lines), ClusterFacts()))
 
     assert [(risk, 2)] == [(one.risk, one.state.leader_epoch) for one in account.risky]
 
@@ -35,7 +35,7 @@ def test_a_leader_that_comes_back_and_leads_on_may_have_lost_records(start, risk
 @pytest.mark.parametrize("joined", [False, True])
 def test_who_joins_later_proves_nothing_of_a_leader_that_came_back(joined):
     lines = (STARTED, LED.format(0, -1), LED.format(2, 0), ISR, RECOVERY, STARTED, *[JOINED] * joined)
-    account = account_of(PARTITION, "", facts_from_logs(logged_events(*lines), NoFacts()))
+    account = account_of(PARTITION, "", facts_from_logs(logged_events(*lines), ClusterFacts()))
 
     assert [(Risk.UNCLEAN_RESTART, 2)] == [(one.risk, one.state.leader_epoch) for one in account.risky]
 
@@ -53,7 +53,7 @@ AGAIN = "[Partition t-0 broker=1] t-0 starts at Leader Epoch {} from offset 60. 
 )
 def test_lines_that_begin_in_the_first_leader_epoch_do_not_show_when_it_began(lines, risk):
     """state-change.log was rotated, and its oldest line is of the start after a power loss."""
-    account = account_of(PARTITION, "", facts_from_logs(logged_events(*lines), NoFacts()))
+    account = account_of(PARTITION, "", facts_from_logs(logged_events(*lines), ClusterFacts()))
 
     assert [risk] * (risk is not None) == [one.risk for one in account.risky]
     assert risk is None or not account.is_whole
@@ -74,7 +74,7 @@ FULL = "[Partition t-0 broker=1] ISR updated to 1,2 and version updated to [2]"
 )
 def test_a_broker_that_knows_no_leader_epoch_before_has_restarted(between, risk):
     lines = (STARTED, *["nothing of note"] * 12, LED.format(0, -1), FULL, *between, AGAIN.format(0))
-    account = account_of(PARTITION, "", facts_from_logs(logged_events(*lines), NoFacts()))
+    account = account_of(PARTITION, "", facts_from_logs(logged_events(*lines), ClusterFacts()))
 
     assert [risk] * (risk is not None) == [one.risk for one in account.risky]
 
@@ -100,7 +100,7 @@ TRUNCATED = "[Log partition=t-0, dir=/d] Truncating to offset {}"
 def test_the_end_of_the_log_at_a_clean_stop_and_at_the_load_shows_whether_the_disk_is_the_same(stop, loaded, risk, end):
     lines = (LOADED.format(30), STARTED, *["nothing of note"] * 12, LED.format(0, -1), LED.format(2, 0), ISR)
     again = (*stop, STOPPED, CLEAN, LOADED.format(loaded), STARTED)
-    account = account_of(PARTITION, "", facts_from_logs(logged_events(*lines, *again), NoFacts()))
+    account = account_of(PARTITION, "", facts_from_logs(logged_events(*lines, *again), ClusterFacts()))
 
     assert [risk] * (risk is not None) == [one.risk for one in account.risky]
     assert end is None or [end] == [one.loaded_end for one in account.risky]
@@ -109,7 +109,7 @@ def test_the_end_of_the_log_at_a_clean_stop_and_at_the_load_shows_whether_the_di
 def test_a_log_that_was_discarded_and_copied_again_is_no_older_state_of_the_disk():
     moved = "Log for partition t-0 is renamed to /d/t-0.abc-delete and is scheduled for deletion"
     lines = (STARTED, SNAPSHOT.format(39), moved, LOADED.format(0), OF_OTHER, STOPPED, CLEAN, LOADED.format(0), STARTED)
-    facts = facts_from_logs(logged_events(*lines), NoFacts())
+    facts = facts_from_logs(logged_events(*lines), ClusterFacts())
 
     assert [False, True] == [isinstance(one.end_at_stop, int) for one in facts.loads(1, PARTITION)]
     assert () == facts.loads(2, PARTITION)
@@ -118,7 +118,7 @@ def test_a_log_that_was_discarded_and_copied_again_is_no_older_state_of_the_disk
 def test_a_new_log_in_the_place_of_another_is_no_older_state_of_the_disk():
     created = "Created log for partition t-0 in /d/t-0 with properties {} (kafka.log.LogManager)"
     lines = (STARTED, LOADED.format(39), created, OF_OTHER, STOPPED, CLEAN, LOADED.format(0), STARTED)
-    facts = facts_from_logs(logged_events(*lines), NoFacts())
+    facts = facts_from_logs(logged_events(*lines), ClusterFacts())
 
     assert [Absent.UNKNOWN] * 2 == [one.end_at_stop for one in facts.loads(1, PARTITION)]
 
@@ -129,7 +129,8 @@ def test_where_lines_were_not_kept_the_end_at_a_stop_is_unknown():
     lacking = [one._replace(file=replace(one.file, events_dropped=1)) for one in whole]
 
     ends = [
-        [one.end_at_stop for one in facts_from_logs(given, NoFacts()).loads(1, PARTITION)] for given in (whole, lacking)
+        [one.end_at_stop for one in facts_from_logs(given, ClusterFacts()).loads(1, PARTITION)]
+        for given in (whole, lacking)
     ]
 
     assert [[Absent.UNKNOWN, 39], [Absent.UNKNOWN, Absent.UNKNOWN]] == ends
@@ -138,18 +139,18 @@ def test_where_lines_were_not_kept_the_end_at_a_stop_is_unknown():
 def test_a_start_that_an_election_overtook_is_none_of_that_leader():
     lines = (STARTED, LED.format(0, -1), LED.format(2, 0), JOINED, RECOVERY, LATER, STARTED)
 
-    assert () == account_of(PARTITION, "", facts_from_logs(logged_events(*lines), NoFacts())).risky
+    assert () == account_of(PARTITION, "", facts_from_logs(logged_events(*lines), ClusterFacts())).risky
 
 
 def test_the_first_start_of_a_broker_finds_no_identity_and_exchanges_no_disk():
-    facts = facts_from_logs(logged_events(NEW, CLEAN, STARTED, LED.format(0, -1)), NoFacts())
+    facts = facts_from_logs(logged_events(NEW, CLEAN, STARTED, LED.format(0, -1)), ClusterFacts())
 
     assert not any(one.other_disk for one in facts.restarts(1))
 
 
 def test_lines_that_begin_in_a_later_leader_epoch_leave_open_who_led_before():
     gaps = [
-        account_of(PARTITION, "", facts_from_logs(logged_events(STARTED, LED.format(epoch, -1)), NoFacts())).gaps
+        account_of(PARTITION, "", facts_from_logs(logged_events(STARTED, LED.format(epoch, -1)), ClusterFacts())).gaps
         for epoch in (0, 3)
     ]
 
@@ -164,7 +165,7 @@ def test_lines_that_show_no_start_leave_open_what_a_leader_lost():
     rotated = [*of_elections, *[one for one in logged_events(*late) if one.event.kind != "leader-start"]]
 
     gaps = [
-        [one.words for one in account_of(PARTITION, "", facts_from_logs(events, NoFacts())).gaps]
+        [one.words for one in account_of(PARTITION, "", facts_from_logs(events, ClusterFacts())).gaps]
         for events in (logged_events(*whole), of_elections, rotated)
     ]
 
@@ -175,9 +176,9 @@ def test_a_clock_that_went_back_leaves_open_when_its_broker_restarted():
     """By their times the restart came before the partition was created."""
     lines = logged_events(STARTED, LED.format(0, -1), RECOVERY, STARTED)
     late = [shifted(one, -60_000) if at > 1 else one for at, one in enumerate(lines)]
-    account = account_of(PARTITION, "", facts_from_logs(late, NoFacts()))
+    account = account_of(PARTITION, "", facts_from_logs(late, ClusterFacts()))
 
-    assert () == account_of(PARTITION, "", facts_from_logs(lines[:2], NoFacts())).gaps
+    assert () == account_of(PARTITION, "", facts_from_logs(lines[:2], ClusterFacts())).gaps
     assert ["when broker 1 restarted, whose clock went back while it logged"] == [one.words for one in account.gaps]
 
 
@@ -192,10 +193,10 @@ def test_the_first_start_after_a_moment_was_clean_where_no_log_but_that_of_the_m
     (began, *_, ended) = (one.time_ms for one in events if isinstance(one.time_ms, int))
     since = began + 1_000
 
-    assert facts_from_logs(events, NoFacts()).started_clean(1, since)
-    assert not facts_from_logs(events, NoFacts()).started_clean(1, since - 2_000)
-    assert not facts_from_logs(events, NoFacts()).started_clean(1, ended + 1)
-    assert not facts_from_logs(logged_events(*unclean), NoFacts()).started_clean(1, since)
+    assert facts_from_logs(events, ClusterFacts()).started_clean(1, since)
+    assert not facts_from_logs(events, ClusterFacts()).started_clean(1, since - 2_000)
+    assert not facts_from_logs(events, ClusterFacts()).started_clean(1, ended + 1)
+    assert not facts_from_logs(logged_events(*unclean), ClusterFacts()).started_clean(1, since)
 
 
 def test_facts_of_log_lines_answer_every_question_themselves():
@@ -206,7 +207,7 @@ def test_facts_of_log_lines_answer_every_question_themselves():
 
 
 @dataclass(frozen=True)
-class Disks(NoFacts):
+class Disks(ClusterFacts):
     """A broker of two log directories that registered again without one of them."""
 
     directory: str = ""
@@ -228,7 +229,7 @@ def test_a_partition_on_a_disk_that_stayed_was_not_led_with_another_disk(directo
 
 
 @dataclass(frozen=True)
-class Compacted(NoFacts):
+class Compacted(ClusterFacts):
     """A metadata log that begins with a snapshot."""
 
     first: int = 2

@@ -7,7 +7,7 @@ import pytest
 from kforensics.protocol.versions import KafkaVersion
 from kforensics.reconcile.observed.broker_lives import broker_lives
 from kforensics.reconcile.observed.broker_log_facts import facts_from_logs
-from kforensics.reconcile.observed.facts import NoFacts
+from kforensics.reconcile.observed.facts import ClusterFacts
 from kforensics.reconcile.observed.leadership import Risk, account_of
 from kforensics.reconcile.observed.logged_leaderships import logged_leaderships
 from kforensics.reconcile.observed.logged_periods import logged_periods
@@ -94,7 +94,7 @@ def test_a_rolled_file_that_is_missing_may_hold_the_line(names, is_whole):
     named = [event._replace(file=of_file.get(id(event), event.file)) for event in events]
 
     assert is_whole is logged_leaderships(named)[PARTITION][-1].unclean
-    assert is_whole is facts_from_logs(named, NoFacts(), newest_version=KafkaVersion(2, 5)).starts_are_logged
+    assert is_whole is facts_from_logs(named, ClusterFacts(), newest_version=KafkaVersion(2, 5)).starts_are_logged
 
 
 def test_a_rolled_file_without_events_is_not_missing():
@@ -136,7 +136,7 @@ def test_the_only_broker_alive_is_the_only_one_in_sync():
 )
 def test_an_epoch_that_no_broker_says_to_lead_in_had_no_leader(version, silent, is_open):
     """Nobody leads in epochs 1 and 2: a controller raises the epoch as often as it changes the ISR."""
-    facts = facts_from_logs(history(ALONE, silent=silent), NoFacts(), newest_version=version)
+    facts = facts_from_logs(history(ALONE, silent=silent), ClusterFacts(), newest_version=version)
     account = account_of(PARTITION, "", facts)
 
     assert is_open is any("leader epochs 1 to 2" in gap.words for gap in account.gaps)

@@ -5,7 +5,7 @@ import pytest
 from kforensics.formats.log_lines.event import LogEventKind
 from kforensics.reconcile.observed.broker_log_facts import facts_from_logs
 from kforensics.reconcile.observed.clocks import SKEW_TOLERATED_MS
-from kforensics.reconcile.observed.facts import NoFacts
+from kforensics.reconcile.observed.facts import ClusterFacts
 from kforensics.reconcile.observed.logged_ends import logged_ends
 from tests.builders.history import PARTITION, logged_events
 
@@ -19,7 +19,7 @@ RESET = "[ReplicaFetcherThread-0-2]: Reset fetch offset for partition t-0 from 4
 
 def end_by(*lines):
     """The offset by the lines of broker 1, and the number of the line."""
-    end = logged_ends(logged_events(*lines), NoFacts().recreated_ms).get(PARTITION, {}).get(1)
+    end = logged_ends(logged_events(*lines), ClusterFacts().recreated_ms).get(PARTITION, {}).get(1)
     return None if end is None else (end.offset, end.citation.line)
 
 
@@ -80,11 +80,13 @@ def test_a_log_had_grown_to_the_highest_offset_since_it_was_truncated_or_replace
 def test_the_order_of_a_role_and_a_truncation_of_one_millisecond_is_not_known():
     truncated, role = logged_events(LOG + "Truncating to offset 20", FOLLOWS.format(32))
 
-    assert {} == logged_ends([truncated, role._replace(time_ms=truncated.time_ms)], NoFacts().recreated_ms)
+    assert {} == logged_ends([truncated, role._replace(time_ms=truncated.time_ms)], ClusterFacts().recreated_ms)
 
 
 def test_facts_of_log_lines_give_the_ends_by_broker():
-    facts = facts_from_logs([*logged_events(ROLLED.format(32)), *logged_events(ROLLED.format(9), node=2)], NoFacts())
+    facts = facts_from_logs(
+        [*logged_events(ROLLED.format(32)), *logged_events(ROLLED.format(9), node=2)], ClusterFacts()
+    )
 
     assert {1: 32, 2: 9} == {broker: end.offset for broker, end in facts.logged_ends(PARTITION).items()}
 
@@ -92,7 +94,7 @@ def test_facts_of_log_lines_give_the_ends_by_broker():
 def recreated(created_ms):
     """A metadata log by which a topic was created again at a time."""
 
-    class Metadata(NoFacts):
+    class Metadata(ClusterFacts):
         def recreated_ms(self, topic):
             return created_ms
 

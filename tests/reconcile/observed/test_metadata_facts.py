@@ -14,7 +14,7 @@ from kforensics.formats.log.batches import build_record_batch, encode_record_bat
 from kforensics.formats.messages.control import ControlType, encode_control_record
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.observed.broker_log_facts import facts_from_logs
-from kforensics.reconcile.observed.facts import NoFacts
+from kforensics.reconcile.observed.facts import ClusterFacts
 from kforensics.reconcile.observed.metadata_facts import MetadataFacts, recorded_unclean_elections
 from kforensics.units import TopicPartition
 from tests.builders.cases import case_of
@@ -46,7 +46,7 @@ def test_a_topics_own_setting_takes_precedence_over_that_of_the_brokers(fixtures
 
     assert 1 == logged.needed_in_sync("orders")
     assert 2 == logged.needed_in_sync("payments")
-    assert 3 == facts_from_logs((), NoFacts(), configured=[3]).needed_in_sync("orders")
+    assert 3 == facts_from_logs((), ClusterFacts(), configured=[3]).needed_in_sync("orders")
 
 
 def test_the_metadata_quorum_has_its_own_leaders(incident):

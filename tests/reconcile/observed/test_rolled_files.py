@@ -6,7 +6,7 @@ import pytest
 
 from kforensics.damage import Absent
 from kforensics.reconcile.observed.broker_log_facts import facts_from_logs
-from kforensics.reconcile.observed.facts import NoFacts
+from kforensics.reconcile.observed.facts import ClusterFacts
 from kforensics.reconcile.observed.leadership import GapKind, account_of
 from kforensics.reconcile.observed.rolled_files import logs_without_newest
 from tests.builders.history import PARTITION, log_file, logged_events
@@ -56,7 +56,7 @@ def test_what_a_broker_logged_last_is_an_open_question(given, keeps, kind):
     whole, rolled = (replace(events[0].file, path=name) for name in ("server.log", "server.log.1"))
 
     def facts(file):
-        return facts_from_logs([event._replace(file=file) for event in events], NoFacts(), files=[file])
+        return facts_from_logs([event._replace(file=file) for event in events], ClusterFacts(), files=[file])
 
     def gaps(file):
         return account_of(

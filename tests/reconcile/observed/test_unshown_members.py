@@ -5,13 +5,13 @@ from dataclasses import dataclass, replace
 import pytest
 
 from kforensics.damage import Absent
-from kforensics.reconcile.observed.facts import Leadership, NoFacts
+from kforensics.reconcile.observed.facts import ClusterFacts, Leadership
 from kforensics.reconcile.observed.leadership import account_of
 from tests.builders.history import PARTITION, leadership
 
 
 @dataclass(frozen=True)
-class Lines(NoFacts):
+class Lines(ClusterFacts):
     """Leaders by the lines of brokers, each of which is on record."""
 
     states: tuple[Leadership, ...] = ()

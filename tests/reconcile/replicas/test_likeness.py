@@ -12,7 +12,7 @@ from kforensics.evidence.replica.collect import ReplicaCopy
 from kforensics.findings.answers.diff import judged_partition
 from kforensics.findings.rules.replicas import partition_findings
 from kforensics.protocol.truncation import ProtocolName
-from kforensics.reconcile.observed.facts import LoggedEnd, NoFacts
+from kforensics.reconcile.observed.facts import ClusterFacts, LoggedEnd
 from kforensics.reconcile.replicas.likeness import likeness_of
 from kforensics.reconcile.replicas.partition import PartitionJudge
 from kforensics.reconcile.replicas.report import GivenBroker
@@ -22,7 +22,7 @@ from tests.builders.logs import HERE, MemoryReader, batch, replica
 
 
 @dataclass(frozen=True)
-class Facts(NoFacts):
+class Facts(ClusterFacts):
     states: tuple = ()
     is_kraft: bool = False
     logged_end: int = 0

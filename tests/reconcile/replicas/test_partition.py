@@ -8,7 +8,7 @@ from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.committed.judge import CommitJudge
 from kforensics.reconcile.logs.divergence import agreed_until
 from kforensics.reconcile.logs.loaded_log import load_log
-from kforensics.reconcile.observed.facts import GroupCommit, NoFacts
+from kforensics.reconcile.observed.facts import ClusterFacts, GroupCommit
 from kforensics.reconcile.replicas.report import GivenBroker, Verdict
 from kforensics.units import OffsetRange
 from tests.builders.history import leadership
@@ -17,7 +17,7 @@ from tests.builders.reports import report_on
 
 
 @dataclass(frozen=True)
-class Facts(NoFacts):
+class Facts(ClusterFacts):
     states: tuple = ()
     groups: tuple = ()
     unclean: tuple = ()
@@ -184,7 +184,7 @@ def test_deleted_and_stray_directories_are_set_aside():
 def test_a_topic_that_the_metadata_no_longer_knows_was_deleted(known, topic_id, is_deleted):
     """A compacted metadata log holds no record of its removal; a log that is no voter's may be old."""
 
-    class Forgotten(NoFacts):
+    class Forgotten(ClusterFacts):
         def has_metadata_log(self):
             return True
 
@@ -253,7 +253,7 @@ def test_a_high_watermark_of_a_log_without_a_common_offset_proves_nothing():
     ahead = load_log(replica(2, [batch(60, 99, 1)], high_watermark=100))
 
     judge_of_both = CommitJudge(
-        [behind, ahead], lambda one, other: agreed_until(one, other, None), NoFacts(), MemoryReader({})
+        [behind, ahead], lambda one, other: agreed_until(one, other, None), ClusterFacts(), MemoryReader({})
     )
     runs = judge_of_both.runs(behind, OffsetRange(30, 49))
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from kforensics.damage import Absent
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.logs.loaded_log import load_log
-from kforensics.reconcile.observed.facts import NoFacts
+from kforensics.reconcile.observed.facts import ClusterFacts
 from kforensics.reconcile.replicas import partition, what_if
 from tests.builders.history import leadership
 from tests.builders.logs import batch, replica
@@ -20,7 +20,7 @@ _CHOICES = what_if.LeaderChoices
 
 
 @dataclass(frozen=True)
-class Facts(NoFacts):
+class Facts(ClusterFacts):
     states: tuple = ()
 
     def leaderships(self, partition, topic_id):

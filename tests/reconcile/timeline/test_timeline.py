@@ -12,7 +12,7 @@ from kforensics.damage import Absent
 from kforensics.evidence.broker_logs import LogFile
 from kforensics.reconcile.observed.broker_log_facts import facts_from_logs
 from kforensics.reconcile.observed.clocks import Clock, choose_clocks, clocks_that_disagree
-from kforensics.reconcile.observed.facts import NoFacts
+from kforensics.reconcile.observed.facts import ClusterFacts
 from kforensics.reconcile.observed.logged_events import order_events
 from kforensics.reconcile.observed.logged_leaderships import logged_leaderships
 from kforensics.reconcile.observed.logged_truncations import logged_truncations
@@ -92,7 +92,7 @@ def test_a_file_that_is_being_written_follows_those_rotated_out_of_it_though_the
         assert [*[other.location] * 2, rotated.location] == order(other, rotated)
 
     def began(*files):
-        return facts_from_logs(order_events(files, clocks), NoFacts()).first_line_times()[1]
+        return facts_from_logs(order_events(files, clocks), ClusterFacts()).first_line_times()[1]
 
     assert began(written, rotated) is Absent.UNKNOWN
     assert isinstance(began(others[0], rotated), int)
@@ -121,7 +121,7 @@ def test_a_recording_where_nothing_happened_has_no_truncation(incident):
     files = read_logs(incident("benign-rolling-restart-4.x") / "logs")
     events = order_events(files, choose_clocks(files, {}))
     truncations = logged_truncations(events)
-    timeline = build_timeline(events, truncations, facts_from_logs(events, NoFacts()).by_partition)
+    timeline = build_timeline(events, truncations, facts_from_logs(events, ClusterFacts()).by_partition)
 
     assert [] == [truncation for truncation in truncations if truncation.has_effect is True]
     assert [] == [
