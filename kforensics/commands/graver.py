@@ -12,7 +12,7 @@ from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, UsageError
 from kforensics.evidence.discovery.inputs import belonging_together
 from kforensics.findings.answers.diff import lost_before
-from kforensics.findings.answers.graver import Graver, may_be_calmer, with_graver
+from kforensics.findings.answers.graver import Asked, may_be_calmer, with_graver
 from kforensics.findings.answers.model import Answer, State, exit_code
 from kforensics.findings.concern import JudgedPartition
 from kforensics.units import Depth
@@ -30,7 +30,7 @@ def no_calmer(command: str, found: Conclusion, case: Case, topics: Collection[st
     return found._replace(answer=with_graver(found.answer, graver_of(case, topics), code=code))
 
 
-def graver_of(case: Case, topics: Collection[str] | None = None) -> Graver | None:
+def graver_of(case: Case, topics: Collection[str] | None = None) -> Asked | None:
     """Return how the replicas compare of the partitions that are asked about; None where no partition has two replicas here, or they can't be compared."""
     if topics is not None:
         case = case.asking(topics=frozenset(topics), partitions=frozenset())
@@ -43,7 +43,7 @@ def graver_of(case: Case, topics: Collection[str] | None = None) -> Graver | Non
         compared = _command("diff").compare(asked, found=results_of(asked))
     except (EvidenceError, UsageError):
         return None
-    return Graver(compared.answer, _arguments(asked))
+    return Asked("diff", compared.answer, _arguments(asked))
 
 
 def no_calmer_than_before(answer: Answer, judged: Sequence[JudgedPartition], case: Case) -> Answer:
@@ -64,7 +64,7 @@ def no_calmer_than_before(answer: Answer, judged: Sequence[JudgedPartition], cas
     is_lost = any(
         one.records and one.committed != "no" and not one.in_use for each in explained.incidents for one in each.losses
     )
-    return with_graver(answer, Graver(explained.answer, _arguments(asked), "explain") if is_lost else None)
+    return with_graver(answer, Asked("explain", explained.answer, _arguments(asked)) if is_lost else None)
 
 
 def _command(name: str) -> Any:

@@ -19,9 +19,9 @@ from kforensics.commands.result import Conclusion, Result
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, UsageError
 from kforensics.evidence.model import Input, Problem
+from kforensics.findings.answers.graver import Asked
 from kforensics.findings.answers.model import Answer, State
 from kforensics.findings.answers.triage import (
-    Asked,
     Holders,
     TopicRow,
     Unasked,

@@ -8,15 +8,15 @@ from kforensics.ask.model import Ask, What
 from kforensics.commands import diff, explain, groups, salvage, transactions, verify
 from kforensics.commands.graver import graver_of
 from kforensics.commands.result import Result
-from kforensics.findings.answers.graver import Graver, may_be_calmer, with_graver
+from kforensics.findings.answers.graver import Asked, may_be_calmer, with_graver
 from kforensics.findings.answers.model import Answer, State
 
 RISK = "DATA AT RISK: broker 1 will discard 56 committed records of 3 partitions that the leader does not hold: see `kforensics diff`."
 
 
 def compared(state, headline="ONLY BROKER 1 HOLDS 14 records. Copy its directory."):
-    return Graver(
-        answer=Answer(state=state, headline=headline, now=("Copy it.",), tell=("Tell it.",)), arguments=("a b",)
+    return Asked(
+        "diff", answer=Answer(state=state, headline=headline, now=("Copy it.",), tell=("Tell it.",)), arguments=("a b",)
     )
 
 

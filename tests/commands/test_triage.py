@@ -13,8 +13,9 @@ import pytest
 import kforensics
 from kforensics.ask.model import Ask
 from kforensics.cli.app import run
+from kforensics.findings.answers.graver import Asked
 from kforensics.findings.answers.model import STATES, Answer, State
-from kforensics.findings.answers.triage import Asked, Holders, triage_answer
+from kforensics.findings.answers.triage import Holders, triage_answer
 from kforensics.words import SAFE, Step, with_place
 from tests.conftest import ROOT
 

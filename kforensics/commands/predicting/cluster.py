@@ -13,7 +13,8 @@ from kforensics.commands.predicting.settings import Surroundings
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, UsageError
 from kforensics.evidence.discovery.inputs import Inputs, belonging_together, find_inputs, why_not_compared
-from kforensics.findings.answers.predict_cluster import ComparedReplicas, UnseenLeaders
+from kforensics.findings.answers.graver import Asked
+from kforensics.findings.answers.predict_cluster import UnseenLeaders
 from kforensics.protocol.loading.node import Fate
 from kforensics.protocol.versions import parse_version, protocol_of
 from kforensics.reconcile.logs.predicted_load import Election, FirstStart, LeavingReplica, StartOrder
@@ -23,7 +24,7 @@ from kforensics.units import Depth
 
 def compare_followers(
     request: Ask, inputs: Inputs, nodes: Sequence[Node], around: Surroundings, *, jobs: int
-) -> ComparedReplicas | None:
+) -> Asked | None:
     """Return how the replicas of several nodes compare at the ends of their logs; None where one node is given, one at several moments, or a state that is on no disk."""
     ids = [node.node_id for node in nodes]
     if request.without or len(ids) < 2 or len(set(ids)) < len(ids) or any(isinstance(one, Absent) for one in ids):
@@ -55,15 +56,16 @@ def compare_followers(
         compared = compare(case)
     except (EvidenceError, UsageError):
         return None
-    return ComparedReplicas(
-        answer=compared.answer,
+    return Asked(
+        "diff",
+        compared.answer,
+        arguments=tuple(map(str, request.paths)),
         open_kinds=frozenset(
             concern.kind
             for one in compared.partitions
             for concern in one.judged.concerns
             if concern.state is compared.answer.state
         ),
-        paths=tuple(map(str, request.paths)),
     )
 
 

@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from kforensics.exits import ExitCode
-from kforensics.findings.answers.model import Answer, State
+from kforensics.findings.answers.model import STATES, Answer, State
+from kforensics.findings.concern import ConcernKind
 from kforensics.findings.model import Weight
 from kforensics.words import Step
 
@@ -19,13 +20,20 @@ _COMES_TO = {
 """What a state of another command leaves of one that would be calmer about the same partitions."""
 
 
-class Graver(NamedTuple):
-    """What another command says of the partitions that a command was asked about."""
+class Asked(NamedTuple):
+    """A command with its answer about the same inputs."""
 
+    command: str
     answer: Answer
-    arguments: Sequence[str]
-    """What the other command is to be called with."""
-    command: str = "diff"
+    arguments: Sequence[str] = ()
+    """What it is to be called with."""
+    open_kinds: frozenset[ConcernKind] = frozenset()
+    """Of `diff`: the subjects of what decides its state."""
+
+    @property
+    def code(self) -> int:
+        """The exit code of the state."""
+        return STATES[self.command][self.answer.state]
 
 
 def beyond(headline: str, said: str) -> str:
@@ -54,7 +62,7 @@ def _is_graver(one: State, than: Answer) -> bool:
     return than.state.weight < min(one.weight, Weight.DAMAGE)
 
 
-def with_graver(answer: Answer, graver: Graver | None, *, code: int = 0) -> Answer:
+def with_graver(answer: Answer, graver: Asked | None, *, code: int = 0) -> Answer:
     """Return the answer, no calmer than the other one allows: its statement stands first, and decides the state."""
     state = None if graver is None else _COMES_TO[graver.command].get(graver.answer.state)
     if graver is None or state is None or not _is_graver(state, answer):

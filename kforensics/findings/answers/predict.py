@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator
 
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.partition_dirs import LOGS_LEFT_OUT
-from kforensics.findings.answers.graver import beyond
+from kforensics.findings.answers.graver import Asked, beyond
 from kforensics.findings.answers.model import Answer, State, worst_state
-from kforensics.findings.answers.predict_cluster import ComparedReplicas, PredictedCluster, node_words
+from kforensics.findings.answers.predict_cluster import PredictedCluster, node_words
 from kforensics.findings.answers.predict_steps import (
     after_starts,
     discarded_by_leaders,
@@ -24,7 +24,7 @@ from kforensics.words import counted, form, joined_by_and, listed
 _INCOMPLETE_METADATA = "records of the metadata log are missing"
 
 
-def predict_headline(found: PredictedCluster, outcome: State, replicas: ComparedReplicas | None = None) -> str:
+def predict_headline(found: PredictedCluster, outcome: State, replicas: Asked | None = None) -> str:
     """Return the answer in a line; what it leaves out is in the parts of the answer that follow."""
     is_open = found.quorum is not None and outcome in {State.STARTS_UNCHANGED, State.STARTS_AND_REPAIRS}
     parts = [*_before(found), "" if is_open else _starts(found, outcome), *_beside(found)]

@@ -9,8 +9,7 @@ from kforensics.damage import Absent
 from kforensics.evidence.discovery.partition_dirs import LostDirectory
 from kforensics.evidence.metadata.set_back import QuorumSetBack
 from kforensics.evidence.model import Input
-from kforensics.findings.answers.model import Answer
-from kforensics.findings.concern import ConcernKind
+from kforensics.findings.answers.graver import Asked
 from kforensics.protocol.loading.node import Fate
 from kforensics.protocol.loading.starts import StartResult
 from kforensics.protocol.versions import KafkaVersion, parse_version
@@ -108,17 +107,6 @@ class RecreatedPartitions(NamedTuple):
         return f"makes {listed(self.partitions, most=4)} anew, empty, in {listed(self.online, most=4)}"
 
 
-class ComparedReplicas(NamedTuple):
-    """The comparison of the replicas of all nodes, of the ends of their logs."""
-
-    answer: Answer
-    """The answer of `diff`."""
-    open_kinds: frozenset[ConcernKind]
-    """The subjects of what decides its state."""
-    paths: tuple[str, ...]
-    """The paths that `diff` is to be called with."""
-
-
 class UnseenLeaders(NamedTuple):
     """Logs whose leader may be on a broker that is not given."""
 
@@ -180,7 +168,7 @@ class PredictedCluster:
     """Replicas that a reassignment removes from their nodes."""
     order: StartOrder | None = None
     """The order in which to start the brokers, where it was asked for."""
-    replicas: ComparedReplicas | None = None
+    replicas: Asked | None = None
     """How the replicas of the nodes compare; none where those of one are given."""
     unseen: UnseenLeaders | None = None
     """What is discarded as a follower of a broker that is not given, where the replicas are not compared."""

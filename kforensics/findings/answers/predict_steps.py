@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import Input
-from kforensics.findings.answers.graver import see
+from kforensics.findings.answers.graver import Asked, see
 from kforensics.findings.answers.model import CALM_OF_DIFF, State
-from kforensics.findings.answers.predict_cluster import ComparedReplicas, PredictedCluster, node_words
+from kforensics.findings.answers.predict_cluster import PredictedCluster, node_words
 from kforensics.findings.rules.quorum import quorum_steps
 from kforensics.protocol.loading.node import UNREADABLE_LEVEL, UNREGISTERED, Fate
 from kforensics.protocol.loading.starts import StartResult
@@ -79,7 +79,7 @@ def name_brokers(ids: Sequence[int]) -> str:
 _COPY_FIRST = "Copy the log directories before anything is started: a start that fails changes them too."
 
 
-def predict_steps(found: PredictedCluster, state: State, replicas: ComparedReplicas | None = None) -> Iterator[str]:
+def predict_steps(found: PredictedCluster, state: State, replicas: Asked | None = None) -> Iterator[str]:
     """Yield what to do before a node is started."""
     has_strays = any(log.fate in {Fate.STRAY, Fate.DELETED} and log.is_reached for log in found.logs)
     if state in {State.WILL_NOT_START, State.LOSES} or has_strays or found.aged or found.misdated:
@@ -101,7 +101,7 @@ def predict_steps(found: PredictedCluster, state: State, replicas: ComparedRepli
         yield from order_steps(found.order)
     if replicas is not None:
         yield from said
-        yield see("diff", replicas.paths)
+        yield see("diff", replicas.arguments)
 
 
 def start_of_log(log: PredictedLog) -> int | Absent:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from kforensics.ask.model import Ask
 from kforensics.exits import ExitCode
+from kforensics.findings.answers.graver import Asked
 from kforensics.findings.answers.model import STATES, Answer, State
 from kforensics.findings.concern import JudgedPartition
 from kforensics.reconcile.incident.model import PartitionIncident
@@ -28,18 +29,6 @@ from kforensics.words import (
 
 MOST_UNKNOWN = 2
 """Open questions that the answer names, and each question that ends as unknown or was not asked."""
-
-
-class Asked(NamedTuple):
-    """A command with its answer."""
-
-    command: str
-    answer: Answer
-
-    @property
-    def code(self) -> int:
-        """The exit code of the state."""
-        return STATES[self.command][self.answer.state]
 
 
 class Unasked(NamedTuple):
