@@ -112,16 +112,8 @@ class Chain:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CarvedImage:
-    """What was found in one image."""
-
-    size: int
-    chains: tuple[Chain, ...]
-
-
-def carve_image(path: Path, image: int) -> CarvedImage:
-    """Find every chain of batches in a disk image or on a block device; memory grows with the pieces of files, not with their length."""
+def carve_image(path: Path, image: int) -> tuple[int, list[Chain]]:
+    """Return the size of a disk image or block device, and every chain of batches in it; memory grows with the pieces of files, not with their length."""
     chains: list[Chain] = []
     with open_image(path) as file:
         for start, end in data_extents(file):
@@ -131,7 +123,7 @@ def carve_image(path: Path, image: int) -> CarvedImage:
                         chains[-1].add(rows)
                     else:
                         chains.append(_chain(image, rows))
-        return CarvedImage(size=file.size, chains=tuple(chains))
+        return file.size, chains
 
 
 def _pieces(table: BatchTable) -> Iterator[BatchTable]:

@@ -71,9 +71,9 @@ def carve(images: Sequence[Path], inputs: Inputs, problems: list[Problem]) -> Ca
     chains: list[Chain] = []
     size = 0
     for at, path in enumerate(images):
-        found = carve_image(path, len(inputs.found) + at)
-        chains += found.chains
-        size += found.size
+        length, found = carve_image(path, len(inputs.found) + at)
+        chains += found
+        size += length
     places = dict(find_places(inputs).by_partition) if inputs.found else {}
     named = _named(chains, places, inputs, problems)
     described = tuple(Input(path=str(path), kind=IMAGE_KIND) for path in images)

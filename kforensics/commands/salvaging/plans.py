@@ -308,11 +308,6 @@ class _Scanned(NamedTuple):
     """None where the part has them itself, or they are too many to be kept."""
 
 
-class _Scanning(NamedTuple):
-    places: Sequence[PartitionPlace]
-    spool: RowSpool | None
-
-
 def _scans(places: Sequence[PartitionPlace], jobs: int, spool: RowSpool | None) -> dict[tuple[int, str], Segment]:
     """Return segments as several processes read them, by the number of the place and the path; what is missing is read when it is collected."""
     files = [(at, path) for at, place in enumerate(places) for path in segment_paths(place, left_over=_LEFT_OVER)]
@@ -324,7 +319,7 @@ def _scans(places: Sequence[PartitionPlace], jobs: int, spool: RowSpool | None) 
     )
     parts = [(number, at, part) for number, (at, part) in enumerate(each)]
     found: dict[tuple[int, str], list[_Scanned | None]] = {}
-    results = spread(_scan_part, _Scanning(places, spool), parts, jobs=jobs)
+    results = spread(_scan_part, (places, spool), parts, jobs=jobs)
     for (_, at, part), scanned in zip(parts, results, strict=True):
         found.setdefault((at, part.path), []).append(scanned)
     segments: dict[tuple[int, str], Segment] = {}
@@ -335,16 +330,16 @@ def _scans(places: Sequence[PartitionPlace], jobs: int, spool: RowSpool | None) 
     return segments
 
 
-def _scan_part(given: _Scanning, task: tuple[int, int, Part]) -> _Scanned | None:
-    number, at, part = task
-    scanned = scan_part(given.places[at], part)
+def _scan_part(given: tuple[Sequence[PartitionPlace], RowSpool | None], task: tuple[int, int, Part]) -> _Scanned | None:
+    (places, spool), (number, at, part) = given, task
+    scanned = scan_part(places[at], part)
     if scanned is None:
         return None
     summary = scanned.summary
-    if given.spool is None or summary.damage or not summary.tables:
+    if spool is None or summary.damage or not summary.tables:
         return _Scanned(scanned, None)
     try:
-        rows = given.spool.write(number, np.concatenate(summary.tables))
+        rows = spool.write(number, np.concatenate(summary.tables))
     except OSError:
         return _Scanned(scanned, None)
     summary.tables = []

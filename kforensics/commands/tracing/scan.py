@@ -186,11 +186,6 @@ class ScannedPartition(NamedTuple):
     """They, unless they are too many to be held."""
 
 
-class _Task(NamedTuple):
-    place: PartitionPlace
-    path: str
-
-
 def scan_partitions(
     groups: Sequence[Sequence[PartitionPlace]],
     ranks: Mapping[int, int],
@@ -200,13 +195,11 @@ def scan_partitions(
     problems: list[Problem],
 ) -> Iterator[ScannedPartition]:
     """Read all copies of partitions, one partition after the other."""
-    tasks = [
-        _Task(place, path) for group in groups for place in group for path in segment_paths(place, left_over=LEFT_OVER)
-    ]
+    tasks = [(place, path) for group in groups for place in group for path in segment_paths(place, left_over=LEFT_OVER)]
     if sum(place.length for group in groups for place in group) < SMALL_WORK:
         jobs = 1
     room, room_bytes = MOST_HELD, MOST_BYTES_HELD
-    searched = zip(tasks, stream(lambda task: _search_file(task, search), tasks, jobs=jobs), strict=True)
+    searched = zip(tasks, stream(lambda task: _search_file(*task, search), tasks, jobs=jobs), strict=True)
     ahead = next(searched, None)
     for group in groups:
         replicas: list[ScannedReplica] = []
@@ -215,8 +208,8 @@ def scan_partitions(
         is_held = True
         for place in group:
             files: dict[str, SearchedFile] = {}
-            while ahead is not None and ahead[0].place is place:
-                path, file = ahead[0].path, ahead[1]
+            while ahead is not None and ahead[0][0] is place:
+                (_, path), file = ahead
                 found += file.found
                 found_bytes += file.bytes_found
                 is_held &= file.found == len(file.hits) and found <= room and found_bytes <= room_bytes
@@ -311,23 +304,21 @@ def records_with_horizons(chunk: RecordChunk) -> Iterator[tuple[Record, int]]:
     return zip(chunk.records(), horizons.tolist(), strict=True)
 
 
-def _search_file(task: _Task, search: RecordSearch) -> SearchedFile:
+def _search_file(place: PartitionPlace, path: str, search: RecordSearch) -> SearchedFile:
     """One file, read once."""
     out = SearchedFile()
     taker = Taker(search, out)
-    base_offset = parse_file_name(task.path.rpartition("/")[2]).base_offset
+    base_offset = parse_file_name(path.rpartition("/")[2]).base_offset
     assert isinstance(base_offset, int)
-    root = task.place.state.root
+    root = place.state.root
     try:
-        with open_evidence(root / task.path if task.path != "." else root) as file:
+        with open_evidence(root / path if path != "." else root) as file:
             if file.where:
-                out.segment = scan_place(task.place, task.path)
+                out.segment = scan_place(place, path)
                 out.bytes = _take_captured(file, taker)
                 out.is_whole = out.bytes >= file.size
                 return out
-            segment = scan_records(
-                file, path=task.path, base_offset=base_offset, mtime_ns=file.mtime_ns, take=taker.take
-            )
+            segment = scan_records(file, path=path, base_offset=base_offset, mtime_ns=file.mtime_ns, take=taker.take)
             out.segment = replace(segment, changed=file.changed())
             out.bytes = file.size
     except EvidenceError as error:

@@ -140,9 +140,9 @@ def open_wrappers(batches: WindowBatches) -> None:
     for row in np.flatnonzero(is_wrapper).tolist():
         start = int(table["position"][row]) - batches.file_position
         try:
-            summary = summarize_wrapper(batches.window.view[start : start + int(table["length"][row])])
+            first, count = summarize_wrapper(batches.window.view[start : start + int(table["length"][row])])
         except FormatError as error:
             batches.reject_body(row, error)
         else:
-            table["base_offset"][row] = summary.first_offset
-            table["count"][row] = summary.message_count
+            table["base_offset"][row] = first
+            table["count"][row] = count

@@ -283,15 +283,8 @@ def computed_crc(data: Buffer, start: int, end: int) -> int:
     return crc32(memoryview(data)[start + MESSAGE_CRC_COVERED : end])
 
 
-class WrapperSummary(NamedTuple):
-    """A summary of a wrapper without its messages."""
-
-    first_offset: int
-    message_count: int
-
-
-def summarize_wrapper(data: Buffer, output_limit: int = WRAPPED_LIMIT) -> WrapperSummary:
-    """Decompress a wrapper and check its messages without keeping them."""
+def summarize_wrapper(data: Buffer, output_limit: int = WRAPPED_LIMIT) -> tuple[int, int]:
+    """Return the first offset of a wrapper and the number of its messages, which are checked, and not kept."""
     wrapper, _ = parse_message(data)
     inner = _inner_bytes(wrapper, output_limit)
     first = count = 0
@@ -299,7 +292,7 @@ def summarize_wrapper(data: Buffer, output_limit: int = WRAPPED_LIMIT) -> Wrappe
         if not count:
             first = message.offset
         count += 1
-    return WrapperSummary(first, count)
+    return first, count
 
 
 def iter_message_records(data: Buffer, batch_position: int, output_limit: int = WRAPPED_LIMIT) -> Iterator[Record]:

@@ -187,7 +187,7 @@ def first_offset(source: SegmentBytes, batch: SoundBatch) -> int:
 
     data = read_exactly(source, batch.position, batch.length)
     try:
-        return summarize_wrapper(data).first_offset if data[17] & CODEC_MASK else batch.base_offset
+        return summarize_wrapper(data)[0] if data[17] & CODEC_MASK else batch.base_offset
     except FormatError:
         return batch.base_offset
 

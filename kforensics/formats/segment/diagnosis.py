@@ -34,18 +34,11 @@ CRC32C_REFLECTED = 0x82F63B78
 CRC32_REFLECTED = 0xEDB88320
 
 
-class FlippedBit(NamedTuple):
-    """A bit of the covered bytes: the byte's place among them and the bit in it, 0 the lowest."""
-
-    place: int
-    bit: int
-
-
-def locate_flipped_bit(syndrome: int, length: int, polynomial: int = CRC32C_REFLECTED) -> FlippedBit | None:
+def locate_flipped_bit(syndrome: int, length: int, polynomial: int = CRC32C_REFLECTED) -> tuple[int, int] | None:
     """Find the one bit whose flip explains a wrong checksum.
 
     Returns:
-        The bit, or None if no single bit explains the difference.
+        The place of its byte among those covered and the bit in it, 0 the lowest; None if no single bit explains the difference.
     """
     if syndrome == 0:
         return None
@@ -57,7 +50,7 @@ def locate_flipped_bit(syndrome: int, length: int, polynomial: int = CRC32C_REFL
             distance = giant * _BABY_STEPS + baby
             behind, bit = divmod(distance - 1, 8)
             if 0 <= behind < length:
-                return FlippedBit(length - 1 - behind, 7 - bit)
+                return length - 1 - behind, 7 - bit
         syndrome = (
             tables[0][syndrome & 0xFF]
             ^ tables[1][syndrome >> 8 & 0xFF]
@@ -335,8 +328,8 @@ def _wrong_magic(source: SegmentBytes, span: Span, header: Header, around: Neigh
     if header.magic not in (0, 1):
         stored, computed = checksums_of(source, span.position, span.length, magic=1)
         flipped = locate_flipped_bit(stored ^ computed, span.length - MESSAGE_CRC_COVERED, CRC32_REFLECTED)
-        if flipped is not None and flipped.place == 0:
-            wanted = header.magic ^ 1 << flipped.bit
+        if flipped is not None and flipped[0] == 0:
+            wanted = header.magic ^ 1 << flipped[1]
             return _header_damage(
                 DamageKind.MAGIC,
                 span,
@@ -379,9 +372,10 @@ def _flip_in_batch(
     flipped = locate_flipped_bit(stored ^ computed, header.length - covered, polynomial)
     if flipped is None:
         return None
-    where = position + covered + flipped.place
+    place, bit = flipped
+    where = position + covered + place
     byte = read_exactly(source, where, 1)[0]
-    flip = BitFlip(where, flipped.bit, byte, byte ^ 1 << flipped.bit)
+    flip = BitFlip(where, bit, byte, byte ^ 1 << bit)
     return DamageCause(
         kind="bit-flip",
         detail=f"one flipped bit explains the checksum: byte {flip.expected:#04x} became {byte:#04x}",

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kforensics.formats.primitives.checksum import crc32, crc32c, reference_crc32c
-from kforensics.formats.segment.diagnosis import CRC32_REFLECTED, CRC32C_REFLECTED, FlippedBit, locate_flipped_bit
+from kforensics.formats.segment.diagnosis import CRC32_REFLECTED, CRC32C_REFLECTED, locate_flipped_bit
 
 KINDS = {CRC32C_REFLECTED: crc32c, CRC32_REFLECTED: crc32}
 
@@ -35,7 +35,7 @@ def test_a_flipped_bit_is_located(polynomial, length):
         bit = rng.randrange(8)
         data[place] ^= 1 << bit
 
-        assert FlippedBit(place, bit) == locate_flipped_bit(stored ^ checksum(data), length, polynomial)
+        assert (place, bit) == locate_flipped_bit(stored ^ checksum(data), length, polynomial)
         data[place] ^= 1 << bit
 
 
