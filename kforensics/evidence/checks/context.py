@@ -9,7 +9,7 @@ from typing import NamedTuple
 from kforensics.damage import Absent, Damage, DamageKind, Gravity, Span
 from kforensics.evidence.discovery.cleaning import CleanerLag
 from kforensics.evidence.model import CheckpointValue
-from kforensics.formats.log.sequences import SequenceBreak
+from kforensics.formats.log.sequences import SequenceBreak, WrittenAgain
 from kforensics.source.naming import DirectoryState, FileKind, FileSuffix, PartitionDirectoryName
 from kforensics.source.walk import FoundFile
 from kforensics.units import EpochEntry, OffsetRange, TopicPartition
@@ -142,6 +142,18 @@ class CheckedPartition:
     """Those in `leader-epoch-checkpoint`."""
     sequence_breaks: tuple[SequenceBreak, ...] = ()
     """Where the sequences of a producer do not follow each other, though nothing of the log is damaged and no cleaner has been over it."""
+    remembered: tuple["Remembered", ...] = ()
+    written_again: tuple[WrittenAgain, ...] = ()
+    """Batches of a raised epoch with the records of one before."""
+
+
+class Remembered(NamedTuple):
+    """A missing sequence that a producer snapshot of the same directory names: its batch was in the log."""
+
+    broken: SequenceBreak
+    sequence: int
+    offset: int
+    path: str
 
 
 class StampedAhead(NamedTuple):

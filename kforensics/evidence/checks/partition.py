@@ -14,6 +14,7 @@ from kforensics.evidence.checks.context import (
     FileState,
     PartitionContext,
     Remark,
+    Remembered,
     StampedAhead,
     base_offset_of,
     mismatch,
@@ -45,8 +46,9 @@ from kforensics.formats.checkpoint.json_files import QuorumState
 from kforensics.formats.checkpoint.lines import LeaderEpochCheckpoint
 from kforensics.formats.checkpoint.properties import PartitionMetadata
 from kforensics.formats.index import ProducerEntry, ProducerSnapshot
+from kforensics.formats.log.batch_table import BATCH_HEADER
 from kforensics.formats.log.batches import iter_batch_records
-from kforensics.formats.log.sequences import SequenceBreak, joined_scans
+from kforensics.formats.log.sequences import SequenceBreak, WrittenAgain, joined_scans
 from kforensics.formats.segment.walk import Buffers, Level
 from kforensics.source.mapped import open_evidence
 from kforensics.source.naming import DirectoryState, FileKind, FileSuffix
@@ -178,6 +180,7 @@ class _PartitionCheck:
             more = f" (and {len(limited) - 1} more places)" if len(limited) > 1 else ""
             self._found.problems += [(path, place.limit_words + more) for place in limited[:1]]
         ranges = [found for segment in segments if (found := sound_range(segment)) is not None]
+        breaks = self._sequence_breaks(segments)
         return CheckedPartition(
             context=self._context,
             reports=tuple(self._report(file) for file in self._context.files),
@@ -189,7 +192,9 @@ class _PartitionCheck:
             cleaner_lag=self._cleaner_lag(),
             stamped_ahead=tuple(self._stamped_ahead(segments)),
             leader_epochs=tuple(epochs[1].entries) if epochs is not None else (),
-            sequence_breaks=self._sequence_breaks(segments),
+            sequence_breaks=breaks,
+            remembered=tuple(self._remembered(breaks)),
+            written_again=tuple(self._written_again(segments)),
         )
 
     def _scan_segments(self) -> list[ScannedSegment]:
@@ -369,15 +374,41 @@ class _PartitionCheck:
         if joined.is_thinned or self._is_compacted(segments) or any(segment.scan.damage for segment in segments):
             return ()
         snapshots = {
-            base_offset_of(file): {entry.producer_id for entry in value.entries}
-            for file in self._context.of_kind(FileKind.PRODUCER_SNAPSHOT)
-            if isinstance(value := self._found.values.get(file.path), ProducerSnapshot) and value.crc_valid
+            base_offset_of(file): {entry.producer_id for entry in value.entries} for file, value in self._snapshots()
         }
         return tuple(
             one
             for one in joined.breaks
             if all(one.producer_id in known for at, known in snapshots.items() if one.after_offset < at <= one.offset)
         )
+
+    def _snapshots(self) -> Iterator[tuple[FoundFile, ProducerSnapshot]]:
+        for file in self._context.of_kind(FileKind.PRODUCER_SNAPSHOT):
+            value = self._found.values.get(file.path)
+            if isinstance(value, ProducerSnapshot) and value.crc_valid:
+                yield file, value
+
+    def _remembered(self, breaks: Iterable[SequenceBreak]) -> Iterator[Remembered]:
+        """Yield missing sequences that a producer snapshot names."""
+        for one in breaks:
+            for file, value in self._snapshots():
+                for entry in value.entries:
+                    is_of_it = (entry.producer_id, entry.producer_epoch) == (one.producer_id, one.producer_epoch)
+                    if is_of_it and not one.is_repeat and one.first <= entry.last_sequence <= one.last:
+                        yield Remembered(one, entry.last_sequence, entry.last_offset, file.path)
+
+    def _written_again(self, segments: list[ScannedSegment]) -> Iterator[WrittenAgain]:
+        """Yield batches of a raised epoch whose records are byte for byte those of one before."""
+        for segment in segments:
+            for one in segment.scan.sequences.again:
+                try:
+                    with open_evidence(self._context.root / segment.file.path) as file:
+                        head = BATCH_HEADER.length
+                        first, second = (file.read(at + head, one.length - head) for at in one.positions)
+                except EvidenceError:
+                    continue  # named where the segment is checked
+                if bytes(first) == bytes(second):
+                    yield one
 
     def _state_at(self, file: FoundFile | None) -> Mapping[int, ProducerEntry]:
         if file is None:

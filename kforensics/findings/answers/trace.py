@@ -4,13 +4,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from kforensics.damage import Absent
-from kforensics.evidence.model import Problem
+from kforensics.evidence.model import Citation, Problem
 from kforensics.evidence.remote_copies import RemoteSegment
 from kforensics.findings.answers.model import Answer, State, worst_state
-from kforensics.findings.model import Finding, Weight, by_gravity
+from kforensics.findings.model import Confidence, Finding, Weight, by_gravity
 from kforensics.findings.rule import Rule
 from kforensics.findings.rules.keys import misplaced_keys
 from kforensics.findings.rules.replicas import DIFFERENT_CONTENT, DISCARDS_COMMITTED, MAY_DISCARD_COMMITTED, TRUNCATES
+from kforensics.findings.rules.sequences import again_findings
+from kforensics.formats.log.sequences import WrittenAgain
 from kforensics.protocol.coordinators import Placement
 from kforensics.reconcile.salvage.gaps import GapReason
 from kforensics.reconcile.trace.model import CopyKind, Fate, FateKind, SearchedPartition, SearchGap, TracedRecord
@@ -47,6 +49,8 @@ class TraceTally:
         self._at_risk: dict[tuple[Rule, TopicPartition, str], tuple[TracedRecord, Fate, OffsetRange, int]] = {}
         self._first: dict[TopicPartition, TracedRecord] = {}
         self._of_partition: dict[TopicPartition, int] = {}
+        self._again: dict[TopicPartition, list[tuple[TracedRecord, TracedRecord]]] = {}
+        self._of_producer: dict[tuple[TopicPartition, int], TracedRecord] = {}
         self._last: tuple[str, TopicPartition] | None = None
         self._last_of = _Of()
 
@@ -74,9 +78,47 @@ class TraceTally:
         self._of_partition[one.partition] += 1
         if one.state == State.LOST:
             self._vanishing |= {copy.path for copy in one.copies if copy.kind is CopyKind.DELETED}
+        self._note_again(one)
         for fate in one.fate:
             if fate.kind in _AT_RISK:
                 self._add_at_risk(one, fate)
+
+    def _note_again(self, one: TracedRecord) -> None:
+        """Note a record that its producer wrote again in a later epoch."""
+        record = one.record
+        if record is None or record.producer_id < 0 or record.is_transactional or not one.copies:
+            return
+        before = self._of_producer.get((one.partition, record.producer_id))
+        first = None if before is None else before.record
+        self._of_producer[one.partition, record.producer_id] = one
+        if before is None or first is None or first.producer_epoch >= record.producer_epoch:
+            return
+        if (first.key, first.value, first.headers, first.timestamp_ms) == (
+            record.key,
+            record.value,
+            record.headers,
+            record.timestamp_ms,
+        ):
+            self._again.setdefault(one.partition, []).append((before, one))
+
+    def _written_again(self) -> Iterator[Finding]:
+        for partition, pairs in self._again.items():
+            (first, second), record = pairs[0], pairs[0][1].record
+            assert record is not None
+            again = tuple(
+                WrittenAgain(record.producer_id, record.producer_epoch, one.offset, other.offset, 1, (-1, -1), 0)
+                for one, other in pairs
+            )
+            yield from again_findings(
+                again,
+                where=str(partition),
+                topic_partition=partition,
+                broker_id=Absent.NOT_APPLICABLE,
+                citations=tuple(
+                    Citation(input=each.copies[0].input, path=each.copies[0].path) for each in (first, second)
+                ),
+                confidence=Confidence.PROVEN,
+            )
 
     def _add_at_risk(self, one: TracedRecord, fate: Fate) -> None:
         rule = {"certain": DISCARDS_COMMITTED, "no": TRUNCATES}.get(one.committed, MAY_DISCARD_COMMITTED)
@@ -104,7 +146,9 @@ class TraceTally:
     def findings(self, placement: Placement | None) -> tuple[Finding, ...]:
         """Return what is wrong around the records."""
         copies = {partition: tuple(first.copies) for partition, first in sorted(self._first.items())}
-        return by_gravity((*self._risks(), *misplaced_keys(self._of_partition, copies, placement)))
+        return by_gravity(
+            (*self._risks(), *self._written_again(), *misplaced_keys(self._of_partition, copies, placement))
+        )
 
     def _risks(self) -> Iterator[Finding]:
         for (rule, partition, statement), (_, fate, offsets, count) in self._at_risk.items():

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kforensics.damage import Absent, Damage, DamageKind, Gravity
 from kforensics.evidence.checks.consistency import Verification
@@ -16,7 +16,7 @@ from kforensics.evidence.checks.context import (
 )
 from kforensics.evidence.file_kinds import FILE_KINDS
 from kforensics.evidence.model import CheckpointValue, Citation, Input
-from kforensics.findings.model import Finding, Weight, by_gravity
+from kforensics.findings.model import Confidence, Finding, Weight, by_gravity
 from kforensics.findings.rule import Rule, ToldApartBy, rule_of
 from kforensics.findings.rules.directories import (
     COMPARE_VOTERS,
@@ -26,7 +26,7 @@ from kforensics.findings.rules.directories import (
     future_finding,
 )
 from kforensics.findings.rules.leader_epochs import EPOCH_LACKED, lacked_epoch_finding
-from kforensics.findings.rules.sequences import OF_SEQUENCES, sequence_findings
+from kforensics.findings.rules.sequences import OF_SEQUENCES, again_findings, remembered_words, sequence_findings
 from kforensics.findings.rules.tiers import OF_TIERS, tier_findings
 from kforensics.findings.rules.upkeep import OF_UPKEEP, cleaner_finding, stamped_finding
 from kforensics.formats.log.batch_table import HEADER_UP_TO_MAGIC
@@ -219,16 +219,23 @@ def verify_findings(
     found += _remark_findings(verification)
     for one in verification.partitions:
         found += _upkeep_findings(one, inputs)
-        found += sequence_findings(
-            one.sequence_breaks,
-            where=one.context.path,
-            topic_partition=_partition_of(one.context),
-            broker_id=inputs[one.context.input].broker_id,
-            citations=(Citation(input=one.context.input, path=one.context.path),),
-        )
+        found += _sequence_findings(one, inputs)
     found += _topic_id_findings(verification, inputs)
     found += [one for each in tiers for one in tier_findings(each)]
     return by_gravity(tuple(found))
+
+
+def _sequence_findings(one: CheckedPartition, inputs: Sequence[Input]) -> Iterator[Finding]:
+    number, partition = one.context.input, _partition_of(one.context)
+    about: dict[str, Any] = {
+        "where": one.context.path,
+        "topic_partition": partition,
+        "broker_id": inputs[number].broker_id,
+        "citations": (Citation(input=number, path=one.context.path),),
+    }
+    whereabouts = remembered_words(one.remembered)
+    yield from sequence_findings(one.sequence_breaks, **about, whereabouts=whereabouts)
+    yield from again_findings(one.written_again, **about, confidence=Confidence.PROVEN)
 
 
 def _upkeep_findings(one: CheckedPartition, inputs: Sequence[Input]) -> Iterator[Finding]:

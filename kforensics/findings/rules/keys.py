@@ -13,8 +13,8 @@ from kforensics.words import counted, form
 KEY_ELSEWHERE = Rule(
     "KF310",
     Weight.NOTE,
-    title="a key in a partition that no default partitioner chooses",
-    meaning="Java clients choose the partition of a key by murmur2, librdkafka by CRC-32, both by the number of partitions of that time: the producer named the partition, has a partitioner of its own, or wrote before partitions were added.",
+    title="a key in a partition that the producer chose itself",
+    meaning="Clients choose the partition of a key by its hash and by the number of partitions of that time. The producer named the partition, has a partitioner of its own, or wrote before partitions were added.",
     advice="Look for other records of the key in all partitions; their order across partitions is not that of their offsets.",
 )
 
@@ -31,7 +31,7 @@ def misplaced_keys(
         if partition.partition not in {placement.murmur2, placement.crc32}:
             many, records = counted(placement.partitions, "partition"), counted(found[partition], "record")
             yield KEY_ELSEWHERE.states(
-                f"{records} of the key {form(found[partition], 'is', 'are')} in {partition}, but of {many} the default partitioners choose {placement.murmur2} (murmur2) and {placement.crc32} (CRC-32): the producer chose the partition itself or wrote when there were others",
+                f"{records} of the key {form(found[partition], 'is', 'are')} in {partition}: the producer chose the partition itself; of {many} the Java client takes {placement.murmur2}, librdkafka {placement.crc32}",
                 topic_partition=partition,
                 citations=tuple(Citation(input=copy.input, path=copy.path) for copy in held[:1]),
             )

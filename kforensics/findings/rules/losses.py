@@ -11,7 +11,7 @@ from kforensics.findings.model import Confidence, Finding, Weight, by_gravity
 from kforensics.findings.rule import Rule, RulesOf
 from kforensics.findings.rules.leader_epochs import EPOCH_LACKED, lacked_epoch_finding
 from kforensics.findings.rules.replicas import DIFFERENT_CONTENT, FALLING_OFFSETS, PAST_EVERY_END
-from kforensics.findings.rules.sequences import OF_SEQUENCES, sequence_findings
+from kforensics.findings.rules.sequences import OF_SEQUENCES, again_findings, sequence_findings
 from kforensics.findings.rules.tiers import OF_TIERS, tier_findings
 from kforensics.reconcile.history.causes import CauseName
 from kforensics.reconcile.incident.model import ExplainedTruncation, LeaderBasis, LossEntry, PartitionIncident
@@ -258,6 +258,15 @@ def _broken_sequences(incident: PartitionIncident) -> Iterator[Finding]:
             topic_partition=incident.partition,
             broker_id=Absent.NOT_APPLICABLE,
             citations=broken.citations,
+            whereabouts=broken.whereabouts,
+        )
+        yield from again_findings(
+            broken.again,
+            where=f"{incident.partition} on {joined_by_and(broken.owners)}",
+            topic_partition=incident.partition,
+            broker_id=Absent.NOT_APPLICABLE,
+            citations=broken.citations,
+            confidence=Confidence.LIKELY,
         )
 
 

@@ -3,12 +3,13 @@
 from collections.abc import Iterator, Sequence
 
 from kforensics.damage import Absent
+from kforensics.evidence.checks.context import Remembered
 from kforensics.evidence.model import Citation
 from kforensics.findings.model import Confidence, Finding, Weight
 from kforensics.findings.rule import Rule
-from kforensics.formats.log.sequences import SequenceBreak
+from kforensics.formats.log.sequences import SequenceBreak, WrittenAgain
 from kforensics.units import OffsetRange, TopicPartition
-from kforensics.words import counted
+from kforensics.words import counted, form
 
 MISSING_SEQUENCES = Rule(
     "KF118",
@@ -28,7 +29,16 @@ REPEATED_SEQUENCES = Rule(
     references=("KIP-98", "KIP-360"),
 )
 
-OF_SEQUENCES = frozenset({MISSING_SEQUENCES.code, REPEATED_SEQUENCES.code})
+WRITTEN_AGAIN = Rule(
+    "KF124",
+    Weight.NOTE,
+    title="records that an idempotent producer wrote again after its epoch was raised",
+    meaning="After an error a producer raises its epoch, begins its sequences anew, and sends again what it got no answer for. The first batch had been written, and no leader can tell that the second is the same: consumers read these records twice.",
+    advice="Consumers that can't take a record twice have to leave out the second one. Transactions keep both from being read.",
+    references=("KIP-360",),
+)
+
+OF_SEQUENCES = frozenset({MISSING_SEQUENCES.code, REPEATED_SEQUENCES.code, WRITTEN_AGAIN.code})
 
 
 def sequence_findings(
@@ -38,6 +48,7 @@ def sequence_findings(
     topic_partition: TopicPartition | Absent,
     broker_id: int | Absent,
     citations: tuple[Citation, ...],
+    whereabouts: Sequence[str] = (),
 ) -> Iterator[Finding]:
     """Yield one finding a kind about the places of one log."""
     for rule in (MISSING_SEQUENCES, REPEATED_SEQUENCES):
@@ -47,10 +58,46 @@ def sequence_findings(
         more = f", and {counted(len(places) - 1, 'more such place')}" if len(places) > 1 else ""
         yield rule.states(
             f"{where}: {_words(places[0])}{more}",
+            meaning="" if rule is REPEATED_SEQUENCES else " ".join((*whereabouts, rule.meaning)),
             confidence=Confidence.PROVEN,
             topic_partition=topic_partition,
             broker_id=broker_id,
             offsets=OffsetRange(places[0].after_offset, places[-1].offset),
+            citations=citations,
+        )
+
+
+def remembered_words(remembered: Sequence[Remembered]) -> tuple[str, ...]:
+    """Return in a sentence that the broker had missing sequences, by its own producer snapshot."""
+    if not remembered:
+        return ()
+    one = max(remembered, key=lambda each: each.sequence)
+    name = one.path.rpartition("/")[2]
+    return (
+        f"{name} names sequence {one.sequence} at offset {one.offset}: the broker had appended it, and truncated it since.",
+    )
+
+
+def again_findings(
+    again: Sequence[WrittenAgain],
+    *,
+    where: str,
+    topic_partition: TopicPartition | Absent,
+    broker_id: int | Absent,
+    citations: tuple[Citation, ...],
+    confidence: Confidence,
+) -> Iterator[Finding]:
+    """Yield one finding about the batches of one log that were written again."""
+    if again:
+        one = again[0]
+        more = f", and {counted(len(again) - 1, 'more such batch', 'more such batches')}" if len(again) > 1 else ""
+        yield WRITTEN_AGAIN.states(
+            f"{where}: {counted(one.records, 'record')} of producer {one.producer_id} from offset {one.first_offset} on"
+            f" {form(one.records, 'is', 'are')} there again from offset {one.offset} on, in its epoch {one.producer_epoch}{more}",
+            confidence=confidence,
+            topic_partition=topic_partition,
+            broker_id=broker_id,
+            offsets=OffsetRange(one.first_offset, again[-1].offset + again[-1].records - 1),
             citations=citations,
         )
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kforensics.formats.log.batch_table import CONTROL_BIT, BatchTable
+from kforensics.formats.log.batch_table import CONTROL_BIT, TRANSACTIONAL_BIT, BatchTable
 
 _LARGEST = 0x7FFFFFFF
 """The sequence that 0 follows."""
@@ -52,6 +52,27 @@ class SequenceBreak(NamedTuple):
         return ((self.expected if self.is_repeat else self.found) - 1) & _LARGEST
 
 
+class WrittenAgain(NamedTuple):
+    """A batch that seems to be one of the epoch before, which its producer sent again after its epoch was raised: of equal length, records and times."""
+
+    producer_id: int
+    producer_epoch: int
+    """The later one."""
+    first_offset: int
+    """Of the first batch."""
+    offset: int
+    """Of the second one."""
+    records: int
+    positions: tuple[int, int]
+    """Of both batches in their file."""
+    length: int
+    """Of either."""
+
+
+_MOST_IN_FLIGHT = 5
+"""Batches of a partition that an idempotent producer has under way at most (`max.in.flight.requests.per.connection`)."""
+
+
 class _Batch(NamedTuple):
     """The first or the last batch of a producer."""
 
@@ -71,6 +92,7 @@ class SequenceScan:
     def __init__(self) -> None:
         """Start with nothing."""
         self.breaks: list[SequenceBreak] = []
+        self.again: list[WrittenAgain] = []
         self.is_thinned = False
         """Records or offsets are missing, as a cleaner leaves a log: its sequences have gaps then."""
         self.first_batches: dict[int, _Batch] = {}
@@ -99,6 +121,8 @@ class SequenceScan:
         lasts, epochs = batches["last_offset"][at], batches["producer_epoch"][at]
         follows = (sequences + lasts - bases + 1) & _LARGEST
         is_other = ids[1:] != ids[:-1]
+        is_plain = (batches["attributes"][at] & TRANSACTIONAL_BIT) == 0  # a transaction may have an epoch of its own
+        self._find_again(batches, at, np.flatnonzero(~is_other & (epochs[1:] > epochs[:-1]) & is_plain[1:]) + 1)
         columns = (epochs, sequences, follows, bases, lasts)
         breaks = np.flatnonzero(~is_other & (sequences[1:] != follows[:-1]))
         for producer_id, before, batch in zip(
@@ -114,6 +138,24 @@ class SequenceScan:
         )
         self.breaks.sort(key=lambda one: one.offset)
 
+    def _find_again(self, batches: BatchTable, at: NDArray[np.int64], bumps: NDArray[np.int64]) -> None:
+        """Note the batches behind a raised epoch that equal one before it."""
+        for bump in bumps.tolist():
+            rows = batches[at[max(bump - _MOST_IN_FLIGHT, 0) : bump + _MOST_IN_FLIGHT]]
+            rows = rows[rows["producer_id"] == batches["producer_id"][at[bump]]]
+            epoch = int(batches["producer_epoch"][at[bump]])
+            before = [row for row in rows if row["producer_epoch"] < epoch]
+            for row in rows[rows["producer_epoch"] == epoch]:
+                same = next((one for one in before if all(one[name] == row[name] for name in _EQUAL)), None)
+                if same is not None and len(self.again) < MOST_BREAKS:
+                    offsets = int(same["base_offset"]), int(row["base_offset"])
+                    places = int(same["position"]), int(row["position"])
+                    self.again.append(
+                        WrittenAgain(
+                            int(row["producer_id"]), epoch, *offsets, int(row["count"]), places, int(row["length"])
+                        )
+                    )
+
     def extend(self, other: "SequenceScan") -> None:
         """Add what was scanned of the batches that come next."""
         self.is_thinned |= other.is_thinned
@@ -121,6 +163,7 @@ class SequenceScan:
             self._add_offsets(other.start_offset, other.end_offset)
         self._follow(other.first_batches, other.last_batches)
         self.breaks = sorted([*self.breaks, *other.breaks], key=lambda one: one.offset)
+        self.again += other.again
 
     def _add_offsets(self, first: int, end: int) -> None:
         self.is_thinned |= self.end_offset is not None and first != self.end_offset
@@ -152,6 +195,10 @@ class SequenceScan:
                     batch.first_sequence,
                 )
             )
+
+
+_EQUAL = ("length", "count", "base_timestamp", "max_timestamp", "attributes")
+"""What is equal in a batch that is sent again: its records, and how they are compressed."""
 
 
 def _rows(columns: Sequence[NDArray[Any]], at: NDArray[np.int64]) -> Iterator[_Batch]:

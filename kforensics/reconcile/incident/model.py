@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kforensics.damage import Absent, Damage
 from kforensics.evidence.model import Citation, owner_words
-from kforensics.formats.log.sequences import SequenceBreak
+from kforensics.formats.log.sequences import SequenceBreak, WrittenAgain
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.bugs.evidence import BugTrace, Sign
 from kforensics.reconcile.committed.judge import Certainty, CommittedCounts
@@ -190,8 +190,11 @@ class BrokenSequences(NamedTuple):
     """Where the sequences of producers do not follow each other in logs as they are now, equally in all that are cited."""
 
     breaks: tuple[SequenceBreak, ...]
+    again: tuple[WrittenAgain, ...]
     owners: tuple[str, ...]
     citations: tuple[Citation, ...]
+    whereabouts: tuple[str, ...] = ()
+    """Where the first missing sequences are, in sentences."""
 
 
 class DoubledOffsets(NamedTuple):

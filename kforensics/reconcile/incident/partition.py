@@ -5,9 +5,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 
+import numpy as np
+
 from kforensics.damage import Absent, DamageKind
 from kforensics.evidence.model import Replica, owner_words
-from kforensics.formats.log.sequences import SequenceBreak, SequenceScan
+from kforensics.formats.log.batch_table import BatchTable
+from kforensics.formats.log.sequences import SequenceBreak, SequenceScan, WrittenAgain
 from kforensics.reconcile.bugs.evidence import BugTrace, TraceEvidence
 from kforensics.reconcile.bugs.traces import bug_traces
 from kforensics.reconcile.history.causes import CauseEvidence
@@ -170,25 +173,71 @@ def _doubled(known: LogsOverTime) -> Iterator[DoubledOffsets]:
 
 def _sequence_breaks(known: LogsOverTime) -> tuple[BrokenSequences, ...]:
     """Return where the sequences of producers break in the logs as they are now, by the batches that were kept of them."""
-    found: dict[tuple[SequenceBreak, ...], list[LogCopy]] = defaultdict(list)
+    found: dict[_Broken, list[LogCopy]] = defaultdict(list)
     for copy in known.copies:
         if copy.is_final and not copy.is_remnant and copy.view.replica.state == "live":
             found[_breaks_of(copy.view)].append(copy)
     return tuple(
         BrokenSequences(
             breaks,
+            again,
             tuple(dict.fromkeys(owner_words(one.view.replica.input, one.broker_id) for one in copies)),
             tuple(one.view.replica.cite() for one in copies),
+            tuple(_whereabouts(known, breaks)),
         )
-        for breaks, copies in found.items()
-        if breaks
+        for (breaks, again), copies in found.items()
+        if breaks or again
     )
 
 
-def _breaks_of(log: LoadedLog) -> tuple[SequenceBreak, ...]:
-    """Return the places of one log, none where damage or a cleaner explains them; segments of which no batch was kept part it."""
+_Broken = tuple[tuple[SequenceBreak, ...], tuple[WrittenAgain, ...]]
+
+
+def _whereabouts(known: LogsOverTime, breaks: Sequence[SequenceBreak]) -> Iterator[str]:
+    """Yield where the first missing sequences of a log are, in a sentence."""
+    one = next((each for each in breaks if not each.is_repeat), None)
+    if one is None:
+        return
+    held: dict[str, list[np.void]] = {}
+    is_read_whole = True
+    for copy in known.copies:
+        owner = owner_words(copy.view.replica.input, copy.broker_id)
+        is_in_use = copy.is_final and not copy.is_remnant and copy.view.replica.state == "live"
+        words = owner if is_in_use else f"an earlier copy or a left-over directory of {owner}"
+        for segment in copy.view.replica.segments:
+            if isinstance(segment.batches, Absent) or segment.unread_below or segment.is_thinned:
+                is_read_whole = False
+            else:
+                held.setdefault(words, []).extend(_batches_of(segment.batches, one))
+    for owner, rows in held.items():
+        if rows:
+            count = sum(_overlap(row, one) for row in rows)
+            which = "They are" if count >= one.length else "Some of them are"
+            yield f"{which} in the log of {owner}, from offset {rows[0]['base_offset']} to {rows[-1]['last_offset']}."
+            return
+    if is_read_whole:
+        is_whole = known.account is not None and known.is_leader_known and not known.missing_replicas
+        yield "No replica holds them." if is_whole else "No log here holds them; another replica may."
+
+
+def _overlap(row: np.void, one: SequenceBreak) -> int:
+    first = int(row["base_sequence"])
+    last = first + int(row["last_offset"]) - int(row["base_offset"])
+    return max(min(last, one.last) - max(first, one.first) + 1, 0)
+
+
+def _batches_of(rows: BatchTable, one: SequenceBreak) -> BatchTable:
+    """Return the batches of a producer that have a missing sequence."""
+    own = rows[(rows["producer_id"] == one.producer_id) & (rows["producer_epoch"] == one.producer_epoch)]
+    last = own["base_sequence"] + own["last_offset"] - own["base_offset"]
+    found: BatchTable = own[(own["base_sequence"] <= one.last) & (last >= one.first) & own["crc_valid"]]
+    return found
+
+
+def _breaks_of(log: LoadedLog) -> _Broken:
+    """Return the places of one log and what was written again in it, none where damage or a cleaner explains them; segments of which no batch was kept part it."""
     if log.cleaned_below or any(one.damage or one.is_thinned for one in log.segments):
-        return ()
+        return (), ()
     scans = [SequenceScan()]
     for segment in log.segments:
         if isinstance(segment.batches, Absent) or segment.unread_below:
@@ -196,7 +245,10 @@ def _breaks_of(log: LoadedLog) -> tuple[SequenceBreak, ...]:
         if not isinstance(segment.batches, Absent):
             rows = segment.batches
             scans[-1].add(rows[rows["crc_valid"] & (rows["last_offset"] < log.log_end_offset)])
-    return () if any(one.is_thinned for one in scans) else tuple(place for one in scans for place in one.breaks)
+    if any(one.is_thinned for one in scans):
+        return (), ()
+    again = (each._replace(positions=(-1, -1)) for one in scans for each in one.again)  # one place in equal logs
+    return tuple(place for one in scans for place in one.breaks), tuple(again)
 
 
 def _causes(known: LogsOverTime) -> CauseEvidence:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from kforensics import explain, verify
-from kforensics.formats.index import encode_producers
+from kforensics import explain, trace, verify
+from kforensics.formats.index import ProducerEntry, encode_producers
 from kforensics.formats.log.batches import build_record_batch, encode_record_batch
 from tests.builders.directories import log_dir
 
@@ -33,7 +33,7 @@ def written(folder, *segments, cleaner=None):
 
 
 def codes(result):
-    return {one.code: one for one in result.findings if one.code in {"KF118", "KF119"}}
+    return {one.code: one for one in result.findings if one.code in {"KF118", "KF119", "KF124"}}
 
 
 @pytest.mark.parametrize("command", [verify, explain])
@@ -57,6 +57,51 @@ def test_repeated_sequences_are_a_note(tmp_path, command):
     assert "sequences 6 to 9 of producer 4100 (epoch 2) are there up to offset 9 and again from offset 10 on" in words
     assert words.endswith(", and 1 more such place")
     assert not found["KF119"].is_grave
+
+
+def test_missing_sequences_of_another_replica_are_found_there(tmp_path):
+    written(tmp_path / "b1", (0, [batch(0, 10, 0), batch(10, 5, 12, epoch=4)]))
+    other = written(tmp_path / "b2", (0, [batch(0, 10, 0), batch(10, 2, 10)]))
+    meta = other / "meta.properties"
+    meta.write_text(meta.read_text().replace("node.id=1", "node.id=2"))
+    found = codes(explain(tmp_path))["KF118"]
+    assert "They are in the log of broker 2, from offset 10 to 11." in found.meaning
+    assert "No log here holds them" in codes(explain(tmp_path / "b1"))["KF118"].meaning
+
+
+def test_a_snapshot_shows_that_missing_sequences_were_appended(tmp_path):
+    place = written(tmp_path / "b1", (0, [batch(0, 10, 0), batch(10, 5, 12)]))
+    entry = ProducerEntry(4100, 2, 11, 11, 1, 1_700_000_000_000, -1, -1)
+    (place / "shipments-4/00000000000000000012.snapshot").write_bytes(encode_producers([entry]))
+    found = codes(verify(place))["KF118"]
+    assert "00000000000000000012.snapshot names sequence 11 at offset 11: the broker had appended it" in found.meaning
+
+
+def sent(offset, sequence, epoch, *, time_ms=0, value=b"v", producer=7):
+    record = (1_700_000_000_000 + time_ms, b"key7", value)
+    return encode_record_batch(
+        build_record_batch(offset, [record], producer_id=producer, producer_epoch=epoch, base_sequence=sequence)
+    )
+
+
+@pytest.mark.parametrize("command", [verify, explain, lambda path: trace(path, topics="shipments", key=b"key7")])
+def test_a_batch_that_is_sent_again_after_a_raised_epoch_is_a_note(tmp_path, command):
+    place = written(tmp_path / "b1", (0, [sent(0, 0, 0), sent(1, 1, 0, time_ms=5), sent(2, 0, 1, time_ms=5)]))
+    found = codes(command(place))
+    assert set(found) == {"KF124"}
+    assert (
+        "1 record of producer 7 from offset 1 on is there again from offset 2 on, in its epoch 1"
+        in found["KF124"].statement
+    )
+    assert not found["KF124"].is_grave
+
+
+@pytest.mark.parametrize("command", [verify, lambda path: trace(path, topics="shipments", key=b"key7")])
+def test_another_record_of_the_same_length_and_time_is_none_that_was_sent_again(tmp_path, command):
+    place = written(tmp_path / "b1", (0, [sent(0, 0, 0), sent(1, 0, 1, value=b"w")]))
+    assert not codes(command(place))
+    later = written(tmp_path / "b2", (0, [sent(0, 0, 0), sent(1, 0, 1, time_ms=5)]))
+    assert not codes(command(later))
 
 
 @pytest.mark.parametrize("command", [verify, explain])
