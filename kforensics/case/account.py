@@ -6,12 +6,13 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import NamedTuple
 
-from kforensics.case.cluster import Cluster, CommittedOffsets, cluster_of, remote_copies_of
+from kforensics.case.cluster import Cluster, CommittedOffsets, cluster_of
 from kforensics.case.comparison import Comparison, PartitionResult, compare_replicas
 from kforensics.case.leaders import Leaders, leaders_of
 from kforensics.case.model import Case, fact_of_question, places_of, settings_of
 from kforensics.case.offsets_log import PositionsNow
 from kforensics.case.processes import END_OF_LOG, Progress, in_chunks, spread
+from kforensics.case.tiers import remote_copies_of
 from kforensics.case.wanted import is_wanted
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError

@@ -18,12 +18,11 @@ from kforensics.evidence.model import CheckpointValue, Problem
 from kforensics.formats.checkpoint.properties import NEWEST_VERSION, WHAT, MetaProperties
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.protocol.versions import NEWEST_FEATURE_LEVELS, KafkaVersion, least_version_of_level, protocols_since
-from kforensics.reconcile.logs.tiers import RemoteCopies
 from kforensics.reconcile.observed.broker_versions import BrokerVersions
 from kforensics.reconcile.observed.facts import ClusterFacts, Commits, CommittedFacts, GroupCommit
 from kforensics.reconcile.replicas.report import Given, GivenBroker
 from kforensics.source.walk import join
-from kforensics.units import OFFSETS_TOPIC, REMOTE_LOG_TOPIC, TopicPartition
+from kforensics.units import OFFSETS_TOPIC, TopicPartition
 
 if TYPE_CHECKING:
     from kforensics.case.broker_logs import LoggedEvidence
@@ -92,28 +91,6 @@ def cluster_of(case: Case) -> Cluster:
         until_ms=case.ask.until_ms,
         read=None if case.whole is None else cluster_of(case.whole),
     )
-
-
-@fact
-def remote_copies_of(case: Case) -> RemoteCopies:
-    """Return the copies of segments in remote storage, by the records of `__remote_log_metadata` as it is now."""
-    places = [
-        place
-        for partition, group in places_of(case).by_partition.items()
-        for place in group
-        if partition.topic == REMOTE_LOG_TOPIC
-        and place.state.input not in case.ranks
-        and place.directory_state == "live"
-    ]
-    if not places:
-        return RemoteCopies()
-    from kforensics.evidence.remote_copies import replayed  # noqa: PLC0415 - few clusters have remote storage
-
-    newest = newest_log(cluster_of(case).histories)
-    named = newest.topics_named(REMOTE_LOG_TOPIC) if newest is not None else ()
-    count = sum(topic_id == named[-1].topic_id for topic_id, _ in newest.partitions) if newest and named else 0
-    found = replayed(places)
-    return RemoteCopies(found.segments, found.whole, count or Absent.UNKNOWN)
 
 
 def gather_cluster(

@@ -5,8 +5,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from kforensics.ask.model import Ask
+from kforensics.case.model import Case, places_of
 from kforensics.case.processes import default_jobs
-from kforensics.case.wanted import check_wanted
+from kforensics.case.wanted import check_wanted, is_wanted
 from kforensics.commands.lost_records import find_lost_records
 from kforensics.commands.predicting.cluster import (
     compare_followers,
@@ -37,10 +38,11 @@ from kforensics.evidence.discovery.inputs import Inputs
 from kforensics.evidence.discovery.partition_dirs import LostDirectory, find_places, log_dir_states, lost_directories
 from kforensics.evidence.metadata.files import unexplained
 from kforensics.evidence.model import Citation, Problem
+from kforensics.findings.answers.model import State
 from kforensics.findings.answers.predict import predict_answer
 from kforensics.findings.answers.predict_cluster import MissingDirectories, PredictedCluster
 from kforensics.findings.answers.predict_steps import start_of_log
-from kforensics.findings.model import Finding
+from kforensics.findings.model import Finding, Weight, by_gravity
 from kforensics.findings.rules.directories import future_finding
 from kforensics.formats.log_lines.event import LogEventKind
 from kforensics.protocol.loading.node import FIRST_WITHOUT_ZOOKEEPER
@@ -55,7 +57,7 @@ from kforensics.reconcile.logs.predicted_load import (
 from kforensics.source.capture import split_at_capture
 from kforensics.source.mapped import read_rate_is_limited
 from kforensics.source.naming import FileKind, parse_partition_directory
-from kforensics.units import Depth, TopicPartition
+from kforensics.units import REMOTE_LOG_TOPIC, Depth, TopicPartition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,10 +138,27 @@ def run(request: Ask) -> Result[Prediction]:
         command="predict",
         inputs=inputs.described,
         body=body,
-        concluded=Conclusion(
-            answer=predict_answer(cluster), findings=tuple(_stuck_moves(cluster)), problems=tuple(problems)
+        concluded=_no_calmer_than_tiers(
+            Conclusion(answer=predict_answer(cluster), findings=tuple(_stuck_moves(cluster)), problems=tuple(problems)),
+            Case(ask=request, inputs=inputs),
         ),
     )
+
+
+def _no_calmer_than_tiers(found: Conclusion, case: Case) -> Conclusion:
+    """Return the conclusion, no calmer than offsets allow that are in neither tier."""
+    if not any(partition.topic == REMOTE_LOG_TOPIC for partition in places_of(case).by_partition):
+        return found
+    from kforensics.case.tiers import tiers_of  # noqa: PLC0415 - few clusters have remote storage
+    from kforensics.findings.rules.tiers import IN_NEITHER_TIER, tier_findings  # noqa: PLC0415 - likewise
+
+    asked = (each for each in tiers_of(case) if is_wanted(each.partition, case.ask))
+    holes = [one for each in asked for one in tier_findings(each) if one.code == IN_NEITHER_TIER.code]
+    answer = found.answer
+    if holes and answer.state.weight < Weight.DECIDE:
+        words = f"{holes[0].statement}: see `kforensics verify`. {answer.headline}"
+        answer = replace(answer, state=State.UNKNOWN, headline=words)
+    return found._replace(answer=answer, findings=by_gravity((*found.findings, *holes)))
 
 
 def _stuck_moves(cluster: PredictedCluster) -> Iterator[Finding]:

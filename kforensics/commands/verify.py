@@ -1,7 +1,5 @@
 """Every file against its format and its neighbours; damage is looked up on the other replicas."""
 
-from collections import defaultdict
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -18,14 +16,13 @@ from kforensics.evidence.checks.consistency import Verification, segment_bytes, 
 from kforensics.evidence.checks.context import CheckedPartition, FileKind, FileReport, FileState, base_offset_of
 from kforensics.evidence.discovery.inputs import find_inputs, why_not_listed
 from kforensics.evidence.metadata.files import unexplained
-from kforensics.evidence.model import CheckpointValue
 from kforensics.findings.answers.verify import verify_answer
 from kforensics.findings.rules.files import epochs_by_partition, verify_findings
 from kforensics.findings.rules.upkeep import CLEANER_STANDS
 from kforensics.formats.segment.walk import Level
 from kforensics.reconcile.logs.tiers import Tiers
 from kforensics.reconcile.replicas.holders import IntactReplicas
-from kforensics.units import METADATA_TOPICS, REMOTE_LOG_TOPIC, OffsetRange, TopicPartition
+from kforensics.units import METADATA_TOPICS, REMOTE_LOG_TOPIC, TopicPartition
 
 if TYPE_CHECKING:
     from kforensics.reconcile.observed.leadership import LeadershipAccount
@@ -72,7 +69,7 @@ def run(request: Ask, progress: Progress | None = None) -> Result[VerifyResult]:
         unexplained=partial(unexplained, inputs=inputs),
     )
     intact = IntactReplicas(verification.partitions, inputs.described)
-    tiers = tuple(_tiers(case, verification))
+    tiers = _tiers(case, verification)
     findings = verify_findings(verification, intact, inputs.described, _leaders(case, verification), tiers)
     if any(one.code == CLEANER_STANDS.code for one in findings):
         from kforensics.commands.cleaning import with_causes  # noqa: PLC0415 - few clusters have such a log
@@ -89,33 +86,14 @@ def run(request: Ask, progress: Progress | None = None) -> Result[VerifyResult]:
     )
 
 
-def _tiers(case: Case, verification: Verification) -> Iterator[Tiers]:
-    """Yield where the offsets of tiered partitions are, by the records of the copies among the inputs."""
+def _tiers(case: Case, verification: Verification) -> tuple[Tiers, ...]:
+    """Return where the offsets of tiered partitions are, whose logs end where they were read to."""
     if not any(partition.topic == REMOTE_LOG_TOPIC for partition in places_of(case).by_partition):
-        return
-    from kforensics.case.cluster import remote_copies_of  # noqa: PLC0415 - few clusters have remote storage
+        return ()
+    from kforensics.case.tiers import tiers_up_to  # noqa: PLC0415 - few clusters have remote storage
 
-    try:
-        remote = remote_copies_of(case)
-    except InputsRefused:
-        return  # of several clusters
-    replicas: dict[tuple[TopicPartition, str | Absent], list[CheckedPartition]] = defaultdict(list)
-    for one in verification.partitions:
-        directory = one.context.directory
-        if not isinstance(directory, Absent) and directory.state == "live" and one.context.of_kind(FileKind.SEGMENT):
-            replicas[directory.topic_partition, one.topic_id].append(one)
-    for (partition, topic_id), group in replicas.items():
-        bases = [base_offset_of(one.context.of_kind(FileKind.SEGMENT)[0]) for one in group]
-        ends = [_end_of(one) for one in group]
-        epochs = max((one.leader_epochs for one in group), key=lambda entries: entries[-1:])
-        claimed = [one.context.log_start.value for one in group if isinstance(one.context.log_start, CheckpointValue)]
-        begins_elsewhere = claimed and epochs and max(claimed) < min(bases) and epochs[0].start_offset < min(bases)
-        if not begins_elsewhere and not remote.of(partition, topic_id):
-            continue
-        log = OffsetRange(max(claimed, default=min(bases)), max(ends) - 1)
-        local = [OffsetRange(base, end - 1) for base, end in zip(bases, ends, strict=True) if base < end]
-        if log.count > 0:
-            yield Tiers.of(partition, topic_id, log, local, epochs, remote)
+    read = (one for one in verification.partitions if one.context.of_kind(FileKind.SEGMENT))
+    return tuple(tiers_up_to(case, {(one.context.input, one.context.path): _end_of(one) for one in read}))
 
 
 def _end_of(one: CheckedPartition) -> int:

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from kforensics.ask.model import Ask
-from kforensics.case.cluster import cluster_of, remote_copies_of
+from kforensics.case.cluster import cluster_of
 from kforensics.case.model import Case, now_of, places_of
 from kforensics.case.processes import spread
+from kforensics.case.tiers import remote_copies_of
 from kforensics.case.wanted import check_wanted, is_wanted
 from kforensics.commands.salvaging.model import PartitionPlan
 from kforensics.damage import Absent
