@@ -62,6 +62,7 @@ class EventKind(StrEnum):
     START_FAILED = "start-failed"
     FATAL_FAULT = "fatal-fault"
     CLEANER_STOPPED = "cleaner-stopped"
+    TOPIC_ID_MISMATCH = "topic-id-mismatch"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,6 +180,11 @@ LOGGED_EVENTS: dict[Kind, LoggedEventRow] = {
     ),
     Kind.CLEANER_STOPPED: LoggedEventRow(
         event=EventKind.CLEANER_STOPPED, words="{broker} compacts[ {names}] no more until it restarts"
+    ),
+    Kind.TOPIC_ID_MISMATCH: LoggedEventRow(
+        event=EventKind.TOPIC_ID_MISMATCH,
+        fields=("topic_id", "other_topic_id"),
+        words="{broker} has[ {names} with] topic id {topic_id}, and is told {other_topic_id}",
     ),
     Kind.LOG_START_MOVED: LoggedEventRow(
         event=EventKind.LOG_START_MOVED, fields=("log_start_offset", "reason"), is_quiet=True

@@ -28,12 +28,18 @@ from kforensics.findings.rules.directories import (
 from kforensics.findings.rules.leader_epochs import EPOCH_LACKED, lacked_epoch_finding
 from kforensics.findings.rules.sequences import OF_SEQUENCES, again_findings, remembered_words, sequence_findings
 from kforensics.findings.rules.tiers import OF_TIERS, tier_findings
-from kforensics.findings.rules.upkeep import OF_UPKEEP, cleaner_finding, stamped_finding
+from kforensics.findings.rules.upkeep import (
+    EMPTY_COORDINATOR,
+    OF_UPKEEP,
+    cleaner_finding,
+    stamped_finding,
+    unfinished_finding,
+)
 from kforensics.formats.log.batch_table import HEADER_UP_TO_MAGIC
 from kforensics.reconcile.observed.own_evidence import HeldEpochs, lacked_epoch
 from kforensics.reconcile.replicas.holders import IntactReplica, IntactReplicas
-from kforensics.units import OffsetRange, TopicPartition
-from kforensics.words import listed
+from kforensics.units import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, OffsetRange, TopicPartition
+from kforensics.words import counted, listed
 
 if TYPE_CHECKING:
     from kforensics.reconcile.logs.tiers import Tiers
@@ -242,6 +248,12 @@ def _upkeep_findings(one: CheckedPartition, inputs: Sequence[Input]) -> Iterator
     partition, number = _partition_of(one.context), one.context.input
     for stamp in one.stamped_ahead:
         yield stamped_finding(stamp, input_number=number, partition=partition, broker_id=inputs[number].broker_id)
+    about: dict[str, Any] = {
+        "topic_partition": partition,
+        "broker_id": inputs[number].broker_id,
+        "citations": (Citation(input=number, path=one.context.path),),
+    }
+    yield from _of_segments(one.context, about)
     if one.cleaner_lag is not None and isinstance(partition, TopicPartition):
         yield cleaner_finding(
             one.cleaner_lag,
@@ -250,6 +262,27 @@ def _upkeep_findings(one: CheckedPartition, inputs: Sequence[Input]) -> Iterator
             broker_id=inputs[number].broker_id,
             citation=Citation(input=number, path=one.context.path),
         )
+
+
+def _of_segments(context: PartitionContext, about: Mapping[str, Any]) -> Iterator[Finding]:
+    """Yield what the names and lengths of the segments of a log in use show."""
+    if isinstance(context.directory, Absent) or context.directory.state != "live":
+        return
+    swaps, cleaned = (
+        [
+            (base_offset_of(one), one.path.rpartition("/")[2])
+            for one in context.files
+            if one.name.kind is FileKind.SEGMENT and one.name.suffix == suffix
+        ]
+        for suffix in ("swap", "cleaned")
+    )
+    if swaps or cleaned:
+        yield unfinished_finding(swaps, cleaned, where=context.path, about=about)
+    live = context.of_kind(FileKind.SEGMENT)
+    is_coordinator = context.directory.topic in {OFFSETS_TOPIC, TRANSACTIONS_TOPIC}
+    if is_coordinator and len(live) > 1 and not context.are_logs_left_out and not any(one.length for one in live):
+        words = f"{context.path} has {counted(len(live), 'segment')} without a record, from offset {base_offset_of(live[0])} to {base_offset_of(live[-1])}"
+        yield EMPTY_COORDINATOR.states(words, **about)
 
 
 def _stuck_futures(verification: Verification, inputs: Sequence[Input]) -> Iterator[Finding]:

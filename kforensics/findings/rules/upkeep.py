@@ -1,13 +1,14 @@
 """Findings about the upkeep of logs: a cleaner that stands still, and a timestamp that keeps retention from deleting."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation
 from kforensics.findings.model import Confidence, Finding, Weight
 from kforensics.findings.rule import Rule, ToldApartBy
 from kforensics.units import OffsetRange, TopicPartition
-from kforensics.words import byte_count, counted, utc_words
+from kforensics.words import byte_count, counted, listed, utc_words
 
 if TYPE_CHECKING:
     from kforensics.evidence.checks.context import StampedAhead
@@ -33,7 +34,25 @@ STAMPED_AHEAD = Rule(
     told_apart_by=ToldApartBy.FILE,
 )
 
-OF_UPKEEP = frozenset({CLEANER_STANDS.code, STAMPED_AHEAD.code})
+CLEANING_UNFINISHED = Rule(
+    "KF125",
+    Weight.NOTE,
+    title="a cleaning that was not finished",
+    meaning="A cleaner writes a compacted segment as .cleaned, renames it to .swap, and then puts it in the place of the segments that it was made of. A start ends what was under way; no record is lost by it that the cleaner would have kept.",
+    advice="Nothing has to be done; rename or delete none of these files by hand. `kforensics predict -v` shows what a start makes of them.",
+    references=("KAFKA-6264",),
+)
+
+EMPTY_COORDINATOR = Rule(
+    "KF126",
+    Weight.NOTE,
+    title="a coordinator's partition of several segments without a record",
+    meaning="A coordinator before 2.2.3, 2.3.2 and 2.4.0 loads such a partition without an end: no group or transaction behind it in the queue is loaded, and no position expires. Later ones load it.",
+    advice="Run a version that has the fix on the brokers that lead this partition.",
+    references=("KAFKA-9065",),
+)
+
+OF_UPKEEP = frozenset({CLEANER_STANDS.code, STAMPED_AHEAD.code, CLEANING_UNFINISHED.code, EMPTY_COORDINATOR.code})
 
 
 def cleaner_finding(
@@ -54,6 +73,25 @@ def cleaner_finding(
         offsets=OffsetRange(lag.first_offset, lag.end_offset - 1),
         citations=(citation,),
     )
+
+
+def unfinished_finding(
+    swaps: Sequence[tuple[int, str]], cleaned: Sequence[tuple[int, str]], *, where: str, about: Mapping[str, Any]
+) -> Finding:
+    """Return the finding about what a cleaning left in one directory, with what a start makes of it since 2.0.
+
+    Args:
+        swaps: base offset and name of segments that were to be put in place.
+        cleaned: those of segments that were being written.
+        where: the log in words, which begin the statement.
+        about: what else the finding says of itself.
+    """
+    lowest = min((base for base, _ in cleaned), default=None)
+    taken = [name for base, name in swaps if lowest is None or base < lowest]
+    dropped = [name for _, name in (*swaps, *cleaned) if name not in taken]
+    parts = [(taken, "takes {} for its segment"), (dropped, "deletes {}")]
+    said = " and ".join(words.format(listed(names, most=3)) for names, words in parts if names)
+    return CLEANING_UNFINISHED.states(f"{where}: a cleaning was not finished; the next start {said}", **about)
 
 
 def stamped_finding(

@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from kforensics import capture, explain, salvage, trace, verify
+from kforensics import capture, explain, predict, salvage, trace, verify
 from kforensics.formats.log.batches import build_record_batch, encode_record_batch
 from kforensics.formats.messages.frame import encode_framed
 from kforensics.formats.messages.remote_log import REMOTE_LOG_SEGMENT, REMOTE_LOG_SEGMENT_UPDATE
-from tests.builders.directories import log_dir
+from tests.builders.directories import CLUSTER, log_dir
 
 TOPIC = "EcyzJ0lTQ0WaUJHfKhR5lg"
 NOW = 1_700_000_000_000
@@ -142,3 +142,13 @@ def test_a_capture_says_the_same(tmp_path):
     out = tmp_path / "b1.kfcap"
     capture(whole(tmp_path), out=out)
     assert trace(out, topics="archive", offset=70).answer.state == "in-remote-storage"
+
+
+@pytest.mark.parametrize(("states", "is_said"), [((FINISHED,), False), ((), True)])
+def test_predict_is_not_calm_of_offsets_in_neither_tier(tmp_path, states, is_said):
+    place = disks(tmp_path, copy(*WHOLE[0]), copy("b", 60, 89, *states, epoch=1))
+    # With ZooKeeper: which directories are strays is then no question.
+    (place / "meta.properties").write_text(f"version=0\nbroker.id=1\ncluster.id={CLUSTER}\n")
+    result = predict(place, kafka="3.9.1", now="2023-11-15T00:00:00Z")
+    assert ("offsets 60 to 89 are in no live log here" in result.answer.headline) is is_said
+    assert ("KF122" in of_tiers(result)) is is_said

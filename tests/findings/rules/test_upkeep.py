@@ -199,3 +199,38 @@ def test_of_a_copy_without_times_only_what_is_ahead_of_now_is_said(tmp_path):
 
 def test_a_clock_a_few_hours_ahead_is_no_timestamp_of_the_future(tmp_path):
     assert not of(verify(events_log(tmp_path, (0, [NOW, NOW + 20 * HOUR], NOW + 5))), "KF120")
+
+
+def test_what_a_start_makes_of_a_cleaning_that_was_not_finished(tmp_path):
+    place = log_dir(tmp_path / "b1", partitions=("state-2",))
+    for base, suffix in ((0, ".swap"), (0, ".deleted"), (10, ""), (10, ".cleaned")):
+        content = encode_record_batch(build_record_batch(base, [(NOW, b"k", b"v")]))
+        (place / f"state-2/{base:020d}.log{suffix}").write_bytes(content)
+    (found,) = of(verify(place), "KF125")
+    assert "takes 00000000000000000000.log.swap for its segment" in found.statement
+    assert "deletes 00000000000000000010.log.cleaned" in found.statement
+    assert not found.is_grave
+    (place / "state-2/00000000000000000010.log.cleaned").rename(place / "state-2/00000000000000000000.log.cleaned")
+    (found,) = of(verify(place), "KF125")
+    assert "takes" not in found.statement  # a swap at or above a .cleaned is of a split that was not finished
+
+
+def test_a_coordinators_partition_of_empty_segments_is_a_known_bug_of_loading(tmp_path):
+    place = log_dir(tmp_path / "b1", partitions=(f"{OFFSETS_TOPIC}-3", f"{OFFSETS_TOPIC}-4", "orders-0"))
+    for name in (f"{OFFSETS_TOPIC}-3", "orders-0"):
+        for base in (0, 50):
+            (place / f"{name}/{base:020d}.log").touch()
+    (place / f"{OFFSETS_TOPIC}-4/{0:020d}.log").touch()
+    (found,) = of(verify(place), "KF126")
+    assert f"{OFFSETS_TOPIC}-3 has 2 segments without a record, from offset 0 to 50" in found.statement
+    assert "KAFKA-9065" in found.references
+
+
+def test_explain_tells_of_a_topic_id_in_memory_that_is_not_the_one_it_is_told(tmp_path):
+    events_log(tmp_path, (0, [NOW], NOW))
+    folder = tmp_path / "logs/broker-1"
+    folder.mkdir(parents=True)
+    line = "[2023-11-14 22:20:00,000] ERROR [Broker id=1] Topic Id in memory: qN3rTRKuTFyRA5_Z4gzK_g does not match the topic Id for partition events-2 received: EcyzJ0lTQ0WaUJHfKhR5lg. (state.change.logger)"
+    (folder / "server.log").write_text(f"{line}\n")
+    (event,) = [one for one in explain(tmp_path).to_dict()["timeline"] if one["event"] == "topic-id-mismatch"]
+    assert event["detail"]["other_topic_id"] == "EcyzJ0lTQ0WaUJHfKhR5lg"
