@@ -19,8 +19,7 @@ from kforensics.formats.checkpoint.properties import NEWEST_VERSION, WHAT, MetaP
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.protocol.versions import NEWEST_FEATURE_LEVELS, KafkaVersion, least_version_of_level, protocols_since
 from kforensics.reconcile.observed.broker_versions import BrokerVersions
-from kforensics.reconcile.observed.facts import ClusterFacts, Commits, CommittedFacts, GroupCommit
-from kforensics.reconcile.replicas.report import Given, GivenBroker
+from kforensics.reconcile.observed.facts import ClusterFacts, Commits, CommittedFacts, Given, GivenBroker, GroupCommit
 from kforensics.source.walk import join
 from kforensics.units import OFFSETS_TOPIC, TopicPartition
 

@@ -33,11 +33,11 @@ from kforensics.findings.rules.replicas import partition_findings
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.logs.divergence import EndsDoNotDecideError
 from kforensics.reconcile.logs.loaded_log import LoadedLog
-from kforensics.reconcile.observed.facts import ClusterFacts
+from kforensics.reconcile.observed.facts import ClusterFacts, Given
 from kforensics.reconcile.replicas.holders import SoleHolder
 from kforensics.reconcile.replicas.likeness import Likeness, likeness_of
 from kforensics.reconcile.replicas.partition import PartitionJudge
-from kforensics.reconcile.replicas.report import Given, PartitionReport, Verdict
+from kforensics.reconcile.replicas.report import PartitionReport, Verdict
 from kforensics.units import Depth, TopicPartition
 
 

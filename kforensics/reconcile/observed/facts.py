@@ -1,11 +1,11 @@
 """Facts about a partition beyond its replicas: leaders, ISRs, and the records that consumers and transactions prove committed."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from kforensics.damage import Absent
-from kforensics.evidence.model import Citation
+from kforensics.evidence.model import CheckpointValue, Citation
 from kforensics.units import TopicPartition
 
 
@@ -107,6 +107,30 @@ class GroupCommit(NamedTuple):
     leader_epoch: int | Absent
     time_ms: int | Absent
     citation: Citation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GivenBroker:
+    """A broker whose log directories are among the inputs."""
+
+    broker_id: int
+    directory_ids: frozenset[str]
+    """The directory ids of `meta.properties`, since 3.7; empty before."""
+    is_empty: bool
+    """Whether none of its log directories holds a partition other than the metadata log."""
+    is_stopped: bool
+    """Whether all of its log directories hold the marker of a clean shutdown."""
+
+    named: Mapping[TopicPartition, CheckpointValue] = field(default_factory=dict)
+    """Partitions that its checkpoints name and of which none of its log directories holds a directory."""
+    other_case: frozenset[TopicPartition] = frozenset()
+    """Partitions that its checkpoints name and whose directory may be one that differs from it in case only."""
+    empty_beside: tuple[str, ...] = ()
+    """Empty directories beside its log directories: each may be a log directory whose disk was emptied, exchanged or not mounted."""
+
+
+Given = Mapping[int, GivenBroker]
+"""Brokers by id."""
 
 
 class ClusterFacts:

@@ -16,7 +16,7 @@ from kforensics.reconcile.logs.divergence import (
 )
 from kforensics.reconcile.logs.loaded_log import LoadedLog, load_log, load_logs
 from kforensics.reconcile.logs.log_pairs import LogPairs
-from kforensics.reconcile.observed.facts import ClusterFacts, Leadership
+from kforensics.reconcile.observed.facts import ClusterFacts, Given, Leadership
 from kforensics.reconcile.observed.leadership import account_of
 from kforensics.reconcile.observed.own_evidence import held_epochs, states_of
 from kforensics.reconcile.replicas.holders import SoleHolder, distinct_counts, sole_runs
@@ -34,7 +34,6 @@ from kforensics.reconcile.replicas.placement import directories_of, possibly_emp
 from kforensics.reconcile.replicas.report import (
     WORST,
     EmptiedReplica,
-    Given,
     OddOne,
     PartitionReport,
     PastEnd,

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from kforensics.damage import Absent
 from kforensics.errors import UsageError
 from kforensics.protocol.election import assign_replicas
-from kforensics.reconcile.observed.facts import ClusterFacts, Leadership
-from kforensics.reconcile.replicas.report import EmptiedReplica, Given, PartitionReport, Verdict, beside, where_is
+from kforensics.reconcile.observed.facts import ClusterFacts, Given, Leadership
+from kforensics.reconcile.replicas.report import EmptiedReplica, PartitionReport, Verdict, beside, where_is
 from kforensics.units import METADATA_TOPICS, TopicPartition
 
 MOST_BROKERS_TRIED = 64

@@ -1,7 +1,6 @@
 """The report of a comparison: each replica with its verdict, and brokers that are given and hold no directory of the partition."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal, NamedTuple
 
@@ -12,7 +11,7 @@ from kforensics.protocol.truncation import ProtocolName, TruncationOutcome
 from kforensics.reconcile.committed.judge import CommittedCounts
 from kforensics.reconcile.logs.divergence import Divergence
 from kforensics.reconcile.logs.loaded_log import LoadedLog
-from kforensics.reconcile.observed.facts import ClusterFacts, Leadership, LoggedEnd
+from kforensics.reconcile.observed.facts import ClusterFacts, GivenBroker, Leadership, LoggedEnd
 from kforensics.reconcile.observed.leadership import LeadershipAccount
 from kforensics.reconcile.replicas.holders import SoleHolder
 from kforensics.reconcile.replicas.leader import ExpectedTruncation, LeaderChoice, ProtocolChoice
@@ -20,26 +19,6 @@ from kforensics.units import Depth, TopicPartition
 from kforensics.words import form, listed
 
 Holding = Literal["elsewhere", "emptied", "maybe-emptied"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GivenBroker:
-    """A broker whose log directories are among the inputs."""
-
-    broker_id: int
-    directory_ids: frozenset[str]
-    """The directory ids of `meta.properties`, since 3.7; empty before."""
-    is_empty: bool
-    """Whether none of its log directories holds a partition other than the metadata log."""
-    is_stopped: bool
-    """Whether all of its log directories hold the marker of a clean shutdown."""
-
-    named: Mapping[TopicPartition, CheckpointValue] = field(default_factory=dict)
-    """Partitions that its checkpoints name and of which none of its log directories holds a directory."""
-    other_case: frozenset[TopicPartition] = frozenset()
-    """Partitions that its checkpoints name and whose directory may be one that differs from it in case only."""
-    empty_beside: tuple[str, ...] = ()
-    """Empty directories beside its log directories: each may be a log directory whose disk was emptied, exchanged or not mounted."""
 
 
 class EmptiedReplica(NamedTuple):
@@ -95,10 +74,6 @@ def beside(broker: GivenBroker) -> str:
         return ""
     names, are = listed(broker.empty_beside), form(len(broker.empty_beside), "is", "are")
     return f"{names}, beside its log directories, {are} empty"
-
-
-Given = Mapping[int, GivenBroker]
-"""Brokers by id."""
 
 
 class Verdict(StrEnum):

@@ -12,9 +12,9 @@ from kforensics.findings.answers.model import State
 from kforensics.findings.concern import Concern, ConcernKind, JudgedPartition, place_of_copy
 from kforensics.findings.rules.replicas import partition_findings
 from kforensics.protocol.truncation import ProtocolName
-from kforensics.reconcile.observed.facts import ClusterFacts, Leadership, LoggedEnd
+from kforensics.reconcile.observed.facts import ClusterFacts, GivenBroker, Leadership, LoggedEnd
 from kforensics.reconcile.replicas.placement import partition_without_replicas, place_partition
-from kforensics.reconcile.replicas.report import GivenBroker, Verdict
+from kforensics.reconcile.replicas.report import Verdict
 from kforensics.units import Depth, TopicPartition
 from tests.builders.fleet import fleet_summary
 from tests.builders.logs import HERE, MemoryReader, batch, record, replica

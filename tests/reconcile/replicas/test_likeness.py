@@ -12,10 +12,9 @@ from kforensics.evidence.replica.collect import ReplicaCopy
 from kforensics.findings.answers.diff import judged_partition
 from kforensics.findings.rules.replicas import partition_findings
 from kforensics.protocol.truncation import ProtocolName
-from kforensics.reconcile.observed.facts import ClusterFacts, LoggedEnd
+from kforensics.reconcile.observed.facts import ClusterFacts, GivenBroker, LoggedEnd
 from kforensics.reconcile.replicas.likeness import likeness_of
 from kforensics.reconcile.replicas.partition import PartitionJudge
-from kforensics.reconcile.replicas.report import GivenBroker
 from kforensics.units import Depth, TopicPartition
 from tests.builders.history import leadership
 from tests.builders.logs import HERE, MemoryReader, batch, replica

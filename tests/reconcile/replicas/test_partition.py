@@ -8,8 +8,8 @@ from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.committed.judge import CommitJudge
 from kforensics.reconcile.logs.divergence import agreed_until
 from kforensics.reconcile.logs.loaded_log import load_log
-from kforensics.reconcile.observed.facts import ClusterFacts, GroupCommit
-from kforensics.reconcile.replicas.report import GivenBroker, Verdict
+from kforensics.reconcile.observed.facts import ClusterFacts, GivenBroker, GroupCommit
+from kforensics.reconcile.replicas.report import Verdict
 from kforensics.units import OffsetRange
 from tests.builders.history import leadership
 from tests.builders.logs import HERE, MemoryReader, batch, record, replica
