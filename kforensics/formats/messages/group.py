@@ -1,16 +1,14 @@
-"""Keys and values of `__consumer_offsets`: offset commits and classic groups; newer groups have tables of their own.
+"""Keys and values of `__consumer_offsets`: offset commits, and groups of all kinds.
 
-(Kafka: OffsetCommitKey.json, OffsetCommitValue.json, GroupMetadataKey.json, GroupMetadataValue.json, 0.8.2 to 4.4)
+(Kafka: OffsetCommitKey.json, OffsetCommitValue.json, GroupMetadataKey.json, GroupMetadataValue.json, 0.8.2 to 4.4, and those of group-coordinator/src/main/resources/common/message/)
 """
 
-from kforensics.formats.messages.consumer_group_tables import CONSUMER_GROUP_TABLES
 from kforensics.formats.messages.frame import CoordinatorRecord, CoordinatorTables, parse_coordinator_record
 from kforensics.formats.messages.reader import decode_message
-from kforensics.formats.messages.schema import Array, Decoded, Scalar, Undecoded, field, message, struct
-from kforensics.formats.messages.share_group_tables import SHARE_GROUP_TABLES
-from kforensics.formats.messages.streams_group_tables import STREAMS_GROUP_TABLES
+from kforensics.formats.messages.schema import Array, Decoded, Scalar, Undecoded, field, message, struct, zero
 
-INT32, INT64, STRING, BYTES = Scalar.INT32, Scalar.INT64, Scalar.STRING, Scalar.BYTES
+INT8, INT16, INT32, INT64 = Scalar.INT8, Scalar.INT16, Scalar.INT32, Scalar.INT64
+UUID, STRING, BYTES = Scalar.UUID, Scalar.STRING, Scalar.BYTES
 
 _COMMIT_KEY = (field("group", STRING), field("topic", STRING), field("partition", INT32))
 
@@ -56,6 +54,253 @@ GROUP_METADATA_VALUE = message(
     valid="0-4",
     flexible="4+",
 )
+
+_GROUP = field("group_id", STRING)
+_MEMBER = (_GROUP, field("member_id", STRING))
+
+_ASSIGNED = Array(
+    struct(
+        field("topic_id", UUID),
+        field("partitions", Array(INT32)),
+        field("assignment_epochs", Array(INT32), tag=0, nullable=True, default=()),
+    )
+)
+_CLASSIC_MEMBER = struct(
+    field("session_timeout_ms", INT32),
+    field("supported_protocols", Array(struct(field("name", STRING), field("metadata", Scalar.BYTES)))),
+)
+CONSUMER_GROUP_TABLES = CoordinatorTables(
+    keys={
+        3: message("ConsumerGroupMetadataKey", _GROUP),
+        4: message("ConsumerGroupPartitionMetadataKey", _GROUP),
+        5: message("ConsumerGroupMemberMetadataKey", *_MEMBER),
+        6: message("ConsumerGroupTargetAssignmentMetadataKey", _GROUP),
+        7: message("ConsumerGroupTargetAssignmentMemberKey", *_MEMBER),
+        8: message("ConsumerGroupCurrentMemberAssignmentKey", *_MEMBER),
+        16: message("ConsumerGroupRegularExpressionKey", _GROUP, field("regular_expression", STRING)),
+    },
+    values={
+        3: message(
+            "ConsumerGroupMetadataValue",
+            field("epoch", INT32),
+            field("metadata_hash", INT64, tag=0, default=0),
+            flexible="0+",
+        ),
+        4: message(
+            "ConsumerGroupPartitionMetadataValue",
+            field(
+                "topics",
+                Array(
+                    struct(
+                        field("topic_id", UUID),
+                        field("topic_name", STRING),
+                        field("num_partitions", INT32),
+                        field(
+                            "partition_metadata",
+                            Array(struct(field("partition", INT32), field("racks", Array(STRING)))),
+                        ),
+                    )
+                ),
+            ),
+            flexible="0+",
+        ),
+        5: message(
+            "ConsumerGroupMemberMetadataValue",
+            field("instance_id", STRING, nullable=True),
+            field("rack_id", STRING, nullable=True),
+            field("client_id", STRING),
+            field("client_host", STRING),
+            field("subscribed_topic_names", Array(STRING)),
+            field("subscribed_topic_regex", STRING, nullable=True),
+            field("rebalance_timeout_ms", INT32, default=-1),
+            field("server_assignor", STRING, nullable=True),
+            # A member of the new protocol writes null: what is not written is an empty struct.
+            field(
+                "classic_member_metadata",
+                _CLASSIC_MEMBER,
+                tag=0,
+                nullable=True,
+                default=zero(_CLASSIC_MEMBER),
+            ),
+            flexible="0+",
+        ),
+        6: message(
+            "ConsumerGroupTargetAssignmentMetadataValue",
+            field("assignment_epoch", INT32),
+            field("assignment_timestamp", INT64, tag=0, default=0),
+            flexible="0+",
+        ),
+        7: message(
+            "ConsumerGroupTargetAssignmentMemberValue",
+            field("topic_partitions", Array(struct(field("topic_id", UUID), field("partitions", Array(INT32))))),
+            flexible="0+",
+        ),
+        8: message(
+            "ConsumerGroupCurrentMemberAssignmentValue",
+            field("member_epoch", INT32),
+            field("previous_member_epoch", INT32),
+            field("state", INT8),
+            field("assigned_partitions", _ASSIGNED),
+            field("partitions_pending_revocation", _ASSIGNED),
+            flexible="0+",
+        ),
+        16: message(
+            "ConsumerGroupRegularExpressionValue",
+            field("topics", Array(STRING)),
+            field("version", INT64),
+            field("timestamp", INT64),
+            flexible="0+",
+        ),
+    },
+)
+"""Records of the consumer groups of KIP-848, types 3 to 8 and 16 (`ConsumerGroup*.json`, 3.5 to 4.4)."""
+
+_TOPIC_PARTITIONS = Array(struct(field("topic_id", UUID), field("partitions", Array(INT32))))
+_NAMED_TOPIC = (field("topic_id", UUID), field("topic_name", STRING))
+_NAMED_TOPIC_PARTITIONS = Array(struct(*_NAMED_TOPIC, field("partitions", Array(INT32))))
+SHARE_GROUP_TABLES = CoordinatorTables(
+    keys={
+        9: message("ShareGroupPartitionMetadataKey", _GROUP),
+        10: message("ShareGroupMemberMetadataKey", *_MEMBER),
+        11: message("ShareGroupMetadataKey", _GROUP),
+        12: message("ShareGroupTargetAssignmentMetadataKey", _GROUP),
+        13: message("ShareGroupTargetAssignmentMemberKey", *_MEMBER),
+        14: message("ShareGroupCurrentMemberAssignmentKey", *_MEMBER),
+        15: message("ShareGroupStatePartitionMetadataKey", _GROUP),
+    },
+    values={
+        10: message(
+            "ShareGroupMemberMetadataValue",
+            field("rack_id", STRING, nullable=True),
+            field("client_id", STRING),
+            field("client_host", STRING),
+            field("subscribed_topic_names", Array(STRING)),
+            flexible="0+",
+        ),
+        11: message("ShareGroupMetadataValue", field("epoch", INT32), field("metadata_hash", INT64), flexible="0+"),
+        12: message(
+            "ShareGroupTargetAssignmentMetadataValue",
+            field("assignment_epoch", INT32),
+            field("assignment_timestamp", INT64, tag=0, default=0),
+            flexible="0+",
+        ),
+        13: message(
+            "ShareGroupTargetAssignmentMemberValue", field("topic_partitions", _TOPIC_PARTITIONS), flexible="0+"
+        ),
+        14: message(
+            "ShareGroupCurrentMemberAssignmentValue",
+            field("member_epoch", INT32),
+            field("previous_member_epoch", INT32),
+            field("state", INT8),
+            field("assigned_partitions", _TOPIC_PARTITIONS),
+            flexible="0+",
+        ),
+        15: message(
+            "ShareGroupStatePartitionMetadataValue",
+            field("initializing_topics", _NAMED_TOPIC_PARTITIONS),
+            field("initialized_topics", _NAMED_TOPIC_PARTITIONS),
+            field("deleting_topics", Array(struct(*_NAMED_TOPIC))),
+            flexible="0+",
+        ),
+    },
+)
+"""The value of type 9 is known by name only."""
+
+_KEY_VALUE = struct(field("key", STRING), field("value", STRING))
+_TASKS = Array(
+    struct(
+        field("subtopology_id", STRING),
+        field("partitions", Array(INT32)),
+        field("assignment_epochs", Array(INT32), tag=0, nullable=True, default=()),
+    )
+)
+_TASK_FIELDS = (field("active_tasks", _TASKS), field("standby_tasks", _TASKS), field("warmup_tasks", _TASKS))
+_TOPIC_INFO = Array(
+    struct(
+        field("name", STRING),
+        field("partitions", INT32),
+        field("replication_factor", INT16),
+        field("topic_configs", Array(_KEY_VALUE)),
+    )
+)
+_COPARTITION_GROUP = struct(
+    field("source_topics", Array(INT16)),
+    field("source_topic_regex", Array(INT16)),
+    field("repartition_source_topics", Array(INT16)),
+)
+STREAMS_GROUP_TABLES = CoordinatorTables(
+    keys={
+        17: message("StreamsGroupMetadataKey", _GROUP),
+        19: message("StreamsGroupMemberMetadataKey", *_MEMBER),
+        20: message("StreamsGroupTargetAssignmentMetadataKey", _GROUP),
+        21: message("StreamsGroupTargetAssignmentMemberKey", *_MEMBER),
+        22: message("StreamsGroupCurrentMemberAssignmentKey", *_MEMBER),
+        23: message("StreamsGroupTopologyKey", _GROUP),
+    },
+    values={
+        17: message(
+            "StreamsGroupMetadataValue",
+            field("epoch", INT32),
+            field("metadata_hash", INT64),
+            field("validated_topology_epoch", INT32, tag=0, default=-1),
+            field("last_assignment_configs", Array(_KEY_VALUE), tag=1, nullable=True, default=()),
+            field("stored_description_topology_epoch", INT32, tag=2, default=-1),
+            field("failed_description_topology_epoch", INT32, tag=3, default=-1),
+            flexible="0+",
+        ),
+        19: message(
+            "StreamsGroupMemberMetadataValue",
+            field("instance_id", STRING, nullable=True),
+            field("rack_id", STRING, nullable=True),
+            field("client_id", STRING),
+            field("client_host", STRING),
+            field("rebalance_timeout_ms", INT32, default=-1),
+            field("topology_epoch", INT32),
+            field("process_id", STRING),
+            field("user_endpoint", struct(field("host", STRING), field("port", Scalar.UINT16)), nullable=True),
+            field("client_tags", Array(_KEY_VALUE)),
+            flexible="0+",
+        ),
+        20: message(
+            "StreamsGroupTargetAssignmentMetadataValue",
+            field("assignment_epoch", INT32),
+            field("assignment_timestamp", INT64, tag=0, default=0),
+            flexible="0+",
+        ),
+        21: message("StreamsGroupTargetAssignmentMemberValue", *_TASK_FIELDS, flexible="0+"),
+        22: message(
+            "StreamsGroupCurrentMemberAssignmentValue",
+            field("member_epoch", INT32),
+            field("previous_member_epoch", INT32),
+            field("state", INT8),
+            *_TASK_FIELDS,
+            field("active_tasks_pending_revocation", _TASKS),
+            field("standby_tasks_pending_revocation", _TASKS),
+            field("warmup_tasks_pending_revocation", _TASKS),
+            flexible="0+",
+        ),
+        23: message(
+            "StreamsGroupTopologyValue",
+            field("epoch", INT32),
+            field(
+                "subtopologies",
+                Array(
+                    struct(
+                        field("subtopology_id", STRING),
+                        field("source_topics", Array(STRING)),
+                        field("source_topic_regex", Array(STRING)),
+                        field("state_changelog_topics", _TOPIC_INFO),
+                        field("repartition_sink_topics", Array(STRING)),
+                        field("repartition_source_topics", _TOPIC_INFO),
+                        field("copartition_groups", Array(_COPARTITION_GROUP)),
+                    )
+                ),
+            ),
+            flexible="0+",
+        ),
+    },
+)
+"""Records of the streams groups of KIP-1071, types 17 and 19 to 23 (`StreamsGroup*.json`, 4.1 to 4.4)."""
 
 LEGACY_OFFSET_COMMIT, OFFSET_COMMIT, GROUP_METADATA = 0, 1, 2
 
