@@ -204,7 +204,7 @@ SHARE_GROUP_TABLES = CoordinatorTables(
         ),
     },
 )
-"""The value of type 9 is known by name only."""
+"""Records of the share groups of KIP-932, types 9 to 15 (`ShareGroup*.json`, 3.9 to 4.4; type 9 in 4.0 only, its value known by name)."""
 
 _KEY_VALUE = struct(field("key", STRING), field("value", STRING))
 _TASKS = Array(

@@ -1,5 +1,6 @@
 """The leaders and in-sync replicas of each partition over time by the log lines of brokers and controllers, and when it was created."""
 
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -10,11 +11,99 @@ from kforensics.formats.log_lines.event import LogEventKind as Kind
 from kforensics.formats.log_lines.partition_change import PartitionChange, parse_partition_change
 from kforensics.protocol.versions import KafkaVersion, parse_version
 from kforensics.reconcile.observed.facts import Leadership
-from kforensics.reconcile.observed.live_brokers import LiveBrokers
 from kforensics.reconcile.observed.logged_events import LoggedEvent
 from kforensics.reconcile.observed.logged_periods import LoggedPeriods, logged_periods
 from kforensics.reconcile.observed.refused_isr_changes import refused_isr_changes
 from kforensics.units import TopicPartition
+
+_HANDLED_MS = 10_000
+"""A controller changes every ISR, and leaders take up their epoch, within this time of its line about the brokers alive."""
+_STARTS = frozenset({Kind.BROKER_STARTED, Kind.RECOVERY_START, Kind.CLEAN_START})
+_JOINED = {Kind.ISR_EXPAND: "to_isr", Kind.ISR_UPDATED: "isr"}
+
+
+class LiveBrokers:
+    """The brokers alive by the lines of controllers, followed in the order of time.
+
+    Args:
+        events: of all nodes, in the order of time.
+        periods: where the lines of each broker begin.
+    """
+
+    def __init__(self, events: Sequence[LoggedEvent], periods: LoggedPeriods) -> None:
+        self._cluster = periods.cluster
+        self._without_gap = periods.first.keys() - periods.too_old.keys()
+        self._last = periods.last
+        self._starts: dict[int, list[int]] = {}
+        self._joined: dict[tuple[int, TopicPartition], list[tuple[int, frozenset[int]]]] = {}
+        self._live: tuple[int, frozenset[int]] | None = None
+        self._asked: set[TopicPartition] = set()
+        """Partitions whose leader asked for a smaller ISR, and no line shows that it was given."""
+        if self._cluster:
+            self._index(events)
+
+    def _index(self, events: Iterable[LoggedEvent]) -> None:
+        for item in events:
+            event, partition = item.event, item.event.topic_partition
+            if not isinstance(item.node_id, int) or not isinstance(item.time_ms, int):
+                continue
+            if event.kind in _STARTS:
+                self._starts.setdefault(item.node_id, []).append(item.time_ms)
+            elif event.kind in _JOINED and not isinstance(partition, Absent):
+                isr = event.brokers(_JOINED[event.kind])
+                members = frozenset() if isinstance(isr, Absent) else frozenset(isr)
+                self._joined.setdefault((item.node_id, partition), []).append((item.time_ms, members))
+
+    def follow(self, item: LoggedEvent) -> None:
+        """Take note of a line."""
+        event, partition = item.event, item.event.topic_partition
+        if event.kind is Kind.LIVE_BROKERS:
+            alive = event.brokers("all")
+            known = isinstance(item.time_ms, int) and not isinstance(alive, Absent)
+            self._live = (int(str(item.time_ms)), frozenset(alive)) if known and not isinstance(alive, Absent) else None
+        elif not isinstance(partition, Absent):
+            if event.kind is Kind.ISR_SHRINK:
+                self._asked.add(partition)
+            elif event.kind in _JOINED:
+                self._asked.discard(partition)
+
+    def in_sync_with(self, leader: int, item: LoggedEvent) -> tuple[int, ...] | Absent:
+        """Return the ISR of a leader that takes up an epoch where it alone is alive; absent where others are."""
+        if self._live is None or not isinstance(item.time_ms, int):
+            return Absent.NOT_WRITTEN
+        since_ms, alive = self._live
+        is_soon = item.time_ms - since_ms <= _HANDLED_MS
+        if not is_soon or alive != {leader}:
+            return Absent.NOT_WRITTEN
+        if isinstance(item.event.topic_partition, TopicPartition):
+            self._asked.discard(item.event.topic_partition)
+        return (leader,)
+
+    def is_unclean(self, current: Leadership | None, leader: int, item: LoggedEvent) -> bool:
+        """Whether a leader was elected that had not been in sync: the leader before had let no other join its ISR, by its own lines up to its next start."""
+        partition, time_ms = item.event.topic_partition, item.time_ms
+        if current is None or isinstance(partition, Absent) or not isinstance(time_ms, int):
+            return False
+        before, isr = current.leader, current.isr
+        if not isinstance(before, int) or not isinstance(isr, frozenset) or not isr or leader in isr:
+            return False
+        concerned = self._cluster | isr | {leader, before}
+        if not self._cluster or not concerned <= self._without_gap or partition in self._asked:
+            return False
+        if any(self._last.get(broker, time_ms) < time_ms for broker in concerned):
+            return False
+        starts = self._starts.get(before, [])
+        again = bisect_right(starts, time_ms)
+        if again == len(starts) or not isinstance(current.time_ms, int):
+            # Its lines may end before it died.
+            return False
+        since = current.time_ms
+        return not any(
+            leader in members
+            for at, members in self._joined.get((before, partition), ())
+            if since < at <= starts[again]
+        )
+
 
 _WITH_STATE = frozenset({Kind.LEADER_AND_ISR, Kind.PARTITION_ONLINE, Kind.LEADER_SELECTED, Kind.LEADER_START})
 _WITH_CHANGE = frozenset({Kind.UNCLEAN_ELECTION, Kind.PARTITION_CHANGE})

@@ -1,6 +1,6 @@
 """What retention deleted is one entry for each rule, and never of no consequence."""
 
-from kforensics.reconcile.timeline.retention import retention_entries
+from kforensics.reconcile.timeline.logged_operations import retention_entries
 from tests.builders.history import logged_events
 
 PREFIX = "[UnifiedLog partition=t-0, dir=/d] "
