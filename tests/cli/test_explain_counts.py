@@ -135,7 +135,7 @@ def test_what_a_live_directory_holds_is_not_lost_though_the_guessed_leader_share
     document, code = explain(capsys, tmp_path)
 
     assert (document["answer"]["state"], code) == ("maybe-lost", 1)
-    assert "18 records of orders-0 that were possibly committed are only on broker 2" in document["answer"]["headline"]
+    assert "18 possibly committed records of orders-0 are only on broker 2" in document["answer"]["headline"]
     assert {True} == {holder["in_use"] for loss in document["losses"] for holder in loss["held_by"]}
     assert document["losses"]
 

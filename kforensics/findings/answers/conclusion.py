@@ -181,10 +181,14 @@ def _past_end(incidents: Sequence[PartitionIncident]) -> list[str]:
     ]
 
 
-def records_lost(losses: Sequence[LossEntry], incidents: Iterable[PartitionIncident] = ()) -> str:
-    """Return the records of some losses, counted: `3 records`, or `at least 3 records` where one of the incidents may have taken more."""
+def records_lost(losses: Sequence[LossEntry], incidents: Iterable[PartitionIncident] = (), *, which: str = "") -> str:
+    """Return the records of some losses, counted: `3 records`, or `at least 3 records` where one of the incidents may have taken more.
+
+    Args:
+        which: said of them, such as `committed`.
+    """
     number = sum(loss.records for loss in losses)
-    return f"{Count(number, any(one.counts_at_least for one in incidents))} {form(number, 'record')}"
+    return f"{Count(number, any(one.counts_at_least for one in incidents))} {form(number, f'{which} record'.lstrip())}"
 
 
 def were(losses: Sequence[LossEntry]) -> str:

@@ -238,7 +238,10 @@ def _maybe_lost(affected: Sequence[PartitionIncident]) -> str:
             if missing_replicas_of(held, {one.partition: one for one in affected})
             else ""
         )
-        text = f"{records_lost(held)} of {_names(affected)} {_were_committed(held)} {are(held)} only on {where}{shown}."
+        certain = {loss.was_committed == "certain" for loss in held if loss.records}
+        which = {frozenset({True}): "committed", frozenset({False}): "possibly committed"}.get(frozenset(certain), "")
+        mixed = "" if which else f" {_were_committed(held)}"
+        text = f"{records_lost(held, which=which)} of {_names(affected)}{mixed} {are(held)} only on {where}{shown}."
     else:
         away = missing_replicas_of(losses, {one.partition: one for one in affected})
         gone = [loss for loss in losses if not loss.in_use]
