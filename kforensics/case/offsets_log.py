@@ -122,7 +122,7 @@ class OffsetsLog:
         if gap is None:
             return None
         return (
-            f"commits may have been discarded by an unclean election: no input shows {gap.words}; give {gap.settled_by}"
+            f"commits may have been discarded by an unclean election: no input shows {gap.words}. Give {gap.settled_by}"
         )
 
     @property

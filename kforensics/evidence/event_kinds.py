@@ -176,7 +176,7 @@ LOGGED_EVENTS: dict[Kind, LoggedEventRow] = {
     Kind.RETENTION: LoggedEventRow(
         event=EventKind.RETENTION,
         fields=("segments", "rule", "log_start_offset", "remark", "until_ms"),
-        words="{broker} deletes {segments}[ of {names}] by {rule}[; the log begins at {log_start_offset} from then on][; {remark}]",
+        words="{broker} deletes {segments}[ of {names}] by {rule}[. The log begins at {log_start_offset} from then on][. {remark}]",
     ),
     Kind.CLEANER_STOPPED: LoggedEventRow(
         event=EventKind.CLEANER_STOPPED, words="{broker} compacts[ {names}] no more until it restarts"

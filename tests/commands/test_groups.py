@@ -444,7 +444,7 @@ def test_disks_alone_do_not_show_that_no_election_since_the_first_discarded_comm
         return [one for one in groups(*paths).answer.unknown if "discarded by an unclean election" in one]
 
     assert len(doubts(later)) == 1
-    assert "no input shows who led and who was in sync; give " in doubts(later)[0]
+    assert "no input shows who led and who was in sync. Give " in doubts(later)[0]
     assert [] == doubts(later, root / "logs")
     # All of it was written in the first leader epoch.
     assert [] == doubts(before)

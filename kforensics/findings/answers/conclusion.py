@@ -109,8 +109,8 @@ def _verdict(incidents: Sequence[PartitionIncident], losses: Sequence[LossEntry]
         sentences.append(_no_loss(incidents))
     if harmless:
         sentences.append(
-            f"{records_lost(harmless)} of {_partitions(harmless)} that {were(harmless)} never committed {are(harmless)} lost: {causes_of(harmless)};"
-            " producers with acks=all never got an acknowledgement for them, producers with acks=1 may have got one."
+            f"{records_lost(harmless)} of {_partitions(harmless)} that {were(harmless)} never committed {are(harmless)} lost: {causes_of(harmless)}."
+            " Producers with acks=all never got an acknowledgement for them, those with acks=1 may have got one."
         )
     if aborted:
         count = sum(loss.aborted for loss in aborted)

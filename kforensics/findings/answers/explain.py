@@ -176,8 +176,8 @@ def _headline(
             if aborted and not any(loss.records for loss in losses):
                 return f"Nothing that was committed is lost{scope.window}{gone} from {_names(affected)}."
             return (
-                f"Nothing that was committed is lost{scope.window}; {records_lost(losses)} of {_names(affected)} that"
-                f" {were(losses)} never committed {are(losses)} lost, though a producer with acks=1 may have got an acknowledgement{also}."
+                f"Nothing that was committed is lost{scope.window}. {_upper(records_lost(losses))} of {_names(affected)} that"
+                f" {were(losses)} never committed {are(losses)} lost; a producer with acks=1 may have got an acknowledgement{also}."
             )
         case _:
             count = len(asked)

@@ -172,7 +172,7 @@ class JudgedGroups:
                 yield f"What {listed(names, most=MOST_NAMED)} {say} of groups: {reason}."
         if not self.asked and not self.topic.lacks and isinstance(self.topic.count, Absent):
             yield (
-                f"Whether all of {self.topic.name} is here: no input shows how many partitions it has; give the directories of all brokers, and a metadata log or a server.properties."
+                f"Whether all of {self.topic.name} is here: no input shows how many partitions it has. Give the directories of all brokers, and a metadata log or a server.properties."
             )
         by_leader: dict[int | None, set[str]] = {}
         for group in self.groups:

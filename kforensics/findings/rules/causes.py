@@ -282,7 +282,7 @@ def _rest(cause: RootCause) -> str:
 def _happened(cause: RootCause) -> str:
     words, of = CAUSES[cause.cause], listed([str(one) for one in cause.partitions], most=MOST_NAMED)
     if isinstance(cause.brokers, Absent):
-        return f"{words.name} took records of {of}; the inputs do not name the broker"
+        return f"{words.name} took records of {of}, on a broker that the inputs do not name"
     count = len(cause.brokers)
     return words.happened.format(
         name=words.name,

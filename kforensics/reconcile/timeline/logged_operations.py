@@ -230,7 +230,7 @@ def _rule(rule: str, limit: int | Absent) -> str:
 def _remark(event: LogEvent) -> str:
     largest, modified = event.number("largest_timestamp_ms"), event.number("last_modified_ms")
     if event.fields.get("basis") == "last modified time":
-        return "no timestamp of the records was usable: the time of the file decided"
+        return "No timestamp of the records was usable: the time of the file decided"
     if not isinstance(largest, int) or not isinstance(modified, int) or abs(largest - modified) < _FAR_MS:
         return ""
-    return f"its largest timestamp is {utc_words(largest)}, though it was last written {utc_words(modified)}"
+    return f"Its largest timestamp is {utc_words(largest)}, though it was last written {utc_words(modified)}"

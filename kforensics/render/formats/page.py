@@ -145,7 +145,7 @@ class Page:
         """Yield the page of what was added."""
         assert self._answer is not None
         answer = self._answer.answer
-        label = verdict_of(answer, result.command, is_whole=self._answer.is_whole)
+        label = verdict_of(answer, is_whole=self._answer.is_whole)
         style, script = f"\n{_template('page.css')}{self.places.rules()}\n", _template("page.js")
         title = f"{label.words}: {answer.headline}"
         yield (

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from kforensics.findings.answers.model import STATES, Answer, State
+from kforensics.exits import ExitCode
+from kforensics.findings.answers.model import Answer, State
 from kforensics.words import Prohibition
 
 
@@ -53,24 +54,23 @@ _VERDICTS = {
 """The verdicts that have words of their own; only a state that proves that all is well has a tick."""
 
 
-def verdict_of(answer: Answer, command: str = "", *, is_whole: bool = True) -> AnswerMark:
+def verdict_of(answer: Answer, *, is_whole: bool = True) -> AnswerMark:
     """Return the verdict at the top of the page of an answer.
 
     Args:
-        command: whose exit code decides the tone of a state that has no words of its own here.
         is_whole: all content was read that the answer is about; without it no state has a tick.
     """
-    found = _VERDICTS.get(answer.state) or _by_exit_code(answer.state, command)
+    found = _VERDICTS.get(answer.state) or _by_exit_code(answer.state)
     if is_whole or not answer.state.is_calm:
         return found
     return AnswerMark(tone="warning", mark="?", words=f"{found.words}, by the ends of the logs")
 
 
-def _by_exit_code(state: State, command: str) -> AnswerMark:
+def _by_exit_code(state: State) -> AnswerMark:
     words = state.value.replace("-", " ").capitalize()
     if state.is_calm:
         return AnswerMark(tone="good", mark="✓", words=words)
-    return AnswerMark(tone="bad" if STATES[command][state] == 1 else "warning", mark="!", words=words)
+    return AnswerMark(tone="bad" if state.exit_code is ExitCode.FINDINGS else "warning", mark="!", words=words)
 
 
 def advice_of(answer: Answer) -> list[Advice]:

@@ -171,8 +171,8 @@ def _holds(log: LogOutline, loss: LossEntry) -> bool:
 
 
 _LEGEND = (
-    (Look.LEADS, "leads"),
-    (Look.FOLLOWS, "follows, in sync"),
+    (Look.LEADS, "leads, by the record"),
+    (Look.FOLLOWS, "in sync, by the record"),
     (Look.BEHIND, "not in sync"),
     (Look.AWAY, "stopped or fenced"),
 )

@@ -21,7 +21,7 @@ from kforensics.reconcile.logs.predicted_load import (
 from kforensics.render.blocks import GAP, Block, Chain, Prose, Section, Tone, item
 from kforensics.render.frame import problem_items, who
 from kforensics.render.view import View
-from kforensics.words import byte_count, counted, joined_by_and
+from kforensics.words import byte_count, counted, form, joined_by_and, listed
 
 MOST_LOGS = 20
 """Changed logs of a start that are shown without -v."""
@@ -249,7 +249,7 @@ def _metadata(body: Prediction, start: PredictedStart, inputs: tuple[Input, ...]
 def _epochs(state: LogAtStart) -> str:
     if isinstance(state.epochs, Absent) or not state.epochs:
         return "no leader epoch is left"
-    last = [f"leader epoch {epoch.leader_epoch} begins at offset {epoch.start_offset}" for epoch in state.epochs[-3:]]
-    return " and ".join(
-        (f"{counted(len(state.epochs) - 3, 'earlier leader epoch')}", *last) if len(state.epochs) > 3 else last
-    )
+    last, earlier = state.epochs[-3:], len(state.epochs) - 3
+    names, places = (listed([str(one[at]) for one in last]) for at in (0, 1))
+    words = f"leader {form(len(last), 'epoch')} {names} {form(len(last), 'begins', 'begin')} at {form(len(last), 'offset')} {places}"
+    return words + (f" after {earlier} earlier ones" if earlier > 1 else " after an earlier one" if earlier > 0 else "")
