@@ -462,12 +462,13 @@ def _partitions(body: Explanation, references: References) -> Iterator[Block]:
         tone = {1: Tone.BAD, 3: Tone.WARNING}
         code = STATES["explain"].get(State(incident.state), 0) if incident.state else 0
         words = (
-            f"{incident.state}{', by the ends of the logs' if incident.unread_below else ''}: "
+            f"{incident.state.replace('-', ' ').capitalize()}{', by the ends of the logs' if incident.unread_below else ''}. "
             if incident.state
             else ""
         )
         parts = [part for part in (_leader_words(incident), _loss_words(incident.losses)) if part]
-        yield Prose(f"{words}{'; '.join(parts)}", tone.get(code, Tone.PLAIN))
+        told = "; ".join(parts)
+        yield Prose(f"{words}{told[:1].upper()}{told[1:]}.", tone.get(code, Tone.PLAIN))
         if not incident.logs:
             yield Prose("No log of it is among the inputs.", Tone.QUIET)
         elif drawn >= MOST_FIGURES:

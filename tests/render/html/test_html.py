@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from importlib.resources import files
 
 import pytest
 
@@ -295,3 +296,15 @@ def test_hostile_texts_change_nothing_in_the_page_of_an_audit(hostile):
     assert harmless.elements == attacked.elements
     assert len(harmless.elements) > 100
     assert [] == attacked.others
+
+
+def test_the_script_writes_no_markup_and_makes_patterns_of_names_alone():
+    script = files("kforensics.render.html").joinpath("templates/page.js").read_text(encoding="utf-8")
+
+    assert len(script) < 7_000
+    assert not re.search(
+        r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval|Function\(|fetch|XMLHttp|import\b", script
+    )
+    assert 1 == script.count("new RegExp")
+    assert r"/^[\w.-]+-\d+$/.test(one.textContent)" in script
+    assert r"if (/^[\w.-]+$/.test(name)) topics.add(name)" in script

@@ -11,7 +11,8 @@
   };
   const rows = all("tbody tr:not(.day)", main);
   const topics = new Set();
-  for (const one of all(".partition > :first-child a", main)) if (/-\d+$/.test(one.textContent)) topics.add(one.textContent.replace(/-\d+$/, ""));
+  // Names of topics only: nothing else of the page becomes a part of a pattern.
+  for (const one of all(".partition > :first-child a", main)) if (/^[\w.-]+-\d+$/.test(one.textContent)) topics.add(one.textContent.replace(/-\d+$/, ""));
   for (const one of rows) {
     const name = columnOf(one, /^partition$/i).trim().replace(/-\d+$/, "") || columnOf(one, /^topic$/i).trim();
     if (/^[\w.-]+$/.test(name)) topics.add(name);
