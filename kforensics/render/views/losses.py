@@ -12,7 +12,7 @@ from kforensics.render.blocks import Block, Cell, Column, Prose, Section, Table,
 from kforensics.render.frame import References
 from kforensics.render.views.incident import over_time
 from kforensics.units import METADATA_TOPICS, TopicPartition
-from kforensics.words import counted
+from kforensics.words import Count, counted, form
 
 MOST_SOURCES = 8
 """Citations of one cause."""
@@ -41,6 +41,7 @@ def by_topic(incidents: Sequence[PartitionIncident]) -> Iterator[Block]:
     yield Table(
         name="Losses by topic",
         columns=(Column("Topic"), *_COUNTS, Column("In proportion")),
+        is_ledger=True,
         rows=[
             (
                 Cell(text=topic, below="at least: more may be lost" if topic in least else ""),
@@ -67,25 +68,26 @@ def by_cause(
         return
     yield Section(title="Causes", anchor="causes", lead="What took the records, as far as it is proven or likely.")
     for name, losses in sorted(causes.items(), key=lambda one: -sum(loss.records for loss in one[1])):
-        title = CAUSES[name].name
-        yield Section(
-            title=f"{title[:1].upper()}{title[1:]}",
-            aside=counted(sum(loss.records for loss in losses), "record"),
-            level=3,
-            anchor=f"cause-{name.value}",
-        )
-        of = {loss.topic_partition for loss in losses}
+        title, of = CAUSES[name].name, {loss.topic_partition for loss in losses}
         some = [
             replace(one, losses=tuple(loss for loss in one.losses if any(loss is each for each in losses)))
             for one in incidents
             if one.partition in of
         ]
+        records = sum(loss.records for loss in losses)
+        yield Section(
+            title=f"{title[:1].upper()}{title[1:]}",
+            aside=f"{Count(records, any(one.counts_at_least for one in some))} {form(records, 'record')}",
+            level=3,
+            anchor=f"cause-{name.value}",
+        )
         cause = root_cause(some)
         if cause is not None:
             yield Prose(root_cause_sentence(cause), references=references.of(cause.citations, most=MOST_SOURCES))
         yield Table(
             name=f"Partitions: {title}",
             columns=(Column("Partition"), Column("Offsets"), *_COUNTS),
+            is_ledger=True,
             rows=[_partition(one, anchors) for one in sorted(some, key=lambda one: one.partition)],
         )
 

@@ -43,6 +43,7 @@ def blocks(result: Result[Triage], view: View) -> Iterator[Block]:
         yield Table(
             name="topics",
             columns=COLUMNS,
+            is_ledger=True,
             rows=[
                 (
                     one.topic,
