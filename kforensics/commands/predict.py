@@ -1,7 +1,7 @@
 """What `predict` does: predicts the start of each node over its log directories, start after start, until one ends well or nothing changes."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kforensics.ask.model import Ask
@@ -17,7 +17,7 @@ from kforensics.commands.predicting.cluster import (
     unserved_strays,
 )
 from kforensics.commands.predicting.directories import Reads
-from kforensics.commands.predicting.log_starts import Conditions, Outcomes
+from kforensics.commands.predicting.log_starts import Ahead, Conditions, Outcomes, what_matters
 from kforensics.commands.predicting.node_starts import NodeStarts, start_node
 from kforensics.commands.predicting.nodes import (
     ConfiguredNode,
@@ -46,6 +46,7 @@ from kforensics.findings.model import Finding, Weight, by_gravity
 from kforensics.findings.rules.directories import future_finding
 from kforensics.formats.log_lines.event import LogEventKind
 from kforensics.protocol.loading.node import FIRST_WITHOUT_ZOOKEEPER
+from kforensics.protocol.loading.versions import AskedVersion
 from kforensics.reconcile.logs.predicted_load import (
     MetadataLoad,
     PredictedLog,
@@ -282,8 +283,15 @@ class _Nodes:
             without=self._without,
         )
 
-    def start(self, node: Node, conditions: Conditions | None = None) -> NodeStarts:
-        """Return the starts of a node."""
+    def start(
+        self, node: Node, conditions: Conditions | None = None, ahead: Mapping[int, Ahead] | None = None
+    ) -> NodeStarts:
+        """Return the starts of a node.
+
+        Args:
+            conditions: other ones than the request says; None for those.
+            ahead: what its logs come to in the first start, where that is known.
+        """
         return start_node(
             node,
             conditions or self.conditions(node),
@@ -291,8 +299,10 @@ class _Nodes:
             self.reads,
             node_count=len(self._nodes),
             outcomes=self._outcomes,
-            keeps_reads=self._outcomes is not None or any(one.others for one in self.versions.values()),
+            keeps_reads=self._outcomes is not None,
             jobs=self._jobs,
+            others=self.versions[node.first].others if conditions is None else (),
+            ahead=ahead,
         )
 
     def ways_out(self, started: NodeStarts, problems: list[Problem]) -> tuple[WayOut, ...]:
@@ -313,11 +323,21 @@ class _Nodes:
         """Return the results by other versions that the evidence allows, where they differ."""
         out = []
         for one in started:
-            for version in self.versions[one.node.first].others if not one.newer else ():
-                other = self.start(one.node, replace(self.conditions(one.node), version=version))
-                if _compared(other) != _compared(one):
+            differing = {at for log in one.ahead.values() for at in log.variants}
+            known: list[tuple[AskedVersion, VersionOutcome | None]] = [(one.asked, None)]
+            for at, version in enumerate(self.versions[one.node.first].others if not one.newer else ()):
+                same = None if at in differing else next((two for two in known if two[0].agrees(version)), None)
+                if same is None:
+                    ahead = {number: log.variants.get(at, log) for number, log in one.ahead.items()}
+                    other = self.start(one.node, replace(self.conditions(one.node), version=version), ahead)
                     last = other.starts[-1]
-                    out.append(VersionOutcome(one.node.first, str(version), last.result, last.exception, last.reason))
+                    differs = _compared(other) != _compared(one)
+                    result = VersionOutcome(one.node.first, str(version), last.result, last.exception, last.reason)
+                    same = other.asked, result if differs else None
+                    if at not in differing:
+                        known.append(same)
+                if same[1] is not None:
+                    out.append(same[1]._replace(kafka=str(version)))
         return tuple(out)
 
     def cluster(
@@ -392,9 +412,9 @@ def _missing_directories(started: NodeStarts) -> MissingDirectories:
 def _compared(started: NodeStarts) -> object:
     """Return what two versions are compared by."""
     return (
-        [replace(start, kafka="") for start in started.starts],
-        [(log.path, log.start, log.exception, log.after, log.fate, log.files) for log in started.logs],
-        started.metadata_log,
+        [(start.number, start.result, start.exception, start.loads_logs) for start in started.starts],
+        [(log.path, log.start, what_matters(log)) for log in started.logs],
+        started.metadata_log and (started.metadata_log.refusal is None, started.metadata_log.load),
     )
 
 

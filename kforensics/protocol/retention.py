@@ -97,8 +97,19 @@ def due_segments(
         log_start_offset: segments that end at or below it are deleted whatever the policy is, by most versions.
         high_watermark: no segment that ends above it is deleted, by most versions.
     """
-    rules = retention_rules(version)
     left = list(segments)
+    # The last segment is never below the log start.
+    tests: dict[RetentionRule, tuple[bool, Callable[[AgedSegment], bool]]] = {
+        RetentionRule.LOG_START: (True, lambda one: len(left) > 1 and one.end_offset <= log_start_offset),
+        RetentionRule.SIZE: (
+            policy.by_size,
+            lambda one: sum(each.length for each in left) - policy.retention_bytes >= one.length,
+        ),
+        RetentionRule.TIME: (policy.by_time, lambda one: is_aged(one.timestamp_ms, now_ms, policy.retention_ms)),
+    }
+    if not left or not any(is_asked and is_due(left[0]) for is_asked, is_due in tests.values()):
+        return ()  # in no order of the rules anything is due
+    rules = retention_rules(version)
     due: list[tuple[int, RetentionRule]] = []
 
     def take(rule: RetentionRule, is_due: Callable[[AgedSegment], bool]) -> None:
@@ -109,21 +120,10 @@ def due_segments(
                 return
             due.append((left.pop(0).base_offset, rule))
 
-    # The last segment is never below the log start.
-    tests: dict[RetentionRule, tuple[bool, Callable[[AgedSegment], bool]]] = {
-        RetentionRule.LOG_START: (
-            rules.has_log_start and (policy.deletes or rules.deletes_compacted_below_start),
-            lambda one: len(left) > 1 and one.end_offset <= log_start_offset,
-        ),
-        RetentionRule.SIZE: (
-            policy.by_size,
-            lambda one: sum(each.length for each in left) - policy.retention_bytes >= one.length,
-        ),
-        RetentionRule.TIME: (policy.by_time, lambda one: is_aged(one.timestamp_ms, now_ms, policy.retention_ms)),
-    }
+    is_below_asked = rules.has_log_start and (policy.deletes or rules.deletes_compacted_below_start)
     for rule in rules.order:
         is_asked, is_due = tests[rule]
-        if is_asked:
+        if is_asked and (is_below_asked or rule is not RetentionRule.LOG_START):
             take(rule, is_due)
     return tuple(due)
 

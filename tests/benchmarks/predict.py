@@ -7,6 +7,7 @@ start is counted and the copying not. What is printed are processor seconds of w
 
 import argparse
 import gc
+import os
 import shutil
 import tracemalloc
 from pathlib import Path
@@ -39,6 +40,14 @@ def main() -> None:
         make_unclean(unclean, given.megabytes)
     ours, listed = measured_in_turn(predict(clean), kforensics("ls", str(clean)), runs=given.runs)
     _print("clean, predict", ours, "ls", listed)
+    for name, folder, partitions in (
+        ("clean", clean, 0),
+        ("killed, of any version", given.directory / "killed", 2_000),
+    ):
+        if not folder.exists():
+            make_killed(folder, partitions)
+        ours, named = measured_in_turn(predict(folder, kafka=None), predict(folder), runs=given.runs)
+        _print(f"{name}, predict without a version", ours, "with one", named)
     one = given.directory / "clean-1"
     if not one.exists():
         make_clean(one, 1)
@@ -60,11 +69,10 @@ def main() -> None:
             _print(f"{name}, Kafka's loader", loader, "predict", mine)
 
 
-def predict(folder: Path, *options: str) -> list[str]:
+def predict(folder: Path, *options: str, kafka: str | None = KAFKA) -> list[str]:
     """The command over one log directory."""
-    return kforensics(
-        "predict", str(folder), "--kafka", KAFKA, "--now", str(NOW_MS), "--set", "log.retention.ms=-1", *options
-    )
+    version = () if kafka is None else ("--kafka", kafka)
+    return kforensics("predict", str(folder), *version, "--now", str(NOW_MS), "--set", "log.retention.ms=-1", *options)
 
 
 def kept(folder: Path) -> int:
@@ -88,6 +96,16 @@ def make_clean(folder: Path, partitions: int) -> None:
         write_files(files, folder / f"orders-{at}")
     (folder / ".kafka_cleanshutdown").touch()
     _finish(folder, [f"orders {at} 12" for at in range(partitions)])
+
+
+def make_killed(folder: Path, partitions: int) -> None:
+    """Make a log directory of small logs with preallocated indexes, which any version from 0.11 to 3.9 may have written."""
+    make_clean(folder, partitions)
+    (folder / ".kafka_cleanshutdown").unlink()
+    for directory in folder.glob("orders-*"):
+        (directory / "partition.metadata").unlink()
+        os.truncate(directory / f"{6:020d}.index", 10 << 20)
+        os.truncate(directory / f"{6:020d}.timeindex", (10 << 20) - 4)
 
 
 def make_unclean(folder: Path, megabytes: int) -> None:

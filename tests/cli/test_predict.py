@@ -265,22 +265,44 @@ def test_the_second_start_of_a_broker_with_zookeeper_is_not_played(cluster, caps
     assert any("a second start" in line for line in document["answer"]["unknown"])
 
 
-def test_files_that_older_versions_may_have_written_leave_the_start_unknown(cluster, capsys):
+@pytest.fixture
+def old_broker(cluster):
+    """A broker whose files any version from 0.11 to 3.9 may have written."""
     broker = cluster / "broker-1"
     shutil.rmtree(broker / "__cluster_metadata-0")
     (broker / "bootstrap.checkpoint").unlink()
     (broker / "meta.properties").write_text("version=0\nbroker.id=1\ncluster.id=M\n")
     for path in broker.rglob("partition.metadata"):
         path.unlink()
+    return broker
 
-    assert run(["predict", str(broker), "--format", "json"]) == 3
+
+def test_versions_that_differ_in_what_no_reader_sees_are_not_told_apart(old_broker, capsys):
+    """Before 2.6.1 a start leaves an epoch in the file that it forgets (KAFKA-10706)."""
+    assert run(["predict", str(old_broker), "--format", "json"]) == 3
     document = json.loads(capsys.readouterr().out)
 
-    assert (document["kafka"], document["kafka_source"]) == ("3.9.0", "assumed")
-    assert any("Kafka 0.11.0" in line for line in document["answer"]["unknown"])
-    assert run(["predict", str(broker), "--kafka", "2.8.1", "--format", "json"]) == 3
+    assert (document["kafka"], document["kafka_source"], document["versions"]) == ("3.9.0", "assumed", [])
+    assert "is assumed" in str(document["answer"]["unknown"])
+    assert "these files allow too" not in document["answer"]["headline"]
+
+
+def test_versions_between_two_that_agree_are_judged_where_they_have_a_rule_of_their_own(old_broker, capsys):
+    """From 1.1 to 2.2 a segment without an index is not scanned, and a flipped bit in it not met."""
+    mark_clean(old_broker)
+    log = old_broker / "orders-0" / LOG
+    log.with_suffix(".index").unlink()
+    data = bytearray(log.read_bytes())
+    data[-1] ^= 1
+    log.write_bytes(data)
+
+    assert run(["predict", str(old_broker), "--format", "json"]) == 1
     document = json.loads(capsys.readouterr().out)
-    assert not any("Kafka 0.11.0" in line for line in document["answer"]["unknown"])
+
+    assert [one["kafka"] for one in document["versions"]] == ["1.1.0", "2.0.0", "2.0.1", "2.1.0", "2.2.0"]
+    assert run(["predict", str(old_broker), "--kafka", "2.2.0", "--format", "json"]) == 3
+    assert not any(one["records_lost"] for one in json.loads(capsys.readouterr().out)["logs"])
+    assert run(["predict", str(old_broker), "--kafka", "1.0.2", "--format", "json"]) == 1
 
 
 def test_the_first_version_that_fits_a_directory_of_the_preview_is_the_preview(cluster, capsys):

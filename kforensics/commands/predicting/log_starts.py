@@ -7,7 +7,8 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeVar, cast
 
 from kforensics.case.processes import in_chunks, spread
 from kforensics.commands.loading import DirectoryOnDisk
@@ -47,7 +48,7 @@ from kforensics.protocol.loading.disk import (
 )
 from kforensics.protocol.loading.node import Fate
 from kforensics.protocol.loading.starts import LogLoad
-from kforensics.protocol.loading.versions import LoadingRules
+from kforensics.protocol.loading.versions import Asked, AskedVersion, loading_rules
 from kforensics.protocol.versions import KafkaVersion
 from kforensics.reconcile.logs.predicted_load import (
     DueSegments,
@@ -97,19 +98,34 @@ class LogStarts:
 
     Args:
         outcomes: first loads that were predicted, where the node is started again and again; more are added.
+        others: versions under which each log is loaded, too, where they may make something else of it.
     """
 
     def __init__(
-        self, node: Node, conditions: Conditions, known: Settings, rules: LoadingRules, outcomes: Outcomes | None
+        self,
+        node: Node,
+        conditions: Conditions,
+        known: Settings,
+        outcomes: Outcomes | None,
+        others: Sequence[KafkaVersion] = (),
     ) -> None:
-        self._node, self._conditions, self._known, self._rules = node, conditions, known, rules
+        self._node, self._conditions, self._known = node, conditions, known
+        self.version = conditions.version
+        self.asked = AskedVersion(*conditions.version)
+        """What was asked of the version for the log that was looked at last."""
         self._outcomes = outcomes
+        self._others = [
+            LogStarts(node, replace(conditions, version=version), known, outcomes=None) for version in others
+        ]
+        self._differing: dict[object, list[int]] = {}
+        self._settled: dict[object, bool] = {}
         self._shared: dict[object, Any] = {}
         self._load_settings: dict[str, LoadSettings] = {}
         self._retention: dict[str, Policy] = {}
 
     def load(self, directory: StartedDirectory, *, clean: bool) -> LogLoad:
         """Return what loading makes of a directory as it is now."""
+        self.asked = AskedVersion(*self._conditions.version)
         found, disk = directory.within.logs, directory.disk
         if directory.links:
             reason = f"{directory.links[0]} is a symbolic link, which is not followed"
@@ -121,16 +137,19 @@ class LogStarts:
         settings = self._settings_of(directory.partition)
         key = None
         if self._outcomes is not None and not disk.written and not disk.origins:
-            key = disk.folder, tuple(disk.files.items()), clean, point, start, settings, self._rules
+            rules = loading_rules(self._conditions.version)
+            key = disk.folder, tuple(disk.files.items()), clean, point, start, settings, rules
         outcome = None if self._outcomes is None or key is None else self._outcomes.get(key)
         if outcome is None:
+            asked = Asked(settings)
             outcome = disk.load(
                 clean_shutdown=clean,
                 recovery_point=point,
                 log_start_offset=start,
-                settings=settings,
-                rules=self._rules,
+                settings=cast("LoadSettings", asked),
+                rules=self.asked.rules,
             )
+            self._note_settings(asked)
             if self._conditions.is_inferred and (newer := newer_file(disk)):
                 outcome = Unpredictable(newer)
             if self._outcomes is not None and key is not None and not disk.unreadable:
@@ -141,19 +160,78 @@ class LogStarts:
             return LogLoad(key_of(*directory.place), directory.name, Unpredictable(f"{names} can't be read here"))
         return LogLoad(key_of(*directory.place), directory.name, outcome)
 
+    def _note_settings(self, asked: Asked[LoadSettings]) -> None:
+        """Note that a setting was asked for whose default is another one in other versions."""
+        if "producer_expiration_ms" in asked.fields:
+            _ = self.asked.rules.default_producer_expiration_ms
+
+    def variants(
+        self,
+        directory: StartedDirectory,
+        log: PredictedLog,
+        outcome: LoadOutcome | Unpredictable,
+        *,
+        clean: bool,
+        is_reached: bool,
+    ) -> Mapping[int, "Ahead"]:
+        """Return what other versions make of a log, where that is something else than was described last, by their places.
+
+        Args:
+            log: as this version loads it.
+            outcome: of that load.
+        """
+        asked = self.asked
+        differing = self._differing.get(asked.key)
+        if differing is None:
+            differing = self._differing[asked.key] = [
+                at for at, one in enumerate(self._others) if not asked.agrees(one.version)
+            ]
+        if not differing:
+            return {}
+        found: dict[int, Ahead] = {}
+        known: list[tuple[AskedVersion, Ahead | None]] = []
+        own, end = directory.opened, directory.end
+        for at in differing:
+            other = self._others[at]
+            same = next((one for one in known if one[0].agrees(other.version)), None)
+            if same is None and known and not found and self._is_settled(asked, known[0][0], at):
+                continue
+            if same is None:
+                # What it meets is no problem of the version that is described.
+                directory.opened = None if own is None else replace(own, unreadable={})
+                load = other.load(directory, clean=clean)
+                ahead: Ahead | None = None
+                if not _are_alike(load.outcome, outcome) or not asked.compares_alike(other.version):
+                    described = other.describe(1, directory, load.outcome, log.fate, is_reached=is_reached)
+                    if what_matters(described) != what_matters(log):
+                        ahead = Ahead(topic_id_of(directory.disk), described, needed_load(load))
+                same = other.asked, ahead
+                known.append(same)
+            if same[1] is not None:
+                found[at] = same[1]
+        directory.opened, directory.end = own, end
+        return found
+
+    def _is_settled(self, asked: AskedVersion, lowest: AskedVersion, at: int) -> bool:
+        """Whether a version between two that make the same of a log has no rule of its own in what was asked of them."""
+        key = asked.key, lowest.key, at
+        if key not in self._settled:
+            self._settled[key] = asked.has_no_own(self._others[at].version, lowest)
+        return self._settled[key]
+
     def _settings_of(self, partition: TopicPartition | None) -> LoadSettings:
         """Return what loading depends on; Kafka's defaults where nothing is known."""
         topic = "" if partition is None else partition.topic
         if topic not in self._load_settings:
-            defaults = LoadSettings()
-            name = (
-                "producer.id.expiration.ms" if self._conditions.version >= (3, 4) else "transactional.id.expiration.ms"
-            )
+            defaults, version = LoadSettings(), self._conditions.version
+            name = "producer.id.expiration.ms" if version >= (3, 4) else "transactional.id.expiration.ms"
             self._load_settings[topic] = LoadSettings(
                 now_ms=self._conditions.now_ms,
                 index_length=self._known.number(topic, "segment.index.bytes", defaults.index_length),
                 index_interval=self._known.number(topic, "index.interval.bytes", defaults.index_interval),
-                producer_expiration_ms=self._known.of_broker(name, self._rules.default_producer_expiration_ms),
+                producer_expiration_ms=self._known.of_broker(
+                    name, loading_rules(version).default_producer_expiration_ms
+                ),
             )
         return self._load_settings[topic]
 
@@ -165,7 +243,7 @@ class LogStarts:
         if isinstance(after, Absent) or directory.partition is None or not is_served:
             return Absent.NOT_APPLICABLE, None
         policy = self._retention_of(directory.partition.topic)
-        now_ms, version = self._conditions.now_ms + RETENTION_DELAY_MS, self._conditions.version
+        now_ms, version = self._conditions.now_ms + RETENTION_DELAY_MS, self.asked
         due = find_due_segments(directory.disk, outcome, after.segments, policy, now_ms=now_ms, version=version)
         return due, find_pinned_retention(
             directory.disk, outcome, after.segments, due, policy, now_ms=now_ms, version=version
@@ -179,12 +257,15 @@ class LogStarts:
     def load_after_clean_shutdown(self, directory: StartedDirectory) -> LoadOutcome | None:
         """Return what loading makes of a directory whose log directory was closed cleanly, where little has to be read for it; else none."""
         found = directory.within.logs
+        self.asked = AskedVersion(*self._conditions.version)
+        asked = Asked(self._settings_of(directory.partition))
         outcome = directory.disk.load_after_clean_shutdown(
             recovery_point=offset_or_zero(found.recovery_points, directory.partition),
             log_start_offset=offset_or_zero(found.log_starts, directory.partition),
-            settings=self._settings_of(directory.partition),
-            rules=self._rules,
+            settings=cast("LoadSettings", asked),
+            rules=self.asked.rules,
         )
+        self._note_settings(asked)
         return None if self._conditions.is_inferred and newer_file(directory.disk) else outcome
 
     def describe(
@@ -366,6 +447,30 @@ class Ahead(NamedTuple):
     """The log as it is predicted to load, with its likely fate."""
     load: LogLoad | None
     """What the start of the node depends on; none where it needs no more than the name."""
+    variants: Mapping[int, "Ahead"] = MappingProxyType({})
+    """What other versions make of it, where that is something else, by their places."""
+
+
+def _are_alike(one: LoadOutcome | Unpredictable, other: LoadOutcome | Unpredictable) -> bool:
+    """Whether two loads leave the same segments, and serve the same of them."""
+    return _served(one) == _served(other)
+
+
+def _served(outcome: LoadOutcome | Unpredictable) -> object:
+    state = None if isinstance(outcome, Unpredictable) else outcome.state
+    if state is None or isinstance(outcome, Unpredictable) or isinstance(state, Absent):
+        return object()  # what ends a load is compared once it is described
+    logs = tuple(one for one in outcome.changes if LOG in one.name)
+    return (state.log_start_offset, state.log_end_offset, state.last_stable_offset, state.epochs, logs, outcome.scanned)
+
+
+def what_matters(log: PredictedLog) -> object:
+    """Return what versions are compared by: what of a log is served, what it loses, and what ends its load."""
+    after = log.after
+    kept = after if isinstance(after, Absent) else (after.log_start_offset, after.log_end_offset, after.epochs)
+    stable = after if isinstance(after, Absent) else after.last_stable_offset
+    due = log.due if isinstance(log.due, Absent) else log.due.base_offsets
+    return (log.outcome, log.exception, log.takes_directory_offline, log.fate, kept, stable, log.lost, due)
 
 
 def look_ahead(
@@ -439,8 +544,9 @@ def _ahead_of(
             outcome = load.outcome
         if outcome is not None:
             log = starts.describe(1, directory, outcome, fate, is_reached=is_reached)
+            variants = starts.variants(directory, log, outcome, clean=clean, is_reached=is_reached)
             topic_id = topic_id_of(disk)
-            ahead = None if disk.unreadable else Ahead(topic_id, log, load and needed_load(load))
+            ahead = None if disk.unreadable else Ahead(topic_id, log, load and needed_load(load), variants)
     directory.forget()
     return ahead
 

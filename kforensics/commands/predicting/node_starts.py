@@ -51,7 +51,7 @@ from kforensics.protocol.loading.node import (
     unclean_for_controller,
 )
 from kforensics.protocol.loading.starts import LoadedLogDir, LogLoad, Start, StartResult, is_loaded, start_of
-from kforensics.protocol.loading.versions import LoadingRules, loading_rules
+from kforensics.protocol.loading.versions import AskedVersion, LoadingRules
 from kforensics.protocol.versions import KafkaVersion
 from kforensics.reconcile.logs.predicted_load import (
     IDENTITY_UNREAD,
@@ -96,6 +96,10 @@ class NodeStarts:
     """Why the controller takes it out of every ISR and ELR when it registers; empty where it does not."""
     newer: str = ""
     """What is newer than known, so that nothing is said of its start; empty where nothing is."""
+    asked: AskedVersion
+    """What was asked of the version apart from the logs."""
+    ahead: Mapping[int, Ahead]
+    """What each log comes to in its first start, where other versions are asked about."""
     is_later: bool = False
     """It needs a version later than `version`, the newest that is modelled."""
 
@@ -124,16 +128,20 @@ def start_node(
     *,
     keeps_reads: bool = True,
     jobs: int = 1,
+    others: Sequence[KafkaVersion] = (),
+    ahead: Mapping[int, Ahead] | None = None,
 ) -> NodeStarts:
     """Start a node as often as it takes.
 
     Args:
         outcomes: first loads that were predicted, where the node is started again and again; more are added.
         keeps_reads: the node is started under other conditions too: what was read of each directory is kept.
+        others: other versions, under which each log is looked at while it is read.
+        ahead: what the logs come to in the first start, as an earlier one of them has found.
     """
     return _NodeStarter(
-        node, conditions, surroundings, reads, node_count, outcomes, keeps_reads=keeps_reads, jobs=jobs
-    ).start()
+        node, conditions, surroundings, reads, node_count, outcomes, keeps_reads=keeps_reads, jobs=jobs, others=others
+    ).start(ahead)
 
 
 class _NodeStarter:
@@ -150,14 +158,17 @@ class _NodeStarter:
         *,
         keeps_reads: bool,
         jobs: int,
+        others: Sequence[KafkaVersion],
     ) -> None:
+        self._asked = AskedVersion(*conditions.version)
         self._scans = ScansAhead(jobs=jobs)
         self._newer = ""
         self._node, self._conditions, self._around = node, conditions, surroundings
         self._node_count = node_count
-        self._rules = loading_rules(conditions.version)
+        self._rules = self._asked.rules
         self._known = Settings(conditions.settings, surroundings, node.node_id, node_count)
-        self._logs = LogStarts(node, conditions, self._known, self._rules, outcomes)
+        self._logs = LogStarts(node, conditions, self._known, outcomes, others)
+        self._has_others = bool(others)
         self._problems: list[Problem] = []
         self._without_topic_id: frozenset[tuple[int, str]] = frozenset()
         self._log_dirs: list[tuple[int, FoundLogs]] = []
@@ -181,13 +192,13 @@ class _NodeStarter:
                     if not self._is_asked_for(found.name):
                         continue
                     self._directories.append(StartedDirectory(within, found))
-            if node.is_kraft and self._metadata is None and conditions.version >= FIRST_KRAFT:
+            if node.is_kraft and self._metadata is None and self._asked >= FIRST_KRAFT:
                 self._metadata = start_metadata_log(
                     node.first,
                     number,
                     one,
                     self._log_dirs,
-                    conditions.version,
+                    self._asked,
                     reads,
                     self._scans,
                     is_inferred=conditions.is_inferred,
@@ -203,8 +214,13 @@ class _NodeStarter:
             (not topics or partition.topic in topics) and (not partitions or partition.partition in partitions)
         )
 
-    def start(self) -> NodeStarts:
-        """Return starts one after the other, and what each makes of each directory."""
+    def start(self, found_ahead: Mapping[int, Ahead] | None) -> NodeStarts:
+        """Return starts one after the other, and what each makes of each directory.
+
+        Args:
+            found_ahead: what the logs come to in the first start; None where that is not known.
+        """
+        kept: dict[int, Ahead] = {}
         starts: list[PredictedStart] = []
         logs: list[PredictedLog] = []
         markers = {
@@ -229,8 +245,10 @@ class _NodeStarter:
                 )
                 for place, one in self._log_dirs
             ]
-            ahead: dict[int, Ahead] = {}
-            if number == 1:
+            ahead: Mapping[int, Ahead] = {}
+            if number == 1 and found_ahead is not None:
+                ahead = found_ahead
+            elif number == 1:
                 ahead = look_ahead(
                     self._directories,
                     markers,
@@ -249,10 +267,17 @@ class _NodeStarter:
                     needed = known.load
                     directory.forget()
                 else:
-                    load = self._logs.load(directory, clean=markers[directory.place])
-                    logs.append(self._logs.describe(number, directory, load.outcome, fate, is_reached=is_reached))
+                    clean = markers[directory.place]
+                    load = self._logs.load(directory, clean=clean)
+                    log = self._logs.describe(number, directory, load.outcome, fate, is_reached=is_reached)
+                    logs.append(log)
                     needed = needed_load(load)
+                    if self._has_others and number == 1:
+                        variants = self._logs.variants(directory, log, load.outcome, clean=clean, is_reached=is_reached)
+                        known = Ahead(topic_id_of(directory.disk), log, needed, variants)
                     directory.release()
+                if self._has_others and number == 1 and known is not None:
+                    kept[at] = known
                 if needed is not None:
                     loads.append(needed)
             own = logs[len(logs) - len(self._directories) :]
@@ -284,7 +309,7 @@ class _NodeStarter:
                 end = Start(StartResult.EXITS, refusal.exception, refusal.reason)
             elif unregistered is not None and not _exits(end):
                 end = Start(StartResult.EXITS, unregistered.exception, unregistered.reason)
-            elif self._node.is_not_migrated(self._conditions.version) and not _exits(end):
+            elif self._node.is_not_migrated(self._asked) and not _exits(end):
                 end = Unpredictable("its log directories are of a broker with ZooKeeper, and it is started without")
             starts.append(
                 self._predicted_start(
@@ -310,6 +335,8 @@ class _NodeStarter:
             node=self._node,
             version=self._conditions.version,
             newer=self._newer,
+            asked=self._asked,
+            ahead=kept,
             is_later=self._is_later,
             starts=tuple(starts),
             logs=tuple(logs),
@@ -352,7 +379,7 @@ class _NodeStarter:
 
     def _refusal(self) -> Refusal | None:
         """Why no log is loaded at all."""
-        version, node = self._conditions.version, self._node
+        version, node = self._asked, self._node
         directories = node.directories()
         settings, refusal = node.configured, None
         if settings is not None:
@@ -397,7 +424,7 @@ class _NodeStarter:
     @property
     def _is_preview(self) -> bool:
         """Whether it is the preview of 2.8 without ZooKeeper, of which it is not known what it does to strays."""
-        return self._conditions.version < (3, 0)
+        return self._asked < (3, 0)
 
     def _unclean_reason(self) -> str:
         """Why the controller takes the last stop as unclean, where eligible leader replicas are on."""
@@ -406,7 +433,7 @@ class _NodeStarter:
             return ""
         broker = state.brokers.get(node_id)
         epochs = [log_dir.broker_epoch for one in self._node.inputs for log_dir in one.log_dirs]
-        return unclean_for_controller(epochs, broker.broker_epoch, self._conditions.version) if broker else ""
+        return unclean_for_controller(epochs, broker.broker_epoch, self._asked) if broker else ""
 
     def _knows_registration(self) -> bool:
         """Whether the metadata say which log directories it registered."""
@@ -462,7 +489,7 @@ class _NodeStarter:
             for (_, one), found in zip(listed, held, strict=True)
             if isinstance(found.topic_id, Absent)
         )
-        found = fates(held, assigned, node_id, self._conditions.version)
+        found = fates(held, assigned, node_id, self._asked)
         known = {at: fate if one.partition else Fate.KEPT for (at, one), fate in zip(listed, found, strict=True)}
         return [known.get(at, Fate.UNKNOWN) for at in range(len(self._directories))]
 

@@ -41,6 +41,8 @@ _BLANK = re.compile(r"[ \t\n\x0b\f\r]+")
 _NUMBER = re.compile(r"[+-]?[0-9]+")
 _TOPIC_ID = re.compile(r"[A-Za-z0-9_-]{22}(==)?")
 _PAIR, _TRIPLE = 2, 3
+_ENTRIES_OF_A_PAGE = 1_024
+"""Of an offset index, which are read at once."""
 _SURELY_SHORT = 10
 """Digits of a number that may not fit into 32 bits."""
 
@@ -197,8 +199,7 @@ def read_needed(folder: Path, need: Need, scans: ScansAhead | None = None) -> ob
                     parts = scans.take(str(path), file.size)
                 return scan_batches(file, need.position, parts)
             case Content.OFFSET_INDEX:
-                data = file.read(0, file.size - file.size % OFFSET_INDEX_LAYOUT.length)
-                return _OffsetEntries(data)
+                return _OffsetEntries(path, file.size // OFFSET_INDEX_LAYOUT.length)
             case Content.TIME_INDEX:
                 if (ends := read_time_ends(file.read, file.size)) is None:
                     raise EvidenceUnreadable(str(path), "it became shorter while it was read")
@@ -212,16 +213,27 @@ def read_needed(folder: Path, need: Need, scans: ScansAhead | None = None) -> ob
 
 
 class _OffsetEntries:
-    """The entries of an offset index, as they lie in the file: an active one has more than a million."""
+    """The entries of an offset index, read as they are asked for: an active one has more than a million, and most are zeros."""
 
-    def __init__(self, data: bytes) -> None:
-        self._words = np.frombuffer(data, dtype=">i4")
+    def __init__(self, path: Path | str, count: int) -> None:
+        self._path, self._count = path, count
+        self._pages: dict[int, np.ndarray[tuple[int], np.dtype[np.int32]]] = {}
 
     def __len__(self) -> int:
-        return len(self._words) // 2
+        return self._count
 
     def __getitem__(self, at: int) -> tuple[int, int]:
-        return int(self._words[2 * at]), int(self._words[2 * at + 1])
+        page, place = divmod(at, _ENTRIES_OF_A_PAGE)
+        words = self._pages.get(page)
+        if words is None:
+            length = OFFSET_INDEX_LAYOUT.length
+            first = page * _ENTRIES_OF_A_PAGE
+            with open_evidence(self._path) as file:
+                data = file.read(first * length, min(_ENTRIES_OF_A_PAGE, self._count - first) * length)
+            words = self._pages[page] = np.frombuffer(data, dtype=">i4")
+        if len(words) <= 2 * place + 1:
+            raise EvidenceUnreadable(str(self._path), "it became shorter while it was read")
+        return int(words[2 * place]), int(words[2 * place + 1])
 
 
 def _snapshot(data: bytes) -> tuple[ProducerState, ...] | LoadFailure:

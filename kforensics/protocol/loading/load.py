@@ -127,7 +127,7 @@ def load_after_clean_shutdown(
     if end is None or end < max(log_start_offset, segments.bases[-1]):
         return None
     start = log_start_at_load(segments.bases[0], log_start_offset)
-    least = start if rules.trims_epochs_to_first_segment else log_start_offset
+    least = start if start == log_start_offset or rules.trims_epochs_to_first_segment else log_start_offset
     epochs, is_written = trim_epochs(tuple(cast("Epochs", read)), least, end, rules.epochs)
     producers = _count_producers(directory, segments, start, end, settings)
     if producers is None or not _is_topic_id_sound(directory, rules):
@@ -269,7 +269,7 @@ def _count_producers(
 
 
 def _is_topic_id_sound(directory: LoadedDirectory, rules: LoadingRules) -> bool:
-    if not rules.reads_topic_ids or METADATA_FILE not in directory.files:
+    if METADATA_FILE not in directory.files or not rules.reads_topic_ids:
         return True
     read = directory.contents.get(_TOPIC_ID)
     return isinstance(read, TopicIdFile) and (not read.version or rules.accepts_later_topic_id_files)

@@ -16,6 +16,7 @@ from kforensics.protocol.loading.disk import (
     LOG,
     METADATA_FILE,
     QUORUM_SNAPSHOT_DELETED,
+    SNAPSHOT,
     SWAP,
     TIME_INDEX,
     Disk,
@@ -192,6 +193,14 @@ def load_step_by_step(
     )
 
 
+def _has_odd_snapshot(disk: Disk) -> bool:
+    """Whether a producer snapshot lies there that can't be listed."""
+    return any(
+        name.endswith(SNAPSHOT) and (len(name) != len(SNAPSHOT) + 20 or not name[:20].isdecimal())
+        for name in disk.files
+    )
+
+
 class _Loader:
     """One load; the steps are those of `LogLoader.load`."""
 
@@ -220,7 +229,7 @@ class _Loader:
         rules = self._rules
         if partition_of_directory(self._directory.name, rules) is None:
             raise refused_name(self._directory.name, rules)
-        if rules.lists_snapshots_first:
+        if _has_odd_snapshot(self._disk) and rules.lists_snapshots_first:
             Producers(self._disk, self._settings, rules)
         if rules.knows_magic_2:
             self.cache = EpochCache(self._disk, rules)

@@ -1,6 +1,8 @@
 """Where versions load differently, as switches; `loading_rules` says which a version has."""
 
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Generic, TypeVar, cast
 
 from kforensics.protocol.epochs import CURRENT_RULES, EpochRules
 from kforensics.protocol.versions import NEWEST_KNOWN, KafkaVersion, epoch_rules_of
@@ -141,12 +143,103 @@ class LoadingRules:
     epochs: EpochRules = CURRENT_RULES
 
 
+T = TypeVar("T")
+
+
+class Asked(Generic[T]):
+    """A value that remembers which of its fields were asked for."""
+
+    def __init__(self, value: T) -> None:
+        self.__dict__["_value"] = value
+
+    def __getattr__(self, name: str) -> Any:
+        found = self.__dict__[name] = getattr(self.__dict__["_value"], name)
+        return found
+
+    @property
+    def fields(self) -> frozenset[str]:
+        """The names of the fields that were asked for."""
+        return frozenset(self.__dict__) - {"_value"}
+
+
+class AskedVersion(KafkaVersion):
+    """A version that remembers what was asked of it: another of which the same is so starts alike."""
+
+    def __init__(self, *_: int) -> None:
+        self._compared: dict[tuple[str, tuple[int, ...]], bool] = {}
+        self._rules: Asked[LoadingRules] = Asked(_rules_of(KafkaVersion(*self)))
+
+    def _note(self, comparison: str, other: tuple[int, ...]) -> bool:
+        found = self._compared[comparison, tuple(other)] = getattr(KafkaVersion(*self), comparison)(other)
+        return cast("bool", found)
+
+    def __lt__(self, other: tuple[int, ...]) -> bool:
+        return self._note("__lt__", other)
+
+    def __le__(self, other: tuple[int, ...]) -> bool:
+        return self._note("__le__", other)
+
+    def __gt__(self, other: tuple[int, ...]) -> bool:
+        return self._note("__gt__", other)
+
+    def __ge__(self, other: tuple[int, ...]) -> bool:
+        return self._note("__ge__", other)
+
+    @property
+    def rules(self) -> LoadingRules:
+        """Its rules, which remember, too."""
+        return cast("LoadingRules", self._rules)
+
+    @property
+    def fields(self) -> frozenset[str]:
+        """The names of the rules that were asked for."""
+        return self._rules.fields
+
+    @property
+    def key(self) -> object:
+        """What was asked: of two versions that agree with it in one the other agrees too."""
+        return frozenset(self._compared), self.fields
+
+    def has_no_own(self, version: KafkaVersion, lowest: "AskedVersion") -> bool:
+        """Whether of what was asked of this one and a lower one a version between them has nothing that neither of them has."""
+        its, *ends = (_rules_of(KafkaVersion(*one)) for one in (version, self, lowest))
+        return all(
+            part in other
+            for name in self.fields | lowest.fields
+            for part, *other in zip(*(_parts(getattr(one, name)) for one in (its, *ends)), strict=True)
+        )
+
+    def agrees(self, other: KafkaVersion) -> bool:
+        """Whether the same is so of another version, as far as it was asked."""
+        mine, its = _rules_of(KafkaVersion(*self)), _rules_of(KafkaVersion(*other))
+        is_alike = all(getattr(mine, one) == getattr(its, one) for one in self.fields)
+        return is_alike and self.compares_alike(other)
+
+    def compares_alike(self, other: KafkaVersion) -> bool:
+        """Whether another version compares to others as this one was asked to, and knows time indexes if this one does."""
+        return _rules_of(KafkaVersion(*self)).has_time_indexes is _rules_of(
+            KafkaVersion(*other)
+        ).has_time_indexes and all(
+            getattr(KafkaVersion(*other), comparison)(than) is found
+            for (comparison, than), found in self._compared.items()
+        )
+
+
+def _parts(rule: object) -> tuple[object, ...]:
+    return tuple(rule) if isinstance(rule, tuple) else (rule,)
+
+
 def loading_rules(version: KafkaVersion) -> LoadingRules:
     """Return the rules of a version, from 0.10 to 4.4.
 
     Raises:
         ValueError: another version, whose loader these rules do not model.
     """
+    return version.rules if isinstance(version, AskedVersion) else _rules_of(version)
+
+
+@lru_cache
+def _rules_of(version: KafkaVersion) -> LoadingRules:
     if version < OLDEST_MODELLED or version >= FIRST_NOT_MODELLED:
         raise ValueError(
             f"the loader of Kafka {version} is not modelled, only those from {OLDEST_MODELLED} up to {NEWEST_MODELLED.major}.{NEWEST_MODELLED.minor}"
