@@ -627,3 +627,89 @@ def test_strays_of_which_no_replica_is_kept_are_no_repair(incident, tmp_path, ca
     assert (every["answer"]["state"], code) == ("loses", 1)
     assert "3 are strays, renamed and not served, and no replica of 1 partition is kept" in every["answer"]["headline"]
     assert any("Put partition.metadata with the topic id back" in line for line in every["answer"]["now"])
+
+
+def settings_of(node, tmp_path, *, log_dirs, voters="1@localhost:9093"):
+    """A `server.properties` of a combined node in a place of its own."""
+    folder = tmp_path / "conf"
+    folder.mkdir(exist_ok=True)
+    (folder / "server.properties").write_text(
+        f"process.roles=broker,controller\nnode.id=1\nlog.dirs={','.join(map(str, log_dirs))}\ncontroller.quorum.voters={voters}\n"
+    )
+    return folder / "server.properties"
+
+
+def test_disks_in_each_others_places_end_the_start(node, tmp_path, capsys):
+    """The metadata log is in the first of `log.dirs`, unless `metadata.log.dir` names another (`MetaPropertiesEnsemble`)."""
+    right = settings_of(node, tmp_path, log_dirs=(node / "data-0", node / "data-1"))
+    assert predict(capsys, node, right)[0]["starts"][0]["outcome"] == "starts"
+
+    wrong = settings_of(node, tmp_path, log_dirs=(node / "data-1", node / "data-0"))
+    document, code = predict(capsys, node, wrong)
+
+    assert (code, document["starts"][0]["exception"], document["starts"][0]["loads_logs"]) == (
+        1,
+        "KafkaException",
+        False,
+    )
+    assert "Found unexpected metadata location" in document["starts"][0]["reason"]
+    wrong.write_text(wrong.read_text() + f"metadata.log.dir={node / 'data-0'}\n")
+    assert predict(capsys, node, wrong)[0]["starts"][0]["outcome"] == "starts"
+
+
+def test_a_disk_that_settings_name_and_that_is_gone_ends_the_start_where_the_others_are_in_their_places(
+    node, tmp_path, capsys
+):
+    named = settings_of(node, tmp_path, log_dirs=(node / "data-0", node / "data-1", node / "data-2"))
+    document, code = predict(capsys, node, named)
+    assert (code, document["starts"][0]["exception"]) == (1, "RuntimeException")
+    assert "No `meta.properties` found in" in document["starts"][0]["reason"]
+
+    copies = settings_of(node, tmp_path, log_dirs=("/srv/data-0", "/srv/data-1", "/srv/data-2"))
+    document, code = predict(capsys, node, copies)
+    assert document["starts"][0]["outcome"] == "starts"
+    assert "Not every log directory of node 1 is here" in document["answer"]["headline"]
+
+
+@pytest.mark.parametrize(("version", "becomes"), [("4.1.0", "stray"), ("3.6.2", "deleted")])
+def test_the_only_voter_without_its_metadata_log_serves_none_of_its_logs(node, tmp_path, capsys, version, becomes):
+    (log,) = (node / "data-0").glob("__cluster_metadata-0")
+    shutil.rmtree(log)
+    settings = settings_of(node, tmp_path, log_dirs=(node / "data-0", node / "data-1"))
+
+    document, code = predict(capsys, node, settings, "--kafka", version)
+
+    assert {becomes} == {one["becomes"] for one in document["logs"]}
+    assert (code, document["answer"]["state"]) == (1, "loses")
+    assert any("it is the only voter" in line for line in document["answer"]["now"])
+    assert "partition.metadata" not in str(document["answer"]["now"])
+
+    others = settings_of(node, tmp_path, log_dirs=(node / "data-0", node / "data-1"), voters="1@a:1,2@b:1,3@c:1")
+    document, code = predict(capsys, node, others, "--kafka", version)
+    assert becomes not in {one["becomes"] for one in document["logs"]}, "the other voters know them"
+    assert (code, document["answer"]["state"]) == (3, "unknown")
+
+
+@pytest.mark.parametrize("is_empty", [False, True])
+def test_a_newest_snapshot_that_can_not_be_read_ends_the_start_of_a_controller(node, tmp_path, capsys, is_empty):
+    settings = settings_of(node, tmp_path, log_dirs=(node / "data-0", node / "data-1"))
+    quorum = node / "data-0" / "__cluster_metadata-0"
+    record = metadata_record("FeatureLevelRecord", {"name": "metadata.version", "feature_level": 25})
+    whole = metadata_batch(0, [record], epoch=1)
+    snapshot = quorum / f"{4:020d}-{1:010d}.checkpoint"
+    snapshot.write_bytes(whole)
+    assert predict(capsys, node, settings)[0]["starts"][0]["outcome"] == "starts"
+
+    snapshot.write_bytes(b"" if is_empty else whole[:-1] + bytes([whole[-1] ^ 1]))
+    document, code = predict(capsys, node, settings)
+
+    expected = "NoSuchElementException" if is_empty else "CorruptRecordException"
+    assert (code, document["starts"][0]["exception"], document["starts"][0]["loads_logs"]) == (1, expected, False)
+
+    snapshot.write_bytes(whole[:-3])
+    document, code = predict(capsys, node, settings)
+    assert document["answer"]["state"] == "unknown", "the records before the cut are read"
+
+    later = quorum / f"{6:020d}-{1:010d}.checkpoint"
+    later.write_bytes(whole)
+    assert predict(capsys, node, settings)[0]["starts"][0]["outcome"] == "starts", "an older one is not read"

@@ -109,6 +109,9 @@ def unseen_leaders(started: Sequence[NodeStarts], surroundings: Surroundings) ->
 def unserved_strays(started: Sequence[NodeStarts], surroundings: Surroundings) -> frozenset[tuple[int, str]]:
     """Return input and path of directories without a topic id that become strays of brokers that their partition is assigned to, where all of these are given and none keeps a log of it."""
     state = surroundings.state
+    anew = [log for node in started if node.begins_metadata_anew for log in node.logs if log.fate is Fate.STRAY]
+    if anew:
+        return frozenset((log.input, log.path) for log in anew)
     if state is None or not any(node.without_topic_id for node in started):
         return frozenset()
     assigned = {(one.topic, one.partition): set(one.replicas) for one in state.partitions.values()}

@@ -19,16 +19,20 @@ from kforensics.evidence.replica.loader_scan import ScansAhead
 from kforensics.evidence.replica.unaccounted import lost_metadata, lost_metadata_log, orphan_indexes
 from kforensics.formats.checkpoint.json_files import QuorumState, parse_quorum_state
 from kforensics.formats.log.loader_values import Need
+from kforensics.formats.segment.walk import Level, walk_segment
 from kforensics.protocol.loading.disk import LoadOutcome, LoadSettings, Unpredictable
-from kforensics.protocol.loading.node import FIRST_OF_QUORUM_STATE_1, Refusal, refuse_voters
+from kforensics.protocol.loading.node import FIRST_OF_QUORUM_STATE_1, FIRST_WITH_VOTERS_IN_LOG, Refusal, refuse_voters
 from kforensics.protocol.loading.versions import loading_rules
 from kforensics.protocol.versions import KafkaVersion
 from kforensics.reconcile.logs.predicted_load import LostRecords, MetadataLoad
+from kforensics.source.mapped import open_evidence
 from kforensics.source.naming import FileKind, FileSuffix, parse_file_name
 from kforensics.source.walk import join
 from kforensics.units import METADATA_TOPIC
 
 METADATA_DIRECTORY = f"{METADATA_TOPIC}-0"
+_FIRST_THAT_READS_ALL = KafkaVersion(3, 7)
+"""A release whose controllers end on a snapshot with a wrong checksum, or without a batch; 3.3 does not check it, and between is not known."""
 
 
 class MetadataStart(NamedTuple):
@@ -48,6 +52,7 @@ def start_metadata_log(
     scans: ScansAhead,
     *,
     is_inferred: bool = False,
+    is_controller: bool,
     configured_voters: str | None,
 ) -> MetadataStart | None:
     """Open the metadata log of an input.
@@ -96,6 +101,11 @@ def start_metadata_log(
         failure = outcome.failure
         return MetadataStart(load, refusal or Refusal(failure.exception, f"{path}: {failure.message}"))
     opened, inconsistent = _opened(load, disk, content, outcome)
+    try:
+        unread, words = _unread_snapshot(folder, content, version, is_controller=is_controller)
+    except EvidenceError as error:
+        unread, words = None, error.problem
+    opened, refusal = replace(opened, unknown=words), refusal or unread
     epochs = [each.broker_epoch for each in one.log_dirs]
     return MetadataStart(replace(opened, lost_before=_lost_before(opened, content, epochs)), refusal or inconsistent)
 
@@ -133,6 +143,29 @@ def _opened(
     return MetadataStart(replace(load, log_end_offset=state.log_end_offset, lost=LostRecords(pieces=pieces)), refusal)
 
 
+def _unread_snapshot(
+    folder: Path, content: DirectoryContent, version: KafkaVersion, *, is_controller: bool
+) -> tuple[Refusal | None, str]:
+    """Return why the newest snapshot, with which each node begins to read the metadata, ends the start; and what makes it unknown, in words."""
+    snapshots = _snapshots(content)
+    if not snapshots:
+        return None, ""
+    epoch, end = max((epoch, end) for end, epoch in snapshots)
+    name = f"{end:020d}-{epoch:010d}.checkpoint"
+    with open_evidence(folder / name) as file:
+        walked = [(window.batches, window.span.end) for window in walk_segment(file, level=Level.CRC)]
+        whole = sum(int(batches["length"].sum()) for batches, _ in walked)
+        is_sound = all(bool(batches["crc_valid"].all()) for batches, _ in walked)
+        is_checked = is_controller and version >= _FIRST_THAT_READS_ALL
+        if not is_sound and (is_checked or version >= FIRST_WITH_VOTERS_IN_LOG):
+            return Refusal("CorruptRecordException", f"{name}: Record is corrupt"), ""
+        if not file.size and is_checked:
+            return Refusal("NoSuchElementException", f"{name} is empty: No value present"), ""
+        if not is_sound or whole != file.size or not file.size:
+            return None, f"{name}, with which it begins to read the metadata, is damaged or cut short"
+    return None, ""
+
+
 def _snapshots(content: DirectoryContent) -> list[tuple[int, int]]:
     """End offset and epoch of each snapshot that is whole by its name."""
     parsed = [parse_file_name(name) for name in content.files]
@@ -155,7 +188,9 @@ def _quorum_refusal(
     try:
         state: QuorumState = parse_quorum_state(one.read_small(path))
     except FormatError as error:
-        return Refusal("UncheckedIOException", f"{path}: {error}")
+        # Before, what could not be read was removed, and the node began without (`QuorumState.initialize`).
+        is_refused = version >= FIRST_OF_QUORUM_STATE_1
+        return Refusal("UncheckedIOException", f"{path}: {error}") if is_refused else None
     if state.data_version and version < FIRST_OF_QUORUM_STATE_1:
         return Refusal(
             "IllegalStateException", f"{path}: data_version {state.data_version} is newer than Kafka {version} reads"

@@ -38,8 +38,10 @@ from kforensics.protocol.loading.disk import LoadOutcome, Unpredictable
 from kforensics.protocol.loading.node import (
     FIRST_KRAFT,
     FIRST_WITHOUT_ZOOKEEPER,
+    Assignment,
     Fate,
     HeldLog,
+    NodeDirectory,
     Refusal,
     fates,
     refuse_identity,
@@ -96,6 +98,8 @@ class NodeStarts:
     """Why the controller takes it out of every ISR and ELR when it registers; empty where it does not."""
     newer: str = ""
     """What is newer than known, so that nothing is said of its start; empty where nothing is."""
+    begins_metadata_anew: bool
+    """It is the only voter, and its metadata log is not there."""
     asked: AskedVersion
     """What was asked of the version apart from the logs."""
     ahead: Mapping[int, Ahead]
@@ -202,6 +206,7 @@ class _NodeStarter:
                     reads,
                     self._scans,
                     is_inferred=conditions.is_inferred,
+                    is_controller=self._is_controller,
                     configured_voters=self._known.in_file.get("controller.quorum.voters"),
                 )
 
@@ -335,6 +340,7 @@ class _NodeStarter:
             node=self._node,
             version=self._conditions.version,
             newer=self._newer,
+            begins_metadata_anew=self._begins_metadata_anew,
             asked=self._asked,
             ahead=kept,
             is_later=self._is_later,
@@ -345,7 +351,7 @@ class _NodeStarter:
             without_topic_id=self._without_topic_id,
             has_unknown_strays=self._node.is_kraft
             and bool(self._directories)
-            and (self._around.assigned is None or self._is_preview),
+            and (self._assigned is None or self._is_preview),
         )
 
     def _is_identity_unread(self) -> bool:
@@ -377,10 +383,41 @@ class _NodeStarter:
         """Whether a directory counts when duplicates are looked for."""
         return fate is not Fate.STRAY or not self._rules.renames_strays_before_load
 
+    @property
+    def _is_controller(self) -> bool:
+        roles = self._known.in_file.get("process.roles", "")
+        return "controller" in roles or any(
+            one.described.kind in {"controller", "combined"} for one in self._node.inputs
+        )
+
+    @property
+    def _begins_metadata_anew(self) -> bool:
+        """Whether it is the only voter by its settings, and no metadata log is there: none is known to it then."""
+        voters = [
+            one.partition("@")[0].strip() for one in self._known.in_file.get("controller.quorum.voters", "").split(",")
+        ]
+        is_only = self._is_controller and voters == [str(self._node.node_id)]
+        return self._node.is_kraft and self._metadata is None and is_only and self._around.history is None
+
+    @property
+    def _assigned(self) -> Mapping[tuple[str, int], Assignment] | None:
+        return {} if self._begins_metadata_anew else self._around.assigned
+
+    def _directories_named(self) -> list[NodeDirectory]:
+        """Return the log directories of the node, those too that settings name and that are not there beside these."""
+        found, here = list(self._node.directories()), [os.path.realpath(one) for one in self._node.folders()]
+        named = [os.path.realpath(one) for one in self._known.log_dirs]
+        if not {*here} & {*named}:
+            return found  # the disks were copied: where the others are is not known
+        metadata_dir = os.path.realpath(self._known.metadata_dir)
+        found = [one._replace(is_metadata_dir=path == metadata_dir) for one, path in zip(found, here, strict=True)]
+        missing = [one for one in named if one not in here and not os.path.lexists(one)]
+        return [*found, *(NodeDirectory.missing(one) for one in missing)]
+
     def _refusal(self) -> Refusal | None:
         """Why no log is loaded at all."""
         version, node = self._asked, self._node
-        directories = node.directories()
+        directories = self._directories_named() if node.is_kraft else list(node.directories())
         settings, refusal = node.configured, None
         if settings is not None:
             refusal = refuse_settings(version, has_roles=settings.has_roles, has_zookeeper=settings.has_zookeeper)
@@ -408,8 +445,7 @@ class _NodeStarter:
                 "RuntimeException",
                 f"{words} (once initial.broker.registration.timeout.ms is over: no controller is elected)",
             )
-        is_controller = any(one.described.kind in {"controller", "combined"} for one in node.inputs)
-        refusal = refuse_level(self._around.level, version, is_controller=is_controller)
+        refusal = refuse_level(self._around.level, version, is_controller=self._is_controller)
         if refusal is None and any(one.described.kind in {"broker", "combined"} for one in node.inputs):
             refusal = refuse_segment_bytes(version, self._known.segment_bytes())
         return refusal
@@ -464,13 +500,13 @@ class _NodeStarter:
         """Return the fate that a directory has by its name, and has where the metadata assign it to the node."""
         if directory.name.endswith("-delete"):
             return Fate.DELETED
-        has_metadata = self._around.assigned is not None and not self._is_preview
+        has_metadata = self._assigned is not None and not self._is_preview
         is_by_metadata = self._node.is_kraft and not isinstance(self._node.node_id, Absent)
         return Fate.UNKNOWN if is_by_metadata and not has_metadata and directory.partition else Fate.KEPT
 
     def _fates(self, ahead: Mapping[int, Ahead]) -> list[Fate]:
         """Return what becomes of each directory apart from its load."""
-        node_id, assigned = self._node.node_id, self._around.assigned
+        node_id, assigned = self._node.node_id, self._assigned
         if not self._node.is_kraft or isinstance(node_id, Absent) or assigned is None or self._is_preview:
             return [self._likely_fate(one) for one in self._directories]
         listed = [(at, one) for at, one in enumerate(self._directories) if at in ahead or not one.why_not_listed]

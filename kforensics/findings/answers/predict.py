@@ -279,7 +279,9 @@ def _outcome(found: PredictedCluster) -> State:
     ):
         states.add(State.UNKNOWN)
     state = worst_state(states) or State.UNKNOWN
-    if state is State.STARTS_UNCHANGED and (found.is_partial or found.unknown_strays or found.elsewhere):
+    if state is State.STARTS_UNCHANGED and (found.is_partial or found.elsewhere):
+        return State.UNKNOWN
+    if state in {State.STARTS_UNCHANGED, State.STARTS_AND_REPAIRS} and found.unknown_strays:
         return State.UNKNOWN
     return state
 

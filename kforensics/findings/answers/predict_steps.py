@@ -19,6 +19,7 @@ from kforensics.reconcile.logs.predicted_load import (
     StartOrder,
     VersionOutcome,
 )
+from kforensics.units import METADATA_TOPIC
 from kforensics.words import counted, form, listed, utc_words
 
 _BY_LEADER = (
@@ -122,8 +123,13 @@ def _keep(found: PredictedCluster) -> Iterator[str]:
             f"Raise retention before the start if these records are to stay: all of {listed(list(dict.fromkeys(log.path for log in found.aged)), most=4)}. "
             "`kforensics predict --ways-out` compares it."
         )
+    for one in found.without_metadata:
+        yield (
+            f"Put {METADATA_TOPIC}-0 back into the log directory of {found.node(one)} before it is started, from a copy or another node: it is the only voter, "
+            "begins with empty metadata without it, and serves no log that is here."
+        )
     unserved = [log.path for log in found.reached if found.is_unserved(log)]
-    if unserved:
+    if unserved and not found.without_metadata:
         yield (
             f"Put partition.metadata with the topic id back into {listed(list(dict.fromkeys(unserved)), most=4)} before any broker is started: "
             "else these partitions begin empty."

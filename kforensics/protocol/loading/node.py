@@ -45,6 +45,14 @@ class NodeDirectory(NamedTuple):
     cluster_id: str | Absent
     directory_id: str | Absent
     has_metadata_log: bool
+    is_metadata_dir: bool | Absent = Absent.UNKNOWN
+    """Whether the settings name it for the metadata log: `metadata.log.dir`, else the first of `log.dirs`."""
+
+    @classmethod
+    def missing(cls, path: str) -> "NodeDirectory":
+        """Return a log directory that is not there."""
+        nothing = Absent.NOT_WRITTEN
+        return cls(path, False, False, 0, nothing, nothing, nothing, False)
 
 
 class Refusal(NamedTuple):
@@ -98,6 +106,7 @@ def refuse_identity(
     if len(quorum) > 1:
         return Refusal("KafkaException", f"Found unexpected metadata location in data directory {quorum[1]}")
     if is_kraft:
+        elsewhere = next((one for one in directories if one.has_metadata_log and one.is_metadata_dir is False), None)
         if is_ensemble and not any(one.has_file for one in directories):
             return Refusal(usual, "No readable meta.properties files found.")
         for one in directories:
@@ -105,6 +114,10 @@ def refuse_identity(
                 return Refusal(usual, f"No `meta.properties` found in {_place(one)}")
             if not one.is_readable and one.has_metadata_log:
                 return Refusal(usual, f"Error while reading meta.properties in metadata log directory {_place(one)}")
+        if elsewhere is not None:
+            return Refusal(
+                "KafkaException", f"Found unexpected metadata location in data directory {_place(elsewhere)}"
+            )
     known = [one for one in directories if one.has_file and one.is_readable]
     for one in known:
         if one.version not in ({0, 1} if is_ensemble and is_kraft else {1 if is_kraft else 0}):

@@ -111,6 +111,7 @@ class Node:
                 "node.id": 1,
                 "controller.quorum.voters": f"1@127.0.0.1:{controller}",
                 "controller.listener.names": "CONTROLLER",
+                "metadata.log.max.record.bytes.between.snapshots": 1_000,
                 "listeners": f"PLAINTEXT://127.0.0.1:{client},CONTROLLER://127.0.0.1:{controller}",
                 "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
             }
@@ -253,11 +254,85 @@ def edits(*, is_kraft: bool = True) -> dict[str, Callable[[Node], None]]:
             node.log_dirs[1] / "recovery-point-offset-checkpoint", "0\n3\norders0 0 5\n"
         ),
     }
+    if is_kraft:
+        found |= {f"node: {name}": edit for name, edit in _edits_of_node().items()}
     if not is_kraft:
         # Directories of such a broker have the same meta.properties; with two ids they are of two brokers for all that files say. Not every log has a topic id.
         for name in ("a cloned disk", "no partition.metadata", "another node.id in one directory"):
             del found[name]
     return found
+
+
+def _edits_of_node() -> dict[str, Callable[[Node], None]]:
+    """Edits of what a node without ZooKeeper is started with beside its logs."""
+
+    def quorum(node: Node) -> Path:
+        return node.log_dirs[0] / "__cluster_metadata-0"
+
+    def flip(path: Path, share: float) -> None:
+        data = bytearray(path.read_bytes())
+        data[int(len(data) * share)] ^= 4
+        path.write_bytes(data)
+
+    def newest(node: Node) -> Path:
+        return max(quorum(node).glob("*.checkpoint"))
+
+    def other_voters(node: Node) -> None:
+        state = json.loads((quorum(node) / "quorum-state").read_text())
+        state["currentVoters"] = [{"voterId": 9}]
+        (quorum(node) / "quorum-state").write_text(json.dumps(state))
+
+    def places(node: Node, name: str) -> tuple[Path, Path]:
+        mine = next(one / name for one in node.log_dirs if (one / name).is_dir())
+        other = next(one for one in node.log_dirs if one != mine.parent)
+        return mine, other
+
+    def future(node: Node) -> None:
+        mine, other = places(node, "orders0-0")
+        shutil.copytree(mine, other / f"{mine.name}.{'a' * 32}-future")
+
+    def promoted(node: Node) -> None:
+        mine, other = places(node, "orders0-0")
+        shutil.move(mine, other / mine.name)
+        mine = mine.with_name(f"{mine.name}.{'a' * 32}-future")
+        mine.mkdir()
+        shutil.copy(other / "orders0-0" / "partition.metadata", mine)
+
+    def emptied(node: Node) -> None:
+        shutil.rmtree(node.log_dirs[1])
+        node.log_dirs[1].mkdir()
+
+    def swapped(node: Node) -> None:
+        one, other = node.log_dirs
+        one.rename(node.home / "aside")
+        other.rename(one)
+        (node.home / "aside").rename(other)
+
+    def of_zookeeper(node: Node) -> None:
+        path = node.log_dirs[1] / "meta.properties"
+        path.write_text(path.read_text().replace("version=1", "version=0").replace("node.id", "broker.id"))
+
+    return {
+        "a damaged snapshot": lambda node: flip(newest(node), 0.5),
+        "an empty snapshot": lambda node: write_text(newest(node), ""),
+        "a snapshot cut short": lambda node: os.truncate(newest(node), newest(node).stat().st_size - 100),
+        "no snapshots": lambda node: [one.unlink() for one in quorum(node).glob("*.checkpoint")] and None,
+        "an empty quorum-state": lambda node: write_text(quorum(node) / "quorum-state", ""),
+        "quorum-state of other voters": other_voters,
+        "no quorum-state": lambda node: (quorum(node) / "quorum-state").unlink(),
+        "a flipped bit in the metadata log": lambda node: flip(next(quorum(node).glob("*.log")), 0.6),
+        "no metadata log": lambda node: shutil.rmtree(quorum(node)),
+        "a future log": future,
+        "an empty future log in the assigned directory": promoted,
+        "an empty disk": emptied,
+        "a disk that is not there": lambda node: shutil.rmtree(node.log_dirs[1]),
+        "swapped disks": swapped,
+        "meta.properties of version 0 in one directory": of_zookeeper,
+        "no meta.properties in one directory": lambda node: (node.log_dirs[1] / "meta.properties").unlink(),
+        "malformed log starts": lambda node: write_text(
+            node.log_dirs[1] / "log-start-offset-checkpoint", "0\n3\norders0 0 5\n"
+        ),
+    }
 
 
 def prepare(node: Node) -> None:
@@ -324,6 +399,9 @@ def predicted(node: Node) -> dict[str, Any]:
         "loaded": loaded if start["loads_logs"] else {},
         "scanned": start["logs_scanned"] if start["loads_logs"] else 0,
         "strays": sorted(Path(log["path"]).name for log in logs if log["becomes"] == "stray"),
+        "exception": start["exception"] or "",
+        "state": document["answer"]["state"],
+        "headline": document["answer"]["headline"],
         "aged": sum(len(log["retention"]["segments"]) for log in served if log["retention"]),
         "trees": trees,
     }
@@ -388,6 +466,7 @@ def observed(node: Node, watch_seconds: int = 0) -> dict[str, Any]:
     strays = [
         entry.name.partition(".")[0]
         for one in node.log_dirs
+        if one.is_dir()
         for entry in one.iterdir()
         if entry.name.endswith("-stray")
     ]
@@ -403,7 +482,7 @@ def observed(node: Node, watch_seconds: int = 0) -> dict[str, Any]:
 
 
 def _partition_files(node: Node) -> dict[str, dict[str, int]]:
-    folders = [path for one in node.log_dirs for path in one.iterdir() if path.is_dir()]
+    folders = [path for one in node.log_dirs if one.is_dir() for path in one.iterdir() if path.is_dir()]
     return {path.name: files_of(path) for path in folders if path.name != "__cluster_metadata-0"}
 
 
@@ -457,11 +536,18 @@ def main() -> int:
 
         def tried(number: int, name: str, edit: Callable[[Node], None]) -> bool:
             node = base.copied_to(Path(work) / str(number), free_ports(2))
-            edit(node)
+            try:
+                edit(node)
+            except ValueError:
+                print(f"{name}: nothing to edit")
+                return False
             told = predicted(node)
             seen = observed(node, given.watch)
             odd = differences(told, seen, is_watched=bool(given.watch))
             what = f"{seen['outcome']}, {len(seen['loaded'])} logs loaded, {seen['scanned']} scanned"
+            if seen["outcome"] == "exits" and f"{told['exception']}" not in node.console():
+                odd.append(f"{told['exception'] or 'no exception'} predicted, it is not in the log")
+            print(f"{name}: {what}; {told['state']}: {told['headline']}")
             print(f"{name}: {what}; {'; '.join(odd) or 'as predicted'}", flush=True)
             if odd and given.keep:
                 shutil.copytree(node.home, given.keep / str(number))
