@@ -80,8 +80,11 @@ class Prediction:
     depth: Depth = Depth.CONTENT
 
 
-def run(request: Ask) -> Result[Prediction]:
+def run(request: Ask, *, case: Case | None = None) -> Result[Prediction]:
     """Predict the starts.
+
+    Args:
+        case: of the same inputs as they are now, whose facts need not be read again; None where nothing has been asked of them.
 
     Raises:
         EvidenceError: a path can't be used, or with `keep_going` none can.
@@ -90,6 +93,8 @@ def run(request: Ask) -> Result[Prediction]:
     inputs = find_start_inputs(request.paths, keep_going=request.keep_going)
     configured = configured_nodes(inputs)
     inputs, nodes = nodes_of(inputs, configured)
+    if case is not None and inputs.described != case.inputs.described:
+        case = None  # an empty disk is a log directory for a start alone
     if not nodes:
         message = "predict needs whole log directories, with their marker and checkpoints; none is among the inputs"
         raise UsageError(message)
@@ -107,9 +112,9 @@ def run(request: Ask) -> Result[Prediction]:
     ]
     ids = [node.node_id for node in nodes if not isinstance(node.node_id, Absent)]
     log_files = _log_files(inputs, frozenset(ids), problems)
-    surroundings = look_around(inputs, log_files, problems, is_of_one_moment=len(ids) == len(set(ids)))
+    surroundings = look_around(inputs, log_files, problems, case=case, is_of_one_moment=len(ids) == len(set(ids)))
     given = None if request.kafka is None else given_version(request.kafka, surroundings.history)
-    starting = _Nodes(request, inputs, surroundings, nodes, given)
+    starting = _Nodes(request, inputs, surroundings, nodes, given, case)
     started = [starting.start(node) for node in nodes]
     problems += [problem for one in started for problem in one.problems]
     logs = _with_lost_records(inputs, tuple(log for one in started for log in one.logs), problems)
@@ -127,7 +132,7 @@ def run(request: Ask) -> Result[Prediction]:
         versions=versions,
         depth=request.depth or Depth.CONTENT,
         ways_out=tuple(way for one in started for way in starting.ways_out(one, problems)) if request.ways_out else (),
-        order=_order(request, nodes) if request.order else None,
+        order=_order(request, nodes, case) if request.order else None,
     )
     lost = [] if request.topics or request.partitions else _lost_directories(inputs, problems)
     cluster = starting.cluster(
@@ -214,14 +219,26 @@ def _check_filters(request: Ask, inputs: Inputs) -> None:
     check_wanted(request, find_places(inputs).by_partition)
 
 
-def _order(request: Ask, nodes: Sequence[Node]) -> StartOrder:
+def order_of(case: Case) -> StartOrder:
+    """Return the order in which to start the nodes of a case, without playing their starts.
+
+    Raises:
+        EvidenceError: a path can't be used.
+        UsageError: there are not several nodes, each once.
+    """
+    inputs = find_start_inputs(case.ask.paths, keep_going=case.ask.keep_going)
+    inputs, nodes = nodes_of(inputs, configured_nodes(inputs))
+    return _order(case.ask, nodes, case if inputs.described == case.inputs.described else None)
+
+
+def _order(request: Ask, nodes: Sequence[Node], case: Case | None) -> StartOrder:
     """Return the order in which to start the nodes."""
     ids = [node.node_id for node in nodes]
     if len(set(ids)) < 2 or len(set(ids)) < len(ids):
         raise UsageError(
             "--order compares the brokers of one stopped cluster: name the log directories of all of them, each once"
         )
-    return find_order(request)
+    return find_order(request, case)
 
 
 def _log_files(inputs: Inputs, nodes: frozenset[int], problems: list[Problem]) -> tuple[LogFile, ...]:
@@ -257,8 +274,9 @@ class _Nodes:
         surroundings: Surroundings,
         nodes: Sequence[Node],
         given: NodeVersion | None,
+        case: Case | None,
     ) -> None:
-        self._request, self._around, self._nodes = request, surroundings, nodes
+        self._request, self._around, self._nodes, self._case = request, surroundings, nodes, case
         self._now_ms = now_ms() if request.now_ms is None else request.now_ms
         self._inputs = inputs
         self._without = _without(request, inputs)
@@ -352,7 +370,9 @@ class _Nodes:
         """Return the starts with what is known beside them."""
         known = [(node.node_id, node.first) for node in self._nodes if not isinstance(node.node_id, Absent)]
         counts = Counter(node_id for node_id, _ in known)
-        replicas = compare_followers(self._request, self._inputs, self._nodes, self._around, jobs=self._jobs)
+        replicas = compare_followers(
+            self._request, self._inputs, self._nodes, self._around, self._case, jobs=self._jobs
+        )
         is_apart = replicas is None and body.order is None
         return PredictedCluster(
             starts=body.starts,

@@ -85,7 +85,7 @@ def run(ask: Ask) -> Result[Triage]:
     topics = topic_rows(explained.body.incidents, judged, present)
     answer = triage_answer(asked, unasked, topics, ask, _holders(explained.inputs))
     if ask.steps is not None:
-        _write_steps(ask.steps, answer, ask)
+        _write_steps(ask.steps, answer, ask, case)
     problems = tuple(dict.fromkeys(problem for one in results for problem in _placed(one, numbers)))
     return Result(
         command="triage",
@@ -116,7 +116,7 @@ def _others(ask: Ask, case: Case, explained: Explanation) -> Iterator[Result[Any
 
     wanted: list[tuple[str, Callable[[Ask], Result[Any]]]] = [
         ("diff", partial(diff.run, case=now_of(case))),
-        ("predict", predict.run),
+        ("predict", partial(predict.run, case=now_of(case))),
     ]
     if OFFSETS_TOPIC in explained.topics:
         from kforensics.commands import groups  # noqa: PLC0415 - where their topic is there
@@ -184,13 +184,13 @@ def _starts(predicted: Result[Any], numbers: Mapping[str, int]) -> Iterator[tupl
             yield numbers[predicted.inputs[one.input].path], one
 
 
-def _write_steps(out: Path, answer: Answer, ask: Ask) -> None:
+def _write_steps(out: Path, answer: Answer, ask: Ask, case: Case) -> None:
     """Write what to do as a script, and for each broker that is to be elected the file that the election takes."""
     from kforensics.commands import predict  # noqa: PLC0415 - where steps are asked for
 
     elections: dict[int, list[Election]] = {}
     try:
-        order = predict.run(replace(_as(ask, "predict"), order=True)).body.order
+        order = predict.order_of(now_of(case).asked(_as(ask, "predict")))
     except (EvidenceError, UsageError):
         order = None  # one broker, or one twice: there is no order
     for one in () if order is None else order.unclean:

@@ -7,6 +7,7 @@ from functools import partial
 from typing import NamedTuple
 
 from kforensics.ask.model import Ask
+from kforensics.case.model import Case
 from kforensics.commands.predicting.node_starts import NodeStarts
 from kforensics.commands.predicting.nodes import Node
 from kforensics.commands.predicting.settings import Surroundings
@@ -23,14 +24,18 @@ from kforensics.units import Depth
 
 
 def compare_followers(
-    request: Ask, inputs: Inputs, nodes: Sequence[Node], around: Surroundings, *, jobs: int
+    request: Ask, inputs: Inputs, nodes: Sequence[Node], around: Surroundings, known: Case | None, *, jobs: int
 ) -> Asked | None:
-    """Return how the replicas of several nodes compare at the ends of their logs; None where one node is given, one at several moments, or a state that is on no disk."""
+    """Return how the replicas of several nodes compare at the ends of their logs; None where one node is given, one at several moments, or a state that is on no disk.
+
+    Args:
+        known: a case of the same inputs, whose facts are known.
+    """
     ids = [node.node_id for node in nodes]
     if request.without or len(ids) < 2 or len(set(ids)) < len(ids) or any(isinstance(one, Absent) for one in ids):
         return None
     from kforensics.case.cluster import ReadBefore, cluster_of, gather_cluster  # noqa: PLC0415 - for several nodes alone
-    from kforensics.case.model import Case, places_of, tell  # noqa: PLC0415
+    from kforensics.case.model import places_of, tell  # noqa: PLC0415
     from kforensics.commands.diff import compare  # noqa: PLC0415
 
     asked = Ask(
@@ -47,6 +52,8 @@ def compare_followers(
             # For a comparison an empty directory is a disk that was emptied.
             find = partial(find_inputs, with_server_logs=True, why_not=why_not_compared, one_cluster=True)
             case = Case(ask=asked, inputs=find(request.paths, keep_going=request.keep_going))
+        elif known is not None and request.kafka is None:
+            case = known.asked(asked)
         else:
             read = gather_cluster(case.inputs, places_of(case), read=ReadBefore(around.histories, around.log_files, {}))
             if request.kafka is not None:
@@ -140,11 +147,16 @@ def unserved_strays(started: Sequence[NodeStarts], surroundings: Surroundings) -
     )
 
 
-def find_order(request: Ask) -> StartOrder:
-    """Return the order that loses least, from what each replica would discard of the others as the leader."""
+def find_order(request: Ask, known: Case | None = None) -> StartOrder:
+    """Return the order that loses least, from what each replica would discard of the others as the leader.
+
+    Args:
+        known: a case of the same inputs, whose facts are known.
+    """
     from kforensics.commands.diff import run  # noqa: PLC0415 - for `--order` alone
 
-    compared = run(Ask(paths=request.paths, is_stopped=True, keep_going=request.keep_going, depth=request.depth))
+    asked = Ask(paths=request.paths, is_stopped=True, keep_going=request.keep_going, depth=request.depth)
+    compared = run(asked, case=known)
     reports = [one for one in compared.body.reports if one.what_if and not one.is_quorum and not one.is_deleted]
     brokers = sorted({broker for report in reports for broker in map(_broker, report.what_if) if broker is not None})
     certain: Counter[int] = Counter()

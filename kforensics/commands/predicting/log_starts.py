@@ -174,12 +174,7 @@ class LogStarts:
         clean: bool,
         is_reached: bool,
     ) -> Mapping[int, "Ahead"]:
-        """Return what other versions make of a log, where that is something else than was described last, by their places.
-
-        Args:
-            log: as this version loads it.
-            outcome: of that load.
-        """
+        """Return what other versions make of a log, where that is something else than was described last, by their places."""
         asked = self.asked
         differing = self._differing.get(asked.key)
         if differing is None:

@@ -81,10 +81,15 @@ class Surroundings:
 
 
 def look_around(
-    inputs: Inputs, log_files: Sequence[LogFile], problems: list[Problem], *, is_of_one_moment: bool = True
+    inputs: Inputs,
+    log_files: Sequence[LogFile],
+    problems: list[Problem],
+    *,
+    case: Case | None = None,
+    is_of_one_moment: bool = True,
 ) -> Surroundings:
-    """Read the newest metadata log and the settings among the inputs."""
-    histories = read_metadata_logs(inputs)
+    """Read the newest metadata log and the settings among the inputs; of a case with these inputs what it has read is taken."""
+    histories = read_metadata_logs(inputs) if case is None else cluster_of(case).histories
     refuse_two_clusters(histories, inputs)
     return Surroundings(
         newest_log(histories),

@@ -277,6 +277,10 @@ def _edits_of_node() -> dict[str, Callable[[Node], None]]:
     def newest(node: Node) -> Path:
         return max(quorum(node).glob("*.checkpoint"))
 
+    def without_snapshots(node: Node) -> None:
+        for one in quorum(node).glob("*.checkpoint"):
+            one.unlink()
+
     def other_voters(node: Node) -> None:
         state = json.loads((quorum(node) / "quorum-state").read_text())
         state["currentVoters"] = [{"voterId": 9}]
@@ -316,7 +320,7 @@ def _edits_of_node() -> dict[str, Callable[[Node], None]]:
         "a damaged snapshot": lambda node: flip(newest(node), 0.5),
         "an empty snapshot": lambda node: write_text(newest(node), ""),
         "a snapshot cut short": lambda node: os.truncate(newest(node), newest(node).stat().st_size - 100),
-        "no snapshots": lambda node: [one.unlink() for one in quorum(node).glob("*.checkpoint")] and None,
+        "no snapshots": without_snapshots,
         "an empty quorum-state": lambda node: write_text(quorum(node) / "quorum-state", ""),
         "quorum-state of other voters": other_voters,
         "no quorum-state": lambda node: (quorum(node) / "quorum-state").unlink(),
