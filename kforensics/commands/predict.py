@@ -146,7 +146,7 @@ def run(request: Ask, *, case: Case | None = None) -> Result[Prediction]:
         body=body,
         concluded=_no_calmer_than_tiers(
             Conclusion(answer=predict_answer(cluster), findings=tuple(_stuck_moves(cluster)), problems=tuple(problems)),
-            Case(ask=request, inputs=inputs),
+            Case(ask=request, inputs=inputs) if case is None else case.asked(request),
         ),
     )
 
