@@ -326,7 +326,6 @@ def given_brokers(
                 if not isinstance(one.meta, Absent) and not isinstance(one.meta.directory_id, Absent)
             ),
             is_empty=not any(one.partitions for one in found),
-            is_stopped=all(one.clean_shutdown for one in found),
             named=named.get(broker, {}),
             other_case=frozenset(other_case.get(broker, ())),
             empty_beside=tuple(sorted(empty.get(broker, ()))),

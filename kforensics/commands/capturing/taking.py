@@ -57,7 +57,7 @@ class _Gathered:
     taken: Taken
     left: tuple[str, ...]
     """The directories that it did not take along: their segments are worth a process each, or records of theirs are wanted."""
-    is_stopped: bool
+    is_cut_short: bool
     """It was asked to stop before it had taken all of them."""
 
 
@@ -158,7 +158,7 @@ class Taking:
                 self._taken.add(one.taken)
                 self._directories.report(one.taken.read_bytes + one.taken.reused_bytes)
                 left.append(one.left)
-                if one.is_stopped:
+                if one.is_cut_short:
                     raise Stopped("stopped")
         for at, task in enumerate(tasks):
             self._read_in_groups(self.plan.partitions(task.log_dir, left[at] if left else task.names))
@@ -180,7 +180,7 @@ class Taking:
         )
         left: list[str] = []
         light: list[FolderPlan] = []
-        is_stopped = False
+        is_cut_short = False
         for name in task.names:
             folders = list(self.plan.partitions(task.log_dir, [name]))
             if len(folders) == 1 and self._is_light(folders[0]):
@@ -193,9 +193,9 @@ class Taking:
             folder, scans = directories.unfinished
             if folder is not None and scans:
                 gatherer.add_folder(folder.inner, directories.segments(folder, scans))
-            is_stopped = True
+            is_cut_short = True
         gatherer.end()
-        return _Gathered(gatherer.blocks, gatherer.columns, directories.taken, tuple(left), is_stopped)
+        return _Gathered(gatherer.blocks, gatherer.columns, directories.taken, tuple(left), is_cut_short)
 
     def _is_light(self, folder: FolderPlan) -> bool:
         """Whether another process can take a directory along: neither its segments nor its other files are large, and none of its records are taken along."""

@@ -11,10 +11,9 @@ import numpy as np
 
 from kforensics.commands.salvaging.folder import OutFolder, WriteFailed
 from kforensics.commands.salvaging.forms import BatchWriter, FormName
-from kforensics.commands.salvaging.lines_in_turn import LinesInTurn, Taken
 from kforensics.commands.salvaging.model import Filters, PartitionPlan, SavedPartition, UnreadEnd
 from kforensics.commands.salvaging.outputs import Output, Outputs
-from kforensics.commands.salvaging.part_files import PartFiles, PartTask, add_parts, part_length
+from kforensics.commands.salvaging.part_files import LinesInTurn, PartFiles, PartTask, Taken, add_parts, part_length
 from kforensics.commands.salvaging.reading import CopyFiles, Merge, Run, runs_of
 from kforensics.commands.salvaging.run_records import Part, RunRecords, lacking, singly, split_run
 from kforensics.commands.salvaging.segments import LARGEST_HELD

@@ -118,9 +118,6 @@ class GivenBroker:
     """The directory ids of `meta.properties`, since 3.7; empty before."""
     is_empty: bool
     """Whether none of its log directories holds a partition other than the metadata log."""
-    is_stopped: bool
-    """Whether all of its log directories hold the marker of a clean shutdown."""
-
     named: Mapping[TopicPartition, CheckpointValue] = field(default_factory=dict)
     """Partitions that its checkpoints name and of which none of its log directories holds a directory."""
     other_case: frozenset[TopicPartition] = frozenset()

@@ -201,9 +201,7 @@ def test_a_partition_of_which_one_replica_is_given_does_not_undo_what_was_compar
 
 
 def test_an_assignment_that_an_operator_stated_is_no_record():
-    given = {
-        at: GivenBroker(broker_id=at, directory_ids=frozenset(), is_empty=False, is_stopped=True) for at in (1, 2, 3)
-    }
+    given = {at: GivenBroker(broker_id=at, directory_ids=frozenset(), is_empty=False) for at in (1, 2, 3)}
     stated = {"stated_replicas": (1, 2, 3), "given": given}
     whole = judged(log(1, 60), log(2, 60), log(3, 60), **stated)
     alone = judged(log(2, 30, name="single"), **stated)
@@ -268,7 +266,7 @@ def test_a_replica_without_the_file_of_its_leader_epochs_is_not_said_to_keep_its
 
 def test_an_emptied_disk_of_the_isr_is_an_alarm():
     facts = replace(led(1, {1}), directories={1: frozenset({"old"})})
-    emptied = GivenBroker(broker_id=1, directory_ids=frozenset({"new"}), is_empty=True, is_stopped=False)
+    emptied = GivenBroker(broker_id=1, directory_ids=frozenset({"new"}), is_empty=True)
     options = {"facts": facts, "given": {1: emptied}}
     said = answer(judged(log(2, 60), log(3, 60), **options))
 
@@ -282,7 +280,7 @@ def test_an_emptied_disk_of_the_isr_is_an_alarm():
 
 def test_a_log_directory_that_is_not_given_is_no_emptied_disk():
     facts = replace(led(1, {1}), directories={1: frozenset({"one", "two"})})
-    half = GivenBroker(broker_id=1, directory_ids=frozenset({"one"}), is_empty=True, is_stopped=True)
+    half = GivenBroker(broker_id=1, directory_ids=frozenset({"one"}), is_empty=True)
     report = judged(log(2, 60), log(3, 60), facts=facts, given={1: half})
 
     assert State.UNKNOWN is partition_state(report)
@@ -294,7 +292,7 @@ def test_a_broker_that_runs_without_the_disk_that_holds_a_partition_is_not_just_
     facts = replace(led(2, {2}, epoch=1), directories={1: frozenset({"left"})})
     placed = ((1, "failed"), (2, "b"), (3, "c"))
     facts = replace(facts, states=(replace(facts.states[0], directories=placed),))
-    given = GivenBroker(broker_id=1, directory_ids=frozenset({"left"}), is_empty=False, is_stopped=False)
+    given = GivenBroker(broker_id=1, directory_ids=frozenset({"left"}), is_empty=False)
     said = answer(judged(log(2, 60, epoch=1), log(3, 60, epoch=1), facts=facts, given={1: given}))
 
     assert State.UNKNOWN is said.state
@@ -306,7 +304,7 @@ def test_a_broker_that_runs_without_the_disk_that_holds_a_partition_is_not_just_
 
 
 def test_an_empty_directory_beside_the_log_directories_may_be_an_exchanged_disk():
-    given = GivenBroker(broker_id=1, directory_ids=frozenset(), is_empty=False, is_stopped=True, empty_beside=("b",))
+    given = GivenBroker(broker_id=1, directory_ids=frozenset(), is_empty=False, empty_beside=("b",))
     elsewhere = judged(log(2, 12), given={1: given})
     said = answer(elsewhere)
 
@@ -399,7 +397,7 @@ def test_one_that_may_lack_an_end_that_others_hold_is_not_started_first():
 
 def test_a_broker_of_which_another_log_directory_is_not_given_is_not_started_first():
     alone = judged(log(1, 24), log(2, 20), facts=led(1, {1}, replicas=(1, 2)))
-    given = GivenBroker(broker_id=1, directory_ids=frozenset({"a"}), is_empty=False, is_stopped=True)
+    given = GivenBroker(broker_id=1, directory_ids=frozenset({"a"}), is_empty=False)
     facts = replace(led(1, {1}, replicas=(1, 2)), directories={1: frozenset({"a", "b"})})
     facts = replace(facts, states=(replace(facts.states[0], directories=((1, "b"), (2, "c"))),))
     elsewhere = judged(log(2, 20), facts=facts, given={1: given})
@@ -584,9 +582,7 @@ def test_a_log_that_its_own_checkpoints_reach_beyond_is_not_just_behind():
 
 def test_a_future_directory_alone_is_no_replica():
     facts = led(1, {1, 2}, replicas=(1, 2, 3))
-    given = {
-        at: GivenBroker(broker_id=at, directory_ids=frozenset(), is_empty=False, is_stopped=True) for at in (1, 2, 3)
-    }
+    given = {at: GivenBroker(broker_id=at, directory_ids=frozenset(), is_empty=False) for at in (1, 2, 3)}
     moving = replace(log(3, 60), state="future")
     report = judged(log(1, 60), log(2, 60), moving, facts=facts, given=given)
 
@@ -600,7 +596,6 @@ def test_a_partition_named_by_a_checkpoint_alone_is_unknown_without_an_assignmen
         broker_id=2,
         directory_ids=frozenset(),
         is_empty=False,
-        is_stopped=True,
         named={log(1, 60).topic_partition: named},
     )
     report = judged(log(1, 60), stated_replicas=(1, 2), given={2: lost})
@@ -612,7 +607,7 @@ def test_a_partition_named_by_a_checkpoint_alone_is_unknown_without_an_assignmen
 
 def test_a_partition_of_which_every_broker_is_given_and_none_holds_a_directory_is_unknown():
     facts = led(1, {1, 2}, replicas=(1, 2))
-    given = {at: GivenBroker(broker_id=at, directory_ids=frozenset(), is_empty=False, is_stopped=True) for at in (1, 2)}
+    given = {at: GivenBroker(broker_id=at, directory_ids=frozenset(), is_empty=False) for at in (1, 2)}
     report = partition_without_replicas(TopicPartition("u", 0), facts.states[0], facts=facts, given=given)
 
     assert [1, 2] == [one.broker_id for one in report.emptied]
@@ -662,7 +657,7 @@ def test_copies_of_two_brokers_get_two_names():
 
 def test_what_is_lost_if_an_emptied_broker_leads_is_said_beside_the_others():
     facts = replace(led(1, {1}), directories={1: frozenset({"old"})})
-    emptied = GivenBroker(broker_id=1, directory_ids=frozenset({"new"}), is_empty=True, is_stopped=False)
+    emptied = GivenBroker(broker_id=1, directory_ids=frozenset({"new"}), is_empty=True)
     report = judged(log(2, 60, high_watermark=60), log(3, 50), facts=facts, given={1: emptied})
     by_leader = {one.leader.replica.broker_id: one for one in report.what_if}
 

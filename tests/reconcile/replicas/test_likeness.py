@@ -49,10 +49,7 @@ OPTIONS = [
 ]
 
 
-GIVEN = {
-    number: GivenBroker(broker_id=number, directory_ids=frozenset(), is_empty=False, is_stopped=False)
-    for number in (1, 2, 3)
-}
+GIVEN = {number: GivenBroker(broker_id=number, directory_ids=frozenset(), is_empty=False) for number in (1, 2, 3)}
 
 
 def made_partition(made: random.Random, number: int):

@@ -313,7 +313,7 @@ def test_a_partition_of_other_brokers_than_the_emptied_one_it_is_assigned_to_is_
     """Its former replicas are there, and no broker leads a log of it."""
     log = [batch(0, 59, 0)]
     state = replace(leadership(3, 1, {3}), replicas=(3,))
-    given = {3: GivenBroker(broker_id=3, directory_ids=frozenset(), is_empty=True, is_stopped=False)}
+    given = {3: GivenBroker(broker_id=3, directory_ids=frozenset(), is_empty=True)}
 
     report = report_on([replica(1, log), replica(2, log)], facts=Facts(states=(state,)), given=given)
 
@@ -346,7 +346,7 @@ def test_a_broker_of_0_10_that_halts_keeps_what_only_it_holds(halts, offset, is_
 
 def test_an_assigned_replica_whose_directory_differs_in_case_only_is_not_gone():
     facts = Facts(states=(leadership(1, 0, (1, 2)),))
-    given = GivenBroker(broker_id=2, directory_ids=frozenset(), is_empty=False, is_stopped=True)
+    given = GivenBroker(broker_id=2, directory_ids=frozenset(), is_empty=False)
     logs = [replica(1, [batch(0, 9, 0)])]
 
     assert [2] == [one.broker_id for one in judge(*logs, facts=facts, given={2: given}).emptied]
