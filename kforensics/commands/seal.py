@@ -51,10 +51,9 @@ class NewSeal:
 
     pieces: Iterator[str]
     """The manifest as JSON lines; it can be read once."""
-    counts: SealCounts
-    """Complete once the manifest has been read to its end, as is its hash."""
     key: "Ed25519PrivateKey | None"
     sha256: str = field(default="", init=False)
+    """Complete once the manifest has been read to its end."""
 
     def signature(self, name: str) -> str:
         """Return the signature over the manifest as a DSSE envelope."""
@@ -90,7 +89,7 @@ def run(request: Ask, passphrase: Callable[[], bytes] = bytes) -> Result[NewSeal
             yield piece
         body.sha256 = digest.hexdigest()
 
-    body = NewSeal(pieces=pieces(), counts=counts, key=key)
+    body = NewSeal(pieces=pieces(), key=key)
 
     def conclude() -> Conclusion:
         for _ in body.pieces:

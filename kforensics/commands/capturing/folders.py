@@ -133,7 +133,6 @@ class FolderPlan:
 class RootPlan:
     """One of the paths that were named."""
 
-    given: Path
     name: str
     """In the capture."""
     real: Path

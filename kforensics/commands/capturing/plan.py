@@ -250,7 +250,7 @@ def plan_capture(
             Problem(input=one.input + len(inputs), path=one.path, message=one.message) for one in found.problems
         ]
         real = Path(os.path.realpath(given))
-        root = RootPlan(given=given, name=new_name(real.name or "root", roots), real=real)
+        root = RootPlan(name=new_name(real.name or "root", roots), real=real)
         plan_root(root, found.found)
         roots.append(root)
         inputs += found.found

@@ -154,7 +154,6 @@ class SegmentScan:
     stop: int
     """The position at which the walk ended: behind its last batch or damage."""
     size: int
-    mtime_ns: int
     changed: bool
     batch_count: int
     record_count: int
@@ -244,7 +243,6 @@ def _captured_scan(file: CapturedSegment, base_offset: int) -> SegmentScan:
         start=0,
         stop=file.size,
         size=file.size,
-        mtime_ns=file.mtime_ns,
         changed=segment.changed,
         batch_count=segment.batch_count,
         record_count=segment.record_count,
@@ -380,7 +378,6 @@ class _Collector:
             start=self._task.start,
             stop=self._stop,
             size=self._file.size,
-            mtime_ns=self._file.mtime_ns,
             changed=changed,
             batch_count=self._batch_count,
             record_count=self._record_count,

@@ -342,7 +342,6 @@ class ProducerBatches(NamedTuple):
     markers: Mapping[int, Marker]
     """The markers among them by offset."""
     last_epoch: int
-    log_end_offset: int
 
 
 def read_producers(
@@ -358,7 +357,7 @@ def read_producers(
     segments = log.deleted if deleted else log.segments
     parts: list[BatchTable] = []
     markers: dict[int, Marker] = {}
-    last_epoch, end = -1, segments[0][0] if segments else 0
+    last_epoch = -1
 
     def keep(rows: BatchTable) -> BatchTable:
         rows = _until(rows, until_ms)
@@ -370,14 +369,13 @@ def read_producers(
         if not len(rows):
             continue
         last_epoch = max(last_epoch, int(rows["partition_leader_epoch"].max()))
-        end = max(end, int(rows["last_offset"].max()) + 1)
         rows = transactional(rows)
         rows = rows[np.isin(rows["producer_id"], wanted)]
         parts.append(rows)
         for row in rows[(rows["attributes"] & CONTROL_BIT) != 0]:
             markers[int(row["base_offset"])] = marker_of(row, batches, place)
     table = np.concatenate(parts) if parts else empty_batches()
-    return ProducerBatches(place, table, markers, last_epoch, end)
+    return ProducerBatches(place, table, markers, last_epoch)
 
 
 def marker_of(row: np.void, batches: SegmentBatches, place: PartitionPlace) -> Marker:

@@ -271,7 +271,6 @@ class LostDirectory(NamedTuple):
     name: str
     """The checkpoint that names it with the highest offset, a key of `CHECKPOINTS`."""
     value: CheckpointValue
-    clean_shutdown: bool
 
 
 def lost_directories(
@@ -336,7 +335,6 @@ def named_without_directory(state: LogDirState, here: Collection[TopicPartition]
             broker_id=state.broker_id,
             name=name,
             value=_unpacked(state, name, packed),
-            clean_shutdown=state.clean_shutdown,
         )
         for partition, (packed, name) in sorted(found.items())
     ]

@@ -384,12 +384,10 @@ def _within(time: int | Absent, window: tuple[int | Absent, int | Absent]) -> bo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recomputation:
-    """The protocol's answer for one truncation, and the logs it was computed from."""
+    """The protocol's answer for one truncation."""
 
     outcome: TruncationOutcome
     expected_offset: int
-    follower: LogCopy
-    leader: LogCopy
 
     def agrees(self, truncation: ObservedTruncation) -> bool:
         """Whether the broker truncated where the rules say, or at the end of one of the rounds before."""
@@ -435,7 +433,7 @@ def recompute(
             leader_rules=leader_rules,
         )
         expected = view.log_end_offset if isinstance(outcome.offset, Absent) else outcome.offset
-        found = Recomputation(outcome=outcome, expected_offset=expected, follower=follower, leader=leader)
+        found = Recomputation(outcome=outcome, expected_offset=expected)
         if has_file or found.agrees(truncation):
             return found
     return None
