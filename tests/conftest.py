@@ -192,6 +192,12 @@ def compaction(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Call
     return _unpacking("compaction", tmp_path_factory, worker_id)
 
 
+@pytest.fixture(scope="session")
+def quorums(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Callable[[str], Path]:
+    """Unpacks a recorded disaster of a metadata quorum, likewise."""
+    return _unpacking("quorums", tmp_path_factory, worker_id)
+
+
 def _unpacking(folder: str, tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Callable[[str], Path]:
     base = tmp_path_factory.getbasetemp()
     shared = (base if worker_id == "master" else base.parent) / folder

@@ -45,7 +45,13 @@ RECORDED_CAUSES = {
     CauseName.DAMAGE: "damaged-leader-2.8",
     CauseName.RECREATED_TOPIC: "reassignment-jbod-2.8",
 }
-MADE_CAUSES = {CauseName.RECOVERY, CauseName.DISK_REPLACED, CauseName.DISK_RESTORED, CauseName.UNKNOWN}
+MADE_CAUSES = {
+    CauseName.RECOVERY,
+    CauseName.DISK_REPLACED,
+    CauseName.DISK_RESTORED,
+    CauseName.METADATA_SET_BACK,
+    CauseName.UNKNOWN,
+}
 """Of which no recording is known; `tests/reconcile/history/test_causes.py` makes them."""
 
 IN_METADATA_ONLY = {

@@ -39,6 +39,7 @@ from kforensics.findings.answers.explain import Scope, explain_answer, incident_
 from kforensics.findings.model import by_gravity
 from kforensics.findings.rules.losses import explain_findings
 from kforensics.reconcile.bugs.traces import broker_bugs
+from kforensics.reconcile.history.causes import CauseName
 from kforensics.reconcile.incident.doubts import Doubt, DoubtKind
 from kforensics.reconcile.incident.model import HangingTransaction, PartitionIncident
 from kforensics.reconcile.incident.operations import operations
@@ -159,6 +160,7 @@ def explain(case: Case, progress: Progress | None = None) -> Explanation:
             below=inputs.below_named(problems),
             later=case.later,
             quorum=gathered.quorum,
+            named_at=_named_at(incidents, inputs),
             failures=failure_words(node_failures(events)),
             silent_logs=silent_logs(gathered.log_files, inputs.described),
         ),
@@ -191,6 +193,18 @@ def explain(case: Case, progress: Progress | None = None) -> Explanation:
         topics=tuple(sorted(topics | options.topics)),
         depth=case.depth,
     )
+
+
+def _named_at(incidents: Sequence[PartitionIncident], inputs: Inputs) -> tuple[str, int] | None:
+    """Return where metadata is that names topics whose directories were set aside because that of now never did."""
+    causes = [(one.partition.topic, loss.cause) for one in incidents for loss in one.losses]
+    topics = {topic for topic, cause in causes if cause is CauseName.METADATA_SET_BACK}
+    if not topics:
+        return None
+    from kforensics.evidence.metadata.log import read_metadata_logs  # noqa: PLC0415 - few clusters set directories aside
+    from kforensics.evidence.metadata.set_back import metadata_naming  # noqa: PLC0415 - the same
+
+    return metadata_naming(topics, read_metadata_logs(inputs), inputs)
 
 
 def _accounts_beside(case: Case, shared: Accounts, progress: Progress | None) -> list[Account]:

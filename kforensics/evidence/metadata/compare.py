@@ -37,6 +37,8 @@ class ComparedLog:
     behind: int
     """Offsets of the newest log that this one lacks."""
     tail: MetadataTail | Absent
+    is_mixed: bool = False
+    """It differs within one leader epoch: two quorums wrote that epoch, and no truncation repairs it (KIP-595 compares epochs and ends alone)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +70,17 @@ def common_end(history: MetadataHistory, other: MetadataHistory) -> int:
     return int(mine["last_offset"][equal - 1]) + 1 if equal else min(start, history.end_offset)
 
 
+def mixed_from(history: MetadataHistory, other: MetadataHistory) -> int | None:
+    """Return the offset from which two logs differ within one leader epoch; none where they do not."""
+    equal, mine, start = _equal_batches(history, other)
+    its = _from(other.batches, start)
+    if equal >= min(len(mine), len(its)):
+        return None
+    one, two = mine[equal], its[equal]
+    same = one["partition_leader_epoch"] == two["partition_leader_epoch"] and one["base_offset"] == two["base_offset"]
+    return int(one["base_offset"]) if same else None
+
+
 def _equal_batches(history: MetadataHistory, newest: MetadataHistory) -> tuple[int, BatchTable, int]:
     """Return the number of first batches that are equal, those of the first log, and the offset from which both are compared."""
     start = max(history.start_offset, newest.start_offset)
@@ -88,7 +101,13 @@ def _compare(history: MetadataHistory, newest: MetadataHistory) -> ComparedLog:
         tail = MetadataTail(
             int(rest["base_offset"][0]), int(rest["last_offset"][-1]), int(rest["partition_leader_epoch"][0])
         )
-    return ComparedLog(history=history, common_end_offset=end, behind=max(newest.end_offset - end, 0), tail=tail)
+    return ComparedLog(
+        history=history,
+        common_end_offset=end,
+        behind=max(newest.end_offset - end, 0),
+        tail=tail,
+        is_mixed=mixed_from(history, newest) is not None,
+    )
 
 
 def _from(batches: BatchTable, offset: int) -> BatchTable:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.beside_data import ServerSettings
-from kforensics.evidence.metadata.compare import common_end
+from kforensics.evidence.metadata.compare import common_end, mixed_from
 from kforensics.evidence.metadata.files import find_metadata_logs
 from kforensics.evidence.metadata.quorum import majority, newest_log
 from kforensics.evidence.metadata.state import MetadataState
@@ -104,6 +104,8 @@ class QuorumSetBack:
     """No controller can be elected."""
     by_settings: tuple[int, ...]
     """Those that can lead only where `controller.quorum.voters` is still in their settings, which are not known; without it none can be elected."""
+    mixed: tuple[int, ...]
+    """Nodes that took what the new log holds behind the end of the former one, in the same leader epoch: `voters` are those that began anew."""
     forgotten: Forgotten | None
     """None where no log of the inputs holds it."""
     source: tuple[str, int] | None
@@ -129,6 +131,10 @@ def quorum_set_back(
         return None
     named: Mapping[int, str] = newest.voter_directories or dict.fromkeys(newest.current_voters, "")
     nodes = _Nodes(now, inputs, earlier, named)
+    places = {one.node_id: at for one in now if (at := mixed_from(one, newest)) is not None}
+    mixed = {node: at for node, at in places.items() if isinstance(node, int)}
+    if mixed:
+        return _mixed_logs(now, inputs, newest, nodes, mixed)
     if not nodes.positions.keys() & named.keys():
         return None
     standings = tuple(nodes.standing(node) for node in sorted(named) if node in nodes.positions)
@@ -165,6 +171,7 @@ def quorum_set_back(
         ),
         standings=standings,
         by_settings=by_settings,
+        mixed=(),
         is_certain=is_stuck
         or (
             not by_settings
@@ -177,6 +184,36 @@ def quorum_set_back(
         source=None if known.full is None else (known.path_of_full(), known.full.end_offset),
         state=known.state,
         brokers=() if is_stuck else tuple(known.brokers(named)),
+    )
+
+
+def _mixed_logs(
+    histories: "Sequence[MetadataHistory]",
+    inputs: "Inputs",
+    newest: "MetadataHistory",
+    nodes: "_Nodes",
+    mixed: Mapping[int, int],
+) -> QuorumSetBack:
+    """Return what is known of a quorum that was begun anew, or put back, and that nodes of the former one have followed since."""
+    others = [one for one in histories if one.node_id in mixed]
+    known = _Known([*others, newest], inputs, newest, newest.node_id, 0, others)
+    voters = tuple(node for node in sorted(newest.current_voters) if node in nodes.positions and node not in mixed)
+    return QuorumSetBack(
+        voters=voters or tuple(node for node in (newest.node_id,) if isinstance(node, int)),
+        voter_count=len(newest.current_voters),
+        end=min(mixed.values()),
+        shown_by="",
+        holders=(),
+        standings=tuple(nodes.standing(node) for node in sorted(newest.current_voters) if node in nodes.positions),
+        is_certain=True,
+        is_emptied=True,
+        is_stuck=False,
+        by_settings=(),
+        mixed=tuple(sorted(mixed)),
+        forgotten=known.forgotten(),
+        source=None,
+        state=known.state,
+        brokers=(),
     )
 
 
@@ -194,6 +231,12 @@ class _Nodes:
         self._inputs = inputs
         self._own = {one.node_id: one.voter_directories for one in histories if one.voter_directories}
         self._directories: dict[int, set[str]] = {}
+        self._by_state = {
+            found.described.broker_id: log_dir.quorum.current_voters
+            for at, found in enumerate(inputs.found)
+            for log_dir in found.log_dirs
+            if at not in earlier and not isinstance(log_dir.quorum, Absent) and log_dir.quorum.data_version == 0
+        }
         self.by_settings: set[int] = set()
         """Nodes whose voters their settings name, which are not known."""
         self.every: dict[int, Position] = {}
@@ -250,6 +293,9 @@ class _Nodes:
         if not any(self._named.values()):
             return self._named
         # Voters in settings count only where no record or snapshot of the node's own names them.
+        started = self._by_state.get(node)
+        if isinstance(started, tuple):
+            return dict.fromkeys(started, "")
         settings = ServerSettings(self._inputs).of_node(node)
         if not settings:
             self.by_settings.add(node)
@@ -267,13 +313,14 @@ class _Known:
         histories: "Sequence[MetadataHistory]",
         inputs: "Inputs",
         newest: "MetadataHistory",
-        winner: int | None,
+        winner: int | Absent | None,
         committed: int,
+        among: "Sequence[MetadataHistory] | None" = None,
     ) -> None:
         self._histories, self._inputs = histories, inputs
         own = newest_log([one for one in histories if one.node_id == winner])
         full = max(
-            (one for one in histories if one.is_log_known and one.end_offset >= committed),
+            (one for one in among or histories if one.is_log_known and one.end_offset >= committed),
             key=lambda one: (one.last_epoch, one.end_offset, one is newest),
             default=None,
         )
@@ -361,6 +408,25 @@ class _Known:
             return True
         state = self.state.partitions.get((topic_ids.get(parsed.topic, ""), parsed.partition))
         return state is not None and node in state.replicas
+
+
+def metadata_naming(
+    topics: Collection[str], histories: "Sequence[MetadataHistory]", inputs: "Inputs"
+) -> tuple[str, int] | None:
+    """Return the path and the end of the metadata log that names most of some topics, the longest of several; None where none does.
+
+    Args:
+        histories: the metadata logs of all nodes, earlier copies among them.
+    """
+    named = {
+        at: sum(any(isinstance(each.removed, Absent) for each in one.topics_named(topic)) for topic in topics)
+        for at, one in enumerate(histories)
+    }
+    best = max(named, key=lambda at: (named[at], histories[at].end_offset), default=None)
+    if best is None or not named[best]:
+        return None
+    chosen = histories[best]
+    return join(inputs.described[chosen.input].path.rstrip("/"), chosen.directory), chosen.end_offset
 
 
 _NOTHING = MetadataState(offset=-1, topics={}, partitions={}, brokers={}, configs={}, features={})

@@ -19,6 +19,7 @@ from kforensics.findings.answers.advice import (
 )
 from kforensics.findings.rules.causes import causes_of, prevention
 from kforensics.reconcile.bugs.evidence import BugTrace
+from kforensics.reconcile.history.causes import CauseName
 from kforensics.reconcile.history.residuals import furthest
 from kforensics.reconcile.incident.model import LossEntry, PartitionIncident
 from kforensics.reconcile.incident.operations import Operation
@@ -145,19 +146,20 @@ def _loss_sentence(
         return (
             f"{what} {that} {are(losses)} in no log in use of {_partitions(losses)} that is given: {causes_of(losses)}."
         )
-    if are_set_aside(losses):
-        return f"{what} of {_partitions(losses)} {that} {are(losses)} {SET_ASIDE}: {causes_of(losses)}."
+    if place := set_aside_place(losses):
+        return f"{what} of {_partitions(losses)} {that} {are(losses)} {place}: {causes_of(losses)}."
     if any(by_partition[one.topic_partition].counts_at_least for one in losses):
         what = f"{str(Count(count, is_at_least=True)).capitalize()}{also} {form(count, 'record')}"
     return f"{what} {that} {are(losses)} lost from {_partitions(losses)}: {causes_of(losses)}."
 
 
-SET_ASIDE = "in -stray directories only, which no broker serves"
-
-
-def are_set_aside(losses: Sequence[LossEntry]) -> bool:
-    """Return whether all of some losses lie in stray directories, from which they can be taken."""
-    return all(any(holder.is_stray for holder in loss.held_by) for loss in losses)
+def set_aside_place(losses: Sequence[LossEntry]) -> str:
+    """Return that all of some losses lie in directories that were set aside, from which they can be taken; empty where one does not."""
+    if all(any(holder.is_stray for holder in loss.held_by) for loss in losses):
+        return "in -stray directories only, which no broker serves"
+    if all(loss.cause is CauseName.METADATA_SET_BACK for loss in losses):
+        return "in -delete directories only, which brokers remove"
+    return ""
 
 
 def missing_replicas_of(

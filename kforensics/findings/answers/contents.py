@@ -121,7 +121,7 @@ def metadata_answer(
 def _state(comparison: LogComparison, is_incomplete: bool) -> State:
     tails = [log.tail for log in comparison.logs if not isinstance(log.tail, Absent)]
     # What no majority holds was not committed: its node truncates it when it next fetches (KIP-595).
-    if any(_can_be_committed(tail, comparison) for tail in tails):
+    if any(_can_be_committed(tail, comparison) for tail in tails) or any(log.is_mixed for log in comparison.logs):
         return State.DIVERGED
     if is_incomplete:
         return State.UNKNOWN

@@ -124,7 +124,11 @@ def diff_answer(
         state = State.UNKNOWN
     set_back = _state_of_quorum(quorum)
     if quorum and set_back and worst_state((state, set_back)) is set_back:
-        risk = {State.AT_RISK: "AT RISK: ", State.MAYBE_AT_RISK: "MAYBE AT RISK: "}.get(set_back, "UNKNOWN: ")
+        risk = {
+            State.AT_RISK: "AT RISK: ",
+            State.MAYBE_AT_RISK: "MAYBE AT RISK: ",
+            State.DIVERGED: "METADATA LOGS DIFFER FOR GOOD: ",
+        }.get(set_back, "UNKNOWN: ")
         found = Concerns(judged, state, among=among)
         return Answer(
             state=set_back,
@@ -153,6 +157,8 @@ def diff_answer(
 def _state_of_quorum(quorum: QuorumSetBack | None) -> State | None:
     if quorum is None or quorum.is_stuck:
         return None if quorum is None else State.UNKNOWN
+    if quorum.mixed:
+        return State.DIVERGED
     return State.AT_RISK if quorum.is_certain and quorum.is_emptied else State.MAYBE_AT_RISK
 
 

@@ -13,18 +13,17 @@ from kforensics.evidence.metadata.set_back import QuorumSetBack
 from kforensics.evidence.model import Problem
 from kforensics.findings.answers.advice import MOST_NAMED
 from kforensics.findings.answers.conclusion import (
-    SET_ASIDE,
     Words,
     are,
-    are_set_aside,
     missing_replicas_of,
     owners_in_use,
     records_lost,
+    set_aside_place,
     were,
 )
 from kforensics.findings.answers.model import Answer, State, worst_state
 from kforensics.findings.rules.causes import causes_of
-from kforensics.findings.rules.quorum import quorum_steps, quorum_words
+from kforensics.findings.rules.quorum import quorum_steps, quorum_words, set_aside_steps, set_aside_words
 from kforensics.reconcile.history.residuals import furthest
 from kforensics.reconcile.incident.doubts import DoubtKind
 from kforensics.reconcile.incident.model import LeaderBasis, LossEntry, PartitionIncident
@@ -49,6 +48,8 @@ class Scope:
     """Paths of earlier snapshots that are the later ones by the times of their files."""
     quorum: QuorumSetBack | None = None
     """The voters that can go on without metadata that was committed."""
+    named_at: tuple[str, int] | None = None
+    """Path and end of a metadata log that names topics whose directories were set aside, where some were."""
     silent_logs: Sequence[str] = ()
     """Log files of which no line is known, in sentences."""
     failures: str = ""
@@ -99,6 +100,8 @@ def explain_answer(incidents: Sequence[PartitionIncident], words: Words, scope: 
     if scope.problems or scope.not_given or scope.quorum or not any(one.copies for one in asked):
         states.add(State.UNKNOWN)
     state = worst_state(states) or State.UNKNOWN
+    lost = [loss for one in asked for loss in one.losses]
+    set_aside = set_aside_words(lost, scope.named_at)
     unread = _unread(asked)
     below = len(scope.below)
     headline = _headline(state, asked, by_state, scope)
@@ -109,11 +112,18 @@ def explain_answer(incidents: Sequence[PartitionIncident], words: Words, scope: 
         headline=(f"{scope.failures} " if scope.failures else "")
         + headline
         + _cut(state, asked)
+        + (f" {set_aside}" if set_aside else "")
         + (f" {quorum_words(scope.quorum)}" if scope.quorum else "")
         + _stuck(asked)
         + (f" Content of {unread} was not read." if unread and state in _HEDGED_BY_DEPTH else "")
         + (f" Incomplete: {counted(below, 'thing')} could not be read." if below else ""),
-        now=with_place((*(quorum_steps(scope.quorum) if scope.quorum else ()), *(words.now or _gather(state, asked)))),
+        now=with_place(
+            (
+                *(quorum_steps(scope.quorum) if scope.quorum else ()),
+                *(words.now or _gather(state, asked)),
+                *set_aside_steps(lost, scope.named_at),
+            )
+        ),
         tell=words.tell,
         later=words.later,
         unknown=(
@@ -246,7 +256,7 @@ def _maybe_lost(affected: Sequence[PartitionIncident]) -> str:
         away = missing_replicas_of(losses, {one.partition: one for one in affected})
         gone = [loss for loss in losses if not loss.in_use]
         why = "no input says which brokers they are of" if _is_unnamed(affected) else _not_given(away, affected)
-        lost = f"in no log in use of those given ({why})" if away else SET_ASIDE if are_set_aside(gone) else "lost"
+        lost = f"in no log in use of those given ({why})" if away else set_aside_place(gone) or "lost"
         if held:
             many = sum(loss.records for loss in gone)
             lost = f"not in the leaders' logs: other replicas hold {sum(loss.records for loss in held):,} of them, {many:,} {form(many, 'is', 'are')} {lost}"

@@ -29,8 +29,9 @@ def predict_headline(found: PredictedCluster, outcome: State, replicas: Asked | 
     is_open = found.quorum is not None and outcome in {State.STARTS_UNCHANGED, State.STARTS_AND_REPAIRS}
     parts = [*_before(found), "" if is_open else _starts(found, outcome), *_beside(found)]
     if replicas is not None and outcome is State.WILL_NOT_START:
-        parts.append(f" {replicas.answer.headline}")
-    elif replicas is not None:
+        own = "".join(parts).strip()
+        return f"{own} {beyond(replicas.answer.headline, own)}".rstrip()
+    if replicas is not None:
         said = replicas.answer.headline
         rest = beyond("".join(parts).strip(), said)
         return f"{rest} {said}" if found.order else f"{said} {rest}".rstrip()

@@ -56,6 +56,11 @@ CAUSES = {
         later="Before a broker starts with another disk, let another replica in sync lead its partitions, and wait until it has been copied.",
         is_by_election=True,
     ),
+    CauseName.METADATA_SET_BACK: CauseWords(
+        "a metadata quorum that was begun anew or put back, and never named their topics",
+        "{who} set {of} aside: the metadata of now, which is complete, never named the topic",
+        later="Keep three controllers on disks of their own that outlive them, and never format or put back a majority of them.",
+    ),
     CauseName.HIGH_WATERMARK: CauseWords(
         "truncation to a high watermark, the protocol before leader epochs",
         "{who} truncated {of} to {its} high watermark{when}, as brokers did before leader epochs (KIP-101)",

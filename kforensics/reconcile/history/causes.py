@@ -4,6 +4,7 @@ recovery had emptied a segment that it could not read      recovery
 recovery had truncated a metadata log at its start         recovery
 the leader came back with another disk                     disk replaced
 the log had lost what had been flushed                     disk restored
+the metadata of now never named the topic                  metadata set back
 the leader had lost its own tail, and had been in sync     last replica standing (KIP-966)
 the leader had lost its own tail, and had not              power loss
 the leader's recovery had met damage inside of its log     damage
@@ -44,6 +45,7 @@ class CauseName(StrEnum):
     RECREATED_TOPIC = "recreated-topic"
     DISK_REPLACED = "disk-replaced"
     DISK_RESTORED = "disk-restored"
+    METADATA_SET_BACK = "metadata-set-back"
     UNKNOWN = "unknown"
 
 

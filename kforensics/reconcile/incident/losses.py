@@ -322,7 +322,13 @@ def loss_entries(
     """Return the losses with their causes, those that lines alone report among them; nothing is certain where who leads, or the order of the snapshots, is not."""
     if known.leader is None:
         entries = (ledger_entry(known.partition, loss, truncations, causes, loss.held_by[0]) for loss in found)
-        return tuple(map(_without_election, entries))
+        # A log that begins at 0 would have the record that created the topic.
+        never_named = known.evidence.facts.has_metadata_log() and known.evidence.facts.knows_every_deletion()
+        cause = CauseName.METADATA_SET_BACK if never_named else CauseName.UNKNOWN
+        return tuple(
+            replace(_without_election(one), cause=cause, confidence="likely" if never_named else "possible")
+            for one in entries
+        )
     shown = [(loss, ledger_entry(known.partition, loss, truncations, causes, known.leader)) for loss in found]
     losses = [
         _without_election(one) if _is_of_another_log(known, loss) else _by_whole_account(known, one)

@@ -52,7 +52,7 @@ def _asked_for(body: MetadataView) -> list[PartitionState]:
 
 def _comparison(comparison: LogComparison) -> Iterator[Block]:
     """Yield how the other logs compare with the newest."""
-    tails = [log for log in comparison.logs if not isinstance(log.tail, Absent)]
+    tails = [log for log in comparison.logs if not isinstance(log.tail, Absent) and not log.is_mixed]
     if tails:
         yield Prose(
             f"{counted(len(tails), 'node')} of {len(comparison.logs)} {form(len(tails), 'holds', 'hold')} "

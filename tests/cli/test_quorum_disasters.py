@@ -1,0 +1,119 @@
+"""Disasters of metadata quorums that real brokers made: what every command says of the disks before the start that does the harm, and after it."""
+
+import json
+
+import pytest
+
+from kforensics.cli.app import run
+
+CALM = {"nothing-lost", "agree", "behind", "same-ends", "starts-unchanged", "starts-and-repairs", "complete", "sound"}
+NOW = ("--now", "2026-11-26T23:00:00Z")
+COMMANDS = ("metadata", "diff", "explain", "predict", "verify", "triage")
+SET_BACK = ("only-controller-emptied", "majority-emptied", "voter-restored", "brokers-newer")
+FORGOTTEN = {
+    "only-controller-emptied": ["orders", "payments"],
+    "majority-emptied": ["orders", "payments"],
+    "voter-restored": ["payments"],
+    "brokers-newer": ["payments"],
+}
+
+
+@pytest.fixture
+def say(capsys):
+    def call(name, *arguments):
+        code = run([name, *map(str, arguments), *(NOW if name == "predict" else ()), "--format", "json"])
+        return int(code), json.loads(capsys.readouterr().out)
+
+    return call
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("name", [*SET_BACK, "dynamic-half-done"])
+def test_no_command_is_calm_before_the_start(quorums, say, name, command):
+    code, document = say(command, quorums(name) / "before")
+    answer = document["answer"]
+
+    assert code in {1, 3}
+    assert answer["state"] not in CALM
+    said = "lack" if name in SET_BACK else "where controller.quorum.voters is still in their settings"
+    assert said in answer["headline"]
+    assert any(one.startswith("Start no node of this cluster as it is") for one in answer["now"])
+    assert "Start broker" not in json.dumps(answer)
+    assert 1 == answer["headline"].count("A start forgets")
+
+
+@pytest.mark.parametrize("name", SET_BACK)
+def test_what_is_forgotten_before_the_start_is_what_brokers_set_aside_after_it(quorums, say, name):
+    root = quorums(name)
+    truth = json.loads((root / "truth.json").read_text())
+    _, document = say("metadata", root / "before")
+    quorum = document["quorum"]
+
+    assert FORGOTTEN[name] == quorum["forgotten"]["topics"]
+    aside = {
+        (node, one.partition(".")[0])
+        for node, names in truth["directories"]["after"].items()
+        for one in names
+        if one.endswith(("-stray", "-delete"))
+    }
+    predicted = {(f"broker-{one['node']}", each) for one in quorum["brokers"] for each in one["directories"]}
+    # An emptied majority wrote as much in the same leader epoch before the others came: they kept what they had.
+    assert predicted == aside or (name == "majority-emptied" and not aside)
+    words = "then delete" if name == "brokers-newer" else "to -stray"
+    assert words in document["answer"]["headline"]
+    # The way back that is advised was gone by real brokers: all topics are served, with all bytes.
+    assert {"orders", "payments"} == {one for one, leader in truth["mended"]["leaders"].items() if leader >= 0}
+    assert {253, 277} == set(truth["mended"]["bytes"].values())
+
+
+@pytest.mark.parametrize("name", ["only-controller-emptied", "voter-restored", "brokers-newer"])
+def test_records_set_aside_are_the_subject_after_the_start_and_salvage_takes_them(quorums, say, tmp_path, name):
+    root = quorums(name)
+    code, document = say("explain", root / "after")
+    answer, losses = document["answer"], document["losses"]
+
+    assert (1, "maybe-lost") == (code, answer["state"])
+    assert set(FORGOTTEN[name]) == {one["topic"] for one in losses}
+    assert 6 * len(FORGOTTEN[name]) == sum(one["records"] for one in losses)
+    assert {"metadata-set-back"} == {one["cause"] for one in losses}
+    assert "a metadata quorum that was begun anew or put back" in answer["headline"]
+    assert "No input holds metadata that names them." in answer["headline"]
+    assert any(one.startswith("Look for metadata that names these topics") for one in answer["now"])
+    _, document = say("explain", root / "after", "--before", root / "before")
+    answer = document["answer"]
+    assert f"Metadata that names them is at {root / 'before'}/broker-" in answer["headline"]
+    assert any(one.startswith("To bring the topics back, on copies of all disks") for one in answer["now"])
+    _, saved = say("salvage", root / "after", "--what", "lost", "-o", tmp_path / "out")
+    assert 6 * len(FORGOTTEN[name]) == sum(one["records"] for one in saved["partitions"])
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("name", ["majority-emptied", "only-controller-emptied", "voter-restored"])
+def test_logs_of_two_quorums_within_one_epoch_are_no_truncation_to_come(quorums, say, name, command):
+    code, document = say(command, quorums(name) / "after")
+    answer = document["answer"]
+
+    assert code in {1, 3}
+    assert answer["state"] not in CALM
+    assert "hold records of two metadata quorums" in answer["headline"]
+    assert "never committed" not in answer["headline"]
+    if command == "predict":
+        assert "stray" not in {log["becomes"] for log in document["logs"] if not log["path"].endswith("-stray")}
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_change_to_dynamic_voters_that_was_left_half_done_elects_nobody(quorums, say, moment):
+    root = quorums("dynamic-half-done")
+    paths = [root / moment, *sorted((root / "settings").iterdir())]
+    for command in ("diff", "explain", "predict"):
+        code, document = say(command, *paths)
+        answer = document["answer"]
+        assert code in {1, 3}
+        assert "No controller can be elected: controllers 102 and 103 are no voters any more" in answer["headline"]
+        assert "forgets" not in answer["headline"]
+        assert "Kafka has" not in answer["headline"]
+    # Nobody was: the brokers kept everything.
+    truth = json.loads((root / "truth.json").read_text())
+    assert truth["directories"]["before"]["broker-1"] == truth["directories"]["after"]["broker-1"]
+    _, document = say("metadata", root / "after")
+    assert (True, [102, 103]) == (document["quorum"]["is_stuck"], document["quorum"]["voters"])
