@@ -1,5 +1,6 @@
 """Why a cleaner stands still: what the broker's own lines, its settings and the other logs of its disk show of the cause of `KF121`."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -16,14 +17,13 @@ from kforensics.evidence.model import CheckpointValue, Citation
 from kforensics.findings.model import Confidence, Finding
 from kforensics.findings.rules.upkeep import CLEANER_STANDS
 from kforensics.formats.log.batch_table import DELETE_HORIZON_BIT
-from kforensics.formats.log_lines.event import LogEvent, LogEventKind
+from kforensics.formats.log_lines.event import LogEventKind
 from kforensics.protocol.coordinators import created_policy
 from kforensics.reconcile.observed.logged_events import LoggedEvent
 from kforensics.units import TopicPartition
 from kforensics.words import counted, form, utc_words
 
-_LINES_OF_A_CAUSE = 80
-"""Lines between that of the stop and that of its exception."""
+_MAP_TOO_SMALL = re.compile(r"offset map can fit only (\d+)")
 
 
 class _Why(NamedTuple):
@@ -136,8 +136,8 @@ def _by_lines(case: Case, partition: TopicPartition, broker_id: int | Absent) ->
             last = None
     if last is None:
         return
-    caused = [one for one in own if one.event.kind is LogEventKind.CLEANER_CAUSE and _follows(one, last)]
-    why = f": {_cause(caused[0].event)}" if caused else ""
+    cause = last.event.fields.get("cause")
+    why = f": {_cause(cause)}" if isinstance(cause, str) else ""
     when = f"At {utc_words(last.time_ms)} " if isinstance(last.time_ms, int) else ""
     is_of_one = last.event.topic_partition == partition
     what = (
@@ -147,22 +147,17 @@ def _by_lines(case: Case, partition: TopicPartition, broker_id: int | Absent) ->
     )
     yield _Why(
         f"{when}the broker {what}{why}.",
-        (last.citation, *(one.citation for one in caused[:1])),
+        (last.citation,),
         is_proven=True,
     )
 
 
-def _follows(one: LoggedEvent, stop: LoggedEvent) -> bool:
-    return one.file is stop.file and 0 <= one.event.line - stop.event.line <= _LINES_OF_A_CAUSE
-
-
-def _cause(event: LogEvent) -> str:
-    size, limit = event.fields.get("size"), event.fields.get("limit")
-    if size is None and "path" in event.fields:
-        return f"one segment holds more records than its map has room for, which are {limit} (log.cleaner.dedupe.buffer.size for each of log.cleaner.threads)"
-    if limit is None:
-        return f"a batch is larger than the {size} bytes that max.message.bytes allowed"
-    return f"a segment is damaged, with a batch of {size} bytes where {limit} are possible"
+def _cause(words: str) -> str:
+    """Return the cause that the broker's exception names, in words where it is one of settings."""
+    found = _MAP_TOO_SMALL.search(words)
+    if found is None:
+        return words
+    return f"one segment holds more records than its map has room for, which are {found[1]} (log.cleaner.dedupe.buffer.size for each of log.cleaner.threads)"
 
 
 def _by_others(case: Case, partition: TopicPartition, broker_id: int | Absent) -> Iterator[_Why]:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from kforensics import verify
 from kforensics.cli.app import run
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.partition_dirs import LogDirState, PartitionPlace
@@ -123,3 +124,35 @@ def test_a_late_local_start_alone_proves_no_remote_copy(tiered, tmp_path, capsys
 
     assert run(["salvage", str(tiered), "--what", "lost", "-o", str(tmp_path / "out")]) == 3
     assert "nothing to save" not in capsys.readouterr().out
+
+
+def _cut(root, batches):
+    """Cut the record of the copies behind so many batches on every broker."""
+    for path in root.glob("*/__remote_log_metadata-1/*.log"):
+        data, at = path.read_bytes(), 0
+        for _ in range(batches):
+            at += 12 + int.from_bytes(data[at + 8 : at + 12])
+        path.write_bytes(data[:at])
+
+
+@pytest.mark.parametrize("batches", [1, 9, 20])
+def test_only_copies_whose_finish_was_recorded_before_the_cut_are_called_remote(tiered, batches):
+    _cut(tiered, batches)
+    (checkpoint,) = {one.read_text() for one in tiered.glob("broker-1/replication-offset-checkpoint")}
+    found = {one["partition"]: one for one in verify(tiered).to_dict()["tiers"]}
+    for one in found.values():
+        finished = {offset for each in one["copies"] if each["state"] == "finished" for offset in _offsets(each)}
+        remote = {offset for each in one["ranges"] if each["tier"] == "remote" for offset in _offsets(each)}
+        assert remote == finished
+        assert remote < set(range(one["log_end_offset"]))
+        # The log of the record ends below its high watermark: what it lacks is unknown, and not in neither tier.
+        assert {each["tier"] for each in one["ranges"]} <= {"remote", "unknown"}
+    for path in tiered.glob("*/replication-offset-checkpoint"):
+        path.write_text(checkpoint.replace("__remote_log_metadata 1 28", "__remote_log_metadata 1 0"))
+    for one in verify(tiered).to_dict()["tiers"]:
+        assert {each["tier"] for each in one["ranges"]} <= {"remote", "neither", "unknown"}
+        assert "neither" in {each["tier"] for each in one["ranges"]}
+
+
+def _offsets(one):
+    return range(one["offsets"]["first"], one["offsets"]["last"] + 1)

@@ -124,6 +124,18 @@ def produce(port: int, topic: str, records: Sequence[tuple[bytes, bytes]], *, ha
         )
     else:
         data = encode_message_set(Message(at, 1, 0, now_ms, key, value) for at, (key, value) in enumerate(records))
+    error, _ = produce_batch(port, topic, data, has_v3=has_v3)
+    if error:
+        message = f"error code {error}"
+        raise RefusedError(message)
+
+
+def produce_batch(port: int, topic: str, data: bytes, *, has_v3: bool = True) -> tuple[int, int]:
+    """Produce v2 or v3 with bytes as they are, and return the error code and the offset that the broker answers.
+
+    Raises:
+        OSError: no answer.
+    """
     body = struct.pack(">h", -1) if has_v3 else b""
     body += struct.pack(">hii", _ALL_IN_SYNC, TIMEOUT_SECONDS * 1_000, 1) + _string(topic)
     body += struct.pack(">iii", 1, 0, len(data)) + data
@@ -132,7 +144,7 @@ def produce(port: int, topic: str, records: Sequence[tuple[bytes, bytes]], *, ha
     answer.skip_string()
     answer.take("i")
     answer.take("i")
-    answer.require_success()
+    return answer.take("h"), answer.take("q")
 
 
 def _string(text: str) -> bytes:

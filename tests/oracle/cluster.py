@@ -23,7 +23,7 @@ STOP_SECONDS = 45
 POLL_SECONDS = 0.25
 SESSION_SECONDS = 4
 
-_JAVA_OPTIONS = (
+BROKER_OPTIONS = (
     "-Xmx256m",
     "-XX:+UseSerialGC",
     "-XX:TieredStopAtLevel=1",
@@ -40,7 +40,7 @@ log4j.appender.file.File={file}
 log4j.appender.file.layout=org.apache.log4j.PatternLayout
 log4j.appender.file.layout.ConversionPattern=[%d] %p %m (%c)%n
 """
-_LOG4J_2 = """\
+LOG4J_2 = """\
 rootLogger.level=INFO
 rootLogger.appenderRef.file.ref=file
 appender.file.type=File
@@ -200,13 +200,13 @@ class Cluster:
         logging = "log4j2.configurationFile" if self.release.has_log4j_2 else "log4j.configuration"
         java = shutil.which("java")
         assert java, "the oracle needs Java 17"
-        options = [*_JAVA_OPTIONS, f"-D{logging}=file:{home / 'log4j.properties'}"]
+        options = [*BROKER_OPTIONS, f"-D{logging}=file:{home / 'log4j.properties'}"]
         return ["nice", "-n", "10", java, *options, "-cp", self.class_path]
 
     def _prepare(self, node: int) -> None:
         home = self.folder / f"broker-{node}"
         self.server_log(node).parent.mkdir(parents=True)
-        logging = _LOG4J_2 if self.release.has_log4j_2 else _LOG4J_1
+        logging = LOG4J_2 if self.release.has_log4j_2 else _LOG4J_1
         (home / "log4j.properties").write_text(logging.format(file=self.server_log(node)))
         settings = self._controller_settings() if node == CONTROLLER else self._broker_settings(node)
         Path(self._properties(node)).write_text("".join(f"{name}={value}\n" for name, value in settings.items()))

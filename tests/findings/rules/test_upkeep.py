@@ -1,5 +1,6 @@
 """A cleaner that stands still and a timestamp of the future: said where they are, and not of logs that a cleaner or a clock only is behind with."""
 
+import json
 import os
 
 import pytest
@@ -8,7 +9,7 @@ from kforensics import explain, groups, ls, predict, verify
 from kforensics.formats.log.batches import build_record_batch, encode_record_batch
 from kforensics.units import OFFSETS_TOPIC
 from tests.builders.coordinators import batch, commit
-from tests.builders.directories import CLUSTER, log_dir
+from tests.builders.directories import CLUSTER, copied, log_dir
 
 NOW = 1_700_000_000_000
 HOUR = 3_600_000
@@ -91,6 +92,31 @@ def test_the_brokers_own_line_says_why(tmp_path, command, lines, words):
     assert words in found.meaning
     assert found.confidence == "proven"
     assert "No line and no setting" not in found.meaning
+
+
+def test_a_real_cleaner_that_met_a_damaged_batch(compaction, tmp_path):
+    root = copied(compaction("uncleanable-4.1"), tmp_path / "recording")
+    # The recording took seconds: a cleaner is called stuck after an hour.
+    for at, path in enumerate(sorted((root / "broker-1/state-0").glob("*.log"))):
+        os.utime(path, ns=(NOW * 1_000_000 + at * HOUR * 1_000_000,) * 2)
+    (found,) = of(verify(root), "KF121")
+    assert found.topic == "state"
+    assert "marked this log as uncleanable: CorruptRecordException: Log segment may be corrupt" in found.meaning
+    assert "00000000000000000006.log" in found.meaning
+
+
+def test_a_real_producer_that_wrote_twice_and_with_a_gap(compaction):
+    root = compaction("uncleanable-4.1")
+    told = [one for one in json.loads((root / "told.json").read_text()) if one["topic"] == "orders"]
+    assert [(one["error"], one["offset"]) for one in told] == [(0, 0), (0, 0), (0, 5), (45, -1), (0, 10)]
+    result = verify(root / "broker-1")
+    (missing,), (again,) = of(result, "KF118"), of(result, "KF124")
+    assert "sequences 5 and 6 of producer 4711 (epoch 1) are missing between offsets 9 and 10" in missing.statement
+    assert (
+        "5 records of producer 4711 from offset 0 on are there again from offset 5 on, in its epoch 1"
+        in again.statement
+    )
+    assert not of(result, "KF119")
 
 
 def test_a_line_from_before_the_last_start_is_no_cause(tmp_path):
