@@ -1,7 +1,7 @@
 """Why a cleaner stands still: what the broker's own lines, its settings and the other logs of its disk show of the cause of `KF121`."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -10,16 +10,20 @@ from kforensics.case.model import Case, fact, places_of
 from kforensics.commands.predicting.settings import Settings, Surroundings, server_properties
 from kforensics.damage import Absent
 from kforensics.errors import InputsRefused
+from kforensics.evidence.checks.context import CheckedPartition
 from kforensics.evidence.coordinators.replica_log import list_log
+from kforensics.evidence.discovery.cleaning import cleaner_lag
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace, checkpoint_value
+from kforensics.evidence.metadata.log import read_metadata_logs
 from kforensics.evidence.metadata.quorum import newest_log
 from kforensics.evidence.model import CheckpointValue, Citation
 from kforensics.findings.model import Confidence, Finding
-from kforensics.findings.rules.upkeep import CLEANER_STANDS
+from kforensics.findings.rules.upkeep import CLEANER_STANDS, cleaner_finding
 from kforensics.formats.log.batch_table import DELETE_HORIZON_BIT
 from kforensics.formats.log_lines.event import LogEventKind
 from kforensics.protocol.coordinators import created_policy
 from kforensics.reconcile.observed.logged_events import LoggedEvent
+from kforensics.source.naming import PartitionDirectoryName
 from kforensics.units import TopicPartition
 from kforensics.words import counted, form, utc_words
 
@@ -59,6 +63,34 @@ def with_causes(case: Case, findings: Sequence[Finding], *, reads_records: bool 
         except InputsRefused:
             found.append(one)  # of several clusters: whose lines and settings count is not known
     return tuple(found)
+
+
+def never_cleaned(case: Case, partitions: Iterable[CheckedPartition]) -> Iterator[Finding]:
+    """Yield the logs that no cleaner has come to for long, of topics that are compacted by the metadata log alone: no checkpoint names them."""
+    waiting = [
+        (one, lag)
+        for one in partitions
+        if isinstance(one.context.directory, PartitionDirectoryName)
+        and one.context.directory.state == "live"
+        and one.context.path
+        and not one.context.is_metadata
+        and one.cleaner_lag is None
+        and one.context.cleaner_point is Absent.NOT_WRITTEN
+        and (lag := cleaner_lag(one.context.directory.topic, one.context.files, 0)) is not None
+    ]
+    newest = newest_log(read_metadata_logs(case.inputs)) if waiting else None
+    settings = Settings({}, Surroundings(newest, (), ()), Absent.UNKNOWN, 0)
+    for one, lag in waiting if newest is not None else ():
+        assert isinstance(one.context.directory, PartitionDirectoryName)
+        policy, _ = settings.of_topic(one.context.directory.topic, "cleanup.policy")
+        if policy is not None and "compact" in policy:
+            yield cleaner_finding(
+                lag._replace(cleaner_point=Absent.NOT_WRITTEN),
+                where=one.context.path,
+                partition=one.context.directory.topic_partition,
+                broker_id=case.inputs.described[one.context.input].broker_id,
+                citation=Citation(input=one.context.input, path=one.context.path),
+            )
 
 
 def _with_cause(finding: Finding, why: _Why | None) -> Finding:

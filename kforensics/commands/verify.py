@@ -17,8 +17,8 @@ from kforensics.evidence.checks.context import CheckedPartition, FileKind, FileR
 from kforensics.evidence.discovery.inputs import find_inputs, why_not_listed
 from kforensics.evidence.metadata.files import unexplained
 from kforensics.findings.answers.verify import verify_answer
+from kforensics.findings.model import by_gravity
 from kforensics.findings.rules.files import epochs_by_partition, verify_findings
-from kforensics.findings.rules.upkeep import CLEANER_STANDS
 from kforensics.formats.segment.walk import Level
 from kforensics.reconcile.logs.tiers import Tiers
 from kforensics.reconcile.replicas.holders import IntactReplicas
@@ -71,9 +71,12 @@ def run(request: Ask, progress: Progress | None = None) -> Result[VerifyResult]:
     intact = IntactReplicas(verification.partitions, inputs.described)
     tiers = _tiers(case, verification)
     findings = verify_findings(verification, intact, inputs.described, _leaders(case, verification), tiers)
-    if any(one.code == CLEANER_STANDS.code for one in findings):
-        from kforensics.commands.cleaning import with_causes  # noqa: PLC0415 - few clusters have such a log
+    if any(
+        one.cleaner_lag is not None or len(one.context.of_kind(FileKind.SEGMENT)) > 3 for one in verification.partitions
+    ):
+        from kforensics.commands.cleaning import never_cleaned, with_causes  # noqa: PLC0415 - of long logs alone
 
+        findings = by_gravity((*findings, *never_cleaned(case, verification.partitions)))
         findings = with_causes(case, findings, reads_records=level is Level.RECORDS)
     answer = verify_answer(verification, findings, level=level)
     concluded = Conclusion(answer=answer, findings=findings, problems=tuple(verification.problems))

@@ -10,6 +10,7 @@ from kforensics.formats.log.batches import build_record_batch, encode_record_bat
 from kforensics.units import OFFSETS_TOPIC
 from tests.builders.coordinators import batch, commit
 from tests.builders.directories import CLUSTER, copied, log_dir
+from tests.builders.metadata_logs import metadata_batch, metadata_log, metadata_record
 
 NOW = 1_700_000_000_000
 HOUR = 3_600_000
@@ -163,6 +164,21 @@ def test_a_setting_says_why(tmp_path, line, words):
     settings.write_text(f"node.id=3\nlog.dirs=/kafka\n{line}\n")
     (found,) = of(verify(place, settings), "KF121")
     assert words in found.meaning
+
+
+@pytest.mark.parametrize(("policy", "is_said"), [("compact", True), ("compact,delete", True), ("delete", False)])
+def test_a_log_that_no_checkpoint_names_is_compacted_by_the_metadata_log(tmp_path, policy, is_said):
+    place = log_dir(tmp_path / "b3", 3, partitions=("orders-0",))
+    for at in range(7):
+        content = encode_record_batch(build_record_batch(at, [(NOW, b"k", b"v")]))
+        written(place / f"orders-0/{at:020d}.log", content, NOW + at * HOUR)
+    (place / "cleaner-offset-checkpoint").write_text("0\n0\n")
+    assert not of(verify(place), "KF121")
+    fields = {"resource_type": 2, "resource_name": "orders", "name": "cleanup.policy", "value": policy}
+    metadata_log(place, metadata_batch(0, [metadata_record("ConfigRecord", fields)]))
+    found = of(verify(place), "KF121")
+    assert bool(found) is is_said
+    assert all("no cleaner has been over it by its checkpoint" in one.statement for one in found)
 
 
 def test_a_topic_that_is_not_compacted_waits_for_no_cleaner(tmp_path):
