@@ -194,7 +194,7 @@ def test_damage_that_the_next_start_would_truncate_is_reported_as_such(incident,
     snapshots = incident("power-cut-2.8") / "snapshots"
     damaged = [one for one in verified(snapshots / "02-after-power-loss")[1]["findings"] if one["code"] == "KF101"]
     assert [(one["topic"], one["partition"], one["offsets"]["first"]) for one in damaged] == [("readings", 4, 893)]
-    assert "the next start truncates the log here" in damaged[0]["meaning"]
+    assert "next start truncates the log here" in damaged[0]["meaning"]
     assert damaged[0]["advice"] == "Copy this directory before the broker starts again."
     # What the broker did: it truncated the log there, and wrote other batches from that offset on.
     after = verified(snapshots / "03-after-recovery-live")[1]
