@@ -288,7 +288,7 @@ def _doubled_offsets(incident: PartitionIncident) -> Iterator[Finding]:
         yield FALLING_OFFSETS.states(
             f"{incident.partition}: the log of {one.owner}{', the leader,' if one.is_leader else ''} holds batches out of order: expected {one.place.expected},"
             f" found {one.place.found}",
-            meaning=FOLLOWERS_STOP if one.is_leader else "",
+            meaning=f"{FOLLOWERS_STOP if one.is_leader else FALLING_OFFSETS.meaning} {one.others}".rstrip(),
             topic_partition=incident.partition,
             broker_id=one.broker_id,
             citations=(one.citation,),

@@ -205,6 +205,8 @@ class DoubledOffsets(NamedTuple):
     is_leader: bool
     place: Damage
     citation: Citation
+    others: str = ""
+    """What the other logs in use hold there, in sentences."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

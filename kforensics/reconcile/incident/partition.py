@@ -9,7 +9,7 @@ import numpy as np
 
 from kforensics.damage import Absent, DamageKind
 from kforensics.evidence.model import Replica, owner_words
-from kforensics.formats.log.batch_table import BatchTable
+from kforensics.formats.log.batch_table import BATCH_DTYPE, BatchTable
 from kforensics.formats.log.sequences import SequenceBreak, SequenceScan, WrittenAgain
 from kforensics.reconcile.bugs.evidence import BugTrace, TraceEvidence
 from kforensics.reconcile.bugs.traces import bug_traces
@@ -51,6 +51,7 @@ from kforensics.reconcile.observed.facts import GroupCommit, Leadership
 from kforensics.reconcile.observed.leadership import Election
 from kforensics.reconcile.observed.own_evidence import lacked_epoch
 from kforensics.units import METADATA_TOPICS
+from kforensics.words import form, joined_by_and
 
 
 def groups_at_risk(
@@ -168,7 +169,52 @@ def _doubled(known: LogsOverTime) -> Iterator[DoubledOffsets]:
         for path, place in islice(places, 1):
             is_leader = known.is_leader_known and copy is known.leader
             citation = own.cite(path.rpartition("/")[2], place.span)
-            yield DoubledOffsets(copy.broker_id, owner_words(own.input, copy.broker_id), is_leader, place, citation)
+            owner = owner_words(own.input, copy.broker_id)
+            others = _beside_doubled(known, copy, place.span.position, path)
+            yield DoubledOffsets(copy.broker_id, owner, is_leader, place, citation, others)
+
+
+def _beside_doubled(known: LogsOverTime, own: LogCopy, position: int, path: str) -> str:
+    """Return what the other logs in use hold at offsets that one holds twice, in sentences."""
+    rows = _rows_of(own, path)
+    second = rows[rows["position"] == position]
+    if not len(second):
+        return ""
+    offset = int(second["base_offset"][0])
+    before = rows[rows["position"] < position]
+    firsts = before[(before["base_offset"] <= offset) & (before["last_offset"] >= offset)]
+    below = {int(one["base_offset"]): int(one["crc"]) for one in before if one["last_offset"] < offset}
+    found: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for copy in known.copies:
+        if copy is own or not copy.is_final or copy.is_remnant or copy.view.replica.state != "live":
+            continue
+        theirs = _rows_of(copy, path)
+        crcs = {int(one["base_offset"]): int(one["crc"]) for one in theirs}
+        if not crcs or any(crcs.get(base, crc) != crc for base, crc in below.items()):
+            continue
+        owner = owner_words(copy.view.replica.input, copy.broker_id)
+        held = {int(one["crc"]) for one in theirs if one["last_offset"] >= offset}
+        if not held:
+            found[
+                "ends below them, with the same batches up to there",
+                "end below them, with the same batches up to there",
+            ].append(owner)
+        for which, those in (("first", firsts), ("second", second)):
+            if held & {int(crc) for crc in those["crc"]}:
+                found[f"holds the {which} of the two", f"hold the {which} of the two"].append(owner)
+    said = (f"{joined_by_and(owners)} {form(len(owners), *words)}" for words, owners in found.items())
+    return " ".join(f"{one[:1].upper()}{one[1:]}." for one in said)
+
+
+def _rows_of(copy: LogCopy, path: str) -> BatchTable:
+    """Return the batches of the segment of a name."""
+    name = path.rpartition("/")[2]
+    found = (
+        one.batches
+        for one in copy.view.replica.segments
+        if one.path.rpartition("/")[2] == name and not isinstance(one.batches, Absent)
+    )
+    return next(found, np.zeros(0, dtype=BATCH_DTYPE))
 
 
 def _sequence_breaks(known: LogsOverTime) -> tuple[BrokenSequences, ...]:

@@ -74,6 +74,7 @@ def test_an_isr_line_shows_who_leads_and_its_log_holds_offsets_twice(tmp_path):
     (found,) = of(result, "KF208")
     assert "the log of broker 2, the leader, holds batches out of order" in found.statement
     assert "OffsetsOutOfOrderException" in found.meaning
+    assert "Broker 1 ends below them, with the same batches up to there." in found.meaning
     (judged,) = diff(tmp_path).to_dict()["partitions"]
     assert judged["leader"]["is_known"]
     assert judged["leader"]["broker_id"] == 2
@@ -99,3 +100,17 @@ def test_an_isr_line_shows_no_leader_where_a_replica_that_it_names_is_not_given(
     broker(tmp_path, 2, [(6, 0)], batches(0, 10))
     logged(tmp_path, 2, SHRINKS.format(2, 20))
     assert "which replica leads" in explain(tmp_path).answer.headline
+
+
+@pytest.mark.parametrize(
+    ("second", "words"), [(False, "holds the first of the two"), (True, "holds the second of the two")]
+)
+def test_another_log_shows_which_of_two_batches_it_was_given(tmp_path, second, words):
+    other = encode_record_batch(
+        build_record_batch(20, [(1_700_000_000_000, b"k", b"w")] * 10, partition_leader_epoch=6)
+    )
+    broker(tmp_path, 1, [(6, 0)], batches(0, 10) + (other if second else batches(20)))
+    broker(tmp_path, 2, [(6, 0)], batches(0, 10, 20, 30) + other + batches(40))
+    (found,) = of(explain(tmp_path), "KF208")
+    assert f"Broker 1 {words}." in found.meaning
+    assert "ends below them" not in found.meaning
