@@ -49,6 +49,9 @@ def test_the_brokers_come_in_the_order_of_what_the_others_would_discard(cluster,
         if one["unclean"] is True
     )
     assert any(f"Start broker {found['brokers'][0]} first" in line for line in answer["now"])
+    (compared,) = [line for line in answer["now"] if line.startswith("In this order followers discard")]
+    assert f"followers discard {sum(best.values())} record" in compared
+    assert f"the worst, it is {max(costs.values())} (" in compared
 
 
 def test_a_broker_that_was_not_given_is_said(cluster, capsys):

@@ -47,6 +47,13 @@ def order_steps(order: StartOrder) -> Iterator[str]:
         )
     of_given = "Of the brokers given: start" if order.missing else "Start"
     yield f"{of_given} broker {first} first{then}, one at a time, each after the one before has loaded its logs."
+    best = sum(discarded_by_leaders(order))
+    worst = max(order.firsts, key=lambda one: one.certain + one.possible, default=None)
+    if worst is not None and worst.certain + worst.possible > best:
+        yield (
+            f"In this order followers discard {counted(best, 'record')}. Where broker {worst.broker_id} is elected everywhere, the worst, it is "
+            f"{worst.certain + worst.possible:,} ({worst.certain:,} committed)."
+        )
     if order.wait_for:
         yield (
             f"Elect no leader before {name_brokers(order.wait_for)} {form(len(order.wait_for), 'is', 'are')} running: others would discard "
