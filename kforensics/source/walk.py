@@ -461,3 +461,18 @@ def walk_tree(root: Path) -> Iterator[TreeEntry | Obstacle]:
         yield TreeEntry(path, status)
         if stat.S_ISDIR(status.st_mode):
             yield from enter(path)
+
+
+def other_owners(folder: Path, names: Iterable[str]) -> list[str]:
+    """Return what in a directory belongs to another user than the directory itself, who may not write to it."""
+    found = []
+    try:
+        own = os.lstat(folder)
+        for name in names if own.st_uid else ():
+            status = os.lstat(folder / name)
+            may_write = status.st_mode & stat.S_IWOTH or (status.st_gid == own.st_gid and status.st_mode & stat.S_IWGRP)
+            if status.st_uid != own.st_uid and not may_write:
+                found.append(name)
+    except OSError:
+        return found
+    return found

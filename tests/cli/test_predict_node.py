@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import struct
+from pathlib import Path
 
 import pytest
 
@@ -713,3 +714,22 @@ def test_a_newest_snapshot_that_can_not_be_read_ends_the_start_of_a_controller(n
     later = quorum / f"{6:020d}-{1:010d}.checkpoint"
     later.write_bytes(whole)
     assert predict(capsys, node, settings)[0]["starts"][0]["outcome"] == "starts", "an older one is not read"
+
+
+def test_files_of_another_user_are_no_calm_start(node, monkeypatch, capsys):
+    """As a start by root leaves them; the tests may not give files away, so it is told of the status."""
+    real = os.lstat
+    owners = {"data-1": 990, "orders-1": 0}
+
+    def lstat(path, *rest, **named):
+        status = list(real(path, *rest, **named))
+        status[4] = owners.get(Path(path).name, 990)
+        return os.stat_result(status)
+
+    monkeypatch.setattr("kforensics.source.walk.os.lstat", lstat)
+    document, _ = predict(capsys, node)
+    assert "another user owns it" in document["answer"]["headline"]
+    assert any("Whether the broker may open data-1/orders-1" in line for line in document["answer"]["unknown"])
+
+    owners["orders-1"] = 990
+    assert "another user" not in str(predict(capsys, node)[0]["answer"])

@@ -28,7 +28,7 @@ from kforensics.formats.checkpoint.properties import MetaProperties
 from kforensics.protocol.loading.node import FIRST_WITHOUT_ZOOKEEPER, NodeDirectory
 from kforensics.protocol.versions import KafkaVersion
 from kforensics.source.store import ForeignPath
-from kforensics.source.walk import join
+from kforensics.source.walk import join, other_owners
 
 _NODE_FOLDER = re.compile(r"(broker|controller|kafka|node|server)[-_.]?\d+", re.IGNORECASE)
 """Folders named like this are of a node each, not disks of one."""
@@ -102,6 +102,18 @@ class Node:
             for _, one in self.members
             for log_dir in one.log_dirs
             if next(one.listings.each(log_dir.path), None) is None and not one.listings.of(log_dir.path).obstacles
+        )
+
+    def other_owners(self) -> tuple[str, ...]:
+        """Return what in its log directories belongs to another user than these, so that the broker may not open it."""
+        return tuple(
+            join(log_dir.path, name)
+            for one in self.inputs
+            if not isinstance(one.root, ForeignPath)
+            for log_dir in one.log_dirs
+            for name in other_owners(
+                one.root / log_dir.path, [entry.name for entry in one.listings.of(log_dir.path).entries]
+            )
         )
 
     def empty_folders(self) -> tuple[str, ...]:

@@ -59,6 +59,9 @@ def _beside(found: PredictedCluster) -> Iterator[str]:
             yield f" {', '.join(one.blank)} {form(len(one.blank), 'is', 'are')} empty: new, emptied, or not mounted."
     if found.lost:
         yield f" {counted(len(found.lost), 'partition')} that checkpoints name {form(len(found.lost), 'has', 'have')} no directory here."
+    if found.other_owners:
+        count = len(found.other_owners)
+        yield f" {counted(count, 'file')} or {form(count, 'directory', 'directories')} may be closed to the broker: another user owns {form(count, 'it', 'them')}."
     if found.elsewhere:
         yield f" Not every log directory of node {found.elsewhere[0].node_id} is here."
     if found.unseen and found.unseen.logs:
@@ -349,5 +352,6 @@ def _is_in_doubt(found: PredictedCluster) -> bool:
         or found.without_segment
         or found.filled_strays
         or found.quorum
+        or found.other_owners
         or (found.unseen and found.unseen.logs)
     )

@@ -260,6 +260,11 @@ def _of_first_moment(found: PredictedCluster) -> Iterator[str]:
 
 
 def _of_other_directories(found: PredictedCluster) -> Iterator[str]:
+    if found.other_owners:
+        yield (
+            f"Whether the broker may open {listed(found.other_owners, most=4)}: another user than that of the log directory owns {form(len(found.other_owners), 'it', 'them')}. "
+            "What it can't open takes the log directory offline. Compare with the user that it runs as (chown)."
+        )
     for one in found.missing_directories:
         yield from one.words()
     for broker in found.brokers_without_logs:
