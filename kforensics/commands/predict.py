@@ -13,6 +13,7 @@ from kforensics.commands.predicting.cluster import (
     compare_followers,
     find_order,
     leaving_replicas,
+    returning_leaders,
     unseen_leaders,
     unserved_strays,
 )
@@ -402,6 +403,7 @@ class _Nodes:
             without_metadata=[one.node.first for one in started if one.begins_metadata_anew],
             unserved=unserved_strays(started, self._around),
             leaving=leaving_replicas(started, self._around),
+            returning=returning_leaders(started, self._around),
             order=body.order,
             replicas=replicas,
             unseen=unseen_leaders(started, self._around) if is_apart else None,

@@ -8,17 +8,20 @@ from typing import NamedTuple
 
 from kforensics.ask.model import Ask
 from kforensics.case.model import Case
-from kforensics.commands.predicting.node_starts import NodeStarts
+from kforensics.commands.predicting.node_starts import ELR_FEATURE, NodeStarts
 from kforensics.commands.predicting.nodes import Node
-from kforensics.commands.predicting.settings import Surroundings
+from kforensics.commands.predicting.settings import BROKER, TOPIC, Surroundings
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, UsageError
 from kforensics.evidence.discovery.inputs import Inputs, belonging_together, find_inputs, why_not_compared
+from kforensics.evidence.metadata.state import MetadataState
 from kforensics.findings.answers.graver import Asked
 from kforensics.findings.answers.predict_cluster import UnseenLeaders
+from kforensics.protocol.election import ElectionKind, PartitionRegistration, elect, isr_without
 from kforensics.protocol.loading.node import Fate
 from kforensics.protocol.versions import parse_version, protocol_of
-from kforensics.reconcile.logs.predicted_load import Election, FirstStart, LeavingReplica, StartOrder
+from kforensics.reconcile.logs.predicted_load import Election, FirstStart, LeavingReplica, ReturningLeader, StartOrder
+from kforensics.reconcile.observed.metadata_facts import MIN_INSYNC_REPLICAS
 from kforensics.reconcile.replicas.report import PartitionReport, WhatIf
 from kforensics.units import Depth
 
@@ -74,6 +77,49 @@ def compare_followers(
             if concern.state is compared.answer.state
         ),
     )
+
+
+def returning_leaders(started: Sequence[NodeStarts], surroundings: Surroundings) -> tuple[ReturningLeader, ...]:
+    """Return who is elected for partitions that have no leader, or lose it when its broker registers, where eligible leader replicas are on (KIP-966)."""
+    state = surroundings.state
+    if state is None or not state.features.get(ELR_FEATURE):
+        return ()
+    unclean = {node.node.node_id for node in started if node.unclean_reason and isinstance(node.node.node_id, int)}
+    found: dict[tuple[ElectionKind, int | None, tuple[int, ...]], list[str]] = {}
+    for one in state.partitions.values():
+        known = PartitionRegistration(
+            replicas=one.replicas,
+            isr=one.isr,
+            leader=one.leader,
+            leader_epoch=one.leader_epoch,
+            eligible_leader_replicas=tuple(each for each in one.eligible_leader_replicas if each not in unclean),
+            last_known_leader_replicas=one.last_known_elr,
+        )
+        leaving = [each for each in one.isr if each in unclean]
+        known = isr_without(
+            known,
+            leaving,
+            min_insync_replicas=_min_insync_replicas(state, one.topic),
+            uses_elr=True,
+            unclean_shutdown=unclean,
+        )
+        outcome = elect(known, one.replicas, unclean_allowed=False, uses_elr=True)
+        if outcome.kind in {ElectionKind.CLEAN, ElectionKind.UNCHANGED} and not (
+            outcome.kind is ElectionKind.UNCHANGED and isinstance(outcome.partition.leader, Absent)
+        ):
+            continue
+        leader = outcome.partition.leader
+        others = tuple(each for each in known.eligible_leader_replicas if each != leader)
+        kind = outcome.kind if isinstance(leader, int) else ElectionKind.NONE
+        key = kind, leader if isinstance(leader, int) else None, others if kind is ElectionKind.ELIGIBLE else ()
+        found.setdefault(key, []).append(str(one.topic_partition))
+    return tuple(ReturningLeader(*key, tuple(sorted(names))) for key, names in sorted(found.items(), key=str))
+
+
+def _min_insync_replicas(state: MetadataState, topic: str) -> int:
+    keys = ((TOPIC, topic, MIN_INSYNC_REPLICAS), (BROKER, "", MIN_INSYNC_REPLICAS))
+    values = (state.configs[key].value for key in keys if key in state.configs)
+    return next((int(one) for one in values if one is not None and one.isdecimal() and len(one) < 10), 1)
 
 
 def leaving_replicas(started: Sequence[NodeStarts], surroundings: Surroundings) -> tuple[LeavingReplica, ...]:

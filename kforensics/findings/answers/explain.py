@@ -413,6 +413,7 @@ def _unknown(asked: Sequence[PartitionIncident], scope: Scope) -> tuple[str, ...
     for settled_by, _ in partitions.most_common(MOST_NAMED):
         words, names = first[settled_by]
         sentences.append(f"{_upper(words)} ({listed(names, most=2)}). {_upper(settled_by)} would show it.")
+    sentences += _conditions(asked)
     if len(partitions) > MOST_NAMED:
         more = len(partitions) - MOST_NAMED
         sentences.append(
@@ -425,6 +426,26 @@ def _unknown(asked: Sequence[PartitionIncident], scope: Scope) -> tuple[str, ...
     if scope.problems:
         sentences.append(f"What could not be read: {counted(len(scope.problems), 'thing')} (listed below).")
     return tuple(sentences)
+
+
+def _conditions(asked: Sequence[PartitionIncident]) -> list[str]:
+    """Return what has to be true for a loss where brokers led again that had gone down, and what the other logs of their disks say of it."""
+    brokers = {doubt.returned for one in asked for doubt in one.doubts if isinstance(doubt.returned, int)}
+    words = []
+    for broker in sorted(brokers):
+        held = [one for one in asked if any(log.is_final and log.broker_id == broker for log in one.logs)]
+        short = [one for one in held if any(each.broker_id == broker for each in one.past_end)]
+        ends = "end" if len(short) > 1 else "ends"
+        said = (
+            f"{len(short)} of its {counted(len(held), 'log')} {ends} below a high watermark that it wrote down, which speaks for it"
+            if short
+            else f"none of its {counted(len(held), 'log')} ends below a high watermark that it wrote down, which speaks against it"
+        )
+        words.append(
+            f"A loss on broker {broker} needs that its machine went down (power, kernel), not its process alone, whose writes stay in the page cache: {said}."
+            " The system log of the machine settles it: no boot before the broker came back, and nothing was lost."
+        )
+    return words
 
 
 def _upper(words: str) -> str:

@@ -19,6 +19,7 @@ from kforensics.reconcile.logs.predicted_load import (
     MetadataLoad,
     PredictedLog,
     PredictedStart,
+    ReturningLeader,
     StartOrder,
     VersionOutcome,
 )
@@ -170,6 +171,8 @@ class PredictedCluster:
     """Input and path of directories without a topic id that become strays, where no replica that their partition is assigned to keeps a log of it."""
     leaving: Sequence[LeavingReplica] = ()
     """Replicas that a reassignment removes from their nodes."""
+    returning: Sequence[ReturningLeader] = ()
+    """Who is elected for partitions that have no leader, or lose it when its broker registers."""
     order: StartOrder | None = None
     """The order in which to start the brokers, where it was asked for."""
     replicas: Asked | None = None

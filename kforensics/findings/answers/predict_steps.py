@@ -8,6 +8,7 @@ from kforensics.findings.answers.graver import Asked, see
 from kforensics.findings.answers.model import CALM_OF_DIFF, State
 from kforensics.findings.answers.predict_cluster import PredictedCluster, node_words
 from kforensics.findings.rules.quorum import quorum_steps
+from kforensics.protocol.election import ElectionKind
 from kforensics.protocol.loading.node import UNREADABLE_LEVEL, UNREGISTERED, Fate
 from kforensics.protocol.loading.starts import StartResult
 from kforensics.reconcile.logs.predicted_load import (
@@ -206,6 +207,24 @@ def after_starts(found: PredictedCluster) -> Iterator[str]:
             f"When {listed(names, most=4)} {form(len(names), 'registers', 'register')}, the controller takes {form(len(names), 'it', 'each')} "
             f"out of every ISR and ELR: {reason}."
         )
+    yield from _elected(found)
+
+
+def _elected(found: PredictedCluster) -> Iterator[str]:
+    """Yield who is elected once brokers are back, from which list, and what that loses."""
+    for one in found.returning:
+        what = f"{counted(len(one.partitions), 'partition')} ({listed(list(one.partitions), most=4)})"
+        match one.kind:
+            case ElectionKind.ELIGIBLE:
+                instead = f", or {name_brokers(one.others)} where back before it" if one.others else ""
+                yield f"Once back, broker {one.broker}{instead} is elected for {what} from the ELR: cleanly, with all that was committed (KIP-966)."
+            case ElectionKind.LAST_KNOWN:
+                yield (
+                    f"Once back, broker {one.broker} is elected for {what} as the last known leader, as ISR and ELR are empty then (KIP-966). The metadata calls that unclean;"
+                    " it loses what its own disk lost when it went down: nothing, unless its machine went down too."
+                )
+            case _:
+                yield f"No replica of {what} is elected by itself, as ISR and ELR are empty and no last known leader is on record: `kforensics diff` says which one loses least."
 
 
 _OLDER = "What versions before 0.10 would do, which these files allow too: their loaders are not modelled. If the version is a later one, give it with --kafka."

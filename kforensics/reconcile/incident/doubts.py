@@ -53,6 +53,8 @@ class Doubt(NamedTuple):
     """The offsets of the truncation that it is about."""
     is_input: bool = True
     """Whether what would show it can be given to kforensics."""
+    returned: int | Absent = Absent.NOT_APPLICABLE
+    """The broker that led before as well, and has lost only what its own disk lost when it went down."""
 
     @property
     def is_of_lines(self) -> bool:
@@ -293,6 +295,7 @@ def _of_elections(
         assert election.risk is not None
         state = election.state
         settled_by, is_input = _settled_by(election, account, copies, moments)
+        is_own = election.previous == state.leader and election.risk in {Risk.UNCLEAN, Risk.UNCLEAN_RESTART}
         yield Reliance(
             Doubt(
                 DoubtKind.ELECTION,
@@ -300,6 +303,7 @@ def _of_elections(
                 settled_by,
                 leader_epoch=state.leader_epoch,
                 is_input=is_input,
+                returned=state.leader if is_own else Absent.NOT_APPLICABLE,
             ),
             tuple(_witnesses(election, account, copies, moments, needed_in_sync)),
         )

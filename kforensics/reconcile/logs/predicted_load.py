@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation
+from kforensics.protocol.election import ElectionKind
 from kforensics.protocol.loading.disk import FileAction, FileChange
 from kforensics.protocol.loading.node import Fate
 from kforensics.protocol.loading.starts import StartResult, StartWord, start_word
@@ -290,6 +291,16 @@ class FirstStart(NamedTuple):
     broker_id: int
     certain: int
     possible: int
+
+
+class ReturningLeader(NamedTuple):
+    """Partitions without a leader that one broker leads once their brokers are back, or that none does by itself (KIP-966)."""
+
+    kind: ElectionKind
+    broker: int | None
+    others: tuple[int, ...]
+    """Brokers that may be elected in its place, where they are back before it."""
+    partitions: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

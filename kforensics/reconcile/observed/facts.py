@@ -20,6 +20,8 @@ class Leadership:
     replicas: tuple[int, ...] | Absent
     eligible: frozenset[int] = frozenset()
     """The ELR: replicas outside the ISR that hold every committed record (KIP-966)."""
+    last_known: tuple[int, ...] = ()
+    """The last known leader, which is elected where ISR and ELR are empty (KIP-966)."""
     unclean: bool
     """Whether the leader was not in the ISR before, or the record says that it has to recover."""
     directories: tuple[tuple[int, str], ...] = ()
@@ -48,6 +50,12 @@ class Leadership:
         numbers = before.partition_epoch, self.partition_epoch
         is_counted = isinstance(numbers[0], int) and isinstance(numbers[1], int) and numbers[1] == numbers[0] + 1
         return self.shows_isr_before or is_counted
+
+
+def electable_of(state: Leadership) -> frozenset[int]:
+    """Return the brokers that are elected without an operator's doing: of the ISR and the ELR, and where both are empty the last known leader (KIP-966)."""
+    isr = frozenset() if isinstance(state.isr, Absent) else state.isr
+    return isr | state.eligible or frozenset(state.last_known if len(state.last_known) == 1 else ())
 
 
 class Restart(NamedTuple):

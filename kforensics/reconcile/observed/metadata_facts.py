@@ -173,6 +173,7 @@ def _leadership(before: PartitionState | None, state: PartitionState) -> Leaders
         leader_epoch=state.leader_epoch,
         isr=frozenset(state.isr),
         eligible=frozenset(state.eligible_leader_replicas),
+        last_known=state.last_known_elr,
         replicas=state.replicas,
         directories=tuple(zip(state.replicas, state.directories, strict=False)),
         unclean=is_unclean_election(before, state),

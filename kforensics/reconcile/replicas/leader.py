@@ -58,6 +58,7 @@ def choose_leader(
     wanted: int | None,
     leaderships: Sequence[Leadership],
     is_stopped: bool = False,
+    has_newest: bool = False,
     outvoted: Collection[int | Absent] = (),
 ) -> LeaderChoice | None:
     """Return the leader from the option, else the newest metadata, else the highest last epoch and the longest log; none without live replicas.
@@ -66,6 +67,7 @@ def choose_leader(
 
     Args:
         is_stopped: no broker ran when the directories were copied: who stopped uncleanly leaves the ISR when it comes back (KIP-966).
+        has_newest: the leaderships are those of now: a broker's copy of the metadata ends where the broker stopped.
         outvoted: brokers whose replicas are among the inputs, and which the logs of others keep from being elected.
     """
     if not views:
@@ -98,14 +100,14 @@ def choose_leader(
             return LeaderChoice(
                 led, newest.leader_epoch, source, asked + where, is_known=True, citations=(newest.citation,)
             )
-        returning = _next_leader(newest, leaderships, by_broker)
+        returning = _next_leader(newest, leaderships, by_broker, is_stopped=is_stopped, has_newest=has_newest)
         if returning is not None:
             return LeaderChoice(
-                returning,
+                returning.view,
                 newest.leader_epoch,
                 source,
-                f"{asked}{where}: it names no leader, and {returning.replica.owner} is the next in its ISR",
-                is_known=isinstance(newest.isr, frozenset) and len(newest.isr) == 1,
+                f"{asked}{where}: it names no leader, and {returning.view.replica.owner} is {returning.why}",
+                is_known=returning.is_only,
                 citations=(newest.citation,),
             )
         whose = "of which no replica is among the inputs"
@@ -145,15 +147,53 @@ def source_of(state: Leadership) -> str:
     )
 
 
+class _Returning(NamedTuple):
+    """A replica that leads a partition without a leader once its broker is back."""
+
+    view: LoadedLog
+    why: str
+    is_only: bool
+    """No other one can be elected in its place."""
+
+
 def _next_leader(
-    newest: Leadership, leaderships: Sequence[Leadership], by_broker: Mapping[int | Absent, LoadedLog]
-) -> LoadedLog | None:
-    """Return the member of the ISR that leads a partition without a leader when it returns: the last leader, else by assignment."""
+    newest: Leadership,
+    leaderships: Sequence[Leadership],
+    by_broker: Mapping[int | Absent, LoadedLog],
+    *,
+    is_stopped: bool,
+    has_newest: bool,
+) -> _Returning | None:
+    """Return the replica that leads a partition without a leader when it returns: of the ISR the last leader, else by assignment; else one of the ELR; else the last known leader (KIP-966).
+
+    A broker that did not stop cleanly is taken out of the ELR when it registers; one without a marker may have been copied while it ran.
+    """
     if not isinstance(newest.leader, Absent) or isinstance(newest.isr, Absent):
         return None
     last = next((state.leader for state in reversed(leaderships) if not isinstance(state.leader, Absent)), None)
     order = () if isinstance(newest.replicas, Absent) else newest.replicas
-    return next((by_broker[b] for b in (last, *order) if b is not None and b in newest.isr and b in by_broker), None)
+    if newest.isr:
+        found = (by_broker[b] for b in (last, *order) if b is not None and b in newest.isr and b in by_broker)
+        view = next(found, None)
+        return None if view is None else _Returning(view, "the next in its ISR", len(newest.isr) == 1)
+    if newest.eligible - by_broker.keys() or not has_newest:
+        return None
+    clean = [b for b in order if b in newest.eligible and by_broker[b].replica.clean_shutdown]
+    if clean:
+        # Of several the first that is back is elected.
+        only = by_broker[clean[0]] if len(clean) == 1 else None
+        return (
+            None if only is None else _Returning(only, "in its ELR, which is elected cleanly (KIP-966)", is_only=True)
+        )
+    known = [b for b in newest.last_known if b in by_broker]
+    if len(newest.last_known) != 1 or not known or (newest.eligible and not is_stopped):
+        return None
+    view = by_broker[known[0]]
+    if not is_stopped and not view.replica.clean_shutdown:
+        return None  # it may have been copied while it ran
+    empty = "ISR is empty, and ELR once it is back" if newest.eligible else "ISR and ELR are empty"
+    why = f"the last known leader, which is elected uncleanly by itself: {empty} (KIP-966)"
+    return _Returning(view, why, is_only=True)
 
 
 def _eligible_instead(

@@ -16,7 +16,7 @@ from kforensics.reconcile.logs.divergence import (
 )
 from kforensics.reconcile.logs.loaded_log import LoadedLog, load_log, load_logs
 from kforensics.reconcile.logs.log_pairs import LogPairs
-from kforensics.reconcile.observed.facts import ClusterFacts, Given, Leadership
+from kforensics.reconcile.observed.facts import ClusterFacts, Given, Leadership, electable_of
 from kforensics.reconcile.observed.leadership import account_of
 from kforensics.reconcile.observed.own_evidence import held_epochs, states_of
 from kforensics.reconcile.replicas.holders import SoleHolder, distinct_counts, sole_runs
@@ -191,6 +191,7 @@ class PartitionJudge:
             wanted=wanted_leader,
             leaderships=self.leaderships,
             is_stopped=self.is_stopped and not self.is_quorum,
+            has_newest=self.facts.is_newest_metadata(),
             outvoted={v.replica.broker_id for v in self.live} - {v.replica.broker_id for v in candidates},
         )
         if leader is not None and leader.source != "option" and self.is_of_another_time:
@@ -345,12 +346,12 @@ class PartitionJudge:
         return emptied._replace(reason=f"it holds a {left[0]} directory of it alone")
 
     def electable(self) -> frozenset[int] | Absent:
-        """Return the brokers that can be elected cleanly."""
+        """Return the brokers that can be elected without an operator's doing."""
         if self.is_quorum:
             return self.assigned if isinstance(self.assigned, Absent) else self._winners(self.assigned)
         if self.current is None or isinstance(self.current.isr, Absent):
             return Absent.UNKNOWN
-        return self.current.isr | self.current.eligible
+        return electable_of(self.current)
 
     def _winners(self, voters: Sequence[int]) -> frozenset[int]:
         """Voters that a majority can elect: a voter gives no vote to one with a shorter log than its own (KIP-595)."""

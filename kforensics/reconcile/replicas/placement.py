@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from kforensics.damage import Absent
 from kforensics.errors import UsageError
 from kforensics.protocol.election import assign_replicas
-from kforensics.reconcile.observed.facts import ClusterFacts, Given, Leadership
+from kforensics.reconcile.observed.facts import ClusterFacts, Given, Leadership, electable_of
 from kforensics.reconcile.replicas.report import EmptiedReplica, PartitionReport, Verdict, beside, where_is
 from kforensics.units import METADATA_TOPICS, TopicPartition
 
@@ -165,7 +165,7 @@ def partition_without_replicas(
         without_disk=frozenset(given) & frozenset(elsewhere),
         assigned=Absent.UNKNOWN if state is None else state.replicas,
         isr=isr,
-        electable=isr if isinstance(isr, Absent) or state is None else isr | state.eligible,
+        electable=isr if isinstance(isr, Absent) or state is None else electable_of(state),
         emptied=emptied,
         is_stopped=is_stopped,
     )
@@ -177,7 +177,7 @@ def directories_of(
     """Return the assigned brokers that hold no directory though they are given, and those whose directory is not among the inputs."""
     emptied: list[EmptiedReplica] = []
     elsewhere: list[int] = []
-    electable = frozenset() if isinstance(state.isr, Absent) else state.isr | state.eligible
+    electable = electable_of(state)
     for broker in () if isinstance(state.replicas, Absent) else state.replicas:
         if broker in holders:
             continue
