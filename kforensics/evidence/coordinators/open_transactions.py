@@ -80,7 +80,6 @@ class ReplicaTransactions:
     open: tuple[OpenTransaction, ...]
     lone: tuple[Marker, ...]
     """Markers that end nothing in this log, the first of them."""
-    lone_count: int
     has_transactions: bool
     problems: tuple[Problem, ...]
 
@@ -97,7 +96,6 @@ class _Scan:
     seeds: dict[int, tuple[ProducerEntry, int, str]] = field(default_factory=dict)
     """Producers whose open transaction begins below the log on disk: the entry, and offset and path of the snapshot."""
     lone: list[Marker] = field(default_factory=list)
-    lone_count: int = 0
     has_transactions: bool = False
     end: int = 0
     last_epoch: int = -1
@@ -193,7 +191,6 @@ class _Scan:
             del self.seeds[producer]
 
     def _note_lone(self, row: np.void, batches: SegmentBatches) -> None:
-        self.lone_count += 1
         if len(self.lone) < MOST_LONE_MARKERS:
             self.lone.append(marker_of(row, batches, self.log.place))
 
@@ -327,7 +324,6 @@ def scan_transactions(place: PartitionPlace, *, until_ms: int | None = None, job
         newest_ms=scan.newest_ms,
         open=tuple(sorted(scan.open.values(), key=lambda one: one.first_offset)),
         lone=tuple(scan.lone),
-        lone_count=scan.lone_count,
         has_transactions=scan.has_transactions or bool(scan.seeds),
         problems=tuple(log.problems),
     )
