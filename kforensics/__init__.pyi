@@ -83,6 +83,7 @@ def dump(
     redact_key: Any | None = ...,
     keep_going: bool = ...,
     jobs: int | None = ...,
+    read_rate: Any | None = ...,
 ) -> Answered[DumpContent]:
     """Decode any file of a data directory: batches or records, indexes, snapshots, checkpoints."""
 def explain(
@@ -101,6 +102,7 @@ def explain(
     seal: AnyPath | None = ...,
     keep_going: bool = ...,
     jobs: int | None = ...,
+    read_rate: Any | None = ...,
 ) -> Answered[Explanation]:
     """Explain what happened in an incident: every truncation with its cause, and every lost record."""
 def groups(
@@ -112,15 +114,19 @@ def groups(
     at: Any | None = ...,
     history: bool = ...,
     expired: bool = ...,
+    stopped: bool = ...,
     cluster: str | None = ...,
     redact: bool = ...,
     redact_key: Any | None = ...,
     keep_going: bool = ...,
     jobs: int | None = ...,
+    read_rate: Any | None = ...,
 ) -> Answered[Groups]:
     """Show the positions of consumer groups, how far behind they are, and who set them back."""
 def logs(
     *paths: AnyPaths,
+    topics: str | Iterable[str] = ...,
+    partitions: int | Iterable[int] = ...,
     line: str | None = ...,
     since: Any | None = ...,
     until: Any | None = ...,
@@ -128,13 +134,18 @@ def logs(
     cluster: str | None = ...,
     keep_going: bool = ...,
     jobs: int | None = ...,
+    read_rate: Any | None = ...,
 ) -> Answered[LogsView]:
     """Say what the logs of brokers mean: every known line by its kind, harmless, a symptom or a cause, and all nodes on one clock."""
 def ls(
     *paths: AnyPaths,
+    topics: str | Iterable[str] = ...,
+    partitions: int | Iterable[int] = ...,
+    cluster: str | None = ...,
     depth: str | None = ...,
     files: bool = ...,
     keep_going: bool = ...,
+    read_rate: Any | None = ...,
 ) -> Answered[Listing]:
     """List what is here: nodes, log directories, partitions with their offsets, every file by its kind."""
 def metadata(
@@ -142,9 +153,12 @@ def metadata(
     topics: str | Iterable[str] = ...,
     partitions: int | Iterable[int] = ...,
     broker: int | None = ...,
-    at: int | None = ...,
+    at: Any | None = ...,
+    since: Any | None = ...,
+    until: Any | None = ...,
     cluster: str | None = ...,
     keep_going: bool = ...,
+    read_rate: Any | None = ...,
 ) -> Answered[MetadataView]:
     """Show the history of partitions, topics and brokers from the KRaft metadata log and its snapshots."""
 def predict(
@@ -157,9 +171,12 @@ def predict(
     set: Mapping[str, str] = ...,
     ways_out: bool = ...,
     order: bool = ...,
+    stopped: bool = ...,
+    cluster: str | None = ...,
     depth: str | None = ...,
     keep_going: bool = ...,
     jobs: int | None = ...,
+    read_rate: Any | None = ...,
 ) -> Answered[Prediction]:
     """Say what a broker will do to its logs when it is started: scanned, truncated, deleted, rebuilt, or refused, file by file."""
 def salvage(
@@ -179,6 +196,7 @@ def salvage(
     leader: int | None = ...,
     stopped: bool = ...,
     cluster: str | None = ...,
+    plan: bool = ...,
     keep_going: bool = ...,
     jobs: int | None = ...,
     read_rate: Any | None = ...,
@@ -239,6 +257,7 @@ def trace(
     show_payload: bool = ...,
     keep_going: bool = ...,
     jobs: int | None = ...,
+    read_rate: Any | None = ...,
 ) -> Answered[TraceReport]:
     """Trace a record: every copy of it and what became of it, or what was searched without finding it."""
 def transactions(
@@ -257,6 +276,7 @@ def transactions(
     redact_key: Any | None = ...,
     keep_going: bool = ...,
     jobs: int | None = ...,
+    read_rate: Any | None = ...,
 ) -> Answered[Transactions]:
     """Show open transactions, whether they hang, and what ends them."""
 def triage(
@@ -275,10 +295,15 @@ def triage(
     depth: str | None = ...,
     keep_going: bool = ...,
     jobs: int | None = ...,
+    read_rate: Any | None = ...,
 ) -> Answered[Triage]:
     """Answer first what was lost, what is at risk, where it is saved, and what to do."""
 def verify(
     *paths: AnyPaths,
+    topics: str | Iterable[str] = ...,
+    partitions: int | Iterable[int] = ...,
+    stopped: bool = ...,
+    cluster: str | None = ...,
     level: str | None = ...,
     seal: AnyPath | None = ...,
     keep_going: bool = ...,

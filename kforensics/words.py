@@ -1,5 +1,6 @@
 """Numbers, times and lists as people read them, the same in a headline, on a screen and on a page."""
 
+import shlex
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -50,16 +51,41 @@ def with_place(steps: Iterable[str]) -> tuple[str, ...]:
     """
     out: list[str] = []
     made: set[str] = set()
+    said: set[str] = set()
     for one in steps:
         commands = tuple(each for each in one.commands if each != EXPORT) if isinstance(one, Step) else ()
         if not isinstance(one, Step) or not any(SAFE in each for each in commands):
             out.append(one)
             continue
         new = tuple(each for each in commands if each not in made)
+        plain = one.sentence.rstrip(".:")
+        if not new and plain in said:
+            continue
+        said.add(plain)
         sentence = one.sentence if new else f"{one.sentence.rstrip('.:')}."
         out.append(type(one)(sentence, new if made or not new else (EXPORT, *new)))
         made.update(new)
     return tuple(dict.fromkeys(out))
+
+
+def quoted(word: str) -> str:
+    """Return a word as a shell takes it; one with a line break or another character that no screen shows in the form `$'…'`, which bash and zsh read, but not every shell."""
+    if word.isprintable() and "\\" not in word:
+        return shlex.quote(word)
+    letters = (_escaped(one) if not one.isprintable() or one in "\\'" else one for one in word)
+    return f"$'{''.join(letters)}'"
+
+
+def _escaped(letter: str) -> str:
+    # In octal digits: a screen would double a backslash before an x, as it does in what it escapes.
+    of_a_name = "\udc80" <= letter <= "\udcff"  # how Python reads a byte of a name that is no UTF-8
+    data = letter.encode("utf-8", "surrogateescape" if of_a_name else "replace")
+    return "".join(f"\\{one:03o}" for one in data)
+
+
+def command_line(words: Iterable[str]) -> str:
+    """Return words as a command that can be pasted into a shell."""
+    return " ".join(map(quoted, words))
 
 
 def escaped_line(text: str) -> str:

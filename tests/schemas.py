@@ -159,7 +159,7 @@ def _watched(run: Callable[[Sequence[str]], int]) -> Callable[[Sequence[str]], i
 
 def _printed_kind(arguments: Sequence[str]) -> str | None:
     """`json` or `jsonl` where a command prints that; a seal is always JSON."""
-    if arguments[:1] == ["seal"] and not any(word.startswith("--check") for word in arguments):
+    if arguments[:1] == ["seal"] and not any(word.startswith(("--check", "--help", "-h")) for word in arguments):
         return "json"
     kind = _option(arguments, "--format")
     return kind if kind in {"json", "jsonl"} else None

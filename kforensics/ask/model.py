@@ -21,6 +21,9 @@ from kforensics.ask.values import (
 )
 from kforensics.units import Depth
 
+TIMES = ": ISO 8601, words such as 2 hours ago or yesterday 14:00, both in UTC where they name no zone, or milliseconds"
+"""How the help says what a time looks like."""
+
 PASSPHRASE_VARIABLE = "KFORENSICS_KEY_PASSPHRASE"  # noqa: S105 - the name of a variable
 KEY_VARIABLE = "KFORENSICS_REDACT_KEY"
 SIGNATURE_SUFFIX = ".sig"
@@ -118,26 +121,31 @@ class Ask:
     topics: frozenset[str] = option(
         "--topic",
         "-t",
-        takes="triage diff explain predict salvage trace groups transactions metadata fleet-audit fleet-report fleet-trend",
+        takes="triage ls verify diff explain logs predict salvage trace groups transactions metadata fleet-audit fleet-report fleet-trend",
         default=frozenset(),
         metavar="NAME",
-        help={"": "Only this topic; repeatable.", "trace": "The topic.", "metadata": "The history of this topic."},
+        help={
+            "": "Only this topic; repeatable.",
+            "trace": "The topic.",
+            "logs": "Only lines about this topic; repeatable.",
+            "metadata": "The history of this topic; repeatable.",
+        },
     )
     partitions: frozenset[int] = option(
         "--partition",
         "-p",
-        takes="triage diff explain predict salvage trace groups transactions metadata fleet-audit fleet-report fleet-trend",
+        takes="triage ls verify diff explain logs predict salvage trace groups transactions metadata fleet-audit fleet-report fleet-trend",
         default=frozenset(),
         metavar="N",
-        help={"": "Only partitions of this number; repeatable.", "metadata": "With --topic: of this partition."},
+        help={
+            "": "Only partitions of this number; repeatable.",
+            "logs": "Only lines about partitions of this number; repeatable.",
+        },
     )
     line: str | None = option(
         "--line", takes="logs", metavar="TEXT", help="Say what this one line means, and whether it is harmless."
     )
     broker: int | None = option("--broker", takes="metadata", metavar="ID", help="The history of this broker.")
-    at_offset: int | None = option(
-        "--at", takes="metadata", least=0, metavar="OFFSET", help="The state once this metadata offset is applied."
-    )
 
     key: bytes | None = option("--key", takes="trace", metavar="TEXT", read=parse_text, help="The key, as UTF-8.")
     key_base64: bytes | None = option(
@@ -185,7 +193,7 @@ class Ask:
         takes="salvage trace",
         metavar="A..B",
         read=parse_times,
-        help="Only records of these timestamps, from A on and before B: ISO 8601, UTC where it names no zone, or milliseconds.",
+        help=f"Only records of these timestamps, from A on and before B{TIMES}.",
     )
     with_aborted: bool = switch(
         "--with-aborted",
@@ -227,12 +235,13 @@ class Ask:
     )
     at_ms: int | None = option(
         "--at",
-        takes="groups transactions",
-        metavar="TIME",
+        takes="groups transactions metadata",
+        metavar={"": "TIME", "metadata": "OFFSET|TIME"},
         read=parse_time,
         help={
-            "groups": "Positions and lag as of this time: ISO 8601 or milliseconds.",
-            "transactions": "Judge as of this time; what was written later is left out. ISO 8601 or milliseconds.",
+            "groups": f"Positions and lag as of this time{TIMES}.",
+            "transactions": f"Judge as of this time; what was written later is left out{TIMES}.",
+            "metadata": f"The state once this metadata offset is applied, or as of this time{TIMES}; a number of up to 11 digits is an offset.",
         },
     )
     history: bool = switch("--history", takes="groups", help="List every commit, and who made it.")
@@ -249,27 +258,45 @@ class Ask:
     to_offset: int | None = option("--to-offset", takes="dump", metavar="OFFSET", help="Up to this offset.")
     leader_epoch: int | None = option("--epoch", takes="dump", metavar="EPOCH", help="Of this leader epoch only.")
     from_time_ms: int | None = option(
+        "--since",
         "--from-time",
         takes="dump",
+        name="from_time",
         metavar="TIME",
         read=parse_time,
-        help="From this time on: ISO 8601, UTC where it names no zone, or milliseconds.",
+        help=f"From this time on{TIMES}.",
     )
-    to_time_ms: int | None = option("--to-time", takes="dump", metavar="TIME", read=parse_time, help="Up to this time.")
+    to_time_ms: int | None = option(
+        "--until",
+        "--to-time",
+        takes="dump",
+        name="to_time",
+        metavar="TIME",
+        read=parse_time,
+        help="Up to this time.",
+    )
 
     since_ms: int | None = option(
         "--since",
-        takes="triage explain logs",
+        takes="triage explain logs metadata",
         metavar="TIME",
         read=parse_time,
-        help="Timeline from this time on: ISO 8601, UTC where it names no zone, or milliseconds. With a metadata log among the inputs, log files that end a day before it are not read.",
+        help={
+            "": f"Timeline from this time on{TIMES}. With a metadata log among the inputs, log files that end a day before it are not read.",
+            "logs": f"Lines from this time on{TIMES}.",
+            "metadata": f"History from this time on{TIMES}.",
+        },
     )
     until_ms: int | None = option(
         "--until",
-        takes="triage explain logs",
+        takes="triage explain logs metadata",
         metavar="TIME",
         read=parse_time,
-        help="Timeline up to this time. With a metadata log among the inputs, log files that begin a day after it are not read.",
+        help={
+            "": "Timeline up to this time. With a metadata log among the inputs, log files that begin a day after it are not read.",
+            "logs": "Lines up to this time.",
+            "metadata": "History up to this time.",
+        },
     )
     log_timezone: str | None = option(
         "--log-timezone",
@@ -289,7 +316,7 @@ class Ask:
         takes="triage predict",
         metavar="TIME",
         read=parse_time,
-        help="When it will be started, for retention and the expiry of producers: ISO 8601 or milliseconds since 1970. This machine's clock where it is not given.",
+        help=f"When it will be started, for retention and the expiry of producers{TIMES}. This machine's clock where it is not given.",
     )
     without: tuple[Path, ...] = option(
         "--without",
@@ -346,12 +373,12 @@ class Ask:
     )
     is_stopped: bool = switch(
         "--stopped",
-        takes="triage diff explain salvage trace transactions fleet-audit",
+        takes="triage verify diff explain predict salvage trace groups transactions fleet-audit",
         help="No broker ran while its directories were copied: ends of logs that don't fit then are no effect of copying.",
     )
     cluster: str | None = option(
         "--cluster",
-        takes="triage diff explain logs salvage trace groups transactions metadata",
+        takes="triage ls verify diff explain logs predict salvage trace groups transactions metadata",
         metavar="ID",
         help="Only what is of the cluster of this id, where the inputs are of several.",
     )
@@ -372,7 +399,14 @@ class Ask:
             "capture": "How much of the logs is read. tails: their ends, as diff --depth tails does: fast at any size, for commands with --depth tails. content, which is the default: every batch.",
         },
     )
-    plan: bool = switch("--plan", takes="capture", help="Only say how long it will take and how large it will be.")
+    plan: bool = switch(
+        "--plan",
+        takes="capture salvage",
+        help={
+            "capture": "Only say how long it will take and how large it will be.",
+            "salvage": "Only say which records would be written, and which are missing: OUT is not needed, and nothing is written.",
+        },
+    )
     all_batches: bool = switch(
         "--all-batches",
         takes="capture",
@@ -495,7 +529,7 @@ class Ask:
     )
     read_rate: int | None = option(
         "--read-rate",
-        takes="verify diff salvage capture seal fleet-scan",
+        takes="triage ls dump verify diff explain logs predict salvage trace groups transactions metadata capture seal fleet-scan",
         metavar="RATE",
         read=parse_rate,
         help="Read no faster than this, such as 50MB/s, in one process: for the disks of a live broker.",

@@ -14,7 +14,7 @@ from kforensics.errors import UsageError, did_you_mean, nearest_names
 WORDS = {
     "triage": (
         "Answer first what was lost, what is at risk, where it is saved, and what to do.\n\n"
-        "Give whatever there is: data directories, captures, broker logs, earlier copies with --before. One screen sums up what explain, diff, predict, groups and transactions say of it; `kforensics PATH` is the same. Of each log only the end is read, but with --depth content; transactions need all of it, and are asked about of up to 1 GiB. The exit code is 1 where anything is lost or at risk, 3 where the inputs do not show it."
+        "Give whatever there is: data directories, captures, broker logs, earlier copies with --before. One screen sums up what explain, diff, predict, groups and transactions say of it; `kforensics PATH` is the same. All content is read of logs of up to 64 MiB together, of larger ones only the ends, but with --depth content; transactions need all of it, and are asked about of up to 1 GiB. The exit code is 1 where anything is lost or at risk, 3 where the inputs do not show it."
     ),
     "ls": (
         "List what is here: nodes, log directories, partitions with their offsets, every file by its kind.\n\n"
@@ -184,11 +184,8 @@ def _contradictions(command: str, ask: Any) -> Iterable[str]:
             yield "--show-payload needs --show-records"
         case "transactions" if ask.open and ask.all:
             yield "--open and --all exclude each other"
-        case "metadata":
-            if ask.partitions and not ask.topics:
-                yield "--partition needs --topic"
-            if len(ask.topics) > 1 or len(ask.partitions) > 1:
-                yield "the history of one topic or partition is shown: give --topic and --partition once"
+        case "metadata" if ask.partitions and not ask.topics:
+            yield "--partition needs --topic"
         case "dump" if len(ask.producer_ids) > 1:
             yield "the batches of one producer are shown: give --producer-id once"
         case "trace":
@@ -212,7 +209,7 @@ def _contradictions(command: str, ask: Any) -> Iterable[str]:
 
 
 def _of_salvage(ask: Ask) -> Iterable[str]:
-    if ask.out is None:
+    if ask.out is None and not ask.plan:
         yield "-o OUT is needed: the directory for the records"
     if not ask.paths and not ask.images:
         yield "a PATH or --carve IMAGE is needed"

@@ -11,6 +11,9 @@ from kforensics.errors import UsageError
 
 _SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?) ?([KMGT]?)(I?)B?", re.ASCII | re.IGNORECASE)
 _POWERS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
+_WORD = re.compile("[A-Za-z]{2,}|[0-9] ?[smhdw] ago|now")
+_ISO = re.compile("[0-9]{4}-?[0-9]{2}")
+"""What begins as ISO 8601 does and is none is a slip, not words."""
 _MILLISECONDS = re.compile(r"-?[0-9]{1,18}", re.ASCII)
 
 
@@ -53,7 +56,7 @@ def parse_pairs(given: Iterable[str] | Mapping[str, str], option: str) -> dict[s
 
 
 def parse_time(text: str, option: str) -> int:
-    """Milliseconds since 1970 out of ISO 8601, UTC where it names no zone, or out of milliseconds.
+    """Milliseconds since 1970 out of ISO 8601, words such as `2 hours ago`, both in UTC where they name no zone, or milliseconds.
 
     Args:
         text: what was given. Eight digits alone are refused, since they may be a date, too.
@@ -65,13 +68,34 @@ def parse_time(text: str, option: str) -> int:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise UsageError(
-            f"{option} {text} is neither ISO 8601, such as 2026-11-21T06:26:13.332Z, nor milliseconds"
-        ) from None
+        said = _time_in_words(text)
+        if said is None:
+            raise UsageError(
+                f"{option} {text} is no time: write ISO 8601, such as 2026-11-21T06:26:13.332Z, words such as yesterday 14:00, or milliseconds"
+            ) from None
+        moment = said
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     delta = moment - datetime(1970, 1, 1, tzinfo=UTC)
     return (delta.days * 86_400 + delta.seconds) * 1000 + delta.microseconds // 1000
+
+
+def _time_in_words(text: str) -> datetime | None:
+    """Return the time that English words name, seen from now; none where they name none, or only a part of a date."""
+    if _WORD.search(text) is None or _ISO.match(text):
+        return None
+    import dateparser  # noqa: PLC0415 - few runs name a time in words, and it takes 100 ms
+
+    settings = {
+        "TIMEZONE": "UTC",
+        "TO_TIMEZONE": "UTC",
+        "RETURN_AS_TIMEZONE_AWARE": True,
+        "RELATIVE_BASE": datetime.now(UTC).replace(tzinfo=None),
+        "STRICT_PARSING": True,
+        "PARSERS": ["relative-time", "absolute-time"],
+    }
+    found: datetime | None = dateparser.parse(text, languages=["en"], settings=settings)
+    return found
 
 
 def parse_times(text: str, option: str) -> tuple[int, int]:

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations, pairwise
 from pathlib import Path
-from shlex import quote
 
 from kforensics.ask.model import Ask
 from kforensics.case.model import Case
@@ -39,6 +38,7 @@ from kforensics.reconcile.history.snapshot_order import (
 from kforensics.source.discover import Shape
 from kforensics.source.walk import join
 from kforensics.units import METADATA_TOPICS
+from kforensics.words import quoted
 
 SNAPSHOT_KIND = "snapshot-before"
 """Kind of an input that is an earlier snapshot."""
@@ -145,9 +145,9 @@ def _told_apart(inputs: Inputs, ask: Ask) -> str:
     ]
     earlier = [path for group in ordered for path in _named([one for one in group.found if id(one) not in now])]
     earlier = [*map(str, ask.before), *earlier]
-    cluster = [] if ask.cluster is None else [f"--cluster {quote(ask.cluster)}"]
+    cluster = [] if ask.cluster is None else [f"--cluster {quoted(ask.cluster)}"]
     return " ".join(
-        ["kforensics explain", *cluster, *map(quote, named), *(f"--before {quote(path)}" for path in earlier)]
+        ["kforensics explain", *cluster, *map(quoted, named), *(f"--before {quoted(path)}" for path in earlier)]
     )
 
 

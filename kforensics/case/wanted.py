@@ -1,10 +1,13 @@
 """What was asked for: which partitions are wanted, and names that are nowhere in the inputs, since an answer about the rest is no answer about them."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
+from functools import partial
 from typing import Protocol
 
 from kforensics.damage import Absent
 from kforensics.errors import UsageError, did_you_mean, nearest_names
+from kforensics.evidence.discovery.inputs import Inputs
+from kforensics.evidence.discovery.partition_dirs import find_places
 from kforensics.units import TopicPartition
 
 MOST_LISTED = 8
@@ -32,6 +35,18 @@ def is_wanted(partition: TopicPartition, filters: Filters) -> bool:
     if filters.topics and partition.topic not in filters.topics:
         return False
     return not filters.partitions or partition.partition in filters.partitions
+
+
+def wanted_of(filters: Filters, inputs: Inputs) -> Callable[[TopicPartition], bool] | None:
+    """Return the filters as a question about a partition; none where nothing is asked for.
+
+    Raises:
+        UsageError: no directory is of what is asked for.
+    """
+    if not filters.topics and not filters.partitions:
+        return None
+    check_wanted(filters, find_places(inputs).by_partition)
+    return partial(is_wanted, filters=filters)
 
 
 def check_wanted(

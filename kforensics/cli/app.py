@@ -12,15 +12,17 @@ from importlib import import_module
 from itertools import pairwise, takewhile
 from pathlib import Path
 from types import FrameType
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 from typer.main import get_command
 
 from kforensics import __version__
 from kforensics.cli.command import command_of
 from kforensics.cli.destination import forget_output, write_refusal
 from kforensics.cli.examples import epilog_of, help_of
+from kforensics.cli.help import ShortHelpOption
 from kforensics.cli.options import ColourOption
 from kforensics.errors import (
     EvidenceError,
@@ -90,6 +92,7 @@ def kforensics(
     version: Annotated[  # noqa: ARG001 - its callback answers it
         bool, typer.Option("--version", help="Show the version and exit.", callback=_version, is_eager=True)
     ] = False,
+    short_help: ShortHelpOption = False,  # noqa: ARG001 - likewise
 ) -> None:
     """Read-only log forensics over Kafka broker data directories: what was lost, was it committed, who still has it.
 
@@ -101,13 +104,21 @@ def kforensics(
     context.obj = color
 
 
+class _Program(TyperGroup):
+    """The program, whose first question needs no name: what a shell completes behind a path is asked of `triage`, too."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        return super().resolve_command(ctx, list(_with_question(args)))
+
+
 def application(names: Iterable[str] = EVERY_COMMAND) -> typer.Typer:
     """Make the application with some of its commands: to load all takes 20 ms."""
     app = typer.Typer(
         name=PROGRAM,
+        cls=_Program,
         add_completion=True,
         no_args_is_help=True,
-        context_settings={"help_option_names": ["-h", "--help"]},
+        context_settings={"help_option_names": ["--help"]},
         pretty_exceptions_enable=False,
         pretty_exceptions_show_locals=False,  # locals hold payloads, which are private
     )

@@ -17,9 +17,9 @@ from kforensics.ask.model import Ask
 from kforensics.ask.option import Spelled
 from kforensics.ask.questions import WORDS, ask_of, options_of
 from kforensics.cli.destination import check_out, write_result
+from kforensics.cli.help import ShortHelpOption
 from kforensics.cli.options import ColourOption, OutOption, QuietOption, VerboseOption
 from kforensics.cli.terminal import ColourChoice, screen_width, speaks_unicode, wants_colour
-from kforensics.commands.result import now_ms
 from kforensics.errors import UsageError
 from kforensics.render.emit import (
     CONTENT,
@@ -83,6 +83,8 @@ class Output(NamedTuple):
 
     def write(self, result: "Result[Any]") -> None:
         """Write the result, and what its screen does not say to standard error."""
+        from kforensics.commands.result import now_ms
+
         content = result.shape in CONTENT
         if self.quiet and result.shape != "seal manifest":
             write_result(headline(result), self.out)
@@ -181,6 +183,7 @@ def question(name: str) -> Callable[[Answering], Callable[..., None]]:
             ("color", ColourOption, None),
             ("quiet", QuietOption, False),
             ("verbose", VerboseOption, False),
+            ("short_help", ShortHelpOption, False),
         ]
 
         def run(context: typer.Context, **values: Any) -> None:
@@ -266,12 +269,30 @@ def _annotated(one: Spelled, command: str) -> tuple[Any, Any]:
         "show_default": isinstance(default, (str, int)),
         "case_sensitive": False,
     }
+    if one.field in _COMPLETED:
+        words["autocompletion"] = _completion_of(_COMPLETED[one.field])
     is_needed = declared.is_needed or not (declared.flags or str(words["metavar"]).startswith("["))
     spelled = typer.Option(*declared.flags, **words) if declared.flags else typer.Argument(**words)
     whole: Any = list[kind] if declared.many else kind
     if is_needed:
         return Annotated[whole, spelled], inspect.Parameter.empty
     return Annotated[whole | None, spelled], kind(default) if declared.choices and default else default
+
+
+_COMPLETED = {"topics": "topics", "partitions": "partitions", "leader": "brokers", "broker": "brokers"}
+"""Options of which a shell completes the value by what is below the paths on the line."""
+
+
+def _completion_of(names: str) -> Callable[[typer.Context, str], list[str]]:
+    def complete(ctx: typer.Context, incomplete: str) -> list[str]:
+        # An option whose value is still to come ends the reading of the line: the paths are among what is left then.
+        paths = ctx.params.get("paths") or [Path(one) for one in ctx.args if not one.startswith("-")]
+        from kforensics.commands.ls import names_below
+
+        found = getattr(names_below(paths, ctx.params.get("topics") or ()), names)
+        return [one for one in found if one.startswith(incomplete)]
+
+    return complete
 
 
 def _format_option(offered: Sequence[OutputFormat]) -> Any:

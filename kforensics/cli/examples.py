@@ -40,6 +40,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
             "Compared with an earlier copy, as a page",
             "kforensics explain evidence --before earlier --format html -o report.html",
         ),
+        ("The events for Timesketch", "kforensics explain evidence logs --format timesketch -o events.jsonl"),
     ),
     "logs": (
         ("What do these logs say?", "kforensics logs server.log controller.log"),
@@ -63,6 +64,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
             "The lost records, out of all that is left",
             "kforensics salvage evidence logs --before earlier -o rescue",
         ),
+        ("What would that write?", "kforensics salvage evidence logs --before earlier --plan"),
         (
             "Before a restart: what would be discarded",
             "kforensics salvage broker-1 broker-2 broker-3 --what at-risk -o rescue",
@@ -89,6 +91,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     ),
     "metadata": (
         ("The history of a partition", "kforensics metadata evidence --topic orders --partition 0"),
+        ("What changed since a time", 'kforensics metadata evidence --since "yesterday 14:00"'),
         ("The state at an offset of the metadata log", "kforensics metadata controller-100 --at 82"),
     ),
     "groups": (
@@ -127,7 +130,11 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     ),
     "fleet trend": (("The last week", "kforensics fleet trend history --last 7"),),
     "fleet scan": (("On a broker", "kforensics fleet scan /var/lib/kafka --out evidence-of-1 --read-rate 50MB/s"),),
-    "help": (("What a finding means", "kforensics help KF201"), ("What exit codes say", "kforensics help exit-codes")),
+    "help": (
+        ("What a word means", "kforensics help high-watermark"),
+        ("What a finding means", "kforensics help KF201"),
+        ("What exit codes say", "kforensics help exit-codes"),
+    ),
 }
 
 

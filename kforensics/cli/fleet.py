@@ -10,6 +10,7 @@ from kforensics.ask.fleet import FleetAsk
 from kforensics.cli.capture import take
 from kforensics.cli.command import Output, question
 from kforensics.cli.examples import epilog_of, help_of
+from kforensics.cli.help import ShortHelpOption
 from kforensics.cli.stops import interrupted_by_signals
 from kforensics.errors import UsageError
 from kforensics.render.emit import OutputFormat
@@ -21,8 +22,13 @@ fleet = typer.Typer(
     name="fleet",
     no_args_is_help=True,
     help="Audit a whole fleet of data directories on Spark, and extract evidence on the brokers for it.",
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": ["--help"]},
 )
+
+
+@fleet.callback()
+def _fleet(short_help: ShortHelpOption = False) -> None:
+    pass
 
 
 @question("fleet-audit")

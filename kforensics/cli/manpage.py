@@ -17,7 +17,7 @@ from kforensics import __version__
 from kforensics.ask.questions import WORDS, options_of
 from kforensics.cli.app import PROGRAM, application
 from kforensics.cli.examples import EXAMPLES, described
-from kforensics.cli.help import topic_text
+from kforensics.cli.help import choices_of, topic_text
 from kforensics.exits import EXIT_MEANINGS
 from kforensics.findings.rule import all_rules
 from kforensics.library import COMMANDS
@@ -219,12 +219,12 @@ def _options(parameters: Iterable[Any]) -> Iterator[str]:
                 + value
             )
             yield _text(_option_help(parameter))
-    yield from (".TP", r"\fB\-h\fR, \fB\-\-help\fR", "Show the help and exit.")
+    yield from (".TP", r"\fB\-\-help\fR", "Show the help and exit.")
 
 
 def _option_help(parameter: Any) -> str:
     words = parameter.help or ""
-    choices = _choices(parameter)
+    choices = choices_of(parameter)
     if choices and not parameter.metavar:
         words += f" One of {', '.join(choices)}."
     default = parameter.default
@@ -233,15 +233,8 @@ def _option_help(parameter: Any) -> str:
     return words
 
 
-def _choices(parameter: Any) -> list[str]:
-    return [
-        str(choice.value if isinstance(choice, enum.Enum) else choice)
-        for choice in getattr(parameter.type, "choices", ())
-    ]
-
-
 def _metavar(parameter: Any) -> str:
-    return str(parameter.metavar or ("WORD" if _choices(parameter) else parameter.name.upper()))
+    return str(parameter.metavar or ("WORD" if choices_of(parameter) else parameter.name.upper()))
 
 
 def _is_option(parameter: Any) -> bool:

@@ -8,6 +8,7 @@ from itertools import groupby
 from kforensics.ask.model import Ask
 from kforensics.case.broker_logs import logged_evidence, read_own_logs
 from kforensics.case.processes import default_jobs
+from kforensics.case.wanted import is_wanted
 from kforensics.commands.result import Conclusion, Result
 from kforensics.damage import Absent
 from kforensics.errors import UsageError
@@ -117,6 +118,10 @@ def run(request: Ask) -> Result[LogsView]:
 
 
 def _is_in_view(item: LoggedEvent, request: Ask) -> bool:
+    partition = item.event.topic_partition
+    is_limited = bool(request.topics or request.partitions)
+    if is_limited and (isinstance(partition, Absent) or not is_wanted(partition, request)):
+        return False
     if not isinstance(item.time_ms, int):
         return True
     is_late = request.since_ms is None or item.time_ms >= request.since_ms

@@ -1,19 +1,24 @@
 """The inventory: nodes, log directories, partitions with their offsets, every file by its kind."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple
 
 from kforensics.ask.model import Ask
 from kforensics.case.model import Case
+from kforensics.case.wanted import wanted_of
 from kforensics.commands.result import Conclusion, Result
+from kforensics.damage import Absent
+from kforensics.errors import EvidenceError
 from kforensics.evidence.discovery.inputs import Inputs, find_inputs, why_not_listed
 from kforensics.evidence.inventory import Inventory, take_inventory
 from kforensics.findings.answers.contents import ls_answer
 from kforensics.findings.rules.directories import inventory_findings
 from kforensics.findings.rules.upkeep import CLEANER_STANDS
 from kforensics.protocol.loading.starts import start_word_by_name
-from kforensics.source.walk import FoundFile
+from kforensics.source.walk import FoundDirectory, FoundFile, Wants, of_wanted
 from kforensics.units import Depth
 
 
@@ -35,12 +40,14 @@ class Listing:
     inventory: Inventory
     found: Inputs
     depth: Depth = Depth.TAILS
+    wants: Wants | None = None
+    """The partitions that are listed; all where nothing was asked for."""
 
     def files(self) -> Iterator[ListedFile]:
         """Yield every file of every input; a million of them are never held at once."""
         for index, one in enumerate(self.found.found):
             for file in one.walk():
-                if isinstance(file, FoundFile):
+                if isinstance(file, FoundFile) and of_wanted(file.partition, self.wants):
                     yield ListedFile(
                         input=index,
                         path=file.path,
@@ -52,9 +59,16 @@ class Listing:
 
 def run(request: Ask) -> Result[Listing]:
     """List what is below the paths; of each log only the end is read where nothing else is asked for."""
-    inputs = find_inputs(request.paths, with_server_logs=True, why_not=why_not_listed, keep_going=request.keep_going)
+    inputs = find_inputs(
+        request.paths,
+        with_server_logs=True,
+        why_not=why_not_listed,
+        keep_going=request.keep_going,
+        cluster=request.cluster,
+    )
     depth = request.depth or Depth.TAILS
-    inventory = _with_starts(take_inventory(inputs, depth=depth))
+    wants = wanted_of(request, inputs)
+    inventory = _with_starts(take_inventory(inputs, depth=depth, wants=wants))
     findings = inventory_findings(inventory)
     if any(one.code == CLEANER_STANDS.code for one in findings):
         from kforensics.commands.cleaning import with_causes  # noqa: PLC0415 - few clusters have such a log
@@ -63,10 +77,39 @@ def run(request: Ask) -> Result[Listing]:
     return Result(
         command="ls",
         inputs=inputs.described,
-        body=Listing(inventory=inventory, found=inputs, depth=depth),
+        body=Listing(inventory=inventory, found=inputs, depth=depth, wants=wants),
         concluded=Conclusion(
             answer=ls_answer(inventory, inputs.described), findings=findings, problems=tuple(inventory.problems)
         ),
+    )
+
+
+class Names(NamedTuple):
+    """What is below some paths, by its names."""
+
+    topics: tuple[str, ...] = ()
+    partitions: tuple[str, ...] = ()
+    brokers: tuple[str, ...] = ()
+
+
+def names_below(paths: Sequence[Path], topics: Collection[str] = ()) -> Names:
+    """Return the topics, their partitions and the brokers below paths, by the names of directories alone; none where a path can't be used.
+
+    Args:
+        topics: whose partitions are wanted; of all where there are none.
+    """
+    try:
+        inputs = find_inputs(paths, keep_going=True)
+    except EvidenceError:
+        return Names()
+    walked = (found for one in inputs.found for found in one.walk(in_outline=True))
+    held = {one.name for one in walked if isinstance(one, FoundDirectory) and not isinstance(one.name, Absent)}
+    partitions = {one.partition for one in held if not topics or one.topic in topics}
+    brokers = {one.broker_id for one in inputs.described if not isinstance(one.broker_id, Absent)}
+    return Names(
+        topics=tuple(sorted({one.topic for one in held})),
+        partitions=tuple(map(str, sorted(partitions))),
+        brokers=tuple(map(str, sorted(brokers))),
     )
 
 

@@ -23,15 +23,23 @@ from kforensics.evidence.model import Problem
 from kforensics.evidence.replica.unaccounted import lost_metadata
 from kforensics.findings.answers.contents import metadata_answer
 from kforensics.source.walk import Obstacle, join
+from kforensics.words import joined_names, utc_words
+
+FIRST_TIME_MS = 10**11
+"""A smaller number is an offset of the metadata log, not a time: it would be of 1973."""
 
 
-def _has(asked: Ask, event: MetadataEvent) -> bool:
+def _has(asked: Ask, at_offset: int | None, event: MetadataEvent) -> bool:
     """Whether an event belongs to the answer."""
-    if asked.at_offset is not None and event.when.offset > asked.at_offset:
+    if at_offset is not None and event.when.offset > at_offset:
         return False
-    if asked.topic is not None:
-        return event.topic == asked.topic and (
-            asked.partition is None or isinstance(event.partition, Absent) or event.partition == asked.partition
+    if (asked.since_ms is not None and event.when.timestamp_ms < asked.since_ms) or (
+        asked.until_ms is not None and event.when.timestamp_ms >= asked.until_ms
+    ):
+        return False
+    if asked.topics:
+        return event.topic in asked.topics and (
+            not asked.partitions or isinstance(event.partition, Absent) or event.partition in asked.partitions
         )
     return asked.broker is None or asked.broker in _brokers_of(event)
 
@@ -55,6 +63,8 @@ class MetadataView:
     comparison: LogComparison
     events: EventSelection
     """The events: what changed, in order."""
+    at_offset: int | None = None
+    """The last metadata offset that counts, where one was asked for, or a time."""
     state: MetadataState
     """The state at the offset that was asked for, else at the end."""
     quorum: QuorumSetBack | None = None
@@ -68,8 +78,6 @@ def run(request: Ask) -> Result[MetadataView]:
         EvidenceError: a path can't be used, or no metadata log is below them.
         UsageError: the log does not know what was asked for.
     """
-    if request.partition is not None and request.topic is None:
-        raise UsageError("--partition needs --topic")
     inputs = find_inputs(
         request.paths,
         why_not=why_not_checked,
@@ -94,11 +102,18 @@ def run(request: Ask) -> Result[MetadataView]:
             ("a cluster that keeps its metadata in ZooKeeper has none", "the log is in another log directory"),
         )
     newest = comparison.newest
+    at_offset = _offset_asked_for(request, newest)
     _check_question(request, newest)
     problems = (*inputs.problems, *_unlisted(inputs), *(problem for one in histories for problem in _problems(one)))
     epochs = [log_dir.broker_epoch for one in inputs.found for log_dir in one.log_dirs]
     events = change_events(
-        newest, topic=request.topic, partition=request.partition, up_to=request.at_offset, wants=partial(_has, request)
+        newest,
+        topics=request.topics,
+        partitions=request.partitions,
+        up_to=at_offset,
+        since_ms=request.since_ms,
+        until_ms=request.until_ms,
+        wants=partial(_has, request, at_offset),
     )
     quorum = quorum_set_back(histories, inputs)
     return Result(
@@ -108,7 +123,8 @@ def run(request: Ask) -> Result[MetadataView]:
             request=request,
             comparison=comparison,
             events=events,
-            state=newest.at(request.at_offset) if request.at_offset is not None else newest.latest(),
+            state=newest.at(at_offset) if at_offset is not None else newest.latest(),
+            at_offset=at_offset,
             quorum=quorum,
         ),
         concluded=Conclusion(
@@ -135,19 +151,35 @@ def _directories_without_log(inputs: Inputs) -> list[str]:
 
 
 def _check_question(question: Ask, history: MetadataHistory) -> None:
-    if question.topic is not None and not history.topics_named(question.topic):
-        raise not_there(f"the metadata log knows no topic {question.topic}", question.topic, history.topic_ids)
-    if question.topic is not None and question.partition is not None:
-        if not history.partition_states(question.topic, question.partition):
-            ids = {topic.topic_id for topic in history.topics_named(question.topic)}
-            known = {str(number) for topic_id, number in history.partitions if topic_id in ids}
-            words = f"topic {question.topic} has no partition {question.partition}"
-            raise not_there(words, str(question.partition), known)
-    elif question.broker is not None and question.broker not in history.brokers:
+    for topic in sorted(question.topics):
+        if not history.topics_named(topic):
+            raise not_there(f"the metadata log knows no topic {topic}", topic, history.topic_ids)
+    for number in sorted(question.partitions):
+        if not any(history.partition_states(topic, number) for topic in question.topics):
+            ids = {one.topic_id for topic in question.topics for one in history.topics_named(topic)}
+            known = {str(each) for topic_id, each in history.partitions if topic_id in ids}
+            words = f"topic {joined_names(question.topics, 'or')} has no partition {number}"
+            raise not_there(words, str(number), known)
+    if not question.topics and question.broker is not None and question.broker not in history.brokers:
         words = f"the metadata log knows no broker {question.broker}"
         raise not_there(words, str(question.broker), map(str, history.brokers))
-    if question.at_offset is not None and question.at_offset >= history.end_offset:
-        raise UsageError(f"the metadata log ends at offset {history.end_offset - 1}, before {question.at_offset}")
+
+
+def _offset_asked_for(question: Ask, history: MetadataHistory) -> int | None:
+    """Return the offset up to which the log counts, none for all of it.
+
+    Raises:
+        UsageError: it is above the end of the log, or the time is before all that the log dates.
+    """
+    at = question.at_ms
+    if at is None or 0 <= at < history.end_offset:
+        return at
+    if 0 <= at < FIRST_TIME_MS:
+        raise UsageError(f"the metadata log ends at offset {history.end_offset - 1}, before {at}")
+    offset = history.offset_at(at)
+    if offset is None:
+        raise UsageError(f"the metadata log dates nothing before {utc_words(at)} (--at)")
+    return offset
 
 
 def _unlisted(inputs: Inputs) -> Iterator[Problem]:

@@ -35,7 +35,7 @@ from kforensics.commands.result import Conclusion, Result, now_ms
 from kforensics.damage import Absent
 from kforensics.errors import UsageError
 from kforensics.evidence.broker_logs import LogFile
-from kforensics.evidence.discovery.inputs import Inputs
+from kforensics.evidence.discovery.inputs import Inputs, belonging_together
 from kforensics.evidence.discovery.partition_dirs import LostDirectory, find_places, log_dir_states, lost_directories
 from kforensics.evidence.metadata.files import unexplained
 from kforensics.evidence.model import Citation, Problem
@@ -92,6 +92,8 @@ def run(request: Ask, *, case: Case | None = None) -> Result[Prediction]:
         UsageError: a version that is not modelled, no log directory among the inputs, or no partition that was asked for.
     """
     inputs = find_start_inputs(request.paths, keep_going=request.keep_going)
+    if request.cluster is not None:
+        inputs = belonging_together(inputs, cluster=request.cluster)
     configured = configured_nodes(inputs)
     inputs, nodes = nodes_of(inputs, configured)
     if case is not None and inputs.described != case.inputs.described:

@@ -61,6 +61,8 @@ class SalvageReport:
     """Why the output is incomplete, if it is."""
     carved: CarvedFigures | None = None
     """What was found in disk images."""
+    is_plan: bool = False
+    """Whether nothing was written, as only a plan was asked for."""
 
     @property
     def records(self) -> int:
@@ -69,7 +71,7 @@ class SalvageReport:
 
 
 def run(request: Ask) -> Result[SalvageReport]:
-    """Write what is wanted to the directory.
+    """Write what is wanted to the directory, or only say what would be written.
 
     Raises:
         EvidenceError: a path can't be used.
@@ -77,10 +79,10 @@ def run(request: Ask) -> Result[SalvageReport]:
         UsageError: the directory can't be used, a filter matches nothing, or the form can't hold the records.
     """
     form, out = FormName(request.form), request.out
-    assert out is not None
     require_form(form)
     _check_options(request, form)
-    check_folder(out, (*request.paths, *request.before, *request.images))
+    if out is not None:
+        check_folder(out, (*request.paths, *request.before, *request.images))
     if request.images and request.what is None:
         return _run_carving(request, out)
     what = request.what or What.LOST
@@ -91,7 +93,7 @@ def run(request: Ask) -> Result[SalvageReport]:
     image_problems: list[Problem] = []
     carved = carve(request.images, case.inputs, image_problems) if request.images else None
     inputs = case.inputs.described if carved is None else carved.inputs
-    folder = OutFolder(out)
+    folder = _folder_of(request)
     shared = _Shared(case, found.facts, folder, carved=carved)
     partitions, problems, failure = _save_all(
         shared, found.tasks, 1 if form in {FormName.KCAT, FormName.CONSOLE} else jobs
@@ -100,24 +102,25 @@ def run(request: Ask) -> Result[SalvageReport]:
     try:
         if carved is not None and what is What.ALL and not failure and not request.topics and not request.partitions:
             partitions = (*partitions, *_save_carved(shared, carved, with_named=False))
-        if partitions and not failure:
+        if partitions and not failure and not request.plan:
             files = _write_papers(folder, request, what.value, inputs, partitions)
     except WriteFailed as error:
         failure = str(error)
     report = SalvageReport(
         what=what.value,
         form=form.value,
-        out=str(out),
+        out=str(out or ""),
         partitions=partitions,
         files=files,
         failure=failure,
         carved=None if carved is None else _figures_of(carved),
+        is_plan=request.plan,
     )
     problems = (*found.problems, *image_problems, *problems)
     answer = salvage_answer(
         [_figures(one) for one in partitions],
         what=what.value,
-        out=str(out),
+        out=None if request.plan else str(out),
         failure=failure,
         premise=found.headline,
         premise_state=found.state,
@@ -134,6 +137,10 @@ def run(request: Ask) -> Result[SalvageReport]:
     return _result(inputs, report, answer, problems)
 
 
+def _folder_of(request: Ask) -> OutFolder:
+    return OutFolder(None if request.plan else request.out)
+
+
 def _filters(request: Ask) -> Filters:
     """Return which of their records are wanted."""
     return Filters(
@@ -143,7 +150,7 @@ def _filters(request: Ask) -> Filters:
     )
 
 
-def _run_carving(request: Ask, out: Path) -> Result[SalvageReport]:
+def _run_carving(request: Ask, out: Path | None) -> Result[SalvageReport]:
     """Save what disk images hold and no given replica does."""
     problems: list[Problem] = []
     inputs = (
@@ -153,7 +160,7 @@ def _run_carving(request: Ask, out: Path) -> Result[SalvageReport]:
     )
     problems += inputs.problems
     carved = carve(request.images, inputs, problems)
-    folder = OutFolder(out)
+    folder = _folder_of(request)
     partitions: list[SavedPartition] = []
     failure = ""
     files: tuple[WrittenFile, ...] = ()
@@ -161,24 +168,26 @@ def _run_carving(request: Ask, out: Path) -> Result[SalvageReport]:
     try:
         partitions = _save_carved(shared, carved)
         problems += [problem for saved in partitions for problem in saved.problems]
-        files = _write_papers(folder, request, CARVED, carved.inputs, partitions)
+        if not request.plan:
+            files = _write_papers(folder, request, CARVED, carved.inputs, partitions)
     except WriteFailed as error:
         failure = str(error)
     figures = _figures_of(carved)
     report = SalvageReport(
         what=CARVED,
         form=request.form,
-        out=str(out),
+        out=str(out or ""),
         partitions=tuple(partitions),
         files=files,
         failure=failure,
         carved=figures,
+        is_plan=request.plan,
     )
     answer = carved_answer(
         figures,
         saved=report.records,
         missing=sum(one.missing for one in partitions),
-        out=str(out),
+        out=None if request.plan else str(out),
         failure=failure,
         has_replicas=bool(request.paths),
         is_incomplete=bool(problems),
@@ -340,8 +349,8 @@ def _save_one(shared: _Shared, task: Task) -> _Done:
 
 
 def _spool(shared: _Shared, task: Task) -> RowSpool | None:
-    """Return where rows of batches wait, for a partition that has many; none where no file can be made, so that they are read again."""
-    if sum(place.length for place in task.places) < LARGE:
+    """Return where rows of batches wait, for a partition that has many; none where no file can or may be made, so that they are read again."""
+    if shared.folder.is_plan or sum(place.length for place in task.places) < LARGE:
         return None
     try:
         return RowSpool(shared.folder.root)
@@ -353,7 +362,7 @@ def _save(shared: _Shared, plan: PartitionPlan, reader: BatchReader) -> SavedPar
     return save_partition(
         plan,
         folder=shared.folder,
-        form=FormName(shared.case.ask.form),
+        form=None if shared.folder.is_plan else FormName(shared.case.ask.form),
         filters=_filters(shared.case.ask),
         roots=shared.roots,
         reader=reader,

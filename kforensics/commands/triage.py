@@ -38,6 +38,9 @@ from kforensics.source.store import store_of
 from kforensics.units import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Depth
 from kforensics.words import byte_count
 
+READ_WHOLE = 64 << 20
+"""Bytes of all logs together up to which all content is read where no depth is asked for: it takes no second, and what is calm is then calm of content, too."""
+
 MOST_BYTES = 1 << 30
 """Bytes of logs up to which transactions are asked for where only the ends of logs are to be read: they are found by reading all of each log."""
 
@@ -64,10 +67,13 @@ class Triage:
 
 def run(ask: Ask) -> Result[Triage]:
     """Answer what was lost, what is at risk, where it is saved, and what to do first."""
-    ask = replace(ask, depth=ask.depth or Depth.TAILS)
     if ask.steps is not None:
         check_new_file(ask.steps, ask.inputs)
     case = replace(open_case(_as(ask, "explain")), is_weighed=True)
+    if ask.depth is None:
+        length = sum(place.length for group in places_of(case).by_partition.values() for place in group)
+        ask = replace(ask, depth=Depth.CONTENT if length <= READ_WHOLE else Depth.TAILS)
+        case = case.asking(depth=ask.depth)
     explained = explain.run(case.ask, case=case)
     others = list(_others(ask, case, explained.body))
     results = [explained, *(one for one in others if isinstance(one, Result))]

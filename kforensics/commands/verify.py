@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from kforensics.ask.model import Ask
 from kforensics.case.model import Case, places_of
 from kforensics.case.processes import Progress
+from kforensics.case.wanted import wanted_of
 from kforensics.commands.graver import no_calmer
 from kforensics.commands.result import Conclusion, Result
 from kforensics.commands.seal_of_report import seal_of
@@ -53,11 +54,18 @@ class VerifyResult:
 def run(request: Ask, progress: Progress | None = None) -> Result[VerifyResult]:
     """Check every file below the paths."""
     level = Level(request.level)
-    inputs = find_inputs(request.paths, with_server_logs=True, why_not=why_not_listed, keep_going=request.keep_going)
+    inputs = find_inputs(
+        request.paths,
+        with_server_logs=True,
+        why_not=why_not_listed,
+        keep_going=request.keep_going,
+        cluster=request.cluster,
+    )
+    wants = wanted_of(request, inputs)
     case = Case(ask=request, inputs=inputs)
     seal = seal_of(case)
     if progress is not None:
-        progress.expect(segment_bytes(inputs))
+        progress.expect(segment_bytes(inputs, wants))
     if level is Level.RECORDS:
         # Processes are forked that share what is loaded.
         import kforensics.formats.columns.record_stream  # noqa: F401, PLC0415
@@ -67,6 +75,7 @@ def run(request: Ask, progress: Progress | None = None) -> Result[VerifyResult]:
         jobs=case.jobs,
         progress=progress or (lambda _: None),
         unexplained=partial(unexplained, inputs=inputs),
+        wants=wants,
     )
     intact = IntactReplicas(verification.partitions, inputs.described)
     tiers = _tiers(case, verification)

@@ -38,7 +38,7 @@ from kforensics.evidence.replica.unaccounted import (
 from kforensics.formats.checkpoint.lines import parse_leader_epoch_checkpoint
 from kforensics.formats.checkpoint.properties import MetaProperties, parse_partition_metadata
 from kforensics.source.naming import DirectoryState, FileKind, FileName, FileSuffix, PartitionDirectoryName
-from kforensics.source.walk import DirectoryKind, FoundDirectory, FoundFile, Obstacle, join
+from kforensics.source.walk import DirectoryKind, FoundDirectory, FoundFile, Obstacle, Wants, join, of_wanted
 from kforensics.units import Depth, TopicPartition
 
 
@@ -158,9 +158,9 @@ class Inventory:
 NODE_UNTOLD = "it can't be read, so the node's id and cluster are unknown; `kforensics verify` says why"
 
 
-def take_inventory(inputs: Inputs, *, depth: Depth = Depth.TAILS) -> Inventory:
+def take_inventory(inputs: Inputs, *, depth: Depth = Depth.TAILS, wants: Wants | None = None) -> Inventory:
     """Return what lies below all inputs, walked once; what can't be read is a problem, and the rest is still listed."""
-    lister = _Lister(depth)
+    lister = _Lister(depth, wants)
     lister.problems.extend(inputs.problems)
     for index, one in enumerate(inputs.found):
         lister.list_input(index, one)
@@ -172,7 +172,7 @@ def take_inventory(inputs: Inputs, *, depth: Depth = Depth.TAILS) -> Inventory:
         directories=tuple(lister.directories),
         unknown=tuple(lister.unknown),
         missing=tuple(lister.missing),
-        lost=unexplained(lost, inputs),
+        lost=tuple(one for one in unexplained(lost, inputs) if wants is None or wants(one.topic_partition)),
         problems=(*lister.problems, *left_out),
     )
 
@@ -230,8 +230,10 @@ class _Partition:
 class _Lister:
     """Gathers an inventory, input by input."""
 
-    def __init__(self, depth: Depth) -> None:
+    def __init__(self, depth: Depth, wants: Wants | None) -> None:
         self.depth = depth
+        self._wants = wants
+        self._passed_over: set[tuple[int, TopicPartition]] = set()
         self.nodes: list[ListedNode] = []
         self.partitions: list[ListedPartition] = []
         self.directories: list[OtherDirectory] = []
@@ -265,10 +267,15 @@ class _Lister:
                 case FoundDirectory():
                     self._close(index, one, open_partition, states)
                     open_partition = _Partition(found) if found.kind is DirectoryKind.PARTITION else None
-                    if open_partition is None:
+                    if not of_wanted(found, self._wants):
+                        open_partition = None
+                        if isinstance(found.name, PartitionDirectoryName):
+                            self._passed_over.add((index, found.name.topic_partition))
+                    elif open_partition is None:
                         self.directories.append(OtherDirectory(input=index, path=found.path, kind=found.kind.value))
                 case FoundFile():
-                    self._count(index, found)
+                    if of_wanted(found.partition, self._wants):
+                        self._count(index, found)
                     has_segments |= found.is_live_segment
                     if open_partition is not None and found.partition == open_partition.directory:
                         open_partition.add(found)
@@ -281,7 +288,7 @@ class _Lister:
 
     def held(self) -> set[tuple[int, TopicPartition]]:
         """Return input and partition of every directory."""
-        return {
+        return self._passed_over | {
             (one.input, TopicPartition(one.topic, one.partition))
             for one in self.partitions
             if not isinstance(one.topic, Absent) and isinstance(one.partition, int)

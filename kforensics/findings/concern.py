@@ -4,7 +4,6 @@ A partition agrees only where every assigned replica is given and nothing speaks
 the words of each kind are beside each other in `findings/rules/`.
 """
 
-import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -18,7 +17,7 @@ from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.observed.leadership import LeadershipAccount, Risk
 from kforensics.reconcile.replicas.report import PartitionReport, ReplicaReport, Verdict
 from kforensics.units import METADATA_TOPICS, TopicPartition
-from kforensics.words import SAFE, counted, joined_by_and
+from kforensics.words import SAFE, command_line, counted, joined_by_and, quoted
 
 
 class ConcernKind(StrEnum):
@@ -366,19 +365,46 @@ class ConcernWords:
         )
 
 
+MOST_COPIED = 20
+"""Directories that one command copies by their names."""
+
+
 def copies_of(paths: Sequence[str], items: Items) -> list[str]:
     """Return the commands that copy the inputs that concerns are about."""
     held = dict.fromkeys(paths[at] for _, one in items for at in one.inputs if at < len(paths))
     return [copy_of(path) for path in held]
 
 
+def copies_of_places(paths: Sequence[str], places: Iterable[tuple[int, str]]) -> list[str]:
+    """Return the commands that copy single directories out of log directories, where a broker would not start with a copy among the others; of very many all that are beside them are copied, too.
+
+    Args:
+        places: the number of an input and the path below it; empty for all of it.
+    """
+    by_input: dict[int, set[str]] = {}
+    for at, path in places:
+        by_input.setdefault(at, set()).add(path)
+    commands = []
+    for at, below in sorted(by_input.items()):
+        if at >= len(paths):
+            continue
+        source = paths[at].rstrip("/")
+        if len(below) > MOST_COPIED or "" in below:
+            commands.append(copy_of(source))
+            continue
+        target = place_of_copy(source)
+        copied = command_line(f"{source}/{path}" for path in sorted(below))
+        commands.append(f"mkdir -p {target} && cp -a {copied} {target}")
+    return commands
+
+
 def copy_of(path: str) -> str:
     """Return the command that copies a directory."""
-    return f"cp -a {shlex.quote(path)} {place_of_copy(path)}"
+    return f"cp -a {quoted(path)} {place_of_copy(path)}"
 
 
 def place_of_copy(path: str) -> str:
     """Return where the copy of a directory goes, in a command: a name of its own among the copies of several nodes."""
     pure = PurePosixPath(path)
     names = [one for one in (pure.parent.name, pure.name) if one not in {"", ".."}]
-    return f"{SAFE}/{shlex.quote('-'.join(names or ['data']))}"
+    return f"{SAFE}/{quoted('-'.join(names or ['data']))}"

@@ -25,6 +25,7 @@ class OutputFormat(StrEnum):
     MARKDOWN = "markdown"
     BRIEF = "brief"
     CSV = "csv"
+    TIMESKETCH = "timesketch"
 
 
 MEANINGS = {
@@ -36,6 +37,7 @@ MEANINGS = {
     OutputFormat.MARKDOWN: "for a ticket",
     OutputFormat.BRIEF: "the answer alone in five lines of Markdown",
     OutputFormat.CSV: "all rows for spreadsheets",
+    OutputFormat.TIMESKETCH: "the events for Timesketch, one object a line",
 }
 
 
@@ -74,14 +76,15 @@ class Shape(NamedTuple):
 
 
 _T, _H = OutputFormat.TEXT, OutputFormat.HTML
+_EVENTS = {OutputFormat.TIMESKETCH: "json.timesketch:write"}
 
 SHAPES: dict[str, Shape] = {
-    "triage": Shape("triage:blocks", "topics", "triage:TRIAGE"),
+    "triage": Shape("triage:blocks", "topics", "triage:TRIAGE", others=_EVENTS),
     "ls": Shape("ls:blocks", "partitions", "files:write_listing", "write_listed"),
     "dump": Shape("dump:blocks", "*", "dump_content:write", "write_lines"),
     "capture": Shape("capture:blocks", "", "files:CAPTURE"),
     "diff": Shape("diff:blocks", "*.replicas", "replicas:write", "write_lines"),
-    "explain": Shape("explain:blocks", "losses", "explain:EXPLAIN", "write_lines"),
+    "explain": Shape("explain:blocks", "losses", "explain:EXPLAIN", "write_lines", _EVENTS),
     "logs": Shape("logs:blocks", "kinds", "logs:LOGS"),
     "verify": Shape(
         "verify:blocks", "files", "files:VERIFY", "write_verified_lines", {OutputFormat.SARIF: "sarif:write"}

@@ -29,6 +29,7 @@ from kforensics.source.naming import (
     parse_partition_directory,
 )
 from kforensics.source.store import Entry, ForeignPath
+from kforensics.units import TopicPartition
 
 DEEPEST = 32
 """The levels below a log directory that are walked; brokers use two."""
@@ -56,6 +57,19 @@ class FoundDirectory(NamedTuple):
     name: PartitionDirectoryName | Absent
     segment_bytes: int | None = None
     """The bytes of its segments, where that is known and its files are not walked."""
+
+
+Wants = Callable[[TopicPartition], bool]
+"""Whether a partition is wanted."""
+
+
+def of_wanted(directory: FoundDirectory | Absent, wants: Wants | None) -> bool:
+    """Whether a directory is of a partition that is wanted: all are where nothing is asked for, and none that names no partition where something is."""
+    return wants is None or (
+        isinstance(directory, FoundDirectory)
+        and isinstance(directory.name, PartitionDirectoryName)
+        and wants(directory.name.topic_partition)
+    )
 
 
 class FoundFile(NamedTuple):

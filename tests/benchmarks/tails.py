@@ -1,11 +1,11 @@
-"""Compare the ends of large logs, and count what is read of them; run as `python -m tests.benchmarks.tails DIRECTORY [--partitions N] [--once] [--large]`.
+"""Compare the ends of large logs, and count what is read of them; run as `python -m tests.benchmarks.tails DIRECTORY [--partitions N] [--once] [--large] [--triage]`.
 
 Three brokers hold N partitions each, 10,000 where nothing else is said, with three older segments of 35 MB a partition that are hard links to one file, 1 TB on each broker: nothing below the
 ends is read. Every tenth partition has a truncation. Beside them half as many partitions, and these once more with older segments of ten times the length, and with ten times as many of them;
 `--once` leaves these out. Time and peak are those of
 whole processes of `kforensics diff --depth tails --jobs 2`, bytes what all of them asked the system to read, of pipes between them too; of the ranges that go, and in requests, they are counted in one process
 over a fiftieth of the partitions. What is made takes 0.1 MB a replica on disk and is removed afterwards. `--large` takes one partition of three replicas of 1 GB instead, and with `--kafka-libs` times
-kafka-dump-log beside it, a run for each replica.
+kafka-dump-log beside it, a run for each replica. `--triage` times `kforensics triage` of the N partitions beside that `diff`, and says how many times its processor time and its peak it takes.
 """
 
 import argparse
@@ -49,6 +49,7 @@ def main() -> None:
     parser.add_argument("--partitions", type=int, default=10_000)
     parser.add_argument("--once", action="store_true")
     parser.add_argument("--large", action="store_true")
+    parser.add_argument("--triage", action="store_true")
     parser.add_argument("--kafka-libs", type=Path)
     arguments = parser.parse_args()
     if arguments.large:
@@ -56,6 +57,9 @@ def main() -> None:
         return
     print(load())
     whole = arguments.partitions
+    if arguments.triage:
+        _beside_triage(arguments.directory, whole)
+        return
     with made(arguments.directory, max(whole // 50, TRUNCATED_EVERY)) as root:
         each = len(list(root.glob("broker-1/orders-*")))
         bytes_read, requests, to_go = count(root)
@@ -97,6 +101,18 @@ def made(directory: Path, partitions: int, longer: int = 1, more: int = 1) -> It
         yield root
     finally:
         shutil.rmtree(root, ignore_errors=True)
+
+
+def _beside_triage(directory: Path, partitions: int) -> None:
+    with made(directory, partitions) as root:
+        compared = measured(kforensics(*_arguments(root), "--jobs", "2"), runs=1, expect=(0, 1, 3))
+        asked = measured(kforensics("triage", str(root), "--format", "json", "--jobs", "2"), runs=1, expect=(0, 1, 3))
+    for name, used in (("diff --depth tails", compared), ("triage", asked)):
+        print(
+            f"{partitions:,} partitions on each of 3 brokers, {name}: {used.seconds:.1f} s, processor {used.processor_seconds:.1f} s, peak {used.peak / 1e6:.0f} MB a process"
+        )
+    ratios = asked.processor_seconds / compared.processor_seconds, asked.peak / compared.peak
+    print(f"triage takes {ratios[0]:.1f} times the processor time of diff, and {ratios[1]:.2f} times its peak")
 
 
 def _large(directory: Path, libraries: Path | None) -> None:

@@ -26,6 +26,7 @@ def home(tmp_path_factory):
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m kforensics "$@"\n')
     program.chmod(0o755)
     (folder / "broker-17").mkdir()
+    shutil.copytree(ROOT / "fixtures" / "unclean-election" / "broker-2", folder / "evidence" / "broker-2")
     for shell, words in (("bash", ("--norc",)), ("zsh", ("-f",)), ("fish", ())):
         if shutil.which(shell):
             command = [shell, *words, "-c", "kforensics --install-completion; true"]
@@ -71,6 +72,10 @@ TYPED = (
     ("kforensics diff --depth ta\t", "--depth tails"),
     ("kforensics verify --format sa\t", "--format sarif"),
     ("kforensics ls brok\t", "ls broker-17/"),
+    ("kforensics brok\t", "kforensics broker-17/"),
+    ("kforensics diff evidence -t pay\t", "-t payments"),
+    ("kforensics evidence --topic or\t", "--topic orders"),
+    ("kforensics metadata evidence --broker \t", "--broker 2"),
 )
 
 
@@ -105,6 +110,10 @@ def test_fish_goes_on_with_the_line(home):
     assert _fish(home, "kforensics predict --wi") == ["--without"]
     assert _fish(home, "kforensics diff --depth ") == ["content", "tails"]
     assert _fish(home, "kforensics ls brok") == ["broker-17/"]
+    assert _fish(home, "kforensics brok") == ["broker-17/"]
+    assert {*_fish(home, "kforensics diff evidence -t ")} == {"__cluster_metadata", "orders", "payments"}
+    assert _fish(home, "kforensics evidence -t orders -p ") == ["0", "1", "2", "3"]
+    assert _fish(home, "kforensics metadata evidence --broker ") == ["2"]
 
 
 def _answer(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], line: str) -> list[str]:
@@ -123,6 +132,22 @@ def test_only_formats_that_the_command_has_are_offered(monkeypatch, capfd):
     offered = _answer(monkeypatch, capfd, "kforensics diff --format ")
     assert offered == ["text", "json", "jsonl", "html", "markdown", "brief", "csv"]
     assert _answer(monkeypatch, capfd, "kforensics verify . --format s") == ["sarif"]
+
+
+BELOW = [
+    ("kforensics diff {} -t ", ["__cluster_metadata", "orders", "payments"]),
+    ("kforensics {} -t o", ["orders"]),
+    ("kforensics ls {} --topic orders -p ", ["0", "1", "2", "3"]),
+    ("kforensics diff {} --leader ", ["1", "2", "3", "100"]),
+    ("kforensics diff -t ", []),
+    ("kforensics diff no-such-place -t ", []),
+]
+
+
+@pytest.mark.parametrize(("line", "offered"), BELOW)
+def test_names_below_the_paths_are_offered(monkeypatch, capfd, fixtures, line, offered):
+    monkeypatch.chdir(fixtures)
+    assert _answer(monkeypatch, capfd, line.format("unclean-election")) == offered
 
 
 def _interrupted_by(module: str, tmp_path: Path) -> subprocess.CompletedProcess[str]:

@@ -1,5 +1,6 @@
 """Help on topics and findings, colour, quiet and brief."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ def test_the_topics_are_listed(capsys):
     assert run(["help"]) == 0
     out = capsys.readouterr().out
     assert all(f"  {name} " in out for name in topic_names())
+    assert "kforensics help high-watermark" in out
     assert {"formats", "exit-codes", "paths", "redaction"} <= set(topic_names())
 
 
@@ -93,6 +95,44 @@ def test_quiet_is_the_headline_alone(name, fixtures, capsys):
     assert (out.count("\n"), err) == (1, "")
     assert run([name, "-q", node, "--format", "json"]) == 2
     assert "--quiet writes one line of text" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", [*COMMANDS, "fleet audit", "fleet report", "fleet trend", "fleet scan"])
+def test_the_short_help_has_the_options_that_people_need_and_examples(name, capsys):
+    assert run([*name.split(), "-h"]) == 0
+    short = capsys.readouterr().out
+    assert run([*name.split(), "--help"]) == 0
+    whole = capsys.readouterr().out
+
+    options = [line for line in short.splitlines() if line.startswith("  -")]
+    assert 1 <= len(options) <= 10
+    assert 1 <= short.count("\n  $ kforensics ") <= 3
+    assert len(short) < len(whole)
+    assert f"Usage: kforensics {name} " in short
+
+
+def test_the_short_help_of_the_program_lists_its_commands_and_begins_with_the_first_question(capsys):
+    assert run(["-h"]) == 0
+    out = capsys.readouterr().out
+    assert all(f"\n  {name} " in out for name in COMMANDS)
+    assert "$ kforensics triage broker-1 broker-2 broker-3 logs" in out
+
+
+@pytest.mark.parametrize(
+    "words", [["high-watermark"], ["HW"], ["high_watermark"], ["high", "watermark"], ["High-Watermark"]]
+)
+def test_a_word_of_the_glossary_is_explained(words, capsys):
+    assert run(["help", *words]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("high watermark, HW (high_watermark)\n  The offset below which")
+    assert "*" not in out
+
+
+def test_every_word_of_the_glossary_can_be_looked_up():
+    bold = set(re.findall(r"^\| \*\*([^*`]+)\*\*", (README.parent / "docs" / "glossary.md").read_text(), re.MULTILINE))
+    assert len(bold) > 60
+    assert all(topic_text(word.replace(" ", "-")) for word in bold)
+    assert all(word in topic_text("glossary") for word in bold)
 
 
 def test_completion_is_offered(capsys):

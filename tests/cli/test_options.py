@@ -1,11 +1,20 @@
 """Sizes, rates and times mean the same in every command that takes them."""
 
+import json
+import subprocess
+import sys
+from datetime import UTC, datetime
+
 import pytest
 
+from kforensics.ask import values
+from kforensics.ask.questions import WORDS, options_of
 from kforensics.ask.values import parse_rate, parse_size, parse_time
 from kforensics.cli.app import run
 from kforensics.errors import UsageError
+from kforensics.render.emit import OutputFormat, formats_of, shapes_of
 from kforensics.source.mapped import limit_read_rate
+from tests.conftest import ROOT
 
 
 @pytest.mark.parametrize(
@@ -44,10 +53,10 @@ def test_no_rates(text):
         parse_rate(text, "--read-rate")
 
 
-@pytest.mark.parametrize("command", ["verify", "diff", "seal", "fleet scan"])
+@pytest.mark.parametrize("command", ["verify", "diff", "seal", "fleet scan", "ls", "explain", "triage", "predict"])
 def test_every_command_takes_the_same_rates(command, fixtures, tmp_path, capsys):
     out = ("--normal-priority", "--out", str(tmp_path / "evidence")) if command == "fleet scan" else ()
-    node = str(fixtures / "unclean-election" / "broker-2" / "orders-3")
+    node = str(fixtures / "unclean-election" / "broker-2" / ("" if command == "predict" else "orders-3"))
     try:
         for rate in ("1.5GB/s", "800000000", "1 TiB/s"):
             assert run([*command.split(), node, "--read-rate", rate, *out]) in {0, 1, 3}, capsys.readouterr().err
@@ -74,13 +83,46 @@ def test_times(text, milliseconds):
     assert milliseconds == parse_time(text, "--since")
 
 
-@pytest.mark.parametrize("text", ["", "soon", "20261121", "9" * 19, "2026-13-01", "١٢٣"])
+NOW = datetime(2026, 11, 21, 8, 0, 30, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        ("now", NOW),
+        ("2 hours ago", NOW.replace(hour=6)),
+        ("90 min ago", NOW.replace(hour=6, minute=30)),
+        ("5m ago", NOW.replace(hour=7, minute=55)),
+        ("yesterday 14:00", datetime(2026, 11, 20, 14, tzinfo=UTC)),
+        ("yesterday 14:00 +02:00", datetime(2026, 11, 20, 12, tzinfo=UTC)),
+        ("21 Nov 2026 06:26", datetime(2026, 11, 21, 6, 26, tzinfo=UTC)),
+    ],
+)
+def test_times_in_words(text, moment, monkeypatch):
+    class Clock(datetime):
+        @classmethod
+        def now(cls, tz=None):
+            return NOW
+
+    monkeypatch.setattr(values, "datetime", Clock)
+
+    assert int(moment.timestamp() * 1000) == parse_time(text, "--since")
+
+
+def test_the_library_for_times_in_words_is_loaded_for_words_alone():
+    script = "import sys\nfrom kforensics.ask.values import parse_time\nparse_time('2026-11-21T06:26Z', '--since')\nassert 'dateparser' not in sys.modules"
+    subprocess.run([sys.executable, "-c", script], check=True, cwd=ROOT)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "soon", "20261121", "9" * 19, "2026-13-01", "2026-13-01T00:00Z", "may", "monday", "١٢٣"]
+)
 def test_no_times(text):
     with pytest.raises(UsageError, match="--since"):
         parse_time(text, "--since")
 
 
-@pytest.mark.parametrize("options", [("explain", "--since"), ("explain", "--until"), ("dump", "--from-time")])
+@pytest.mark.parametrize("options", [("explain", "--since"), ("explain", "--until"), ("dump", "--since")])
 @pytest.mark.parametrize("moment", ["1763706373332", "2025-11-21T06:26:13.332Z", "2025-11-21T07:26:13.332+01:00"])
 def test_every_command_takes_the_same_times(options, moment, fixtures, capsys):
     command, option = options
@@ -88,5 +130,130 @@ def test_every_command_takes_the_same_times(options, moment, fixtures, capsys):
     evidence = node + "/00000000000000000000.log" if command == "dump" else node
 
     assert run([command, evidence, option, moment]) in {0, 1, 3}, capsys.readouterr().err
-    assert run([command, evidence, option, "tomorrow"]) == 2
-    assert f"{option} tomorrow is neither ISO 8601" in capsys.readouterr().err
+    assert run([command, evidence, option, "one fine day"]) == 2
+    assert f"{option} one fine day is no time: write ISO 8601" in capsys.readouterr().err
+
+
+EVERYWHERE = {
+    "--topic": "triage ls verify diff explain logs predict salvage trace groups transactions metadata fleet-audit fleet-report fleet-trend",
+    "--partition": "triage ls verify diff explain logs predict salvage trace groups transactions metadata fleet-audit fleet-report fleet-trend",
+    "--since": "triage explain logs metadata dump capture fleet-audit fleet-report",
+    "--until": "triage explain logs metadata dump",
+    "--at": "groups transactions metadata",
+    "--cluster": "triage ls verify diff explain logs predict salvage trace groups transactions metadata",
+    "--stopped": "triage verify diff explain predict salvage trace groups transactions fleet-audit",
+    "--keep-going": "triage ls dump verify diff explain logs predict salvage trace groups transactions metadata capture fleet-audit fleet-scan",
+    "--read-rate": "triage ls dump verify diff explain logs predict salvage trace groups transactions metadata capture seal fleet-scan",
+    "--before": "triage explain salvage trace groups transactions",
+    "--plan": "capture salvage",
+}
+"""Each option of a meaning of its own, with the commands that have it."""
+
+EARLIER = {"capture", "fleet-audit", "fleet-report"}
+"""Commands to which --since names an earlier capture or audit, and no time."""
+
+
+@pytest.mark.parametrize(("flag", "commands"), EVERYWHERE.items())
+def test_an_option_is_declared_once_for_all_commands_that_have_it(flag, commands):
+    declared = {
+        name: one for name in WORDS for one in options_of(name) if flag in one.option.flags and name not in EARLIER
+    }
+    fields = {one.field for name, one in declared.items() if name != "dump"}
+
+    assert {*commands.split()} - EARLIER == {*declared} - EARLIER
+    assert len(fields) == 1
+    assert len({(one.kind, one.option.many, one.option.read) for one in declared.values()}) == 1
+
+
+@pytest.mark.parametrize("name", [name for name in WORDS if name not in {"simulate", "fleet-trend", "fleet-scan"}])
+def test_brief_is_everywhere_where_there_is_an_answer(name, capsys):
+    run([*name.split("-"), "--help"])
+
+    assert ("--brief" in capsys.readouterr().out) == (
+        OutputFormat.BRIEF in formats_of(*shapes_of(name.replace("-", " ")))
+    )
+
+
+ONE_TOPIC = [
+    ("ls", "replicas of 2 partitions"),
+    ("verify", "Sound: "),
+    ("diff", "2 partitions"),
+    ("explain", "from 2 partitions"),
+    ("metadata", "payments-1"),
+    ("predict", "payments"),
+    ("triage", "2 partitions judged"),
+]
+
+
+@pytest.mark.parametrize(("command", "words"), ONE_TOPIC)
+def test_only_a_topic_is_looked_at(command, words, fixtures, capsys):
+    assert run([command, str(fixtures / "unclean-election"), "-t", "payments"]) in {0, 1, 3}
+
+    out = " ".join(capsys.readouterr().out.split())
+    assert words in out
+    assert "orders" not in out.replace("unclean-election", "").replace("--topic=payments", "").split("CAN'T TELL")[0]
+
+
+@pytest.mark.parametrize("command", ["ls", "verify", "diff", "explain", "metadata", "predict", "triage", "salvage"])
+def test_a_topic_that_is_not_there_is_refused_with_those_that_are(command, fixtures, capsys):
+    plan = ["--plan"] if command == "salvage" else []
+    assert run([command, str(fixtures / "unclean-election"), "-t", "paymetns", *plan]) == 2
+    assert "did you mean payments" in capsys.readouterr().err
+
+
+def test_the_history_of_two_topics_is_shown(fixtures, capsys):
+    node = str(fixtures / "unclean-election")
+    assert run(["metadata", node, "-t", "orders", "-t", "payments", "-p", "0", "-p", "1"]) == 0
+
+    out = capsys.readouterr().out
+    assert all(f"  {name}" in out for name in ("orders-0", "orders-1", "payments-0", "payments-1"))
+    assert "orders-2" not in out
+
+
+def test_the_state_of_the_metadata_as_of_a_time_is_that_at_the_last_offset_before(fixtures, capsys):
+    node = str(fixtures / "unclean-election")
+    run(["metadata", node, "-t", "orders", "--at", "88"])
+    by_offset = capsys.readouterr().out
+    assert run(["metadata", node, "-t", "orders", "--at", "2026-11-21T06:40:07.719Z"]) == 0
+    assert capsys.readouterr().out == by_offset
+
+    assert run(["metadata", node, "--at", "2001-11-21"]) == 2
+    assert "the metadata log dates nothing before 2001-11-21" in capsys.readouterr().err
+    assert run(["metadata", node, "--at", "98"]) == 2
+    assert "the metadata log ends at offset 97, before 98" in capsys.readouterr().err
+
+
+def test_the_history_of_a_time_has_what_changed_in_it_alone(fixtures, capsys):
+    node = str(fixtures / "unclean-election")
+    window = ["--since", "2026-11-21T06:40:05Z", "--until", "2026-11-21T06:40:08Z"]
+    assert run(["metadata", node, "-v", *window]) == 0
+
+    history = [line for line in capsys.readouterr().out.splitlines() if "2026-11-21T" in line]
+    assert history
+    assert all("06:40:05" <= line.split()[1][11:19] < "06:40:08" for line in history)
+
+
+def test_lines_about_one_topic(tmp_path, capsys):
+    line = "[2026-11-21 06:26:1{0},000] INFO [Partition {1}-0 broker=1] Shrinking ISR from 1,2 to 1. Leader: (highWatermark: 5, endOffset: 9). Out of sync replicas: (brokerId: 2, endOffset: 5). (kafka.cluster.Partition)\n"
+    (tmp_path / "server.log").write_text(line.format(1, "orders") + line.format(2, "payments"))
+    run(["logs", str(tmp_path / "server.log"), "-t", "payments", "--format", "json"])
+
+    (kind,) = json.loads(capsys.readouterr().out)["kinds"]
+    assert kind["lines"] == 1
+
+
+def test_a_plan_says_what_salvage_would_write_and_writes_nothing(fixtures, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    node = str(fixtures / "unclean-election")
+    wanted = ["salvage", node, "--what", "all", "-t", "orders", "--format", "json"]
+    assert run([*wanted, "--plan"]) == 0
+    plan = json.loads(capsys.readouterr().out)
+    assert not any(tmp_path.iterdir())
+    assert "can be saved" in plan["answer"]["headline"]
+    assert plan["is_plan"] is True
+
+    assert run([*wanted, "-o", "out"]) == 0
+    done = json.loads(capsys.readouterr().out)
+    assert [one["records"] for one in plan["partitions"]] == [one["records"] for one in done["partitions"]]
+    assert plan["records"] == done["records"]
+    assert [one["gaps"] for one in plan["partitions"]] == [one["gaps"] for one in done["partitions"]]

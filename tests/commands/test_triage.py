@@ -16,7 +16,7 @@ from kforensics.cli.app import run
 from kforensics.findings.answers.graver import Asked
 from kforensics.findings.answers.model import STATES, Answer, State
 from kforensics.findings.answers.triage import Holders, triage_answer
-from kforensics.words import SAFE, Step, with_place
+from kforensics.words import SAFE, Prohibition, Step, with_place
 from tests.conftest import ROOT
 
 FINAL = "snapshots/99-final"
@@ -232,6 +232,26 @@ def test_what_two_questions_say_alike_is_said_once(worst):
     assert triage_answer(asked, [], [], Ask(), Holders()).headline.count(compared) == 1
 
 
+def test_a_sentence_of_all_questions_is_said_once():
+    risk, of_one = (
+        "DATA AT RISK: broker 1 will discard 14 committed records.",
+        "It is not shown that all inputs are of one cluster.",
+    )
+    copy = with_place(
+        [Prohibition("Do not start broker 1 before its directory is copied", (f"cp -a /data/1 {SAFE}/1",))]
+    )
+    asked = [
+        Asked("diff", Answer(state=State.AT_RISK, headline=f"{risk} {of_one}", now=copy)),
+        Asked("predict", Answer(state=State.LOSES, headline=f"{risk} Kafka 1.1.1 loads all 8 logs.", now=copy)),
+        Asked("explain", Answer(state=State.LOST, headline=f"4 records are lost. {of_one}")),
+    ]
+
+    answer = triage_answer(asked, [], [], Ask(), Holders())
+
+    assert [answer.headline.count(one) for one in (risk, of_one, "4 records are lost.")] == [1, 1, 1]
+    assert len(answer.now) == 1
+
+
 def test_a_copy_that_two_questions_ask_for_is_made_once():
     copy = f"cp -a /data/1 {SAFE}/1"
     asked = [
@@ -290,6 +310,7 @@ def test_what_an_earlier_copy_holds_leaves_what_is_at_risk_as_it_is(fixtures):
 def test_transactions_are_not_looked_for_in_long_logs_and_that_is_said(incident, monkeypatch):
     place = incident("consumer-ahead-4.x") / FINAL
     monkeypatch.setattr("kforensics.commands.triage.MOST_BYTES", 1000)
+    monkeypatch.setattr("kforensics.commands.triage.READ_WHOLE", 1000)
 
     document = kforensics.triage(place, jobs=1).to_dict()
 
@@ -298,6 +319,22 @@ def test_transactions_are_not_looked_for_in_long_logs_and_that_is_said(incident,
     thorough = kforensics.triage(place, jobs=1, depth="content").to_dict()
     assert not thorough["not_asked"]
     assert "transactions" in [one["command"] for one in thorough["questions"]]
+
+
+def test_content_of_small_logs_is_read_so_that_what_differs_below_their_ends_is_not_called_calm(
+    shown, incident, monkeypatch
+):
+    place = incident("silent-divergence-4.x")
+
+    code, screen = shown(place / FINAL, place / "logs")
+
+    assert code == 1
+    assert "REPLICAS HAVE DIVERGED" in " ".join(screen.split())
+    assert "judged by the ends" not in screen
+    monkeypatch.setattr("kforensics.commands.triage.READ_WHOLE", 1000)
+    _, of_ends = shown(place / FINAL, place / "logs")
+    assert "was not read" in " ".join(of_ends.split())
+    assert "judged by the ends of their logs" in of_ends
 
 
 def test_a_directory_that_is_given_twice_is_judged_once(shown, fixtures):

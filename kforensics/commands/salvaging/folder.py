@@ -315,15 +315,18 @@ class OutFolder:
     """The directory; it is made when the first file is.
 
     Args:
-        root: a new or empty directory.
+        root: a new or empty directory; None where nothing is to be written.
     """
 
-    def __init__(self, root: Path) -> None:
-        self.root = root
+    def __init__(self, root: Path | None) -> None:
+        self.is_plan = root is None
+        self.root = root or Path(os.devnull)
         self._names: list[str] = []
 
     def make(self) -> None:
         """Make it, and keep it to its owner."""
+        if self.is_plan:
+            return
         try:
             self.root.mkdir(mode=_FOLDER_MODE, exist_ok=True)
         except OSError as error:

@@ -105,6 +105,22 @@ class BatchWriter(Protocol):
         """Give everything back; files that were not finished keep their names ending in `.partial`."""
 
 
+class Unwritten:
+    """Takes the records of one partition and label, and writes none."""
+
+    file: OutFile
+
+    def add(self, chunk: RecordChunk, given: Given) -> None:
+        """Leave records where they are."""
+
+    def finish(self) -> tuple[WrittenFile, ...]:
+        """Return no file."""
+        return ()
+
+    def close(self) -> None:
+        """Give nothing back: nothing was taken."""
+
+
 def require_form(form: FormName) -> None:
     """Refuse a form that needs a package that is not installed."""
     if form is not FormName.PARQUET:
@@ -119,9 +135,11 @@ def require_form(form: FormName) -> None:
 
 
 def record_writer(
-    form: FormName, folder: OutFolder, stem: str, partition: TopicPartition, *, beside: bool = True
+    form: FormName | None, folder: OutFolder, stem: str, partition: TopicPartition, *, beside: bool = True
 ) -> RecordWriter:
     """Return the writer of a form that holds records."""
+    if form is None:
+        return Unwritten()
     if form is FormName.PARQUET:
         from kforensics.commands.salvaging.parquet import ParquetRecords  # noqa: PLC0415 - loads pyarrow
 

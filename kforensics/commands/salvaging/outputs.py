@@ -49,7 +49,7 @@ class Outputs:
         plan: PartitionPlan,
         *,
         folder: OutFolder,
-        form: FormName,
+        form: FormName | None,
         filters: Filters,
         files: CopyFiles,
         labels: Sequence[Label],
@@ -87,12 +87,13 @@ class Outputs:
             assert writer is not None
             if output.records is not None and not output.saved.records:
                 output.records.close()
-                output.records.file.discard()
+                if self._form is not None:
+                    output.records.file.discard()
                 continue
             output.saved.files = writer.finish()
             self.seal(output)
         written = (self.by_number[number].saved for number in sorted(self.by_number))
-        return [one for one in written if one.files]
+        return [one for one in written if one.files or (self._form is None and one.records)]
 
     def close(self) -> None:
         """Give everything back; files that were not finished keep their names ending in `.partial`."""

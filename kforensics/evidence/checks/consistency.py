@@ -26,7 +26,7 @@ from kforensics.formats.checkpoint.lines import iter_checkpoint
 from kforensics.formats.primitives.text_lines import DamageList
 from kforensics.formats.segment.walk import Buffers, Level
 from kforensics.source.naming import FileKind
-from kforensics.source.walk import DirectoryKind, FoundDirectory, FoundFile, Obstacle
+from kforensics.source.walk import DirectoryKind, FoundDirectory, FoundFile, Obstacle, Wants, of_wanted
 from kforensics.units import TopicPartition
 
 SPLIT_LENGTH = 48 << 20
@@ -66,15 +66,17 @@ def verify_inputs(
     jobs: int,
     progress: Progress = lambda _: None,
     unexplained: Unexplained = tuple,
+    wants: Wants | None = None,
 ) -> Verification:
     """Check every file of the inputs."""
     plans = [_plan(index, found) for index, found in enumerate(inputs.found)]
     lost, left_out = _lost_directories(inputs, plans, unexplained)
-    contexts = [context for plan in plans for context in plan.contexts]
+    lost = tuple(one for one in lost if wants is None or wants(one.topic_partition))
+    contexts = [context for plan in plans for context in plan.contexts if _is_checked(context, wants)]
     checked = _check_partitions(contexts, level=level, jobs=jobs, progress=progress)
     elsewhere: dict[tuple[int, str], list[Damage]] = defaultdict(list)
-    for citation, damage in lost:
-        elsewhere[citation.input, citation.path].append(damage)
+    for absent in lost:
+        elsewhere[absent.value.citation.input, absent.value.citation.path].append(_of_lost(absent))
     for one in checked:
         for path, damage in one.elsewhere:
             elsewhere[one.context.input, path].append(damage)
@@ -95,7 +97,7 @@ def verify_inputs(
 
 def _lost_directories(
     inputs: Inputs, plans: Sequence["_Plan"], unexplained: Unexplained
-) -> tuple[tuple[tuple[Citation, Damage], ...], tuple[Problem, ...]]:
+) -> tuple[tuple[LostDirectory, ...], tuple[Problem, ...]]:
     """Return the lines of checkpoints that name a partition of which the node holds no directory, and what may have been left out of a copy."""
     states: list[LogDirState] = []
     held = set()
@@ -108,19 +110,21 @@ def _lost_directories(
             (index, one.directory.topic_partition) for one in plan.contexts if not isinstance(one.directory, Absent)
         }
     lost, left_out = lost_directories(states, held)
-    return tuple(
-        (
-            one.value.citation,
-            Damage(
-                span=Span(0, 0),
-                kind=DamageKind.MISSING,
-                expected="a directory of each partition that it names",
-                found=f"none, and line {one.value.citation.line}: {one.topic_partition} up to offset {one.value.value}",
-                gravity=Gravity.DAMAGE,
-            ),
-        )
-        for one in unexplained(lost)
-    ), left_out
+    return tuple(unexplained(lost)), left_out
+
+
+def _of_lost(one: LostDirectory) -> Damage:
+    return Damage(
+        span=Span(0, 0),
+        kind=DamageKind.MISSING,
+        expected="a directory of each partition that it names",
+        found=f"none, and line {one.value.citation.line}: {one.topic_partition} up to offset {one.value.value}",
+        gravity=Gravity.DAMAGE,
+    )
+
+
+def _is_checked(context: PartitionContext, wants: Wants | None) -> bool:
+    return wants is None or (not isinstance(context.directory, Absent) and wants(context.directory.topic_partition))
 
 
 def _not_in_captures(inputs: Inputs, files: Sequence[FileReport]) -> Iterator[Problem]:
@@ -141,13 +145,13 @@ def _not_in_captures(inputs: Inputs, files: Sequence[FileReport]) -> Iterator[Pr
             )
 
 
-def segment_bytes(inputs: Inputs) -> int:
+def segment_bytes(inputs: Inputs, wants: Wants | None = None) -> int:
     """Return the bytes of all segments below the inputs, for a progress bar."""
     return sum(
         found.length
         for one in inputs.found
         for found in one.walk()
-        if isinstance(found, FoundFile) and found.name.kind is FileKind.SEGMENT
+        if isinstance(found, FoundFile) and found.name.kind is FileKind.SEGMENT and of_wanted(found.partition, wants)
     )
 
 

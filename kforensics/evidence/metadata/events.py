@@ -1,6 +1,6 @@
 """The changes in the cluster, event by event, derived from the states that the metadata log leads to."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -82,16 +82,20 @@ def _everything(_event: MetadataEvent) -> bool:
 def change_events(
     history: MetadataHistory,
     *,
-    topic: str | None = None,
-    partition: int | None = None,
+    topics: Collection[str] = (),
+    partitions: Collection[int] = (),
     up_to: int | None = None,
+    since_ms: int | None = None,
+    until_ms: int | None = None,
     wants: Callable[[MetadataEvent], bool] = _everything,
 ) -> EventSelection:
     """Return every change in the history."""
     brokers = (event for registrations in history.brokers.values() for event in broker_events(registrations))
     return EventSelection(
         partitions=history.partitions,
-        rows=history.partitions.rows(topic=topic, partition=partition, up_to=up_to),
+        rows=history.partitions.rows(
+            topics=topics, partitions=partitions, up_to=up_to, since_ms=since_ms, until_ms=until_ms
+        ),
         before=[event for event in (*_topic_events(history), *_cluster_events(history)) if wants(event)],
         behind=[event for event in brokers if wants(event)],
         wants=wants,

@@ -3,6 +3,7 @@
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TypeVar
 
 from kforensics.damage import Absent, Damage
@@ -143,6 +144,14 @@ class MetadataHistory:
             acls=frozenset(acl_id for acl_id, is_set in acls.items() if is_set),
             next_producer_id=producer_ids[-1] if producer_ids else 0,
         )
+
+    def offset_at(self, time_ms: int) -> int | None:
+        """Return the offset of the last change up to a time; none where no change is dated before it."""
+        settings = (one.when for one in chain[ConfigChange | FeatureChange](self.configs, self.features))
+        nodes = (one.when for one in chain.from_iterable(self.brokers.values()))
+        dated = (when.offset for when in chain(settings, nodes) if 0 < when.timestamp_ms <= time_ms)
+        last = max(self.partitions.last_offset_by(time_ms), max(dated, default=-1))
+        return None if last < 0 else last
 
     def latest(self) -> MetadataState:
         """Return the metadata at the end of the log."""

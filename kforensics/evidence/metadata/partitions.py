@@ -1,6 +1,6 @@
 """The partitions of a metadata log with all their states: rows of numbers, made into values when they are asked for."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple, Self, overload
 
@@ -143,15 +143,29 @@ class PartitionHistories(Mapping[tuple[str, int], Sequence[PartitionState]]):
         last[self._steps["partition"][:end]] = np.arange(end)
         return self.states(last[last != NO_ROW])
 
-    def rows(self, *, topic: str | None = None, partition: int | None = None, up_to: int | None = None) -> Rows:
+    def rows(
+        self,
+        *,
+        topics: Collection[str] = (),
+        partitions: Collection[int] = (),
+        up_to: int | None = None,
+        since_ms: int | None = None,
+        until_ms: int | None = None,
+    ) -> Rows:
         """Return the steps of all partitions, or of those asked for, in the order of the log."""
-        end = len(self._steps) if up_to is None else self._end(up_to)
-        if topic is None and partition is None:
+        found = self._rows_named(topics, partitions, len(self._steps) if up_to is None else self._end(up_to))
+        times = self._steps["timestamp_ms"][found]
+        if since_ms is not None:
+            found, times = found[times >= since_ms], times[times >= since_ms]
+        return found if until_ms is None else found[times < until_ms]
+
+    def _rows_named(self, topics: Collection[str], partitions: Collection[int], end: int) -> Rows:
+        if not topics and not partitions:
             return np.arange(end)
         wanted = [
             number
             for number, (name, key) in enumerate(zip(self.topics, self.keys_by_number, strict=True))
-            if (topic is None or name == topic) and (partition is None or key[1] == partition)
+            if (not topics or name in topics) and (not partitions or key[1] in partitions)
         ]
         found = np.concatenate([np.zeros(0, np.intp), *map(self._rows_of, wanted)])
         return np.sort(found[found < end])
@@ -198,6 +212,12 @@ class PartitionHistories(Mapping[tuple[str, int], Sequence[PartitionState]]):
         _, examples, kind_of = np.unique(kinds, return_index=True, return_inverse=True)
         passes = np.fromiter((test(*change) for change in self.changes(examples)), np.bool_, len(examples))
         return np.flatnonzero(passes[kind_of]) if len(examples) else examples
+
+    def last_offset_by(self, time_ms: int) -> int:
+        """Return the offset of the last step that a record dates up to a time, -1 for none."""
+        steps = self._steps
+        dated = steps["offset"][(steps["timestamp_ms"] > 0) & (steps["timestamp_ms"] <= time_ms)]
+        return int(dated.max(initial=-1))
 
     def epoch_starts(self) -> Iterator[tuple[tuple[str, int], int, int]]:
         """Yield the time at which each leader epoch of each partition began, of those that a record dates."""

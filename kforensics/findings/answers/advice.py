@@ -1,14 +1,14 @@
 """What to do after an incident and what not to do, whom to tell, and which evidence would show more."""
 
-import shlex
 from collections.abc import Iterable, Sequence
 
 from kforensics.damage import Absent
 from kforensics.evidence.broker_logs import LogFile
 from kforensics.evidence.model import Input
+from kforensics.findings.concern import copies_of_places
 from kforensics.reconcile.incident.model import Holder, LossEntry, PartitionIncident
 from kforensics.reconcile.observed.clocks import Clock, clocks_that_disagree
-from kforensics.words import SAFE, Prohibition, Step, counted, form, listed
+from kforensics.words import Prohibition, Step, counted, form, listed
 
 MOST_NAMED = 4
 """Partitions that are named one by one."""
@@ -45,34 +45,30 @@ def what_to_save(losses: Sequence[LossEntry], inputs: Sequence[Input]) -> list[s
     """Return what holds lost records and will not stay: renamed files and directories first, then those of brokers that are no replicas any more."""
     advice: list[str] = []
     lost = [loss for loss in losses if loss.was_committed != "no"]
-    vanishing = _places((holder for loss in lost for holder in loss.held_by if holder.is_vanishing), inputs)
+    paths = [one.path for one in inputs]
+    vanishing = _places(holder for loss in lost for holder in loss.held_by if holder.is_vanishing)
     if vanishing:
         many = len(vanishing) != 1
         advice.append(
             Step(
                 f"Copy {f'these {len(vanishing)} directories' if many else 'this directory'} before any broker starts: files in {'them' if many else 'it'} that were renamed for"
                 " deletion (.deleted, -delete) still hold lost records, and brokers remove them",
-                (_copy(vanishing),),
+                copies_of_places(paths, vanishing),
             )
         )
-    strays = _places((holder for loss in lost for holder in loss.held_by if holder.is_stray), inputs)
+    strays = _places(holder for loss in lost for holder in loss.held_by if holder.is_stray)
     if strays:
         advice.append(
             Step(
                 f"Copy the -stray {form(len(strays), 'directory', 'directories')} that still {form(len(strays), 'holds', 'hold')} lost records",
-                (_copy(strays),),
+                copies_of_places(paths, strays),
             )
         )
     return advice
 
 
-def _places(holders: Iterable[Holder], inputs: Sequence[Input]) -> list[str]:
-    paths = {f"{inputs[one.input].path}/{one.path}" if one.path else inputs[one.input].path for one in holders}
-    return sorted(path.replace("//", "/") for path in paths)
-
-
-def _copy(places: Sequence[str]) -> str:
-    return f"cp -a {shlex.join(places)} {SAFE}"
+def _places(holders: Iterable[Holder]) -> list[tuple[int, str]]:
+    return sorted({(one.input, one.path) for one in holders})
 
 
 def what_to_keep(losses: Sequence[LossEntry], incidents: Sequence[PartitionIncident]) -> list[str]:

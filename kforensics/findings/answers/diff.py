@@ -3,7 +3,6 @@
 The worst concern is the state of its partition, the worst partition that of the whole. The headline is a sentence about the gravest kind of concern that leads to it.
 """
 
-import shlex
 from collections.abc import Collection, Iterator, Sequence
 
 from kforensics.evidence.metadata.set_back import QuorumSetBack
@@ -29,7 +28,7 @@ from kforensics.findings.rules.inputs import RefusedStart
 from kforensics.findings.rules.quorum import quorum_steps, quorum_tell, quorum_words
 from kforensics.reconcile.replicas.report import PartitionReport, ReplicaReport, Verdict
 from kforensics.units import METADATA_TOPICS, Depth, TopicPartition
-from kforensics.words import Step, counted, form, joined_by_and, listed, with_place
+from kforensics.words import Step, command_line, counted, form, joined_by_and, listed, with_place
 
 WORDS = {**not_shown.WORDS, **at_risk.WORDS, **settled.WORDS}
 """What is said of each kind of concern, in the order in which a reader is told what to do and what is unknown."""
@@ -271,7 +270,8 @@ def _see_starts(refused: Sequence[RefusedStart], paths: Sequence[str]) -> Iterat
     if refused:
         named = dict.fromkeys(paths[one.input] for one in refused)
         yield Step(
-            "See what each start does, and what to mend", (shlex.join(("kforensics", "predict", *named, "--ways-out")),)
+            "See what each start does, and what to mend",
+            (command_line(("kforensics", "predict", *named, "--ways-out")),),
         )
 
 

@@ -1,7 +1,6 @@
 """What stands before the answer of a command where the replicas of the same partitions, or their history, come to something graver: no command is calm then."""
 
 import re
-import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -10,9 +9,9 @@ from kforensics.exits import ExitCode
 from kforensics.findings.answers.model import STATES, Answer, State
 from kforensics.findings.concern import ConcernKind
 from kforensics.findings.model import Weight
-from kforensics.words import Step
+from kforensics.words import Step, command_line
 
-_SENTENCES = re.compile(r"(?<=\.) (?=[A-Z])")
+SENTENCES = re.compile(r"(?<=\.) (?=[A-Z])")
 _COMES_TO = {
     "diff": {State.AT_RISK: State.AT_RISK, State.DIVERGED: State.DIVERGED, State.MAYBE_AT_RISK: State.UNKNOWN},
     "explain": {State.LOST: State.LOST, State.MAYBE_LOST: State.MAYBE_LOST},
@@ -38,8 +37,8 @@ class Asked(NamedTuple):
 
 def beyond(headline: str, said: str) -> str:
     """Return a headline without the sentences that another one says before it."""
-    before = {one.partition(": ")[2] or one for one in _SENTENCES.split(said)} | set(_SENTENCES.split(said))
-    return " ".join(one for one in _SENTENCES.split(headline) if one not in before)
+    before = {one.partition(": ")[2] or one for one in SENTENCES.split(said)} | set(SENTENCES.split(said))
+    return " ".join(one for one in SENTENCES.split(headline) if one not in before)
 
 
 _SEE = {
@@ -50,7 +49,7 @@ _SEE = {
 
 def see(command: str, arguments: Sequence[str]) -> Step:
     """Return the step that leads to what another command says."""
-    return Step(_SEE[command], (shlex.join(("kforensics", command, *arguments)),))
+    return Step(_SEE[command], (command_line(("kforensics", command, *arguments)),))
 
 
 def may_be_calmer(answer: Answer) -> bool:

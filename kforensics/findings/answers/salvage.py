@@ -66,11 +66,14 @@ class Salvaged:
     """Bytes behind the last batch that may hold records of unknown offsets."""
 
 
+SAVABLE = "can be saved"
+
+
 def salvage_answer(
     partitions: Sequence[Salvaged],
     *,
     what: str,
-    out: str,
+    out: str | None,
     failure: str,
     premise: str,
     premise_state: State,
@@ -93,7 +96,7 @@ def salvage_answer(
         return Answer(
             state=State.UNKNOWN,
             headline=f"NOT ALL IS WRITTEN: {failure}.",
-            now=(_run_again(out),),
+            now=(_run_again(out or "OUT"),),
         )
     ends = [f"what {end} held, of {one.partition}" for one in partitions for end in one.unread_ends]
     remote = sum(one.in_remote_storage for one in partitions)
@@ -109,8 +112,10 @@ def salvage_answer(
     certain = sum(one.certain for one in partitions if not one.is_guessed)
     guessed = any(one.is_guessed for one in partitions)
     noun, clause = _kind(what, premise_state, total)
+    if not out:
+        clause = clause.removesuffix(" is").removesuffix(" are")
     count = Count(total, is_at_least=counts_at_least and premise_state is State.LOST and not chosen)
-    words = f"{saved:,} of {count} {noun} of {named}{chosen}{clause} saved"
+    words = f"{saved:,} of {count} {noun} of {named}{chosen}{clause} {'saved' if out else SAVABLE}"
     details = [f"{certain:,} committed"] if certain else []
     if guessed:
         details.append("by a leader that is guessed")
@@ -178,14 +183,14 @@ def carved_answer(
     *,
     saved: int,
     missing: int,
-    out: str,
+    out: str | None,
     failure: str,
     has_replicas: bool,
     is_incomplete: bool,
 ) -> Answer:
     """Return what disk images hold."""
     if failure:
-        return Answer(state=State.UNKNOWN, headline=f"NOT ALL IS WRITTEN: {failure}.", now=(_run_again(out),))
+        return Answer(state=State.UNKNOWN, headline=f"NOT ALL IS WRITTEN: {failure}.", now=(_run_again(out or "OUT"),))
     if not figures.batches:
         words = f"No record batch was found in {byte_count(figures.bytes_read)}."
         unknown = ("whether there were any: what is overwritten, encrypted or not in one piece can't be found",)
@@ -194,7 +199,7 @@ def carved_answer(
     share = f"{byte_count(figures.bytes)} of {byte_count(figures.bytes_read)}"
     words = f"{found}, {share}, in {counted(figures.logs, 'log')}"
     words += f", {figures.named_logs:,} of them of partitions given here" if figures.named_logs else ""
-    words += f"; {counted(saved, 'record')}{' that no given replica holds' if has_replicas else ''} saved."
+    words += f"; {counted(saved, 'record')}{' that no given replica holds' if has_replicas else ''} {'saved' if out else SAVABLE}."
     state = State.GAPS if missing else State.UNKNOWN if is_incomplete else State.SAVED
     return Answer(
         state=state,
@@ -210,7 +215,9 @@ def _run_again(out: str) -> str:
     )
 
 
-def _put_back(out: str) -> tuple[str, ...]:
+def _put_back(out: str | None) -> tuple[str, ...]:
+    if out is None:
+        return ("Run it again with -o OUT in place of --plan: nothing was written.",)
     return (
         f"{out}/README says how to put them back; nothing was sent anywhere.",
         f"Keep {out} private: it holds keys and values as they were produced.",

@@ -3,13 +3,12 @@
 Each sentence is one that a command answers for; the order of `STATES["triage"]` decides which of them stands first.
 """
 
-import shlex
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from kforensics.ask.model import Ask
 from kforensics.exits import ExitCode
-from kforensics.findings.answers.graver import Asked
+from kforensics.findings.answers.graver import SENTENCES, Asked
 from kforensics.findings.answers.model import STATES, Answer, State
 from kforensics.findings.concern import JudgedPartition
 from kforensics.reconcile.incident.model import PartitionIncident
@@ -19,6 +18,7 @@ from kforensics.words import (
     SAFE,
     Prohibition,
     Step,
+    command_line,
     counted,
     escaped_line,
     form,
@@ -143,7 +143,9 @@ def triage_answer(
     ordered = sorted(asked, key=lambda one: rank[states[one.command]])
     worst = ordered[0]
     said = [worst, *_also(worst, ordered[1:], topics)]
-    headline = " ".join(one.answer.headline for one in said)
+    # What two questions say alike is said once.
+    sentences = (sentence for one in said for sentence in SENTENCES.split(one.answer.headline))
+    headline = " ".join(dict.fromkeys(sentences))
     since = sum(row.lost_since for row in topics)
     if since and {"explain", "diff"} <= {one.command for one in said}:
         headline += f" {counted(since, 'record')} {form(since, 'is', 'are')} in both counts, truncated after the directories were copied."
@@ -214,13 +216,12 @@ def _salvage(sentence: str, what: str, words: Sequence[str], holders: Holders) -
         sentence += f", with the directories of {whose} themselves, as captures without --with-tail hold no records"
         if not holders.others:
             return f"{sentence}: `kforensics salvage --what {what}` on them."
-    return Step(sentence, (f"{shlex.join(('kforensics', 'salvage', '--what', what, *words))} -o {SAFE}/{what}",))
+    return Step(sentence, (f"{command_line(('kforensics', 'salvage', '--what', what, *words))} -o {SAFE}/{what}",))
 
 
 def steps_script(answer: Answer, elections: Sequence[str], order: Sequence[int]) -> str:
     """Return what to do as a shell script, each command behind its reason; what only a person can do is a comment."""
     lines = [
-        "#!/bin/sh",
         "# What `kforensics triage` advises. Read it before it is run: none of it was done.",
         f"# {escaped_line(answer.headline)}",
         "set -eu",
@@ -244,4 +245,6 @@ def steps_script(answer: Answer, elections: Sequence[str], order: Sequence[int])
             f"# Once broker {broker} runs, and before others do: elect it where it loses least. Unclean elections discard what others hold.",
             f"# kafka-leader-election.sh --bootstrap-server HOST:PORT --election-type unclean --path-to-json-file {name}",
         ]
-    return "\n".join(lines) + "\n"
+    # A name that no screen shows is quoted as not every sh reads it.
+    shell = "#!/usr/bin/env bash" if any("$'" in one for one in lines) else "#!/bin/sh"
+    return "\n".join((shell, *lines)) + "\n"

@@ -1,6 +1,5 @@
 """What puts committed records at risk, or may: concerns about what a start or an election discards, and what is missing."""
 
-import shlex
 from collections.abc import Iterator, Sequence
 
 from kforensics.damage import Absent
@@ -15,11 +14,10 @@ from kforensics.findings.concern import (
     ConcernWords,
     Items,
     copies_of,
-    copy_of,
+    copies_of_places,
     names_of,
     owners_of,
     partitions_of,
-    place_of_copy,
     records_of,
     sum_of,
 )
@@ -30,8 +28,6 @@ from kforensics.words import Prohibition, Step, counted, joined_by_and, joined_n
 
 AT_RISK: RulesOf[[Compared], Concern] = RulesOf()
 WORDS: dict[ConcernKind, ConcernWords] = {}
-MOST_COPIED = 20
-"""Directories that one command copies by their names."""
 _RISKY = (State.AT_RISK, State.MAYBE_AT_RISK)
 
 
@@ -345,27 +341,8 @@ def _outside_now(found: Concerns, paths: Sequence[str]) -> Iterator[str]:
         fate = ", which deletes some of them," if is_deleted else ""
         yield Step(
             f"Copy these directories before {owners} {'start' if ' and ' in owners else 'starts'}{fate} or anything is done with them",
-            _copy_places(paths, outside),
+            copies_of_places(paths, (place for _, one in outside for place in one.places)),
         )
-
-
-def _copy_places(paths: Sequence[str], items: Items) -> list[str]:
-    """Return the commands that copy single directories out of log directories, where a broker would not start with a copy among the others; of very many all that are beside them are copied, too."""
-    by_input: dict[int, dict[str, None]] = {}
-    for _, one in items:
-        for at, path in one.places:
-            by_input.setdefault(at, {})[path] = None
-    commands = []
-    for at, places in by_input.items():
-        if at >= len(paths):
-            continue
-        source = paths[at].rstrip("/")
-        if len(places) > MOST_COPIED:
-            commands.append(copy_of(source))
-            continue
-        target = place_of_copy(source)
-        commands.append(f"mkdir -p {target} && cp -a {shlex.join(f'{source}/{path}' for path in places)} {target}")
-    return commands
 
 
 WORDS[ConcernKind.OUTSIDE] = ConcernWords(

@@ -1,6 +1,5 @@
 """The audit of a fleet as one page: the answer, what changed, findings by cause, partitions, nodes and disks, placement, and what could not be read."""
 
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -16,7 +15,7 @@ from kforensics.render.fleet_words import changes_by_heading, moved_words, place
 from kforensics.render.html.pages import fill_page
 from kforensics.render.html.verdict import advice_of, verdict_of
 from kforensics.render.view import View
-from kforensics.words import byte_count, counted, form, listed, utc_text
+from kforensics.words import byte_count, command_line, counted, form, listed, utc_text
 
 MOST_PROBLEMS = 200
 TREND_WIDTH, TREND_HEIGHT = 240, 40
@@ -296,9 +295,9 @@ def next_command(item: Finding, inputs: Sequence[Input], tables: str) -> str:
         filters += ["--topic", item.topic]
         filters += [] if isinstance(item.partition, Absent) else ["--partition", str(item.partition)]
     if not paths or len(paths) > _MOST_PATHS or any("://" in one for one in paths):
-        return shlex.join(["kforensics", "fleet", "report", tables, *filters, "--code", item.code])
+        return command_line(["kforensics", "fleet", "report", tables, *filters, "--code", item.code])
     if len(paths) > 1 and filters:
-        return shlex.join(["kforensics", "diff", *paths, *filters])
+        return command_line(["kforensics", "diff", *paths, *filters])
     folder = item.citations[0].path.rpartition("/")[0]
     own = f"{paths[0].rstrip('/')}/{folder}" if folder and folder != "." and not paths[0].endswith(".kfc") else paths[0]
-    return shlex.join(["kforensics", "verify", own])
+    return command_line(["kforensics", "verify", own])

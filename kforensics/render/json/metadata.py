@@ -32,10 +32,10 @@ def _topics(body: MetadataView) -> Iterator[tuple[TopicState, list[PartitionStat
     state, asked = body.state, body.request
     by_topic: dict[str, list[PartitionState]] = {topic_id: [] for topic_id in state.topics}
     for (topic_id, number), partition in sorted(state.partitions.items()):
-        if asked.partition is None or asked.topic is None or number == asked.partition:
+        if not asked.partitions or number in asked.partitions:
             by_topic[topic_id].append(partition)
     for topic in sorted(state.topics.values(), key=lambda topic: topic.name):
-        if asked.topic is None or topic.name == asked.topic:
+        if not asked.topics or topic.name in asked.topics:
             yield topic, by_topic[topic.topic_id]
 
 

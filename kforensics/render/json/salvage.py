@@ -85,7 +85,8 @@ SALVAGE = Document(
     {
         "what": ("", "What was wanted."),
         "form": ("", "Of the files."),
-        "out": ("", "The directory."),
+        "out": ("", "The directory; empty where none was named."),
+        "is_plan": ("", "With `--plan`: nothing was written, and what counts as saved can be."),
         "records": ("", "Records that were saved, alternates included."),
         "carved": ("", "With `--carve`; else null."),
         "missing": Field(

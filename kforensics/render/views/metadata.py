@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from itertools import chain
 
 from kforensics.case.processes import default_jobs
+from kforensics.case.wanted import is_wanted
 from kforensics.commands.metadata import MetadataView
 from kforensics.commands.result import Result
 from kforensics.damage import Absent
@@ -30,9 +31,9 @@ def blocks(result: Result[MetadataView], view: View) -> Iterator[Block]:
     yield from _comparison(body.comparison)
     yield from _quorum(body.quorum)
     yield GAP
-    if asked.broker is None or asked.at_offset is not None:
+    if asked.broker is None or body.at_offset is not None:
         yield from _state(body)
-    if asked.at_offset is not None and asked.topic is None and asked.broker is None:
+    if body.at_offset is not None and not asked.topics and asked.broker is None:
         return
     pieces = (piece for piece in history_pieces(body.events, verbose=view.verbose, jobs=default_jobs()) if piece)
     first = next(pieces, None)
@@ -42,12 +43,8 @@ def blocks(result: Result[MetadataView], view: View) -> Iterator[Block]:
 
 
 def _asked_for(body: MetadataView) -> list[PartitionState]:
-    topic, partition = body.request.topic, body.request.partition
-    return [
-        one
-        for one in sorted(body.state.partitions.values(), key=lambda one: (one.topic, one.partition))
-        if (topic is None or one.topic == topic) and (partition is None or one.partition == partition)
-    ]
+    wanted = (one for one in body.state.partitions.values() if is_wanted(one.topic_partition, body.request))
+    return sorted(wanted, key=lambda one: (one.topic, one.partition))
 
 
 def _comparison(comparison: LogComparison) -> Iterator[Block]:
@@ -122,14 +119,14 @@ def _node(node_id: int | Absent) -> str:
 
 def _state(body: MetadataView) -> Iterator[Block]:
     """Yield the partitions and brokers at one offset."""
-    partitions, topic = _asked_for(body), body.request.topic
+    partitions, topics = _asked_for(body), body.request.topics
     yield Prose(f"At metadata offset {body.state.offset}")
     if partitions:
         rows = [_partition_row(one) for one in partitions]
         yield Table(name="Partitions", columns=_PARTITION, rows=rows, has_heading=False)
     else:
-        yield Prose("no such partition" if topic is not None else "no partitions", depth=1)
-    if topic is None:
+        yield Prose("no such partition" if topics else "no partitions", depth=1)
+    if not topics:
         yield GAP
         brokers = [_broker_row(one) for _, one in sorted(body.state.brokers.items())]
         yield Table(name="Brokers", columns=_BROKER, rows=brokers, has_heading=False)

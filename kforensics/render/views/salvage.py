@@ -115,6 +115,9 @@ def _tail(body: SalvageReport, view: View) -> Iterator[Block]:
         yield Prose(f"not taken  {' and '.join(left)}", depth=1)
     files = [file for one in body.partitions for label in one.labels for file in label.files]
     every = [*files, *body.files]
+    if body.is_plan:
+        yield Prose("a plan: nothing was written")
+        return
     if not every:
         yield Prose("no partition is written whole" if body.failure else "nothing was written")
         return

@@ -159,10 +159,12 @@ def test_changes_and_other_records_keep_their_order(tmp_path: Path) -> None:
     assert {state.when.timestamp_ms - state.when.offset for state in states} == {1_000}
     assert found.partitions.at((TOPIC_ID, 0), states[50].when.offset) == states[50]
     assert found.at(states[50].when.offset).partitions[TOPIC_ID, 0] == states[50]
-    assert [one.when.offset for one in change_events(found, topic="t", partition=0, up_to=20) if one.partition == 0][
-        -1
-    ] <= 20
-    assert not [one for one in change_events(found, topic="t", partition=1) if not isinstance(one.partition, Absent)]
+    assert [
+        one.when.offset for one in change_events(found, topics={"t"}, partitions={0}, up_to=20) if one.partition == 0
+    ][-1] <= 20
+    assert not [
+        one for one in change_events(found, topics={"t"}, partitions={1}) if not isinstance(one.partition, Absent)
+    ]
     assert list(found.partitions.epoch_starts()) == [
         ((TOPIC_ID, 0), state.leader_epoch, state.when.timestamp_ms) for state in states
     ]
