@@ -92,7 +92,7 @@ def kforensics(
     version: Annotated[  # noqa: ARG001 - its callback answers it
         bool, typer.Option("--version", help="Show the version and exit.", callback=_version, is_eager=True)
     ] = False,
-    short_help: ShortHelpOption = False,  # noqa: ARG001 - likewise
+    short_help: ShortHelpOption = None,  # noqa: ARG001 - likewise
 ) -> None:
     """Read-only log forensics over Kafka broker data directories: what was lost, was it committed, who still has it.
 

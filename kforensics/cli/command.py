@@ -183,7 +183,7 @@ def question(name: str) -> Callable[[Answering], Callable[..., None]]:
             ("color", ColourOption, None),
             ("quiet", QuietOption, False),
             ("verbose", VerboseOption, False),
-            ("short_help", ShortHelpOption, False),
+            ("short_help", ShortHelpOption, None),
         ]
 
         def run(context: typer.Context, **values: Any) -> None:

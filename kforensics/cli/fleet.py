@@ -27,7 +27,7 @@ fleet = typer.Typer(
 
 
 @fleet.callback()
-def _fleet(short_help: ShortHelpOption = False) -> None:
+def _fleet(short_help: ShortHelpOption = None) -> None:
     pass
 
 

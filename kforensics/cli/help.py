@@ -27,7 +27,7 @@ def help_(
             help="A topic, a command, a word of the glossary, as high-watermark, or the code of a finding, as KF201.",
         ),
     ] = None,
-    short_help: "ShortHelpOption" = False,  # noqa: ARG001 - its callback answers it
+    short_help: "ShortHelpOption" = None,  # noqa: ARG001 - its callback answers it
 ) -> None:
     """Explain a topic, a word or a finding: `kforensics help exit-codes`, `help high-watermark`, `help KF201`. Without a word it lists the topics."""
     if not words:
@@ -178,14 +178,14 @@ MOST_LETTERS = 90
 MOST_EXAMPLES = 3
 
 
-def _show_short(context: typer.Context, asked: bool) -> None:
+def _show_short(context: typer.Context, asked: bool | None) -> None:
     if asked and not context.resilient_parsing:
         write_result("\n".join(_short_lines(context)) + "\n")
         raise typer.Exit
 
 
 ShortHelpOption = Annotated[
-    bool,
+    bool | None,  # none where it is not given: to read a value of a switch, typer loads pydantic
     typer.Option(
         "-h",
         help="Show a short help: the options that people need most, and examples.",
