@@ -173,7 +173,7 @@ def test_a_narrow_encoding_is_no_error(fixtures):
     assert done.stdout.isascii()
 
 
-HEAVY = ("numpy", "construct", "crcmod", "jinja2", "cryptography", "pyarrow", "pyspark", "pydantic")
+HEAVY = ("numpy", "construct", "crcmod", "jinja2", "cryptography", "pyarrow", "pyspark", "dateparser")
 
 
 @pytest.mark.parametrize(
