@@ -782,3 +782,27 @@ def test_a_position_that_is_gone_is_told_beside_one_past_the_end(tmp_path):
 
     assert result.answer.state == "past-the-end"
     assert "MAILER HAS LOST ITS POSITION in orders-0: 70" in result.answer.headline
+
+
+def test_a_page_draws_positions_over_time_with_what_set_them_back(tmp_path, capsys):
+    hour = 3_600_000
+    held = [("payer", 40), ("payer", 91), ("payer", 0), ("payer", 20), ("calm", 5), ("calm", 9), ("back", 9)]
+    held += [("back", 3), ("back", 12)]
+    content = b"".join(
+        batch(at, [commit(group, "orders", 0, offset, time_ms=NOW + at * hour)], time_ms=NOW + at * hour)
+        for at, (group, offset) in enumerate(held)
+    )
+    now = log_directory(tmp_path / "now", ("__consumer_offsets-0", content))
+    run_line(["groups", str(now), "--format", "html"])
+    page = capsys.readouterr().out
+    picture = page[page.index("Positions over time") :]
+
+    assert 'aria-label="payer over time"' in picture
+    assert 'aria-label="back over time"' in picture
+    assert "calm over time" not in picture
+    assert "40 to 91" in picture
+    assert "0 to 20" in picture
+    # The other one has caught up again.
+    assert picture.count('<li class="grave">') == 1
+    run_line(["groups", str(now)])
+    assert "over time" not in capsys.readouterr().out

@@ -1,16 +1,34 @@
 """What `groups` shows: each group with its positions, and their history."""
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, chain, islice
 
 from kforensics.commands.groups import Groups
 from kforensics.commands.result import Result
 from kforensics.damage import Absent
+from kforensics.evidence.coordinators.group_log import Name
 from kforensics.findings.rules.upkeep import OF_UPKEEP
 from kforensics.reconcile.groups.replay import Change
 from kforensics.reconcile.groups.state import DELIVERY_STATES, ShareState
 from kforensics.reconcile.groups.views import GroupPosition, GroupView
-from kforensics.render.blocks import GAP, Block, Column, Prose, Section, Table, Tone, item, text_of
-from kforensics.render.frame import problem_items
+from kforensics.render.blocks import (
+    GAP,
+    Block,
+    Column,
+    Course,
+    Look,
+    Moment,
+    OverTime,
+    Prose,
+    Section,
+    Stretch,
+    Table,
+    Tone,
+    item,
+    text_of,
+)
+from kforensics.render.frame import References, problem_items
 from kforensics.render.view import View
 from kforensics.words import counted, utc_text
 
@@ -20,6 +38,8 @@ MOST_POSITIONS = 20
 """Positions of a group that are shown without -v, those furthest behind."""
 MOST_CHANGES = 200
 """Changes that are shown without -v."""
+MOST_DRAWN = 200_000
+"""Changes that a page draws."""
 
 
 COLUMNS = (
@@ -38,6 +58,8 @@ def blocks(result: Result[Groups], view: View) -> Iterator[Block]:
         yield from _group(group, view)
     if len(body.groups) > len(shown):
         yield Prose(f"and {len(body.groups) - len(shown)} more groups (-v lists them)")
+    if view.page:
+        yield from _pictures(body, result)
     if body.request.history or body.request.expired:
         yield Section(title="Expired:" if body.request.expired else "History:")
         yield from _changes(body.changes(), view)
@@ -77,6 +99,94 @@ def _group(group: GroupView, view: View) -> Iterator[Block]:
     if len(shown) < len(group.positions):
         rest = len(group.positions) - len(shown)
         yield Prose(f"and {rest} more positions, less far behind (-v lists them)", depth=1)
+
+
+def _changes_by_group(body: Groups) -> dict[Name, list[Change]]:
+    """Return what a page draws: every change where the history was asked for or a position was set back, by group."""
+    found: dict[Name, list[Change]] = defaultdict(list)
+    if body.setbacks or body.request.history:
+        for change in islice(body.changes(), MOST_DRAWN):
+            found[change.key.group].append(change)
+    return found
+
+
+def _pictures(body: Groups, result: Result[Groups]) -> Iterator[Block]:
+    """Yield the positions of each group over time that has any, those of groups of which only changes are left among them."""
+    drawn, refer = _changes_by_group(body), References(result.inputs)
+    shown = {group.name: group.positions for group in body.groups}
+    names = dict.fromkeys((*(one.key.group for one in body.setbacks), *shown, *drawn))
+    every = (_over_time(name, shown.get(name, ()), drawn.get(name, ()), refer) for name in names)
+    pictures = list(islice(chain.from_iterable(every), 2 * MOST_GROUPS))
+    if pictures:
+        yield Section(title="Positions over time")
+    yield from pictures
+
+
+def _over_time(
+    name: Name, positions: Sequence[GroupPosition], changes: Sequence[Change], refer: References
+) -> Iterator[Block]:
+    """Yield the positions of a group over time, a lane for each that was set back, removed or passed by a log start; none where nothing happened."""
+    by_key: dict[tuple[Name, int], list[Change]] = defaultdict(list)
+    for change in sorted(changes, key=lambda one: one.time_ms):
+        by_key[change.key.topic, change.key.partition].append(change)
+    times = [one.time_ms for one in changes] + [one.position.committed_ms for one in positions]
+    removals = {(one.topic, one.partition): one.removal for one in positions if one.removal is not None}
+    times += [one.since_ms for one in removals.values() if isinstance(one.since_ms, int)]
+    courses = []
+    for key in sorted({*by_key, *removals}, key=lambda one: (text_of(one[0]), one[1])):
+        stretches, moments = _course(by_key[key], max(times), refer)
+        removal = removals.get(key)
+        if removal is not None and isinstance(removal.since_ms, int):
+            words = f"the log start passed its position, by {removal.words}"
+            moments.append(
+                Moment(time_ms=removal.since_ms, words=words, is_grave=True, references=refer.of(removal.citations))
+            )
+        if moments:
+            courses.append(Course(name=f"{text_of(key[0])}-{key[1]}", stretches=stretches, moments=moments))
+    if courses:
+        yield Section(title=text_of(name), level=3)
+        yield OverTime(name=text_of(name), courses=courses[:MOST_POSITIONS], legend=_LEGEND)
+
+
+_LEGEND = (
+    (Look.FOLLOWS, "goes on from where it was"),
+    (Look.BEHIND, "set back, and not yet where it had been"),
+    (Look.AWAY, "without a position"),
+)
+
+
+def _course(changes: Sequence[Change], end_ms: int, refer: References) -> tuple[list[Stretch], list[Moment]]:
+    """Return the stretches of one position, and what set it back or removed it."""
+    stretches, moments, goal = list[Stretch](), list[Moment](), 0
+    look: Look | None = None
+    begin_ms = first = last = 0
+    # The highest offset from each change on: below what was before a set-back, it is still behind.
+    later = list(accumulate((one.offset or 0 for one in reversed(changes)), max))[::-1]
+
+    def close(time_ms: int) -> None:
+        words = "no position" if look is Look.AWAY else f"{first:,}" if first == last else f"{first:,} to {last:,}"
+        if look is not None and time_ms > begin_ms:
+            stretches.append(Stretch(begin_ms=begin_ms, end_ms=time_ms, words=words, look=look, label=words))
+
+    for at, change in enumerate(changes):
+        if change.set_back or change.offset is None:
+            words = _change_words(change).removeprefix(utc_text(change.time_ms)).strip()
+            grave = bool(change.set_back) and later[at] < (change.previous or 0)
+            moments.append(
+                Moment(time_ms=change.time_ms, words=words, is_grave=grave, references=refer.of(change.citations))
+            )
+        goal = max(goal, change.previous or 0) if change.set_back else goal
+        if change.offset is None:
+            now = Look.AWAY
+        else:
+            goal = 0 if change.offset >= goal else goal
+            now = Look.BEHIND if goal else Look.FOLLOWS
+        if now is not look or change.set_back:
+            close(change.time_ms)
+            look, begin_ms, first = now, change.time_ms, change.offset or 0
+        last = first if change.offset is None else change.offset
+    close(end_ms)
+    return stretches, moments
 
 
 def _row(one: GroupPosition) -> tuple[str, str, str, str, str]:
