@@ -50,9 +50,10 @@ MADE_CAUSES = {
     CauseName.DISK_REPLACED,
     CauseName.DISK_RESTORED,
     CauseName.METADATA_SET_BACK,
+    CauseName.RETENTION,
     CauseName.UNKNOWN,
 }
-"""Of which no recording is known; `tests/reconcile/history/test_causes.py` makes them."""
+"""Of which no incident was recorded; `tests/reconcile/history/test_causes.py` makes them, and a recording of groups has that of retention."""
 
 IN_METADATA_ONLY = {
     EventKind.PARTITION_CREATED,

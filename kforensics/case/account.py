@@ -28,6 +28,7 @@ from kforensics.findings.answers.explain import incident_state
 from kforensics.formats.checkpoint.properties import MetaProperties
 from kforensics.formats.log_lines.event import LogEventKind
 from kforensics.reconcile.bugs.evidence import Sign, broker_signs, partition_signs
+from kforensics.reconcile.history.log_starts import LogStartMove, log_start_moves
 from kforensics.reconcile.history.topic_incarnations import Incarnation, incarnations
 from kforensics.reconcile.incident.doubts import Fencing, Moments, WholeReturn
 from kforensics.reconcile.incident.logged_losses import DeletionRequest, deletion_requests
@@ -64,6 +65,7 @@ class Accounts:
     moments: Moments
     whole_returns: Mapping[TopicPartition, Sequence[WholeReturn]]
     deletions: Mapping[TopicPartition, Sequence[DeletionRequest]]
+    log_starts: Mapping[TopicPartition, Sequence[LogStartMove]]
     has_zookeeper: bool = False
     comparison: Comparison | None = None
     """Of the replicas as they are now, where they are compared beside."""
@@ -111,6 +113,7 @@ def accounts_of(case: Case) -> Accounts:
         ),
         whole_returns=_whole_returns(events),
         deletions=deletion_requests(events),
+        log_starts=log_start_moves(events, is_zone_shown=cluster.is_zone_shown),
         has_zookeeper=any(
             isinstance(log_dir.meta, MetaProperties) and log_dir.meta.version == 0
             for one in case.inputs.found
@@ -305,6 +308,7 @@ def explain_replicas(
                 is_deletion_logged=shared.cluster.facts.is_deletion_logged(partition.topic),
                 has_zookeeper=shared.has_zookeeper,
                 deletions=shared.deletions.get(partition, ()),
+                log_starts=shared.log_starts.get(partition, ()),
                 wanted_leader=shared.case.ask.leader,
                 is_order_in_doubt=bool(shared.case.later),
             ),

@@ -70,6 +70,12 @@ class Cluster:
     quorum: "QuorumSetBack | None" = None
     """The voters that can go on without metadata that was committed."""
 
+    def is_zone_shown(self, item: "LoggedEvent") -> bool:
+        """Whether an input shows the zone of the times in a line."""
+        pairs = zip(self.log_files, self.clocks, strict=True)
+        shown = any(file is item.file and clock.is_shown and clock.source != "assumed" for file, clock in pairs)
+        return shown or bool(item.event.zone_named)
+
 
 @fact
 def cluster_of(case: Case) -> Cluster:

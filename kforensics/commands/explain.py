@@ -36,8 +36,9 @@ from kforensics.evidence.metadata.state import PartitionState
 from kforensics.evidence.model import Problem
 from kforensics.findings.answers.conclusion import conclude
 from kforensics.findings.answers.explain import Scope, explain_answer, incident_state
-from kforensics.findings.model import by_gravity
+from kforensics.findings.model import Finding, by_gravity
 from kforensics.findings.rules.losses import explain_findings
+from kforensics.findings.rules.upkeep import STAMPED_LONG_AGO
 from kforensics.reconcile.bugs.traces import broker_bugs
 from kforensics.reconcile.history.causes import CauseName
 from kforensics.reconcile.incident.doubts import Doubt, DoubtKind
@@ -161,6 +162,7 @@ def explain(case: Case, progress: Progress | None = None) -> Explanation:
             later=case.later,
             quorum=gathered.quorum,
             named_at=_named_at(incidents, inputs),
+            deleted=_soon_deleted(findings, incidents),
             failures=failure_words(node_failures(events)),
             silent_logs=silent_logs(gathered.log_files, inputs.described),
         ),
@@ -317,6 +319,13 @@ def _logs_not_read(inputs: Inputs, gathered: Cluster, until_ms: int | None) -> I
         which = names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"
         number_of = counted(len(names), "log file")
         yield f"{number_of} in {where} {form(len(names), 'was', 'were')} not read, because of {option}: {which}."
+
+
+def _soon_deleted(findings: Iterable[Finding], incidents: Iterable[PartitionIncident]) -> list[str]:
+    """Return what retention deleted soon after it was written, in clauses; not what is counted as lost anyway."""
+    lost = {one.partition for one in incidents for loss in one.losses if loss.cause is CauseName.RETENTION}
+    told = (one for one in findings if one.code == STAMPED_LONG_AGO.code)
+    return [one.statement for one in told if (one.topic, one.partition) not in lost]
 
 
 def _hanging(shared: Accounts) -> dict[tuple[TopicPartition, int | Absent], tuple[HangingTransaction, ...]]:

@@ -317,9 +317,11 @@ def _same(change: Change) -> Change:
 
 
 def _largest(setbacks: Sequence[Change]) -> list[Change]:
-    return sorted(setbacks, key=lambda one: (one.caught_up_ms is not None, -one.set_back, one.time_ms, str(one.key)))[
-        :MOST_SETBACKS
-    ]
+    # What was there and is gone comes first.
+    return sorted(
+        setbacks,
+        key=lambda one: (one.caught_up_ms is not None, not one.is_lost, -one.set_back, one.time_ms, str(one.key)),
+    )[:MOST_SETBACKS]
 
 
 def _complete_since(logs: Mapping[int, OffsetsLog], topic: CoordinatorTopic, request: Ask) -> int | Absent:

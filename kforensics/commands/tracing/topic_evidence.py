@@ -1,14 +1,14 @@
 """What every search of a topic's partitions shares: the comparison of replicas, the settings of the topic, and what is known of changes of leaders."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from kforensics.case.cluster import Cluster, cluster_of
 from kforensics.case.comparison import comparison_of
 from kforensics.case.model import Case, now_of, places_of
 from kforensics.case.tiers import remote_copies_of
-from kforensics.commands.predicting.settings import WEEK_MS, settings_by_node
+from kforensics.commands.predicting.settings import settings_by_node
 from kforensics.commands.tracing.records import Place
 from kforensics.commands.tracing.scan import ScannedReplica
 from kforensics.damage import Absent
@@ -16,6 +16,7 @@ from kforensics.evidence.content.search import RecordSearch
 from kforensics.evidence.metadata.quorum import newest_log
 from kforensics.evidence.model import Problem, Replica
 from kforensics.protocol.coordinators import CREATED_WITH, created_policy
+from kforensics.reconcile.history.log_starts import LogStartMove, log_start_moves
 from kforensics.reconcile.observed.facts import Leadership
 from kforensics.reconcile.replicas.report import PartitionReport
 from kforensics.reconcile.trace.fate import FateJudge
@@ -95,7 +96,7 @@ def removal_settings(case: Case, problems: list[Problem]) -> Callable[[int | Abs
             delete_retention_ms=settings.number(topic, "delete.retention.ms", DAY_MS),
             min_compaction_lag_ms=settings.number(topic, "min.compaction.lag.ms", 0),
             max_compaction_lag_ms=settings.number(topic, "max.compaction.lag.ms", NO_LIMIT),
-            retention_ms=settings.number(topic, "retention.ms", WEEK_MS),
+            retention=settings.retention(topic).policy,
             is_known=settings.are_topics_known,
         )
 
@@ -161,7 +162,12 @@ class TopicEvidence:
             ),
             settings=self.settings,
             remote=self.remote,
+            log_starts=self._log_starts.get(partition, ()),
         )
+
+    @cached_property
+    def _log_starts(self) -> Mapping[TopicPartition, Sequence[LogStartMove]]:
+        return log_start_moves(cluster_of(self.case).events)
 
 
 def current_id(scanned: Sequence[ScannedReplica], report: PartitionReport | None) -> str | Absent:

@@ -20,6 +20,7 @@ from kforensics.findings.answers.advice import (
 from kforensics.findings.rules.causes import causes_of, prevention
 from kforensics.reconcile.bugs.evidence import BugTrace
 from kforensics.reconcile.history.causes import CauseName
+from kforensics.reconcile.history.log_starts import Remover
 from kforensics.reconcile.history.residuals import furthest
 from kforensics.reconcile.incident.model import LossEntry, PartitionIncident
 from kforensics.reconcile.incident.operations import Operation
@@ -73,6 +74,7 @@ def conclude(
             *_bugs(incidents),
             *_bugs_of_brokers(broker_bugs),
             *_operations(operations, losses),
+            *_deleted_since(incidents),
         ),
         now=(
             *what_to_save(losses, inputs),
@@ -358,6 +360,30 @@ def _residuals(incidents: Sequence[PartitionIncident]) -> list[str]:
             f"{len(found) - MOST_NAMED} more partitions have replicas that stay different from their leaders."
         )
     return sentences
+
+
+def _deleted_since(incidents: Sequence[PartitionIncident]) -> list[str]:
+    """Return what was deleted at the beginning of logs since an earlier snapshot, and by what; not on request, which is an operation, nor what is told as lost."""
+    sentences = []
+    for incident in incidents:
+        start = incident.log_start
+        if (
+            start is None
+            or incident.partition.topic in METADATA_TOPICS
+            or any(loss.cause is CauseName.RETENTION for loss in incident.losses)
+        ):
+            continue
+        before = [log.log_start_offset for log in incident.logs if not log.is_final and not log.is_remnant]
+        removal = start.removal(min(before, default=start.offset))
+        if removal is not None and removal.by is not Remover.REQUEST:
+            sentences.append(
+                f"Offsets {min(before):,} to {start.offset - 1:,} of {incident.partition} were deleted since the earlier snapshot {removal.sentence}."
+            )
+    more = len(sentences) - MOST_NAMED
+    return [
+        *sentences[:MOST_NAMED],
+        *([f"So were the first ones of {counted(more, 'more partition')}."] if more > 0 else []),
+    ]
 
 
 def _deleted_by_setting(incidents: Sequence[PartitionIncident], timeline: Sequence[TimelineEntry]) -> list[str]:

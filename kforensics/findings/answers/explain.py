@@ -52,6 +52,8 @@ class Scope:
     """Path and end of a metadata log that names topics whose directories were set aside, where some were."""
     silent_logs: Sequence[str] = ()
     """Log files of which no line is known, in sentences."""
+    deleted: Sequence[str] = ()
+    """What retention deleted soon after it was written, in clauses."""
     failures: str = ""
     """The last starts that failed and the nodes that ended by themselves, in sentences."""
 
@@ -115,6 +117,7 @@ def explain_answer(incidents: Sequence[PartitionIncident], words: Words, scope: 
         + (f" {set_aside}" if set_aside else "")
         + (f" {quorum_words(scope.quorum)}" if scope.quorum else "")
         + _stuck(asked)
+        + _deleted(scope.deleted)
         + (f" Content of {unread} was not read." if unread and state in _HEDGED_BY_DEPTH else "")
         + (f" Incomplete: {counted(below, 'thing')} could not be read." if below else ""),
         now=with_place(
@@ -200,6 +203,13 @@ def _cut(state: State, asked: Sequence[PartitionIncident]) -> str:
     if not cut or state not in {State.LOST, State.MAYBE_LOST, State.DIVERGED}:
         return ""
     return f" What logs of {_names(cut)} held that were truncated is not known."
+
+
+def _deleted(clauses: Sequence[str]) -> str:
+    if not clauses:
+        return ""
+    more = f" So it did {len(clauses) - 1} times more." if len(clauses) > 1 else ""
+    return f" {_upper(clauses[0])}.{more}"
 
 
 def _stuck(asked: Sequence[PartitionIncident]) -> str:

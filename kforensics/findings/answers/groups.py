@@ -137,14 +137,21 @@ class JudgedGroups:
         caught_up = f", {past:,} of them caught up again" if past else ""
         more = f" {count - 1:,} more{caught_up}." if count > 1 else ""
         if worst.offset is None:
-            return f"{_lost(worst)}.{more}"
+            return f"{_lost(worst)}.{more}{self._also_below()}"
         what = f"{where} from {worst.previous:,} to {worst.offset:,} at {utc_words(worst.time_ms)}, {_by_whom(worst)}"
         if worst.caught_up_ms is None:
-            return f"{_loud(worst.key.group)} WAS SET BACK: {what}.{more}"
+            return f"{_loud(worst.key.group)} WAS SET BACK: {what}.{more}{self._also_below()}"
         others = "" if count == 1 else f" So were {count - 1:,} more."
         to_do = ", so there is nothing to do" if past == count else ""
         back = f"caught up again at {utc_words(worst.caught_up_ms)} or before"
         return f"{name_text(worst.key.group)} was set back and has caught up again{to_do}: {what}; {back}.{others}"
+
+    def _also_below(self) -> str:
+        if not self._below:
+            return ""
+        groups = listed(sorted({name_text(group.name) for group, _ in self._below}), most=MOST_NAMED)
+        count = sum(one.deleted_unread for _, one in self._below)
+        return f" {counted(count, 'offset')} {form(count, 'was', 'were')} deleted before {groups} read them."
 
     def _doubts(self) -> Iterator[str]:
         is_past = self.at_ms is not None

@@ -91,6 +91,10 @@ CAUSES = {
         later=_SPREAD,
         truncated_by="recovery",
     ),
+    CauseName.RETENTION: CauseWords(
+        "retention that took them for older than they were",
+        later="Check the time indexes of the other partitions with `kforensics verify`, and with `kforensics predict` before a broker starts: one of zeros makes a segment one of 1970 (KAFKA-10207).",
+    ),
     CauseName.UNCOMMITTED_TAIL: CauseWords(
         "a tail of the log that had not been replicated",
         "{who} became {leader} of {of} cleanly{when}, before the end of the log had reached {them}",

@@ -13,6 +13,7 @@ from kforensics.findings.rules.leader_epochs import EPOCH_LACKED, lacked_epoch_f
 from kforensics.findings.rules.replicas import DIFFERENT_CONTENT, FALLING_OFFSETS, PAST_EVERY_END
 from kforensics.findings.rules.sequences import OF_SEQUENCES, again_findings, sequence_findings
 from kforensics.findings.rules.tiers import OF_TIERS, tier_findings
+from kforensics.findings.rules.upkeep import STAMPED_LONG_AGO, long_ago_findings
 from kforensics.reconcile.history.causes import CauseName
 from kforensics.reconcile.incident.model import ExplainedTruncation, LeaderBasis, LossEntry, PartitionIncident
 from kforensics.reconcile.timeline.events import TimelineEntry
@@ -28,13 +29,13 @@ FOLLOWERS_STOP = (
     " so none gets past this place, and the leader stays alone in the ISR."
 )
 
-TOLD_BESIDE = OF_SEQUENCES | OF_TIERS | {EPOCH_LACKED.code, FALLING_OFFSETS.code}
+TOLD_BESIDE = OF_SEQUENCES | OF_TIERS | {EPOCH_LACKED.code, FALLING_OFFSETS.code, STAMPED_LONG_AGO.code}
 """Codes of what the logs show beside losses, which the screen says in full."""
 
 
 def explain_findings(incidents: Sequence[PartitionIncident], timeline: Sequence[TimelineEntry]) -> tuple[Finding, ...]:
     """Return every finding about the incidents, the gravest first."""
-    found = [*_harmless_elections(incidents, timeline)]
+    found = [*_harmless_elections(incidents, timeline), *long_ago_findings(timeline)]
     for incident in incidents:
         found += OF_INCIDENT.of(incident)
         if incident.partition.topic not in METADATA_TOPICS:

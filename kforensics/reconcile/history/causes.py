@@ -46,6 +46,7 @@ class CauseName(StrEnum):
     DISK_REPLACED = "disk-replaced"
     DISK_RESTORED = "disk-restored"
     METADATA_SET_BACK = "metadata-set-back"
+    RETENTION = "early-retention"
     UNKNOWN = "unknown"
 
 

@@ -1,7 +1,7 @@
 """Who deleted the beginning of a log: retention or a request, by lines of brokers, else by what the disk and the settings leave possible."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
@@ -9,7 +9,8 @@ from typing import NamedTuple
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation
 from kforensics.formats.log_lines.event import LogEventKind
-from kforensics.protocol.retention import RetentionPolicy
+from kforensics.protocol.retention import RetentionPolicy, is_aged
+from kforensics.reconcile.observed.clocks import WIDEST_ZONE_MS
 from kforensics.reconcile.observed.logged_events import LoggedEvent
 from kforensics.reconcile.timeline.events import DELETE_REQUEST
 from kforensics.units import TopicPartition
@@ -24,6 +25,8 @@ class Remover(StrEnum):
 
     TIME = "retention-time"
     SIZE = "retention-size"
+    RETENTION = "retention"
+    """By a rule that no line names."""
     REQUEST = "delete-records"
     UNKNOWN = "unknown"
 
@@ -38,6 +41,20 @@ class LogStartMove(NamedTuple):
     time_ms: int | Absent
     broker_id: int | Absent
     citations: tuple[Citation, ...]
+    largest_ms: int | Absent = Absent.UNKNOWN
+    """The largest timestamp of the last segment as its broker took it, where its line says it."""
+    slack_ms: int = 0
+    """How much earlier it may have been: no input shows the zone of the line."""
+
+    def is_early(self, newest_ms: int) -> bool:
+        """Whether it deleted a segment by time before its newest record was old enough.
+
+        Args:
+            newest_ms: the largest timestamp that a copy of the segment shows.
+        """
+        if self.remover is not Remover.TIME or not isinstance(self.time_ms, int) or not isinstance(self.limit, int):
+            return False
+        return newest_ms >= 0 and not is_aged(newest_ms, self.time_ms + self.slack_ms, self.limit)
 
     @property
     def words(self) -> str:
@@ -48,53 +65,87 @@ class LogStartMove(NamedTuple):
                 return "retention by time" + (f" (retention.ms {duration(limit)})" if isinstance(limit, int) else "")
             case Remover.SIZE:
                 return "retention by size" + (f" (retention.bytes {limit:,})" if isinstance(limit, int) else "")
+            case Remover.RETENTION:
+                return "retention, by a rule that no line names"
             case Remover.REQUEST:
                 return "a client's request (DeleteRecords)"
             case _:
                 return "retention or DeleteRecords"
 
 
-def log_start_moves(events: Iterable[LoggedEvent]) -> dict[TopicPartition, list[LogStartMove]]:
+def log_start_moves(
+    events: Iterable[LoggedEvent], *, is_zone_shown: Callable[[LoggedEvent], bool] = lambda _item: True
+) -> dict[TopicPartition, list[LogStartMove]]:
     """Return every move of a log start that lines report, by partition, in order of time; not those of a tier's local log, whose records are kept elsewhere.
 
     Args:
         events: of all nodes, in the order of time.
+        is_zone_shown: whether an input shows in which zone the times of a line are.
     """
     found: dict[TopicPartition, list[LogStartMove]] = defaultdict(list)
-    rules: dict[tuple[object, TopicPartition], LoggedEvent] = {}
+    waiting: dict[tuple[object, TopicPartition], LoggedEvent] = {}
+    last: dict[tuple[object, TopicPartition], LoggedEvent] = {}
     for item in events:
         event, partition = item.event, item.event.topic_partition
         if isinstance(partition, Absent):
             continue
+        place = (item.node_id, partition)
         if event.kind is LogEventKind.RETENTION and event.fields.get("rule") in {"time", "size"}:
-            rules[item.node_id, partition] = item
-        elif event.kind is LogEventKind.LOG_START_MOVED:
-            offset, rule = event.number("log_start_offset"), rules.pop((item.node_id, partition), None)
-            if isinstance(offset, int):
-                found[partition].append(_move(offset, item, rule))
+            # Since 3.0 the log start moves before the lines about the segments, up to then after them.
+            if place in last and _is_of(item, last[place]):
+                at = next(
+                    at
+                    for at in reversed(range(len(found[partition])))
+                    if found[partition][at].broker_id == item.node_id
+                )
+                found[partition][at] = _by_rule(found[partition][at], item)
+            else:
+                waiting[place] = item
+        elif event.kind is LogEventKind.LOG_START_MOVED and isinstance(event.number("log_start_offset"), int):
+            move, rule = _move(item), waiting.pop(place, None)
+            if rule is not None and _is_of(rule, item):
+                move = _by_rule(move, rule)
+            last[place] = item
+            found[partition].append(move._replace(slack_ms=0 if is_zone_shown(item) else WIDEST_ZONE_MS))
     return found
 
 
-def _move(offset: int, item: LoggedEvent, rule: LoggedEvent | None) -> LogStartMove:
-    reason = item.event.fields.get("reason")
-    if reason == DELETE_REQUEST:
-        return LogStartMove(
-            offset, Remover.REQUEST, Absent.NOT_APPLICABLE, item.time_ms, item.node_id, (item.citation,)
-        )
-    # A follower that moves with its leader deletes segments by its own rules, too.
-    if rule is None or reason == "leader offset increment" or not _is_soon(rule, item):
-        return LogStartMove(
-            offset, Remover.UNKNOWN, Absent.NOT_APPLICABLE, item.time_ms, item.node_id, (item.citation,)
-        )
-    remover = Remover.TIME if rule.event.fields.get("rule") == "time" else Remover.SIZE
-    limit = rule.event.number("limit")
-    return LogStartMove(offset, remover, limit, item.time_ms, item.node_id, (rule.citation, item.citation))
+_REASONS = {DELETE_REQUEST: Remover.REQUEST, "segment deletion": Remover.RETENTION}
+"""Of the line that a log start was moved; that a follower moves with its leader says nothing of what moved that."""
+
+
+def _move(item: LoggedEvent) -> LogStartMove:
+    offset = item.event.number("log_start_offset")
+    assert isinstance(offset, int)
+    remover = _REASONS.get(str(item.event.fields.get("reason")), Remover.UNKNOWN)
+    return LogStartMove(offset, remover, Absent.NOT_APPLICABLE, item.time_ms, item.node_id, (item.citation,))
+
+
+def _by_rule(move: LogStartMove, rule: LoggedEvent) -> LogStartMove:
+    """Return a move with the rule by which its first segment was deleted."""
+    if move.remover in {Remover.TIME, Remover.SIZE}:
+        return move
+    return move._replace(
+        remover=Remover.TIME if rule.event.fields.get("rule") == "time" else Remover.SIZE,
+        limit=rule.event.number("limit"),
+        citations=(rule.citation, *move.citations),
+        largest_ms=rule.event.number("largest_timestamp_ms"),
+    )
+
+
+def _is_of(rule: LoggedEvent, move: LoggedEvent) -> bool:
+    """Whether a line about segments is of the deletion that moved a log start; a follower that moves with its leader deletes by its own rules, too."""
+    bases = rule.event.brokers("base_offsets")
+    first = min(bases) if isinstance(bases, tuple) and bases else rule.event.number("base_offset")
+    start, reason = move.event.number("log_start_offset"), move.event.fields.get("reason")
+    is_below = not isinstance(first, int) or (isinstance(start, int) and first < start)
+    return is_below and reason in {None, "segment deletion"} and _is_soon(rule, move)
 
 
 def _is_soon(before: LoggedEvent, item: LoggedEvent) -> bool:
     if not isinstance(before.time_ms, int) or not isinstance(item.time_ms, int):
         return True
-    return item.time_ms - before.time_ms <= SAME_DELETION_MS
+    return abs(item.time_ms - before.time_ms) <= SAME_DELETION_MS
 
 
 class Removal(NamedTuple):
@@ -112,8 +163,8 @@ class Removal(NamedTuple):
     @property
     def sentence(self) -> str:
         """Say what deleted them and since when."""
-        since = f" at {utc_words(self.since_ms)}" if isinstance(self.since_ms, int) else ""
-        return f"by {self.words}{since}"
+        since = f"at {utc_words(self.since_ms)} " if isinstance(self.since_ms, int) else ""
+        return f"{since}by {self.words}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,7 +196,7 @@ class LogStart:
             known = next(same, first)
             if known.remover is not Remover.UNKNOWN:
                 others = {move.remover for move in passed} - {known.remover, Remover.UNKNOWN}
-                also = " and later by others" if others else ""
+                also = ", and later ones in another way" if others or passed[-1].offset < self.offset else ""
                 citations = tuple(dict.fromkeys((*known.citations, *passed[-1].citations)))
                 return Removal(known.remover, "proven", first.time_ms, known.words + also, citations)
             return self._guess(first.time_ms, first.citations)
@@ -163,8 +214,8 @@ class LogStart:
         if policy is not None:
             by_time, by_size = policy.by_time, policy.by_size
             if not by_time and not by_size:
-                words = "a client's request (DeleteRecords): by its settings retention deletes nothing of the topic"
-                return Removal(Remover.REQUEST, "likely", since_ms, words, cited)
+                words = "a client's request (DeleteRecords), unless settings were changed since: by those of now retention deletes nothing"
+                return Removal(Remover.REQUEST, "possible", since_ms, words, cited)
             limits = [f"by time (retention.ms {duration(policy.retention_ms)})"] if by_time else []
             limits += [f"by size (retention.bytes {policy.retention_bytes:,})"] if by_size else []
             words = f"retention {' or '.join(limits)}, or DeleteRecords: no line says which"

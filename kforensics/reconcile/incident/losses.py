@@ -1,15 +1,18 @@
 """The ledger of a partition: its truncations, explained, and each loss with its cause and the replicas that still hold it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import CheckpointValue, Citation, Lineage
+from kforensics.formats.log.batch_table import CONTROL_BIT, NEWEST_MAGIC
+from kforensics.protocol.retention import retention_rules
 from kforensics.protocol.truncation import ProtocolName, TruncationRule
 from kforensics.reconcile.committed.judge import CommitJudge, CommittedCounts, CommittedRun, count_runs
 from kforensics.reconcile.committed.proofs import Bound
 from kforensics.reconcile.history.causes import Cause, CauseEvidence, CauseName, cause_of, election_behind
 from kforensics.reconcile.history.log_copies import LogCopy
+from kforensics.reconcile.history.log_starts import LogStartMove
 from kforensics.reconcile.history.losses import Loss, LostBatch, find_losses, is_in_use, lost_batches
 from kforensics.reconcile.history.truncations import ObservedTruncation, Recomputation, recompute, replacement_of
 from kforensics.reconcile.incident.logged_losses import find_logged_losses
@@ -19,6 +22,7 @@ from kforensics.reconcile.logs.loaded_log import load_log
 from kforensics.reconcile.observed.leadership import Risk
 from kforensics.reconcile.replicas.leader import choose_leader
 from kforensics.units import METADATA_TOPICS, OffsetRange, TopicPartition
+from kforensics.words import utc_words
 
 
 def explained_truncation(
@@ -141,7 +145,7 @@ def ledger_entry(
         leader_epoch=loss.leader_epoch,
         reason=loss.reason,
         cause=cause,
-        held_by=tuple(_holder(copy, loss) for copy in loss.held_by),
+        held_by=tuple(holder_of(copy, in_use=copy in loss.in_use) for copy in loss.held_by),
         citations=tuple(dict.fromkeys((*loss.citations, *citations))),
         confidence=confidence,
         aborted=loss.aborted,
@@ -228,14 +232,19 @@ def _cause_of(
     return CauseName.UNKNOWN, "possible", ()
 
 
-def _holder(copy: LogCopy, loss: Loss) -> Holder:
+def holder_of(copy: LogCopy, *, in_use: bool) -> Holder:
+    """Return the place of a copy that holds records.
+
+    Args:
+        in_use: its broker serves it, and it may yet lead.
+    """
     replica = copy.view.replica
     return Holder(
         input=replica.input,
         path=replica.path,
         broker_id=replica.broker_id,
         is_final=copy.is_final,
-        in_use=copy in loss.in_use,
+        in_use=in_use,
         is_vanishing=copy.is_final and (copy.is_remnant or replica.state == "deleted"),
         is_stray=copy.is_final and replica.state == "stray",
     )
@@ -356,7 +365,8 @@ def loss_entries(
     )
     sure = {one.cause.name: one.cause.confidence for one in truncations if one.cause.confidence == "likely"}
     sure |= {one.cause.name: one.cause.confidence for one in truncations if one.cause.confidence == "proven"}
-    every = (*losses, *(replace(one, confidence=sure.get(one.cause, one.confidence)) for one in logged))
+    logged = tuple(replace(one, confidence=sure.get(one.cause, one.confidence)) for one in logged)
+    every = (*losses, *logged, *early_losses(known))
     if not known.is_leader_known:
         return tuple(_uncertain(one, "no input shows who leads") for one in every)
     if known.evidence.is_order_in_doubt:
@@ -366,6 +376,71 @@ def loss_entries(
     # Nothing is certainly lost while a replica that may hold it is not among the inputs, or while the logs as they are now, which may have been given other
     # records since, are not.
     return tuple(replace(one, committed="possible") if one.committed == "certain" else one for one in every)
+
+
+def early_losses(known: LogsOverTime) -> Iterator[LossEntry]:
+    """Yield the segments that retention by time deleted, by its lines, while a copy shows that their newest record was too young: it went by a wrong time index, or by the time of the file."""
+    leader = known.leader
+    if leader is None or known.partition.topic in METADATA_TOPICS:
+        return
+    start = leader.view.log_start_offset
+    told: set[int] = set()
+    passed: dict[int | Absent, int] = {}
+    for move in known.evidence.log_starts:
+        before, passed[move.broker_id] = passed.get(move.broker_id, 0), move.offset
+        for copy in known.copies:
+            run: list[tuple[OffsetRange, int]] = []
+            segments = copy.view.segments
+            ends = [*(one.base_offset for one in segments), copy.view.log_end_offset][1:]
+            for segment, end in zip(segments, ends, strict=True):
+                newest = segment.max_timestamp_ms
+                first = max(segment.base_offset, copy.view.log_start_offset, before)
+                is_gone = first < end <= min(move.offset, start) and move.broker_id in {copy.broker_id, Absent.UNKNOWN}
+                if is_gone and first not in told and isinstance(newest, int) and move.is_early(newest):
+                    told.add(first)
+                    run.append((OffsetRange(first, end - 1), newest))
+                elif run:
+                    yield _early_loss(known, move, copy, run)
+                    run = []
+            if run:
+                yield _early_loss(known, move, copy, run)
+
+
+def _early_loss(
+    known: LogsOverTime, move: LogStartMove, copy: LogCopy, run: Sequence[tuple[OffsetRange, int]]
+) -> LossEntry:
+    """Return the loss of segments that follow each other, each with its newest timestamp."""
+    offsets, newest_ms = OffsetRange(run[0][0].first, run[-1][0].last), max(newest for _, newest in run)
+    holders = [
+        one
+        for one in known.copies
+        if one.view.log_start_offset <= offsets.first and offsets.last < one.view.log_end_offset
+    ]
+    rows = known.reader.batches(copy.view.replica, offsets.first, offsets.last)
+    is_marker = (rows["magic"] == NEWEST_MAGIC) & ((rows["attributes"] & CONTROL_BIT) != 0)
+    version = known.evidence.versions.by_broker.get(move.broker_id) if isinstance(move.broker_id, int) else None
+    # Since 1.0 no segment above the high watermark is deleted.
+    is_bound = version is not None and retention_rules(version).is_bound_by_high_watermark
+    took = (
+        f", which took its largest timestamp for {utc_words(move.largest_ms)}"
+        if isinstance(move.largest_ms, int)
+        else ""
+    )
+    return LossEntry(
+        topic_partition=known.partition,
+        offsets=offsets,
+        records=int(rows["count"][~is_marker].sum()),
+        markers=int(is_marker.sum()),
+        committed="certain" if is_bound else "possible",
+        was_committed="certain" if is_bound else "possible",
+        is_replaced=False,
+        leader_epoch=int(rows["partition_leader_epoch"][-1]) if len(rows) else Absent.UNKNOWN,
+        reason=f"{move.words} deleted them{took}, and their newest record is of {utc_words(newest_ms)}",
+        cause=CauseName.RETENTION,
+        held_by=tuple(holder_of(one, in_use=is_in_use(one)) for one in reversed(holders)),
+        citations=move.citations,
+        confidence="proven",
+    )
 
 
 def tails_of_copies(known: LogsOverTime, losses: Sequence[LossEntry]) -> tuple[LossEntry, ...]:

@@ -25,6 +25,7 @@ from kforensics.reconcile.observed.own_evidence import LackedEpoch
 from kforensics.units import OffsetRange, TopicPartition
 
 if TYPE_CHECKING:
+    from kforensics.reconcile.history.log_starts import LogStart, LogStartMove
     from kforensics.reconcile.incident.logged_losses import DeletionRequest
 
 
@@ -49,6 +50,8 @@ class IncidentEvidence:
     """The moments at which the inputs were taken."""
     whole_returns: Sequence[WholeReturn] = ()
     """Followers that truncated nothing by the leader's answer."""
+    log_starts: "Sequence[LogStartMove]" = ()
+    """The moves of its log start, by log lines."""
     deletions: "Sequence[DeletionRequest]" = ()
     """Requests of clients to delete records of the partition, by log lines."""
     is_deletion_logged: bool = False
@@ -217,6 +220,8 @@ class PartitionIncident:
     leader: int | Absent
     log_start_offset: int | Absent
     log_end_offset: int | Absent
+    log_start: "LogStart | None" = None
+    """Where the leader's log starts, with what is known of how it came to."""
     leaderships: tuple[Leadership, ...]
     truncations: tuple[ExplainedTruncation, ...]
     losses: tuple[LossEntry, ...]

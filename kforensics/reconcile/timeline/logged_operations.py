@@ -158,6 +158,8 @@ def _of_topic(kind: EventKind, topic: str, item: LoggedEvent) -> TimelineEntry:
 _FAR_MS = 30 * 86_400_000
 """A largest timestamp further than that from the last write of its segment is of a clock that was wrong, or of old records written anew."""
 _SAME_DELETION_MS = 60_000
+STAMPED = "Its largest timestamp is"
+"""The beginning of what is said of a segment whose records are stamped far from when they were written."""
 
 
 @dataclass(slots=True)
@@ -174,6 +176,7 @@ def retention_entries(events: Iterable[LoggedEvent]) -> Iterator[TimelineEntry]:
     """Yield an entry for each partition, broker and rule, with the offset at which the log begins since."""
     found: dict[tuple[object, TopicPartition, str], _Deletion] = {}
     latest: dict[tuple[object, TopicPartition], _Deletion] = {}
+    moved: dict[tuple[object, TopicPartition], LoggedEvent] = {}
     for item in events:
         partition = item.event.topic_partition
         if isinstance(partition, Absent):
@@ -185,8 +188,13 @@ def retention_entries(events: Iterable[LoggedEvent]) -> Iterator[TimelineEntry]:
             bases = item.event.brokers("base_offsets")
             one.segments += len(bases) if isinstance(bases, tuple) else 1
             latest[place] = one
-        elif item.event.kind is Kind.LOG_START_MOVED and place in latest and _is_soon(latest[place].last, item):
-            latest[place].log_start_offset = item.event.number("log_start_offset")
+            # Since 3.0 the log start moves before the lines about the segments.
+            if place in moved and _is_soon(moved[place], item):
+                one.log_start_offset = moved[place].event.number("log_start_offset")
+        elif item.event.kind is Kind.LOG_START_MOVED:
+            moved[place] = item
+            if place in latest and _is_soon(latest[place].last, item):
+                latest[place].log_start_offset = item.event.number("log_start_offset")
     for (_, partition, rule), one in found.items():
         yield TimelineEntry(
             kind=EventKind.RETENTION,
@@ -212,7 +220,7 @@ def _detail(one: _Deletion, rule: str) -> Detail:
         detail["log_start_offset"] = one.log_start_offset
     if isinstance(one.last.time_ms, int) and one.last.time_ms != one.first.time_ms:
         detail["until_ms"] = one.last.time_ms
-    if remark := _remark(one.last.event):
+    if rule == "time" and (remark := _remark(one.last.event)):
         detail["remark"] = remark
     return detail
 
@@ -233,4 +241,6 @@ def _remark(event: LogEvent) -> str:
         return "No timestamp of the records was usable: the time of the file decided"
     if not isinstance(largest, int) or not isinstance(modified, int) or abs(largest - modified) < _FAR_MS:
         return ""
-    return f"Its largest timestamp is {utc_words(largest)}, though it was last written {utc_words(modified)}"
+    if largest < 0:
+        return ""  # it was not read when the line was written
+    return f"{STAMPED} {utc_words(largest)}, though it was last written {utc_words(modified)}"

@@ -12,6 +12,8 @@ from kforensics.damage import Absent
 from kforensics.evidence.model import CheckpointValue, Citation, Replica, Segment
 from kforensics.formats.log.records import Record
 from kforensics.protocol.epochs import epoch_at
+from kforensics.reconcile.history.causes import CauseName
+from kforensics.reconcile.history.log_starts import LogStart, LogStartMove
 from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.logs.tiers import RemoteCopies
 from kforensics.reconcile.replicas.report import PartitionReport
@@ -71,6 +73,7 @@ class FateJudge:
         topic_ids: frozenset[str],
         settings: Callable[[int | Absent], RemovalSettings],
         remote: RemoteCopies | None = None,
+        log_starts: Sequence[LogStartMove] = (),
     ) -> None:
         self._partition = partition
         self._report = report
@@ -86,6 +89,7 @@ class FateJudge:
         self._topic_ids = topic_ids
         self._settings = settings
         self._remote = remote or RemoteCopies()
+        self._log_starts = log_starts
         self._until: dict[CopyFile, _KnownUntil] = {}
         self._segments: dict[tuple[int, str], Segment] = {
             (view.replica.input, segment.path): segment for view in views for segment in view.replica.segments
@@ -101,6 +105,7 @@ class FateJudge:
         """Yield the offsets at which what is said of a record of the same copies changes."""
         for view in self._views.values():
             yield from (view.log_start_offset, view.content_start_offset, view.log_end_offset, _high_watermark(view))
+        yield from (move.offset for move in self._log_starts)
         for loss in self._losses:
             yield from (loss.offsets.first, loss.offsets.last + 1)
         for one in self._report.replicas if self._report is not None else ():
@@ -167,7 +172,9 @@ class FateJudge:
             state = "deleted-on-purpose"
         elif kept and not is_of_other_topic and self._is_below_start(record.offset):
             state = "deleted-on-purpose"
-            fate.append(self._below_start(", and its bytes are left until a broker deletes their segment"))
+            fate.append(
+                self._below_start(record.offset, ", and its bytes are left until a broker deletes their segment")
+            )
         elif kept and not is_of_other_topic:
             state = "present"
         elif losses:
@@ -184,7 +191,7 @@ class FateJudge:
             )
         elif self._is_below_start(record.offset):
             state = "deleted-on-purpose"
-            fate.append(self._below_start())
+            fate.append(self._below_start(record.offset))
         elif successor is not None:
             state = "superseded"
         elif was_cleaned and (record.key is not None or found.outcome is True):
@@ -266,7 +273,7 @@ class FateJudge:
             committed = min((loss.was_committed for loss in losses), key=_ORDER.index)
             return self._without_copy(offset, self._lost, committed, tuple(self._fate_of(losses, offset)))
         if self._is_below_start(offset):
-            return self._without_copy(offset, "deleted-on-purpose", "possible", (self._below_start(),))
+            return self._without_copy(offset, "deleted-on-purpose", "possible", (self._below_start(offset),))
         leader = self._leader
         is_inside = leader is not None and leader.content_start_offset <= offset < leader.log_end_offset
         if leader is not None and is_inside and offset < leader.cleaned_below:
@@ -375,7 +382,7 @@ class FateJudge:
             return offset < self._leader.log_start_offset
         return bool(self._views) and all(offset < view.log_start_offset for view in self._views.values())
 
-    def _below_start(self, left: str = "") -> Fate:
+    def _below_start(self, offset: int, left: str = "") -> Fate:
         views = [self._leader] if self._leader is not None else list(self._views.values())
         start = min(view.log_start_offset for view in views)
         citations = tuple(
@@ -384,10 +391,20 @@ class FateJudge:
             else view.replica.cite()
             for view in views
         )
+        settings = self._settings(views[0].replica.broker_id)
+        known = LogStart(
+            offset=start,
+            moves=self._log_starts,
+            is_inside=start not in {one.base_offset for view in self._views.values() for one in view.segments},
+            policy=settings.retention if settings.is_known else None,
+        )
+        removal = known.removal(offset)
+        by = "retention or DeleteRecords removed it" if removal is None else f"it was removed {removal.sentence}"
+        cited = () if removal is None else removal.citations
         return Fate(
             FateKind.BELOW_LOG_START,
-            f"the log starts at offset {start:,} now: retention or DeleteRecords removed it{left}",
-            citations,
+            f"the log starts at offset {start:,} now: {by}{left}",
+            tuple(dict.fromkeys((*cited, *citations))),
         )
 
     def _successor(self, record: Record, *, is_live: bool) -> LaterRecord | None:
@@ -513,7 +530,8 @@ class FateJudge:
 def fate_of_loss(loss: "LossEntry") -> Fate:
     """Return the entry of `explain` that says that a record is lost, as the fate of the record."""
     cause = str(loss.cause.value).replace("-", " ")
-    return Fate(FateKind.TRUNCATED, f"{loss.reason}; cause: {cause} ({loss.confidence})", loss.citations)
+    kind = FateKind.DELETED_EARLY if loss.cause is CauseName.RETENTION else FateKind.TRUNCATED
+    return Fate(kind, f"{loss.reason}; cause: {cause} ({loss.confidence})", loss.citations)
 
 
 def fate_of_truncation(one: "ExplainedTruncation") -> Fate:

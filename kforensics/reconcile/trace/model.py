@@ -37,6 +37,8 @@ class FateKind(StrEnum):
     TOMBSTONED = "tombstoned"
     TOMBSTONE = "tombstone"
     BELOW_LOG_START = "below-log-start"
+    DELETED_EARLY = "deleted-early"
+    """Retention took its segment for older than it was."""
     CLEANED = "cleaned"
     TOPIC_DELETED = "topic-deleted"
     ABORTED = "aborted"

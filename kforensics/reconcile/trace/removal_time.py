@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from kforensics.damage import Absent
 from kforensics.evidence.model import CheckpointValue, Segment
 from kforensics.formats.log.records import Record
-from kforensics.protocol.retention import aged_out_at
+from kforensics.protocol.retention import RetentionPolicy, aged_out_at
 from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.trace.model import CopyKind, Until
 from kforensics.words import duration, utc_words
@@ -38,8 +38,7 @@ class RemovalSettings:
     delete_retention_ms: int
     min_compaction_lag_ms: int
     max_compaction_lag_ms: int
-    retention_ms: int
-    """-1 for no limit."""
+    retention: RetentionPolicy
     is_known: bool
     """Whether the settings of the topic itself are among the inputs; else those of the broker or Kafka's defaults are taken."""
 
@@ -56,7 +55,7 @@ class RemovalSettings:
     @property
     def deletes(self) -> bool:
         """Whether retention works on the topic."""
-        return not isinstance(self.cleanup_policy, Absent) and "delete" in self.cleanup_policy
+        return not isinstance(self.cleanup_policy, Absent) and self.retention.deletes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,10 +115,11 @@ def _is_cleaned(log: LoadedLog, settings: RemovalSettings) -> bool:
 
 
 def _retained(record: Record, place: Bytes, settings: RemovalSettings) -> Until | None:
-    if settings.retention_ms < 0:
+    if not settings.retention.by_time:
         return None
+    retention_ms = settings.retention.retention_ms
     newest = place.segment.max_timestamp_ms if place.segment is not None else Absent.UNKNOWN
-    words = f"until its segment is older than retention.ms ({duration(settings.retention_ms)})"
+    words = f"until its segment is older than retention.ms ({duration(retention_ms)})"
     if isinstance(newest, Absent) or place.segment is None or place.log is None:
         return Until(words)
     stamps = [one.max_timestamp_ms for one in place.log.segments if one.base_offset < place.segment.base_offset]
@@ -127,7 +127,7 @@ def _retained(record: Record, place: Bytes, settings: RemovalSettings) -> Until 
     if len(known) < len(stamps):
         return Until(words)
     own = max(newest, record.timestamp_ms)
-    due_ms = aged_out_at([*known, own], settings.retention_ms)[-1]
+    due_ms = aged_out_at([*known, own], retention_ms)[-1]
     if max(known, default=own) > own:
         words += f", and all before it, of which one is stamped {utc_words(max(known))}"
     return Until(words, by_ms=due_ms)

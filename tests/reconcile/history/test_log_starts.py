@@ -38,6 +38,10 @@ def start(offset=40, **known):
             "1 hour",
         ),
         ([f"{NEW}Incremented log start offset to 40 due to client delete records request"], Remover.REQUEST, "client"),
+        # Since 3.0 the log start is moved first.
+        ([f"{NEW}Incremented log start offset to 40 due to segment deletion", BY_TIME], Remover.TIME, "1 hour"),
+        ([f"{NEW}Incremented log start offset to 40 due to segment deletion", BY_SIZE], Remover.SIZE, "1,024"),
+        ([BY_START, f"{NEW}Incremented log start offset to 40 due to segment deletion"], Remover.RETENTION, "no line"),
     ],
 )
 def test_a_line_names_the_rule(lines, by, words):
@@ -53,9 +57,9 @@ def test_a_line_names_the_rule(lines, by, words):
     "lines",
     [
         [f"{NEW}Incremented log start offset to 40 due to leader offset increment"],
+        [f"{NEW}Incremented log start offset to 40 due to leader offset increment", BY_TIME],
         # A follower deletes by its own rules what its leader has passed.
         [BY_TIME, f"{NEW}Incremented log start offset to 40 due to leader offset increment"],
-        [BY_START, f"{NEW}Incremented log start offset to 40 due to segment deletion"],
         [f"{OLD}Incrementing log start offset to 40"],
         [],
     ],
@@ -77,7 +81,7 @@ def test_the_move_that_passed_the_offset_counts():
 
     assert known.removal(4).by is Remover.TIME
     assert known.removal(3).by is Remover.REQUEST
-    assert "later by others" in known.removal(3).words
+    assert "in another way" in known.removal(3).words
     assert known.removal(40) is None
 
 
@@ -85,8 +89,8 @@ def test_the_move_that_passed_the_offset_counts():
     ("known", "by", "confidence"),
     [
         ({"is_inside": True}, Remover.REQUEST, "likely"),
-        ({"policy": KEPT}, Remover.REQUEST, "likely"),
-        ({"policy": KEPT._replace(retention_ms=1000, deletes=False)}, Remover.REQUEST, "likely"),
+        ({"policy": KEPT}, Remover.REQUEST, "possible"),
+        ({"policy": KEPT._replace(retention_ms=1000, deletes=False)}, Remover.REQUEST, "possible"),
         ({"policy": KEPT._replace(retention_ms=1000)}, Remover.TIME, "possible"),
         ({"policy": KEPT._replace(retention_bytes=1000)}, Remover.SIZE, "possible"),
         ({"policy": KEPT._replace(retention_ms=1000, retention_bytes=9)}, Remover.UNKNOWN, "possible"),

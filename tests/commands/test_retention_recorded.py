@@ -1,0 +1,93 @@
+"""What real brokers deleted by time, by size, on request and by a time index of zeros, expired, and lost with its disk: told as it was."""
+
+import json
+
+import pytest
+
+from kforensics.ask.model import Ask
+from kforensics.commands.explain import run as explain
+from kforensics.commands.groups import run as groups
+
+RECORDING = "retention-3.9"
+
+
+def moments(root):
+    before, deleted, wiped = sorted((root / "snapshots").iterdir())
+    return before, deleted, wiped, root / "logs"
+
+
+def acts(root, what):
+    return [one for one in json.loads((root / "incident.json").read_text())["acts"] if one["act"] == what]
+
+
+@pytest.fixture(scope="module")
+def of_deleted(coordinators):
+    before, deleted, _, logs = moments(coordinators(RECORDING))
+    return groups(Ask(paths=(deleted, logs), before=(before,), jobs=1))
+
+
+@pytest.mark.parametrize(
+    ("topic", "by"),
+    [
+        ("timed", "retention-time"),
+        ("sized", "retention-size"),
+        ("asked", "delete-records"),
+        ("zeroed", "retention-time"),
+    ],
+)
+def test_who_deleted_what_a_group_had_not_read(coordinators, of_deleted, topic, by):
+    told = [one for one in acts(coordinators(RECORDING), "log start and end") if one["topic"] == topic][-1]
+    (position,) = [one for view in of_deleted.body.groups for one in view.positions if one.topic == topic]
+
+    assert (by, "proven") == (position.removal.by, position.removal.confidence)
+    assert (told["start"], told["end"]) == (position.log_start_offset, position.log_end_offset)
+    assert (told["start"] - 3, told["end"] - told["start"]) == (position.deleted_unread, position.left_unread)
+
+
+def test_a_topic_that_keeps_its_records_is_below_nothing(of_deleted):
+    positions = [one for view in of_deleted.body.groups for one in view.positions if one.topic in {"kept", "future"}]
+
+    assert positions
+    assert all(one.removal is None and not one.deleted_unread for one in positions)
+
+
+def test_each_tool_and_the_expiry_are_told_apart(of_deleted):
+    found = {one.key.group: (one.previous, one.offset, one.by, one.removed_by) for one in of_deleted.body.setbacks}
+
+    assert found == {
+        "etl": (15, 2, "member", "expiry"),
+        "by-tool": (12, 4, "administrator", None),
+        "by-api": (12, 3, "administrator", None),
+        "by-hand": (9, 2, "administrator", None),
+    }
+    assert of_deleted.answer.headline.startswith("ETL WAS SET BACK: kept-0 from 15 to 2")
+    assert "43 offsets were deleted before slow read them" in of_deleted.answer.headline
+
+
+def test_what_a_disk_took_with_it_is_the_first_line(coordinators):
+    _, deleted, wiped, logs = moments(coordinators(RECORDING))
+    result = groups(Ask(paths=(wiped, logs), before=(deleted,), jobs=1))
+    lost = {(one.key.group, one.key.topic) for one in result.body.setbacks if one.is_lost}
+
+    assert lost == {("slow", topic) for topic in ("timed", "sized", "asked", "zeroed", "future")} | {
+        ("etl", "kept"),
+        ("by-hand", "kept"),
+    }
+    assert "HAS LOST ITS POSITION" in result.answer.headline
+    assert result.answer.headline.index("HAS LOST") < 12
+
+
+def test_only_what_went_before_its_time_is_lost(coordinators):
+    before, deleted, _, logs = moments(coordinators(RECORDING))
+    result = explain(Ask(paths=(deleted, logs), before=(before,), jobs=1))
+    losses = [one for incident in result.body.incidents for one in incident.losses]
+
+    assert [("zeroed-0", (0, 15), 16, "early-retention")] == [
+        (str(one.topic_partition), tuple(one.offsets), one.records, one.cause) for one in losses
+    ]
+    assert "16 records of zeroed-0" in result.answer.headline
+    said = " ".join(result.body.conclusion)
+    assert "Offsets 0 to 7 of sized-0 were deleted" in said
+    assert "by retention by size (retention.bytes 1,200)" in said
+    assert "by retention by time (retention.ms 1 second)" in said
+    assert result.exit_code == 1
