@@ -1,12 +1,18 @@
 """The positions of share groups by `__share_group_state` of the inputs: the replica by which each of its partitions is judged, and names of topics for their ids."""
 
 from collections import defaultdict
+from contextlib import suppress
+from functools import cached_property
 
 from kforensics.case.leaders import Leaders, weight_of
+from kforensics.errors import EvidenceError
 from kforensics.evidence.coordinators.group_log import CommitKey, Name
 from kforensics.evidence.coordinators.share_log import UNCHANGED, ShareLog, SharePartition
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.model import Problem
+from kforensics.evidence.replica.loader_reader import read_needed
+from kforensics.formats.log.loader_values import Content, Need, TopicIdFile
+from kforensics.protocol.loading.disk import METADATA_FILE
 from kforensics.reconcile.coordinator_topics import CoordinatorTopic, coordinator_topic
 from kforensics.reconcile.groups.replay import Change, Position
 from kforensics.reconcile.groups.state import Played, SetBack, ShareState, played
@@ -55,6 +61,7 @@ class SharePositions:
             unread=unread,
         )
         history = given.history
+        self._given = given
         self._names = {} if history is None else {one.topic_id: one.name for one in history.topics.values()}
 
     def by_group(self) -> dict[Name, list[tuple[CommitKey, Position, ShareState]]]:
@@ -81,7 +88,22 @@ class SharePositions:
         return [self._change(place, one) for place, log in self._logs.values() for one in log.setbacks]
 
     def _key(self, key: SharePartition) -> CommitKey:
-        return CommitKey(key.group, self._names.get(key.topic_id, key.topic_id), key.partition)
+        name = self._names.get(key.topic_id) or self._names_on_disk.get(key.topic_id, key.topic_id)
+        return CommitKey(key.group, name, key.partition)
+
+    @cached_property
+    def _names_on_disk(self) -> dict[str, str]:
+        """Return the names of topics by the ids in their directories, for those that the metadata among the inputs does not have."""
+        found: dict[str, str] = {}
+        for partition, places in self._given.live().items():
+            for place in places:
+                with suppress(EvidenceError):
+                    read = read_needed(
+                        place.state.listings.root / place.path, Need(METADATA_FILE, Content.PARTITION_METADATA)
+                    )
+                    if isinstance(read, TopicIdFile):
+                        found[str(read.topic_id)] = partition.topic
+        return found
 
     def _change(self, place: PartitionPlace, one: SetBack) -> Change:
         reset = "the state epoch rose: the offsets of the group were altered while it was empty"

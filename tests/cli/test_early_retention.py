@@ -6,6 +6,7 @@ import pytest
 
 from kforensics.ask.model import Ask
 from kforensics.commands.explain import run as explain
+from kforensics.commands.verify import run as verify
 from tests.builders.coordinators import batch, write_log
 
 DAY = 86_400_000
@@ -111,3 +112,14 @@ def test_a_segment_that_goes_soon_after_it_was_written_is_in_the_first_line(tmp_
 
     assert is_told is ("Retention by time deleted 1 segment of t-0" in result.answer.headline)
     assert is_told is ("KF127" in {one.code for one in result.findings})
+
+
+@pytest.mark.parametrize(("index", "is_told"), [(bytes(24), True), (b"", False)])
+def test_a_time_index_of_zeros_is_what_retention_goes_by(tmp_path, index, is_told):
+    root = node(tmp_path / "now", (0, DUE), (4, DUE), (8, DUE))
+    (root / "data" / ".kafka_cleanshutdown").write_text("")
+    (root / "data" / "t-0" / f"{0:020d}.timeindex").write_bytes(index)
+    found = [one for one in verify(Ask(paths=(root,), jobs=1)).findings if one.code == "KF103"]
+
+    assert is_told is bool(found)
+    assert all("one of 1970" in one.meaning and "retention.ms=-1" in one.advice for one in found)

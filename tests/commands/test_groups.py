@@ -806,3 +806,13 @@ def test_a_page_draws_positions_over_time_with_what_set_them_back(tmp_path, caps
     assert picture.count('<li class="grave">') == 1
     run_line(["groups", str(now)])
     assert "over time" not in capsys.readouterr().out
+
+
+def test_topics_of_share_groups_have_their_names_by_their_directories(coordinators, tmp_path):
+    final = coordinators("share-4.1") / "snapshots" / "99-final"
+    for broker in ("broker-1", "broker-2"):
+        shutil.copytree(final / broker, tmp_path / broker, ignore=shutil.ignore_patterns("__cluster_metadata-0"))
+    result = groups(tmp_path)
+
+    assert positions(result) == positions(groups(final))
+    assert {one.topic for view in result.body.groups for one in view.positions} == {"mail", "jobs"}

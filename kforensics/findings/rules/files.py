@@ -73,6 +73,12 @@ WRONG_INDEX = Rule(
     told_apart_by=ToldApartBy.FILE,
 )
 
+OF_ZERO_TIMES = (
+    "Retention by time takes the segment for one of 1970, however new its records are: where cleanup.policy has delete, its next check deletes it,"
+    " some 30 seconds after a start (KAFKA-10207). No start rebuilds the index."
+)
+RAISE_RETENTION = "Set retention.ms=-1 for the topic before its broker runs, and copy the segment."
+
 WRONG_TRANSACTION_INDEX = Rule(
     "KF104",
     Weight.DECIDE,
@@ -375,6 +381,8 @@ def _file_findings(
             meaning, advice = OF_METADATA, COMPARE_VOTERS
         elif owner is not None and rule in {WRONG_INDEX, WRONG_TRANSACTION_INDEX}:
             advice = _of_index(owner, report)
+            if report.kind is FileKind.TIME_INDEX and place.kind is DamageKind.ZEROS:
+                meaning, advice = OF_ZERO_TIMES, f"{RAISE_RETENTION} {advice}"
         elif owner is not None and rule is WRONG_PRODUCER_SNAPSHOT:
             advice = _of_snapshot(owner.context)
         partition = _partition_of(context)
