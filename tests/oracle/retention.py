@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.oracle.cluster import _JAVA_OPTIONS, _LOG4J_1, free_ports, wait_until
+from tests.oracle.cluster import _LOG4J_1, BROKER_OPTIONS, free_ports, wait_until
 from tests.oracle.jars import Release, class_path
 
 RELEASE = Release(
@@ -62,7 +62,7 @@ class Recorder:
     def java(self, main: str, *words: str) -> list[str]:
         return [
             "java",
-            *_JAVA_OPTIONS,
+            *BROKER_OPTIONS,
             f"-Dlog4j.configuration=file:{self.home}/log4j.properties",
             "-cp",
             self.jars,
