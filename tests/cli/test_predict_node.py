@@ -711,6 +711,7 @@ def test_a_newest_snapshot_that_can_not_be_read_ends_the_start_of_a_controller(n
     snapshot.write_bytes(whole[:-3])
     document, code = predict(capsys, node, settings)
     assert document["answer"]["state"] == "unknown", "the records before the cut are read"
+    assert document["starts"][0]["outcome"] is None
 
     later = quorum / f"{6:020d}-{1:010d}.checkpoint"
     later.write_bytes(whole)

@@ -314,6 +314,8 @@ class _NodeStarter:
                 end = Start(StartResult.EXITS, refusal.exception, refusal.reason)
             elif unregistered is not None and not _exits(end):
                 end = Start(StartResult.EXITS, unregistered.exception, unregistered.reason)
+            elif self._metadata is not None and self._metadata.load.unknown and not _exits(end):
+                end = Unpredictable(self._metadata.load.unknown)
             elif self._node.is_not_migrated(self._asked) and not _exits(end):
                 end = Unpredictable("its log directories are of a broker with ZooKeeper, and it is started without")
             starts.append(
