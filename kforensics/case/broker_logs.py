@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
-from kforensics.evidence.broker_logs import LogFile, read_log_files
+from kforensics.evidence.broker_logs import LogFile, read_log_files, silence_of
 from kforensics.evidence.discovery.beside_data import LogPlace, find_logs
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT, Inputs, of_several_clusters
-from kforensics.evidence.discovery.log_spans import LogSpan, TimeWindow, files_outside
+from kforensics.evidence.discovery.log_spans import NO_END_MS, LogSpan, TimeWindow, files_outside
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.state import BrokerState, ControllerState
@@ -72,16 +72,27 @@ def logged_evidence(
     )
 
 
-def logs_outside(
-    inputs: Inputs, newest: MetadataHistory, end_ms: int, since_ms: int | None, until_ms: int | None
-) -> dict[LogPlace, LogSpan]:
+def logs_outside(inputs: Inputs, window: TimeWindow | None) -> dict[LogPlace, LogSpan]:
     """Return the log files whose lines are all outside of the time that is asked about."""
-    if since_ms is None and until_ms is None:
+    if window is None:
         return {}
     places = find_logs(inputs)
-    starts = _last_starts(newest, since_ms) if since_ms is not None else ()
-    outside = files_outside([place.location for place in places], TimeWindow(since_ms, until_ms, end_ms, starts))
+    outside = files_outside([place.location for place in places], window)
     return {places[one.at]: one for one in outside}
+
+
+def window_of(
+    since_ms: int | None, until_ms: int | None, newest: MetadataHistory | None = None, end_ms: int = NO_END_MS
+) -> TimeWindow | None:
+    """Return the time that is asked about; None where it is any.
+
+    Args:
+        end_ms: the end of the metadata log: what lines after it say is said nowhere else.
+    """
+    if since_ms is None and until_ms is None:
+        return None
+    starts = _last_starts(newest, since_ms) if since_ms is not None and newest is not None else ()
+    return TimeWindow(since_ms, until_ms, end_ms, starts)
 
 
 def _last_starts(newest: MetadataHistory, before_ms: int) -> tuple[int, ...]:
@@ -161,27 +172,41 @@ def _shown(inputs: Inputs, file: LogFile) -> str:
 
 
 def read_logs(
-    inputs: Inputs, *, jobs: int = 1, unneeded: Collection[LogPlace] = (), keeps_told: bool = False
+    inputs: Inputs,
+    *,
+    jobs: int = 1,
+    unneeded: Collection[LogPlace] = (),
+    keeps_told: bool = False,
+    window: TimeWindow | None = None,
 ) -> tuple[tuple[LogFile, ...], list[Problem]]:
     """Return every broker log among the inputs that is needed, and what could not be read of them."""
     places = [place for place in find_logs(inputs) if place not in unneeded]
     out: list[LogFile] = []
     problems: list[Problem] = []
-    found_files = read_log_files(places, keeps_told=keeps_told, jobs=jobs, clusters=_wanted_clusters(inputs))
+    found_files = read_log_files(
+        places, keeps_told=keeps_told, jobs=jobs, clusters=_wanted_clusters(inputs), window=window
+    )
     for place, found in zip(places, found_files, strict=True):
         if isinstance(found, EvidenceError):
             problems.append(Problem(input=place.input, path=place.path, message=found.problem))
         elif found is not None:
             out.append(found)
             problems.extend(found.problems)
+            if (silence := silence_of(found)) is not None:
+                problems.append(silence)
     return tuple(out), problems
 
 
 def read_own_logs(
-    inputs: Inputs, *, jobs: int = 1, unneeded: Collection[LogPlace] = (), keeps_told: bool = False
+    inputs: Inputs,
+    *,
+    jobs: int = 1,
+    unneeded: Collection[LogPlace] = (),
+    keeps_told: bool = False,
+    window: TimeWindow | None = None,
 ) -> tuple[tuple[LogFile, ...], tuple[Problem, ...]]:
     """Return the broker logs of the cluster of the inputs, and what could not be read of them or was left out."""
-    every, met = read_logs(inputs, jobs=jobs, unneeded=unneeded, keeps_told=keeps_told)
+    every, met = read_logs(inputs, jobs=jobs, unneeded=unneeded, keeps_told=keeps_told, window=window)
     own, left_out = logs_of_cluster(inputs, every)
     gone = {(one.input, one.path) for one in left_out}
     return own, (*(one for one in met if (one.input, one.path) not in gone), *left_out)

@@ -131,14 +131,14 @@ def gather_cluster(
     not_read: Mapping[LogPlace, LogSpan] = {} if read is None else read.logs_not_read
     logged = None
     if find_logs(inputs) if read is None else read.log_files:
-        from kforensics.case.broker_logs import logged_evidence, logs_outside, read_own_logs  # noqa: PLC0415 - what reads broker logs
+        from kforensics.case.broker_logs import logged_evidence, logs_outside, read_own_logs, window_of  # noqa: PLC0415 - what reads broker logs
 
         problems: Sequence[Problem] = ()
         if read is None:
             end_ms = newest_time(newest)
             # Where no metadata log says who led, lines of any time do.
             if newest is not None and isinstance(end_ms, int):
-                not_read = logs_outside(inputs, newest, end_ms, since_ms, until_ms)
+                not_read = logs_outside(inputs, window_of(since_ms, until_ms, newest, end_ms))
             log_files, problems = read_own_logs(inputs, jobs=jobs, unneeded=not_read)
         else:
             log_files = read.log_files

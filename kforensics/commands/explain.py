@@ -27,7 +27,6 @@ from kforensics.commands.result import Conclusion, Result
 from kforensics.commands.seal_of_report import seal_of
 from kforensics.damage import Absent
 from kforensics.errors import UsageError
-from kforensics.evidence.broker_logs import silent_logs
 from kforensics.evidence.discovery.inputs import Inputs
 from kforensics.evidence.discovery.log_spans import LogSpan
 from kforensics.evidence.metadata.history import MetadataHistory, listening_hosts
@@ -164,7 +163,6 @@ def explain(case: Case, progress: Progress | None = None) -> Explanation:
             named_at=_named_at(incidents, inputs),
             deleted=_soon_deleted(findings, incidents),
             failures=failure_words(node_failures(events)),
-            silent_logs=silent_logs(gathered.log_files, inputs.described),
         ),
     )
     problems += gathered.left_out

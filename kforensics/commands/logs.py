@@ -6,15 +6,15 @@ from dataclasses import dataclass, field
 from itertools import groupby
 
 from kforensics.ask.model import Ask
-from kforensics.case.broker_logs import logged_evidence, read_own_logs
+from kforensics.case.broker_logs import logged_evidence, logs_outside, read_own_logs, window_of
 from kforensics.case.processes import default_jobs
 from kforensics.case.wanted import is_wanted
 from kforensics.commands.result import Conclusion, Result
 from kforensics.damage import Absent
 from kforensics.errors import UsageError
-from kforensics.evidence.broker_logs import LogFile, silent_logs
-from kforensics.evidence.discovery.inputs import Inputs, find_inputs, why_not_listed
-from kforensics.evidence.model import Citation
+from kforensics.evidence.broker_logs import LogFile
+from kforensics.evidence.discovery.inputs import find_inputs, why_not_listed
+from kforensics.evidence.model import Citation, full_path
 from kforensics.findings.answers.model import Answer, State
 from kforensics.formats.log_lines.table import Message, Section, Weight, rows
 from kforensics.formats.log_lines.unwrap import find_message
@@ -82,6 +82,8 @@ class LogsView:
     """In the order of time, without what is harmless."""
     failures: tuple[NodeFailure, ...] = ()
     versions: tuple[tuple[int, str], ...] = ()
+    outside: tuple[str, ...] = ()
+    """The files that were not read, since all their lines are outside of the time that is asked about."""
 
 
 def run(request: Ask) -> Result[LogsView]:
@@ -97,7 +99,11 @@ def run(request: Ask) -> Result[LogsView]:
         keep_going=request.keep_going,
         cluster=request.cluster,
     )
-    files, problems = read_own_logs(inputs, jobs=request.jobs or default_jobs(), keeps_told=True)
+    window = window_of(request.since_ms, request.until_ms)
+    outside = logs_outside(inputs, window)
+    files, problems = read_own_logs(
+        inputs, jobs=request.jobs or default_jobs(), unneeded=outside, keeps_told=True, window=window
+    )
     zone = parse_zone(request.log_timezone) if request.log_timezone else None
     evidence = logged_evidence(files, (), problems=problems, zone=zone)
     events = [item for item in evidence.events if _is_in_view(item, request)]
@@ -108,12 +114,13 @@ def run(request: Ask) -> Result[LogsView]:
         runs=tuple(_runs(events)),
         failures=node_failures(events),
         versions=tuple((node, str(version)) for node, version in sorted(evidence.versions.items())),
+        outside=tuple(full_path(inputs.described, place.input, place.path) for place in outside),
     )
     return Result(
         command="logs",
         inputs=inputs.described,
         body=view,
-        concluded=Conclusion(answer=_answer(view, inputs), problems=(*inputs.problems, *evidence.problems)),
+        concluded=Conclusion(answer=_answer(view), problems=(*inputs.problems, *evidence.problems)),
     )
 
 
@@ -165,24 +172,23 @@ def _runs(events: Sequence[LoggedEvent]) -> Iterator[Run]:
         yield Run(first=items[0], last=items[-1], lines=lines, section=section)
 
 
-def _answer(view: LogsView, inputs: Inputs) -> Answer:
-    known = sum(sum(file.counts.values()) for file in view.files)
+def _answer(view: LogsView) -> Answer:
+    known = sum(kind.lines for kind in view.kinds)
     silent = [file for file in view.files if not file.counts]
-    unknown = silent_logs(silent[:_MOST_KINDS], inputs.described)
     if not view.kinds:
         words = "No line of Kafka is known among them" if view.files else "No log file of a broker is among the inputs"
-        return Answer(state=State.UNKNOWN, headline=f"{words}.", unknown=unknown)
+        return Answer(state=State.UNKNOWN, headline=f"{words}.")
     graver = [one for one in view.kinds if one.section.weight is not Weight.HARMLESS]
     worst = view.kinds[0].section.weight
     lines = f"{counted(known, 'known line')} of {counted(len(view.files) - len(silent), 'file')}{_period(view)}"
     if not graver:
-        return Answer(state=State.HARMLESS, headline=f"All {lines} are harmless.", unknown=unknown)
+        return Answer(state=State.HARMLESS, headline=f"All {lines} are harmless.")
     causes = [one for one in graver if one.section.weight is Weight.CAUSE]
     named = listed([_named(one) for one in (causes or graver)], most=_MOST_KINDS)
     what = form(len(causes or graver), "a " + worst.value, worst.value + "s")
     state = State.CAUSES if view.failures else _STATES[worst]
     first = f"{failure_words(view.failures)} " if view.failures else ""
-    return Answer(state=state, headline=f"{first}{lines[0].upper()}{lines[1:]} name {what}: {named}.", unknown=unknown)
+    return Answer(state=state, headline=f"{first}{lines[0].upper()}{lines[1:]} name {what}: {named}.")
 
 
 def _named(kind: LineKind) -> str:

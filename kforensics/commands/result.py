@@ -58,7 +58,7 @@ class Result(Generic[Body]):
     def conclusion(self) -> Conclusion:
         """Answer, findings and problems, those of the seal among them."""
         found = self.concluded() if callable(self.concluded) else self.concluded
-        found = found._replace(answer=with_inputs(self.command, found.answer, self.inputs))
+        found = found._replace(answer=with_inputs(self.command, found.answer, self.inputs, found.problems))
         if self.seal is None:
             return found
         return found._replace(

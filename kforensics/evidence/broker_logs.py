@@ -15,7 +15,8 @@ from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, MissingBytes
 from kforensics.evidence.discovery.beside_data import LogPlace
 from kforensics.evidence.discovery.log_heads import GZIP_MAGIC, GZIP_WINDOW, log_head, looks_like_log
-from kforensics.evidence.model import Citation, Input, Problem
+from kforensics.evidence.discovery.log_spans import TimeWindow, bytes_inside
+from kforensics.evidence.model import Citation, Problem
 from kforensics.evidence.parallel import Progress, spread
 from kforensics.formats.log_lines.event import DECISIVE, LineCensus, LogEvent, LogEventKind
 from kforensics.source.mapped import EvidenceFile, open_evidence
@@ -34,6 +35,7 @@ RANGE_LENGTH = 16 << 20
 EVENTS_KEPT = 250_000
 """Events of one file that are kept whatever they say, some 100 MB; above that only those in `DECISIVE`."""
 
+_LINE_START = re.compile(rb"\n(?=[^\s}\]])")
 _UNKNOWN_KEPT, _UNKNOWN_LIMIT = 20, 2_000
 _LEAST_FALLS = 2
 
@@ -74,6 +76,8 @@ class LogFile:
     """A line of it, where none is known."""
     unknown: Mapping[str, int] = field(default_factory=dict)
     """The messages that are not known, without their numbers, as far as they were looked at; the most frequent ones."""
+    not_searched: int = 0
+    """The lines that are outside of the time that is asked about, and were only counted."""
     is_understood: bool = True
     """Whether its lines are in a layout that is read; else there are no events, and only its name says that it is a log."""
     location: str = ""
@@ -96,14 +100,20 @@ class LogFile:
 
 
 def read_log_files(
-    places: Sequence[LogPlace], *, keeps_told: bool = False, jobs: int = 1, clusters: Collection[str] = ()
+    places: Sequence[LogPlace],
+    *,
+    keeps_told: bool = False,
+    jobs: int = 1,
+    clusters: Collection[str] = (),
+    window: TimeWindow | None = None,
 ) -> list[LogFile | EvidenceError | None]:
     """Read files, ranges of large ones and several at once; none for what is no broker's log.
 
     Args:
         clusters: those that are wanted: lines of others are left out of a file that names one of these, too.
+        window: the time that is asked about; lines of long files that are outside of it are counted and not searched.
     """
-    plans = [_plan(place) for place in places]
+    plans = [_plan(place, window) for place in places]
     tasks = [(at, part) for at, plan in enumerate(plans) if isinstance(plan, list) for part in plan]
 
     def work(task: tuple[int, _Part], _progress: Progress) -> _Reading | EvidenceError:
@@ -123,7 +133,7 @@ def read_log_files(
     ]
 
 
-def _plan(place: LogPlace) -> "list[_Part] | LogFile | EvidenceError | None":
+def _plan(place: LogPlace, window: TimeWindow | None) -> "list[_Part] | LogFile | EvidenceError | None":
     """Return the ranges that a file is read in; a gzip file has but one. A log by its name alone is returned as it is."""
     try:
         with open_evidence(place.location) as file:
@@ -134,8 +144,12 @@ def _plan(place: LogPlace) -> "list[_Part] | LogFile | EvidenceError | None":
             is_compressed = file.read(0, len(GZIP_MAGIC)) == GZIP_MAGIC
             if is_compressed or not _has_lines_of_bytes(head):
                 return [_Part(0, file.size, head, is_compressed=is_compressed)]
-            starts = range(0, max(file.size, 1), RANGE_LENGTH)
-            return [_Part(start, min(start + RANGE_LENGTH, file.size), head, is_compressed=False) for start in starts]
+            begin, end = (bytes_inside(place.location, window) if window else None) or (0, file.size)
+            bounds = sorted({*range(0, file.size, RANGE_LENGTH), begin, end, file.size} | {0})
+            return [
+                _Part(start, stop, head, is_compressed=False, is_searched=begin <= start and stop <= end)
+                for start, stop in pairwise(bounds)
+            ] or [_Part(0, 0, head, is_compressed=False)]
     except MissingBytes:
         return None  # a capture took all files along that are logs by name or content
     except EvidenceError as error:
@@ -170,26 +184,22 @@ def _sample(head: bytes) -> str:
     return next((line.strip()[:160] for line in text.splitlines() if line.strip()), "")
 
 
-def silent_logs(files: Iterable[LogFile], inputs: Sequence[Input]) -> tuple[str, ...]:
-    """Return for each file of which no line is known what it is, and one of its lines."""
-    return tuple(
-        f"What {_shown(file, inputs)} says: none of its {counted(file.census.lines, 'line')} is known. One of them: {file.sample}"
-        for file in files
-        if not file.counts and file.sample
-    )
-
-
-def _shown(file: LogFile, inputs: Sequence[Input]) -> str:
-    return inputs[file.input].path if file.path == "." else file.path
+def silence_of(file: LogFile) -> Problem | None:
+    """Return that no line of a file is known, with one of them."""
+    if file.counts or file.not_searched or not file.sample:
+        return None
+    words = f"none of its {counted(file.census.lines, 'line')} is known. One of them: {file.sample}"
+    return Problem(input=file.input, path=file.path, message=words, is_foreign=True, is_silent=True)
 
 
 def _read_part(place: LogPlace, part: "_Part", *, keeps_told: bool) -> "_Reading":
     from kforensics.formats.log_lines.scan import scan_log  # noqa: PLC0415 - 55 ms, where no log is given
-    from kforensics.formats.log_lines.table import told_kinds  # noqa: PLC0415 - as above
+    from kforensics.formats.log_lines.table import harmless_kinds, told_kinds  # noqa: PLC0415 - as above
     from kforensics.formats.log_lines.unwrap import encoding_of, layout_of  # noqa: PLC0415 - as above
 
     reading = _Reading(is_compressed=part.is_compressed, sample=_sample(part.head))
     told = frozenset[LogEventKind]() if keeps_told else told_kinds()
+    counted_only = harmless_kinds() if keeps_told else told
     with open_evidence(place.location) as file:
         reading.mtime_ns = file.mtime_ns
         layout = layout_of(part.head, changed_ms=file.mtime_ns // 1_000_000)
@@ -200,18 +210,22 @@ def _read_part(place: LogPlace, part: "_Part", *, keeps_told: bool) -> "_Reading
             first = _next_line(file, part.start)
             end = _next_line(file, part.end) if part.end < file.size else file.size
             chunks = _windows(file, first, end)
-        for window in scan_log(chunks, position=first, layout=layout, encoding=encoding, counted=told):
+            if not part.is_searched:
+                reading.not_searched = sum(chunk.count(b"\n") for chunk in chunks)
+                reading.census = LineCensus(lines=reading.not_searched)
+                return reading
+        for window in scan_log(chunks, position=first, layout=layout, encoding=encoding, counted=counted_only):
             reading.add(window, told)
     return reading
 
 
 def _next_line(file: EvidenceFile, position: int) -> int:
-    """Return the position of the first line that begins at `position` or behind it."""
+    """Return the position of the first line that begins at `position` or behind it, and that no stack trace or object goes on in."""
     at = position - 1
     while position and (chunk := file.read(at, WINDOW_LENGTH)):
-        end = chunk.find(b"\n")
-        if end >= 0:
-            return at + end + 1
+        end = _LINE_START.search(chunk)
+        if end is not None:
+            return at + end.end()
         at += len(chunk)
     return min(position, file.size) if not position else at
 
@@ -265,6 +279,7 @@ def _joined(
         zones=dict(whole.zones),
         counts=dict(whole.counts),
         sample="" if whole.counts else whole.sample,
+        not_searched=whole.not_searched,
         unknown=dict(whole.unknown.most_common(_UNKNOWN_KEPT)),
     )
 
@@ -277,6 +292,8 @@ class _Part(NamedTuple):
     head: bytes
     """The beginning of the file, inflated."""
     is_compressed: bool
+    is_searched: bool = True
+    """Whether its lines may be of the time that is asked about; else they are only counted."""
 
 
 @dataclass(slots=True)
@@ -297,6 +314,7 @@ class _Reading:
     counts: Counter[int] = field(default_factory=Counter)
     unknown: Counter[str] = field(default_factory=Counter)
     sample: str = ""
+    not_searched: int = 0
     problems: list[Problem] = field(default_factory=list)
     mtime_ns: int = 0
     is_compressed: bool = False
@@ -322,6 +340,7 @@ class _Reading:
         self.counts.update(later.counts)
         self._note_unknown(later.unknown)
         self.problems += later.problems
+        self.not_searched += later.not_searched
         self.mtime_ns = later.mtime_ns
         self.is_compressed = later.is_compressed
         self.sample = self.sample or later.sample

@@ -40,6 +40,8 @@ class Problem:
     position: int | Absent = Absent.NOT_APPLICABLE
     is_foreign: bool = False
     """It is of another cluster or node, and was left out: nothing is incomplete by that."""
+    is_silent: bool = False
+    """It is a log file of which no line is known; the answer names it among what can't be told."""
 
     def place(self, inputs: "Sequence[Input]") -> str:
         """Return the whole path of what could not be read, as the input was named."""

@@ -91,9 +91,14 @@ def _cited_files(result: Result[Any]) -> Sequence[CitedFile]:
     return result.body.erasure.files if result.command == "trace" and result.body.erasure is not None else ()
 
 
+def spoken(problems: Iterable[Problem]) -> Iterator[Problem]:
+    """Yield the problems that the answer does not name."""
+    return (one for one in problems if not one.is_silent)
+
+
 def problem_items(problems: Iterable[Problem], inputs: Sequence[Input], view: View) -> Iterator[Block]:
     """Yield what could not be read, and why; a page has a section of its own for it."""
-    for one in () if view.page else problems:
+    for one in () if view.page else spoken(problems):
         what = "left out" if one.is_foreign else "not read"
         yield item(f"{what}: {one.place(inputs)}: {one.message}")
 
@@ -134,6 +139,7 @@ def _findings(findings: tuple[Finding, ...], references: References) -> Iterator
 
 
 def _not_read(problems: Sequence[Problem], inputs: Sequence[Input]) -> Iterator[Block]:
+    problems = [*spoken(problems)]
     if not problems:
         return
     yield Section(title="Not read", anchor="not-read", lead="This makes the result incomplete.")

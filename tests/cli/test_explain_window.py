@@ -2,11 +2,15 @@
 
 import datetime as dt
 import gzip
+import json
+import os
 from types import SimpleNamespace
 
 import pytest
 
+from kforensics.cli.app import run
 from kforensics.commands.explain import _up_to
+from kforensics.evidence.discovery import log_spans
 from kforensics.evidence.discovery.log_spans import LogSpan, TimeWindow, files_outside
 from kforensics.source.mapped import read_counts
 from kforensics.units import TopicPartition
@@ -216,3 +220,46 @@ def test_the_evidence_ends_with_the_logs_or_with_what_shows_who_led(records, lin
 
     end_ms, what = _up_to(gathered, incidents)
     assert said == ("" if end_ms is None else f"00:00:{end_ms // 1000:02} UTC ({what})")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "2026-01-{day:02} 10:00:00 INFO  [main] UnifiedLog:142 - Truncating log t-0 to offset {number}.\n",
+        "Jan {day:2} 10:00:00 host kafka[811]: INFO Truncating log t-0 to offset {number}. (kafka.log.Log)\n",
+        '{{"@timestamp": "2026-01-{day:02}T10:00:00Z", "message": "Truncating log t-0 to offset {number}."}}\n',
+        '{{\n  "timestamp": {millis},\n  "message": "Truncating log t-0 to offset {number}."\n}},\n',
+        '"Jan {day}, 2026 @ 10:00:00.000","Truncating log t-0 to offset {number}."\n',
+    ],
+)
+def test_logs_searches_only_the_part_of_a_long_file_that_is_asked_about(line, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(log_spans, "WINDOW_LENGTH", 1 << 13)
+    monkeypatch.setattr(log_spans, "END_LENGTH", 1 << 10)
+    start = 1_767_261_600_000
+    lines = [
+        line.format(day=1 + number // 100, number=number, millis=start + number // 100 * DAY_MS)
+        for number in range(2_900)
+    ]
+    (tmp_path / "server.log").write_text("".join(lines))
+    os.utime(tmp_path / "server.log", (1_770_000_000, 1_770_000_000))
+
+    code = run(["logs", str(tmp_path), "--since", "2026-01-15", "--until", "2026-01-17", "--format", "json"])
+    document = json.loads(capsys.readouterr().out)
+
+    (file,) = document["files"]
+    assert code in {0, 1}
+    assert {one["kind"]: one["lines"] for one in document["kinds"]} == {"truncation": 200}
+    assert file["lines"] == "".join(lines).count("\n")
+    assert file["not_searched"] > 0.7 * file["lines"]
+    cited = document["events"][0]["citation"]["line"]
+    assert "offset 1400." in "".join(lines).splitlines()[cited - 1]
+
+
+def test_a_file_outside_of_the_time_is_named_and_not_read(tmp_path, capsys):
+    for month in (1, 2, 3):
+        text = f"[2026-0{month}-10 10:00:00,000] INFO Truncating log t-0 to offset {month}. (kafka.log.Log)\n"
+        (tmp_path / f"server.log.2026-0{month}-10").write_text(text * 3)
+
+    run(["logs", str(tmp_path), "--since", "2026-03-01"])
+
+    assert "Not read, since all lines are outside of the time asked about" in " ".join(capsys.readouterr().out.split())

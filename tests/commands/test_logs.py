@@ -103,3 +103,20 @@ def test_predict_tells_the_failed_start_of_the_log_that_its_directories_do_not_s
 
     assert "Broker 2's last start failed at 2026-11-21 06:40:12 UTC: BindException: Address already in use." in found[2]
     assert "last start failed" not in found[3]
+
+
+@pytest.mark.parametrize("command", ["diff", "explain", "triage", "predict", "groups"])
+def test_a_log_of_which_nothing_is_understood_stands_among_what_can_not_be_told(command, tmp_path, capsys):
+    log = tmp_path / "server.log"
+    log.write_text("12:00 all is well\n12:01 all is well\n")
+    arguments = [command, str(FIXTURES / "unclean-election"), "--format", "json"]
+
+    run(arguments)
+    before = json.loads(capsys.readouterr().out)
+    run([*arguments[:2], str(log), *arguments[2:]])
+    document = json.loads(capsys.readouterr().out)
+
+    of_it = [one for one in document["answer"]["unknown"] if str(log) in one]
+    assert of_it == [f"What {log} says: none of its 2 lines is known. One of them: 12:00 all is well"]
+    assert document["answer"]["state"] == before["answer"]["state"]
+    assert document["exit_code"] == before["exit_code"]

@@ -10,12 +10,15 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, pairwise
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from kforensics.errors import EvidenceError
 from kforensics.evidence.discovery.log_heads import GZIP_MAGIC, GZIP_WINDOW
 from kforensics.source.mapped import EvidenceFile, open_evidence
 from kforensics.source.ranges import Range, RangeRead, read_ranges
+
+if TYPE_CHECKING:
+    from kforensics.formats.log_lines.stamps import Layout
 
 MARGIN_MS = 24 * 3_600_000
 """Lines name no time zone, and clocks are wrong: files are outside of a window by this much at least."""
@@ -145,17 +148,51 @@ def _contents(file: EvidenceFile) -> Iterator[bytes]:
             yield chunk
 
 
+def bytes_inside(path: Path, window: TimeWindow) -> tuple[int, int] | None:
+    """Return the range of a long file of which lines may be of the time that is asked about, by binary search; None where that may be all of it, or its times do not rise."""
+    times, is_compressed, layout = _sampled(read_ranges(_samples(path)))
+    rising = [time for time in times if time is not None]
+    if is_compressed or len(rising) < max(len(times), 3) or not _rise(rising):
+        return None
+    with open_evidence(path) as file:
+        if file.size <= WINDOW_LENGTH:
+            return None
+        begin, end = 0, file.size
+        if window.since_ms is not None:
+            begin, _ = _sought(file, layout, window.since_ms - MARGIN_MS)
+        if window.until_ms is not None:
+            _, end = _sought(file, layout, window.until_ms + MARGIN_MS)
+    return (begin, max(begin, end)) if begin or end < file.size else None
+
+
+def _sought(file: EvidenceFile, layout: "Layout", time_ms: int) -> tuple[int, int]:
+    """Return two positions between which the lines of a time begin, at most a window apart; the whole file where a place has no time."""
+    low, high = 0, file.size
+    while high - low > WINDOW_LENGTH:
+        middle = (low + high) // 2
+        found = _time_in(file.read(middle, END_LENGTH), layout)
+        if found is None:
+            return 0, file.size
+        low, high = (middle, high) if found < time_ms else (low, middle)
+    return low, high
+
+
+def _rise(times: Sequence[int]) -> bool:
+    """Whether lines follow one another in time: no other log was appended, and no clock was set back."""
+    return all(one - OUT_OF_ORDER_MS <= two for one, two in pairwise(times))
+
+
 def _spans(paths: Sequence[Path]) -> Iterator[LogSpan]:
     """Yield the times of all files that have any; the last line of a gzipped file is given as -1."""
     number = {str(path): at for at, path in enumerate(paths)}
     samples = read_ranges(sample for path in paths for sample in _samples(path))
     for path, reads in groupby(samples, key=lambda one: str(one.wanted.path)):
-        times, is_compressed = _sampled(reads)
+        times, is_compressed, _ = _sampled(reads)
         known = [time for time in times if time is not None]
-        if is_compressed and known:
-            yield LogSpan(number[path], known[0], -1)
-        # Lines that follow one another in time: no other log was appended, and no clock was set back.
-        elif known and len(known) == len(times) and all(one - OUT_OF_ORDER_MS <= two for one, two in pairwise(known)):
+        if is_compressed:
+            if len(known) == len(times) and _rise(known):
+                yield LogSpan(number[path], known[0], -1)
+        elif known and len(known) == len(times) and (_rise(known) or _rise(known[::-1])):
             yield LogSpan(number[path], min(known), max(known))
 
 
@@ -173,24 +210,32 @@ def _samples(path: Path) -> Iterator[Range]:
     yield Range(path, end, END_LENGTH)
 
 
-def _sampled(reads: Iterable[RangeRead]) -> tuple[list[int | None], bool]:
-    """Return the times of the first line of each sample and of the last line of all, and whether the file is gzipped."""
+def _sampled(reads: Iterable[RangeRead]) -> "tuple[list[int | None], bool, Layout]":
+    """Return the times of the first line of each sample and of the last line of all, whether the file is gzipped, and its layout."""
+    from kforensics.formats.log_lines.stamps import Layout  # noqa: PLC0415 - 30 ms, where no time is asked for
+    from kforensics.formats.log_lines.unwrap import layout_of  # noqa: PLC0415 - as above
+
     times: list[int | None] = []
-    data = b""
+    data, is_compressed, layout = b"", False, Layout()
     for one in reads:
         data = one.data
-        if not times and data.startswith(GZIP_MAGIC):
-            return [_time_in(_inflated(data))], True
-        times.append(_time_in(data))
-    return [*times, _time_in(data, last=True)], False
+        if not times:
+            is_compressed = data.startswith(GZIP_MAGIC)
+            data = _inflated(data) if is_compressed else data
+            with open_evidence(one.wanted.path) as file:
+                layout = layout_of(data, changed_ms=file.mtime_ns // 1_000_000)
+        times.append(_time_in(data, layout))
+        if is_compressed:
+            break
+    return [*times, _time_in(data, layout, last=True)], is_compressed, layout
 
 
-def _time_in(data: bytes, *, last: bool = False) -> int | None:
+def _time_in(data: bytes, layout: "Layout", *, last: bool = False) -> int | None:
     """Return the time of the first line that has one, or of the last."""
     from kforensics.formats.log_lines.unwrap import line_moment, lines_of  # noqa: PLC0415 - 30 ms, where no time is asked for
 
     lines = lines_of(data)
-    times = (line_moment(line).time_ms for line in (reversed(lines) if last else lines))
+    times = (line_moment(line, layout).time_ms for line in (reversed(lines) if last else lines))
     return next((time for time in times if isinstance(time, int)), None)
 
 

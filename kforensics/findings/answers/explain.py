@@ -50,8 +50,6 @@ class Scope:
     """The voters that can go on without metadata that was committed."""
     named_at: tuple[str, int] | None = None
     """Path and end of a metadata log that names topics whose directories were set aside, where some were."""
-    silent_logs: Sequence[str] = ()
-    """Log files of which no line is known, in sentences."""
     deleted: Sequence[str] = ()
     """What retention deleted soon after it was written, in clauses."""
     failures: str = ""
@@ -132,7 +130,6 @@ def explain_answer(incidents: Sequence[PartitionIncident], words: Words, scope: 
         unknown=(
             *_unknown(asked, scope),
             *([_BELOW_THE_ENDS.format(unread)] if unread else []),
-            *scope.silent_logs[:MOST_NAMED],
         ),
     )
 

@@ -204,7 +204,10 @@ def skipped_words(count: int, topic: str, why: str) -> str:
     return f"What {counted(count, 'record')} of {topic} {form(count, 'says', 'say')} that {form(count, 'is', 'are')} not understood{because}."
 
 
-def with_inputs(command: str, answer: Answer, inputs: Sequence[Input]) -> Answer:
+_MOST_SILENT = 3
+
+
+def with_inputs(command: str, answer: Answer, inputs: Sequence[Input], problems: Sequence[Problem] = ()) -> Answer:
     """Return the answer, no calmer than its inputs allow.
 
     Args:
@@ -219,6 +222,14 @@ def with_inputs(command: str, answer: Answer, inputs: Sequence[Input]) -> Answer
         answer = replace(
             answer, headline=answer.headline + MEMBERSHIP_HEDGE, unknown=(*answer.unknown, MEMBERSHIP_UNKNOWN)
         )
+    silent = [one for one in problems if one.is_silent]
+    if silent:
+        sentences = [f"What {one.place(inputs)} says: {one.message}" for one in silent[:_MOST_SILENT]]
+        if more := len(silent) - len(sentences):
+            sentences.append(
+                f"What {counted(more, 'more log file')} {form(more, 'says', 'say')}: no line of {form(more, 'it', 'them')} is known."
+            )
+        answer = replace(answer, unknown=tuple(dict.fromkeys((*answer.unknown, *sentences))))
     unusable = [one.path for one in inputs if one.kind == UNUSABLE]
     if not unusable or len(unusable) == len(inputs):
         return answer

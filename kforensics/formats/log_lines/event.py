@@ -99,6 +99,7 @@ class LogEventKind(StrEnum):
     RETENTION_ROLL = "retention-roll"
     FUTURE_TIMESTAMP = "future-timestamp"
     FILES_DELETED = "files-deleted"
+    SEGMENTS_SCHEDULED = "segments-scheduled"
     ISR_REJECTED = "isr-rejected"
     NOT_ENOUGH_REPLICAS = "not-enough-replicas"
     FETCHER_STOPPED = "fetcher-stopped"

@@ -38,7 +38,7 @@ _ZONES = {
 }
 _CLOCK = re.compile(
     rb"(?<!\d)(?P<hour>\d{1,2}):(?P<minute>\d\d):(?P<second>\d\d)(?![\d:]\d:)(?:[.,:](?P<fraction>\d{1,9}))?(?P<half> ?[AaPp][Mm]\b)?"
-    rb"(?: ?(?P<zone>[+-]\d\d:?(?:\d\d)?(?![\d:])|(?:" + b"|".join(sorted(_ZONES.keys(), reverse=True)) + rb")\b))?"
+    rb"(?: ?(?P<zone>[+-]\d\d:?(?:\d\d)?(?!:?\d)|(?:" + b"|".join(sorted(_ZONES.keys(), reverse=True)) + rb")\b))?"
     rb"(?P<year> 20\d\d\b)?"
 )
 _DATE_BEFORE = re.compile(
@@ -48,8 +48,8 @@ _DATE_BEFORE = re.compile(
     rb"|(?<![\d/.])(?P<first>\d{1,2})[/.](?P<second>\d{1,2})[/.](?P<year_4>(?:20)?\d\d),? +)$"
 )
 _EPOCH = re.compile(
-    rb"^\W{0,2}(?P<number>1[4-9]\d{8}(?:\.\d{1,9}|\d{3}|\d{6}|\d{9})?)(?![\d.])"
-    rb"|\b(?:ts|time|timestamp)[=:] ?\"?(?P<named>1[4-9]\d{8}(?:\.\d{1,9}|\d{3}|\d{6}|\d{9})?)(?![\d.])"
+    rb"(?:^\W{0,2}|(?<![^\s\[(|])(?=\d{13}))(?P<number>1[4-9]\d{8}(?:\.\d{1,9}|\d{3}|\d{6}|\d{9})?)(?![\d.])"
+    rb"|\b(?:ts|time|timestamp)\"? ?[=:] ?\"?(?P<named>1[4-9]\d{8}(?:\.\d{1,9}|\d{3}|\d{6}|\d{9})?)(?![\d.])"
 )
 _COMMON = re.compile(
     rb"(?P<second>20\d\d-\d\d-\d\d[ T]\d\d:\d\d:\d\d)(?:[.,](?P<fraction>\d{3}))?(?=\]| (?!\[?[+-]\d\d:?\d\d|(?:Z|UTC|GMT|[A-Z]{2,3}T)\b))"

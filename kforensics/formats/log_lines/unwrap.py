@@ -92,7 +92,7 @@ def looks_like_broker_log(head: bytes, *, is_named: bool = False) -> bool:
     return False
 
 
-def line_moment(line: bytes) -> LineTime:
+def line_moment(line: bytes, layout: Layout | None = None) -> LineTime:
     """Return the time of a line, known or not; one that begins with none, as those of a stack trace, has none."""
     common = common_moment(line, 0)
     if common is not None:
@@ -102,7 +102,7 @@ def line_moment(line: bytes) -> LineTime:
         return LineTime(Absent.NOT_WRITTEN, False) if value is None else _outer_time(value)
     level = LEVEL.search(line, 0, 400)
     found = stamps_in(line[: level.start() if level else 60])
-    return time_of(found[-1], Layout()) if found else LineTime(Absent.NOT_WRITTEN, False)
+    return time_of(found[-1], layout or Layout(), found) if found else LineTime(Absent.NOT_WRITTEN, False)
 
 
 def is_log_line(line: bytes) -> bool:

@@ -105,6 +105,10 @@ LOGS = Document(
                     "path": "0.path",
                     "node": "0.node_id",
                     "lines": "0.census.lines",
+                    "not_searched": (
+                        "0.not_searched",
+                        "The lines outside of the time asked about, which were only counted.",
+                    ),
                     "known": (_known, "The lines that are known."),
                     "first_ms": ("0.first_time_ms", "By its own clock."),
                     "last_ms": ("0.last_time_ms", "By its own clock."),
@@ -119,6 +123,7 @@ LOGS = Document(
                 }
             ),
         ),
+        "outside": ("outside", "The files that were not read: all their lines are outside of the time asked about."),
         "failures": Field(
             "failures",
             "Nodes whose last start failed, or whose process ended by itself.",

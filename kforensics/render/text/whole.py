@@ -39,6 +39,8 @@ def whole_screen(
 def problem_lines(problems: Iterable[Problem], inputs: Sequence[Input]) -> Iterator[Line]:
     """Yield the lines that name what could not be read, and why."""
     for one in problems:
+        if one.is_silent:
+            continue  # the answer names it
         what = "left out" if one.is_foreign else "not read"
         yield hanging(f"{what}: {escape_text(one.place(inputs))}: {escape_text(one.message)}")
 

@@ -10,7 +10,7 @@ from kforensics.formats.log_lines.table import Weight
 from kforensics.render.blocks import GAP, Block, Column, Event, Fact, Prose, Section, Table, Timeline, Tone
 from kforensics.render.frame import problem_items
 from kforensics.render.view import View
-from kforensics.words import counted, listed, utc_words
+from kforensics.words import counted, form, listed, utc_words
 
 MOST_RUNS = 40
 """Entries in order of time that are shown without -v."""
@@ -137,6 +137,18 @@ def _files(result: Result[LogsView], view: View) -> Iterator[Block]:
             for one in result.body.files
         ),
     )
+    if result.body.outside:
+        yield Prose(
+            f"Not read, since all lines are outside of the time asked about: {listed(result.body.outside, most=MOST_NAMES)}.",
+            Tone.QUIET,
+            depth=1,
+        )
+    if not_searched := sum(one.not_searched for one in result.body.files):
+        yield Prose(
+            f"{counted(not_searched, 'line')} outside of the time asked about {form(not_searched, 'was', 'were')} counted and not searched.",
+            Tone.QUIET,
+            depth=1,
+        )
     if view.verbose:
         for one in result.body.files:
             for shape, count in [*one.unknown.items()][:MOST_SHAPES]:

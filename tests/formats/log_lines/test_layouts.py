@@ -3,6 +3,7 @@
 import codecs
 import datetime as dt
 import json
+from random import Random
 
 import pytest
 from hypothesis import given, settings
@@ -347,3 +348,106 @@ def test_lines_that_repeat_are_folded_whatever_their_layout():
 
     assert one.repeats == 8
     assert one.last_time_ms - one.time_ms == 8_000
+
+
+TIMES_DRAWN = (
+    "[%Y-%m-%d %H:%M:%S,%3]",
+    "%Y-%m-%d %H:%M:%S,%3",
+    "%Y-%m-%d %H:%M:%S",
+    "%Y-%m-%dT%H:%M:%S.%3Z",
+    "%Y-%m-%dT%H:%M:%S,%3+0530",
+    "[%Y/%m/%d %H:%M:%S.%3]",
+    "%d/%b/%Y:%H:%M:%S.%3 +0530",
+    "%d %b %Y %H:%M:%S,%3",
+    "%s%3",
+)
+ZONELESS = {one for one in TIMES_DRAWN if not one.endswith(("Z", "0530", "%s%3"))}
+OUTER = "%Y-%m-%dT%H:%M:%S.%3456789Z"
+
+
+def drawn(seed: int) -> tuple[bytes, str]:
+    """The story in a layout that is drawn, and the pattern of its times."""
+    draw = Random(seed)
+    word = lambda: "".join(draw.choices("abcdefghijklmnopqrstuvwxyz0123456789-_./", k=draw.randint(1, 9)))  # noqa: E731
+    time = draw.choice(TIMES_DRAWN)
+    zone_ms = 0 if time.endswith(("Z", "%s%3")) else ZONE_MS
+    bare = [
+        word(),
+        f"[{word()}]",
+        f"({word()})",
+        f"{word()}:",
+        "-",
+        "|",
+        "---",
+        "{thread}",
+        "[{thread}]",
+        "{short}:142",
+        "{logger}",
+    ]
+    pieces = [*draw.sample(bare, draw.randint(0, 4)), "{time}", draw.choice(["{level}", "{level:5}", "[{level}]"])]
+    draw.shuffle(pieces)
+    pattern = " ".join(pieces) + draw.choice([" ", " - ", ": ", " | "]) + "{message}"
+    pattern += draw.choice(
+        ["", " ({logger})", " ({logger}) [{thread}]", " | {logger} (Logging.scala:66)", " [{thread}]"]
+    )
+    keys = [word().strip("./-_0123456789") or "k" for _ in range(4)]
+    wrap = draw.choice(["", "", "compose", "cri", "docker", "kubectl", "journal", "json", "gcp", "csv", "bytes"])
+    out = []
+    for number, (level, thread, logger, message, stack) in enumerate(STORY):
+        named = {"level": level, "thread": thread, "logger": logger, "short": logger.rpartition(".")[2]}
+        line = pattern.format(time=stamp(number, time, zone_ms=zone_ms), message=message, **named)
+        texts, outer = [line, *stack.splitlines()], stamp(number, OUTER)
+        if wrap in {"", "compose", "cri", "kubectl", "journal"}:
+            before = {
+                "": "",
+                "compose": f"{keys[0]}-1  | ",
+                "cri": f"{outer} stdout F ",
+                "kubectl": f"[pod/{keys[0]}-0/kafka] {outer} ",
+                "journal": stamp(number, f"Nov 07 %H:%M:%S {keys[0]} kafka[811]: "),
+            }[wrap]
+            out += [before + text for text in texts]
+        elif wrap == "docker":
+            out += [json.dumps({"log": f"{text}\n", "stream": "stdout", "time": outer}) for text in texts]
+        elif wrap == "bytes":
+            micros = str((START_MS + 1000 * number) * 1000)
+            out.append(json.dumps({"__REALTIME_TIMESTAMP": micros, "MESSAGE": [*"\n".join(texts).encode()]}))
+        elif wrap == "csv":
+            quoted = "\n".join(texts).replace('"', '""')
+            out.append(f'"{outer}",{keys[0]},"{quoted}"')
+        elif wrap == "gcp":
+            out.append(
+                json.dumps({"timestamp": outer, "jsonPayload": {keys[1]: {"a": 1}, "message": "\n".join(texts)}})
+            )
+        else:
+            out.append(json.dumps({"@timestamp": outer, keys[2]: line, keys[3] + "_stack": stack, "level": level}))
+    text = draw.choice(["\n", "\n", "\r\n"]).join(out) + "\n"
+    if wrap == "" and draw.random() < 0.2:
+        text = f"\x1b[{draw.randint(30, 37)}m" + text.replace("\n", "\x1b[0m\n\x1b[31m")
+    encoding = draw.choice(["utf-8", "utf-8", "utf-8", "utf-8-sig", "utf-16"])
+    return text.encode(encoding), time
+
+
+def check_drawn(seed: int) -> None:
+    data, time = drawn(seed)
+    found, _ = events_of(data)
+
+    assert looks_like_broker_log(data[: 1 << 16], is_named=True), seed
+    assert [one[0] for one in WANTED] == [event.kind for event in found], (seed, data[:600])
+    for event, (_, partition, fields) in zip(found, WANTED, strict=True):
+        assert partition is None or event.topic_partition == TopicPartition(*partition), (seed, data[:600])
+        assert fields.items() <= dict(event.fields).items(), (seed, data[:600])
+    for number, event in enumerate(found[:4]):
+        assert isinstance(event.time_ms, int), (seed, data[:600])
+        shown = event.time_ms - START_MS - 1000 * number
+        assert -1000 < shown - (ZONE_MS if time in ZONELESS and not event.zone_named else 0) <= 0, (seed, data[:600])
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_layouts_that_are_drawn_give_the_same_events(seed):
+    check_drawn(seed)
+
+
+@pytest.mark.slow
+def test_a_thousand_layouts_give_the_same_events():
+    for seed in range(30, 1_030):
+        check_drawn(seed)
