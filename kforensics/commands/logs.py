@@ -47,7 +47,8 @@ class LineKind:
         event = item.event
         if isinstance(item.time_ms, int):
             self.first_ms = min(item.time_ms, self.first_ms) if isinstance(self.first_ms, int) else item.time_ms
-            self.last_ms = max(item.time_ms, self.last_ms) if isinstance(self.last_ms, int) else item.time_ms
+            last_ms = _last_ms(item)
+            self.last_ms = max(last_ms, self.last_ms) if isinstance(self.last_ms, int) else last_ms
         if isinstance(item.node_id, int):
             self.nodes.add(item.node_id)
         if not isinstance(event.topic_partition, Absent):
@@ -82,6 +83,8 @@ class LogsView:
     """In the order of time, without what is harmless."""
     failures: tuple[NodeFailure, ...] = ()
     versions: tuple[tuple[int, str], ...] = ()
+    known: int = 0
+    """The lines that are known, of the time that is asked about."""
     outside: tuple[str, ...] = ()
     """The files that were not read, since all their lines are outside of the time that is asked about."""
 
@@ -107,7 +110,9 @@ def run(request: Ask) -> Result[LogsView]:
     zone = parse_zone(request.log_timezone) if request.log_timezone else None
     evidence = logged_evidence(files, (), problems=problems, zone=zone)
     events = [item for item in evidence.events if _is_in_view(item, request)]
+    others = sum(1 + item.event.repeats for item in evidence.events) - sum(1 + item.event.repeats for item in events)
     view = LogsView(
+        known=sum(sum(file.counts.values()) for file in files) - others,
         files=files,
         clocks=evidence.clocks,
         kinds=_kinds(events),
@@ -122,6 +127,13 @@ def run(request: Ask) -> Result[LogsView]:
         body=view,
         concluded=Conclusion(answer=_answer(view), problems=(*inputs.problems, *evidence.problems)),
     )
+
+
+def _last_ms(item: LoggedEvent) -> int:
+    """Return the time of the last line that an event, which has a time, stands for."""
+    event = item.event
+    is_known = isinstance(event.last_time_ms, int) and isinstance(event.time_ms, int)
+    return int(item.time_ms) + (int(event.last_time_ms) - int(event.time_ms) if is_known else 0)
 
 
 def _is_in_view(item: LoggedEvent, request: Ask) -> bool:
@@ -173,7 +185,7 @@ def _runs(events: Sequence[LoggedEvent]) -> Iterator[Run]:
 
 
 def _answer(view: LogsView) -> Answer:
-    known = sum(kind.lines for kind in view.kinds)
+    known = view.known
     silent = [file for file in view.files if not file.counts]
     if not view.kinds:
         words = "No line of Kafka is known among them" if view.files else "No log file of a broker is among the inputs"

@@ -92,7 +92,10 @@ class LogFile:
     def last_time_ms(self) -> int | Absent:
         """Time of the last event that has one, by the clock of the file."""
         times = (event.time_ms for event in reversed(self.events) if isinstance(event.time_ms, int))
-        return next(times, Absent.NOT_WRITTEN)
+        last = next(times, None)
+        if last is None:
+            return Absent.NOT_WRITTEN
+        return max([last, *(one.last_time_ms for one in self.events if isinstance(one.last_time_ms, int))])
 
     def cite(self, event: LogEvent) -> Citation:
         """Return the line that an event was read from, as a citation."""
@@ -119,7 +122,7 @@ def read_log_files(
     def work(task: tuple[int, _Part], _progress: Progress) -> _Reading | EvidenceError:
         at, part = task
         try:
-            return _read_part(places[at], part, keeps_told=keeps_told)
+            return _read_part(places[at], part, keeps_told=keeps_told, is_all=window is None)
         except EvidenceError as error:
             return error
 
@@ -192,14 +195,14 @@ def silence_of(file: LogFile) -> Problem | None:
     return Problem(input=file.input, path=file.path, message=words, is_foreign=True, is_silent=True)
 
 
-def _read_part(place: LogPlace, part: "_Part", *, keeps_told: bool) -> "_Reading":
+def _read_part(place: LogPlace, part: "_Part", *, keeps_told: bool, is_all: bool) -> "_Reading":
     from kforensics.formats.log_lines.scan import scan_log  # noqa: PLC0415 - 55 ms, where no log is given
     from kforensics.formats.log_lines.table import harmless_kinds, told_kinds  # noqa: PLC0415 - as above
     from kforensics.formats.log_lines.unwrap import encoding_of, layout_of  # noqa: PLC0415 - as above
 
     reading = _Reading(is_compressed=part.is_compressed, sample=_sample(part.head))
     told = frozenset[LogEventKind]() if keeps_told else told_kinds()
-    counted_only = harmless_kinds() if keeps_told else told
+    counted_only = harmless_kinds() if keeps_told and is_all else told
     with open_evidence(place.location) as file:
         reading.mtime_ns = file.mtime_ns
         layout = layout_of(part.head, changed_ms=file.mtime_ns // 1_000_000)

@@ -70,6 +70,7 @@ class LogEventKind(StrEnum):
     STOP_REQUESTED = "stop-requested"
     BROKER_REGISTERED = "broker-registered"
     BROKER_FENCED = "broker-fenced"
+    SESSION_LOST = "session-lost"
     BROKER_UNFENCED = "broker-unfenced"
     CONTROLLER_UNREGISTERED = "controller-unregistered"
     CONTROLLER_ELECTED = "controller-elected"
