@@ -52,9 +52,9 @@ class LineKind:
         if isinstance(item.node_id, int):
             self.nodes.add(item.node_id)
         if not isinstance(event.topic_partition, Absent):
-            self.partitions[str(event.topic_partition)] += 1
+            self.partitions[str(event.topic_partition)] += 1 + event.repeats
         if cause := event.fields.get("cause"):
-            self.causes[str(cause)] += 1
+            self.causes[str(cause)] += 1 + event.repeats
         self.example = self.example or item.citation
 
 
@@ -63,7 +63,8 @@ class Run:
     """Lines of one kind by one node that follow each other."""
 
     first: LoggedEvent
-    last: LoggedEvent
+    until_ms: int | Absent
+    """The time of the last line."""
     lines: int
     section: Section
 
@@ -181,7 +182,8 @@ def _runs(events: Sequence[LoggedEvent]) -> Iterator[Run]:
     for (_, section), group in groupby(telling, lambda item: (item.node_id, rows()[item.event.row].section)):
         items = [*group]
         lines = sum(1 + item.event.repeats for item in items)
-        yield Run(first=items[0], last=items[-1], lines=lines, section=section)
+        until = max((_last_ms(item) for item in items if isinstance(item.time_ms, int)), default=Absent.UNKNOWN)
+        yield Run(first=items[0], until_ms=until, lines=lines, section=section)
 
 
 def _answer(view: LogsView) -> Answer:

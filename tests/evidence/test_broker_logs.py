@@ -8,7 +8,7 @@ from kforensics.damage import Absent, Span
 from kforensics.errors import EvidenceNotFound
 from kforensics.evidence import broker_logs
 from kforensics.formats.log_lines.event import FOLDED, LogEventKind
-from kforensics.formats.log_lines.table import harmless_kinds
+from kforensics.formats.log_lines.table import told_kinds
 from tests.builders.history import read_log
 
 LINE = b"[2024-05-01 12:00:00,123] INFO [Log partition=t-0, dir=/d] Truncating to offset %d (kafka.log.Log)\n"
@@ -150,4 +150,4 @@ def test_ranges_of_a_file_give_what_the_whole_file_gives(incident, monkeypatch):
 
 
 def _is_folded(event):
-    return event.kind in FOLDED | harmless_kinds()
+    return event.kind in FOLDED | told_kinds()

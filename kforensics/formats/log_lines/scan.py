@@ -40,6 +40,7 @@ from kforensics.formats.log_lines.table import (
     is_exception,
     message_at,
     rows,
+    told_kinds,
 )
 from kforensics.formats.log_lines.unwrap import (
     LINE_LENGTH_LIMIT,
@@ -70,6 +71,7 @@ WINDOW_LENGTH = 1 << 22
 _SAME_LIMIT = 1 << 12
 _PROBED = 20
 """The lines that are looked at for a time as Kafka writes it."""
+_MARKS = np.frombuffer(b",.:", np.uint8)
 _DIGITS, _DIGIT_VALUES = np.array([6, 5, 3, 2, 1]), np.array([10_000, 1_000, 100, 10, 1], np.int32)
 _BELOW_LIMIT = 60
 """The lines below a message that may belong to it."""
@@ -189,9 +191,11 @@ class _Window:
         """Lines with a message that is known."""
         self._same: dict[bytes, int] = {}
         """The events that a text behind a time repeats, as long as no other of its partition follows."""
-        self._special = self._counted | _SPECIAL
+        self._told = told_kinds()
+        self._special = self._told | self._counted | _SPECIAL
         self._minutes: dict[bytes, int] = {}
         """The minutes at which lines begin."""
+        self._has_fraction = True
         self._time_length = 0
         """The bytes of a line up to the end of its time."""
         self._below = -1
@@ -215,14 +219,14 @@ class _Window:
         is_first = np.ones(len(lines), np.bool_)
         is_first[1:] = lines[1:] != lines[:-1]
         told = is_first & (kind_of >= 0)
-        told_lines, told_kinds = lines[told], kind_of[told]
+        told_lines, kinds_told = lines[told], kind_of[told]
         is_told = np.zeros(len(self._starts) + 1, np.bool_)
         is_told[told_lines] = True
-        found, first = np.unique(told_kinds, return_index=True)
+        found, first = np.unique(kinds_told, return_index=True)
         is_told[told_lines[first]] = False  # the first line of each kind is read
         self._read_all(positions, lines, ~is_told[lines])
         for number, start in zip(found.tolist(), first.tolist(), strict=True):
-            repeats = told_lines[start + 1 :][told_kinds[start + 1 :] == number]
+            repeats = told_lines[start + 1 :][kinds_told[start + 1 :] == number]
             event = self._firsts.get(kinds[number])
             if event is None:
                 is_told[:] = False
@@ -274,13 +278,15 @@ class _Window:
             commons = ((start, common_moment(self._text, start)) for start in starts[:_PROBED].tolist())
             self._time_length = next((one[0] - start for start, one in commons if one is not None), 0)
         ends = starts + self._time_length
-        if self._time_length < len("20xx-01-01 00:00:00,000") or not len(ends) or ends[-1] > len(self._text):
+        if not self._time_length or not len(ends) or ends[-1] > len(self._text):
             return np.full(len(starts), -1, np.int32)
         content = np.frombuffer(self._text, np.uint8)
-        digits = content[ends[:, None] - _DIGITS].astype(np.int32) - ord("0")
-        mark = content[ends - 4]
-        is_time = ((digits >= 0) & (digits <= 9)).all(axis=1) & (digits[:, 0] < 6) & ((mark == 0x2C) | (mark == 0x2E))
-        late: NDArray[np.int32] = np.where(is_time, digits @ _DIGIT_VALUES, -1)
+        self._has_fraction = self._time_length > len("[20xx-01-01 00:00:00")
+        places, values = (_DIGITS, _DIGIT_VALUES) if self._has_fraction else (_DIGITS[-2:], _DIGIT_VALUES[:2])
+        digits = content[ends[:, None] - places].astype(np.int32) - ord("0")
+        mark = content[ends - (4 if self._has_fraction else 3)]
+        is_time = ((digits >= 0) & (digits <= 9)).all(axis=1) & (digits[:, 0] < 6) & np.isin(mark, _MARKS)
+        late: NDArray[np.int32] = np.where(is_time, digits @ values, -1)
         return late
 
     def _time_ms(self, start: int, late: int) -> int | None:
@@ -291,7 +297,7 @@ class _Window:
         """
         if late < 0:
             return None
-        minute = self._text[start : start + self._time_length - 6]
+        minute = self._text[start : start + self._time_length - (6 if self._has_fraction else 2)]
         time_ms = self._minutes.get(minute)
         if time_ms is None:
             common = common_moment(self._text, start)
@@ -421,6 +427,10 @@ class _Window:
                     self._same[text] = self._firsts[kind]
                 return
             self._firsts[kind] = len(self._events)
+        is_told = kind in self._told
+        if is_told and (number := self._same.get(text)) is not None:
+            self._repeat(number, line)
+            return
         if head.moment.zone_named or head.outer_utc_ms is not None or kind is LogEventKind.START_TIME:
             self._note_zone(kind, head, fields)
         if kind is LogEventKind.CONFIGURATION:
@@ -442,9 +452,15 @@ class _Window:
             self._owner = self._owner if is_exception(message) else event
             self._events.append(event)
             return
-        self._append(event)
+        if is_told:
+            # Nothing rests on it: it stands for all like it, whatever is between, and does not part others that repeat.
+            self._owner = event
+            self._events.append(event)
+        else:
+            self._append(event)
         if kind in FOLDED:
             self._latest[message.topic_partition] = len(self._events) - 1, text
+        if is_told or kind in FOLDED:
             self._same[text] = len(self._events) - 1
 
     def _note_zone(self, kind: LogEventKind, head: Head, fields: Mapping[str, FieldValue]) -> None:

@@ -136,7 +136,7 @@ LOGS = Document(
                 {
                     **_KIND,
                     "time_ms": "first.time_ms",
-                    "until_ms": ("last.time_ms", "The time of the last one."),
+                    "until_ms": ("", "The time of the last one."),
                     "lines": "",
                     "node": "first.node_id",
                     "partition": _partition_of_run,

@@ -451,3 +451,18 @@ def test_layouts_that_are_drawn_give_the_same_events(seed):
 def test_a_thousand_layouts_give_the_same_events():
     for seed in range(30, 1_030):
         check_drawn(seed)
+
+
+@pytest.mark.parametrize(
+    "time", ["[2025-11-07 21:48:{:02},950]", "2025-11-07 21:48:{:02}", "2025-11-07T21:48:{:02}.950Z"]
+)
+def test_lines_on_which_nothing_rests_are_folded_and_part_no_others_that_repeat(time):
+    pair = (
+        "{} INFO [ReplicaFetcher replicaId=1, leaderId=2, fetcherId=0] Current offset 14 for partition t-0 is out of range, which typically implies a leader change. Reset fetch offset to 9 (x)\n"
+        "{} WARN [ReplicaFetcher replicaId=1, leaderId=2, fetcherId=0] Reset fetch offset for partition t-0 from 14 to current leader's latest offset 9 (x)\n"
+    )
+    text = "".join(pair.format(*[time.format(second)] * 2) for second in range(40))
+    found, _ = events_of(text.encode())
+
+    assert [(event.kind, event.repeats) for event in found] == [("fetch-trouble", 39), ("fetch-offset-reset", 39)]
+    assert {event.last_time_ms - event.time_ms for event in found} == {39_000}
