@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kforensics.ask.model import Ask
-from kforensics.case.model import Case
 from kforensics.case.wanted import wanted_of
 from kforensics.commands.result import Conclusion, Result
 from kforensics.damage import Absent
@@ -16,7 +15,6 @@ from kforensics.evidence.discovery.inputs import Inputs, find_inputs, why_not_li
 from kforensics.evidence.inventory import Inventory, take_inventory
 from kforensics.findings.answers.contents import ls_answer
 from kforensics.findings.rules.directories import inventory_findings
-from kforensics.findings.rules.upkeep import CLEANER_STANDS
 from kforensics.protocol.loading.starts import start_word_by_name
 from kforensics.source.walk import FoundDirectory, FoundFile, Wants, of_wanted
 from kforensics.units import Depth
@@ -69,17 +67,14 @@ def run(request: Ask) -> Result[Listing]:
     depth = request.depth or Depth.TAILS
     wants = wanted_of(request, inputs)
     inventory = _with_starts(take_inventory(inputs, depth=depth, wants=wants))
-    findings = inventory_findings(inventory)
-    if any(one.code == CLEANER_STANDS.code for one in findings):
-        from kforensics.commands.cleaning import with_causes  # noqa: PLC0415 - few clusters have such a log
-
-        findings = with_causes(Case(ask=request, inputs=inputs), findings)
     return Result(
         command="ls",
         inputs=inputs.described,
         body=Listing(inventory=inventory, found=inputs, depth=depth, wants=wants),
         concluded=Conclusion(
-            answer=ls_answer(inventory, inputs.described), findings=findings, problems=tuple(inventory.problems)
+            answer=ls_answer(inventory, inputs.described),
+            findings=inventory_findings(inventory),
+            problems=tuple(inventory.problems),
         ),
     )
 

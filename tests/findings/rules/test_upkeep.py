@@ -75,7 +75,7 @@ def logged(root, *lines):
     (folder / "server.log").write_text("".join(lines))
 
 
-@pytest.mark.parametrize("command", [verify, ls, groups])
+@pytest.mark.parametrize("command", [verify, groups])
 @pytest.mark.parametrize(
     ("lines", "words"),
     [
