@@ -36,8 +36,7 @@ from kforensics.evidence.model import Problem
 from kforensics.findings.answers.conclusion import conclude
 from kforensics.findings.answers.explain import Scope, explain_answer, incident_state
 from kforensics.findings.model import Finding, by_gravity
-from kforensics.findings.rules.losses import explain_findings
-from kforensics.findings.rules.upkeep import STAMPED_LONG_AGO
+from kforensics.findings.rules.losses import STAMPED_LONG_AGO, explain_findings
 from kforensics.reconcile.bugs.traces import broker_bugs
 from kforensics.reconcile.history.causes import CauseName
 from kforensics.reconcile.incident.doubts import Doubt, DoubtKind

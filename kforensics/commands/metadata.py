@@ -21,7 +21,7 @@ from kforensics.evidence.metadata.set_back import QuorumSetBack, quorum_set_back
 from kforensics.evidence.metadata.state import MetadataState
 from kforensics.evidence.model import Problem
 from kforensics.evidence.replica.unaccounted import lost_metadata
-from kforensics.findings.answers.metadata import metadata_answer
+from kforensics.findings.rules.quorum import metadata_answer
 from kforensics.source.walk import Obstacle, join
 from kforensics.words import joined_names, utc_words
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from kforensics.damage import Absent
+from kforensics.evidence.event_kinds import EventKind
 from kforensics.evidence.model import Citation
 from kforensics.findings.answers.conclusion import owners_in_use
 from kforensics.findings.answers.explain import incident_state
@@ -13,10 +14,10 @@ from kforensics.findings.rules.leader_epochs import EPOCH_LACKED, lacked_epoch_f
 from kforensics.findings.rules.replicas import DIFFERENT_CONTENT, FALLING_OFFSETS, PAST_EVERY_END
 from kforensics.findings.rules.sequences import OF_SEQUENCES, again_findings, sequence_findings
 from kforensics.findings.rules.tiers import OF_TIERS, tier_findings
-from kforensics.findings.rules.upkeep import STAMPED_LONG_AGO, long_ago_findings
 from kforensics.reconcile.history.causes import CauseName
 from kforensics.reconcile.incident.model import ExplainedTruncation, LeaderBasis, LossEntry, PartitionIncident
 from kforensics.reconcile.timeline.events import TimelineEntry
+from kforensics.reconcile.timeline.logged_operations import STAMPED
 from kforensics.units import METADATA_TOPICS, OffsetRange
 from kforensics.words import Count, form, joined_by_and
 
@@ -27,6 +28,15 @@ OF_LOSS: RulesOf[[PartitionIncident], Finding] = RulesOf()
 FOLLOWERS_STOP = (
     "It holds these offsets twice. A leader assigns offsets without a look back; a follower refuses a fetch whose offsets do not rise (OffsetsOutOfOrderException),"
     " so none gets past this place, and the leader stays alone in the ISR."
+)
+
+STAMPED_LONG_AGO = Rule(
+    "KF127",
+    Weight.DECIDE,
+    title="records that retention deleted soon after they were written",
+    meaning="Retention by time goes by the timestamps of records, not by when they were written: what a producer's clock or a mirror dates back goes with the next check, and no client is told. A copy of old files looks the same, and 1970 is what a time index of zeros says (KAFKA-10207).",
+    advice="Take them from a copy, or produce them again with true timestamps, before anybody counts on them. message.timestamp.before.max.ms (since 3.6, before: message.timestamp.difference.max.ms) refuses such records; retention.ms=-1 keeps them.",
+    references=("KIP-937",),
 )
 
 TOLD_BESIDE = OF_SEQUENCES | OF_TIERS | {EPOCH_LACKED.code, FALLING_OFFSETS.code, STAMPED_LONG_AGO.code}
@@ -356,3 +366,22 @@ def _harmless_elections(incidents: Sequence[PartitionIncident], timeline: Sequen
             citations=tuple(citation for entry in elections[:20] for citation in entry.citations[:1]),
         )
     ]
+
+
+def long_ago_findings(timeline: Sequence[TimelineEntry]) -> Iterator[Finding]:
+    """Yield the deletions by time of segments whose newest timestamp is far from when they were written."""
+    for entry in timeline:
+        if (
+            entry.kind == EventKind.RETENTION
+            and str(entry.detail.get("remark", "")).startswith(STAMPED)
+            and not isinstance(entry.topic_partition, Absent)
+        ):
+            since = entry.detail.get("log_start_offset")
+            begins = f": its log begins at {since} from then on" if isinstance(since, int) else ""
+            yield STAMPED_LONG_AGO.states(
+                f"retention by time deleted {entry.detail['segments']} of {entry.topic_partition}{begins}. {entry.detail['remark']}",
+                confidence=Confidence.PROVEN,
+                topic_partition=entry.topic_partition,
+                broker_id=entry.broker_id,
+                citations=entry.citations,
+            )

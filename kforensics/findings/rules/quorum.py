@@ -1,13 +1,17 @@
-"""What is said of a metadata quorum that goes on without metadata that was committed, or that can elect no controller."""
+"""The answer of metadata logs, and what is said of a quorum that goes on without metadata that was committed, or that can elect no controller."""
 
 from collections.abc import Collection, Iterator, Sequence
 
+from kforensics.damage import Absent
+from kforensics.evidence.metadata.compare import LogComparison, MetadataTail
+from kforensics.evidence.metadata.quorum import majority
 from kforensics.evidence.metadata.set_back import AffectedBroker, Forgotten, QuorumSetBack
-from kforensics.protocol.versions import KafkaVersion, least_version_of_level
-from kforensics.reconcile.history.causes import CauseName
-from kforensics.reconcile.incident.model import Holder, LossEntry
+from kforensics.evidence.model import Problem
+from kforensics.evidence.replica.unaccounted import Unaccounted
+from kforensics.findings.answers.model import Answer, State
+from kforensics.protocol.versions import NEWEST_LEVEL, KafkaVersion, least_version_of_level, level_name
 from kforensics.units import METADATA_TOPIC
-from kforensics.words import Prohibition, counted, form, joined_by_and, listed
+from kforensics.words import Prohibition, counted, form, listed
 
 FIRST_THAT_RENAMES = KafkaVersion(3, 7)
 """The first release that renames a directory that the metadata does not name; those of KRaft before delete it."""
@@ -128,55 +132,6 @@ def quorum_steps(found: QuorumSetBack) -> Iterator[str]:
         )
 
 
-def set_aside_words(losses: Sequence[LossEntry], named_at: tuple[str, int] | None) -> str:
-    """Return who set directories aside of topics that the metadata never named, and where metadata is that names them; empty where none did.
-
-    Args:
-        named_at: path and end of the metadata log of the inputs that names them, None where none does.
-    """
-    holders = _set_aside(losses)
-    if not holders:
-        return ""
-    owners = joined_by_and(dict.fromkeys(one.owner for one in holders))
-    count = len({(one.input, one.path) for one in holders})
-    where = (
-        "No input holds metadata that names them."
-        if named_at is None
-        else f"Metadata that names them is at {named_at[0]}, up to offset {named_at[1] - 1}."
-    )
-    return f"{owners[0].upper()}{owners[1:]} set {counted(count, 'directory', 'directories')} aside. {where}"
-
-
-def set_aside_steps(losses: Sequence[LossEntry], named_at: tuple[str, int] | None) -> Iterator[str]:
-    """Yield how metadata can be brought back that names directories that were set aside."""
-    if not _set_aside(losses):
-        return
-    if named_at is None:
-        yield (
-            f"Look for metadata that names these topics: {METADATA_TOPIC}-0 of a broker that was not started since, a former disk of a controller, a backup."
-            " Without it no broker serves these directories: `kforensics salvage --what lost` takes the records out."
-        )
-        return
-    yield (
-        f"To bring the topics back, on copies of all disks: stop every node, give each controller {named_at[0]} as {METADATA_TOPIC}-0, without quorum-state,"
-        f" and move {METADATA_TOPIC}-0 of each broker aside."
-    )
-    yield (
-        "Then rename each directory back to TOPIC-PARTITION, one of each partition on a broker, and start the controllers first. Kafka has no tool for it and does not support it;"
-        " what the metadata took up since is forgotten."
-    )
-
-
-def _set_aside(losses: Sequence[LossEntry]) -> list[Holder]:
-    return [
-        holder
-        for loss in losses
-        if loss.cause is CauseName.METADATA_SET_BACK
-        for holder in loss.held_by
-        if holder.is_stray or holder.is_vanishing
-    ]
-
-
 def quorum_tell(found: QuorumSetBack) -> Iterator[str]:
     """Yield whom to tell of it."""
     if found.forgotten is not None and found.forgotten.topics:
@@ -221,3 +176,93 @@ def broker_words(broker: AffectedBroker) -> str:
         known = f"knows broker epoch {registered}" if registered >= 0 else "does not know it"
         parts.append(f"registers anew: its clean stop names broker epoch {marker}, and the controller {known}")
     return "; ".join(parts) or "keeps what it has"
+
+
+def metadata_answer(
+    comparison: LogComparison,
+    problems: Sequence[Problem],
+    *,
+    lost_end: Unaccounted | None = None,
+    quorum: QuorumSetBack | None = None,
+) -> Answer:
+    """Return the answer to what the metadata logs hold.
+
+    Returns:
+        `diverged` where a node holds records that the newest log does not and that a majority may have held, `unknown` where not all could be read, `behind` where a log is shorter or has a tail that no majority held, `agree`
+        where several are the same, `complete` for one alone.
+    """
+    unread = counted(len(problems), "problem") if problems else ""
+    incomplete = [f"with {unread}"] if unread else []
+    if lost_end is not None:
+        incomplete.append(f"a broker registered at offset {lost_end.last}, above its end")
+    prefix = f"Incomplete, {' and '.join(incomplete)}: " if incomplete else ""
+    headline = f"{prefix}{_newest(comparison)}"
+    return Answer(
+        state=_state(comparison, bool(incomplete or quorum)),
+        headline=f"{quorum_words(quorum)} {headline}" if quorum else headline,
+        now=tuple(quorum_steps(quorum)) if quorum else (),
+        unknown=(
+            *(
+                (
+                    f"What {lost_end.words} and later ones hold: .kafka_cleanshutdown names the broker epoch {lost_end.last}.",
+                )
+                if lost_end
+                else ()
+            ),
+            *((f"What the metadata holds in the places of {unread} is not shown.",) if unread else ()),
+            *_uncommitted(comparison),
+        ),
+    )
+
+
+def _state(comparison: LogComparison, is_incomplete: bool) -> State:
+    tails = [log.tail for log in comparison.logs if not isinstance(log.tail, Absent)]
+    # What no majority holds was not committed: its node truncates it when it next fetches (KIP-595).
+    if any(_can_be_committed(tail, comparison) for tail in tails) or any(log.is_mixed for log in comparison.logs):
+        return State.DIVERGED
+    if is_incomplete:
+        return State.UNKNOWN
+    if tails or any(log.behind for log in comparison.logs):
+        return State.BEHIND
+    return State.AGREE if len(comparison.logs) > 1 else State.COMPLETE
+
+
+def _can_be_committed(tail: MetadataTail, comparison: LogComparison) -> bool:
+    """Whether a majority of the voters can hold a tail that differs from the newest log; a majority that holds the newest log there excludes it."""
+    voters = comparison.voters
+    without = {
+        log.history.node_id
+        for log in comparison.logs
+        if isinstance(log.tail, Absent) or log.tail.first_offset != tail.first_offset
+    }
+    return not voters or len(set(voters) - without) >= majority(len(voters))
+
+
+def _uncommitted(comparison: LogComparison) -> Iterator[str]:
+    """Yield the parts of the newest log that are not shown to be committed."""
+    newest, end, voters = comparison.newest, comparison.majority_end_offset, comparison.voters
+    if isinstance(end, Absent):
+        if len(voters) > 1:
+            yield f"How far the metadata is committed: the logs of most of the voters {listed(list(map(str, voters)))} would show it."
+    elif end < newest.end_offset:
+        last = newest.end_offset - 1
+        is_one = last == end
+        offsets, them = (f"offset {end}", "it") if is_one else (f"offsets {end}..{last}", "them")
+        yield f"Whether {offsets} {'was' if is_one else 'were'} ever committed: no majority of the voters holds {them} in the logs given, which need not be of one moment."
+
+
+def _newest(comparison: LogComparison) -> str:
+    newest = comparison.newest
+    node = "a node" if isinstance(newest.node_id, Absent) else f"node {newest.node_id}"
+    version = newest.metadata_version
+    newer = f" ({level_name(version)})" if isinstance(version, int) and version > NEWEST_LEVEL else ""
+    feature = "" if isinstance(version, Absent) else f", metadata.version {version}{newer}"
+    logs = "" if len(comparison.logs) == 1 else f" (the newest of {len(comparison.logs)} logs)"
+    if not newest.is_log_known:
+        return f"Metadata log of {node}{logs}: it could not be read whole, and where it ends is unknown{feature}."
+    if newest.start_offset == newest.end_offset:
+        return f"Metadata log of {node}{logs}: no record behind its snapshot at offset {newest.end_offset}{feature}."
+    return (
+        f"Metadata log of {node}{logs}: offsets {newest.start_offset}..{newest.end_offset - 1}, "
+        f"leader epoch {newest.last_epoch}{feature}."
+    )

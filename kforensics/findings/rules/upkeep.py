@@ -1,15 +1,12 @@
 """Findings about the upkeep of logs: a cleaner that stands still, and a timestamp that keeps retention from deleting."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kforensics.damage import Absent
-from kforensics.evidence.event_kinds import EventKind
 from kforensics.evidence.model import Citation
 from kforensics.findings.model import Confidence, Finding, Weight
 from kforensics.findings.rule import Rule, ToldApartBy
-from kforensics.reconcile.timeline.events import TimelineEntry
-from kforensics.reconcile.timeline.logged_operations import STAMPED
 from kforensics.units import OffsetRange, TopicPartition
 from kforensics.words import byte_count, counted, listed, utc_words
 
@@ -54,35 +51,6 @@ EMPTY_COORDINATOR = Rule(
     advice="Run a version that has the fix on the brokers that lead this partition.",
     references=("KAFKA-9065",),
 )
-
-STAMPED_LONG_AGO = Rule(
-    "KF127",
-    Weight.DECIDE,
-    title="records that retention deleted soon after they were written",
-    meaning="Retention by time goes by the timestamps of records, not by when they were written: what a producer's clock or a mirror dates back goes with the next check, and no client is told. A copy of old files looks the same, and 1970 is what a time index of zeros says (KAFKA-10207).",
-    advice="Take them from a copy, or produce them again with true timestamps, before anybody counts on them. message.timestamp.before.max.ms (since 3.6, before: message.timestamp.difference.max.ms) refuses such records; retention.ms=-1 keeps them.",
-    references=("KIP-937",),
-)
-
-
-def long_ago_findings(timeline: Sequence[TimelineEntry]) -> Iterator[Finding]:
-    """Yield the deletions by time of segments whose newest timestamp is far from when they were written."""
-    for entry in timeline:
-        if (
-            entry.kind == EventKind.RETENTION
-            and str(entry.detail.get("remark", "")).startswith(STAMPED)
-            and not isinstance(entry.topic_partition, Absent)
-        ):
-            since = entry.detail.get("log_start_offset")
-            begins = f": its log begins at {since} from then on" if isinstance(since, int) else ""
-            yield STAMPED_LONG_AGO.states(
-                f"retention by time deleted {entry.detail['segments']} of {entry.topic_partition}{begins}. {entry.detail['remark']}",
-                confidence=Confidence.PROVEN,
-                topic_partition=entry.topic_partition,
-                broker_id=entry.broker_id,
-                citations=entry.citations,
-            )
-
 
 OF_UPKEEP = frozenset({CLEANER_STANDS.code, STAMPED_AHEAD.code, CLEANING_UNFINISHED.code, EMPTY_COORDINATOR.code})
 
