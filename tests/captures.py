@@ -6,6 +6,7 @@
 import contextlib
 import io
 import json
+import re
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -30,8 +31,11 @@ def take(paths: Sequence[Path], out: Path, **options: Any) -> Path:
     return out
 
 
+_COPY = re.compile(r'\\"\$\{SAFE:\?\}\\"/[^\s"]+')
+
+
 def document(command: str, paths: Sequence[Path | str], *options: str) -> tuple[dict[str, Any], int]:
-    """What a command prints as JSON, and its exit code; paths of inputs are left out."""
+    """What a command prints as JSON, and its exit code; paths of inputs, and of copies that are called after them, are left out."""
     out, errors = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
         code = run([command, *map(str, paths), *options, "--format", "json"])
@@ -45,6 +49,7 @@ def document(command: str, paths: Sequence[Path | str], *options: str) -> tuple[
     text = json.dumps(found, sort_keys=True)
     for name in (name for name in names if "/" in name):
         text = text.replace(json.dumps(name)[1:-1], "INPUT")
+    text = _COPY.sub("COPY", text)
     return json.loads(text), code
 
 

@@ -351,9 +351,11 @@ class _NodeStarter:
             metadata_log=self._metadata,
             problems=tuple(self._problems),
             without_topic_id=self._without_topic_id,
+            # The preview of KRaft, 2.8, looks for no strays.
             has_unknown_strays=self._node.is_kraft
             and bool(self._directories)
-            and (self._assigned is None or self._is_preview),
+            and self._assigned is None
+            and not self._is_preview,
         )
 
     def _is_identity_unread(self) -> bool:
