@@ -253,7 +253,7 @@ def _facts(
         unclean_elections=unclean,
         metadata_end_ms=newest_time(newest),
         files=logged.files if logged else (),
-        deleted_topics=deleted_topics(logged_operations(logged.events)) if logged else frozenset(),
+        deleted_topics=deleted_topics(logged_operations(logged.events)) if logged else {},
     )
 
 

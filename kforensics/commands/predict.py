@@ -46,7 +46,7 @@ from kforensics.findings.answers.predict_steps import start_of_log
 from kforensics.findings.model import Finding, Weight, by_gravity
 from kforensics.findings.rules.directories import future_finding
 from kforensics.formats.log_lines.event import LogEventKind
-from kforensics.protocol.loading.node import FIRST_WITHOUT_ZOOKEEPER
+from kforensics.protocol.loading.node import FIRST_WITHOUT_ZOOKEEPER, Fate
 from kforensics.protocol.loading.versions import AskedVersion
 from kforensics.reconcile.logs.predicted_load import (
     MetadataLoad,
@@ -120,7 +120,10 @@ def run(request: Ask, *, case: Case | None = None) -> Result[Prediction]:
     starting = _Nodes(request, inputs, surroundings, nodes, given, case)
     started = [starting.start(node) for node in nodes]
     problems += [problem for one in started for problem in one.problems]
+    known = Case(ask=request, inputs=inputs) if case is None else case.asked(request)
     logs = _with_lost_records(inputs, tuple(log for one in started for log in one.logs), problems)
+    if surroundings.quorum is None:  # else controllers may go on without the record of a deletion
+        logs = _with_deletions(logs, known)
     starts = tuple(start for one in started for start in one.starts)
     metadata_logs = _metadata_logs(inputs, started, problems)
     versions = starting.others(started)
@@ -149,7 +152,7 @@ def run(request: Ask, *, case: Case | None = None) -> Result[Prediction]:
         body=body,
         concluded=_no_calmer_than_tiers(
             Conclusion(answer=predict_answer(cluster), findings=tuple(_stuck_moves(cluster)), problems=tuple(problems)),
-            Case(ask=request, inputs=inputs) if case is None else case.asked(request),
+            known,
         ),
     )
 
@@ -480,6 +483,21 @@ def _with_lost_records(
     return tuple(
         replace(log, lost=find_lost_records(inputs, log.input, log.path, log.lost, problems))
         if log.lost.pieces
+        else log
+        for log in logs
+    )
+
+
+def _with_deletions(logs: tuple[PredictedLog, ...], case: Case) -> tuple[PredictedLog, ...]:
+    """Return the logs with the deletions on record that those ask for which go with their directories."""
+    if not any(log.fate is Fate.DELETED and log.lost.records for log in logs):
+        return logs
+    from kforensics.case.cluster import cluster_of  # noqa: PLC0415 - few starts delete records
+
+    facts = cluster_of(case).facts
+    return tuple(
+        replace(log, topic_deleted_ms=facts.deletion_ms(log.topic, log.topic_id))
+        if log.fate is Fate.DELETED and log.lost.records and isinstance(log.topic, str)
         else log
         for log in logs
     )

@@ -1,5 +1,6 @@
 """Starts that lie in recordings: predicted from the snapshot before, and held against what the brokers logged and left."""
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ import pytest
 
 from kforensics.ask.model import Ask
 from kforensics.case.processes import spread
+from kforensics.cli.app import run as command_line
 from kforensics.commands.predict import run
 from kforensics.commands.predicting import log_starts
 from kforensics.errors import EvidenceUnreadable
@@ -15,6 +17,7 @@ from kforensics.evidence import parallel, segment_parts
 from kforensics.evidence.parallel import WORTH_A_PROCESS
 from kforensics.evidence.replica import loader_scan
 from kforensics.evidence.replica.loader_reader import read_needed
+from kforensics.findings.answers.model import State
 from tests.builders.directories import copied
 from tests.oracle.loading.made import NOW_MS, Case, edited_files, write_files
 from tests.started import compare
@@ -124,3 +127,55 @@ def test_segments_in_parts_are_predicted_as_in_one_process(options, tmp_path, mo
 )
 def test_every_start_does_what_was_predicted(incident, name, starts, equal, unknown):
     check(incident(name), starts, equal, unknown)
+
+
+@pytest.mark.parametrize(("name", "records"), [("all-codecs-4.x", 21), ("mixed-magic-1.1", 72)])
+def test_what_a_deletion_on_record_asked_for_is_no_alarm(name, records, incident, capsys):
+    """The metadata log has the record of one, the lines of the controller that of the other."""
+    place = incident(name)
+    paths = (place / "snapshots" / "99-final", place / "logs")
+
+    answer = run(Ask(paths=paths)).answer
+    code = command_line([str(path) for path in paths])
+    screen = " ".join(capsys.readouterr().out.split())
+
+    assert answer.state is State.STARTS_AND_REPAIRS
+    assert f"; {records} records of deleted topic gone go with its directories, as its deletion on 2026-11-21 06:" in (
+        answer.headline
+    )
+    assert not any("gone" in one or "Copy the log directories" in one for one in answer.now)
+    assert code != 1
+    assert f"discards {records}" not in screen
+    assert "Save" not in screen
+
+
+@pytest.mark.parametrize("how", ["no metadata log", "another topic id", "no topic id"])
+def test_a_directory_that_no_deletion_on_record_is_about_stays_an_alarm(how, incident, tmp_path):
+    """An operator may have renamed it, and a topic of the name may have been deleted before."""
+    root = copied(incident("all-codecs-4.x") / "snapshots" / "99-final" / "broker-1", tmp_path / "broker-1")
+    for one in [root, *root.rglob("*")]:
+        one.chmod(0o755 if one.is_dir() else 0o644)
+    if how == "no metadata log":
+        shutil.rmtree(root / "__cluster_metadata-0")
+    for one in root.glob("gone-*-delete"):
+        if how == "another topic id":
+            (one / "partition.metadata").write_text("version: 0\ntopic_id: 7q2nFuXrRiG-oQI24tJHSh")
+        elif how == "no topic id":
+            (one / "partition.metadata").unlink()
+
+    answer = run(Ask(paths=(root,))).answer
+
+    assert answer.state is State.LOSES
+    assert "discards 21 records of 2 logs: 0 committed, 21 in no other log given" in answer.headline
+    assert "deleted topic" not in answer.headline
+
+
+def test_without_the_lines_of_the_controller_a_directory_stays_an_alarm(incident, tmp_path):
+    """A broker's own lines say that a replica went, as they do where it was moved to another broker."""
+    place = incident("mixed-magic-1.1")
+    logs = copied(place / "logs", tmp_path / "logs", ignore=shutil.ignore_patterns("controller.log*"))
+
+    answer = run(Ask(paths=(place / "snapshots" / "99-final", logs))).answer
+
+    assert answer.state is State.LOSES
+    assert "72 in no other log given" in answer.headline

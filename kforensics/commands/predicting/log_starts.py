@@ -282,6 +282,7 @@ class LogStarts:
             path=directory.found.path,
             topic=partition.topic if partition else Absent.NOT_APPLICABLE,
             partition=partition.partition if partition else Absent.NOT_APPLICABLE,
+            topic_id=topic_id_of(directory.disk) if fate is Fate.DELETED else Absent.UNKNOWN,
             fate=fate,
             is_reached=is_reached,
             before=before,

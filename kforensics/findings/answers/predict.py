@@ -1,6 +1,6 @@
 """The answer of `predict`: whether each node starts, and what it loses by it."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.partition_dirs import LOGS_LEFT_OUT
@@ -18,8 +18,8 @@ from kforensics.findings.concern import ConcernKind
 from kforensics.findings.rules.quorum import quorum_words
 from kforensics.protocol.loading.node import UNREGISTERED, Fate
 from kforensics.protocol.loading.starts import StartResult
-from kforensics.reconcile.logs.predicted_load import DueSegments
-from kforensics.words import counted, form, joined_by_and, listed
+from kforensics.reconcile.logs.predicted_load import DueSegments, PredictedLog
+from kforensics.words import counted, form, joined_by_and, listed, utc_words
 
 _INCOMPLETE_METADATA = "records of the metadata log are missing"
 
@@ -172,6 +172,8 @@ def _but(found: PredictedCluster) -> Iterator[str]:
         unserved = {(log.topic, log.partition) for log in strays if found.is_unserved(log)}
         none_kept = f", and no replica of {counted(len(unserved), 'partition')} is kept" if unserved else ""
         yield f"; {len(strays):,} {form(len(strays), 'is a stray', 'are strays')}, renamed and not served{none_kept}"
+    if found.going:
+        yield f"; {_going(found.going)}"
     if found.leaving:
         yield f"; {len(found.leaving):,} may be {form(len(found.leaving), 'a stray', 'strays')} by then"
     if found.stuck_futures:
@@ -184,6 +186,18 @@ def _but(found: PredictedCluster) -> Iterator[str]:
     deleted = sum(len(one.base_offsets) for one in due if one.is_setting_known)
     if deleted:
         yield f"; retention then deletes {counted(deleted, 'segment')}"
+
+
+def _going(logs: Sequence[PredictedLog]) -> str:
+    """Return what goes with the directories of deleted topics, and when their deletion asked for it."""
+    topics = sorted({str(log.topic) for log in logs})
+    times = sorted(log.topic_deleted_ms for log in logs if isinstance(log.topic_deleted_ms, int))
+    when = f"on {utc_words(times[0])}" if len(topics) == 1 else f"on {utc_words(times[0])} and later"
+    records = counted(sum(log.lost.records for log in logs), "record")
+    return (
+        f"{records} of deleted {form(len(topics), 'topic')} {listed(topics, most=4)} {form(sum(log.lost.records for log in logs), 'goes', 'go')} with "
+        f"{form(len(logs), 'its directory', 'their directories' if len(topics) > 1 else 'its directories')}, as {form(len(topics), 'its deletion', 'their deletions')} {when} asked"
+    )
 
 
 def _due(found: PredictedCluster) -> list[DueSegments]:
@@ -302,6 +316,8 @@ def _states(found: PredictedCluster) -> Iterator[State]:
         due = log.due if isinstance(log.due, DueSegments) and log.due.is_setting_known else None
         if log.outcome == "unknown":
             yield State.UNKNOWN
+        elif log.lost.records and log.is_deletion_asked:
+            yield State.STARTS_AND_REPAIRS
         elif log.lost.records or (due is not None and (due.is_whole_log or due.misdated)) or found.is_unserved(log):
             yield State.LOSES
         else:

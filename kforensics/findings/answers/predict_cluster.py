@@ -205,7 +205,12 @@ class PredictedCluster:
     @cached_property
     def losing(self) -> list[PredictedLog]:
         """The logs that lose records, each once: a later start that truncates the same log again counts what it truncates."""
-        return [log for log in self.logs if log.lost.records and log.is_reached]
+        return [log for log in self.logs if log.lost.records and log.is_reached and not log.is_deletion_asked]
+
+    @property
+    def going(self) -> list[PredictedLog]:
+        """The logs that go with records of a topic whose deletion is on record."""
+        return [log for log in self.reached if log.lost.records and log.is_deletion_asked]
 
     @cached_property
     def aged(self) -> list[PredictedLog]:

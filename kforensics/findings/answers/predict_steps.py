@@ -90,7 +90,9 @@ _COPY_FIRST = "Copy the log directories before anything is started: a start that
 
 def predict_steps(found: PredictedCluster, state: State, replicas: Asked | None = None) -> Iterator[str]:
     """Yield what to do before a node is started."""
-    has_strays = any(log.fate in {Fate.STRAY, Fate.DELETED} and log.is_reached for log in found.logs)
+    has_strays = any(
+        log.fate in {Fate.STRAY, Fate.DELETED} and log.is_reached and not log.is_deletion_asked for log in found.logs
+    )
     if state in {State.WILL_NOT_START, State.LOSES} or has_strays or found.aged or found.misdated:
         yield _COPY_FIRST
         yield from _keep(found)

@@ -117,6 +117,9 @@ class PredictedLog:
     scanned: tuple[tuple[int, int, int], ...]
     """Segments that are read through: base offset, bytes before, bytes after."""
     lost: LostRecords
+    topic_id: str | Absent = Absent.UNKNOWN
+    topic_deleted_ms: int | Absent = Absent.NOT_APPLICABLE
+    """When its topic was deleted, of a directory that goes with records of it: the deletion is on record, and asked for that."""
     fate: Fate = Fate.KEPT
     """What becomes of the directory apart from how its log loads."""
     is_reached: bool = True
@@ -132,6 +135,11 @@ class PredictedLog:
     """Records that it loads above the high watermark that its broker checkpointed: a leader need not have them."""
     takes_directory_offline: bool = False
     """Its load throws what takes its log directory offline, and not the process down (3.2.1)."""
+
+    @property
+    def is_deletion_asked(self) -> bool:
+        """Whether the deletion of its topic is on record: what goes with it was to go."""
+        return isinstance(self.topic_deleted_ms, int)
 
     @property
     def start_word(self) -> StartWord:

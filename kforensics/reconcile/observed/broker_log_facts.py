@@ -60,8 +60,8 @@ class BrokerLogFacts(ClusterFacts):
 
     without_newest: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     """By broker: the names of its logs of which the file that is being written is not given."""
-    deleted_topics: frozenset[str] = frozenset()
-    """Topics that were deleted by log lines and not created again."""
+    deleted_topics: Mapping[str, int | Absent] = field(default_factory=dict)
+    """Topics that were deleted by log lines and not created again, with the time of the deletion."""
     cluster: frozenset[int] = frozenset()
     """Every broker that a ZooKeeper controller ever called alive."""
     starts_are_logged: bool = False
@@ -107,6 +107,11 @@ class BrokerLogFacts(ClusterFacts):
     def is_deleted(self, topic: str, topic_id: str | Absent) -> bool:
         """Whether the metadata log says that the topic was deleted."""
         return self.metadata.is_deleted(topic, topic_id)
+
+    def deletion_ms(self, topic: str, topic_id: str | Absent) -> int | Absent:
+        """Return the time of the record, else of the line."""
+        found = self.metadata.deletion_ms(topic, topic_id)
+        return self.deleted_topics[topic] if isinstance(found, Absent) and self.is_deletion_logged(topic) else found
 
     def knows_every_deletion(self) -> bool:
         """Whether the metadata log does."""
@@ -247,7 +252,7 @@ def facts_from_logs(
     unclean_elections: Iterable[bool] = (),
     metadata_end_ms: int | Absent = Absent.UNKNOWN,
     files: Sequence[LogFile] = (),
-    deleted_topics: frozenset[str] = frozenset(),
+    deleted_topics: Mapping[str, int | Absent] | None = None,
 ) -> BrokerLogFacts:
     """Return the facts with the leaderships that log lines report."""
     flags = {
@@ -276,7 +281,7 @@ def facts_from_logs(
         newest_version=newest_version,
         assignments=logged_assignments(events),
         cluster=periods.cluster,
-        deleted_topics=deleted_topics,
+        deleted_topics=deleted_topics or {},
         without_newest=periods.without_newest,
         starts_are_logged=not periods.too_old and not periods.last and _are_starts_logged(events, newest_version),
         lives=broker_lives(events, periods),

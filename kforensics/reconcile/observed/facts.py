@@ -166,6 +166,10 @@ class ClusterFacts:
         """Whether the metadata log records that the topic of that id was deleted; without an id, the last one of that name."""
         return False
 
+    def deletion_ms(self, topic: str, topic_id: str | Absent) -> int | Absent:  # noqa: ARG002
+        """Return when a record, or a line of a ZooKeeper cluster, says that the topic of a directory was deleted, milliseconds UTC; absent where none says so."""
+        return Absent.UNKNOWN
+
     def knows_every_deletion(self) -> bool:
         """Whether the metadata log goes back to its first record: a topic of which it has none was not deleted by it."""
         return False

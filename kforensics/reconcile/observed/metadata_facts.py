@@ -68,6 +68,13 @@ class MetadataFacts(CommittedFacts):
         wanted = [state for state in named if isinstance(topic_id, Absent) or state.topic_id == topic_id]
         return bool(wanted) and not isinstance(wanted[-1].removed, Absent)
 
+    def deletion_ms(self, topic: str, topic_id: str | Absent) -> int | Absent:
+        """Return the time of the record that removed the topic of that very id: that a snapshot lacks a topic is no request."""
+        for one in self._history.topics_named(topic):
+            if one.topic_id == topic_id and not isinstance(one.removed, Absent) and not one.removed.from_snapshot:
+                return one.removed.timestamp_ms if one.removed.timestamp_ms >= 0 else Absent.UNKNOWN
+        return Absent.UNKNOWN
+
     def knows_every_deletion(self) -> bool:
         """Whether no snapshot took the place of records."""
         return self._history.start_offset == 0 and not self._history.gaps

@@ -105,14 +105,17 @@ def deletion_times(entries: Iterable[TimelineEntry]) -> dict[str, int]:
     return again
 
 
-def deleted_topics(entries: Iterable[TimelineEntry]) -> frozenset[str]:
-    """Return topics that were deleted and have not been created since."""
-    deleted: dict[str, bool] = {}
+def deleted_topics(entries: Iterable[TimelineEntry]) -> dict[str, int | Absent]:
+    """Return topics that were deleted and have not been created since, with the time of the deletion."""
+    deleted: dict[str, int | Absent] = {}
     for entry in entries:
-        is_stated = entry.kind in {EventKind.TOPIC_DELETED, EventKind.TOPIC_CREATED}
-        if is_stated and isinstance(entry.topic_partition, TopicPartition):
-            deleted[entry.topic_partition.topic] = entry.kind == EventKind.TOPIC_DELETED
-    return frozenset(topic for topic, is_deleted in deleted.items() if is_deleted)
+        if not isinstance(entry.topic_partition, TopicPartition):
+            continue
+        if entry.kind == EventKind.TOPIC_DELETED:
+            deleted[entry.topic_partition.topic] = entry.time_ms
+        elif entry.kind == EventKind.TOPIC_CREATED:
+            deleted.pop(entry.topic_partition.topic, None)
+    return deleted
 
 
 def _discarded_everywhere(events: Sequence[LoggedEvent]) -> Iterator[TimelineEntry]:

@@ -99,6 +99,10 @@ shape(
             _CERTAIN,
         ),
         "held_by": "lost.held_by",
+        "topic_deleted_ms": (
+            "",
+            "Of a directory that goes with records: when its topic was deleted, where a metadata record or a line of a controller says so. They were to go then.",
+        ),
         "retention": "due",
     },
 )

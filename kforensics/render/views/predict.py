@@ -21,7 +21,7 @@ from kforensics.reconcile.logs.predicted_load import (
 from kforensics.render.blocks import GAP, Block, Chain, Prose, Section, Tone, item
 from kforensics.render.frame import problem_items, who
 from kforensics.render.view import View
-from kforensics.words import byte_count, counted, form, joined_by_and, listed
+from kforensics.words import byte_count, counted, form, joined_by_and, listed, utc_words
 
 MOST_LOGS = 20
 """Changed logs of a start that are shown without -v."""
@@ -187,7 +187,12 @@ def _start_line(start: PredictedStart, one: Input) -> str:
 def _log(log: PredictedLog, inputs: tuple[Input, ...], *, with_files: bool) -> Iterator[Block]:
     words = f"{log.path}: {_outcome_words(log)}"
     yield item(words)
-    if log.lost.records:
+    if log.lost.records and isinstance(log.topic_deleted_ms, int):
+        asked = f"as the deletion of its topic on {utc_words(log.topic_deleted_ms)} asked"
+        yield Prose(
+            f"{counted(log.lost.records, 'record')} {form(log.lost.records, 'goes', 'go')} with it, {asked}", depth=2
+        )
+    elif log.lost.records:
         held = [f"{holder.records} on {who(inputs[holder.input])}" for holder in log.lost.held_by]
         where = f"; {', '.join(held)}" if held else "; on no other replica given"
         lost = f"{counted(log.lost.records, 'record')} discarded ({log.lost.certain} committed){where}"
