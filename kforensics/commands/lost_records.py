@@ -1,8 +1,9 @@
 """The records that a load discards: read from the bytes that go, and looked for on the other replicas among the inputs."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from kforensics.commands.loading import DirectoryOnDisk
 from kforensics.damage import Absent
@@ -64,20 +65,25 @@ class _Batch(NamedTuple):
     """Whether its checksum holds; what fails it is no copy of the records."""
 
 
-def find_lost_records(inputs: Inputs, index: int, path: str, lost: LostRecords, problems: list[Problem]) -> LostRecords:
-    """Count the records in the bytes that go, and those of them that other replicas hold."""
+Discarded: TypeAlias = Mapping[tuple[int, str], Sequence[LostPiece]]
+"""What starts discard, by input and directory."""
+
+
+def find_lost_records(
+    inputs: Inputs, index: int, path: str, lost: LostRecords, problems: list[Problem], discarded: Discarded
+) -> LostRecords:
+    """Count the records in the bytes that go, and those of them that other replicas hold and keep.
+
+    Args:
+        discarded: what the starts that are predicted discard, here and elsewhere.
+    """
     one = inputs.found[index]
     found: dict[tuple[int, int], _Batch] = {}
     for piece in lost.pieces:
-        place = join(path, piece.file)
         try:
-            found |= {
-                (batch.base_offset, batch.crc): batch
-                for batch in _batches(one, place, piece.position, piece.end)
-                if batch.last_offset >= piece.first_offset
-            }
+            found |= _batches_in(one, path, piece)
         except EvidenceError as error:
-            problems.append(Problem(input=index, path=place, message=error.problem))
+            problems.append(Problem(input=index, path=join(path, piece.file), message=error.problem))
     if not found:
         return lost
     batches = list(found.values())
@@ -90,7 +96,8 @@ def find_lost_records(inputs: Inputs, index: int, path: str, lost: LostRecords, 
     for other_index, other in enumerate(inputs.found):
         if other_index == index:
             continue
-        there, lacking = _held(other, path.rpartition("/")[2], lowest)
+        gone = {folder: pieces for (number, folder), pieces in discarded.items() if number == other_index}
+        there, lacking = _held(other, path.rpartition("/")[2], lowest, gone)
         problems += [Problem(input=other_index, path=missing, message=words) for missing, words in lacking]
         here = found.keys() & there
         if here:
@@ -105,6 +112,15 @@ def find_lost_records(inputs: Inputs, index: int, path: str, lost: LostRecords, 
         held_by=tuple(holders),
         only_here=sum(batch.record_count for key, batch in found.items() if key not in held),
     )
+
+
+def _batches_in(one: FoundInput, path: str, piece: LostPiece) -> dict[tuple[int, int], _Batch]:
+    """Return the batches in a piece of a directory that goes, by base offset and checksum."""
+    return {
+        (batch.base_offset, batch.crc): batch
+        for batch in _batches(one, join(path, piece.file), piece.position, piece.end)
+        if batch.last_offset >= piece.first_offset
+    }
 
 
 def _batches(one: FoundInput, path: str, position: int, end: int = LARGEST_INT64) -> Iterator[_Batch]:
@@ -123,8 +139,10 @@ def _records_in(rows: BatchTable) -> Iterator[_Batch]:
             yield _Batch(base, last, int(row["crc"]), count, bool(row["crc_valid"]))
 
 
-def _held(other: FoundInput, name: str, lowest: int) -> tuple[set[tuple[int, int]], list[tuple[str, str]]]:
-    """Return the base offset and checksum of every sound batch that another input holds of a partition, and the segments of captures that may hold more at or above an offset."""
+def _held(
+    other: FoundInput, name: str, lowest: int, gone: Mapping[str, Sequence[LostPiece]]
+) -> tuple[set[tuple[int, int]], list[tuple[str, str]]]:
+    """Return the base offset and checksum of every sound batch that another input holds of a partition and keeps, and the segments of captures that may hold more at or above an offset."""
     parsed = parse_partition_directory(name)
     keys: set[tuple[int, int]] = set()
     lacking: list[tuple[str, str]] = []
@@ -140,20 +158,25 @@ def _held(other: FoundInput, name: str, lowest: int) -> tuple[set[tuple[int, int
             ):
                 continue
             folder = join(log_dir, entry.name)
+            here: set[tuple[int, int]] = set()
             for file in other.listings.of(folder).entries:
                 if not file.name.endswith(LOG):
                     continue
                 path = join(folder, file.name)
                 try:
-                    keys |= {(batch.base_offset, batch.crc) for batch in _batches(other, path, 0) if batch.is_sound}
+                    here |= {(batch.base_offset, batch.crc) for batch in _batches(other, path, 0) if batch.is_sound}
                 except MissingBytes as error:
                     with other.open(path) as segment:
                         rows = _records_in(rows_at_hand(segment))
-                        keys |= {(batch.base_offset, batch.crc) for batch in rows if batch.is_sound}
+                        here |= {(batch.base_offset, batch.crc) for batch in rows if batch.is_sound}
                         if lacks_rows(segment, lowest):
                             lacking.append((path, error.problem))
                 except EvidenceError:
                     continue  # what can't be read there is not counted as held
+            for piece in gone.get(folder, ()) if here else ():
+                with suppress(EvidenceError):
+                    here -= _batches_in(other, folder, piece).keys()
+            keys |= here
     return keys, lacking
 
 

@@ -49,6 +49,7 @@ from kforensics.formats.log_lines.event import LogEventKind
 from kforensics.protocol.loading.node import FIRST_WITHOUT_ZOOKEEPER, Fate
 from kforensics.protocol.loading.versions import AskedVersion
 from kforensics.reconcile.logs.predicted_load import (
+    LostPiece,
     MetadataLoad,
     PredictedLog,
     PredictedStart,
@@ -450,8 +451,9 @@ def _compared(started: NodeStarts) -> object:
 def _metadata_logs(inputs: Inputs, started: Sequence[NodeStarts], problems: list[Problem]) -> tuple[MetadataLoad, ...]:
     """Return the metadata log of each node, with the records that it loses."""
     loads = [one.metadata_log.load for one in started if one.metadata_log is not None]
+    discarded = {(load.input, load.path): load.lost.pieces for load in loads}
     return tuple(
-        replace(load, lost=find_lost_records(inputs, load.input, load.path, load.lost, problems))
+        replace(load, lost=find_lost_records(inputs, load.input, load.path, load.lost, problems, discarded))
         if load.lost.pieces
         else load
         for load in loads
@@ -479,9 +481,14 @@ def _without(request: Ask, inputs: Inputs) -> dict[int, frozenset[str]]:
 def _with_lost_records(
     inputs: Inputs, logs: tuple[PredictedLog, ...], problems: list[Problem]
 ) -> tuple[PredictedLog, ...]:
-    """Return the logs with the records that each loses, and who else holds them."""
+    """Return the logs with the records that each loses, and who else keeps them."""
+    discarded: dict[tuple[int, str], tuple[LostPiece, ...]] = {}
+    for log in logs:
+        if log.lost.pieces and log.is_reached:
+            place = log.input, log.path
+            discarded[place] = (*discarded.get(place, ()), *log.lost.pieces)
     return tuple(
-        replace(log, lost=find_lost_records(inputs, log.input, log.path, log.lost, problems))
+        replace(log, lost=find_lost_records(inputs, log.input, log.path, log.lost, problems, discarded))
         if log.lost.pieces
         else log
         for log in logs

@@ -108,7 +108,7 @@ def test_a_flipped_bit_in_what_is_scanned_discards_what_others_hold(cluster, cap
     assert "Keep broker 3, which holds what orders-1 of broker 2 discards." in document["answer"]["now"]
     alone = predict(capsys, cluster / "broker-2", code=1)
     assert next(log for log in alone["logs"] if log["records_lost"])["held_by"] == []
-    assert "62 in no other log given" in alone["answer"]["headline"]
+    assert "62 kept in no other log given" in alone["answer"]["headline"]
 
 
 def test_a_directory_that_is_no_partition_ends_every_start(cluster, capsys):

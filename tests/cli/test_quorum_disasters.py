@@ -42,6 +42,19 @@ def test_no_command_is_calm_before_the_start(quorums, say, name, command):
     assert 1 == answer["headline"].count("A start forgets")
 
 
+def test_a_log_that_the_same_starts_delete_keeps_nothing(quorums, say):
+    _, document = say("predict", quorums("brokers-newer") / "before")
+    answer = document["answer"]
+    losing = [one for one in document["logs"] if one["records_lost"]]
+
+    assert [("payments-0", []), ("payments-0", [])] == [(one["path"], one["held_by"]) for one in losing]
+    assert "discards 12 records of 2 logs: 12 committed, 12 kept in no other log given." in answer["headline"]
+    assert any("Save payments-0 of broker 1: 6 of its records" in one for one in answer["now"])
+    assert not any("which holds what payments-0" in one for one in answer["now"])
+    _, document = say("predict", quorums("brokers-newer") / "after")
+    assert "0 committed" not in document["answer"]["headline"]
+
+
 @pytest.mark.parametrize("name", SET_BACK)
 def test_what_is_forgotten_before_the_start_is_what_brokers_set_aside_after_it(quorums, say, name):
     root = quorums(name)

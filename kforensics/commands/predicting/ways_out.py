@@ -219,7 +219,7 @@ class WaysOut:
     def _lost_of(self, number: int, path: str, lost: LostRecords) -> LostRecords:
         key = number, path, lost.pieces
         if key not in self._lost:
-            self._lost[key] = find_lost_records(self.inputs, number, path, lost, self.problems)
+            self._lost[key] = find_lost_records(self.inputs, number, path, lost, self.problems, {})
         return self._lost[key]
 
     def _whole(self, number: int, path: str) -> LostRecords:

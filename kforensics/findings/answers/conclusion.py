@@ -137,8 +137,8 @@ def _loss_sentence(
     is_guess: bool,
 ) -> str:
     """Return what became of losses that are alike in whether they were committed, a replica in use holds them, and the leader is guessed."""
-    count = sum(loss.records for loss in losses)
-    what = f"{count:,}{also} {form(count, 'record')}"
+    count, noun = amount(losses)
+    what = f"{count:,}{also} {form(count, noun)}"
     is_certain = losses[0].was_committed == "certain"
     that = f"that {were(losses)} committed" if is_certain else f"that {were(losses)} possibly committed"
     if losses[0].in_use:
@@ -151,7 +151,7 @@ def _loss_sentence(
     if place := set_aside_place(losses):
         return f"{what} of {_partitions(losses)} {that} {are(losses)} {place}: {causes_of(losses)}."
     if any(by_partition[one.topic_partition].counts_at_least for one in losses):
-        what = f"{str(Count(count, is_at_least=True)).capitalize()}{also} {form(count, 'record')}"
+        what = f"{str(Count(count, is_at_least=True)).capitalize()}{also} {form(count, noun)}"
     return f"{what} {that} {are(losses)} lost from {_partitions(losses)}: {causes_of(losses)}."
 
 
@@ -191,17 +191,24 @@ def records_lost(losses: Sequence[LossEntry], incidents: Iterable[PartitionIncid
     Args:
         which: said of them, such as `committed`.
     """
-    number = sum(loss.records for loss in losses)
-    return f"{Count(number, any(one.counts_at_least for one in incidents))} {form(number, f'{which} record'.lstrip())}"
+    number, noun = amount(losses)
+    return f"{Count(number, any(one.counts_at_least for one in incidents))} {form(number, f'{which} {noun}'.lstrip())}"
+
+
+def amount(losses: Sequence[LossEntry]) -> tuple[int, str]:
+    """Return how much some losses come to, and of what: of records, or of markers where they took nothing else."""
+    records = sum(loss.records for loss in losses)
+    markers = sum(loss.markers for loss in losses)
+    return (markers, "transaction marker") if markers and not records else (records, "record")
 
 
 def were(losses: Sequence[LossEntry]) -> str:
-    """Return the verb for the records of some losses, in the past: `was` or `were`."""
-    return "was" if sum(loss.records for loss in losses) == 1 else "were"
+    """Return the verb for what some losses come to, in the past: `was` or `were`."""
+    return "was" if amount(losses)[0] == 1 else "were"
 
 
 def are(losses: Sequence[LossEntry]) -> str:
-    """Return the verb for the records of some losses: `is` or `are`."""
+    """Return the verb for what some losses come to: `is` or `are`."""
     return "is" if were(losses) == "was" else "are"
 
 

@@ -14,6 +14,7 @@ from kforensics.evidence.model import Problem
 from kforensics.findings.answers.advice import MOST_NAMED
 from kforensics.findings.answers.conclusion import (
     Words,
+    amount,
     are,
     missing_replicas_of,
     owners_in_use,
@@ -236,6 +237,8 @@ def _lost(affected: Sequence[PartitionIncident], losses: Sequence[LossEntry]) ->
 
 def _maybe_lost(affected: Sequence[PartitionIncident]) -> str:
     losses = [loss for one in affected for loss in one.losses if loss.was_committed != "no"]
+    # Of markers alone the headline speaks where nothing else is lost: the conclusion names them in any case.
+    losses = [loss for loss in losses if loss.records] or losses
     condition = _condition(affected)
     if not losses:
         first = next(one for one in affected if one.past_end)
@@ -256,7 +259,7 @@ def _maybe_lost(affected: Sequence[PartitionIncident]) -> str:
             if missing_replicas_of(held, {one.partition: one for one in affected})
             else ""
         )
-        certain = {loss.was_committed == "certain" for loss in held if loss.records}
+        certain = {loss.was_committed == "certain" for loss in held}
         which = {frozenset({True}): "committed", frozenset({False}): "possibly committed"}.get(frozenset(certain), "")
         mixed = "" if which else f" {_were_committed(held)}"
         text = f"{records_lost(held, which=which)} of {_names(affected)}{mixed} {are(held)} only on {where}{shown}."
@@ -266,8 +269,8 @@ def _maybe_lost(affected: Sequence[PartitionIncident]) -> str:
         why = "no input says which brokers they are of" if _is_unnamed(affected) else _not_given(away, affected)
         lost = f"in no log in use of those given ({why})" if away else set_aside_place(gone) or "lost"
         if held:
-            many = sum(loss.records for loss in gone)
-            lost = f"not in the leaders' logs: other replicas hold {sum(loss.records for loss in held):,} of them, {many:,} {form(many, 'is', 'are')} {lost}"
+            many = amount(gone)[0]
+            lost = f"not in the leaders' logs: other replicas hold {amount(held)[0]:,} of them, {many:,} {form(many, 'is', 'are')} {lost}"
         text = f"{records_lost(losses, (one for one in affected if one.losses))} of {_names(affected)} {_were_committed(losses)} {are(losses)} {lost}: {causes_of(gone)}."
     if _is_the_same_by_all(affected):
         condition = "Whichever replica leads, "

@@ -236,10 +236,9 @@ def _lost(found: PredictedCluster, version: str) -> str:
     certain = sum(log.lost.certain for log in found.losing)
     only = sum(log.lost.only_here for log in found.losing)
     partitions = len({(log.input, log.path) for log in found.losing})
-    return (
-        f"{version} discards {counted(records, 'record')} of {counted(partitions, 'log')}: {certain:,} committed, "
-        f"{only:,} in no other log given."
-    )
+    committed = f"{certain:,} committed" if certain else "none known to be committed"
+    kept = f"{only:,} kept in no other log given" if only else "all kept in other logs given"
+    return f"{version} discards {counted(records, 'record')} of {counted(partitions, 'log')}: {committed}, {kept}."
 
 
 def _all(found: PredictedCluster) -> str:

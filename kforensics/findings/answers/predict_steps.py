@@ -153,7 +153,7 @@ def _keep(found: PredictedCluster) -> Iterator[str]:
             yield f"{_first_step(found, start)} of {found.node(start.input)} first: {start.reason.rstrip('.')}."
     for log in found.losing:
         if log.lost.only_here:
-            yield f"Save {log.path} of {found.node(log.input)}: {log.lost.only_here:,} of its records are on no other replica given."
+            yield f"Save {log.path} of {found.node(log.input)}: {log.lost.only_here:,} of its records are kept on no other replica given."
         else:
             whole = [holder for holder in log.lost.held_by if holder.records == log.lost.records]
             held = " and ".join(

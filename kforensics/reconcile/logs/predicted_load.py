@@ -48,7 +48,7 @@ class LostRecords:
     possible: int = 0
     held_by: tuple[DiscardHolder, ...] = ()
     only_here: int = 0
-    """Records that no other input holds."""
+    """Records that no other input holds, or that it discards too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

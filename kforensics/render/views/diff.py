@@ -326,7 +326,13 @@ def _choice(one: WhatIf, *, is_first: bool) -> str:
 def _truncation_words(view: LoadedLog, expected: ExpectedTruncation) -> str:
     counts = expected.lost if expected.lost.records else expected.counts
     certain = f" ({counts.certain} committed)" if counts.certain else ""
-    return f"{view.replica.owner} would truncate to {expected.offset}: {counted(expected.counts.records, 'record')}{certain}"
+    is_markers = expected.counts.markers and not expected.counts.records
+    what = (
+        counted(expected.counts.markers, "transaction marker")
+        if is_markers
+        else counted(expected.counts.records, "record")
+    )
+    return f"{view.replica.owner} would truncate to {expected.offset}: {what}{certain}"
 
 
 def _loose_findings(findings: Sequence[Finding]) -> Iterator[Block]:

@@ -8,6 +8,7 @@ from kforensics.commands.explanation import Explanation
 from kforensics.commands.result import Result
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation, Input, full_path
+from kforensics.findings.answers.conclusion import amount
 from kforensics.findings.answers.explain import behind_headline
 from kforensics.findings.answers.model import STATES, State
 from kforensics.findings.model import Finding
@@ -402,7 +403,7 @@ def _loss_row(
     is_page: bool,
 ) -> Sequence[Value]:
     partition = str(loss.topic_partition)
-    records = counted(loss.aborted, "aborted record") if loss.aborted else counted(loss.records, "record")
+    records = counted(loss.aborted, "aborted record") if loss.aborted else counted(*amount([loss]))
     offsets = f"{loss.offsets.first}..{loss.offsets.last}"
     certainty = CERTAINTIES[loss.was_committed]
     state = "other records there now" if loss.is_replaced else "nothing there now"
@@ -416,7 +417,7 @@ def _loss_row(
     return (
         Cell(text=partition, link=anchors.get(loss.topic_partition, "")),
         offsets,
-        Cell(text=records, below=f"+ {counted(loss.markers, 'marker')}" if loss.markers else ""),
+        Cell(text=records, below=f"+ {counted(loss.markers, 'marker')}" if loss.markers and loss.records else ""),
         Cell(badge=certainty, tone=_TONES[loss.was_committed]),
         Cell(text=state, below=f"leader epoch {known(loss.leader_epoch)}"),
         Cell(text=f"{likely}{cause}", below=loss.reason),

@@ -194,8 +194,9 @@ def _log(log: PredictedLog, inputs: tuple[Input, ...], *, with_files: bool) -> I
         )
     elif log.lost.records:
         held = [f"{holder.records} on {who(inputs[holder.input])}" for holder in log.lost.held_by]
-        where = f"; {', '.join(held)}" if held else "; on no other replica given"
-        lost = f"{counted(log.lost.records, 'record')} discarded ({log.lost.certain} committed){where}"
+        committed = f"{log.lost.certain:,} committed" if log.lost.certain else "none known to be committed"
+        where = f"; {', '.join(held)}" if held else "; kept on no other replica given"
+        lost = f"{counted(log.lost.records, 'record')} discarded ({committed}){where}"
         yield Prose(lost, depth=2, tone=Tone.BAD)
     for base, before, after in log.scanned:
         if after < before:

@@ -121,6 +121,28 @@ def test_what_another_replica_holds_is_not_called_lost():
     assert f"other replicas hold {loss.records} of them, {loss.records} are lost" in headline
 
 
+def test_a_marker_alone_is_not_told_as_no_records():
+    """A marker that only another replica holds, alone and beside records that no log holds."""
+    holder = Holder(input=0, path="t-0", broker_id=3, is_final=True, in_use=True)
+    gone = replace(WHOLE.incidents[0].losses[0], committed="possible", was_committed="possible", held_by=())
+    marker = replace(gone, records=0, markers=1, committed="certain", was_committed="certain", held_by=(holder,))
+
+    def told(*losses):
+        incident = replace(QUIET, losses=losses)
+        words = conclude([incident], (), log_files=(), inputs=WHOLE.inputs, clocks=())
+        return explain_answer([incident], words, Scope()).headline, " ".join(words.conclusion)
+
+    headline, conclusion = told(marker)
+    assert headline.startswith("1 committed transaction marker of ")
+    assert " is only on broker 3" in headline
+    assert "0 records" not in headline + conclusion
+    headline, conclusion = told(gone, marker)
+    assert headline.startswith(f"{gone.records} records of ")
+    assert "hold 0" not in headline
+    assert "1 transaction marker that was committed is not in the leader's log" in conclusion
+    assert "0 more records" not in conclusion
+
+
 @pytest.mark.parametrize(("certainty", "is_sure"), [("certain", True), ("possible", False)])
 def test_markers_alone_were_committed_only_where_that_is_certain(certainty, is_sure):
     shown = WHOLE.incidents[0].losses[0]
@@ -130,7 +152,7 @@ def test_markers_alone_were_committed_only_where_that_is_certain(certainty, is_s
     words = conclude([incident], (), log_files=(), inputs=WHOLE.inputs, clocks=())
     headline = explain_answer([incident], words, Scope()).headline
 
-    assert is_sure is ("that were committed" in headline)
+    assert is_sure is ("1 transaction marker that was committed" in headline)
     assert is_sure is not ("possibly committed" in headline)
 
 
