@@ -2,6 +2,8 @@
 
 import gzip
 import json
+import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -159,6 +161,19 @@ def test_what_renamed_segments_still_hold_is_denied_with_log_lines_too(incident,
 
     assert "uncommitted-lost" == document["answer"]["state"]
     assert {"no"} == {loss["was_committed"] for loss in document["losses"]}
+
+
+def test_logs_without_milliseconds_prove_as_much(incident, tmp_path, capsys):
+    root = incident("epoch-truncate-2.8")
+    logs = shutil.copytree(root / "logs", tmp_path / "logs")
+    for path in logs.rglob("*.log"):
+        text = re.sub(r"(?m)^\[(\S+ \S+),\d{3}\] (\w+)", r"\1 \2  [main] AppInfo:42 -", path.read_text())
+        path.write_text(text)
+    document, _ = explain(capsys, root / "snapshots" / "99-final", logs)
+
+    assert "uncommitted-lost" == document["answer"]["state"]
+    assert {"no"} == {loss["was_committed"] for loss in document["losses"]}
+    assert {"uncommitted-tail"} == {truncation["cause"] for truncation in document["truncations"]}
 
 
 def test_what_a_replica_in_use_still_holds_is_at_stake_and_not_gone(incident, capsys):

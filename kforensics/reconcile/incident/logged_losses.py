@@ -356,8 +356,11 @@ def _last_written(
 
 
 def _is_earlier(state: Leadership, truncation: ObservedTruncation) -> bool:
-    times = state.time_ms, truncation.time_ms
-    return isinstance(times[0], int) and isinstance(times[1], int) and times[0] < times[1]
+    time_ms = truncation.time_ms
+    if not isinstance(state.time_ms, int) or not isinstance(time_ms, int):
+        return False
+    # A layout without milliseconds writes a line of any moment of a second with its beginning.
+    return state.time_ms < (time_ms if time_ms % 1000 else time_ms + 1000)
 
 
 def _own_term(truncation: ObservedTruncation, leaderships: Sequence[Leadership]) -> Leadership | None:

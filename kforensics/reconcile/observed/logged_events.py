@@ -1,7 +1,9 @@
 """Events of all log files in one order of time, each with the node that wrote it and its time in UTC."""
 
 import re
-from collections.abc import Sequence
+from collections import defaultdict, deque
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -9,11 +11,20 @@ from kforensics.damage import Absent
 from kforensics.evidence.broker_logs import LogFile
 from kforensics.evidence.model import Citation
 from kforensics.formats.log_lines.event import LogEvent
+from kforensics.formats.log_lines.event import LogEventKind as Kind
 from kforensics.reconcile.observed.clocks import Clock
+from kforensics.units import TopicPartition
 
 _ROTATED = re.compile(r"(?<=\.log)[.\-_](\d+|\d{4}-\d{2}-\d{2}.*?)(\.gz)?$")
 """The end of a rotated file's name, by number or by date; the file without one is written last."""
 _OTHER_DIRECTORIES = ("-delete", "-future", "-stray")
+_AS_FOLLOWER = frozenset(
+    {Kind.TRUNCATION, Kind.TRUNCATION_DECISION, Kind.TRUNCATION_WITHOUT_EFFECT, Kind.FETCH_OFFSET_RESET}
+)
+_FIRST = frozenset({Kind.FOLLOWER_START, Kind.LOG_LOADED, Kind.TRUNCATION})
+"""Kinds that may have to precede a line of another file."""
+_ORDERED = _AS_FOLLOWER | _FIRST | {Kind.LEADER_START}
+_Replica = tuple[int | Absent, TopicPartition | Absent]
 
 
 class LoggedEvent(NamedTuple):
@@ -33,7 +44,8 @@ class LoggedEvent(NamedTuple):
 def order_events(files: Sequence[LogFile], clocks: Sequence[Clock]) -> tuple[LoggedEvent, ...]:
     """Return all events by time; lines of one file keep their order, and a line without a time follows the line before it.
 
-    A file that is being written follows those that were rotated out of it, whatever its times say.
+    A file that is being written follows those that were rotated out of it, whatever its times say. Of lines of one time in
+    several files of a node, that with which a replica began to follow precedes its truncation.
     """
     keyed = []
     rotated = _ends_of_rotated(files, clocks)
@@ -46,7 +58,75 @@ def order_events(files: Sequence[LogFile], clocks: Sequence[Clock]) -> tuple[Log
             node = file.node_id if isinstance(event.broker_id, Absent) else event.broker_id
             keyed.append((latest, at, number, LoggedEvent(event, node, time_ms, file)))
     keyed.sort(key=itemgetter(0, 1, 2))
-    return tuple(item for _, _, _, item in keyed)
+    ordered: list[LoggedEvent] = []
+    awaiting: set[_Replica] = set()
+    for time_ms, tied in groupby(keyed, itemgetter(0)):
+        by_file = [[item for *_, item in one] for _, one in groupby(tied, itemgetter(1))]
+        ordered.extend(_Tie(time_ms, by_file, awaiting).lines())
+    return tuple(ordered)
+
+
+class _Tie:
+    """The lines of one time, which one file orders and several don't."""
+
+    def __init__(self, time_ms: int, files: Sequence[Sequence[LoggedEvent]], awaiting: set[_Replica]) -> None:
+        """Find the lines that may precede those of other files.
+
+        Args:
+            awaiting: the replicas of which a line says that they were loaded or led, and none yet whom they follow.
+        """
+        self._files, self._awaiting = files, awaiting
+        self._done = [0] * len(files)
+        self._places: defaultdict[tuple[_Replica, Kind], deque[tuple[int, int]]] = defaultdict(deque)
+        if len(files) > 1:
+            for at, file in enumerate(files):
+                for number, item in enumerate(file):
+                    if item.event.kind in _FIRST and item.time_ms == time_ms:
+                        self._places[_replica(item), item.event.kind].append((at, number))
+
+    def lines(self) -> Iterator[LoggedEvent]:
+        """Yield all lines, each file's in its order."""
+        for at, file in enumerate(self._files):
+            yield from self._until(at, len(file), frozenset({at}))
+
+    def _until(self, at: int, end: int, open_: frozenset[int]) -> Iterator[LoggedEvent]:
+        while self._done[at] < end:
+            item = self._files[at][self._done[at]]
+            kind = item.event.kind
+            if kind in _ORDERED:
+                replica = _replica(item)
+                first = self._before(item, replica) if self._places else None
+                if first is not None and first[0] not in open_:
+                    yield from self._until(first[0], first[1] + 1, open_ | {first[0]})
+                if kind is Kind.FOLLOWER_START:
+                    self._awaiting.discard(replica)
+                elif kind not in _AS_FOLLOWER:
+                    self._awaiting.add(replica)
+            self._done[at] += 1
+            yield item
+
+    def _before(self, item: LoggedEvent, replica: _Replica) -> tuple[int, int] | None:
+        """Return the line that precedes a line: no replica truncates to a leader before it follows one, nor follows from an offset that it has not come to."""
+        if item.event.kind is not Kind.FOLLOWER_START:
+            is_due = item.event.kind in _AS_FOLLOWER and replica in self._awaiting
+            return self._next(replica, Kind.FOLLOWER_START) if is_due else None
+        for kind, field in ((Kind.LOG_LOADED, "log_end_offset"), (Kind.TRUNCATION, "offset")):
+            place = self._next(replica, kind) if kind is Kind.LOG_LOADED or replica not in self._awaiting else None
+            if place is not None:
+                reached = self._files[place[0]][place[1]].event.number(field)
+                if reached == item.event.number("offset"):
+                    return place
+        return None
+
+    def _next(self, replica: _Replica, kind: Kind) -> tuple[int, int] | None:
+        places = self._places.get((replica, kind))
+        while places and places[0][1] < self._done[places[0][0]]:
+            places.popleft()
+        return places[0] if places else None
+
+
+def _replica(item: LoggedEvent) -> _Replica:
+    return item.node_id, item.event.topic_partition
 
 
 def is_of_other_directory(event: LogEvent) -> bool:

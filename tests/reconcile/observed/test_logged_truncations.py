@@ -3,8 +3,11 @@
 import pytest
 
 from kforensics.damage import Absent
+from kforensics.formats.log_lines.event import LogEventKind as Kind
+from kforensics.reconcile.observed.clocks import Clock
+from kforensics.reconcile.observed.logged_events import order_events
 from kforensics.reconcile.observed.logged_truncations import logged_truncations
-from tests.builders.history import logged_events
+from tests.builders.history import log_file, logged_events
 
 SINCE_1_0 = "[Log partition=t-0, dir=/d] Truncating to offset {}"
 UP_TO_0_11 = "Truncating log t-0 to offset {}."
@@ -30,3 +33,43 @@ def test_the_text_since_1_0_says_that_something_was_removed(lines, found):
 
     assert found == [(one.from_offset, one.to_offset, one.has_effect) for one in truncations]
     assert all(not one.is_exact for one in truncations if one.has_effect is True)
+
+
+FOLLOWS = "[Broker id=1] Follower t-0 starts at leader epoch {} from offset {} with high watermark 0. Previous leader epoch was -1."
+
+
+def in_one_second(*, of_server, of_roles, is_role_first):
+    """What two files of a node hold whose layout writes no milliseconds."""
+    texts = ["".join(f"2024-05-01 12:00:00 INFO {line}\n" for line in lines) for lines in (of_server, of_roles)]
+    files = [log_file(text) for text in texts]
+    return order_events(files[::-1] if is_role_first else files, [Clock(shift_ms=0, source="zone")] * 2)
+
+
+@pytest.mark.parametrize("is_role_first", [False, True])
+def test_a_replica_truncates_after_it_began_to_follow_where_both_are_of_one_second(is_role_first):
+    events = in_one_second(
+        of_server=(
+            "[LogLoader partition=t-0, dir=/d] Loading producer state till offset 64 with message format version 2",
+            "Completed load of Log(dir=/d/t-0, topic=t, partition=0, highWatermark=0, lastStableOffset=0, logStartOffset=0, logEndOffset=64) with 1 segments in 12ms (1/1 loaded in /d)",
+            SINCE_1_0.format(55),
+        ),
+        of_roles=(FOLLOWS.format(1, 64), FOLLOWS.format(1, 55)),
+        is_role_first=is_role_first,
+    )
+    (found,) = logged_truncations(events)
+
+    assert (found.from_offset, found.to_offset, found.leader_epoch) == (64, 55, 1)
+    assert [
+        one.event.number("offset") for one in events if one.event.kind in {Kind.FOLLOWER_START, Kind.TRUNCATION}
+    ] == [
+        64,
+        55,
+        55,
+    ]
+
+
+def test_a_truncation_of_one_second_is_of_no_epoch_where_the_replica_may_have_followed_before():
+    events = in_one_second(of_server=(SINCE_1_0.format(55),), of_roles=(FOLLOWS.format(7, 64),), is_role_first=False)
+    (found,) = logged_truncations(events)
+
+    assert found.leader_epoch is Absent.UNKNOWN
