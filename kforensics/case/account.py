@@ -252,12 +252,12 @@ def _explain_chunk(shared: Accounts, chunk: tuple[int, int]) -> list[Account]:
 def _explain_one(shared: Accounts, at: int) -> Account:
     partition, places = shared.groups[at]
     collected = [collect_replica(place, depth=shared.case.depth) for place in places]
+    compared = _compared(shared, places, collected)
     try:
         explained = explain_replicas(shared, partition, collected)
     except (EndsDoNotDecideError, EvidenceError):
-        collected = [collect_replica(place) for place in places]
-        explained = explain_replicas(shared, partition, collected)
-    return Account(*explained, _compared(shared, places, collected))
+        explained = explain_replicas(shared, partition, [collect_replica(place) for place in places])
+    return Account(*explained, compared)
 
 
 def _compared(
@@ -275,6 +275,7 @@ def _compared(
     try:
         return compare_replicas(shared.comparison, own, [collect_replica(place) for place in own])
     except EvidenceError:
+        shared.comparison.reader.take_lacks()  # they are none of what is explained next
         return None
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from kforensics.ask.model import Ask
 from kforensics.case.cluster import cluster_of
-from kforensics.case.model import Case, fact_of_question, places_of
+from kforensics.case.model import Case, fact, places_of
 from kforensics.case.processes import END_OF_LOG, Progress, in_chunks, spread
 from kforensics.case.wanted import is_wanted
 from kforensics.damage import Absent
@@ -177,10 +177,28 @@ def comparison_of(case: Case) -> Comparison:
     )
 
 
-@fact_of_question
-def results_of(case: Case) -> list[PartitionResult]:
-    """Return the results of all partitions that a case is asked about; reports are kept of those that need attention."""
-    return compare_all(comparison_of(case)._replace(keep_quiet=False), case.jobs, None)
+def results_of(case: Case, progress: Progress | None = None) -> list[PartitionResult]:
+    """Return the results of all partitions that a case is asked about, compared once; reports are kept of those that need attention."""
+    known, question = _known_results(case), _question(case.ask)
+    if question not in known:
+        known[question] = compare_all(comparison_of(case)._replace(keep_quiet=False), case.jobs, progress)
+    return known[question]
+
+
+def tell_results(case: Case, results: list[PartitionResult]) -> None:
+    """Let a case remember what its replicas come to, as who read them for another question has compared them."""
+    _known_results(case)[_question(case.ask)] = results
+
+
+@fact
+def _known_results(_: Case) -> dict[tuple[object, ...], list[PartitionResult]]:
+    return {}
+
+
+def _question(ask: Ask) -> tuple[object, ...]:
+    """Return all of a question that the comparison depends on."""
+    depth = ask.depth or Depth.CONTENT
+    return ask.topics, ask.partitions, depth, ask.leader, ask.protocol, ask.replicas, ask.is_stopped
 
 
 def compare_all(shared: Comparison, jobs: int, progress: Progress | None) -> list[PartitionResult]:

@@ -102,11 +102,6 @@ def tell(case: Case, known: Callable[[Case], Value], value: Value) -> None:
     case.of_inputs[known.__wrapped__, ()] = value  # type: ignore[attr-defined]
 
 
-def tell_of_question(case: Case, known: Callable[[Case], Value], value: Value) -> None:
-    """Let a case remember, until something else is asked, what was found by who read its inputs for another question."""
-    case.of_question[known.__wrapped__, ()] = value  # type: ignore[attr-defined]
-
-
 def fact_of_question(make: Fact[Subject, Value]) -> Fact[Subject, Value]:
     """Let a case remember what a function finds, until something else is asked."""
 

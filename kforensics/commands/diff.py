@@ -21,6 +21,7 @@ from kforensics.case.comparison import (
     compare_all,
     comparison_of,
     result_of,
+    results_of,
 )
 from kforensics.case.model import Case, places_of
 from kforensics.case.opening import of_one_moment
@@ -139,7 +140,6 @@ def compare(
     flatten: Flatten | None = None,
     keep_quiet: bool = False,
     progress: Progress | None = None,
-    found: Sequence[PartitionResult] | None = None,
 ) -> DiffResult:
     """Compare every partition that a case is asked about."""
     inputs, options, places, gathered = case.inputs, case.ask, places_of(case), cluster_of(case)
@@ -150,7 +150,10 @@ def compare(
     if places.by_partition:
         holders = {place.state.broker_id for _, group in groups for place in group}
         check_wanted(options, chain(places.by_partition, known), leader=options.leader, known_brokers=holders)
-    results = with_shortened_logs(compare_all(shared, case.jobs, progress) if found is None else found, groups)
+    is_small = flatten is None and not keep_quiet
+    results = with_shortened_logs(
+        results_of(case, progress) if is_small else compare_all(shared, case.jobs, progress), groups
+    )
     absent = {
         partition: topic_id
         for partition, topic_id in known.items()

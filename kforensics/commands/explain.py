@@ -14,9 +14,9 @@ from kforensics.case.account import (
     with_returned_doubts,
 )
 from kforensics.case.cluster import Cluster, cluster_of, newest_time
-from kforensics.case.comparison import comparison_of, results_of
+from kforensics.case.comparison import comparison_of, tell_results
 from kforensics.case.leaders import leaders_of
-from kforensics.case.model import Case, places_of, tell_of_question
+from kforensics.case.model import Case, places_of
 from kforensics.case.opening import open_case
 from kforensics.case.processes import Progress
 from kforensics.case.wanted import check_wanted, is_wanted
@@ -67,9 +67,13 @@ def run(
     progress: Progress | None = None,
     *,
     case: Case | None = None,
+    beside: Case | None = None,
     hash_files: bool = False,
 ) -> Result[Explanation]:
     """Explain what happened to every partition below the paths.
+
+    Args:
+        beside: a case of the inputs as they are now, whose replicas are compared by what is read of them here.
 
     Raises:
         EvidenceError: a path can't be used.
@@ -86,7 +90,7 @@ def run(
     else:
         case = case.asked(request)
     seal = seal_of(case)
-    result = explain(case, progress)
+    result = explain(case, progress, beside=beside)
     concluded = Conclusion(answer=result.answer, findings=result.findings, problems=result.problems)
     result = replace(result, answer=no_calmer("explain", concluded, case).answer)
     if seal is not None:
@@ -109,7 +113,7 @@ def run(
     )
 
 
-def explain(case: Case, progress: Progress | None = None) -> Explanation:
+def explain(case: Case, progress: Progress | None = None, *, beside: Case | None = None) -> Explanation:
     """Explain what happened to every partition that a case is asked about."""
     inputs, options, places, gathered = case.inputs, case.ask, places_of(case), cluster_of(case)
     clocks, events = gathered.clocks, gathered.events
@@ -118,7 +122,7 @@ def explain(case: Case, progress: Progress | None = None) -> Explanation:
     named = {*places.by_partition, *recorded, *shared.logged}
     if named:
         check_wanted(options, named)
-    results = _accounts_beside(case, shared, progress)
+    results = _accounts_beside(shared, beside or (None if case.is_weighed else by_ends_of(case)), progress)
     stuck = _hanging(shared)
     incidents = tuple(
         replace(one, hanging=stuck.get((one.partition, one.leader), ()))
@@ -206,16 +210,15 @@ def _named_at(incidents: Sequence[PartitionIncident], inputs: Inputs) -> tuple[s
     return metadata_naming(topics, read_metadata_logs(inputs), inputs)
 
 
-def _accounts_beside(case: Case, shared: Accounts, progress: Progress | None) -> list[Account]:
+def _accounts_beside(shared: Accounts, compared: Case | None, progress: Progress | None) -> list[Account]:
     """Return the account of each partition, while replicas are compared by what is read for it: the logs are not read again for that."""
-    compared = None if case.is_weighed else by_ends_of(case)
     if compared is None:
         return explain_all(shared, progress)
     comparison = comparison_of(compared)._replace(keep_quiet=False, reader=shared.reader)
     results = explain_all(replace(shared, comparison=comparison), progress)
     found = [one.compared for one in results if one.compared is not None]
     if len(found) == len(comparison.groups):
-        tell_of_question(compared, results_of, found)
+        tell_results(compared, found)
     return results
 
 

@@ -37,10 +37,8 @@ def graver_of(case: Case, topics: Collection[str] | None = None) -> Asked | None
     asked = by_ends_of(case)
     if asked is None:
         return None
-    from kforensics.case.comparison import results_of  # noqa: PLC0415 - where there are several replicas
-
     try:
-        compared = _command("diff").compare(asked, found=results_of(asked))
+        compared = _command("diff").compare(asked)
     except (EvidenceError, UsageError):
         return None
     return Asked("diff", compared.answer, _arguments(asked))

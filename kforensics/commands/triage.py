@@ -74,7 +74,7 @@ def run(ask: Ask) -> Result[Triage]:
         length = sum(place.length for group in places_of(case).by_partition.values() for place in group)
         ask = replace(ask, depth=Depth.CONTENT if length <= READ_WHOLE else Depth.TAILS)
         case = case.asking(depth=ask.depth)
-    explained = explain.run(case.ask, case=case)
+    explained = explain.run(case.ask, case=case, beside=now_of(case).asked(_as(ask, "diff")))
     others = list(_others(ask, case, explained.body))
     results = [explained, *(one for one in others if isinstance(one, Result))]
     unasked = tuple(one for one in others if isinstance(one, Unasked))
@@ -121,7 +121,7 @@ def _others(ask: Ask, case: Case, explained: Explanation) -> Iterator[Result[Any
     from kforensics.commands import diff, predict  # noqa: PLC0415 - where there are directories
 
     wanted: list[tuple[str, Callable[[Ask], Result[Any]]]] = [
-        ("diff", partial(diff.run, case=now_of(case))),
+        ("diff", partial(diff.run, case=now_of(case), keep_quiet=False)),
         ("predict", partial(predict.run, case=now_of(case))),
     ]
     if OFFSETS_TOPIC in explained.topics:

@@ -12,10 +12,13 @@ import pytest
 
 import kforensics
 from kforensics.ask.model import Ask
+from kforensics.case.comparison import results_of
+from kforensics.case.opening import open_case
 from kforensics.cli.app import run
 from kforensics.findings.answers.graver import Asked
 from kforensics.findings.answers.model import STATES, Answer, State
 from kforensics.findings.answers.triage import Holders, triage_answer
+from kforensics.units import Depth
 from kforensics.words import SAFE, Prohibition, Step, with_place
 from tests.conftest import ROOT
 
@@ -70,6 +73,28 @@ def test_a_total_loss_is_not_hidden_by_replicas_that_agree(shown, incident):
     assert "lost" not in compared.splitlines()[0]
     assert code == 1
     assert screen.startswith("At least 125 records that were committed are lost")
+
+
+def test_logs_are_compared_by_what_explain_has_read_of_them(shown, fixtures, monkeypatch):
+    answers = {name: shown(name, fixtures / "unclean-election", "--depth", "tails") for name in ("triage", "predict")}
+
+    for place in ("kforensics.case.comparison.compare_all", "kforensics.commands.diff.compare_all"):
+        monkeypatch.setattr(place, lambda *_: pytest.fail("it read the logs again"))
+
+    assert shown("triage", fixtures / "unclean-election", "--depth", "tails") == answers["triage"]
+    assert "DATA AT RISK: broker 1 will discard 56 committed records" in answers["triage"][1]
+    assert "56 committed records" in answers["predict"][1]
+
+
+def test_what_differs_in_the_question_is_compared_for_itself(fixtures):
+    case = open_case(Ask(paths=(fixtures / "unclean-election",), jobs=1))
+
+    every = results_of(case)
+
+    assert results_of(case.asking(now_ms=0)) is every
+    assert {one.partition.topic for one in results_of(case.asking(topics=frozenset({"payments"})))} == {"payments"}
+    assert results_of(case.asking(depth=Depth.TAILS)) is not every
+    assert results_of(case.asking(replicas=(1, 2, 3, 4))) is not every
 
 
 def test_logs_alone_are_asked_too(shown, incident):
