@@ -11,7 +11,7 @@ from kforensics.formats.log_lines.table import Message, find_message_in
 from kforensics.units import TopicPartition
 
 _EXCEPTION = re.compile(
-    rb"(?P<by>Caused by: )?(?:[a-z_][\w$]*\.)+(?P<name>(?:[A-Z]\w*[.$])?[A-Z]\w*(?:Exception|Error|Failure|Interrupted))\b(?:: (?P<words>[^\n\r]*))?"
+    rb"(?P<by>Caused by: )?(?<![\w$.])(?:[a-z_][\w$]*+\.)++(?P<name>(?:[A-Z]\w*[.$])?[A-Z]\w*(?:Exception|Error|Failure|Interrupted))\b(?:: (?P<words>[^\n\r]*))?"
 )
 _IN_A_STACK = re.compile(
     rb"(?:^|[\s|\"])(?:at [\w$.<>/@-]+\(|Caused by: |\.\.\. \d+ (?:more|common frames)|Suppressed: )"

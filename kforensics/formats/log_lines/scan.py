@@ -201,6 +201,8 @@ class _Window:
         self._below = -1
         """The last line that belongs to the message before it."""
         self._owner: LogEvent | None = None
+        self._plain_line = -1
+        """The last line with quotes that nothing wraps: it may hold many beginnings of messages."""
 
     def _starts_of(self, data: bytes, encoding: Encoding) -> NDArray[np.intp]:
         if encoding.name == "utf-8":
@@ -248,13 +250,15 @@ class _Window:
         starts = self._starts[lines]
         stops = self._stops[lines]
         is_last = np.diff(lines, append=-1) != 0
-        done = -1
+        done = of_rest = -1
+        rest = b""
         known: list[int] = []
         places = (positions[wanted], lines, starts, stops, is_last, self._in_minute(starts))
         for position, line, start, stop, last, late in zip(*(one.tolist() for one in places), strict=True):
             if line == done:
                 continue
-            rest = text[start + self._time_length : stop]
+            if line != of_rest:
+                rest, of_rest = text[start + self._time_length : stop], line
             number = same.get(rest)
             if number is not None:
                 repeats[number] += 1
@@ -319,12 +323,17 @@ class _Window:
         """Read the message that may begin at a position, and return whether the line is done with."""
         text = self._text
         if self._is_wrapped and text.find(b'"', start, end) >= 0:
-            unwrapped = self._unwrapped(start, end, line)
+            if line != self._plain_line:
+                unwrapped = self._unwrapped(start, end, line)
+                self._plain_line = line if unwrapped is None else -1
+            else:
+                unwrapped = None
             if unwrapped is not None:
                 self._add_unwrapped(unwrapped, line)
                 return True
         common = common_moment(text, start)
         rest_start = common[0] if common is not None and position > common[0] else start
+        rest_start = max(rest_start, position - MESSAGE_LENGTH_LIMIT)
         rest = text[rest_start : min(end, position + MESSAGE_LENGTH_LIMIT)]
         if text[start] == 0x22 or rest[:2] == b',"':
             rest = out_of_quotes(rest, position - rest_start)
@@ -556,8 +565,11 @@ class _Window:
             whole = self._object_around(line)
             if whole is not None:
                 return of_object(whole, b"")
-            inner = json.loads(pretty["value"])
-            return Unwrapped(inner.encode(), LineTime(Absent.NOT_WRITTEN, False), "", "")
+            try:
+                inner = json.loads(pretty["value"])
+            except ValueError:
+                return None
+            return Unwrapped(inner.encode("utf-8", "replace"), LineTime(Absent.NOT_WRITTEN, False), "", "")
         return unwrap(text)
 
     def _object_around(self, line: int) -> dict[str, Any] | None:

@@ -206,7 +206,7 @@ def vote(head: bytes, *, changed_ms: int | None = None) -> Layout:
             if stamp.month_day is not None:
                 latest = max(latest or stamp.month_day, stamp.month_day)
     year = None
-    if latest is not None and changed_ms is not None:
+    if latest is not None and changed_ms is not None and 0 <= changed_ms < LATEST_MS:
         changed = dt.datetime.fromtimestamp(changed_ms / 1000, dt.UTC)
         year = changed.year - (latest > ((changed + dt.timedelta(days=1)).month, 31))
     return Layout(year, _is_day_first(first))

@@ -32,7 +32,7 @@ _BYTE_LISTS = re.compile(rb"\"(MESSAGE)\" ?: ?\[([\d, ]*)\]")
 PRETTY = re.compile(rb"^\s*\"[^\"\n]{1,100}\" ?: ?(?P<value>\"(?:[^\"\\\n]|\\.)*\") ?,?\s*$")
 _SPLIT = re.compile(rb" (?:stdout|stderr) [PF] ")
 _PARTIAL = re.compile(
-    rb"(?m)^\S+ (?P<stream>stdout|stderr) P [^\n]*(?:\n\S+ (?P=stream) P [^\n]*)*\n\S+ (?P=stream) F [^\n]*$"
+    rb"(?m)^\S++ (?P<stream>stdout|stderr) P [^\n]*+(?:\n\S++ (?P=stream) P [^\n]*+)*+(?P<last>\n\S++ (?P=stream) F [^\n]*+)?"
 )
 _PART = re.compile(rb"^\S+ (?:stdout|stderr) (?P<flag>[PF]) ")
 _DOCKER_TEXT, _DOCKER_STREAM = b'{"log":"', b'","stream":"'
@@ -171,6 +171,8 @@ def is_partial(line: bytes) -> bool:
 
 
 def _joined(found: re.Match[bytes]) -> bytes:
+    if found["last"] is None:
+        return found[0]
     first, *others = found[0].split(b"\n")
     return first.rstrip(b"\r") + b"".join(_PART.sub(b"", part) for part in others) + b"\n" * len(others)
 
@@ -217,7 +219,7 @@ def _join_parts(lines: list[bytes], parts: list[int]) -> None:
 
 
 def _listed_bytes(found: re.Match[bytes]) -> bytes:
-    values = [int(number) & 0xFF for number in found[2].replace(b",", b" ").split()]
+    values = [int(number[:3]) & 0xFF for number in found[2].replace(b",", b" ").split()]
     return b'"' + found[1] + b'": ' + json.dumps(bytes(values).decode("utf-8", "replace")).encode()
 
 
@@ -348,9 +350,11 @@ def _outer_time(value: dict[str, Any]) -> LineTime:
         (value, "timestampSeconds", "timestampNanos"),
     ):
         if isinstance(parent, dict) and isinstance(second := parent.get(seconds), int):
-            nano = parent.get(nanos)
-            time_ms = epoch_ms(second + (nano / 1e9 if isinstance(nano, int) else 0))
-            return LineTime(Absent.UNREADABLE if time_ms is None else time_ms, time_ms is not None)
+            time_ms, nano = epoch_ms(second), parent.get(nanos)
+            if time_ms is None:
+                return LineTime(Absent.UNREADABLE, False)
+            is_fraction = isinstance(nano, int) and 0 <= nano < 1_000_000_000
+            return LineTime(time_ms + (nano // 1_000_000 if is_fraction else 0), True)
     for name in _TIMES:
         time = _value(value, name)
         if isinstance(time, (int, float)) and not isinstance(time, bool) and (time_ms := epoch_ms(time)) is not None:

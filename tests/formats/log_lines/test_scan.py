@@ -12,7 +12,7 @@ from kforensics.damage import Absent
 from kforensics.formats.log_lines.event import LineCensus, LogEvent, LogEventKind
 from kforensics.formats.log_lines.partition_change import parse_partition_change
 from kforensics.formats.log_lines.scan import scan_log
-from kforensics.formats.log_lines.unwrap import find_message, line_moment, looks_like_broker_log
+from kforensics.formats.log_lines.unwrap import find_message, layout_of, line_moment, looks_like_broker_log
 from kforensics.units import TopicPartition
 from tests.hang import no_hang
 from tests.steps import steps
@@ -413,8 +413,12 @@ def test_a_json_log_is_known_by_its_first_objects():
         (b"{", b'"message":"Truncating to ",', b"}"),
         (b"", b"[2024-05-01 12:00:00,123] INFO Truncating to offset 5 ", b""),
         (b"", b"[2024-05-01 12:00:00,123] INFO KafkaConfig values: ", b""),
+        (b'{"message":"', b"Truncating to offset x ", b'", }'),
+        (b'"', b"Truncating to offset x ", b""),
+        (b'{"message":"Truncating to offset 5","stack":"Exception ', b"abc", b'"}'),
+        (b"Error while appending records to t-0 in dir d java.io.IOException ", b"a.bc.", b""),
     ],
-    ids=["not-utf8", "nul", "json", "beginnings", "configurations"],
+    ids=["not-utf8", "nul", "json", "beginnings", "configurations", "broken-json", "quoted", "word", "names"],
 )
 def test_long_lines_take_steps_in_proportion(start, repeated, end):
     def scan_line(times):
@@ -424,6 +428,36 @@ def test_long_lines_take_steps_in_proportion(start, repeated, end):
         assert sum(window.census.lines for window in scan_line(10_000)()) == 1
 
     assert steps(scan_line(1_000)) < 2.1 * steps(scan_line(500))
+
+
+def test_parts_of_lines_that_a_container_never_ended_are_read_once():
+    parts = b"2024-05-01T12:00:00Z stdout P Truncating to offset 5\n" * 20_000
+
+    with no_hang():
+        _, census = scan(parts)
+
+    assert census.lines == 20_000
+
+
+@pytest.mark.parametrize("value", [rb"C:\q ", b"\xff ", rb"\ud800 ", b"\t"])
+def test_a_value_on_a_line_of_its_own_that_is_no_json_stops_nothing(value):
+    (event, *_), census = scan(b'{\n  "message": "' + value + b'Truncating log t-0 to offset 6.",\n}\n')
+
+    assert (event.number("offset"), event.time_ms) == (6, Absent.NOT_WRITTEN)
+    assert census.lines == 3
+
+
+def test_bytes_of_a_journal_that_are_none_are_no_error():
+    text = b"Truncating log t-0 to offset 6."
+    listed = ",".join(map(str, text)).encode()
+    (event,), _ = scan(b'{"MESSAGE": [' + b"1" * 5000 + b"]}\n" + b'{"MESSAGE": [' + listed + b"]}\n")
+
+    assert event.number("offset") == 6
+
+
+@pytest.mark.parametrize("changed_ms", [-(1 << 53), 1 << 53])
+def test_a_file_that_no_calendar_dates_shows_no_year(changed_ms):
+    assert layout_of(b"Feb 29 12:00:00 kafka: x\n", changed_ms=changed_ms).year is None
 
 
 def test_long_messages_are_not_remembered():
@@ -458,10 +492,13 @@ def test_numbers_that_no_broker_writes_are_no_error():
         b"[2024-05-01 12:00:00,123] INFO KafkaConfig values: \n\tbroker.id = --1\n\tnode.id = -1\n\tlog.dir = -\n"
     )
     assert event.fields == {"broker.id": "--1", "node.id": -1, "log.dir": "-"}
-    for seconds in ("9" * 40, "-1"):
+    for seconds in ("9" * 40, "-1", "9" * 400 + ',"nanoOfSecond":5'):
         line = f'{{"instant":{{"epochSecond":{seconds}}},"message":"Truncating log t-0 to offset 6."}}'
         (event,), _ = scan(line.encode())
         assert event.time_ms is Absent.UNREADABLE
+    line = f'{{"instant":{{"epochSecond":1714564800,"nanoOfSecond":{"9" * 400}}},"message":"Truncating to offset 6"}}'
+    (event,), _ = scan(line.encode())
+    assert event.time_ms == NOON_MS - 123
 
 
 @pytest.mark.parametrize(
