@@ -196,15 +196,15 @@ def _by_others(case: Case, partition: TopicPartition, broker_id: int | Absent) -
     """Yield that the cleaner of the same log directory goes on with other logs: it has left this one out."""
     by_partition = places_of(case).by_partition
     for place in _live(case, partition, broker_id):
-        cleaned = [
+        cleaned = (
             (other, point)
             for other, group in by_partition.items()
             if other != partition
             for each in group
             if each.state is place.state and (point := _cleaned_to_the_end(each)) is not None
-        ]
-        if cleaned:
-            other, point = cleaned[0]
+        )
+        if (first := next(cleaned, None)) is not None:
+            other, point = first
             yield _Why(
                 f"The cleaner of the same log directory has been over {other} up to its active segment: it runs, and has left this log out.",
                 (point,),
@@ -227,7 +227,11 @@ def _dirt(case: Case, partition: TopicPartition, broker_id: int | Absent) -> str
     if place is None or not place.state.store.holds_bytes:
         return ""
     log = list_log(place)
-    if sum((place.state.root / path).stat().st_size for _, path in log.segments) > _LONGEST:
+    try:
+        length = sum((place.state.root / path).stat().st_size for _, path in log.segments)
+    except OSError:  # a broker deleted it, or it can't be read
+        return ""
+    if length > _LONGEST:
         return ""
     records, tombstones, keys, newest_ms = 0, 0, set(), 0
     for _, record in log.records(log.segments):

@@ -4,6 +4,7 @@
 that it keeps.
 """
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from enum import StrEnum
 from itertools import accumulate
@@ -97,13 +98,14 @@ def due_segments(
         log_start_offset: segments that end at or below it are deleted whatever the policy is, by most versions.
         high_watermark: no segment that ends above it is deleted, by most versions.
     """
-    left = list(segments)
+    left = deque(segments)
+    size = sum(one.length for one in segments)
     # The last segment is never below the log start.
     tests: dict[RetentionRule, tuple[bool, Callable[[AgedSegment], bool]]] = {
         RetentionRule.LOG_START: (True, lambda one: len(left) > 1 and one.end_offset <= log_start_offset),
         RetentionRule.SIZE: (
             policy.by_size,
-            lambda one: sum(each.length for each in left) - policy.retention_bytes >= one.length,
+            lambda one: size - policy.retention_bytes >= one.length,
         ),
         RetentionRule.TIME: (policy.by_time, lambda one: is_aged(one.timestamp_ms, now_ms, policy.retention_ms)),
     }
@@ -113,12 +115,15 @@ def due_segments(
     due: list[tuple[int, RetentionRule]] = []
 
     def take(rule: RetentionRule, is_due: Callable[[AgedSegment], bool]) -> None:
+        nonlocal size
         while left:
             oldest, is_last = left[0], len(left) == 1
             is_held = rules.is_bound_by_high_watermark and oldest.end_offset > high_watermark
             if is_held or (is_last and not oldest.length) or not is_due(oldest):
                 return
-            due.append((left.pop(0).base_offset, rule))
+            left.popleft()
+            size -= oldest.length
+            due.append((oldest.base_offset, rule))
 
     is_below_asked = rules.has_log_start and (policy.deletes or rules.deletes_compacted_below_start)
     for rule in rules.order:

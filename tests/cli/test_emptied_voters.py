@@ -155,6 +155,19 @@ def test_dynamic_voters_with_other_directory_ids_are_none_and_nobody_is_elected(
         assert "will-not-start" == answer["state"]
 
 
+def test_voters_in_settings_that_are_no_node_ids_are_none(cluster, tmp_path, capsys):
+    given = [cluster]
+    for node in (101, 102):
+        format_anew(cluster / f"controller-{node}", has_log=False)
+        (cluster / f"controller-{node}" / "quorum-state").unlink(missing_ok=True)
+        shutil.rmtree(cluster / f"controller-{node}" / "__cluster_metadata-0", ignore_errors=True)
+        given.append(settings(tmp_path, node, f"controller.quorum.voters={'1' * 5000}@localhost:9093,x@,@"))
+    code, document = told(capsys, "diff", *given)
+
+    assert code in {1, 3}
+    assert document["answer"]["state"] not in CALM
+
+
 def test_what_an_emptied_quorum_forgets_is_listed_with_what_each_broker_does(fixtures, tmp_path, capsys):
     cluster = copied(fixtures / "unclean-election", tmp_path / "cluster")
     format_anew(cluster / "controller-100", has_log=True)

@@ -4,6 +4,7 @@ import pytest
 
 from kforensics.protocol.retention import AgedSegment, RetentionPolicy, RetentionRule, aged_out_at, due_segments
 from kforensics.protocol.versions import KafkaVersion
+from tests.steps import steps
 
 NOW, DAY = 1_000_000_000_000, 86_400_000
 NEW, OLD = KafkaVersion(4, 1), KafkaVersion(2, 0)
@@ -40,6 +41,14 @@ def test_an_empty_last_segment_stays():
 @pytest.mark.parametrize(("limit", "expected"), [(300, []), (200, [0]), (299, []), (0, [0, 10, 20]), (-1, [])])
 def test_size_takes_what_is_above_it(limit, expected):
     assert due(segments(1, 1, 1), RetentionPolicy(-1, limit, deletes=True)) == expected
+
+
+def test_a_log_of_many_segments_takes_steps_in_proportion():
+    def of(count):
+        return lambda: due(segments(*[1] * count), RetentionPolicy(-1, 0, deletes=True), watermark=1 << 40)
+
+    assert len(of(2_000)()) == 2_000
+    assert steps(of(2_000)) < 2.1 * steps(of(1_000))
 
 
 def test_what_lies_below_the_log_start_is_deleted_whatever_the_policy():

@@ -302,7 +302,7 @@ class _Nodes:
             return dict.fromkeys(self._named, "")
         configured = settings.get("controller.quorum.voters", "")
         ids = (one.partition("@")[0].strip() for one in configured.split(","))
-        return dict.fromkeys((int(one) for one in ids if one.isdecimal()), "")
+        return dict.fromkeys((int(one) for one in ids if one.isdecimal() and len(one) < 11), "")
 
 
 class _Known:

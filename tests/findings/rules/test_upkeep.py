@@ -6,6 +6,8 @@ import os
 import pytest
 
 from kforensics import explain, groups, ls, predict, verify
+from kforensics.commands import cleaning
+from kforensics.evidence.coordinators.replica_log import list_log
 from kforensics.formats.log.batches import build_record_batch, encode_record_batch
 from kforensics.units import OFFSETS_TOPIC
 from tests.builders.coordinators import batch, commit
@@ -133,6 +135,21 @@ def test_explain_tells_when_compaction_stopped(tmp_path):
     logged(tmp_path, STOPPED)
     (event,) = [one for one in explain(tmp_path).to_dict()["timeline"] if one["event"] == "cleaner-stopped"]
     assert event["topic"] == OFFSETS_TOPIC
+
+
+def test_a_segment_that_a_broker_deletes_meanwhile_leaves_the_cleaner_named(tmp_path, monkeypatch):
+    place = offsets_log(tmp_path, closed=6, cleaner=1, apart_ms=HOUR)
+
+    def with_a_deleted_one(*arguments):
+        log = list_log(*arguments)
+        log.segments.append((99, f"{OFFSETS_TOPIC}-11/{99:020d}.log"))
+        return log
+
+    monkeypatch.setattr(cleaning, "list_log", with_a_deleted_one)
+    (found,) = of(verify(place), "KF121")
+
+    assert "the cleaner stands at offset 1" in found.statement
+    assert "superseded" not in found.meaning
 
 
 def test_a_cleaner_that_goes_on_with_other_logs_has_left_this_one_out(tmp_path):
