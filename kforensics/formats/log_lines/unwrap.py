@@ -353,8 +353,8 @@ def _outer_time(value: dict[str, Any]) -> LineTime:
             time_ms, nano = epoch_ms(second), parent.get(nanos)
             if time_ms is None:
                 return LineTime(Absent.UNREADABLE, False)
-            is_fraction = isinstance(nano, int) and 0 <= nano < 1_000_000_000
-            return LineTime(time_ms + (nano // 1_000_000 if is_fraction else 0), True)
+            fraction_ms = nano // 1_000_000 if isinstance(nano, int) and 0 <= nano < 1_000_000_000 else 0
+            return LineTime(time_ms + fraction_ms, True)
     for name in _TIMES:
         time = _value(value, name)
         if isinstance(time, (int, float)) and not isinstance(time, bool) and (time_ms := epoch_ms(time)) is not None:
