@@ -47,6 +47,7 @@ from kforensics.formats.log_lines.unwrap import (
     PRETTY,
     Encoding,
     Unwrapped,
+    columns_behind,
     encoding_of,
     end_of_lines,
     json_object,
@@ -335,7 +336,9 @@ class _Window:
         rest_start = common[0] if common is not None and position > common[0] else start
         rest_start = max(rest_start, position - MESSAGE_LENGTH_LIMIT)
         rest = text[rest_start : min(end, position + MESSAGE_LENGTH_LIMIT)]
+        behind = ""
         if text[start] == 0x22 or rest[:2] == b',"':
+            behind = columns_behind(text[position:end], 0)
             rest = out_of_quotes(rest, position - rest_start)
         found = plain_message(rest, position - rest_start)
         message = found.message
@@ -348,8 +351,9 @@ class _Window:
             return True
         if common is None or rest_start == start or found.has_time:
             head = head_of(text[start : rest_start + message.start], self._layout)
+            head = head if head.writer else head._replace(writer=behind)
         else:
-            head = Head(common[1], None, "", start, rest_start)
+            head = Head(common[1], None, behind, start, rest_start)
             self._add(message, line, head, found.level, rest)
             if (
                 rest_start - start == self._time_length
@@ -423,6 +427,8 @@ class _Window:
     ) -> None:
         row, fields = message.row, message.fields
         kind = row.section.kind
+        if head.writer:
+            text = head.writer.encode("utf-8", "replace") + b"\0" + text  # nobody repeats another's line
         if kind in FOLDED:
             before = self._latest.get(message.topic_partition)
             if before is not None and before[1] == text:

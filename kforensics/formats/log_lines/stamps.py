@@ -278,6 +278,7 @@ def head_of(before: bytes, layout: Layout) -> Head:
     return Head(moment, outer_ms, writer, skipped + inner.start, skipped + inner.end, clock, inner.zone_ms)
 
 
+_LAST_COLUMN = re.compile(rb',"(?!.*,")|,(?! )(?!.*,(?! ))')
 _PRIORITY = re.compile(rb"<\d{1,3}>1?\s*")
 _HOST = re.compile(rb"\s*([\w.-]{1,253})\s")
 
@@ -288,7 +289,8 @@ def _cleaned(text: bytes, found: list[Stamp], inner: Stamp) -> bytes:
         host = _HOST.match(text, inner.end)
         return host[1] if host else b""
     if len(found) == 1 and text[:1] == b'"':
-        return text[inner.end :]  # the other columns of a table
+        columns = text[inner.end :]  # of a table, of which the last is the message
+        return columns[: next((one.start() for one in _LAST_COLUMN.finditer(columns)), 0)]
     out, at = b"", 0
     for stamp in found:
         out += text[at : stamp.start]
@@ -299,7 +301,7 @@ def _cleaned(text: bytes, found: list[Stamp], inner: Stamp) -> bytes:
 
 
 _NOISE = re.compile(
-    rb"\[\d+\]|\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)\b,?|\b(?:stdout|stderr) [FP]\b|<\d{1,3}>\d?|\"\"+|(?<![A-Za-z])(?:INFO|WARN|ERROR|DEBUG|TRACE|FATAL)(?![A-Za-z])"
+    rb"\[\d+\]|\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)\b,?|\b(?:stdout|stderr) [FP]\b|<\d{1,3}>\d?|\"\"+|(?<=[\w.]):\d+(?=:\[?$)|(?<![A-Za-z])(?:INFO|WARN|ERROR|DEBUG|TRACE|FATAL)(?![A-Za-z])"
 )
 
 

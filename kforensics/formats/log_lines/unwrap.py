@@ -3,6 +3,7 @@
 import codecs
 import json
 import re
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -87,7 +88,8 @@ def looks_like_broker_log(head: bytes, *, is_named: bool = False) -> bool:
         if value is not None and any(isinstance(value.get(name), str) for name in ("message", "msg", "log")):
             return True
         found = find_message(shown)
-        if found is not None and (is_named or level is not None or stamps_in(found.before[-400:])):
+        is_shown = is_named or level is not None or value is not None
+        if found is not None and (is_shown or stamps_in(found.before[-400:])):
             return True
     return False
 
@@ -236,6 +238,17 @@ def out_of_quotes(text: bytes, position: int) -> bytes:
     return text[:position] + text[position:].replace(b'""', b'"')
 
 
+def columns_behind(text: bytes, position: int) -> str:
+    """Return the names in the columns of a table behind one of which the beginning is given; none where it goes on in the next line."""
+    end = _COLUMN_END.search(text, position)
+    columns = (column.strip(b'"') for column in text[end.end() :].split(b",")) if end is not None else ()
+    return " ".join(column.decode("utf-8", "replace") for column in columns if _NAME.fullmatch(column))
+
+
+_COLUMN_END = re.compile(rb'(?<!")(?:"")*",')
+_NAME = re.compile(rb"(?=.*[A-Za-z])(?!\d{4}-)[\w./:@-]{1,100}")
+
+
 class Unwrapped(NamedTuple):
     """A line out of a JSON object."""
 
@@ -264,17 +277,9 @@ def unwrap(line: bytes) -> Unwrapped | None:
     return None if value is None else of_object(value, line[:brace])
 
 
-_WRITERS = (
-    "host",
-    "hostname",
-    "source_host",
-    "pod",
-    "pod_name",
-    "logstreamname",
-    "container",
-    "container_name",
-    "instance",
-)
+_PODS = ("pod", "pod_name", "podname", "pod.name", "logstreamname", "logstream")
+_WRITERS = ("host", "hostname", "host.name", "source_host", "instance", "container", "container_name", "container.name")
+_TAGS = ("tag", "service")
 _TIMES = ("timestamp", "time", "ts", "asctime", "date", "datetime", "realtime_timestamp", "timemillis", "epochmillis")
 _LEVEL_KEYS = ("level", "severity", "loglevel", "levelname")
 
@@ -338,9 +343,23 @@ def _value(value: dict[str, Any], wanted: str) -> Any:
 
 
 def _named_writer(value: dict[str, Any]) -> str:
-    names = (str(one) for name in _WRITERS if (one := _value(value, name)) is not None)
-    full = value.get("kubernetes.pod.name")
-    return str(full) if isinstance(full, str) else next(names, "")
+    """Return what tells the writer of a line from others: its pod; else its host and its container, of which a host may have several."""
+    named = list(_paths(value))
+    for names in (_PODS, _WRITERS, _TAGS):
+        shown = [text for name in names for path, text in named if path.endswith(f".{name}")]
+        if shown:
+            return shown[0] if names is _PODS else " ".join(dict.fromkeys(shown))
+    return ""
+
+
+def _paths(value: dict[str, Any], before: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the texts in an object, each behind a dot and the names that lead to it."""
+    for key, one in value.items():
+        path = f"{before}.{key.lstrip('_@').lower()}"
+        if isinstance(one, dict):
+            yield from _paths(one, path)
+        elif isinstance(one, (str, int)) and one != "":
+            yield path, str(one)
 
 
 def _outer_time(value: dict[str, Any]) -> LineTime:
