@@ -390,11 +390,14 @@ class _PartitionCheck:
 
     def _remembered(self, breaks: Iterable[SequenceBreak]) -> Iterator[Remembered]:
         """Yield missing sequences that a producer snapshot names."""
+        wanted: dict[tuple[int, int], list[SequenceBreak]] = {}
         for one in breaks:
-            for file, value in self._snapshots():
-                for entry in value.entries:
-                    is_of_it = (entry.producer_id, entry.producer_epoch) == (one.producer_id, one.producer_epoch)
-                    if is_of_it and not one.is_repeat and one.first <= entry.last_sequence <= one.last:
+            if not one.is_repeat:
+                wanted.setdefault((one.producer_id, one.producer_epoch), []).append(one)
+        for file, value in self._snapshots() if wanted else ():
+            for entry in value.entries:
+                for one in wanted.get((entry.producer_id, entry.producer_epoch), ()):
+                    if one.first <= entry.last_sequence <= one.last:
                         yield Remembered(one, entry.last_sequence, entry.last_offset, file.path)
 
     def _written_again(self, segments: list[ScannedSegment]) -> Iterator[WrittenAgain]:

@@ -163,7 +163,7 @@ class SequenceScan:
             self._add_offsets(other.start_offset, other.end_offset)
         self._follow(other.first_batches, other.last_batches)
         self.breaks = sorted([*self.breaks, *other.breaks], key=lambda one: one.offset)
-        self.again += other.again
+        self.again = [*self.again, *other.again][:MOST_BREAKS]
 
     def _add_offsets(self, first: int, end: int) -> None:
         self.is_thinned |= self.end_offset is not None and first != self.end_offset

@@ -6,6 +6,7 @@ from kforensics import explain, trace, verify
 from kforensics.formats.index import ProducerEntry, encode_producers
 from kforensics.formats.log.batches import build_record_batch, encode_record_batch
 from tests.builders.directories import log_dir
+from tests.steps import steps
 
 
 def batch(offset, records, sequence, *, producer=4100, epoch=3):
@@ -67,6 +68,18 @@ def test_missing_sequences_of_another_replica_are_found_there(tmp_path):
     found = codes(explain(tmp_path))["KF118"]
     assert "They are in the log of broker 2, from offset 10 to 11." in found.meaning
     assert "No log here holds them" in codes(explain(tmp_path / "b1"))["KF118"].meaning
+
+
+def test_many_breaks_and_many_producers_take_steps_in_proportion(tmp_path):
+    def check(count):
+        place = written(tmp_path / f"b{count}", (0, [batch(at, 1, 2 * at) for at in range(count)]))
+        entries = [ProducerEntry(at, 2, 0, 0, 0, 0, -1, -1) for at in range(10 * count)]
+        (place / f"shipments-4/{count:020d}.snapshot").write_bytes(encode_producers(entries))
+        return lambda: codes(verify(place))
+
+    few, many = check(50), check(100)
+    assert set(many()) == {"KF118"}
+    assert steps(many) < 2.1 * steps(few)
 
 
 def test_a_snapshot_shows_that_missing_sequences_were_appended(tmp_path):
