@@ -59,7 +59,8 @@ def with_place(steps: Iterable[str]) -> tuple[str, ...]:
             continue
         new = tuple(each for each in commands if each not in made)
         plain = one.sentence.rstrip(".:")
-        if not new and plain in said:
+        asks_for_copies_alone = plain.startswith("Copy ")
+        if not new and (plain in said or asks_for_copies_alone):
             continue
         said.add(plain)
         sentence = one.sentence if new else f"{one.sentence.rstrip('.:')}."

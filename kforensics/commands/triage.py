@@ -20,7 +20,7 @@ from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, UsageError
 from kforensics.evidence.model import Input, Problem
 from kforensics.findings.answers.graver import Asked
-from kforensics.findings.answers.model import Answer, State
+from kforensics.findings.answers.model import Answer, State, silence_words
 from kforensics.findings.answers.triage import (
     Holders,
     TopicRow,
@@ -87,11 +87,11 @@ def run(ask: Ask) -> Result[Triage]:
         present = {number for number, one in enumerate(explained.inputs) if one.path in compared}
         judged = tuple(one.judged for one in by_command["diff"].body.partitions)
     predicted = by_command.get("predict")
-    asked = tuple(Asked(one.command, one.answer) for one in results)
+    asked = tuple(Asked(one.command, _without_silence(one)) for one in results)
     topics = topic_rows(explained.body.incidents, judged, present)
     answer = triage_answer(asked, unasked, topics, ask, _holders(explained.inputs))
     if ask.steps is not None:
-        _write_steps(ask.steps, answer, ask, case)
+        _write_steps(ask.steps, answer, ask, case, predicted)
     problems = tuple(dict.fromkeys(problem for one in results for problem in _placed(one, numbers)))
     return Result(
         command="triage",
@@ -112,6 +112,12 @@ def run(ask: Ask) -> Result[Triage]:
             problems=problems,
         ),
     )
+
+
+def _without_silence(one: Result[Any]) -> Answer:
+    """Return an answer without what log files do not say: the whole says it, whatever the number of questions."""
+    said = silence_words(one.inputs, one.problems)
+    return replace(one.answer, unknown=tuple(words for words in one.answer.unknown if words not in said))
 
 
 def _others(ask: Ask, case: Case, explained: Explanation) -> Iterator[Result[Any] | Unasked]:
@@ -190,9 +196,10 @@ def _starts(predicted: Result[Any], numbers: Mapping[str, int]) -> Iterator[tupl
             yield numbers[predicted.inputs[one.input].path], one
 
 
-def _write_steps(out: Path, answer: Answer, ask: Ask, case: Case) -> None:
+def _write_steps(out: Path, answer: Answer, ask: Ask, case: Case, predicted: Result[Any] | None) -> None:
     """Write what to do as a script, and for each broker that is to be elected the file that the election takes."""
     from kforensics.commands import predict  # noqa: PLC0415 - where steps are asked for
+    from kforensics.findings.answers.predict_steps import discarded_by_loading  # noqa: PLC0415 - likewise
 
     elections: dict[int, list[Election]] = {}
     try:
@@ -205,7 +212,8 @@ def _write_steps(out: Path, answer: Answer, ask: Ask, case: Case) -> None:
         out.with_name(f"elections-{leader}.json"): json.dumps(election_file(chosen), indent=2)
         for leader, chosen in elections.items()
     }
-    files[out] = steps_script(answer, [path.name for path in files], [] if order is None else order.brokers)
+    discarded = () if predicted is None else tuple(discarded_by_loading(predicted.body.logs, predicted.inputs))
+    files[out] = steps_script(answer, [path.name for path in files], [] if order is None else order.brokers, discarded)
     for path, text in files.items():
         check_new_file(path, ask.inputs)
         try:

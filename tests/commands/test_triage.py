@@ -370,3 +370,60 @@ def test_a_directory_that_is_given_twice_is_judged_once(shown, fixtures):
 
     assert (code, screen.splitlines()[:2]) == (once[0], once[1].splitlines()[:2])
     assert re.search(r"^  orders +3 +0 +0 +56 +0  -$", screen, re.MULTILINE)
+
+
+def test_what_loading_discards_is_a_step_for_each_broker(shown, incident, tmp_path):
+    """Each log has its line in the script and among the logs of `predict`."""
+    final = incident("reassignment-jbod-2.8") / FINAL
+    code, screen = shown(final, "--steps", tmp_path / "steps.sh")
+    script = (tmp_path / "steps.sh").read_text()
+    words = " ".join(screen.split())
+
+    assert code == 1
+    for broker, records in ((1, 288), (2, 54)):
+        step = f"Copy 1 directory of broker {broker} before it starts: 18 of {records} records that it discards are kept on no other replica given:"
+        assert words.count(step) == 1
+        assert re.search(rf"^ +\$ mkdir -p \S*broker-{broker} && cp -a \S*-delete \S+$", screen, re.MULTILINE)
+    assert words.count("Keep brokers 1, 2 and 3, which hold what 5 logs of brokers 1, 2 and 3 discard.") == 1
+    assert len(re.findall(r"^# broker \d discards [\d]+ records of disk-\S+-delete: ", script, re.MULTILINE)) == 7
+    assert script.count(": 18 of them are kept on no other replica given; others are on broker 3.") == 2
+    assert "Save disk" not in words
+    assert "See what each replica truncates" not in words  # the last line names diff
+    assert sum(not line.lstrip().startswith("$ ") for line in screen.splitlines()) <= 30
+
+
+def test_a_warning_stays_where_its_copies_are_made_by_others():
+    copy = f"cp -a /data/1 {SAFE}/1"
+    steps = with_place(
+        [
+            Prohibition("Do not start broker 1 before its directory is copied", (copy,)),
+            Step("Copy the directory of broker 1", (copy,)),
+            Step("Empty and delete no replica of t-0. Copy the directories first", (copy,)),
+            "Copy what is set aside.",
+        ]
+    )
+
+    assert len(steps) == 3
+    assert "Empty and delete no replica of t-0. Copy the directories first." in steps
+    assert "Copy what is set aside." in steps
+
+
+def test_logs_in_which_nothing_is_known_are_counted_once(fixtures, tmp_path):
+    """Four questions read them, and the answer of each names them."""
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    for number in range(5):
+        lines = [f"2026-11-21 06:40:00,123 INFO nothing {one} (com.example.Foo)\n" for one in range(20)]
+        (logs / f"{number}-server.log").write_text("".join(lines))
+
+    def asked(*paths):
+        return kforensics.triage([fixtures / "unclean-election", *paths], jobs=1).answer.unknown
+
+    before, after = asked(), asked(logs)
+    silence = [one for one in after if one.startswith("What ") and "known" in one]
+
+    assert len(silence) == 4
+    assert silence[-1] == "What 2 more log files say: no line of them is known."
+    assert [one for one in after if one not in silence] == [
+        one for one in before if "server.log, state-change.log" not in one
+    ]

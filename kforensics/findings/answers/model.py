@@ -222,13 +222,7 @@ def with_inputs(command: str, answer: Answer, inputs: Sequence[Input], problems:
         answer = replace(
             answer, headline=answer.headline + MEMBERSHIP_HEDGE, unknown=(*answer.unknown, MEMBERSHIP_UNKNOWN)
         )
-    silent = [one for one in problems if one.is_silent]
-    if silent:
-        sentences = [f"What {one.place(inputs)} says: {one.message}" for one in silent[:_MOST_SILENT]]
-        if more := len(silent) - len(sentences):
-            sentences.append(
-                f"What {counted(more, 'more log file')} {form(more, 'says', 'say')}: no line of {form(more, 'it', 'them')} is known."
-            )
+    if sentences := silence_words(inputs, problems):
         answer = replace(answer, unknown=tuple(dict.fromkeys((*answer.unknown, *sentences))))
     unusable = [one.path for one in inputs if one.kind == UNUSABLE]
     if not unusable or len(unusable) == len(inputs):
@@ -241,6 +235,17 @@ def with_inputs(command: str, answer: Answer, inputs: Sequence[Input], problems:
         headline=f"INCOMPLETE, without {named}: {answer.headline}",
         unknown=(*answer.unknown, *(f"What {path} would show: it can't be used." for path in unusable)),
     )
+
+
+def silence_words(inputs: Sequence[Input], problems: Sequence[Problem]) -> list[str]:
+    """Return which log files say nothing, in sentences: the first by their names."""
+    silent = [one for one in problems if one.is_silent]
+    sentences = [f"What {one.place(inputs)} says: {one.message}" for one in silent[:_MOST_SILENT]]
+    if more := len(silent) - len(sentences):
+        sentences.append(
+            f"What {counted(more, 'more log file')} {form(more, 'says', 'say')}: no line of {form(more, 'it', 'them')} is known."
+        )
+    return sentences
 
 
 def is_membership_shown(inputs: Sequence[Input]) -> bool:

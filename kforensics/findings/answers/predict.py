@@ -19,7 +19,7 @@ from kforensics.findings.rules.quorum import quorum_words
 from kforensics.protocol.loading.node import UNREGISTERED, Fate
 from kforensics.protocol.loading.starts import StartResult
 from kforensics.reconcile.logs.predicted_load import DueSegments, PredictedLog
-from kforensics.words import counted, form, joined_by_and, listed, utc_words
+from kforensics.words import counted, form, joined_by_and, listed, utc_words, with_place
 
 _INCOMPLETE_METADATA = "records of the metadata log are missing"
 
@@ -275,7 +275,7 @@ def predict_answer(found: PredictedCluster) -> Answer:
     return Answer(
         state=state,
         headline=predict_headline(found, outcome, replicas),
-        now=tuple(predict_steps(found, state, replicas)),
+        now=with_place(predict_steps(found, state, replicas)),
         tell=() if replicas is None else replicas.answer.tell,
         later=tuple(after_starts(found)),
         unknown=tuple(predict_unknowns(found)),

@@ -7,6 +7,7 @@ from kforensics.evidence.model import Input
 from kforensics.findings.answers.graver import Asked, see
 from kforensics.findings.answers.model import CALM_OF_DIFF, State
 from kforensics.findings.answers.predict_cluster import PredictedCluster, node_words
+from kforensics.findings.concern import copies_of_places
 from kforensics.findings.rules.quorum import quorum_steps
 from kforensics.protocol.election import ElectionKind
 from kforensics.protocol.loading.node import UNREADABLE_LEVEL, UNREGISTERED, Fate
@@ -21,7 +22,7 @@ from kforensics.reconcile.logs.predicted_load import (
     VersionOutcome,
 )
 from kforensics.units import METADATA_TOPIC
-from kforensics.words import counted, form, listed, utc_words
+from kforensics.words import Step, counted, form, joined_by_and, listed, utc_words
 
 _BY_LEADER = (
     "Run it once the broker of that replica is running and before the brokers of the others start. The command is `kafka-leader-election.sh --election-type unclean "
@@ -151,15 +152,52 @@ def _keep(found: PredictedCluster) -> Iterator[str]:
             continue  # what is to be mended is said of the quorum
         elif start.exception == UNREGISTERED or not (start.loads_logs or isinstance(start.result, Absent)):
             yield f"{_first_step(found, start)} of {found.node(start.input)} first: {start.reason.rstrip('.')}."
+    yield from _records_kept(found)
+
+
+def _records_kept(found: PredictedCluster) -> Iterator[str]:
+    """Yield how to keep the records that loading discards: a step for each broker that alone holds some, and one for who holds the others."""
+    paths = [one.path for one in found.inputs]
+    alone: dict[str, list[PredictedLog]] = {}
     for log in found.losing:
         if log.lost.only_here:
-            yield f"Save {log.path} of {found.node(log.input)}: {log.lost.only_here:,} of its records are kept on no other replica given."
-        else:
-            whole = [holder for holder in log.lost.held_by if holder.records == log.lost.records]
-            held = " and ".join(
-                _holder(found.inputs[holder.input], found.inputs[log.input]) for holder in whole or log.lost.held_by
+            alone.setdefault(found.node(log.input), []).append(log)
+    for broker, logs in alone.items():
+        only = sum(log.lost.only_here for log in logs)
+        every = sum(log.lost.records for log in found.losing if found.node(log.input) == broker)
+        records = counted(every, "record")
+        yield Step(
+            f"Copy {counted(len(logs), 'directory', 'directories')} of {broker} before it starts: "
+            f"{f'the {records}' if only == every else f'{only:,} of {records}'} that it discards {form(only, 'is', 'are')} kept on no other replica given",
+            copies_of_places(paths, ((log.input, log.path) for log in logs)),
+        )
+    others = [log for log in found.losing if not log.lost.only_here]
+    if not others:
+        return
+    holders: dict[str, None] = {}
+    for log in others:
+        whole = [holder for holder in log.lost.held_by if holder.records == log.lost.records]
+        for holder in whole or log.lost.held_by:
+            holders[_holder(found.inputs[holder.input], found.inputs[log.input])] = None
+    nodes = dict.fromkeys(found.node(log.input) for log in others)
+    what = others[0].path if len(others) == 1 else counted(len(others), "log")
+    yield (
+        f"Keep {joined_by_and(holders)}, which {form(len(holders), 'holds', 'hold')} what {what} of {joined_by_and(nodes)} "
+        f"{form(len(others), 'discards', 'discard')}."
+    )
+
+
+def discarded_by_loading(logs: Sequence[PredictedLog], inputs: Sequence[Input]) -> Iterator[str]:
+    """Yield a sentence for each log that loading discards records of, and who else holds them."""
+    for log in logs:
+        if log.lost.records and log.is_reached and not log.is_deletion_asked:
+            held = joined_by_and(_holder(inputs[one.input], inputs[log.input]) for one in log.lost.held_by)
+            alone = f"{log.lost.only_here:,} of them are kept on no other replica given" if log.lost.only_here else ""
+            others = f"{'others' if alone else 'they'} are on {held}" if held else ""
+            yield (
+                f"{node_words(inputs[log.input])} discards {counted(log.lost.records, 'record')} of {log.path}: "
+                f"{'; '.join(filter(None, (alone, others)))}."
             )
-            yield f"Keep {held}, which {form(len(whole), 'holds', 'hold')} what {log.path} of {found.node(log.input)} discards."
 
 
 def _first_step(found: PredictedCluster, start: PredictedStart) -> str:

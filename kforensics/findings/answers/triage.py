@@ -152,7 +152,7 @@ def triage_answer(
     return Answer(
         state=states[worst.command],
         headline=headline,
-        now=with_place(_steps(said, topics, ask, holders)),
+        now=with_place(_steps(said, [one.command for one in asked], topics, ask, holders)),
         tell=tuple(dict.fromkeys(words for one in said for words in one.answer.tell)),
         unknown=tuple(_unknown(ordered, unasked)),
     )
@@ -190,11 +190,23 @@ def _also(worst: Asked, others: Sequence[Asked], topics: Sequence[TopicRow]) -> 
             yield one
 
 
-def _steps(said: Sequence[Asked], topics: Sequence[TopicRow], ask: Ask, holders: Holders) -> Iterator[str]:
+def _steps(
+    said: Sequence[Asked], commands: Collection[str], topics: Sequence[TopicRow], ask: Ask, holders: Holders
+) -> Iterator[str]:
     """Yield what not to do before all else, what to do first, how to get the records, and what to hand to others."""
     every = [words for one in said for words in one.answer.now]
-    yield from (one for one in every if isinstance(one, Prohibition))
-    yield from (one for one in every if not isinstance(one, Prohibition))
+    yield from _prohibitions([one for one in every if isinstance(one, Prohibition)])
+    # What only leads to a question that was asked is said by its own steps, or at the end of the screen.
+    for one in every:
+        led_to = (
+            commands
+            if one.startswith("See ")
+            else [each.command for each in said]
+            if one.startswith("Look at ")
+            else ()
+        )
+        if not isinstance(one, Prohibition) and not any(f"kforensics {name}" in one for name in led_to):
+            yield one
     limits = [word for topic in sorted(ask.topics) for word in ("--topic", topic)]
     limits += [word for number in sorted(ask.partitions) for word in ("--partition", str(number))]
     limits += [str(path) for path in ask.paths]
@@ -210,6 +222,16 @@ def _steps(said: Sequence[Asked], topics: Sequence[TopicRow], ask: Ask, holders:
         yield _salvage("Save the records that are at risk", "at-risk", limits, holders)
 
 
+def _prohibitions(steps: Sequence[Prohibition]) -> Iterator[str]:
+    """Yield what not to do, each start that is to wait for a copy once."""
+    waiting: set[str] = set()
+    for one in steps:
+        node, is_start, _ = one.partition(" before its director")
+        if not is_start or one.commands or node not in waiting:
+            yield one
+        waiting.add(node)
+
+
 def _salvage(sentence: str, what: str, words: Sequence[str], holders: Holders) -> str:
     if holders.without_records:
         whose = joined_by_and(holders.without_records)
@@ -219,8 +241,12 @@ def _salvage(sentence: str, what: str, words: Sequence[str], holders: Holders) -
     return Step(sentence, (f"{command_line(('kforensics', 'salvage', '--what', what, *words))} -o {SAFE}/{what}",))
 
 
-def steps_script(answer: Answer, elections: Sequence[str], order: Sequence[int]) -> str:
-    """Return what to do as a shell script, each command behind its reason; what only a person can do is a comment."""
+def steps_script(answer: Answer, elections: Sequence[str], order: Sequence[int], discarded: Sequence[str] = ()) -> str:
+    """Return what to do as a shell script, each command behind its reason; what only a person can do is a comment.
+
+    Args:
+        discarded: what loading discards of each log, in sentences.
+    """
     lines = [
         "# What `kforensics triage` advises. Read it before it is run: none of it was done.",
         f"# {escaped_line(answer.headline)}",
@@ -236,6 +262,8 @@ def steps_script(answer: Answer, elections: Sequence[str], order: Sequence[int])
             for command in commands
             if command != EXPORT
         ]
+    if discarded:
+        lines += ["", *(f"# {escaped_line(one)}" for one in discarded)]
     if order:
         lines += ["", f"# Start the brokers one at a time, in this order: {', '.join(map(str, order))}."]
     for name in elections:
