@@ -243,8 +243,9 @@ def _facts(
     if newest is None and logged is None and not configured and not unclean:
         return facts
     from kforensics.reconcile.observed.broker_log_facts import facts_from_logs  # noqa: PLC0415 - where any log or setting is
-    from kforensics.reconcile.timeline.logged_operations import deleted_topics, logged_operations  # noqa: PLC0415 - the same
+    from kforensics.reconcile.timeline.logged_operations import deleted_topics, deletion_times, logged_operations  # noqa: PLC0415 - the same
 
+    operations = list(logged_operations(logged.events)) if logged else []
     return facts_from_logs(
         logged.events if logged else (),
         facts,
@@ -253,7 +254,8 @@ def _facts(
         unclean_elections=unclean,
         metadata_end_ms=newest_time(newest),
         files=logged.files if logged else (),
-        deleted_topics=deleted_topics(logged_operations(logged.events)) if logged else {},
+        deleted_topics=deleted_topics(operations),
+        recreated_topics=deletion_times(operations),
     )
 
 

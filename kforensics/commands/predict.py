@@ -503,7 +503,7 @@ def _with_deletions(logs: tuple[PredictedLog, ...], case: Case) -> tuple[Predict
 
     facts = cluster_of(case).facts
     return tuple(
-        replace(log, topic_deleted_ms=facts.deletion_ms(log.topic, log.topic_id))
+        replace(log, topic_deleted_ms=facts.deletion_ms(log.topic, log.topic_id, log.path.rpartition("/")[2]))
         if log.fate is Fate.DELETED and log.lost.records and isinstance(log.topic, str)
         else log
         for log in logs

@@ -179,3 +179,17 @@ def test_without_the_lines_of_the_controller_a_directory_stays_an_alarm(incident
 
     assert answer.state is State.LOSES
     assert "72 in no other log given" in answer.headline
+
+
+@pytest.mark.parametrize("name", ["operator-actions-2.5", "operator-actions-2.8"])
+def test_a_topic_that_was_created_again_was_to_go_before_and_a_replica_that_moved_was_not(name, incident):
+    """The lines say when each directory was renamed: before the deletion of its topic ended."""
+    place = incident(name)
+
+    found = run(Ask(paths=(place / "snapshots" / "99-final", place / "logs")))
+    asked = {log.topic: isinstance(log.topic_deleted_ms, int) for log in found.body.logs if log.lost.records}
+
+    assert asked == {"again": True, "moved": False}
+    assert "discards 20 records of 1 log: " in found.answer.headline
+    assert any("moved-0." in one and "-delete of broker 1 discards" in one for one in found.answer.now)
+    assert not any("again-0" in one for one in found.answer.now)

@@ -62,6 +62,10 @@ class BrokerLogFacts(ClusterFacts):
     """By broker: the names of its logs of which the file that is being written is not given."""
     deleted_topics: Mapping[str, int | Absent] = field(default_factory=dict)
     """Topics that were deleted by log lines and not created again, with the time of the deletion."""
+    recreated_topics: Mapping[str, int] = field(default_factory=dict)
+    """Those that were created again, with the time of their last deletion."""
+    discarded: Mapping[str, int] = field(default_factory=dict)
+    """When brokers renamed directories for deletion, by the name that they got."""
     cluster: frozenset[int] = frozenset()
     """Every broker that a ZooKeeper controller ever called alive."""
     starts_are_logged: bool = False
@@ -108,10 +112,14 @@ class BrokerLogFacts(ClusterFacts):
         """Whether the metadata log says that the topic was deleted."""
         return self.metadata.is_deleted(topic, topic_id)
 
-    def deletion_ms(self, topic: str, topic_id: str | Absent) -> int | Absent:
-        """Return the time of the record, else of the line."""
-        found = self.metadata.deletion_ms(topic, topic_id)
-        return self.deleted_topics[topic] if isinstance(found, Absent) and self.is_deletion_logged(topic) else found
+    def deletion_ms(self, topic: str, topic_id: str | Absent, directory: str) -> int | Absent:
+        """Return the time of the record, else of the line; where the topic was created again, the directory was to be renamed by then."""
+        if self.has_metadata_log():
+            return self.metadata.deletion_ms(topic, topic_id, directory)
+        if self.is_deletion_logged(topic):
+            return self.deleted_topics[topic]
+        deleted, renamed = self.recreated_topics.get(topic), self.discarded.get(directory)
+        return deleted if deleted is not None and renamed is not None and renamed <= deleted else Absent.UNKNOWN
 
     def knows_every_deletion(self) -> bool:
         """Whether the metadata log does."""
@@ -253,6 +261,7 @@ def facts_from_logs(
     metadata_end_ms: int | Absent = Absent.UNKNOWN,
     files: Sequence[LogFile] = (),
     deleted_topics: Mapping[str, int | Absent] | None = None,
+    recreated_topics: Mapping[str, int] | None = None,
 ) -> BrokerLogFacts:
     """Return the facts with the leaderships that log lines report."""
     flags = {
@@ -282,6 +291,14 @@ def facts_from_logs(
         assignments=logged_assignments(events),
         cluster=periods.cluster,
         deleted_topics=deleted_topics or {},
+        recreated_topics=recreated_topics or {},
+        discarded={
+            path.rpartition("/")[2]: item.time_ms
+            for item in events
+            if item.event.kind is Kind.LOG_DISCARDED
+            and isinstance(path := item.event.fields.get("path"), str)
+            and isinstance(item.time_ms, int)
+        },
         without_newest=periods.without_newest,
         starts_are_logged=not periods.too_old and not periods.last and _are_starts_logged(events, newest_version),
         lives=broker_lives(events, periods),

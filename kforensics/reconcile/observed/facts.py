@@ -166,7 +166,7 @@ class ClusterFacts:
         """Whether the metadata log records that the topic of that id was deleted; without an id, the last one of that name."""
         return False
 
-    def deletion_ms(self, topic: str, topic_id: str | Absent) -> int | Absent:  # noqa: ARG002
+    def deletion_ms(self, topic: str, topic_id: str | Absent, directory: str) -> int | Absent:  # noqa: ARG002
         """Return when a record, or a line of a ZooKeeper cluster, says that the topic of a directory was deleted, milliseconds UTC; absent where none says so."""
         return Absent.UNKNOWN
 

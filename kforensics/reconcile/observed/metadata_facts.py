@@ -68,7 +68,7 @@ class MetadataFacts(CommittedFacts):
         wanted = [state for state in named if isinstance(topic_id, Absent) or state.topic_id == topic_id]
         return bool(wanted) and not isinstance(wanted[-1].removed, Absent)
 
-    def deletion_ms(self, topic: str, topic_id: str | Absent) -> int | Absent:
+    def deletion_ms(self, topic: str, topic_id: str | Absent, directory: str) -> int | Absent:  # noqa: ARG002
         """Return the time of the record that removed the topic of that very id: that a snapshot lacks a topic is no request."""
         for one in self._history.topics_named(topic):
             if one.topic_id == topic_id and not isinstance(one.removed, Absent) and not one.removed.from_snapshot:
