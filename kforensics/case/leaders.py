@@ -203,8 +203,20 @@ class Leaders:
             return lacking
         if is_damaged:
             return "its log here can't be read as a whole"
-        is_short = end is not None and end < promised_end
-        return "its log here ends below a high watermark or recovery point that was written of it" if is_short else None
+        if end is not None and end < promised_end:
+            return "its log here ends below a high watermark or recovery point that was written of it"
+        return None if end is None else self._grown_beyond(partition, leader, end)
+
+    def _grown_beyond(self, partition: TopicPartition, leader: int | Absent, end: int) -> str | None:
+        """Return a clause that names the line by which the log that speaks for a partition had grown beyond its end; none where no line does."""
+        holders = self._holders(partition)
+        broker = leader if isinstance(leader, int) else next(iter(holders)) if len(holders) == 1 else Absent.UNKNOWN
+        if self.at_ms is not None or not isinstance(broker, int):
+            return None
+        reached = self.cluster.facts.logged_ends(partition).get(broker)
+        if reached is None or reached.offset <= end:
+            return None
+        return f"the log of broker {broker} had reached offset {reached.offset:,} by {reached.place}, and ends at {end:,} here"
 
     def leadership(self, partition: TopicPartition, *, newest_epoch: int) -> LeadershipAccount:
         """Return who led a partition, with what is unknown of it.

@@ -77,6 +77,17 @@ def test_what_a_disk_took_with_it_is_the_first_line(coordinators):
     assert result.answer.headline.index("HAS LOST") < 12
 
 
+def test_groups_of_a_log_that_had_been_longer_are_not_known_to_be_none(coordinators):
+    """Without the earlier snapshot only lines of the broker show that its log of __consumer_offsets had records."""
+    _, _, wiped, logs = moments(coordinators(RECORDING))
+    result = groups(Ask(paths=(wiped, logs), jobs=1))
+
+    assert (result.exit_code, result.answer.state.value) == (3, "unknown")
+    assert "has committed anything" not in result.answer.headline
+    assert any("had reached offset 27 by line" in one and "ends at 0 here" in one for one in result.answer.unknown)
+    assert not any("had reached" in one for one in groups(Ask(paths=(wiped,), jobs=1)).answer.unknown)
+
+
 def test_only_what_went_before_its_time_is_lost(coordinators):
     before, deleted, _, logs = moments(coordinators(RECORDING))
     result = explain(Ask(paths=(deleted, logs), before=(before,), jobs=1))
