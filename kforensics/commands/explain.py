@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from kforensics.ask.model import Ask
+from kforensics.case.absent_replicas import known_partitions
 from kforensics.case.account import (
     Account,
     Accounts,
@@ -29,6 +30,7 @@ from kforensics.damage import Absent
 from kforensics.errors import UsageError
 from kforensics.evidence.discovery.inputs import Inputs
 from kforensics.evidence.discovery.log_spans import LogSpan
+from kforensics.evidence.discovery.partition_dirs import Places
 from kforensics.evidence.metadata.history import MetadataHistory, listening_hosts
 from kforensics.evidence.metadata.quorum import newest_log
 from kforensics.evidence.metadata.state import PartitionState
@@ -157,7 +159,7 @@ def explain(case: Case, progress: Progress | None = None, *, beside: Case | None
         incidents,
         words,
         Scope(
-            not_given=_not_given(gathered.histories, {incident.partition for incident in incidents}, options),
+            not_given=_not_given(gathered.histories, places, {incident.partition for incident in incidents}, options),
             window=window,
             problems=problems,
             below=inputs.below_named(problems),
@@ -236,19 +238,14 @@ def _zone_doubt(gathered: Cluster) -> tuple[Doubt, ...]:
 
 
 def _not_given(
-    histories: Sequence[MetadataHistory], given: set[TopicPartition], options: Ask
+    histories: Sequence[MetadataHistory], places: Places, given: set[TopicPartition], options: Ask
 ) -> frozenset[TopicPartition]:
     """Partitions that exist by the metadata and of which no directory is among the inputs."""
     newest = newest_log(histories)
     if newest is None:
         return frozenset()
-    existing = {key for key, topic in newest.topics.items() if isinstance(topic.removed, Absent)}
-    known = {
-        TopicPartition(state.topic, state.partition)
-        for state in _partition_states(histories)
-        if state.topic_id in existing
-    }
-    return frozenset(one for one in known - given if is_wanted(one, options))
+    known = known_partitions(newest, places.lost, histories)
+    return frozenset(one for one in known.keys() - given if is_wanted(one, options))
 
 
 def _window(gathered: Cluster, incidents: Sequence[PartitionIncident], options: Ask) -> tuple[str, tuple[Doubt, ...]]:

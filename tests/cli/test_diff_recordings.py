@@ -106,6 +106,10 @@ def test_what_a_majority_of_the_voters_does_not_hold_is_not_committed(snapshot, 
     assert "RISK" not in document["answer"]["headline"]
     # The topic whose record a minority alone holds was never created.
     assert "phantom-0" not in {part["topic"] for part in document["partitions"]}
+    run(["explain", *nodes, "--format", "json"])
+    assert "phantom-0" not in json.loads(capsys.readouterr().out)["answer"]["headline"]
+    run(["predict", *nodes, "--format", "json"])
+    assert "phantom-0" not in str(json.loads(capsys.readouterr().out)["answer"])
     choices = [choice["discarded"] for part in document["partitions"] for choice in part["what_if"]]
     assert choices
     assert not any(counts["certain"] or counts["possible"] for counts in choices)

@@ -7,6 +7,7 @@ from functools import partial
 from typing import NamedTuple
 
 from kforensics.ask.model import Ask
+from kforensics.case.absent_replicas import known_partitions
 from kforensics.case.model import Case
 from kforensics.commands.predicting.node_starts import ELR_FEATURE, NodeStarts
 from kforensics.commands.predicting.nodes import Node
@@ -85,8 +86,12 @@ def returning_leaders(started: Sequence[NodeStarts], surroundings: Surroundings)
     if state is None or not state.features.get(ELR_FEATURE):
         return ()
     unclean = {node.node.node_id for node in started if node.unclean_reason and isinstance(node.node.node_id, int)}
+    existing = known_partitions(surroundings.history, (), surroundings.histories)
+    with_logs = {log.partition for node in started for log in node.logs}
     found: dict[tuple[ElectionKind, int | None, tuple[int, ...]], list[str]] = {}
     for one in state.partitions.values():
+        if one.topic_partition not in existing and one.topic_partition not in with_logs:
+            continue  # most voters lack its record
         known = PartitionRegistration(
             replicas=one.replicas,
             isr=one.isr,
