@@ -97,6 +97,8 @@ def test_only_what_went_before_its_time_is_lost(coordinators):
         (str(one.topic_partition), tuple(one.offsets), one.records, one.cause) for one in losses
     ]
     assert "16 records of zeroed-0" in result.answer.headline
+    by_setting = [one for one in result.answer.tell if "was set to" in one]
+    assert ["timed-0" in one for one in by_setting] == [True]
     said = " ".join(result.body.conclusion)
     assert "Offsets 0 to 7 of sized-0 were deleted" in said
     assert "by retention by size (retention.bytes 1,200)" in said

@@ -369,6 +369,11 @@ def _residuals(incidents: Sequence[PartitionIncident]) -> list[str]:
     return sentences
 
 
+def _is_of_early_retention(incident: PartitionIncident) -> bool:
+    """Whether what retention deleted is told as lost: it took it for older than it was, whatever was set."""
+    return any(loss.cause is CauseName.RETENTION for loss in incident.losses)
+
+
 def _deleted_since(incidents: Sequence[PartitionIncident]) -> list[str]:
     """Return what was deleted at the beginning of logs since an earlier snapshot, and by what; not on request, which is an operation, nor what is told as lost."""
     sentences = []
@@ -377,7 +382,7 @@ def _deleted_since(incidents: Sequence[PartitionIncident]) -> list[str]:
         if (
             start is None
             or incident.partition.topic in METADATA_TOPICS
-            or any(loss.cause is CauseName.RETENTION for loss in incident.losses)
+            or _is_of_early_retention(incident)
         ):
             continue
         before = [log.log_start_offset for log in incident.logs if not log.is_final and not log.is_remnant]
@@ -414,7 +419,7 @@ def _deleted_by_setting(incidents: Sequence[PartitionIncident], timeline: Sequen
     for incident in incidents:
         change = changed.get(incident.partition.topic)
         start = incident.log_start_offset
-        if change is None or not isinstance(start, int):
+        if change is None or not isinstance(start, int) or _is_of_early_retention(incident):
             continue
         held = [
             log for log in incident.logs if not log.is_remnant and log.log_start_offset < min(start, log.log_end_offset)
