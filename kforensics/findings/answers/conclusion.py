@@ -379,11 +379,7 @@ def _deleted_since(incidents: Sequence[PartitionIncident]) -> list[str]:
     sentences = []
     for incident in incidents:
         start = incident.log_start
-        if (
-            start is None
-            or incident.partition.topic in METADATA_TOPICS
-            or _is_of_early_retention(incident)
-        ):
+        if start is None or incident.partition.topic in METADATA_TOPICS or _is_of_early_retention(incident):
             continue
         before = [log.log_start_offset for log in incident.logs if not log.is_final and not log.is_remnant]
         removal = start.removal(min(before, default=start.offset))

@@ -257,7 +257,7 @@ def _elected(found: PredictedCluster) -> Iterator[str]:
         match one.kind:
             case ElectionKind.ELIGIBLE:
                 instead = f", or {name_brokers(one.others)} where back before it" if one.others else ""
-                yield f"Once back, broker {one.broker}{instead} is elected for {what} from the ELR: cleanly, with all that was committed (KIP-966)."
+                yield f"Once back, broker {one.broker}{instead} is elected for {what} from the ELR: cleanly, with all that the last leader had committed (KIP-966)."
             case ElectionKind.LAST_KNOWN:
                 yield (
                     f"Once back, broker {one.broker} is elected for {what} as the last known leader, as ISR and ELR are empty then (KIP-966). The metadata calls that unclean;"
