@@ -87,7 +87,7 @@ def returning_leaders(started: Sequence[NodeStarts], surroundings: Surroundings)
         return ()
     unclean = {node.node.node_id for node in started if node.unclean_reason and isinstance(node.node.node_id, int)}
     existing = known_partitions(surroundings.history, (), surroundings.histories)
-    with_logs = {log.partition for node in started for log in node.logs}
+    with_logs = {(log.topic, log.partition) for node in started for log in node.logs}
     found: dict[tuple[ElectionKind, int | None, tuple[int, ...]], list[str]] = {}
     for one in state.partitions.values():
         if one.topic_partition not in existing and one.topic_partition not in with_logs:

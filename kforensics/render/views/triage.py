@@ -18,7 +18,7 @@ from kforensics.render.view import View
 from kforensics.render.views.losses import by_cause, by_topic, worst_over_time
 from kforensics.render.views.predict import RESULTS
 from kforensics.units import Depth
-from kforensics.words import counted, joined_by_and, listed, utc_words
+from kforensics.words import Count, counted, joined_by_and, listed, utc_words
 
 MOST_TOPICS = 5
 """Topics that are shown without -v."""
@@ -48,7 +48,7 @@ def blocks(result: Result[Triage], view: View) -> Iterator[Block]:
                 (
                     one.topic,
                     f"{one.partitions:,}",
-                    f"{'at least ' if one.is_least else ''}{one.lost:,}",
+                    str(Count(one.lost, one.is_least)) if one.lost or not one.is_least else "not known",
                     *(f"{count:,}" for count in (one.maybe_lost, one.at_risk, one.maybe_at_risk)),
                     one.held_by or "-",
                 )
