@@ -216,6 +216,8 @@ class Leaders:
         reached = self.cluster.facts.logged_ends(partition).get(broker)
         if reached is None or reached.offset <= end:
             return None
+        if not (isinstance(reached.time_ms, int) and self._is_recorded(reached.time_ms)):
+            return None  # it may have been copied before, and says what was so then
         return f"the log of broker {broker} had reached offset {reached.offset:,} by {reached.place}, and ends at {end:,} here"
 
     def leadership(self, partition: TopicPartition, *, newest_epoch: int) -> LeadershipAccount:
