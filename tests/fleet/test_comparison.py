@@ -139,7 +139,7 @@ def test_the_command_says_it_in_every_format(two, tmp_path, capsys):
     page = tmp_path / "page.html"
     assert 1 == run(["fleet", "report", later, "--since", earlier, "--format", "html", "-o", str(page)])
     assert "offsets 10..30, they were 10..20" in page.read_text()
-    assert "<script" not in page.read_text()
+    assert page.read_text().count("<script") == 1  # our own, by its hash
     again = [str(write_audit(tmp_path / name, [one_finding()])) for name in ("monday", "tuesday")]
     assert 0 == run(["fleet", "report", again[1], "--since", again[0], "--topic", "orders"])
     assert capsys.readouterr().out.startswith("No finding and no verdict changed")
