@@ -60,8 +60,8 @@ def test_ledger_truncations_and_pictures_are_there(page):
         assert words in page
     # The fourth had an unclean election too, and lost nothing.
     assert 4 == page.count('<section class="partition" id="partition-')
-    # Of each partition one log of the snapshot, and three of now.
-    assert 4 * (1 + 3) == page.count('role="img"')
+    # Of each partition one log of the snapshot, three of now, and three brokers over time.
+    assert 4 * (1 + 3 + 3) == page.count('role="img"')
 
 
 def test_the_incident_is_named_at_the_top(page):

@@ -4,8 +4,8 @@ The worst concern is the state of its partition, the worst partition that of the
 """
 
 from collections.abc import Collection, Iterator, Sequence
+from typing import TYPE_CHECKING
 
-from kforensics.evidence.metadata.set_back import QuorumSetBack
 from kforensics.evidence.model import Problem
 from kforensics.findings.answers.model import CALM_OF_DIFF, Answer, State, worst_state
 from kforensics.findings.concern import (
@@ -29,6 +29,9 @@ from kforensics.findings.rules.quorum import quorum_steps, quorum_tell, quorum_w
 from kforensics.reconcile.replicas.report import PartitionReport, ReplicaReport, Verdict
 from kforensics.units import METADATA_TOPICS, Depth, TopicPartition
 from kforensics.words import Step, command_line, counted, form, joined_by_and, listed, with_place
+
+if TYPE_CHECKING:
+    from kforensics.evidence.metadata.set_back import QuorumSetBack
 
 WORDS = {**not_shown.WORDS, **at_risk.WORDS, **settled.WORDS}
 """What is said of each kind of concern, in the order in which a reader is told what to do and what is unknown."""
@@ -85,7 +88,7 @@ def diff_answer(
     among: int | None = None,
     not_given: Collection[TopicPartition] = (),
     refused: Sequence[RefusedStart] = (),
-    quorum: QuorumSetBack | None = None,
+    quorum: "QuorumSetBack | None" = None,
 ) -> Answer:
     """Return the answer over all partitions that were compared.
 
@@ -153,7 +156,7 @@ def diff_answer(
     )
 
 
-def _state_of_quorum(quorum: QuorumSetBack | None) -> State | None:
+def _state_of_quorum(quorum: "QuorumSetBack | None") -> State | None:
     if quorum is None or quorum.is_stuck:
         return None if quorum is None else State.UNKNOWN
     if quorum.mixed:

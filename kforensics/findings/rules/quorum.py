@@ -1,24 +1,26 @@
 """The answer of metadata logs, and what is said of a quorum that goes on without metadata that was committed, or that can elect no controller."""
 
 from collections.abc import Collection, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from kforensics.damage import Absent
-from kforensics.evidence.metadata.compare import LogComparison, MetadataTail
-from kforensics.evidence.metadata.quorum import majority
-from kforensics.evidence.metadata.set_back import AffectedBroker, Forgotten, QuorumSetBack
-from kforensics.evidence.model import Problem
-from kforensics.evidence.replica.unaccounted import Unaccounted
 from kforensics.findings.answers.model import Answer, State
 from kforensics.protocol.versions import NEWEST_LEVEL, KafkaVersion, least_version_of_level, level_name
 from kforensics.units import METADATA_TOPIC
 from kforensics.words import Prohibition, counted, form, listed
+
+if TYPE_CHECKING:
+    from kforensics.evidence.metadata.compare import LogComparison, MetadataTail
+    from kforensics.evidence.metadata.set_back import AffectedBroker, Forgotten, QuorumSetBack
+    from kforensics.evidence.model import Problem
+    from kforensics.evidence.replica.unaccounted import Unaccounted
 
 FIRST_THAT_RENAMES = KafkaVersion(3, 7)
 """The first release that renames a directory that the metadata does not name; those of KRaft before delete it."""
 MOST_TOPICS = 3
 
 
-def quorum_words(found: QuorumSetBack) -> str:
+def quorum_words(found: "QuorumSetBack") -> str:
     """Return the sentences that say it first."""
     if found.is_stuck:
         return f"{_nobody_leads(found)} Until then no broker registers."
@@ -27,7 +29,7 @@ def quorum_words(found: QuorumSetBack) -> str:
     return " ".join([_lacking(found), *_what_follows(found)])
 
 
-def _nobody_leads(found: QuorumSetBack) -> str:
+def _nobody_leads(found: "QuorumSetBack") -> str:
     names, count = _names(found.voters), len(found.voters)
     return (
         f"No controller can be elected: {names} {form(count, 'is no voter', 'are no voters')} any more, and {form(count, 'comes', 'come')} back with another directory id"
@@ -35,7 +37,7 @@ def _nobody_leads(found: QuorumSetBack) -> str:
     )
 
 
-def _two_quorums(found: QuorumSetBack) -> str:
+def _two_quorums(found: "QuorumSetBack") -> str:
     one, names = len(found.mixed) == 1, _names(found.voters)
     return (
         f"{form(len(found.mixed), 'Node', 'Nodes')} {listed([str(each) for each in found.mixed])} {'holds' if one else 'hold'} records of two metadata quorums:"
@@ -48,7 +50,7 @@ def _names(controllers: Collection[int]) -> str:
     return f"{form(len(controllers), 'controller')} {listed([str(one) for one in controllers])}"
 
 
-def _lacking(found: QuorumSetBack) -> str:
+def _lacking(found: "QuorumSetBack") -> str:
     names, many = listed([str(one) for one in found.voters]), len(found.voters) > 1
     who = f"Controllers {names}, a majority of the {found.voter_count} voters," if many else f"Controller {names}"
     who = f"{who}, the only voter," if found.voter_count == 1 else who
@@ -65,7 +67,7 @@ def _lacking(found: QuorumSetBack) -> str:
     )
 
 
-def _what_follows(found: QuorumSetBack) -> Iterator[str]:
+def _what_follows(found: "QuorumSetBack") -> Iterator[str]:
     """Yield what the cluster forgets, and what becomes of the directories of brokers."""
     gone = found.forgotten
     holding = [one for one in found.brokers if one.directories]
@@ -78,7 +80,7 @@ def _what_follows(found: QuorumSetBack) -> Iterator[str]:
         yield f"{who[0].upper()}{who[1:]} then {_what_they_do(holding)}."
 
 
-def _what_they_do(brokers: Collection[AffectedBroker]) -> str:
+def _what_they_do(brokers: "Collection[AffectedBroker]") -> str:
     """Return what becomes of the directories that brokers hold and that the metadata does not assign to them, by the releases that they run."""
     count, releases = len(brokers), [_release(one) for one in brokers]
     directories = counted(sum(len(one.directories) for one in brokers), "directory", "directories")
@@ -90,12 +92,12 @@ def _what_they_do(brokers: Collection[AffectedBroker]) -> str:
     return f"{renaming} {directories} to -stray (3.7 and later) or {deleting} them (3.0 to 3.6)"
 
 
-def _release(broker: AffectedBroker) -> KafkaVersion | None:
+def _release(broker: "AffectedBroker") -> KafkaVersion | None:
     """Return the release that a broker runs at least, by what it said when it registered."""
     return least_version_of_level(broker.newest_level) if isinstance(broker.newest_level, int) else None
 
 
-def quorum_steps(found: QuorumSetBack) -> Iterator[str]:
+def quorum_steps(found: "QuorumSetBack") -> Iterator[str]:
     """Yield what not to do before it is mended, and how the metadata can be brought back."""
     names = _names(found.voters)
     if found.mixed:
@@ -132,14 +134,14 @@ def quorum_steps(found: QuorumSetBack) -> Iterator[str]:
         )
 
 
-def quorum_tell(found: QuorumSetBack) -> Iterator[str]:
+def quorum_tell(found: "QuorumSetBack") -> Iterator[str]:
     """Yield whom to tell of it."""
     if found.forgotten is not None and found.forgotten.topics:
         topics = listed(list(found.forgotten.topics), most=MOST_TOPICS)
         yield f"Producers and consumers of {topics}: {form(len(found.forgotten.topics), 'the topic', 'the topics')} can be gone after the next start."
 
 
-def forgotten_words(gone: Forgotten) -> Iterator[str]:
+def forgotten_words(gone: "Forgotten") -> Iterator[str]:
     """Yield what a quorum forgets, kind by kind."""
     if gone.topics:
         yield f"{form(len(gone.topics), 'topic')} {listed(list(gone.topics), most=8)}, and with them {counted(gone.partitions, 'partition')}"
@@ -162,7 +164,7 @@ def forgotten_words(gone: Forgotten) -> Iterator[str]:
         yield f"leader epochs of {len(gone.epochs) - MOST_TOPICS} more partitions"
 
 
-def broker_words(broker: AffectedBroker) -> str:
+def broker_words(broker: "AffectedBroker") -> str:
     """Return what a broker does once it follows the quorum."""
     parts = []
     if broker.truncates_to is not None:
@@ -179,11 +181,11 @@ def broker_words(broker: AffectedBroker) -> str:
 
 
 def metadata_answer(
-    comparison: LogComparison,
-    problems: Sequence[Problem],
+    comparison: "LogComparison",
+    problems: "Sequence[Problem]",
     *,
-    lost_end: Unaccounted | None = None,
-    quorum: QuorumSetBack | None = None,
+    lost_end: "Unaccounted | None" = None,
+    quorum: "QuorumSetBack | None" = None,
 ) -> Answer:
     """Return the answer to what the metadata logs hold.
 
@@ -215,7 +217,7 @@ def metadata_answer(
     )
 
 
-def _state(comparison: LogComparison, is_incomplete: bool) -> State:
+def _state(comparison: "LogComparison", is_incomplete: bool) -> State:
     tails = [log.tail for log in comparison.logs if not isinstance(log.tail, Absent)]
     # What no majority holds was not committed: its node truncates it when it next fetches (KIP-595).
     if any(_can_be_committed(tail, comparison) for tail in tails) or any(log.is_mixed for log in comparison.logs):
@@ -227,8 +229,10 @@ def _state(comparison: LogComparison, is_incomplete: bool) -> State:
     return State.AGREE if len(comparison.logs) > 1 else State.COMPLETE
 
 
-def _can_be_committed(tail: MetadataTail, comparison: LogComparison) -> bool:
+def _can_be_committed(tail: "MetadataTail", comparison: "LogComparison") -> bool:
     """Whether a majority of the voters can hold a tail that differs from the newest log; a majority that holds the newest log there excludes it."""
+    from kforensics.evidence.metadata.quorum import majority  # noqa: PLC0415 - answers without metadata load none of it
+
     voters = comparison.voters
     without = {
         log.history.node_id
@@ -238,7 +242,7 @@ def _can_be_committed(tail: MetadataTail, comparison: LogComparison) -> bool:
     return not voters or len(set(voters) - without) >= majority(len(voters))
 
 
-def _uncommitted(comparison: LogComparison) -> Iterator[str]:
+def _uncommitted(comparison: "LogComparison") -> Iterator[str]:
     """Yield the parts of the newest log that are not shown to be committed."""
     newest, end, voters = comparison.newest, comparison.majority_end_offset, comparison.voters
     if isinstance(end, Absent):
@@ -251,7 +255,7 @@ def _uncommitted(comparison: LogComparison) -> Iterator[str]:
         yield f"Whether {offsets} {'was' if is_one else 'were'} ever committed: no majority of the voters holds {them} in the logs given, which need not be of one moment."
 
 
-def _newest(comparison: LogComparison) -> str:
+def _newest(comparison: "LogComparison") -> str:
     newest = comparison.newest
     node = "a node" if isinstance(newest.node_id, Absent) else f"node {newest.node_id}"
     version = newest.metadata_version
