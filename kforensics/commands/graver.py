@@ -71,7 +71,11 @@ def _command(name: str) -> Any:
 
 
 def _arguments(asked: Case) -> tuple[str, ...]:
-    return (*map(str, asked.ask.paths), *(f"--topic={one}" for one in sorted(asked.ask.topics)))
+    return (
+        *map(str, asked.ask.paths),
+        *((f"--cluster={asked.ask.cluster}",) if asked.ask.cluster else ()),
+        *(f"--topic={one}" for one in sorted(asked.ask.topics)),
+    )
 
 
 @fact_of_question

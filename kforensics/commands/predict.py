@@ -409,7 +409,9 @@ class _Nodes:
             without_metadata=[one.node.first for one in started if one.begins_metadata_anew],
             unserved=unserved_strays(started, self._around),
             leaving=leaving_replicas(started, self._around),
-            returning=returning_leaders(started, self._around),
+            returning=returning_leaders(
+                started, self._around, is_partial=bool(self._request.topics or self._request.partitions)
+            ),
             order=body.order,
             replicas=replicas,
             unseen=unseen_leaders(started, self._around) if is_apart else None,

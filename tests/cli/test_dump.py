@@ -266,7 +266,7 @@ def test_what_can_not_be_dumped(capfd: pytest.CaptureFixture[str], tmp_path: Pat
     copy.write_bytes(build_record_batch(7, [(1, b"k", b"v")]))
     assert run(["dump", str(copy), "--format", "jsonl"]) == 0
     assert objects(capfd.readouterr().out)[0]["base_offset"] == 7
-    assert run(["dump", str(copy), "--from-time", "yesterday"]) == 2
+    assert run(["dump", str(copy), "--from-time", "some day"]) == 2
 
 
 def test_lock(dump: Callable[..., tuple[int, str]], tmp_path: Path) -> None:

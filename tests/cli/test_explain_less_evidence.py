@@ -135,7 +135,7 @@ def test_a_leader_on_record_whose_log_is_from_before_its_term_is_not_called_a_gu
     result = look([*final, snapshots / "01-before-live" / "broker-3"], [])
 
     assert result.answer.state is State.MAYBE_LOST
-    words = "If broker 3, the last leader on record, leads with the log given, which is from before it led, 79 records"
+    words = "If broker 3, the last leader on record, leads with the log given, which is from before it led, 79 possibly committed records"
     assert result.answer.headline.startswith(words)
     statements = [one.statement for one in result.findings if one.code == "KF302"]
     assert len(statements) == 4

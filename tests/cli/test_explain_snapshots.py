@@ -159,7 +159,7 @@ def test_lines_of_after_the_metadata_log_deny_no_commit(incident, capsys):
     assert 1 == code
     assert derived
     assert {"possible"} == {one["was_committed"] for one in derived}
-    assert [one for one in document["answer"]["unknown"] if "a newer metadata log" in one]
+    assert [one for one in document["answer"]["unknown"] if "newer metadata log" in one]
 
 
 def test_lines_of_a_clock_that_is_behind_the_metadata_log_deny_no_commit(incident, capsys, tmp_path):

@@ -80,8 +80,14 @@ def compare_followers(
     )
 
 
-def returning_leaders(started: Sequence[NodeStarts], surroundings: Surroundings) -> tuple[ReturningLeader, ...]:
-    """Return who is elected for partitions that have no leader, or lose it when its broker registers, where eligible leader replicas are on (KIP-966)."""
+def returning_leaders(
+    started: Sequence[NodeStarts], surroundings: Surroundings, *, is_partial: bool
+) -> tuple[ReturningLeader, ...]:
+    """Return who is elected for partitions that have no leader, or lose it when its broker registers, where eligible leader replicas are on (KIP-966).
+
+    Args:
+        is_partial: whether only some partitions were asked for: those that have logs here.
+    """
     state = surroundings.state
     if state is None or not state.features.get(ELR_FEATURE):
         return ()
@@ -90,8 +96,8 @@ def returning_leaders(started: Sequence[NodeStarts], surroundings: Surroundings)
     with_logs = {(log.topic, log.partition) for node in started for log in node.logs}
     found: dict[tuple[ElectionKind, int | None, tuple[int, ...]], list[str]] = {}
     for one in state.partitions.values():
-        if one.topic_partition not in existing and one.topic_partition not in with_logs:
-            continue  # most voters lack its record
+        if one.topic_partition not in with_logs and (is_partial or one.topic_partition not in existing):
+            continue  # not asked for, or most voters lack its record
         known = PartitionRegistration(
             replicas=one.replicas,
             isr=one.isr,

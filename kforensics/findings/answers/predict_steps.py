@@ -263,7 +263,13 @@ def _elected(found: PredictedCluster) -> Iterator[str]:
                     f"Once back, broker {one.broker} is elected for {what} as the last known leader, as ISR and ELR are empty then (KIP-966). The metadata calls that unclean;"
                     " it loses what its own disk lost when it went down: nothing, unless its machine went down too."
                 )
-            case _:
+            case (
+                ElectionKind.NONE
+                | ElectionKind.UNCLEAN
+                | ElectionKind.PREFERRED
+                | ElectionKind.CLEAN
+                | ElectionKind.UNCHANGED
+            ):
                 yield f"No replica of {what} is elected by itself, as ISR and ELR are empty and no last known leader is on record: `kforensics diff` says which one loses least."
 
 
