@@ -193,7 +193,7 @@ def test_the_help_loads_nothing_heavy(arguments):
 
 
 NOT_FOR_ENDS = (
-    *("construct", "cramjam", "isal", "hashlib", "pdb", "rich", "multiprocessing", "concurrent"),
+    *("construct", "cramjam", "isal", "pdb", "rich", "multiprocessing", "concurrent"),
     *(
         "kforensics.cli.fleet",
         "kforensics.cli.seal",
