@@ -14,6 +14,8 @@ def test_versions_agree_in_what_was_asked_and_in_nothing_else():
     assert [asked.agrees(KafkaVersion(*one)) for one in ((3, 0), (2, 8), (4, 4))] == [True, False, True]
     assert (3, 6) <= asked < (4, 0)
     assert [asked.agrees(KafkaVersion(*one)) for one in ((3, 5), (3, 6), (4, 0))] == [False, True, False]
+    assert (3, 7) < asked <= (3, 9, 1)
+    assert [asked.agrees(KafkaVersion(*one)) for one in ((3, 6), (3, 8), (3, 9, 2))] == [False, True, False]
 
 
 @pytest.mark.parametrize(("version", "has_none"), [((1, 0), True), ((1, 1), False), ((2, 2), False), ((2, 3), True)])
