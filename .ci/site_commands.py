@@ -11,6 +11,7 @@ from typing import Any
 from typer.main import get_command
 
 from kforensics.cli.app import PROGRAM, application
+from kforensics.cli.help import choices_of
 
 PLACE = "<!-- commands -->"
 OUTSIDE = re.compile(r"\]\(\.\./((?:kforensics|tests|fixtures|man)/|[A-Z]+\.md)")
@@ -50,8 +51,7 @@ def _section(words: Sequence[str], command: Any) -> Iterator[str]:
 
 
 def _metavar(parameter: Any) -> str:
-    choices = getattr(parameter.type, "choices", ())
-    words = "|".join(str(getattr(choice, "value", choice)) for choice in choices)
+    words = "|".join(choices_of(parameter))
     return str(parameter.metavar or words or parameter.name.upper())
 
 
