@@ -13,6 +13,7 @@ from kforensics.protocol.epochs import (
     latest_epoch,
     truncate_from_end,
     truncate_from_start,
+    validated_position,
 )
 from kforensics.units import EpochEntry
 
@@ -94,3 +95,11 @@ def test_epoch_at_and_latest_epoch():
     assert [epoch_at(TWO_TERMS, offset) for offset in (9, 10, 19, 20, 99)] == [Absent.UNKNOWN, 5, 5, 7, 7]
     assert latest_epoch(TWO_TERMS) == 7
     assert latest_epoch(()) is Absent.NOT_APPLICABLE
+
+
+def test_a_position_is_held_against_the_end_of_its_leader_epoch():
+    assert validated_position(TWO_TERMS, 30, 25, -1) == 25  # committed without an epoch: nobody asks
+    assert validated_position((), 30, 25, 5) == 25
+    assert validated_position(TWO_TERMS, 30, 15, 5) == 15
+    assert validated_position(TWO_TERMS, 30, 25, 5) == 20
+    assert validated_position(TWO_TERMS, 30, 25, 8) is Absent.UNKNOWN
