@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -286,6 +287,10 @@ class _Nodes:
             can_lead=is_voter and granted >= majority(len(electorate)),
         )
 
+    @cached_property
+    def _settings(self) -> ServerSettings:
+        return ServerSettings(self._inputs)
+
     def _electorate(self, node: int) -> Mapping[int, str]:
         """Return the voters by a node's own log, else by its settings: a node that was formatted anew knows those alone."""
         if node in self._own:
@@ -296,7 +301,7 @@ class _Nodes:
         started = self._by_state.get(node)
         if isinstance(started, tuple):
             return dict.fromkeys(started, "")
-        settings = ServerSettings(self._inputs).of_node(node)
+        settings = self._settings.of_node(node)
         if not settings:
             self.by_settings.add(node)
             return dict.fromkeys(self._named, "")
@@ -373,10 +378,8 @@ class _Known:
     def brokers(self, voters: Collection[int]) -> Iterator[AffectedBroker]:
         """Yield what each broker among the inputs does once it follows the quorum."""
         ends = {one.node_id: one for one in self._histories}
-        by_name: dict[str, str] = {}
-        states = [self.state] if self.full is None else [self.full.latest(), self.state]
-        for state in states[:1]:
-            by_name = {topic.name: topic_id for topic_id, topic in state.topics.items()}
+        most = self.state if self.full is None else self.full.latest()
+        by_name = {topic.name: topic_id for topic_id, topic in most.topics.items()}
         for node, names, epochs in self._directories():
             copy = ends.get(node)
             fork = None if copy is None or self.full is None else min(copy.end_offset, self.fork)

@@ -63,14 +63,14 @@ def by_cause(
     """
     causes: dict[CauseName, list[LossEntry]] = defaultdict(list)
     for loss in _losses(incidents):
-        causes[CauseName.UNKNOWN if loss.confidence == "possible" else loss.cause].append(loss)
+        causes[_cause_of(loss)].append(loss)
     if not causes:
         return
     yield Section(title="Causes", anchor="causes", lead="What took the records, as far as it is proven or likely.")
     for name, losses in sorted(causes.items(), key=lambda one: -sum(loss.records for loss in one[1])):
         title, of = CAUSES[name].name, {loss.topic_partition for loss in losses}
         some = [
-            replace(one, losses=tuple(loss for loss in one.losses if any(loss is each for each in losses)))
+            replace(one, losses=tuple(loss for loss in one.losses if _cause_of(loss) is name))
             for one in incidents
             if one.partition in of
         ]
@@ -90,6 +90,10 @@ def by_cause(
             is_ledger=True,
             rows=[_partition(one, anchors) for one in sorted(some, key=lambda one: one.partition)],
         )
+
+
+def _cause_of(loss: LossEntry) -> CauseName:
+    return CauseName.UNKNOWN if loss.confidence == "possible" else loss.cause
 
 
 def _partition(incident: PartitionIncident, anchors: Mapping[TopicPartition, str]) -> tuple[Cell | str | int, ...]:
