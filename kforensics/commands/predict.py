@@ -381,6 +381,7 @@ class _Nodes:
             self._request, self._inputs, self._nodes, self._around, self._case, jobs=self._jobs
         )
         is_apart = replicas is None and body.order is None
+        is_partial = bool(self._request.topics or self._request.partitions)
         return PredictedCluster(
             starts=body.starts,
             logs=body.logs,
@@ -409,9 +410,7 @@ class _Nodes:
             without_metadata=[one.node.first for one in started if one.begins_metadata_anew],
             unserved=unserved_strays(started, self._around),
             leaving=leaving_replicas(started, self._around),
-            returning=returning_leaders(
-                started, self._around, is_partial=bool(self._request.topics or self._request.partitions)
-            ),
+            returning=returning_leaders(started, self._around, is_partial=is_partial),
             order=body.order,
             replicas=replicas,
             unseen=unseen_leaders(started, self._around) if is_apart else None,
@@ -424,7 +423,7 @@ class _Nodes:
                 if body.kafka_source != "assumed" and self.versions[node.first].source == "assumed"
             },
             twice=sorted(first for node_id, first in known if counts[node_id] > 1),
-            is_partial=bool(self._request.topics or self._request.partitions),
+            is_partial=is_partial,
             has_problems=has_problems,
         )
 

@@ -1,6 +1,7 @@
 """Findings about incidents: lost records, the truncations that discarded them, and consumer groups whose offsets refer to them."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from kforensics.damage import Absent
 from kforensics.evidence.event_kinds import EventKind
@@ -263,22 +264,14 @@ def _producers_ahead(incident: PartitionIncident) -> Iterator[Finding]:
 @OF_INCIDENT
 def _broken_sequences(incident: PartitionIncident) -> Iterator[Finding]:
     for broken in incident.sequence_breaks:
-        yield from sequence_findings(
-            broken.breaks,
-            where=f"{incident.partition} on {joined_by_and(broken.owners)}",
-            topic_partition=incident.partition,
-            broker_id=Absent.NOT_APPLICABLE,
-            citations=broken.citations,
-            whereabouts=broken.whereabouts,
-        )
-        yield from again_findings(
-            broken.again,
-            where=f"{incident.partition} on {joined_by_and(broken.owners)}",
-            topic_partition=incident.partition,
-            broker_id=Absent.NOT_APPLICABLE,
-            citations=broken.citations,
-            confidence=Confidence.LIKELY,
-        )
+        about: dict[str, Any] = {
+            "where": f"{incident.partition} on {joined_by_and(broken.owners)}",
+            "topic_partition": incident.partition,
+            "broker_id": Absent.NOT_APPLICABLE,
+            "citations": broken.citations,
+        }
+        yield from sequence_findings(broken.breaks, **about, whereabouts=broken.whereabouts)
+        yield from again_findings(broken.again, **about, confidence=Confidence.LIKELY)
 
 
 @OF_INCIDENT

@@ -1,6 +1,5 @@
 """Which offsets of a log are in remote storage: those that brokers read from a copy whose finish is on record."""
 
-from base64 import urlsafe_b64decode
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -9,6 +8,7 @@ from typing import NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.evidence.remote_copies import CopyState, RemoteSegment
+from kforensics.formats.primitives.numbers import uuid_bytes
 from kforensics.protocol.coordinators import remote_log_partition
 from kforensics.units import REMOTE_LOG_TOPIC, EpochEntry, OffsetRange, TopicPartition
 
@@ -255,7 +255,7 @@ def _cut(offsets: OffsetRange, held: _Held) -> Iterator[tuple[OffsetRange, Remot
 
 def _uuid(topic_id: str) -> bytes | None:
     try:
-        raw = urlsafe_b64decode(f"{topic_id}==")
+        raw = uuid_bytes(topic_id)
     except ValueError:
         return None
     return raw if len(raw) == _UUID_LENGTH else None
