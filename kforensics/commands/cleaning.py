@@ -1,21 +1,19 @@
 """Why a cleaner stands still: what the broker's own lines, its settings and the other logs of its disk show of the cause of `KF121`."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 from kforensics.case.cluster import cluster_of
 from kforensics.case.model import Case, fact, places_of
-from kforensics.commands.predicting.settings import Settings, Surroundings, server_properties
+from kforensics.case.settings import Settings, settings_by_node
 from kforensics.damage import Absent
 from kforensics.errors import InputsRefused
 from kforensics.evidence.checks.context import CheckedPartition
 from kforensics.evidence.coordinators.replica_log import list_log
 from kforensics.evidence.discovery.cleaning import cleaner_lag
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace, checkpoint_value
-from kforensics.evidence.metadata.log import read_metadata_logs
-from kforensics.evidence.metadata.quorum import newest_log
 from kforensics.evidence.model import CheckpointValue, Citation
 from kforensics.findings.model import Confidence, Finding
 from kforensics.findings.rules.upkeep import CLEANER_STANDS, cleaner_finding
@@ -78,17 +76,20 @@ def never_cleaned(case: Case, partitions: Iterable[CheckedPartition]) -> Iterato
         and one.context.cleaner_point is Absent.NOT_WRITTEN
         and (lag := cleaner_lag(one.context.directory.topic, one.context.files, 0)) is not None
     ]
-    newest = newest_log(read_metadata_logs(case.inputs)) if waiting else None
-    settings = Settings({}, Surroundings(newest, (), ()), Absent.UNKNOWN, 0)
-    for one, lag in waiting if newest is not None else ():
+    for one, lag in waiting:
         assert isinstance(one.context.directory, PartitionDirectoryName)
+        broker_id = case.inputs.described[one.context.input].broker_id
+        try:
+            settings = _settings(case, broker_id)
+        except InputsRefused:
+            return  # of several clusters: whose settings count is not known
         policy, _ = settings.of_topic(one.context.directory.topic, "cleanup.policy")
-        if policy is not None and "compact" in policy:
+        if settings.are_topics_known and policy is not None and "compact" in policy:
             yield cleaner_finding(
                 lag._replace(cleaner_point=Absent.NOT_WRITTEN),
                 where=one.context.path,
                 partition=one.context.directory.topic_partition,
-                broker_id=case.inputs.described[one.context.input].broker_id,
+                broker_id=broker_id,
                 citation=Citation(input=one.context.input, path=one.context.path),
             )
 
@@ -107,14 +108,12 @@ def _with_cause(finding: Finding, why: _Why | None) -> Finding:
 
 
 def _settings(case: Case, broker_id: int | Absent) -> Settings:
-    newest = newest_log([one for one in cluster_of(case).histories if one.input not in case.ranks])
-    nodes = case.nodes_by_rank().get(case.final_rank, frozenset())
-    return Settings({}, Surroundings(newest, (), _properties(case)), broker_id, len(nodes))
+    return _by_node(case)(broker_id)
 
 
 @fact
-def _properties(case: Case) -> Sequence[dict[str, str]]:
-    return [dict(one) for one in server_properties(case.for_facts(), [])]
+def _by_node(case: Case) -> Callable[[int | Absent], Settings]:
+    return settings_by_node(case, [])
 
 
 def _causes(case: Case, settings: Settings, partition: TopicPartition, broker_id: int | Absent) -> Iterator[_Why]:

@@ -165,7 +165,7 @@ def explain(case: Case, progress: Progress | None = None, *, beside: Case | None
             below=inputs.below_named(problems),
             later=case.later,
             quorum=gathered.quorum,
-            named_at=_named_at(incidents, inputs),
+            named_at=_named_at(incidents, gathered, inputs),
             deleted=_soon_deleted(findings, incidents),
             failures=failure_words(node_failures(events)),
         ),
@@ -200,16 +200,15 @@ def explain(case: Case, progress: Progress | None = None, *, beside: Case | None
     )
 
 
-def _named_at(incidents: Sequence[PartitionIncident], inputs: Inputs) -> tuple[str, int] | None:
+def _named_at(incidents: Sequence[PartitionIncident], gathered: Cluster, inputs: Inputs) -> tuple[str, int] | None:
     """Return where metadata is that names topics whose directories were set aside because that of now never did."""
     causes = [(one.partition.topic, loss.cause) for one in incidents for loss in one.losses]
     topics = {topic for topic, cause in causes if cause is CauseName.METADATA_SET_BACK}
     if not topics:
         return None
-    from kforensics.evidence.metadata.log import read_metadata_logs  # noqa: PLC0415 - few clusters set directories aside
-    from kforensics.evidence.metadata.set_back import metadata_naming  # noqa: PLC0415 - the same
+    from kforensics.evidence.metadata.set_back import metadata_naming  # noqa: PLC0415 - few clusters set directories aside
 
-    return metadata_naming(topics, read_metadata_logs(inputs), inputs)
+    return metadata_naming(topics, gathered.histories, inputs)
 
 
 def _accounts_beside(shared: Accounts, compared: Case | None, progress: Progress | None) -> list[Account]:

@@ -5,7 +5,7 @@ from functools import cached_property
 from typing import NamedTuple, cast
 
 from kforensics.case.leaders import Leaders
-from kforensics.commands.predicting.settings import Settings, settings_by_node
+from kforensics.case.settings import Settings, settings_by_node
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
 from kforensics.evidence.coordinators.group_log import CommitKey

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from kforensics.ask.model import Ask
 from kforensics.case.model import Case, places_of
 from kforensics.case.processes import default_jobs
+from kforensics.case.settings import Surroundings, look_around, parse_settings
 from kforensics.case.wanted import check_wanted, is_wanted
 from kforensics.commands.lost_records import find_lost_records
 from kforensics.commands.predicting.cluster import (
@@ -28,7 +29,6 @@ from kforensics.commands.predicting.nodes import (
     nodes_of,
     side_by_side,
 )
-from kforensics.commands.predicting.settings import Surroundings, look_around, parse_settings
 from kforensics.commands.predicting.version import RANK, NodeVersion, check_version, given_version, version_of_node
 from kforensics.commands.predicting.ways_out import WaysOut
 from kforensics.commands.result import Conclusion, Result, now_ms

@@ -175,7 +175,15 @@ LOGGED_EVENTS: dict[Kind, LoggedEventRow] = {
     Kind.LOG_DISCARDED: LoggedEventRow(event=EventKind.LOG_DISCARDED, fields=("path",), is_quiet=True),
     Kind.RETENTION: LoggedEventRow(
         event=EventKind.RETENTION,
-        fields=("segments", "rule", "log_start_offset", "remark", "until_ms"),
+        fields=(
+            "segments",
+            "rule",
+            "log_start_offset",
+            "remark",
+            "until_ms",
+            "largest_timestamp_ms",
+            "last_modified_ms",
+        ),
         words="{broker} deletes {segments}[ of {names}] by {rule}[. The log begins at {log_start_offset} from then on][. {remark}]",
     ),
     Kind.CLEANER_STOPPED: LoggedEventRow(

@@ -9,9 +9,9 @@ from typing import NamedTuple
 from kforensics.ask.model import Ask
 from kforensics.case.absent_replicas import known_partitions
 from kforensics.case.model import Case
+from kforensics.case.settings import BROKER, TOPIC, Surroundings
 from kforensics.commands.predicting.node_starts import ELR_FEATURE, NodeStarts
 from kforensics.commands.predicting.nodes import Node
-from kforensics.commands.predicting.settings import BROKER, TOPIC, Surroundings
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, UsageError
 from kforensics.evidence.discovery.inputs import Inputs, belonging_together, find_inputs, why_not_compared

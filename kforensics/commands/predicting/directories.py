@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, cast
 
+from kforensics.case.settings import Policy
 from kforensics.commands.loading import DirectoryOnDisk
-from kforensics.commands.predicting.settings import Policy
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
 from kforensics.evidence.discovery.inputs import FoundInput

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar, cast
 
 from kforensics.case.processes import in_chunks, spread
+from kforensics.case.settings import Policy, Settings
 from kforensics.commands.loading import DirectoryOnDisk
 from kforensics.commands.lost_records import lost_pieces
 from kforensics.commands.predicting.directories import (
@@ -29,7 +30,6 @@ from kforensics.commands.predicting.directories import (
     unchanged_end,
 )
 from kforensics.commands.predicting.nodes import Node
-from kforensics.commands.predicting.settings import Policy, Settings
 from kforensics.damage import Absent
 from kforensics.errors import newer_than_known
 from kforensics.evidence.parallel import WORTH_A_PROCESS

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 
+from kforensics.case.settings import Settings, Surroundings
 from kforensics.commands.loading import bytes_scanned
 from kforensics.commands.predicting.directories import (
     ENDINGS,
@@ -25,7 +26,6 @@ from kforensics.commands.predicting.log_starts import (
 )
 from kforensics.commands.predicting.metadata_log import MetadataStart, start_metadata_log
 from kforensics.commands.predicting.nodes import Node
-from kforensics.commands.predicting.settings import Settings, Surroundings
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
 from kforensics.evidence.discovery.log_dirs import SMALL_FILE_LIMIT

@@ -12,7 +12,7 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
-from kforensics.commands.predicting.settings import log_dirs_of, node_id_of, server_properties
+from kforensics.case.settings import log_dirs_of, node_id_of, server_properties
 from kforensics.commands.predicting.version import runs_without_zookeeper
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import (

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kforensics.case.cluster import newer_features
-from kforensics.commands.predicting.settings import Surroundings
+from kforensics.case.settings import Surroundings
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, FormatError, NewerThanKnown, UsageError, newer_than_known
 from kforensics.evidence.broker_logs import LogFile

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from kforensics.case.cluster import Cluster, cluster_of
 from kforensics.case.comparison import comparison_of
 from kforensics.case.model import Case, now_of, places_of
+from kforensics.case.settings import settings_by_node
 from kforensics.case.tiers import remote_copies_of
-from kforensics.commands.predicting.settings import settings_by_node
 from kforensics.commands.tracing.records import Place
 from kforensics.commands.tracing.scan import ScannedReplica
 from kforensics.damage import Absent

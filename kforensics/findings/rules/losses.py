@@ -18,7 +18,6 @@ from kforensics.findings.rules.tiers import OF_TIERS, tier_findings
 from kforensics.reconcile.history.causes import CauseName
 from kforensics.reconcile.incident.model import ExplainedTruncation, LeaderBasis, LossEntry, PartitionIncident
 from kforensics.reconcile.timeline.events import TimelineEntry
-from kforensics.reconcile.timeline.logged_operations import STAMPED
 from kforensics.units import METADATA_TOPICS, OffsetRange
 from kforensics.words import Count, form, joined_by_and
 
@@ -366,7 +365,7 @@ def long_ago_findings(timeline: Sequence[TimelineEntry]) -> Iterator[Finding]:
     for entry in timeline:
         if (
             entry.kind == EventKind.RETENTION
-            and str(entry.detail.get("remark", "")).startswith(STAMPED)
+            and "last_modified_ms" in entry.detail
             and not isinstance(entry.topic_partition, Absent)
         ):
             since = entry.detail.get("log_start_offset")

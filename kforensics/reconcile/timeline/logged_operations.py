@@ -161,8 +161,6 @@ def _of_topic(kind: EventKind, topic: str, item: LoggedEvent) -> TimelineEntry:
 _FAR_MS = 30 * 86_400_000
 """A largest timestamp further than that from the last write of its segment is of a clock that was wrong, or of old records written anew."""
 _SAME_DELETION_MS = 60_000
-STAMPED = "Its largest timestamp is"
-"""The beginning of what is said of a segment whose records are stamped far from when they were written."""
 
 
 @dataclass(slots=True)
@@ -172,6 +170,8 @@ class _Deletion:
     first: LoggedEvent
     last: LoggedEvent
     segments: int = 0
+    far: tuple[int, int] | None = None
+    """The largest timestamp of a segment and when it was last written, where these are far from each other."""
     log_start_offset: int | Absent = Absent.UNKNOWN
 
 
@@ -188,6 +188,7 @@ def retention_entries(events: Iterable[LoggedEvent]) -> Iterator[TimelineEntry]:
         if item.event.kind is Kind.RETENTION:
             one = found.setdefault((*place, str(item.event.fields.get("rule"))), _Deletion(item, item))
             one.last = item
+            one.far = one.far or _stamped_far(item.event)
             bases = item.event.brokers("base_offsets")
             one.segments += len(bases) if isinstance(bases, tuple) else 1
             latest[place] = one
@@ -223,8 +224,13 @@ def _detail(one: _Deletion, rule: str) -> Detail:
         detail["log_start_offset"] = one.log_start_offset
     if isinstance(one.last.time_ms, int) and one.last.time_ms != one.first.time_ms:
         detail["until_ms"] = one.last.time_ms
-    if rule == "time" and (remark := _remark(one.last.event)):
-        detail["remark"] = remark
+    if rule == "time" and one.far is not None:
+        largest, modified = detail["largest_timestamp_ms"], detail["last_modified_ms"] = one.far
+        detail["remark"] = (
+            f"Its largest timestamp is {utc_words(largest)}, though it was last written {utc_words(modified)}"
+        )
+    elif rule == "time" and one.last.event.fields.get("basis") == "last modified time":
+        detail["remark"] = "No timestamp of the records was usable: the time of the file decided"
     return detail
 
 
@@ -238,12 +244,9 @@ def _rule(rule: str, limit: int | Absent) -> str:
             return "its log start offset"
 
 
-def _remark(event: LogEvent) -> str:
+def _stamped_far(event: LogEvent) -> tuple[int, int] | None:
+    """Return the largest timestamp of a segment and when it was last written, where these are far from each other; -1 was not read when the line was written."""
     largest, modified = event.number("largest_timestamp_ms"), event.number("last_modified_ms")
-    if event.fields.get("basis") == "last modified time":
-        return "No timestamp of the records was usable: the time of the file decided"
-    if not isinstance(largest, int) or not isinstance(modified, int) or abs(largest - modified) < _FAR_MS:
-        return ""
-    if largest < 0:
-        return ""  # it was not read when the line was written
-    return f"{STAMPED} {utc_words(largest)}, though it was last written {utc_words(modified)}"
+    if not isinstance(largest, int) or not isinstance(modified, int):
+        return None
+    return (largest, modified) if largest >= 0 and abs(largest - modified) >= _FAR_MS else None

@@ -30,8 +30,21 @@ def test_deletions_by_one_rule_are_one_entry_with_the_log_start():
 def test_a_timestamp_far_from_the_last_write_is_told():
     (entry,) = retention_entries(logged_events(f"{PREFIX}Deleting segment {segment(0, 1527000000000)} {OF_TIME}"))
 
+    assert (entry.detail["largest_timestamp_ms"], entry.detail["last_modified_ms"]) == (1527000000000, 1745600000000)
     assert "2018-05-22" in str(entry.detail["remark"])
     assert "2025-04-25" in str(entry.detail["remark"])
+
+
+def test_a_segment_that_is_stamped_far_is_told_whatever_is_deleted_after_it():
+    (entry,) = retention_entries(
+        logged_events(
+            f"{PREFIX}Deleting segment {segment(0, 1527000000000)} {OF_TIME}",
+            f"{PREFIX}Deleting segment {segment(40, 1745600000000)} {OF_TIME}",
+        )
+    )
+
+    assert entry.detail["segments"] == "2 segments"
+    assert "2018-05-22" in str(entry.detail["remark"])
 
 
 def test_a_follower_that_follows_its_leaders_log_start_is_quiet():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kforensics.commands.predicting.settings import WEEK_MS, Settings, Surroundings
+from kforensics.case.settings import WEEK_MS, Settings, Surroundings
 
 
 @pytest.mark.parametrize(
