@@ -336,9 +336,8 @@ class _Window:
         rest_start = common[0] if common is not None and position > common[0] else start
         rest_start = max(rest_start, position - MESSAGE_LENGTH_LIMIT)
         rest = text[rest_start : min(end, position + MESSAGE_LENGTH_LIMIT)]
-        behind = ""
-        if text[start] == 0x22 or rest[:2] == b',"':
-            behind = columns_behind(text[position:end], 0)
+        in_quotes = text[start] == 0x22 or rest[:2] == b',"'
+        if in_quotes:
             rest = out_of_quotes(rest, position - rest_start)
         found = plain_message(rest, position - rest_start)
         message = found.message
@@ -349,6 +348,7 @@ class _Window:
         if is_exception(message) and not self._is_first(rest, position - rest_start, line):
             self._add_below(message, line, start, position)
             return True
+        behind = columns_behind(text[position:end], 0) if in_quotes else ""
         if common is None or rest_start == start or found.has_time:
             head = head_of(text[start : rest_start + message.start], self._layout)
             head = head if head.writer else head._replace(writer=behind)
