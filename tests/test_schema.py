@@ -18,7 +18,7 @@ from kforensics.damage import Absent
 from kforensics.errors import EvidenceNotFound
 from kforensics.evidence.event_kinds import EventKind
 from kforensics.render.json import document, dump_content
-from kforensics.render.json.refusal import refusal_document
+from kforensics.render.json.document import refusal_document
 from kforensics.render.json.schemas import REASONS, schemas
 from tests.builders.directories import copied
 from tests.conftest import ROOT

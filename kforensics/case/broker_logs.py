@@ -27,7 +27,7 @@ from kforensics.protocol.versions import (
 )
 from kforensics.reconcile.observed.clocks import Clock, choose_clocks, created_logs, with_zone_of_records
 from kforensics.reconcile.observed.logged_events import LoggedEvent, order_events
-from kforensics.reconcile.timeline.metadata_events import epoch_times
+from kforensics.reconcile.timeline.events import epoch_times
 from kforensics.words import form, listed
 
 

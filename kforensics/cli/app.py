@@ -23,7 +23,7 @@ from kforensics.cli.command import command_of
 from kforensics.cli.destination import forget_output, write_refusal
 from kforensics.cli.examples import epilog_of, help_of
 from kforensics.cli.help import ShortHelpOption
-from kforensics.cli.options import ColourOption
+from kforensics.cli.terminal import ColourOption
 from kforensics.errors import (
     EvidenceError,
     FormatError,
@@ -73,8 +73,8 @@ COMMANDS = (
 )
 """The commands in the order of the help, each a function of its name in the module of its name."""
 
-_OWN = {"capture": "capture", "seal": "seal", "simulate": "simulate", "help": "help_"}
-"""Commands with a module of their own, and their functions there."""
+_OWN = {"capture": "own.capture", "seal": "own.seal", "simulate": "own.simulate", "help": "help.help_"}
+"""Commands with a function of their own, and where it is."""
 
 EVERY_COMMAND = (*COMMANDS, "help", "fleet")
 
@@ -111,6 +111,11 @@ class _Program(TyperGroup):
         return super().resolve_command(ctx, list(_with_question(args)))
 
 
+def _own(module: str, name: str) -> Callable[..., None]:
+    found: Callable[..., None] = getattr(import_module(f"kforensics.cli.{module}"), name)
+    return found
+
+
 def application(names: Iterable[str] = EVERY_COMMAND) -> typer.Typer:
     """Make the application with some of its commands: to load all takes 20 ms."""
     app = typer.Typer(
@@ -127,9 +132,7 @@ def application(names: Iterable[str] = EVERY_COMMAND) -> typer.Typer:
         if name == "fleet":
             app.add_typer(import_module("kforensics.cli.fleet").fleet)
             continue
-        command: Callable[..., None] = (
-            command_of(name) if name not in _OWN else getattr(import_module(f"kforensics.cli.{name}"), _OWN[name])
-        )
+        command: Callable[..., None] = _own(*_OWN[name].split(".")) if name in _OWN else command_of(name)
         app.command(name=name, help=help_of(command), epilog=epilog_of(name))(command)
     return app
 

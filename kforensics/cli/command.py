@@ -18,8 +18,16 @@ from kforensics.ask.option import Spelled
 from kforensics.ask.questions import WORDS, ask_of, options_of
 from kforensics.cli.destination import check_out, write_result
 from kforensics.cli.help import ShortHelpOption
-from kforensics.cli.options import ColourOption, OutOption, QuietOption, VerboseOption
-from kforensics.cli.terminal import ColourChoice, screen_width, speaks_unicode, wants_colour
+from kforensics.cli.terminal import (
+    ColourChoice,
+    ColourOption,
+    OutOption,
+    QuietOption,
+    VerboseOption,
+    screen_width,
+    speaks_unicode,
+    wants_colour,
+)
 from kforensics.errors import UsageError
 from kforensics.render.emit import (
     CONTENT,
@@ -37,7 +45,7 @@ from kforensics.units import Depth
 
 if TYPE_CHECKING:
     from kforensics.case.model import Case
-    from kforensics.cli.progress import ByteProgress
+    from kforensics.cli.terminal import ByteProgress
     from kforensics.commands.result import Result
 
 MOST_PROBLEMS = 20
@@ -76,7 +84,7 @@ class Output(NamedTuple):
         if self.quiet or not sys.stderr.isatty():
             yield None
             return
-        from kforensics.cli.progress import byte_progress
+        from kforensics.cli.terminal import byte_progress
 
         with byte_progress() as bar:
             yield bar

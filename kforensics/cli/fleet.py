@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import typer
 
 from kforensics.ask.fleet import FleetAsk
-from kforensics.cli.capture import take
 from kforensics.cli.command import Output, question
 from kforensics.cli.examples import epilog_of, help_of
 from kforensics.cli.help import ShortHelpOption
+from kforensics.cli.own import take
 from kforensics.cli.stops import interrupted_by_signals
 from kforensics.errors import UsageError
 from kforensics.render.emit import OutputFormat

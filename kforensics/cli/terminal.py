@@ -1,9 +1,18 @@
-"""The properties of the terminal that a result is written to."""
+"""The terminal that a result is written to: its properties, the options for its output, and progress where a person watches."""
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
-from typing import IO
+from functools import partial
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
 
 DEFAULT_WIDTH = 80
 WIDEST = 120
@@ -49,3 +58,70 @@ def wants_colour(stream: IO[str] | None, choice: ColourChoice = ColourChoice.AUT
     if choice is not ColourChoice.AUTO or stream is None:
         return choice is ColourChoice.ALWAYS
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM", "") != "dumb"
+
+
+option = partial(typer.Option, show_default=False)
+"""An option without a default value to show."""
+
+OutOption = Annotated[
+    Path | None,
+    option(
+        "--out",
+        "-o",
+        metavar="FILE",
+        help="Write the result to a new FILE, outside of every input, instead of standard output.",
+    ),
+]
+
+VerboseOption = Annotated[bool, typer.Option("--verbose", "-v", help="Also list what is fine.")]
+
+QuietOption = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Write only the first line of the answer; the exit code says the rest.")
+]
+
+ColourOption = Annotated[
+    ColourChoice | None,
+    option(
+        "--color",
+        help="When text is coloured; auto: on a terminal, unless NO_COLOR is set. It can be given before the command, too.",
+        case_sensitive=False,
+    ),
+]
+
+
+class ByteProgress:
+    """A bar that takes bytes read and findings so far."""
+
+    def __init__(self, bar: "Progress", task: "TaskID") -> None:
+        self._bar = bar
+        self._task = task
+
+    def expect(self, total: int) -> None:
+        """Say how many bytes there are to read.
+
+        Args:
+            total: in bytes, of all inputs.
+        """
+        self._bar.update(self._task, total=total)
+
+    def __call__(self, count: int, found: int = 0) -> None:
+        """Say how many bytes were read since the last call."""
+        self._bar.update(self._task, advance=count, found=found, refresh=True)
+
+
+@contextmanager
+def byte_progress() -> Iterator[ByteProgress]:
+    """A bar for as long as it is needed."""
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+    # Without its own thread the bar leaves the process free to fork.
+    columns = (
+        TextColumn("reading"),
+        BarColumn(),
+        DownloadColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[found]} findings"),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True, auto_refresh=False) as bar:
+        yield ByteProgress(bar, bar.add_task("reading", total=None, found=0))

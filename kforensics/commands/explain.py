@@ -50,9 +50,8 @@ from kforensics.reconcile.observed.logged_events import LoggedEvent
 from kforensics.reconcile.observed.logged_truncations import LoggedTruncation
 from kforensics.reconcile.observed.metadata_facts import recorded_unclean_elections
 from kforensics.reconcile.observed.node_failures import failure_words, node_failures
-from kforensics.reconcile.timeline.events import TimelineEntry, build_timeline, election_entries
+from kforensics.reconcile.timeline.events import TimelineEntry, build_timeline, cluster_entries, election_entries
 from kforensics.reconcile.timeline.logged_operations import logged_operations, retention_entries
-from kforensics.reconcile.timeline.metadata_events import cluster_entries
 from kforensics.source.walk import join
 from kforensics.units import METADATA_TOPICS, TRANSACTIONS_TOPIC, TopicPartition
 from kforensics.words import counted, form, utc_words

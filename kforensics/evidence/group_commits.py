@@ -104,7 +104,7 @@ def _keep(best: _Highest, commit: GroupCommitRecord) -> None:
 def _commit_of(record: Record, place: PartitionPlace, path: str) -> GroupCommitRecord | None:
     if record.key is None or record.value is None or record.key[:2] not in {b"\x00\x00", b"\x00\x01"}:
         return None
-    from kforensics.formats.messages.group import parse_group_record  # noqa: PLC0415 - 10 ms, where no group committed
+    from kforensics.formats.messages.coordinators import parse_group_record  # noqa: PLC0415 - 10 ms, where no group committed
 
     parsed = parse_group_record(record.key, record.value)
     if (

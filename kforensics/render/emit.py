@@ -76,7 +76,7 @@ class Shape(NamedTuple):
 
 
 _T, _H = OutputFormat.TEXT, OutputFormat.HTML
-_EVENTS = {OutputFormat.TIMESKETCH: "json.timesketch:write"}
+_EVENTS = {OutputFormat.TIMESKETCH: "json.explain:write_timesketch"}
 
 SHAPES: dict[str, Shape] = {
     "triage": Shape("triage:blocks", "topics", "triage:TRIAGE", others=_EVENTS),
@@ -211,6 +211,6 @@ def truth_json(value: object) -> str:
 
 def refusal_document(error: "EvidenceError") -> str:
     """Return the JSON document of inputs that are refused."""
-    from kforensics.render.json.refusal import refusal_document as write  # noqa: PLC0415 - `--help` does not need it
+    from kforensics.render.json.document import refusal_document as write  # noqa: PLC0415 - `--help` does not need it
 
     return write(error)

@@ -8,8 +8,7 @@ from kforensics.damage import Absent
 from kforensics.evidence.event_kinds import words_of
 from kforensics.evidence.model import Citation
 from kforensics.reconcile.incident.model import ExplainedTruncation
-from kforensics.reconcile.timeline.events import TimelineEntry
-from kforensics.reconcile.timeline.metadata_events import WHOLE_TOPIC
+from kforensics.reconcile.timeline.events import WHOLE_TOPIC, TimelineEntry
 from kforensics.units import TopicPartition
 from kforensics.words import id_list, listed, time_of_day
 

@@ -6,8 +6,7 @@ from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace, find_places
 from kforensics.formats.log.batches import build_record_batch, encode_record_batch
 from kforensics.formats.messages.control import ControlType, encode_control_record
-from kforensics.formats.messages.group import GROUP_TABLES
-from kforensics.formats.messages.txn import TXN_TABLES
+from kforensics.formats.messages.coordinators import GROUP_TABLES, TXN_TABLES
 from tests.builders.messages import encode_coordinator_record
 
 TRANSACTIONAL, CONTROL = 0x10, 0x20

@@ -196,7 +196,7 @@ NOT_FOR_ENDS = (
     *("construct", "cramjam", "isal", "pdb", "rich", "multiprocessing", "concurrent"),
     *(
         "kforensics.cli.fleet",
-        "kforensics.cli.seal",
+        "kforensics.cli.own",
         "kforensics.commands.explain",
         "kforensics.render.text",
         "kforensics.render.html",

@@ -22,7 +22,7 @@ from kforensics.evidence.metadata.log import read_metadata_log
 from kforensics.formats.log.batches import build_record_batch, encode_record_batch
 from kforensics.formats.log_lines.scan import scan_log
 from kforensics.formats.messages.control import ControlType, encode_control_record
-from kforensics.formats.messages.group import GROUP_TABLES
+from kforensics.formats.messages.coordinators import GROUP_TABLES
 from kforensics.formats.messages.metadata import METADATA_TABLES, encode_metadata_record
 from kforensics.formats.primitives.word_buffer import MemoryBytes
 from kforensics.formats.segment.walk import Level, walk_segment

@@ -16,13 +16,16 @@ from kforensics.formats.log.batches import iter_batch_records, iter_message_reco
 from kforensics.formats.log.records import parse_body_records
 from kforensics.formats.log_lines.scan import scan_log
 from kforensics.formats.log_lines.unwrap import looks_like_broker_log
-from kforensics.formats.messages.consumer import parse_assignment, parse_subscription
 from kforensics.formats.messages.control import parse_control_record
-from kforensics.formats.messages.group import parse_group_record
+from kforensics.formats.messages.coordinators import (
+    parse_assignment,
+    parse_group_record,
+    parse_share_record,
+    parse_subscription,
+    parse_txn_record,
+)
 from kforensics.formats.messages.metadata import parse_metadata_record
 from kforensics.formats.messages.remote_log import parse_remote_log_record
-from kforensics.formats.messages.share import parse_share_record
-from kforensics.formats.messages.txn import parse_txn_record
 from kforensics.formats.primitives.compression import decompress
 from kforensics.formats.primitives.numbers import read_uvarint, read_varint, read_varlong
 from kforensics.formats.primitives.word_buffer import MemoryBytes

@@ -13,11 +13,9 @@ from kforensics.cli.app import run
 from kforensics.formats.log.batch_table import CRC_COVERED_POSITION, CRC_POSITION, HEADER_UP_TO_MAGIC, NEWEST_MAGIC
 from kforensics.formats.log.batches import build_record_batch, encode_record_batch
 from kforensics.formats.messages.control import CONTROL_TABLES, ControlType, encode_control_record
+from kforensics.formats.messages.coordinators import GROUP_TABLES, SHARE_TABLES, TXN_TABLES
 from kforensics.formats.messages.frame import FRAME_VERSION
-from kforensics.formats.messages.group import GROUP_TABLES
 from kforensics.formats.messages.metadata import METADATA_TABLES, encode_metadata_record
-from kforensics.formats.messages.share import SHARE_TABLES
-from kforensics.formats.messages.txn import TXN_TABLES
 from kforensics.formats.primitives.checksum import crc32c
 from kforensics.formats.primitives.numbers import Codec
 from kforensics.formats.segment.walk import Level, walk_segment

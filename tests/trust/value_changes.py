@@ -31,13 +31,11 @@ from kforensics.formats.log.batch_table import BATCH_HEADER
 from kforensics.formats.log.batches import encode_message as encode_old_message
 from kforensics.formats.log.batches import encode_record_batch, parse_message, parse_record_batch, with_right_crc
 from kforensics.formats.log.records import BodyRecord
+from kforensics.formats.messages.coordinators import GROUP_TABLES, SHARE_TABLES, TXN_TABLES
 from kforensics.formats.messages.frame import CoordinatorTables, parse_coordinator_record
-from kforensics.formats.messages.group import GROUP_TABLES
 from kforensics.formats.messages.metadata import encode_metadata_record, parse_metadata_record
 from kforensics.formats.messages.reader import encode_message
 from kforensics.formats.messages.schema import Decoded
-from kforensics.formats.messages.share import SHARE_TABLES
-from kforensics.formats.messages.txn import TXN_TABLES
 from kforensics.formats.primitives.numbers import FixedLayout
 
 LAST_MS = 253_402_300_799_999

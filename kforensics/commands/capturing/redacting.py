@@ -26,12 +26,10 @@ from kforensics.formats.log.batches import RecordBatch, encode_record_batch, par
 from kforensics.formats.log.records import BodyRecord, Record
 from kforensics.formats.log_lines.unwrap import is_log_line
 from kforensics.formats.messages.control import ControlType, encode_control_record, parse_control_record
+from kforensics.formats.messages.coordinators import parse_group_record, parse_share_record, parse_txn_record
 from kforensics.formats.messages.frame import bare_frame
-from kforensics.formats.messages.group import parse_group_record
 from kforensics.formats.messages.metadata import encode_metadata_record, parse_metadata_record
 from kforensics.formats.messages.schema import Decoded
-from kforensics.formats.messages.share import parse_share_record
-from kforensics.formats.messages.txn import parse_txn_record
 from kforensics.formats.segment.walk import Level, iter_records, walk_segment
 from kforensics.source.mapped import WINDOW_LENGTH, EvidenceFile, open_evidence
 from kforensics.source.naming import (

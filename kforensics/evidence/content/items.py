@@ -10,15 +10,19 @@ from kforensics.evidence.content.index_range import ByteRange, find_range
 from kforensics.evidence.file_kinds import FileEntry, file_entries
 from kforensics.formats.log.batch_table import BATCH_DTYPE, HEADER_UP_TO_MAGIC
 from kforensics.formats.log.records import Record
-from kforensics.formats.messages.consumer import CONSUMER_PROTOCOL_TYPE, parse_assignment, parse_subscription
 from kforensics.formats.messages.control import ControlType, parse_control_record
+from kforensics.formats.messages.coordinators import (
+    CONSUMER_PROTOCOL_TYPE,
+    parse_assignment,
+    parse_group_record,
+    parse_share_record,
+    parse_subscription,
+    parse_txn_record,
+)
 from kforensics.formats.messages.frame import CoordinatorRecord
-from kforensics.formats.messages.group import parse_group_record
 from kforensics.formats.messages.metadata import parse_metadata_record
 from kforensics.formats.messages.remote_log import parse_remote_log_record
 from kforensics.formats.messages.schema import Decoded, Undecoded, not_understood
-from kforensics.formats.messages.share import parse_share_record
-from kforensics.formats.messages.txn import parse_txn_record
 from kforensics.formats.segment.walk import Level, iter_records, walk_segment
 from kforensics.source.mapped import EvidenceFile
 from kforensics.source.naming import FileKind, FileName, parse_partition_directory

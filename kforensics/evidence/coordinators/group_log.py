@@ -17,7 +17,7 @@ from kforensics.evidence.model import Citation
 from kforensics.formats.columns.record_stream import KnownKeys, RecordChunk, part_of
 from kforensics.formats.log.batch_table import CONTROL_BIT, NO_PRODUCER, TRANSACTIONAL_BIT, BatchTable
 from kforensics.formats.messages.control import ControlType, parse_control_record
-from kforensics.formats.messages.group import GROUP_TABLES, parse_group_record
+from kforensics.formats.messages.coordinators import GROUP_TABLES, parse_group_record
 from kforensics.formats.messages.schema import Decoded
 from kforensics.formats.segment.walk import iter_record_chunks
 from kforensics.units import EpochEntry

@@ -9,8 +9,8 @@ from kforensics.evidence.coordinators.replica_log import list_log
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.model import Problem
 from kforensics.formats.log.records import Record
+from kforensics.formats.messages.coordinators import SHARE_TABLES, parse_share_record
 from kforensics.formats.messages.schema import Decoded
-from kforensics.formats.messages.share import SHARE_TABLES, parse_share_record
 
 _SNAPSHOT, _UPDATE = sorted(SHARE_TABLES.keys)
 

@@ -9,8 +9,8 @@ from kforensics.evidence.coordinators.replica_log import ReplicaLog, list_log
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.model import Citation, Problem
 from kforensics.formats.log.records import Record
+from kforensics.formats.messages.coordinators import parse_txn_record
 from kforensics.formats.messages.schema import Decoded
-from kforensics.formats.messages.txn import parse_txn_record
 from kforensics.units import TopicPartition
 from kforensics.words import name_text
 

@@ -23,9 +23,8 @@ from kforensics.findings.answers.conclusion import (
     were,
 )
 from kforensics.findings.answers.model import Answer, State, worst_state
-from kforensics.findings.rules.causes import causes_of
+from kforensics.findings.rules.causes import causes_of, set_aside_steps, set_aside_words
 from kforensics.findings.rules.quorum import quorum_steps, quorum_words
-from kforensics.findings.rules.set_aside import set_aside_steps, set_aside_words
 from kforensics.reconcile.history.residuals import furthest
 from kforensics.reconcile.incident.doubts import DoubtKind
 from kforensics.reconcile.incident.model import LeaderBasis, LossEntry, PartitionIncident

@@ -4,17 +4,17 @@ Only causes that are proven or likely count: what is merely possible is no cause
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation
 from kforensics.reconcile.history.causes import CauseName
-from kforensics.reconcile.incident.model import ExplainedTruncation, LossEntry, PartitionIncident
+from kforensics.reconcile.incident.model import ExplainedTruncation, Holder, LossEntry, PartitionIncident
 from kforensics.reconcile.observed.leadership import Election
-from kforensics.units import METADATA_TOPICS, TopicPartition
-from kforensics.words import counted, form, listed, utc_text
+from kforensics.units import METADATA_TOPIC, METADATA_TOPICS, TopicPartition
+from kforensics.words import counted, form, joined_by_and, listed, utc_text
 
 MOST_NAMED = 4
 MOST_CAUSES = 2
@@ -327,3 +327,52 @@ def _isr(cause: RootCause) -> str:
     if isinstance(cause.isr, Absent):
         return ""
     return f", while the ISR was {'[' + ', '.join(map(str, cause.isr)) + ']' if cause.isr else 'empty'}"
+
+
+def set_aside_words(losses: Sequence[LossEntry], named_at: tuple[str, int] | None) -> str:
+    """Return who set directories aside of topics that the metadata never named, and where metadata is that names them; empty where none did.
+
+    Args:
+        named_at: path and end of the metadata log of the inputs that names them, None where none does.
+    """
+    holders = _set_aside(losses)
+    if not holders:
+        return ""
+    owners = joined_by_and(dict.fromkeys(one.owner for one in holders))
+    count = len({(one.input, one.path) for one in holders})
+    where = (
+        "No input holds metadata that names them."
+        if named_at is None
+        else f"Metadata that names them is at {named_at[0]}, up to offset {named_at[1] - 1}."
+    )
+    return f"{owners[0].upper()}{owners[1:]} set {counted(count, 'directory', 'directories')} aside. {where}"
+
+
+def set_aside_steps(losses: Sequence[LossEntry], named_at: tuple[str, int] | None) -> Iterator[str]:
+    """Yield how metadata can be brought back that names directories that were set aside."""
+    if not _set_aside(losses):
+        return
+    if named_at is None:
+        yield (
+            f"Look for metadata that names these topics: {METADATA_TOPIC}-0 of a broker that was not started since, a former disk of a controller, a backup."
+            " Without it no broker serves these directories: `kforensics salvage --what lost` takes the records out."
+        )
+        return
+    yield (
+        f"To bring the topics back, on copies of all disks: stop every node, give each controller {named_at[0]} as {METADATA_TOPIC}-0, without quorum-state,"
+        f" and move {METADATA_TOPIC}-0 of each broker aside."
+    )
+    yield (
+        "Then rename each directory back to TOPIC-PARTITION, one of each partition on a broker, and start the controllers first. Kafka has no tool for it and does not support it;"
+        " what the metadata took up since is forgotten."
+    )
+
+
+def _set_aside(losses: Sequence[LossEntry]) -> list[Holder]:
+    return [
+        holder
+        for loss in losses
+        if loss.cause is CauseName.METADATA_SET_BACK
+        for holder in loss.held_by
+        if holder.is_stray or holder.is_vanishing
+    ]

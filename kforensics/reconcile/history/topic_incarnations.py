@@ -7,8 +7,7 @@ from kforensics.damage import Absent
 from kforensics.formats.log_lines.event import LogEventKind as Kind
 from kforensics.reconcile.observed.logged_events import LoggedEvent
 from kforensics.reconcile.observed.logged_leaderships import creation_times
-from kforensics.reconcile.observed.logged_periods import first_lines
-from kforensics.reconcile.observed.rolled_files import files_before_missing
+from kforensics.reconcile.observed.logged_periods import files_before_missing, first_lines
 from kforensics.reconcile.timeline.logged_operations import deletion_times, logged_operations
 from kforensics.units import TopicPartition
 

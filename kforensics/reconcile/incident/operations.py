@@ -11,8 +11,7 @@ from kforensics.damage import Absent
 from kforensics.evidence.model import Citation
 from kforensics.reconcile.history.log_copies import LogOutline
 from kforensics.reconcile.incident.model import PartitionIncident
-from kforensics.reconcile.timeline.events import DELETE_REQUEST, TimelineEntry
-from kforensics.reconcile.timeline.metadata_events import WHOLE_TOPIC
+from kforensics.reconcile.timeline.events import DELETE_REQUEST, WHOLE_TOPIC, TimelineEntry
 from kforensics.units import METADATA_TOPICS, TopicPartition
 from kforensics.words import id_list
 

@@ -1,13 +1,112 @@
-"""From when to when the lines of each broker reach, and which brokers a ZooKeeper controller ever called alive."""
+"""From when to when the lines of each broker reach, which of its rolled files are missing, and which brokers a ZooKeeper controller ever called alive."""
 
+import datetime as dt
+import re
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.evidence.broker_logs import LogFile
 from kforensics.formats.log_lines.event import ELECTION_KINDS, LogEventKind
 from kforensics.reconcile.observed.logged_events import LoggedEvent
-from kforensics.reconcile.observed.rolled_files import files_before_missing, log_of, logs_without_newest
+
+_ROLLED = re.compile(
+    r"(?:^|/)server\.log(?:\.(?P<number>\d{1,4})|\.(?P<day>\d{4}-\d\d-\d\d)(?:-(?P<hour>\d\d))?)?(?:\.gz)?$", re.ASCII
+)
+_WRITTEN = re.compile(
+    r"(?:^|/)(?P<log>(?:server|state-change|controller)\.log)(?P<rolled>[.\-_](?:\d{1,4}|\d{4}-\d\d-\d\d[^/]{0,16}?))?(?:\.gz)?$",
+    re.ASCII,
+)
+"""The logs that show how a broker started and who led, by the names in Kafka's own `log4j.properties`."""
+_HOUR_MS, _DAY_HOURS = 3_600_000, 24
+
+
+def log_of(file: LogFile) -> str | None:
+    """Return the name of the log that a file is or was rolled out of; None for any other."""
+    name = _WRITTEN.search(file.path)
+    return name["log"] if name else None
+
+
+def logs_without_newest(files: Sequence[LogFile]) -> dict[int, tuple[str, ...]]:
+    """Return by node the names of the logs of which only rolled files are given: the appender makes the one without a suffix again at once.
+
+    The few lines of a file that was begun lately need not name their node: it is that of the rolled files beside it.
+    """
+    named = [(file, name) for file in files if (name := _WRITTEN.search(file.path))]
+    without_node = {
+        (file.input, file.path)
+        for file, name in named
+        if isinstance(file.node_id, Absent) and name["rolled"] is None and not file.is_compressed
+    }
+    found: dict[tuple[int, str], bool] = {}
+    for file, name in named:
+        if isinstance(file.node_id, int):
+            key = file.node_id, name["log"]
+            is_beside = (file.input, file.path[: name.end("log")]) in without_node
+            found[key] = found.get(key, True) and name["rolled"] is not None and not is_beside
+    missing: dict[int, tuple[str, ...]] = {}
+    for (node, log), is_missing in sorted(found.items()):
+        if is_missing:
+            missing[node] = (*missing.get(node, ()), log)
+    return missing
+
+
+def files_before_missing(events: Iterable[LoggedEvent], files: Iterable[LogFile] = ()) -> dict[int, frozenset[int]]:
+    """Return by node the files of its server.log that are older than one that is missing, by identity; nodes of which none is missing are left out.
+
+    Appenders of log4j name rolled files by numbers, 1 the newest, or by the hour or day of their lines, as Kafka's own `log4j.properties` does. An hour without any
+    line has no file: it counts as missing, since nothing tells it from one that is.
+
+    Args:
+        files: all log files, so that those without any event are known to be here.
+    """
+    found: dict[int, dict[int, tuple[re.Match[str], int | None]]] = {}
+    for item in events:
+        known = found.setdefault(item.node_id, {}) if isinstance(item.node_id, int) else {}
+        if id(item.file) not in known and isinstance(item.time_ms, int) and (name := _ROLLED.search(item.file.path)):
+            known[id(item.file)] = name, item.time_ms
+    for file in files:
+        known = found.setdefault(file.node_id, {}) if isinstance(file.node_id, int) else {}
+        if id(file) not in known and (name := _ROLLED.search(file.path)):
+            # One that is being written is of the hour in which it was last written to.
+            known[id(file)] = name, None if name["day"] else file.mtime_ns // 1_000_000
+    return {node: old for node, known in found.items() if (old := _before_missing(known))}
+
+
+def _before_missing(files: dict[int, tuple[re.Match[str], int | None]]) -> frozenset[int]:
+    places = _places(files)
+    found: frozenset[int] = frozenset()
+    # What is written last need not hold a line that says anything, but 1 follows it.
+    newest = {0} if all(place <= 0 for place in places.values()) else set()
+    for older, newer in pairwise(sorted({*places.values(), *newest})):
+        if newer - older > 1:
+            found = frozenset(file for file, place in places.items() if place <= older)
+    return found
+
+
+def _places(files: dict[int, tuple[re.Match[str], int | None]]) -> dict[int, int]:
+    """Return the place of each file in time, by its name: one that follows another has the next higher number."""
+    dated = {file: hour for file, (name, _) in files.items() if (hour := _hours(name)) is not None}
+    if not dated:
+        return {file: -int(name["number"] or 0) for file, (name, _) in files.items()}
+    unit = 1 if any(files[file][0]["hour"] for file in dated) else _DAY_HOURS
+    # Names are in the broker's own time zone: a dated file and its first line show it.
+    times = {file: first_ms // _HOUR_MS for file, (_, first_ms) in files.items() if first_ms is not None}
+    newest = max((file for file in dated if file in times), key=dated.__getitem__, default=None)
+    zone = 0 if newest is None or unit > 1 else dated[newest] - times[newest]
+    hours = {**({file: hour + zone for file, hour in times.items()} if newest is not None else {}), **dated}
+    return {file: hour // unit for file, hour in hours.items()}
+
+
+def _hours(name: re.Match[str]) -> int | None:
+    if name["day"] is None:
+        return None
+    try:
+        day = dt.date.fromisoformat(name["day"]).toordinal() - dt.date(1970, 1, 1).toordinal()
+    except ValueError:
+        return None
+    return day * _DAY_HOURS + int(name["hour"] or 0)
 
 
 class LoggedPeriods(NamedTuple):

@@ -8,8 +8,7 @@ from kforensics.evidence.event_kinds import EventKind
 from kforensics.formats.log_lines.event import LogEvent
 from kforensics.formats.log_lines.event import LogEventKind as Kind
 from kforensics.reconcile.observed.logged_events import LoggedEvent
-from kforensics.reconcile.timeline.events import Detail, DetailValue, TimelineEntry
-from kforensics.reconcile.timeline.metadata_events import WHOLE_TOPIC
+from kforensics.reconcile.timeline.events import WHOLE_TOPIC, Detail, DetailValue, TimelineEntry
 from kforensics.units import TopicPartition
 from kforensics.words import counted, utc_words
 

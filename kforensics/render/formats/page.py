@@ -35,11 +35,9 @@ from kforensics.render.blocks import (
     utc,
 )
 from kforensics.render.escape import escape_text
-from kforensics.render.formats.lane_picture import LEGEND, Places, draw
-from kforensics.render.formats.time_picture import draw_over_time, time_legend
+from kforensics.render.formats.lane_picture import LEGEND, Places, draw, draw_over_time, time_legend
 from kforensics.render.frame import Content, whole
-from kforensics.render.html.pages import hash_of
-from kforensics.render.html.verdict import advice_of, verdict_of
+from kforensics.render.html.pages import advice_of, hash_of, verdict_of
 from kforensics.render.view import View
 from kforensics.words import Step, counted, utc_text
 

@@ -12,8 +12,7 @@ from kforensics.findings.fleet_summary import AuditComparison, FleetSummary
 from kforensics.findings.model import Finding
 from kforensics.findings.rule import all_rules
 from kforensics.render.fleet_words import changes_by_heading, moved_words, placement_words, totals_words, verdict_counts
-from kforensics.render.html.pages import fill_page
-from kforensics.render.html.verdict import advice_of, verdict_of
+from kforensics.render.html.pages import advice_of, fill_page, verdict_of
 from kforensics.render.view import View
 from kforensics.words import byte_count, command_line, counted, form, listed, utc_text
 

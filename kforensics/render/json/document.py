@@ -1,4 +1,4 @@
-"""One document, and objects a line, of any result: what `docs/json.md` promises of all commands."""
+"""One document, and objects a line, of any result: what `docs/json.md` promises of all commands, also where inputs are refused."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -6,11 +6,13 @@ from types import MappingProxyType
 from typing import Any
 
 from kforensics import __version__
-from kforensics.commands.result import Result
-from kforensics.evidence.model import Citation, Problem
+from kforensics.commands.result import Conclusion, Result
+from kforensics.errors import EvidenceError, InputsRefused
+from kforensics.evidence.model import Citation, Input, Problem
 from kforensics.evidence.plain import to_plain
+from kforensics.findings.answers.model import Answer, State
 from kforensics.findings.model import Finding
-from kforensics.render.json.shape import Document, Shape, own, shape
+from kforensics.render.json.shape import Document, Field, Shape, own, shape
 
 SCHEMA_NUMBER = 2
 """The number of the promise, the same in every document."""
@@ -114,3 +116,37 @@ SEAL = Shape(
 )
 LAST_LINES = {"seal": SEAL, "finding": Finding, "problem": Problem}
 """The types of the last lines of a command that judges."""
+
+
+REFUSAL = Document(
+    "refusal",
+    object,
+    {
+        name: Field(lambda _: (), "Empty: nothing was analysed.", list)
+        for name in ("partitions", "truncations", "losses")
+    },
+    command="ls",
+)
+
+
+def refusal_document(error: EvidenceError) -> str:
+    """Return the document `kforensics/refusal/1`, the same for every command.
+
+    Returns:
+        An answer of state `unknown`, the paths that are refused as inputs, and a problem for each; the tables of an analysis are empty.
+    """
+    errors = error.errors if isinstance(error, InputsRefused) else (error,)
+    answer = Answer(
+        state=State.UNKNOWN,
+        headline=f"Nothing was analysed: {error}.",
+        now=tuple(f"Did you mean {name}?" for one in errors for name in one.nearest[:1]),
+        unknown=("Everything: no input was analysed.",),
+    )
+    conclusion = Conclusion(
+        answer=answer,
+        problems=tuple(Problem(input=at, path=".", message=one.problem) for at, one in enumerate(errors)),
+    )
+    inputs = tuple(Input(path=one.path, kind="unreadable") for one in errors)
+    # Every command that reads inputs has the state, with the same exit code.
+    result = Result(command="ls", inputs=inputs, body=None, concluded=conclusion)
+    return "".join(write_document(REFUSAL, result))

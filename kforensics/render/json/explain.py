@@ -1,24 +1,26 @@
-"""The document of `explain`: timeline, truncations, losses and conclusion."""
+"""The document of `explain`: timeline, truncations, losses and conclusion; and its events as Timesketch takes them, which has a place only for what has a time."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from kforensics.commands.explanation import Explanation
 from kforensics.commands.result import Result
+from kforensics.commands.triage import Triage
 from kforensics.damage import Absent
-from kforensics.evidence.model import Citation
+from kforensics.evidence.model import Citation, Input
 from kforensics.reconcile.bugs.evidence import BugTrace
 from kforensics.reconcile.history.residuals import Residual
 from kforensics.reconcile.incident.doubts import Doubt
 from kforensics.reconcile.incident.model import ExplainedTruncation, GroupAtRisk, Holder, LossEntry, PartitionIncident
 from kforensics.reconcile.incident.operations import Operation
-from kforensics.reconcile.timeline.events import TimelineEntry
-from kforensics.reconcile.timeline.metadata_events import WHOLE_TOPIC
-from kforensics.render.json.document import LAST_LINES, last_lines, typed_lines
+from kforensics.reconcile.timeline.events import WHOLE_TOPIC, TimelineEntry
+from kforensics.render.escape import escape_text
+from kforensics.render.events import sentences_of
+from kforensics.render.json.document import LAST_LINES, json_line, last_lines, typed_lines
 from kforensics.render.json.shape import Document, Each, Field, Shape, own, shape
 from kforensics.render.view import View
 from kforensics.units import TopicPartition
-from kforensics.words import utc_text
+from kforensics.words import utc_second, utc_text
 
 
 def write_lines(result: Result[Explanation], _view: View) -> Iterator[str]:
@@ -215,3 +217,41 @@ EXPLAIN = Document(
         **LAST_LINES,
     },
 )
+
+
+def write_timesketch(result: "Result[Explanation | Triage]", _view: View) -> Iterator[str]:
+    """Yield an object for each event that has a time, as Timesketch takes it: with `message`, `datetime` and `timestamp_desc`."""
+    body = result.body if isinstance(result.body, Explanation) else result.body.explained
+    for entry in body.timeline:
+        if isinstance(entry.time_ms, int) and (second := utc_second(entry.time_ms // 1000)) is not None:
+            moment = f"{second}.{entry.time_ms % 1000:03d}000+00:00"
+            yield json_line(_event(entry, entry.time_ms, moment, result.inputs))
+
+
+def _event(entry: TimelineEntry, time_ms: int, moment: str, inputs: tuple[Input, ...]) -> dict[str, Any]:
+    (sentence,) = sentences_of([entry])
+    shown_by = "metadata record" if isinstance(sentence.metadata_offset, int) else "log line"
+    partition = entry.topic_partition
+    fields = {
+        "message": escape_text(sentence.words),
+        "datetime": moment,
+        "timestamp": time_ms * 1000,
+        "timestamp_desc": f"Time of the {shown_by}",
+        "data_type": f"kafka:{entry.kind}",
+        "tag": ["of no consequence"] if entry.is_quiet else [],
+        "broker_id": entry.broker_id,
+        "topic": partition if isinstance(partition, Absent) else partition.topic,
+        "partition": partition if isinstance(partition, Absent) else partition.partition,
+        "leader_epoch": entry.leader_epoch,
+        "metadata_offset": sentence.metadata_offset,
+        "source": [_place(one, inputs) for one in entry.citations],
+    }
+    return {name: value for name, value in fields.items() if not isinstance(value, Absent)}
+
+
+def _place(one: Citation, inputs: tuple[Input, ...]) -> str:
+    """Return where a person looks: the file, and the line or the byte in it."""
+    where = f"{inputs[one.input].path}/{one.path}".removesuffix("/.")
+    if isinstance(one.line, int):
+        return f"{where}:{one.line}"
+    return where if isinstance(one.span, Absent) else f"{where} at byte {one.span.position}"

@@ -29,7 +29,7 @@ from kforensics.render.json.shape import DOCUMENTS, SHAPES, Document, Each, Fiel
 from kforensics.units import EpochEntry
 
 MODULES = (
-    *("coordinators", "entries", "explain", "files", "fleet", "logs", "metadata", "refusal", "replicas", "salvage"),
+    *("coordinators", "entries", "explain", "files", "fleet", "logs", "metadata", "replicas", "salvage"),
     *("simulate", "start", "trace", "triage"),
 )
 """Those that have the table of a document."""

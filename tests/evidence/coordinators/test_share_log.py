@@ -4,7 +4,7 @@ import pytest
 
 from kforensics.cli.app import run
 from kforensics.evidence.coordinators.share_log import Delivery, ShareLog, SharePartition
-from kforensics.formats.messages.share import SHARE_TABLES
+from kforensics.formats.messages.coordinators import SHARE_TABLES
 from kforensics.reconcile.groups.state import played
 from tests.builders.coordinators import NOW, batch, write_log
 from tests.builders.directories import log_dir

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kforensics.evidence.coordinators.transaction_log import read_transaction_log
-from kforensics.formats.messages.txn import TXN_TABLES
+from kforensics.formats.messages.coordinators import TXN_TABLES
 from kforensics.units import TopicPartition
 from tests.builders.coordinators import NOW, batch, write_log
 from tests.builders.messages import encode_coordinator_record

@@ -2,8 +2,12 @@
 
 import pytest
 
-from kforensics.formats.messages.consumer import parse_assignment, parse_subscription
-from kforensics.formats.messages.group import GROUP_TABLES, parse_group_record
+from kforensics.formats.messages.coordinators import (
+    GROUP_TABLES,
+    parse_assignment,
+    parse_group_record,
+    parse_subscription,
+)
 from kforensics.formats.messages.schema import Decoded, Undecoded
 from tests.builders.messages import encode_coordinator_record
 

@@ -7,12 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kforensics.formats.messages import control as control_record
-from kforensics.formats.messages import group as group_record
+from kforensics.formats.messages import coordinators
 from kforensics.formats.messages import metadata as metadata_record
 from kforensics.formats.messages import remote_log as remote_log_record
-from kforensics.formats.messages import share as share_record
-from kforensics.formats.messages import txn as txn_record
-from kforensics.formats.messages.consumer import ASSIGNMENT, SUBSCRIPTION
+from kforensics.formats.messages.coordinators import ASSIGNMENT, SUBSCRIPTION
 from kforensics.formats.messages.frame import encode_framed
 from kforensics.formats.messages.reader import (
     decode_message,
@@ -44,7 +42,7 @@ TABLES: list[Message] = [
     *remote_log_record.REMOTE_LOG_TABLES.values(),
     *(
         table
-        for tables in (group_record.GROUP_TABLES, txn_record.TXN_TABLES, share_record.SHARE_TABLES)
+        for tables in (coordinators.GROUP_TABLES, coordinators.TXN_TABLES, coordinators.SHARE_TABLES)
         for side in (tables.keys, tables.values)
         for table in side.values()
     ),

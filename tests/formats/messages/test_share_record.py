@@ -2,8 +2,8 @@
 
 import pytest
 
+from kforensics.formats.messages.coordinators import SHARE_TABLES, parse_share_record
 from kforensics.formats.messages.schema import Decoded
-from kforensics.formats.messages.share import SHARE_TABLES, parse_share_record
 from tests.builders.messages import encode_coordinator_record
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from kforensics.formats.messages.coordinators import TXN_TABLES, parse_txn_record
 from kforensics.formats.messages.schema import Decoded
-from kforensics.formats.messages.txn import TXN_TABLES, parse_txn_record
 from tests.builders.messages import encode_coordinator_record
 
 

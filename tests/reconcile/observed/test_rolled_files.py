@@ -8,7 +8,7 @@ from kforensics.damage import Absent
 from kforensics.reconcile.observed.broker_log_facts import facts_from_logs
 from kforensics.reconcile.observed.facts import ClusterFacts
 from kforensics.reconcile.observed.leadership import GapKind, account_of
-from kforensics.reconcile.observed.rolled_files import logs_without_newest
+from kforensics.reconcile.observed.logged_periods import logs_without_newest
 from tests.builders.history import PARTITION, log_file, logged_events
 
 STARTED = "[KafkaServer id=1] started (kafka.server.KafkaServer)"

@@ -1,4 +1,4 @@
-"""`kforensics seal`: evidence hashed now, and shown to be the same later."""
+"""The commands that do more than write one result: `capture`, `seal` and `simulate`."""
 
 import os
 from pathlib import Path
@@ -6,8 +6,10 @@ from pathlib import Path
 import typer
 
 from kforensics.ask.model import PASSPHRASE_VARIABLE, SIGNATURE_SUFFIX, Ask
+from kforensics.ask.simulate import SimulateAsk
 from kforensics.cli.command import Output, question
 from kforensics.cli.destination import check_out, write_result
+from kforensics.cli.stops import Stops
 from kforensics.errors import UsageError
 
 
@@ -41,3 +43,39 @@ def ask_passphrase() -> bytes:
     if given is None:
         given = typer.prompt("passphrase of the private key", hide_input=True, err=True)
     return given.encode()
+
+
+def take(output: Output, ask: Ask) -> None:
+    """Take a capture, which a signal stops at a place from which it goes on."""
+    output.check(())
+    check_out(ask.out, ask.paths)
+    from kforensics.case.processes import paced
+    from kforensics.commands.capture import run
+
+    stops, key, signature = Stops(), None, Path(f"{ask.out}{SIGNATURE_SUFFIX}")
+    if ask.sign_with is not None and ask.out is not None:
+        from kforensics.commands.seal import signing_key
+
+        check_out(signature, ask.paths)
+        key = signing_key(ask.sign_with, ask_passphrase)
+    with stops, output.progress() as progress:
+        result = run(paced(ask), progress, is_asked_to_stop=stops.asked, lowest_priority=not ask.normal_priority)
+    if key is not None and ask.out is not None:
+        from kforensics.commands.seal import sign_file
+
+        write_result(sign_file(ask.out, key), signature)
+    output.finish(result)
+
+
+capture = question("capture")(take)
+
+
+@question("simulate")
+def simulate(output: Output, ask: SimulateAsk) -> None:
+    """Do the one thing that is asked for."""
+    shape = "write" if ask.write else "explore" if ask.model else "replay" if ask.scenario else "list"
+    output.check((), f"simulate {shape}")
+    from kforensics.commands.simulate import run
+    from kforensics.render.emit import truth_json
+
+    output.finish(run(ask, truth_json))

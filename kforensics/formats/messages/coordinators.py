@@ -1,11 +1,13 @@
-"""Keys and values of `__consumer_offsets`: offset commits, and groups of all kinds.
+"""Keys and values of the topics of coordinators: offset commits and groups of all kinds, transactions, share groups, and what members of classic groups say.
 
-(Kafka: OffsetCommitKey.json, OffsetCommitValue.json, GroupMetadataKey.json, GroupMetadataValue.json, 0.8.2 to 4.4, and those of group-coordinator/src/main/resources/common/message/)
+`__consumer_offsets` (Kafka: OffsetCommitKey.json, OffsetCommitValue.json, GroupMetadataKey.json, GroupMetadataValue.json, 0.8.2 to 4.4, and those of group-coordinator/src/main/resources/common/message/)
 """
+
+from struct import Struct as Layout
 
 from kforensics.formats.messages.frame import CoordinatorRecord, CoordinatorTables, parse_coordinator_record
 from kforensics.formats.messages.reader import decode_message
-from kforensics.formats.messages.schema import Array, Decoded, Scalar, Undecoded, field, message, struct, zero
+from kforensics.formats.messages.schema import Array, Decoded, Message, Scalar, Undecoded, field, message, struct, zero
 
 INT8, INT16, INT32, INT64 = Scalar.INT8, Scalar.INT16, Scalar.INT32, Scalar.INT64
 UUID, STRING, BYTES = Scalar.UUID, Scalar.STRING, Scalar.BYTES
@@ -340,3 +342,126 @@ def parse_group_record(key: bytes | None, value: bytes | None) -> CoordinatorRec
         if isinstance(again, Decoded):
             return record._replace(value=again)
     return record
+
+
+TRANSACTION_LOG_KEY = message("TransactionLogKey", field("transactional_id", STRING))
+# The status is 0 Empty, 1 Ongoing, 2 PrepareCommit, 3 PrepareAbort, 4 CompleteCommit, 5 CompleteAbort, 6 Dead, 7 PrepareEpochFence.
+TRANSACTION_LOG_VALUE = message(
+    "TransactionLogValue",
+    field("producer_id", INT64),
+    field("previous_producer_id", INT64, "1+", tag=0, default=-1),
+    field("next_producer_id", INT64, "1+", tag=1, default=-1),
+    field("producer_epoch", INT16),
+    field("next_producer_epoch", INT16, "1+", tag=3, default=-1),
+    field("transaction_timeout_ms", INT32),
+    field("transaction_status", Scalar.INT8),
+    field(
+        "transaction_partitions",
+        Array(struct(field("topic", STRING), field("partition_ids", Array(INT32)))),
+        nullable=True,
+    ),
+    field("transaction_last_update_timestamp_ms", INT64),
+    field("transaction_start_timestamp_ms", INT64),
+    field("client_transaction_version", INT16, "1+", tag=2, default=0),
+    valid="0-1",
+    flexible="1+",
+)
+
+TXN_TABLES = CoordinatorTables(keys={0: TRANSACTION_LOG_KEY}, values={0: TRANSACTION_LOG_VALUE})
+
+
+def parse_txn_record(key: bytes | None, value: bytes | None) -> CoordinatorRecord:
+    """Decode a record of `__transaction_state` (`TransactionLogKey`, `TransactionLogValue`)."""
+    return parse_coordinator_record(key, value, TXN_TABLES)
+
+
+_PARTITION_KEY = (field("group_id", STRING), field("topic_id", Scalar.UUID), field("partition", INT32))
+_STATE_BATCHES = field(
+    "state_batches",
+    Array(
+        struct(
+            field("first_offset", INT64),
+            field("last_offset", INT64),
+            field("delivery_state", INT8),
+            field("delivery_count", INT16),
+        )
+    ),
+)
+_DELIVERY_COMPLETE_COUNT = field("delivery_complete_count", INT32, tag=0, default=-1)
+
+SHARE_SNAPSHOT_KEY = message("ShareSnapshotKey", *_PARTITION_KEY)
+SHARE_SNAPSHOT_VALUE = message(
+    "ShareSnapshotValue",
+    field("snapshot_epoch", INT32),
+    field("state_epoch", INT32),
+    field("leader_epoch", INT32),
+    field("start_offset", INT64),
+    _DELIVERY_COMPLETE_COUNT,
+    field("create_timestamp", INT64),
+    field("write_timestamp", INT64),
+    _STATE_BATCHES,
+    flexible="0+",
+)
+SHARE_UPDATE_KEY = message("ShareUpdateKey", *_PARTITION_KEY)
+SHARE_UPDATE_VALUE = message(
+    "ShareUpdateValue",
+    field("snapshot_epoch", INT32),
+    field("leader_epoch", INT32),
+    field("start_offset", INT64),
+    _DELIVERY_COMPLETE_COUNT,
+    _STATE_BATCHES,
+    flexible="0+",
+)
+
+SHARE_TABLES = CoordinatorTables(
+    keys={0: SHARE_SNAPSHOT_KEY, 1: SHARE_UPDATE_KEY}, values={0: SHARE_SNAPSHOT_VALUE, 1: SHARE_UPDATE_VALUE}
+)
+
+
+def parse_share_record(key: bytes | None, value: bytes | None) -> CoordinatorRecord:
+    """Decode a record of `__share_group_state` (KIP-932)."""
+    return parse_coordinator_record(key, value, SHARE_TABLES)
+
+
+CONSUMER_PROTOCOL_TYPE = "consumer"
+"""The `protocol_type` of a group whose members speak this protocol."""
+
+_VERSION = Layout(">h")
+_NAMED_PARTITIONS = Array(struct(field("topic", STRING), field("partitions", Array(INT32))))
+
+SUBSCRIPTION = message(
+    "ConsumerProtocolSubscription",
+    field("topics", Array(STRING)),
+    field("user_data", BYTES, nullable=True),
+    field("owned_partitions", _NAMED_PARTITIONS, "1+"),
+    field("generation_id", INT32, "2+", default=-1),
+    field("rack_id", STRING, "3+", nullable=True),
+    valid="0-3",
+)
+ASSIGNMENT = message(
+    "ConsumerProtocolAssignment",
+    field("assigned_partitions", _NAMED_PARTITIONS),
+    field("user_data", BYTES, nullable=True),
+    valid="0-3",
+)
+
+
+def parse_subscription(blob: bytes) -> Decoded | Undecoded:
+    """Decode the subscription of a member of a classic group (`ConsumerProtocolSubscription`).
+
+    Args:
+        blob: the version and the message; a version above the newest known one is read as that, as Kafka does.
+    """
+    return _parse_blob(SUBSCRIPTION, blob)
+
+
+def parse_assignment(blob: bytes) -> Decoded | Undecoded:
+    """Decode the assignment of a member of a classic group (`ConsumerProtocolAssignment`)."""
+    return _parse_blob(ASSIGNMENT, blob)
+
+
+def _parse_blob(table: Message, blob: bytes) -> Decoded | Undecoded:
+    if len(blob) < _VERSION.size:
+        return Undecoded(f"{len(blob)} bytes are too few for a version", table.name)
+    version = _VERSION.unpack_from(blob)[0]
+    return decode_message(table, min(version, table.versions[-1]), blob, _VERSION.size)
