@@ -3,7 +3,9 @@
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
+from pathlib import Path
 from typing import NamedTuple
 
 from kforensics.case.cluster import Cluster, CommittedOffsets, cluster_of
@@ -12,6 +14,7 @@ from kforensics.case.leaders import Leaders, leaders_of
 from kforensics.case.model import Case, fact_of_question, places_of, settings_of
 from kforensics.case.offsets_log import PositionsNow
 from kforensics.case.processes import END_OF_LOG, Progress, in_chunks, spread
+from kforensics.case.settings import retention_of
 from kforensics.case.tiers import remote_copies_of
 from kforensics.case.wanted import is_wanted
 from kforensics.damage import Absent
@@ -20,13 +23,16 @@ from kforensics.evidence.coordinators.replica_log import holds_records
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.quorum import newest_log
-from kforensics.evidence.model import Problem
+from kforensics.evidence.model import Problem, Replica, Segment
 from kforensics.evidence.replica.batch_reader import FileBatchReader
 from kforensics.evidence.replica.collect import CollectedReplica, collect_replica
 from kforensics.evidence.replica.ends import ends_at_hand
+from kforensics.evidence.replica.loader_reader import read_needed
 from kforensics.findings.answers.explain import incident_state
 from kforensics.formats.checkpoint.properties import MetaProperties
+from kforensics.formats.log.loader_values import Content, Need
 from kforensics.formats.log_lines.event import LogEventKind
+from kforensics.protocol.loading.disk import TIME_INDEX
 from kforensics.reconcile.bugs.evidence import Sign, broker_signs, partition_signs
 from kforensics.reconcile.history.log_starts import LogStartMove, log_start_moves
 from kforensics.reconcile.history.topic_incarnations import Incarnation, incarnations
@@ -279,6 +285,16 @@ def _compared(
         return None
 
 
+def _indexed_ms(roots: Sequence[Path], replica: Replica, segment: Segment) -> int | Absent:
+    """Return the last timestamp in the time index beside a segment; unknown where it has none, or can't be read."""
+    name = segment.path.rpartition("/")[2].removesuffix(".log") + TIME_INDEX
+    try:
+        found = read_needed(roots[replica.input] / replica.path, Need(name, Content.LAST_TIMESTAMP))
+    except EvidenceError:
+        return Absent.UNKNOWN
+    return found if isinstance(found, int) and found >= 0 else Absent.UNKNOWN
+
+
 def explain_replicas(
     shared: Accounts, partition: TopicPartition, collected: Sequence[CollectedReplica]
 ) -> tuple[PartitionIncident, tuple[Problem, ...]]:
@@ -310,6 +326,8 @@ def explain_replicas(
                 has_zookeeper=shared.has_zookeeper,
                 deletions=shared.deletions.get(partition, ()),
                 log_starts=shared.log_starts.get(partition, ()),
+                retention=partial(retention_of(shared.case), partition),
+                indexed_ms=partial(_indexed_ms, [one.root for one in shared.case.inputs.found]),
                 wanted_leader=shared.case.ask.leader,
                 is_order_in_doubt=bool(shared.case.later),
             ),

@@ -1,13 +1,14 @@
 """What a start depends on beside the logs: the metadata that the controllers hold, and the settings, each with where it is known from."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import NamedTuple
 
-from kforensics.case.cluster import cluster_of
-from kforensics.case.model import Case
+from kforensics.case.cluster import cluster_of, newest_time
+from kforensics.case.model import Case, fact
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, UsageError
 from kforensics.evidence.broker_logs import LogFile
@@ -18,15 +19,20 @@ from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.log import read_metadata_logs
 from kforensics.evidence.metadata.quorum import newest_log
 from kforensics.evidence.metadata.set_back import QuorumSetBack, quorum_set_back
-from kforensics.evidence.metadata.state import MetadataState
+from kforensics.evidence.metadata.state import ConfigChange, MetadataState
 from kforensics.evidence.model import Problem
+from kforensics.formats.log_lines.event import LogEventKind
 from kforensics.protocol.coordinators import CREATED_WITH, created_policy
 from kforensics.protocol.loading.node import Assignment
-from kforensics.protocol.retention import NO_LIMIT, RetentionPolicy
+from kforensics.protocol.retention import NO_LIMIT, RetentionPeriod, RetentionPolicy, RetentionTimes
+from kforensics.reconcile.observed.logged_events import LoggedEvent
 from kforensics.source.naming import FileKind
+from kforensics.units import TopicPartition
 
 TOPIC, BROKER = 2, 4
 """Resource types of configurations."""
+_WITH_NO_OPS = 5
+"""The metadata.version of 3.3-IV1, with which a controller that is idle writes records, too."""
 
 
 @dataclass(frozen=True)
@@ -145,6 +151,11 @@ _OF_BROKER: dict[str, tuple[tuple[str, int], ...]] = {
     "index.interval.bytes": (("log.index.interval.bytes", 1),),
 }
 """The settings of brokers that a topic has where it has none of its own, the first that is there; each with its unit."""
+_OF_RETENTION = frozenset(
+    name
+    for setting in ("retention.ms", "retention.bytes", "cleanup.policy")
+    for name in (setting, *(of_broker for of_broker, _ in _OF_BROKER[setting]))
+)
 OF_CLEANER = {
     "delete.retention.ms": (("log.cleaner.delete.retention.ms", 1),),
     "min.compaction.lag.ms": (("log.cleaner.min.compaction.lag.ms", 1),),
@@ -182,20 +193,9 @@ class Settings:
 
     def __init__(self, given: Mapping[str, str], around: Surroundings, node_id: int | Absent, node_count: int) -> None:
         self._given = given
-        configs = around.state.configs if around.state is not None else {}
-        self._topics: dict[str, dict[str, str]] = {}
-        self._broker: dict[str, str] = {}
-        own: dict[str, str] = {}
-        for (kind, resource, name), change in configs.items():
-            if change.value is None:
-                continue
-            if kind == TOPIC:
-                self._topics.setdefault(resource, {})[name] = change.value
-            elif kind == BROKER and resource == "":
-                self._broker[name] = change.value
-            elif kind == BROKER and resource == str(node_id):
-                own[name] = change.value
-        self._broker |= own
+        self._node_id = node_id
+        self._around = around
+        self._take(around.state.configs.values() if around.state is not None else ())
         properties = around.properties
         mine = [one for one in properties if node_id_of(one) == str(node_id)]
         # A file without an id is the node's where both are alone.
@@ -208,6 +208,22 @@ class Settings:
         """The one with the metadata log; empty where that is not known."""
         self.are_topics_known = around.state is not None
         """Whether the settings of topics are: those of a cluster with ZooKeeper are on no disk."""
+
+    def _take(self, configs: Iterable[ConfigChange]) -> None:
+        """Take settings of topics and brokers for those in force."""
+        self._topics: dict[str, dict[str, str]] = {}
+        self._broker: dict[str, str] = {}
+        own: dict[str, str] = {}
+        for change in configs:
+            if change.value is None:
+                continue
+            if change.resource_type == TOPIC:
+                self._topics.setdefault(change.resource_name, {})[change.name] = change.value
+            elif change.resource_type == BROKER and change.resource_name == "":
+                self._broker[change.name] = change.value
+            elif change.resource_type == BROKER and change.resource_name == str(self._node_id):
+                own[change.name] = change.value
+        self._broker |= own
 
     def of_topic(self, topic: str, name: str) -> tuple[str | None, bool]:
         """Return a setting of a topic, none where it has Kafka's default; and whether it is known."""
@@ -260,6 +276,48 @@ class Settings:
         )
         return Policy(policy, is_known=is_time_known and (is_cleanup_known or topic not in CREATED_WITH))
 
+    def retentions(self, topic: str) -> tuple[RetentionPeriod, ...]:
+        """Return every retention that a topic has had by the metadata, the oldest first; none where its settings are not known."""
+        history = self._around.history
+        if not self.are_topics_known or history is None:
+            return ()
+        is_whole = history.start_offset == 0 and not history.gaps
+        began_ms = 0 if is_whole or not len(history.batches) else int(history.batches["max_timestamp"][0])
+        found = [self.with_configs(()).period(topic, began_ms)]
+        changes: dict[tuple[int, str, str], ConfigChange] = {}
+        own = (change for resource in ((TOPIC, topic), *self._brokers) for change in self._changes.get(resource, ()))
+        for change in sorted(own, key=lambda one: one.when.offset):
+            changes[change.resource_type, change.resource_name, change.name] = change
+            since_ms = max(change.when.timestamp_ms, found[-1].since_ms)
+            if since_ms == found[-1].since_ms:
+                found.pop()
+            found.append(self.with_configs(changes.values()).period(topic, since_ms))
+        return tuple(found)
+
+    @property
+    def _brokers(self) -> tuple[tuple[int, str], ...]:
+        return (BROKER, ""), (BROKER, str(self._node_id))
+
+    @cached_property
+    def _changes(self) -> Mapping[tuple[int, str], Sequence[ConfigChange]]:
+        """The changes of what retention depends on, by resource."""
+        found: dict[tuple[int, str], list[ConfigChange]] = {}
+        for change in self._around.history.configs if self._around.history is not None else ():
+            if change.name in _OF_RETENTION:
+                found.setdefault((change.resource_type, change.resource_name), []).append(change)
+        return found
+
+    def with_configs(self, configs: Iterable[ConfigChange]) -> "Settings":
+        """Return the settings as they were when others were set in the metadata."""
+        then = copy(self)
+        then._take(configs)  # noqa: SLF001 - it is of this class
+        return then
+
+    def period(self, topic: str, since_ms: int) -> RetentionPeriod:
+        """Return the retention of a topic as that of a time."""
+        _, is_time_known = self.of_topic(topic, "retention.ms")
+        return RetentionPeriod(since_ms, self.retention(topic).policy, is_time_known)
+
 
 def settings_by_node(case: Case, problems: list[Problem]) -> Callable[[int | Absent], Settings]:
     """Return a function that gives the settings of a node as they are now, by the newest metadata log and the files among the inputs.
@@ -267,10 +325,43 @@ def settings_by_node(case: Case, problems: list[Problem]) -> Callable[[int | Abs
     Args:
         problems: what can't be read is added.
     """
-    newest = newest_log([one for one in cluster_of(case).histories if one.input not in case.ranks])
-    around = Surroundings(newest, (), server_properties(case.for_facts(), problems))
+    gathered = cluster_of(case)
+    newest = newest_log([one for one in gathered.histories if one.input not in case.ranks])
+    files = server_properties(case.for_facts(), problems)
+    around = Surroundings(newest, (), (*files, *_printed(gathered.events, {node_id_of(one) for one in files})))
     count = len(case.nodes_by_rank().get(case.final_rank, frozenset()))
     return cache(lambda node_id: Settings({}, around, node_id, count))
+
+
+def _printed(events: Iterable[LoggedEvent], known: Collection[str]) -> Iterator[Mapping[str, str]]:
+    """Yield what each node printed of its settings at its last start, of nodes without a file; a setting that is not set is printed as null."""
+    last = {str(one.node_id): one.event.fields for one in events if one.event.kind is LogEventKind.CONFIGURATION}
+    for node_id, fields in last.items():
+        if node_id not in known and "log.retention.hours" in fields:
+            values = {name: str(value) for name, value in fields.items() if value != "null"}
+            yield {**values, "node.id": node_id}
+
+
+@fact
+def retention_of(case: Case) -> Callable[[TopicPartition, int | Absent], RetentionTimes]:
+    """Return a function that gives what retention a partition has had at a broker, and the time in which its log can have been shortened."""
+    by_node, facts = settings_by_node(case, []), cluster_of(case).facts
+    until = {one.input: newest_time(one) for one in cluster_of(case).histories if one.input not in case.ranks}
+    # Since 3.3 a controller writes a record at least twice a second.
+    is_ticking = any(
+        isinstance(level := one.metadata_version, int) and level >= _WITH_NO_OPS for one in cluster_of(case).histories
+    )
+    inputs = {one.broker_id: at for at, one in enumerate(case.inputs.described) if at not in case.ranks}
+    latest = max((one for one in until.values() if isinstance(one, int)), default=Absent.UNKNOWN)
+
+    def of_partition(partition: TopicPartition, broker_id: int | Absent) -> RetentionTimes:
+        created = facts.exists_since_ms(partition.topic) if facts.knows_every_deletion() else Absent.UNKNOWN
+        end = until.get(inputs.get(broker_id, -1), latest)
+        return RetentionTimes(
+            by_node(broker_id).retentions(partition.topic), created, end if is_ticking else Absent.UNKNOWN
+        )
+
+    return of_partition
 
 
 def log_dirs_of(properties: Mapping[str, str]) -> tuple[str, ...]:

@@ -1,11 +1,11 @@
 """How the positions of groups stand to the logs of the partitions that they read: where these start and end, who deleted their beginning, and their leader epochs."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import NamedTuple, cast
 
 from kforensics.case.leaders import Leaders
-from kforensics.case.settings import Settings, settings_by_node
+from kforensics.case.settings import retention_of
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
 from kforensics.evidence.coordinators.group_log import CommitKey
@@ -17,6 +17,7 @@ from kforensics.evidence.replica.loader_reader import read_needed
 from kforensics.formats.log.loader_values import Content, LoadFailure, Need
 from kforensics.protocol.epochs import Epochs, validated_position
 from kforensics.protocol.loading.disk import EPOCH_FILE
+from kforensics.protocol.retention import RetentionTimes
 from kforensics.reconcile.groups.replay import Position
 from kforensics.reconcile.groups.state import ShareState
 from kforensics.reconcile.groups.views import GroupPosition
@@ -142,24 +143,18 @@ class PartitionEnds:
             starts.append((start, first < start, None if isinstance(recorded, Absent) else recorded.citation, place))
         start, _, citation, place = min(starts, key=lambda one: one[0])
         bases = {base for one in self._live.get(partition, ()) for base, _ in list_log(one).segments}
-        settings = self._settings(place.state.broker_id)
-        policy = settings.retention(partition.topic)
         return LogStart(
             offset=start,
             moves=self._moves.get(partition, ()),
             # Segments of another replica end there: a follower takes over the start that retention gave its leader.
             is_inside=start not in bases and all(is_inside for _, is_inside, _, _ in starts),
             citation=citation,
-            policy=policy.policy if policy.is_known and settings.are_topics_known else None,
+            times=retention_of(self._given.case)(partition, place.state.broker_id) if start else RetentionTimes(),
         )
 
     @cached_property
     def _moves(self) -> dict[TopicPartition, list[LogStartMove]]:
         return log_start_moves(self._given.cluster.events)
-
-    @cached_property
-    def _settings(self) -> Callable[[int | Absent], Settings]:
-        return settings_by_node(self._given.case, self.problems)
 
     def _checked(self, ends: _Ends, position: Position) -> tuple[int | Absent, bool]:
         """Return where a consumer goes on whose position's leader epoch every log that may lead contradicts, and whether the records in front of it are younger than the commit."""

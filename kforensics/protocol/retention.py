@@ -5,11 +5,12 @@ that it keeps.
 """
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
 from itertools import accumulate
 from typing import NamedTuple
 
+from kforensics.damage import Absent
 from kforensics.protocol.versions import KafkaVersion
 
 NO_LIMIT = -1
@@ -145,3 +146,89 @@ def aged_out_at(timestamps_ms: Sequence[int], retention_ms: int) -> list[int]:
         timestamps_ms: the largest timestamp of each, oldest first; one of the future holds back all behind it.
     """
     return [newest + retention_ms for newest in accumulate(timestamps_ms, max)]
+
+
+LEAST_USUAL_MS = 300_000
+"""How often brokers look for what is due (`log.retention.check.interval.ms`): hardly a log keeps its records for less."""
+
+
+class RetentionPeriod(NamedTuple):
+    """A retention that a topic had for a time."""
+
+    since_ms: int
+    """0 for the first one that is known where nothing can have been set before."""
+    policy: RetentionPolicy
+    is_time_known: bool = True
+    """`retention.ms` is set or by a file of the broker, not taken for Kafka's default."""
+
+
+class PossibleRule(NamedTuple):
+    """A rule that can have deleted a segment, and until when it was in force."""
+
+    rule: RetentionRule
+    limit: int
+    until_ms: int | Absent
+    """Absent where it is so still."""
+    is_known: bool = True
+    """The limit is set or by a file of the broker, not taken for Kafka's default."""
+
+
+class RetentionTimes(NamedTuple):
+    """What retention a topic has had, and the time in which segments of its log were written and deleted."""
+
+    periods: Sequence[RetentionPeriod] = ()
+    """The oldest first; none where its settings are not known."""
+    created_ms: int | Absent = Absent.UNKNOWN
+    """When the topic was created: no record was written before."""
+    until_ms: int | Absent = Absent.UNKNOWN
+    """When the log was copied, or shortly before."""
+
+    def rules(
+        self, newest_ms: int | Absent, *, since_ms: int | Absent = Absent.UNKNOWN, spare: int | Absent = Absent.UNKNOWN
+    ) -> tuple[PossibleRule, ...]:
+        """Return the rules by which retention can have deleted a segment, by time where it went by true timestamps.
+
+        Args:
+            newest_ms: the largest timestamp of the segment, or a time before it.
+            since_ms: a time at which it was still there.
+            spare: how many bytes of the log come behind it at most.
+        """
+        found: dict[tuple[RetentionRule, int], PossibleRule] = {}
+        for policy, is_known, until_ms in self._in_force(since_ms):
+            kept_ms = policy.retention_ms if is_known else min(policy.retention_ms, LEAST_USUAL_MS)
+            end_ms = until_ms if isinstance(until_ms, int) else self.until_ms
+            is_old = (
+                not isinstance(newest_ms, int) or not isinstance(end_ms, int) or is_aged(newest_ms, end_ms, kept_ms)
+            )
+            if policy.by_time and is_old:
+                found[RetentionRule.TIME, policy.retention_ms] = PossibleRule(
+                    RetentionRule.TIME, policy.retention_ms, until_ms, is_known
+                )
+            if policy.by_size and (not isinstance(spare, int) or spare >= policy.retention_bytes):
+                found[RetentionRule.SIZE, policy.retention_bytes] = PossibleRule(
+                    RetentionRule.SIZE, policy.retention_bytes, until_ms
+                )
+        return tuple(found.values())
+
+    def is_early(
+        self, newest_ms: int, *, since_ms: int | Absent = Absent.UNKNOWN, spare: int | Absent = Absent.UNKNOWN
+    ) -> bool:
+        """Return whether retention can have deleted a segment only by taking it for older than its records are.
+
+        Args:
+            newest_ms: the largest timestamp of the segment, or a time before it.
+            since_ms: a time at which it was still there.
+            spare: how many bytes of the log come behind it at most.
+        """
+        since_ms = since_ms if isinstance(since_ms, int) else newest_ms
+        is_whole = bool(self.periods) and self.periods[0].since_ms <= since_ms and isinstance(self.until_ms, int)
+        by_time = any(policy.by_time for policy, _, _ in self._in_force(since_ms))
+        return is_whole and by_time and not self.rules(newest_ms, since_ms=since_ms, spare=spare)
+
+    def _in_force(self, since_ms: int | Absent) -> Iterator[tuple[RetentionPolicy, bool, int | Absent]]:
+        """Yield each retention since a time, whether its time is known, and when it ended; absent for the last one."""
+        first_ms = since_ms if isinstance(since_ms, int) else self.created_ms
+        for at, one in enumerate(self.periods):
+            end = self.periods[at + 1].since_ms if at + 1 < len(self.periods) else Absent.NOT_APPLICABLE
+            if not isinstance(end, int) or not isinstance(first_ms, int) or end > first_ms:
+                yield one.policy, one.is_time_known, end

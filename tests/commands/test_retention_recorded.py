@@ -7,6 +7,7 @@ import pytest
 from kforensics.ask.model import Ask
 from kforensics.commands.explain import run as explain
 from kforensics.commands.groups import run as groups
+from kforensics.commands.trace import run as trace
 
 RECORDING = "retention-3.9"
 
@@ -104,3 +105,30 @@ def test_only_what_went_before_its_time_is_lost(coordinators):
     assert "by retention by size (retention.bytes 1,200)" in said
     assert "by retention by time (retention.ms 1 second)" in said
     assert result.exit_code == 1
+
+
+@pytest.mark.parametrize("has_earlier", [True, False])
+def test_what_went_before_its_time_is_no_calm_without_lines(coordinators, has_earlier):
+    """The settings and the times of the metadata leave a wrong time, or a request of which no line tells."""
+    before, deleted, _, _ = moments(coordinators(RECORDING))
+    result = explain(Ask(paths=(deleted,), before=(before,) if has_earlier else (), jobs=1))
+    losses = [one for incident in result.body.incidents for one in incident.losses]
+
+    assert [("zeroed-0", (0, 15), "early-retention", "possible", has_earlier)] == [
+        (str(one.topic_partition), tuple(one.offsets), one.cause, one.confidence, bool(one.held_by)) for one in losses
+    ]
+    assert (result.answer.state.value, result.exit_code) == ("maybe-lost", 1)
+    assert "16 records of zeroed-0" in result.answer.headline
+    assert "DeleteRecords" in losses[0].reason
+    said = " ".join(result.body.conclusion)
+    assert ("by retention by time (retention.ms 1 second, as it was until" in said) is has_earlier
+    assert "zeroed-0 were deleted since" not in said
+
+
+def test_a_trace_of_it_says_no_purpose(coordinators):
+    before, deleted, _, _ = moments(coordinators(RECORDING))
+    asked = {"paths": (deleted,), "before": (before,), "jobs": 1, "offset": 3}
+    early, asked_for = (trace(Ask(**asked, topics=frozenset({topic}))) for topic in ("zeroed", "asked"))
+
+    assert (early.answer.state.value, early.exit_code) == ("lost", 1)
+    assert asked_for.answer.state.value == "deleted-on-purpose"

@@ -2,7 +2,15 @@
 
 import pytest
 
-from kforensics.protocol.retention import AgedSegment, RetentionPolicy, RetentionRule, aged_out_at, due_segments
+from kforensics.protocol.retention import (
+    AgedSegment,
+    RetentionPeriod,
+    RetentionPolicy,
+    RetentionRule,
+    RetentionTimes,
+    aged_out_at,
+    due_segments,
+)
 from kforensics.protocol.versions import KafkaVersion
 from tests.steps import steps
 
@@ -79,3 +87,49 @@ def test_before_1_0_no_high_watermark_keeps_a_segment():
 
 def test_no_segment_goes_before_one_in_front_of_it():
     assert aged_out_at([5, 90, 10], 100) == [105, 190, 190]
+
+
+WEEK = RetentionPolicy(604_800_000, -1, deletes=True)
+MINUTE_MS, DAY_MS = 60_000, 86_400_000
+
+
+@pytest.mark.parametrize(
+    ("policy", "asked", "is_early"),
+    [
+        (WEEK, {}, True),
+        (WEEK._replace(retention_ms=MINUTE_MS), {}, False),
+        (WEEK._replace(retention_ms=-1), {}, False),
+        (WEEK._replace(deletes=False), {}, False),
+        (WEEK._replace(retention_bytes=100), {}, False),
+        (WEEK._replace(retention_bytes=100), {"spare": 99}, True),
+        (WEEK._replace(retention_bytes=100), {"spare": 100}, False),
+        # It was there before anything is known of its settings.
+        (WEEK, {"since_ms": 5}, False),
+    ],
+)
+def test_records_went_early_only_where_no_rule_can_have_come_to_them(policy, asked, is_early):
+    times = RetentionTimes((RetentionPeriod(10, policy),), until_ms=DAY_MS)
+
+    assert times.is_early(20, **asked) is is_early
+
+
+def test_nothing_went_early_by_an_end_that_is_not_known():
+    assert not RetentionTimes((RetentionPeriod(0, WEEK),)).is_early(20)
+    assert not RetentionTimes(until_ms=DAY_MS).is_early(20)
+
+
+def test_a_default_that_may_be_shortened_by_a_file_excludes_minutes_alone():
+    by_default = RetentionTimes((RetentionPeriod(0, WEEK, is_time_known=False),), until_ms=DAY_MS)
+
+    assert by_default.is_early(DAY_MS - 2 * MINUTE_MS)
+    assert not by_default.is_early(DAY_MS - 60 * MINUTE_MS)
+    assert [one.is_known for one in by_default.rules(20)] == [False]
+
+
+def test_a_rule_counts_as_long_as_it_was_set_and_the_segment_was_there():
+    short, long = WEEK._replace(retention_ms=MINUTE_MS), WEEK
+    times = RetentionTimes((RetentionPeriod(0, short), RetentionPeriod(DAY_MS, long)), until_ms=2 * DAY_MS)
+
+    assert [(one.limit, one.until_ms) for one in times.rules(20)] == [(MINUTE_MS, DAY_MS)]
+    assert times.rules(20, since_ms=DAY_MS) == ()
+    assert times.rules(DAY_MS - 1) == ()

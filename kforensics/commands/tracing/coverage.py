@@ -9,6 +9,7 @@ from kforensics.commands.tracing.scan import Coverage, ScannedReplica, merged
 from kforensics.commands.tracing.topic_evidence import TruncationAccount, is_of
 from kforensics.damage import Absent
 from kforensics.protocol.epochs import epoch_at
+from kforensics.reconcile.history.causes import CauseName
 from kforensics.reconcile.incident.doubts import DoubtKind
 from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.logs.tiers import RemoteCopies
@@ -281,7 +282,7 @@ def _is_whole_everywhere(scanned: Sequence[ScannedReplica]) -> bool:
 
 def _truncated(partition: TopicPartition, incident: "PartitionIncident | None") -> Iterator[SearchGap]:
     for loss in incident.losses if incident is not None else ():
-        if not loss.held_by:
+        if not loss.held_by and loss.cause is not CauseName.RETENTION:
             yield _gap(
                 partition=partition,
                 offsets=loss.offsets,

@@ -1,13 +1,13 @@
 """What every search of a topic's partitions shares: the comparison of replicas, the settings of the topic, and what is known of changes of leaders."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from kforensics.case.cluster import Cluster, cluster_of
 from kforensics.case.comparison import comparison_of
 from kforensics.case.model import Case, now_of, places_of
-from kforensics.case.settings import settings_by_node
+from kforensics.case.settings import retention_of, settings_by_node
 from kforensics.case.tiers import remote_copies_of
 from kforensics.commands.tracing.records import Place
 from kforensics.commands.tracing.scan import ScannedReplica
@@ -163,6 +163,7 @@ class TopicEvidence:
             settings=self.settings,
             remote=self.remote,
             log_starts=self._log_starts.get(partition, ()),
+            retention=partial(retention_of(self.case), partition),
         )
 
     @cached_property

@@ -2,14 +2,14 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation
 from kforensics.formats.log_lines.event import LogEventKind
-from kforensics.protocol.retention import RetentionPolicy, is_aged
+from kforensics.protocol.retention import PossibleRule, RetentionRule, RetentionTimes, is_aged
 from kforensics.reconcile.observed.clocks import WIDEST_ZONE_MS
 from kforensics.reconcile.observed.logged_events import LoggedEvent
 from kforensics.reconcile.timeline.events import DELETE_REQUEST
@@ -27,6 +27,8 @@ class Remover(StrEnum):
     SIZE = "retention-size"
     RETENTION = "retention"
     """By a rule that no line names."""
+    EARLY = "retention-early"
+    """By time, though no record was old enough."""
     REQUEST = "delete-records"
     UNKNOWN = "unknown"
 
@@ -178,8 +180,8 @@ class LogStart:
     """It lies inside of a segment of every replica that is here."""
     citation: Citation | None = None
     """Of the checkpoint that has it."""
-    policy: RetentionPolicy | None = None
-    """The retention of the topic, where it is known."""
+    times: RetentionTimes = field(default_factory=RetentionTimes)
+    """The retention of the topic, where it is known, and the time that its records are of."""
 
     def removal(self, offset: int) -> Removal | None:
         """Return what deleted the records from an offset up to the log start; none where it starts at or below that.
@@ -205,21 +207,37 @@ class LogStart:
     def _guess(self, since_ms: int | Absent, citations: tuple[Citation, ...]) -> Removal:
         """Say what is left possible where no line names it."""
         cited = (*citations, *([] if self.citation is None else [self.citation]))
-        policy = self.policy
         if self.is_inside:
             words = (
                 "a client's request (DeleteRecords): the log starts inside of a segment, where retention never puts it"
             )
             return Removal(Remover.REQUEST, "likely", since_ms, words, cited)
-        if policy is not None:
-            by_time, by_size = policy.by_time, policy.by_size
-            if not by_time and not by_size:
-                words = "a client's request (DeleteRecords), unless settings were changed since: by those of now retention deletes nothing"
-                return Removal(Remover.REQUEST, "possible", since_ms, words, cited)
-            limits = [f"by time (retention.ms {duration(policy.retention_ms)})"] if by_time else []
-            limits += [f"by size (retention.bytes {policy.retention_bytes:,})"] if by_size else []
-            words = f"retention {' or '.join(limits)}, or DeleteRecords: no line says which"
-            remover = Remover.UNKNOWN if by_time and by_size else Remover.TIME if by_time else Remover.SIZE
+        times = self.times
+        if not times.periods:
+            words = "retention or DeleteRecords: no line and no setting among the inputs says which"
+            return Removal(Remover.UNKNOWN, "possible", since_ms, words, cited)
+        rules = times.rules(times.created_ms)
+        if rules:
+            limits = " or ".join(map(_rule_words, rules))
+            removers = {Remover.TIME if one.rule is RetentionRule.TIME else Remover.SIZE for one in rules}
+            remover = Remover.UNKNOWN if len(removers) > 1 else removers.pop()
+            words = f"retention {limits}, or DeleteRecords: no line says which"
             return Removal(remover, "possible", since_ms, words, cited)
-        words = "retention or DeleteRecords: no line and no setting among the inputs says which"
-        return Removal(Remover.UNKNOWN, "possible", since_ms, words, cited)
+        if isinstance(times.created_ms, int) and times.is_early(times.created_ms):
+            return Removal(Remover.EARLY, "possible", since_ms, f"{early_words(times)}, or DeleteRecords", cited)
+        words = "a client's request (DeleteRecords), unless settings were changed since: by those of now retention deletes nothing"
+        return Removal(Remover.REQUEST, "possible", since_ms, words, cited)
+
+
+def _rule_words(one: PossibleRule) -> str:
+    until = f", as it was until {utc_words(one.until_ms)}" if isinstance(one.until_ms, int) else ""
+    if one.rule is RetentionRule.TIME:
+        default = "" if one.is_known else ", Kafka's default, unless a file of the broker says otherwise"
+        return f"by time (retention.ms {duration(one.limit)}{until}{default})"
+    return f"by size (retention.bytes {one.limit:,}{until})"
+
+
+def early_words(times: RetentionTimes) -> str:
+    """Return what deleted records that no rule of their topic can have deleted by their age or by size."""
+    least = min(one.policy.retention_ms for one in times.periods if one.policy.by_time)
+    return f"retention by time that took them for older than they were (retention.ms {duration(least)})"

@@ -2,9 +2,11 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import BatchReader, Replica
+from kforensics.protocol.retention import RetentionTimes
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.protocol.versions import NEWEST_PROTOCOL, PROTOCOL_RULES
 from kforensics.reconcile.bugs.traces import doubted_high_watermarks
@@ -20,6 +22,7 @@ from kforensics.reconcile.history.log_copies import (
     of_one_incarnation,
     taken_before_their_lines,
 )
+from kforensics.reconcile.history.log_starts import LogStart
 from kforensics.reconcile.history.losses import is_in_use
 from kforensics.reconcile.history.truncations import ObservedTruncation, find_truncations
 from kforensics.reconcile.incident.logged_losses import DeletedRecords, is_by_epoch, uncommitted_from, unrecorded_time
@@ -364,6 +367,22 @@ class LogsOverTime:
         epochs = self.leader.view.epochs or self.leader.view.batch_epochs
         bound = uncommitted_from(truncation, self.leaderships, epochs, self.judge, by_epoch=True)
         return bound is not None and bound.offset <= truncation.to_offset
+
+    @cached_property
+    def log_start(self) -> LogStart | None:
+        """Where the leader's log starts now; retention moves a start from segment to segment, only a request puts it inside of one."""
+        if self.leader is None:
+            return None
+        start, recorded = self.leader.view.log_start_offset, self.leader.view.replica.log_start
+        now = [copy for copy in self.copies if copy.is_final and not copy.is_remnant]
+        bases = {segment.base_offset for copy in now for segment in copy.view.replica.segments}
+        return LogStart(
+            offset=start,
+            moves=self.evidence.log_starts,
+            is_inside=bool(bases) and min(bases) < start and start not in bases,
+            citation=None if isinstance(recorded, Absent) else recorded.citation,
+            times=self.evidence.retention(self.leader.broker_id) if start else RetentionTimes(),
+        )
 
     def is_deleted(self) -> bool:
         """Return whether a record or line says that the topic was deleted, of which only directories that wait for their removal, or are set aside, are left."""

@@ -12,7 +12,7 @@ from kforensics.reconcile.committed.judge import CommitJudge, CommittedCounts, C
 from kforensics.reconcile.committed.proofs import Bound
 from kforensics.reconcile.history.causes import Cause, CauseEvidence, CauseName, cause_of, election_behind
 from kforensics.reconcile.history.log_copies import LogCopy
-from kforensics.reconcile.history.log_starts import LogStartMove
+from kforensics.reconcile.history.log_starts import LogStart, LogStartMove, early_words
 from kforensics.reconcile.history.losses import Loss, LostBatch, find_losses, is_in_use, lost_batches
 from kforensics.reconcile.history.truncations import ObservedTruncation, Recomputation, recompute, replacement_of
 from kforensics.reconcile.incident.logged_losses import find_logged_losses
@@ -404,6 +404,94 @@ def early_losses(known: LogsOverTime) -> Iterator[LossEntry]:
                     run = []
             if run:
                 yield _early_loss(known, move, copy, run)
+    yield from _unlogged_losses(known, told)
+
+
+_ZEROS_MS = 86_400_000
+"""What a time index of zeros gives for the largest timestamp is before this."""
+
+
+def _unlogged_losses(known: LogsOverTime, told: set[int]) -> Iterator[LossEntry]:
+    """Yield what is gone below the log start though no retention that its topic had can have come to it, and no line says what deleted it.
+
+    Args:
+        told: first offsets of segments of which lines say it; those that are told here are added.
+    """
+    leader, start = known.leader, known.log_start
+    if leader is None or start is None or not start.offset or start.is_inside or known.evidence.deletions:
+        return
+    copies = known.evidence.moments.remote_copies.of(known.partition, leader.view.replica.topic_id)
+    if copies or leader.view.content_start_offset > start.offset:
+        return  # what is in remote storage counts for its retention, too
+    held = False
+    for copy in known.copies:
+        segments = copy.view.segments
+        ends = [*(one.base_offset for one in segments), copy.view.log_end_offset][1:]
+        spare = sum(one.length for one in (*segments, *leader.view.segments))
+        run: list[tuple[OffsetRange, int]] = []
+        zeros = False
+        for segment, end in zip(segments, ends, strict=True):
+            spare -= segment.length
+            first, newest = max(segment.base_offset, copy.view.log_start_offset), segment.max_timestamp_ms
+            removal = start.removal(first) if first < end <= start.offset else None
+            held |= removal is not None
+            if removal is None or removal.confidence == "proven" or first in told or not isinstance(newest, int):
+                continue
+            taken_ms = Absent.UNKNOWN if copy.is_final else copy.taken_ms
+            since_ms = max(newest, taken_ms) if isinstance(taken_ms, int) else newest
+            indexed_ms = known.evidence.indexed_ms(copy.view.replica, segment)
+            is_zeros = isinstance(indexed_ms, int) and indexed_ms < _ZEROS_MS <= newest
+            is_due = isinstance(start.times.until_ms, int) and bool(
+                start.times.rules(newest, since_ms=since_ms, spare=spare)
+            )
+            if start.times.is_early(newest, since_ms=since_ms, spare=spare) or (is_zeros and not is_due):
+                told.add(first)
+                zeros |= is_zeros
+                run.append((OffsetRange(first, end - 1), newest))
+        if run:
+            yield _unlogged_loss(known, start, copy, run, zeros=zeros)
+    created_ms = start.times.created_ms
+    if not held and isinstance(created_ms, int) and start.times.is_early(created_ms):
+        removal = start.removal(0)
+        if removal is not None and removal.confidence != "proven":
+            yield _loss_without_copy(known, start, created_ms)
+
+
+def _unlogged_loss(
+    known: LogsOverTime, start: LogStart, copy: LogCopy, run: Sequence[tuple[OffsetRange, int]], *, zeros: bool
+) -> LossEntry:
+    """Return the loss of segments of a copy, each with its newest timestamp."""
+    offsets, newest_ms = OffsetRange(run[0][0].first, run[-1][0].last), max(newest for _, newest in run)
+    by = (
+        f"retention by time deleted them: {'a time index' if len(run) == 1 else 'time indexes'} of zeros beside them in that copy"
+        f" {'makes' if len(run) == 1 else 'make'} records of 1970 of them (KAFKA-10207)"
+        if zeros
+        else f"{early_words(start.times)}, or a client's request (DeleteRecords), deleted them"
+    )
+    return replace(
+        _loss_of_copy(known, copy, offsets),
+        reason=f"{by}; no line says it, and their newest record is of {utc_words(newest_ms)}",
+        citations=() if start.citation is None else (start.citation,),
+        confidence="likely" if zeros else "possible",
+    )
+
+
+def _loss_without_copy(known: LogsOverTime, start: LogStart, created_ms: int) -> LossEntry:
+    """Return the loss of all below the log start, of which no input holds a copy: that the topic is too young shows it."""
+    return LossEntry(
+        topic_partition=known.partition,
+        offsets=OffsetRange(0, start.offset - 1),
+        records=start.offset,
+        markers=0,
+        committed="possible",
+        was_committed="possible",
+        is_replaced=False,
+        leader_epoch=Absent.UNKNOWN,
+        reason=f"{early_words(start.times)}, or a client's request (DeleteRecords), deleted them; no line says which, and the topic is there since {utc_words(created_ms)} only",
+        cause=CauseName.RETENTION,
+        held_by=(),
+        citations=() if start.citation is None else (start.citation,),
+    )
 
 
 def _early_loss(
@@ -411,13 +499,6 @@ def _early_loss(
 ) -> LossEntry:
     """Return the loss of segments that follow each other, each with its newest timestamp."""
     offsets, newest_ms = OffsetRange(run[0][0].first, run[-1][0].last), max(newest for _, newest in run)
-    holders = [
-        one
-        for one in known.copies
-        if one.view.log_start_offset <= offsets.first and offsets.last < one.view.log_end_offset
-    ]
-    rows = known.reader.batches(copy.view.replica, offsets.first, offsets.last)
-    is_marker = (rows["magic"] == NEWEST_MAGIC) & ((rows["attributes"] & CONTROL_BIT) != 0)
     version = known.evidence.versions.by_broker.get(move.broker_id) if isinstance(move.broker_id, int) else None
     # Since 1.0 no segment above the high watermark is deleted.
     is_bound = version is not None and retention_rules(version).is_bound_by_high_watermark
@@ -426,20 +507,38 @@ def _early_loss(
         if isinstance(move.largest_ms, int)
         else ""
     )
+    return replace(
+        _loss_of_copy(known, copy, offsets),
+        committed="certain" if is_bound else "possible",
+        was_committed="certain" if is_bound else "possible",
+        reason=f"{move.words} deleted them{took}, and their newest record is of {utc_words(newest_ms)}",
+        citations=move.citations,
+        confidence="proven",
+    )
+
+
+def _loss_of_copy(known: LogsOverTime, copy: LogCopy, offsets: OffsetRange) -> LossEntry:
+    """Return the loss of what retention deleted and a copy holds."""
+    holders = [
+        one
+        for one in known.copies
+        if one.view.log_start_offset <= offsets.first and offsets.last < one.view.log_end_offset
+    ]
+    rows = known.reader.batches(copy.view.replica, offsets.first, offsets.last)
+    is_marker = (rows["magic"] == NEWEST_MAGIC) & ((rows["attributes"] & CONTROL_BIT) != 0)
     return LossEntry(
         topic_partition=known.partition,
         offsets=offsets,
         records=int(rows["count"][~is_marker].sum()),
         markers=int(is_marker.sum()),
-        committed="certain" if is_bound else "possible",
-        was_committed="certain" if is_bound else "possible",
+        committed="possible",
+        was_committed="possible",
         is_replaced=False,
         leader_epoch=int(rows["partition_leader_epoch"][-1]) if len(rows) else Absent.UNKNOWN,
-        reason=f"{move.words} deleted them{took}, and their newest record is of {utc_words(newest_ms)}",
+        reason="",
         cause=CauseName.RETENTION,
         held_by=tuple(holder_of(one, in_use=is_in_use(one)) for one in reversed(holders)),
-        citations=move.citations,
-        confidence="proven",
+        citations=(),
     )
 
 

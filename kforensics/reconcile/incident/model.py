@@ -1,13 +1,14 @@
 """The incident of one partition: its truncations with cause and recomputation, its losses, and the groups and producers that are affected."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 from kforensics.damage import Absent, Damage
-from kforensics.evidence.model import Citation, owner_words
+from kforensics.evidence.model import Citation, Replica, Segment, owner_words
 from kforensics.formats.log.sequences import SequenceBreak, WrittenAgain
+from kforensics.protocol.retention import RetentionTimes
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.bugs.evidence import BugTrace, Sign
 from kforensics.reconcile.committed.judge import Certainty, CommittedCounts
@@ -52,6 +53,10 @@ class IncidentEvidence:
     """Followers that truncated nothing by the leader's answer."""
     log_starts: "Sequence[LogStartMove]" = ()
     """The moves of its log start, by log lines."""
+    retention: Callable[[int | Absent], RetentionTimes] = lambda _broker: RetentionTimes()
+    """What retention it has had at a broker."""
+    indexed_ms: Callable[[Replica, Segment], int | Absent] = lambda _replica, _segment: Absent.UNKNOWN
+    """The last timestamp in the time index beside a segment, which a broker takes for its largest once it has started."""
     deletions: "Sequence[DeletionRequest]" = ()
     """Requests of clients to delete records of the partition, by log lines."""
     is_deletion_logged: bool = False

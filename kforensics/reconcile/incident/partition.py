@@ -15,7 +15,6 @@ from kforensics.reconcile.bugs.evidence import BugTrace, TraceEvidence
 from kforensics.reconcile.bugs.traces import bug_traces
 from kforensics.reconcile.history.causes import CauseEvidence
 from kforensics.reconcile.history.log_copies import LogCopy, outline_of
-from kforensics.reconcile.history.log_starts import LogStart
 from kforensics.reconcile.history.losses import Loss
 from kforensics.reconcile.history.residuals import (
     Earlier,
@@ -122,7 +121,7 @@ def explain_partition(known: LogsOverTime) -> PartitionIncident:
         leader=known.leader.broker_id if known.leader is not None else Absent.UNKNOWN,
         log_start_offset=view.log_start_offset if view is not None else Absent.UNKNOWN,
         log_end_offset=view.log_end_offset if view is not None else Absent.UNKNOWN,
-        log_start=_log_start(known),
+        log_start=known.log_start,
         leaderships=tuple(known.leaderships),
         truncations=tuple(filter(was_truncated, truncations)),
         losses=losses,
@@ -153,21 +152,6 @@ def explain_partition(known: LogsOverTime) -> PartitionIncident:
         lacked_epoch=lacked_epoch(known.leaderships, known.held_epochs),
         doubled=tuple(_doubled(known)),
         tiers=tiers_of(known.leader, known.copies, known.evidence.moments.remote_copies),
-    )
-
-
-def _log_start(known: LogsOverTime) -> LogStart | None:
-    """Return where the leader's log starts now; retention moves a start from segment to segment, only a request puts it inside of one."""
-    if known.leader is None:
-        return None
-    start, recorded = known.leader.view.log_start_offset, known.leader.view.replica.log_start
-    now = [copy for copy in known.copies if copy.is_final and not copy.is_remnant]
-    bases = {segment.base_offset for copy in now for segment in copy.view.replica.segments}
-    return LogStart(
-        offset=start,
-        moves=known.evidence.log_starts,
-        is_inside=bool(bases) and min(bases) < start and start not in bases,
-        citation=None if isinstance(recorded, Absent) else recorded.citation,
     )
 
 

@@ -12,8 +12,9 @@ from kforensics.damage import Absent
 from kforensics.evidence.model import CheckpointValue, Citation, Replica, Segment
 from kforensics.formats.log.records import Record
 from kforensics.protocol.epochs import epoch_at
+from kforensics.protocol.retention import RetentionTimes
 from kforensics.reconcile.history.causes import CauseName
-from kforensics.reconcile.history.log_starts import LogStart, LogStartMove
+from kforensics.reconcile.history.log_starts import LogStart, LogStartMove, Remover
 from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.logs.tiers import RemoteCopies
 from kforensics.reconcile.replicas.report import PartitionReport
@@ -74,6 +75,7 @@ class FateJudge:
         settings: Callable[[int | Absent], RemovalSettings],
         remote: RemoteCopies | None = None,
         log_starts: Sequence[LogStartMove] = (),
+        retention: Callable[[int | Absent], RetentionTimes] = lambda _broker: RetentionTimes(),
     ) -> None:
         self._partition = partition
         self._report = report
@@ -88,6 +90,7 @@ class FateJudge:
         self._successors = successors
         self._topic_ids = topic_ids
         self._settings = settings
+        self._retention = retention
         self._remote = remote or RemoteCopies()
         self._log_starts = log_starts
         self._until: dict[CopyFile, _KnownUntil] = {}
@@ -190,8 +193,8 @@ class FateJudge:
                 )
             )
         elif self._is_below_start(record.offset):
-            state = "deleted-on-purpose"
             fate.append(self._below_start(record.offset))
+            state = self._lost if fate[-1].kind is FateKind.DELETED_EARLY else "deleted-on-purpose"
         elif successor is not None:
             state = "superseded"
         elif was_cleaned and (record.key is not None or found.outcome is True):
@@ -273,7 +276,9 @@ class FateJudge:
             committed = min((loss.was_committed for loss in losses), key=_ORDER.index)
             return self._without_copy(offset, self._lost, committed, tuple(self._fate_of(losses, offset)))
         if self._is_below_start(offset):
-            return self._without_copy(offset, "deleted-on-purpose", "possible", (self._below_start(offset),))
+            fate = self._below_start(offset)
+            state = self._lost if fate.kind is FateKind.DELETED_EARLY else "deleted-on-purpose"
+            return self._without_copy(offset, state, "possible", (fate,))
         leader = self._leader
         is_inside = leader is not None and leader.content_start_offset <= offset < leader.log_end_offset
         if leader is not None and is_inside and offset < leader.cleaned_below:
@@ -391,18 +396,18 @@ class FateJudge:
             else view.replica.cite()
             for view in views
         )
-        settings = self._settings(views[0].replica.broker_id)
         known = LogStart(
             offset=start,
             moves=self._log_starts,
             is_inside=start not in {one.base_offset for view in self._views.values() for one in view.segments},
-            policy=settings.retention if settings.is_known else None,
+            times=self._retention(views[0].replica.broker_id),
         )
         removal = known.removal(offset)
         by = "retention or DeleteRecords removed it" if removal is None else f"it was removed {removal.sentence}"
         cited = () if removal is None else removal.citations
+        is_early = removal is not None and removal.by is Remover.EARLY
         return Fate(
-            FateKind.BELOW_LOG_START,
+            FateKind.DELETED_EARLY if is_early else FateKind.BELOW_LOG_START,
             f"the log starts at offset {start:,} now: {by}{left}",
             tuple(dict.fromkeys((*cited, *citations))),
         )

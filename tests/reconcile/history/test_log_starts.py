@@ -3,7 +3,7 @@
 import pytest
 
 from kforensics.damage import Absent
-from kforensics.protocol.retention import RetentionPolicy
+from kforensics.protocol.retention import RetentionPeriod, RetentionPolicy, RetentionTimes
 from kforensics.reconcile.history.log_starts import LogStart, Remover, log_start_moves
 from kforensics.units import TopicPartition
 from tests.builders.history import logged_events
@@ -14,6 +14,7 @@ BY_TIME = f"{NEW}Deleting segment {SEGMENT} due to log retention time 3600000ms 
 BY_SIZE = f"{NEW}Deleting segment {SEGMENT} due to log retention size 1024 breach. Log size after deletion will be 9."
 BY_START = f"{NEW}Deleting segments due to log start offset 40 breach: {SEGMENT}"
 KEPT = RetentionPolicy(-1, -1, deletes=True)
+WEEK_MS, HOUR_MS, CREATED_MS = 604_800_000, 3_600_000, 1745600000000
 
 
 def moves(*lines):
@@ -22,6 +23,13 @@ def moves(*lines):
 
 def start(offset=40, **known):
     return LogStart(offset=offset, **known)
+
+
+def times(policy, *, age_ms=None, is_known=True):
+    """A retention that never changed, of a topic that was created so long ago."""
+    if age_ms is None:
+        return RetentionTimes((RetentionPeriod(0, policy, is_known),))
+    return RetentionTimes((RetentionPeriod(0, policy, is_known),), CREATED_MS, CREATED_MS + age_ms)
 
 
 @pytest.mark.parametrize(
@@ -89,11 +97,20 @@ def test_the_move_that_passed_the_offset_counts():
     ("known", "by", "confidence"),
     [
         ({"is_inside": True}, Remover.REQUEST, "likely"),
-        ({"policy": KEPT}, Remover.REQUEST, "possible"),
-        ({"policy": KEPT._replace(retention_ms=1000, deletes=False)}, Remover.REQUEST, "possible"),
-        ({"policy": KEPT._replace(retention_ms=1000)}, Remover.TIME, "possible"),
-        ({"policy": KEPT._replace(retention_bytes=1000)}, Remover.SIZE, "possible"),
-        ({"policy": KEPT._replace(retention_ms=1000, retention_bytes=9)}, Remover.UNKNOWN, "possible"),
+        ({"times": times(KEPT)}, Remover.REQUEST, "possible"),
+        ({"times": times(KEPT._replace(retention_ms=1000, deletes=False))}, Remover.REQUEST, "possible"),
+        ({"times": times(KEPT._replace(retention_ms=1000))}, Remover.TIME, "possible"),
+        ({"times": times(KEPT._replace(retention_bytes=1000))}, Remover.SIZE, "possible"),
+        ({"times": times(KEPT._replace(retention_ms=1000, retention_bytes=9))}, Remover.UNKNOWN, "possible"),
+        ({"times": times(KEPT._replace(retention_ms=WEEK_MS), age_ms=2 * WEEK_MS)}, Remover.TIME, "possible"),
+        ({"times": times(KEPT._replace(retention_ms=WEEK_MS), age_ms=HOUR_MS)}, Remover.EARLY, "possible"),
+        # What is not set may be shorter by a file of the broker.
+        (
+            {"times": times(KEPT._replace(retention_ms=WEEK_MS), age_ms=HOUR_MS, is_known=False)},
+            Remover.TIME,
+            "possible",
+        ),
+        ({"times": times(KEPT, age_ms=HOUR_MS)}, Remover.REQUEST, "possible"),
         ({}, Remover.UNKNOWN, "possible"),
     ],
 )
@@ -102,3 +119,22 @@ def test_disk_and_settings_leave_out_what_can_not_be(known, by, confidence):
 
     assert (by, confidence) == (found.by, found.confidence)
     assert found.since_ms is Absent.UNKNOWN
+
+
+def test_the_retention_of_then_counts_and_not_that_of_now():
+    periods = (
+        RetentionPeriod(0, KEPT._replace(retention_ms=WEEK_MS)),
+        RetentionPeriod(CREATED_MS + 1000, KEPT._replace(retention_ms=1000)),
+        RetentionPeriod(CREATED_MS + 5000, KEPT),
+    )
+    found = start(times=RetentionTimes(periods, CREATED_MS, CREATED_MS + HOUR_MS)).removal(0)
+
+    assert found.by is Remover.TIME
+    assert "retention.ms 1 second, as it was until 2025-04-25 16:53:25 UTC" in found.words
+    assert "7 days" not in found.words
+
+
+def test_a_default_that_no_file_confirms_is_named_as_one():
+    found = start(times=times(KEPT._replace(retention_ms=WEEK_MS), age_ms=WEEK_MS, is_known=False)).removal(0)
+
+    assert "Kafka's default" in found.words
