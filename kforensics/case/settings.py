@@ -352,14 +352,13 @@ def retention_of(case: Case) -> Callable[[TopicPartition, int | Absent], Retenti
         isinstance(level := one.metadata_version, int) and level >= _WITH_NO_OPS for one in cluster_of(case).histories
     )
     inputs = {one.broker_id: at for at, one in enumerate(case.inputs.described) if at not in case.ranks}
+    periods = cache(lambda topic, broker_id: by_node(broker_id).retentions(topic))
     latest = max((one for one in until.values() if isinstance(one, int)), default=Absent.UNKNOWN)
 
     def of_partition(partition: TopicPartition, broker_id: int | Absent) -> RetentionTimes:
         created = facts.exists_since_ms(partition.topic) if facts.knows_every_deletion() else Absent.UNKNOWN
         end = until.get(inputs.get(broker_id, -1), latest)
-        return RetentionTimes(
-            by_node(broker_id).retentions(partition.topic), created, end if is_ticking else Absent.UNKNOWN
-        )
+        return RetentionTimes(periods(partition.topic, broker_id), created, end if is_ticking else Absent.UNKNOWN)
 
     return of_partition
 

@@ -10,12 +10,15 @@ from kforensics.case.wanted import is_wanted
 from kforensics.commands.result import Conclusion
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, UsageError
+from kforensics.evidence.coordinators.replica_log import list_log
 from kforensics.evidence.discovery.inputs import belonging_together
+from kforensics.evidence.metadata.files import find_metadata_logs
 from kforensics.findings.answers.diff import lost_before
 from kforensics.findings.answers.graver import Asked, may_be_calmer, with_graver
-from kforensics.findings.answers.model import Answer, State, exit_code
+from kforensics.findings.answers.model import STATES, Answer, State, exit_code
 from kforensics.findings.concern import JudgedPartition
-from kforensics.units import Depth
+from kforensics.reconcile.history.causes import CauseName
+from kforensics.units import METADATA_TOPICS, Depth
 
 
 def no_calmer(command: str, found: Conclusion, case: Case, topics: Collection[str] | None = None) -> Conclusion:
@@ -27,7 +30,10 @@ def no_calmer(command: str, found: Conclusion, case: Case, topics: Collection[st
     if case.is_weighed or not may_be_calmer(found.answer):
         return found
     code = exit_code(command, found.answer, found.findings, found.problems)
-    return found._replace(answer=with_graver(found.answer, graver_of(case, topics), code=code))
+    answer = with_graver(found.answer, graver_of(case, topics), code=code)
+    if command != "explain" and State.MAYBE_LOST in STATES[command]:
+        answer = with_graver(answer, early_of(case), code=code)
+    return found._replace(answer=answer)
 
 
 def graver_of(case: Case, topics: Collection[str] | None = None) -> Asked | None:
@@ -47,6 +53,8 @@ def graver_of(case: Case, topics: Collection[str] | None = None) -> Asked | None
 def no_calmer_than_before(answer: Answer, judged: Sequence[JudgedPartition], case: Case) -> Answer:
     """Return an answer of `diff`, no calmer than what elections on record have lost: replicas that agree now say nothing of that."""
     topics = frozenset(one.partition.topic for one in judged if one.risks)
+    if not case.is_weighed and may_be_calmer(answer):
+        answer = with_graver(answer, early_of(case))
     if case.is_weighed or not topics or answer.state.exit_code:
         return answer
     asked = replace(case.asking(topics=topics), is_weighed=True)
@@ -63,6 +71,35 @@ def no_calmer_than_before(answer: Answer, judged: Sequence[JudgedPartition], cas
         one.records and one.committed != "no" and not one.in_use for each in explained.incidents for one in each.losses
     )
     return with_graver(answer, Asked("explain", explained.answer, _arguments(asked)) if is_lost else None)
+
+
+@fact_of_question
+def early_of(case: Case) -> Asked | None:
+    """Return what `explain` says of partitions whose beginning went before any retention of their topic can have come to it; None where there is none."""
+    now = now_of(case)
+    if not find_metadata_logs(now.inputs):
+        return None  # what their settings are is on no disk
+    from kforensics.case.settings import retention_of  # noqa: PLC0415 - what reads metadata and broker logs
+
+    try:
+        retention = retention_of(now)
+        topics = frozenset(
+            partition.topic
+            for partition, group in places_of(now).by_partition.items()
+            if partition.topic not in METADATA_TOPICS and is_wanted(partition, case.ask)
+            for place in group
+            if place.directory_state == "live"
+            if isinstance(created := (times := retention(partition, place.state.broker_id)).created_ms, int)
+            if times.is_early(created) and list_log(place).first_base
+        )
+        asked = replace(now.asking(topics=topics, partitions=case.ask.partitions, depth=Depth.TAILS), is_weighed=True)
+        explained = _command("explain").explain(asked) if topics else None
+    except (EvidenceError, UsageError):
+        return None
+    losses = [one for each in explained.incidents for one in each.losses] if explained is not None else []
+    if explained is None or not any(one.cause is CauseName.RETENTION for one in losses):
+        return None
+    return Asked("explain", explained.answer, _arguments(asked))
 
 
 def _command(name: str) -> Any:

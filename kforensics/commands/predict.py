@@ -9,6 +9,7 @@ from kforensics.case.model import Case, places_of
 from kforensics.case.processes import default_jobs
 from kforensics.case.settings import Surroundings, look_around, parse_settings
 from kforensics.case.wanted import check_wanted, is_wanted
+from kforensics.commands.graver import early_of
 from kforensics.commands.lost_records import find_lost_records
 from kforensics.commands.predicting.cluster import (
     compare_followers,
@@ -39,7 +40,8 @@ from kforensics.evidence.discovery.inputs import Inputs, belonging_together
 from kforensics.evidence.discovery.partition_dirs import LostDirectory, find_places, log_dir_states, lost_directories
 from kforensics.evidence.metadata.files import unexplained
 from kforensics.evidence.model import Citation, Problem
-from kforensics.findings.answers.model import State
+from kforensics.findings.answers.graver import with_graver
+from kforensics.findings.answers.model import State, exit_code
 from kforensics.findings.answers.predict import predict_answer
 from kforensics.findings.answers.predict_cluster import MissingDirectories, PredictedCluster
 from kforensics.findings.answers.predict_steps import start_of_log
@@ -151,11 +153,24 @@ def run(request: Ask, *, case: Case | None = None) -> Result[Prediction]:
         command="predict",
         inputs=inputs.described,
         body=body,
-        concluded=_no_calmer_than_tiers(
-            Conclusion(answer=predict_answer(cluster), findings=tuple(_stuck_moves(cluster)), problems=tuple(problems)),
+        concluded=_no_calmer_than_deletions(
+            _no_calmer_than_tiers(
+                Conclusion(
+                    answer=predict_answer(cluster), findings=tuple(_stuck_moves(cluster)), problems=tuple(problems)
+                ),
+                known,
+            ),
             known,
         ),
     )
+
+
+def _no_calmer_than_deletions(found: Conclusion, case: Case) -> Conclusion:
+    """Return the conclusion, no calmer than what went from the beginnings of logs before its time."""
+    if case.is_weighed:
+        return found
+    code = exit_code("predict", found.answer, found.findings, found.problems)
+    return found._replace(answer=with_graver(found.answer, early_of(case), code=code))
 
 
 def _no_calmer_than_tiers(found: Conclusion, case: Case) -> Conclusion:

@@ -5,9 +5,12 @@ import json
 import pytest
 
 from kforensics.ask.model import Ask
+from kforensics.commands.diff import run as diff
 from kforensics.commands.explain import run as explain
 from kforensics.commands.groups import run as groups
+from kforensics.commands.predict import run as predict
 from kforensics.commands.trace import run as trace
+from kforensics.commands.verify import run as verify
 
 RECORDING = "retention-3.9"
 
@@ -127,8 +130,21 @@ def test_what_went_before_its_time_is_no_calm_without_lines(coordinators, has_ea
 
 def test_a_trace_of_it_says_no_purpose(coordinators):
     before, deleted, _, _ = moments(coordinators(RECORDING))
-    asked = {"paths": (deleted,), "before": (before,), "jobs": 1, "offset": 3}
-    early, asked_for = (trace(Ask(**asked, topics=frozenset({topic}))) for topic in ("zeroed", "asked"))
+    early, asked_for = (
+        trace(Ask(paths=(deleted,), before=(before,), topics=frozenset({topic}), offset=3, jobs=1))
+        for topic in ("zeroed", "asked")
+    )
 
     assert (early.answer.state.value, early.exit_code) == ("lost", 1)
     assert asked_for.answer.state.value == "deleted-on-purpose"
+
+
+@pytest.mark.parametrize("command", [diff, predict, verify], ids=("diff", "predict", "verify"))
+def test_no_command_is_calm_beside_it(coordinators, command):
+    before, deleted, _, _ = moments(coordinators(RECORDING))
+    early, whole = (command(Ask(paths=(place,), jobs=1)) for place in (deleted, before))
+
+    assert (early.answer.state.value, early.exit_code) == ("maybe-lost", 1)
+    assert "16 records of zeroed-0" in early.answer.headline.partition(": see `kforensics explain`")[0]
+    assert any("kforensics explain" in each for one in early.answer.now for each in getattr(one, "commands", ()))
+    assert "lost" not in whole.answer.state.value
