@@ -126,12 +126,7 @@ def _dropped(
     compared: DiffResult, inputs: Inputs, pseudonyms: "Pseudonyms | None"
 ) -> Iterator[tuple[TopicPartition, str, Iterator[Record]]]:
     for partition, owner, records in truncated_records(compared.reports, inputs):
-        hidden = records
-        if pseudonyms:
-            from kforensics.commands.redaction.records import redact_record  # noqa: PLC0415 - 10 ms, seldom asked for
-
-            hidden = map(partial(redact_record, pseudonyms=pseudonyms), records)
-        yield partition, owner, hidden
+        yield partition, owner, map(pseudonyms.record, records) if pseudonyms else records
 
 
 def compare(

@@ -8,7 +8,7 @@ from kforensics.ask.model import Ask
 from kforensics.case.processes import default_jobs
 from kforensics.commands.record_lines import LineMaker, line_windows, write_lines
 from kforensics.commands.redaction.key import pseudonyms_of
-from kforensics.commands.redaction.records import redact_item, without_quoted
+from kforensics.commands.redaction.records import redact_item
 from kforensics.commands.result import Conclusion, Result
 from kforensics.damage import Damage, DamageKind, Gravity
 from kforensics.errors import EvidenceError
@@ -73,7 +73,7 @@ class DumpFile:
                     content.complain(self, f"{unread - MOST_UNREAD:,} more records are newer than kforensics knows")
         except EvidenceError as error:
             words = error.problem
-            content.complain(self, without_quoted(words, content.pseudonyms) if content.pseudonyms else words)
+            content.complain(self, content.pseudonyms.without_quoted(words) if content.pseudonyms else words)
 
     @property
     def is_plain(self) -> bool:

@@ -325,7 +325,7 @@ def _soon_deleted(findings: Iterable[Finding], incidents: Iterable[PartitionInci
 
 def _hanging(shared: Accounts) -> dict[tuple[TopicPartition, int | Absent], tuple[HangingTransaction, ...]]:
     """Return the open transactions that no coordinator ends, by partition and broker."""
-    from kforensics.commands.transactions import stuck_replicas  # noqa: PLC0415 - few clusters have transactions
+    from kforensics.commands.transaction_state_log import stuck_replicas  # noqa: PLC0415 - few clusters have transactions
 
     given = leaders_of(shared.case)
     if not given.live(TRANSACTIONS_TOPIC):

@@ -1,17 +1,35 @@
-"""`__transaction_state` of the inputs: the replica by which each of its partitions is judged, and what it says of transactional ids."""
+"""`__transaction_state` of the inputs: the replica by which each of its partitions is judged, what it says of transactional ids, and the replicas that are judged by it."""
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+
+from kforensics.ask.model import Ask
+from kforensics.case.cluster import newest_time
 from kforensics.case.leaders import Leaders, weight_of
+from kforensics.case.processes import default_jobs
 from kforensics.damage import Absent
 from kforensics.evidence.coordinators.group_log import Name
+from kforensics.evidence.coordinators.open_transactions import (
+    ProducerBatches,
+    ReplicaTransactions,
+    read_producers,
+    scan_transactions,
+)
 from kforensics.evidence.coordinators.transaction_log import TransactionLog, TransactionState, read_transaction_log
+from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.model import Problem
+from kforensics.evidence.parallel import Progress, spread
 from kforensics.reconcile.coordinator_topics import coordinator_topic
 from kforensics.reconcile.transactions.coordinators import Coordinators, join_coordinators
+from kforensics.reconcile.transactions.partition import Copy, PartitionTransactions, judge_partition
 from kforensics.reconcile.transactions.split import AbortedLate, aborted_late
-from kforensics.units import TRANSACTIONS_TOPIC, TopicPartition
+from kforensics.units import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, TopicPartition
+
+INTERNAL_TOPICS = frozenset({TRANSACTIONS_TOPIC, OFFSETS_TOPIC})
+"""Topics whose records only brokers write."""
 
 
 class StateLogs:
@@ -123,3 +141,99 @@ class StateLogs:
                             (state.leader_epoch, state.offset, state.time_ms), state
                         )
         return {name: [states[key] for key in sorted(states)] for name, states in found.items()}
+
+
+def stuck_replicas(
+    given: Leaders, wanted: Mapping[TopicPartition, tuple[PartitionPlace, ...]]
+) -> tuple[PartitionTransactions, ...]:
+    """Return the replicas with open transactions that no coordinator will end, by what `__transaction_state` says of them."""
+    request = given.case.ask
+    scans = scan_replicas(request, wanted, given.case.jobs)
+    open_producers = {one.producer_id for scan in scans for one in scan.open}
+    if not open_producers:
+        return ()
+    states = StateLogs(given, until_ms=request.at_ms)
+    coordinators = states.joined(states.ids_of(open_producers))
+    judged = judged_replicas(request, given, scans, coordinators, last_known_time(given, scans, coordinators))
+    return tuple(one for one in judged if any(each.judgement.holds_back for each in one.open))
+
+
+def last_known_time(given: Leaders, scans: Sequence[ReplicaTransactions], coordinators: Coordinators) -> int:
+    """Return the newest time that a broker or controller wrote; times of records are what their producers say."""
+    times = [one.newest_ms for one in scans if one.place.topic_partition.topic in INTERNAL_TOPICS]
+    recorded_ms = newest_time(given.history)
+    if isinstance(recorded_ms, int):
+        times.append(recorded_ms)
+    return max((coordinators.newest_ms, *times))
+
+
+def scan_replicas(
+    request: Ask, wanted: Mapping[TopicPartition, tuple[PartitionPlace, ...]], jobs: int
+) -> list[ReplicaTransactions]:
+    """Return what the replicas of some partitions say of transactions, read by several processes."""
+    places = [place for group in wanted.values() for place in group]
+    until_ms = request.at_ms
+    share = sum(place.length for place in places) // jobs
+    # A log that is more than its share of the bytes would keep one process busy when the others are done.
+    large = {
+        at: scan_transactions(place, until_ms=until_ms, jobs=jobs)
+        for at, place in enumerate(places)
+        if jobs > 1 and place.length > share
+    }
+
+    def work(place: PartitionPlace, progress: Progress) -> ReplicaTransactions:
+        found = scan_transactions(place, until_ms=until_ms)
+        progress(place.length)
+        return found
+
+    others = [place for at, place in enumerate(places) if at not in large]
+    spread_over = iter(spread(work, others, weights=[place.length for place in others], jobs=jobs))
+    return [large[at] if at in large else next(spread_over) for at in range(len(places))]
+
+
+def judged_replicas(
+    request: Ask,
+    given: Leaders,
+    scans: Sequence[ReplicaTransactions],
+    coordinators: Coordinators,
+    now_ms: int,
+) -> list[PartitionTransactions]:
+    """Return the replicas, each of their open and torn transactions judged by what its coordinator says."""
+    by_partition: dict[TopicPartition, list[ReplicaTransactions]] = defaultdict(list)
+    for scan in scans:
+        by_partition[scan.place.topic_partition].append(scan)
+    judged: list[PartitionTransactions] = []
+    for partition, replicas in by_partition.items():
+        leader = given.leader(partition, newest_epoch=max(one.last_epoch for one in replicas))
+        live = {(one.place.state.input, one.place.path) for one in replicas}
+        copies = [
+            Copy(
+                place=place,
+                owner=given.owner(place)
+                if not deleted
+                else f"segments that {given.owner(place).removeprefix('the log of ')} is deleting",
+                is_now=not deleted and (place.state.input, place.path) in live,
+                is_deleted=deleted,
+            )
+            for place in given.copies(partition)
+            for deleted in (False, True)
+        ]
+        needs_copies = any(one.open or one.lone for one in replicas)
+        judged += judge_partition(
+            replicas,
+            copies if needs_copies else (),
+            coordinators,
+            _reading(request.at_ms, request.jobs or default_jobs()),
+            leader=leader,
+            without_candidate=given.without_candidate(partition, leader),
+            is_stopped=request.is_stopped,
+            now_ms=now_ms,
+        )
+    return judged
+
+
+def _reading(until_ms: int | None, jobs: int) -> Callable[[PartitionPlace, NDArray[np.int64], bool], ProducerBatches]:
+    def read(place: PartitionPlace, wanted: NDArray[np.int64], deleted: bool) -> ProducerBatches:
+        return read_producers(place, wanted, deleted=deleted, until_ms=until_ms, jobs=jobs)
+
+    return read

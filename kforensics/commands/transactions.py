@@ -5,35 +5,35 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kforensics.ask.model import Ask
-from kforensics.case.cluster import newest_time
 from kforensics.case.leaders import Leaders, leaders_of
 from kforensics.case.model import Case
 from kforensics.case.offsets_log import positions_now
 from kforensics.case.opening import open_case
-from kforensics.case.processes import default_jobs
 from kforensics.case.wanted import check_wanted, is_wanted, not_there
 from kforensics.commands.graver import no_calmer
 from kforensics.commands.loading import DirectoryOnDisk
 from kforensics.commands.redaction.coordinators import GROUP, TRANSACTIONAL_ID, CoordinatorRedaction, renaming
 from kforensics.commands.redaction.key import pseudonyms_of
 from kforensics.commands.result import Conclusion, Result
-from kforensics.commands.transaction_state_log import StateLogs
+from kforensics.commands.transaction_state_log import (
+    INTERNAL_TOPICS,
+    StateLogs,
+    judged_replicas,
+    last_known_time,
+    scan_replicas,
+)
 from kforensics.damage import Absent
 from kforensics.evidence.coordinators.group_log import CommitKey, Name
 from kforensics.evidence.coordinators.open_transactions import (
     Marker,
-    ProducerBatches,
     ReplicaTransactions,
     read_producers,
-    scan_transactions,
 )
 from kforensics.evidence.coordinators.replica_log import list_log
 from kforensics.evidence.coordinators.transaction_log import TransactionState
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
-from kforensics.evidence.parallel import Progress, spread
 from kforensics.evidence.replica.loader_dirs import FoundLogs, find_logs
 from kforensics.findings.answers.transactions import JudgedTransactions, LackingLogs
 from kforensics.findings.rules.coordinators import transaction_findings
@@ -44,10 +44,10 @@ from kforensics.protocol.loading.disk import LoadOutcome, LoadSettings
 from kforensics.protocol.loading.versions import NEWEST_MODELLED, LoadingRules, loading_rules
 from kforensics.reconcile.groups.replay import Position
 from kforensics.reconcile.transactions.coordinators import Coordinators
-from kforensics.reconcile.transactions.partition import Copy, JudgedTransaction, PartitionTransactions, judge_partition
+from kforensics.reconcile.transactions.partition import JudgedTransaction, PartitionTransactions
 from kforensics.reconcile.transactions.split import split_transactions
 from kforensics.reconcile.transactions.verdicts import what_ends
-from kforensics.units import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, TopicPartition
+from kforensics.units import TRANSACTIONS_TOPIC, TopicPartition
 
 UNCOMMITTED = frozenset(
     {TransactionStatus.ONGOING, TransactionStatus.PREPARE_ABORT, TransactionStatus.PREPARE_EPOCH_FENCE}
@@ -56,9 +56,6 @@ UNCOMMITTED = frozenset(
 
 LARGEST_PLAYED = 4 << 20
 """Bytes of a log whose start is played where the start reads it: it takes as long as with `predict`, and memory for every producer."""
-
-INTERNAL_TOPICS = frozenset({TRANSACTIONS_TOPIC, OFFSETS_TOPIC})
-"""Topics whose records only brokers write."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +102,7 @@ def run(request: Ask, *, case: Case | None = None) -> Result[Transactions]:
     live = given.live()
     wanted = _wanted(request, live)
     problems = [*given.places.problems, *given.cluster.problems]
-    scans = _scan(request, wanted, jobs)
+    scans = scan_replicas(request, wanted, jobs)
     problems += [problem for scan in scans for problem in scan.problems]
     states = StateLogs(given, until_ms=request.at_ms)
     problems = list(dict.fromkeys([*problems, *states.problems]))
@@ -128,8 +125,8 @@ def run(request: Ask, *, case: Case | None = None) -> Result[Transactions]:
         named = renaming(redaction, TRANSACTIONAL_ID)
         waiting = tuple(one._replace(transactional_id=named(one.transactional_id)) for one in waiting)
         request = replace(request, transactional_ids=frozenset(str(named(one)) for one in request.transactional_ids))
-    now_ms = _last_known_time(given, scans, coordinators) if request.at_ms is None else request.at_ms
-    judged = _with_split(_judge(request, given, scans, coordinators, now_ms), states, live, redaction)
+    now_ms = last_known_time(given, scans, coordinators) if request.at_ms is None else request.at_ms
+    judged = _with_split(judged_replicas(request, given, scans, coordinators, now_ms), states, live, redaction)
     asked = _of_producers(request, judged)
     positions = positions_now(given) if any(one.open for one in asked) else {}
     endings = _endings(given, asked, coordinators, positions, renaming(redaction, GROUP))
@@ -174,30 +171,6 @@ def run(request: Ask, *, case: Case | None = None) -> Result[Transactions]:
     return result if redaction is None else redaction.result(result)
 
 
-def stuck_replicas(
-    given: Leaders, wanted: Mapping[TopicPartition, tuple[PartitionPlace, ...]]
-) -> tuple[PartitionTransactions, ...]:
-    """Return the replicas with open transactions that no coordinator will end, by what `__transaction_state` says of them."""
-    request = given.case.ask
-    scans = _scan(request, wanted, given.case.jobs)
-    open_producers = {one.producer_id for scan in scans for one in scan.open}
-    if not open_producers:
-        return ()
-    states = StateLogs(given, until_ms=request.at_ms)
-    coordinators = states.joined(states.ids_of(open_producers))
-    judged = _judge(request, given, scans, coordinators, _last_known_time(given, scans, coordinators))
-    return tuple(one for one in judged if any(each.judgement.holds_back for each in one.open))
-
-
-def _last_known_time(given: Leaders, scans: Sequence[ReplicaTransactions], coordinators: Coordinators) -> int:
-    """Return the newest time that a broker or controller wrote; times of records are what their producers say."""
-    times = [one.newest_ms for one in scans if one.place.topic_partition.topic in INTERNAL_TOPICS]
-    recorded_ms = newest_time(given.history)
-    if isinstance(recorded_ms, int):
-        times.append(recorded_ms)
-    return max((coordinators.newest_ms, *times))
-
-
 def _lacking(
     given: Leaders,
     request: Ask,
@@ -223,29 +196,6 @@ def _wanted(
 ) -> dict[TopicPartition, tuple[PartitionPlace, ...]]:
     check_wanted(request, live)
     return {tp: places for tp, places in live.items() if is_wanted(tp, request)}
-
-
-def _scan(
-    request: Ask, wanted: Mapping[TopicPartition, tuple[PartitionPlace, ...]], jobs: int
-) -> list[ReplicaTransactions]:
-    places = [place for group in wanted.values() for place in group]
-    until_ms = request.at_ms
-    share = sum(place.length for place in places) // jobs
-    # A log that is more than its share of the bytes would keep one process busy when the others are done.
-    large = {
-        at: scan_transactions(place, until_ms=until_ms, jobs=jobs)
-        for at, place in enumerate(places)
-        if jobs > 1 and place.length > share
-    }
-
-    def work(place: PartitionPlace, progress: Progress) -> ReplicaTransactions:
-        found = scan_transactions(place, until_ms=until_ms)
-        progress(place.length)
-        return found
-
-    others = [place for at, place in enumerate(places) if at not in large]
-    spread_over = iter(spread(work, others, weights=[place.length for place in others], jobs=jobs))
-    return [large[at] if at in large else next(spread_over) for at in range(len(places))]
 
 
 def _check_ids(wanted: frozenset[str], coordinators: Coordinators) -> None:
@@ -299,53 +249,6 @@ def _commits_elsewhere(
                 if marker.kind is ControlType.COMMIT and marker.time_ms >= started_ms:
                     found.setdefault(marker.producer_id, (partition, marker))
     return found
-
-
-def _judge(
-    request: Ask,
-    given: Leaders,
-    scans: Sequence[ReplicaTransactions],
-    coordinators: Coordinators,
-    now_ms: int,
-) -> list[PartitionTransactions]:
-    by_partition: dict[TopicPartition, list[ReplicaTransactions]] = defaultdict(list)
-    for scan in scans:
-        by_partition[scan.place.topic_partition].append(scan)
-    judged: list[PartitionTransactions] = []
-    for partition, replicas in by_partition.items():
-        leader = given.leader(partition, newest_epoch=max(one.last_epoch for one in replicas))
-        live = {(one.place.state.input, one.place.path) for one in replicas}
-        copies = [
-            Copy(
-                place=place,
-                owner=given.owner(place)
-                if not deleted
-                else f"segments that {given.owner(place).removeprefix('the log of ')} is deleting",
-                is_now=not deleted and (place.state.input, place.path) in live,
-                is_deleted=deleted,
-            )
-            for place in given.copies(partition)
-            for deleted in (False, True)
-        ]
-        needs_copies = any(one.open or one.lone for one in replicas)
-        judged += judge_partition(
-            replicas,
-            copies if needs_copies else (),
-            coordinators,
-            _reading(request.at_ms, request.jobs or default_jobs()),
-            leader=leader,
-            without_candidate=given.without_candidate(partition, leader),
-            is_stopped=request.is_stopped,
-            now_ms=now_ms,
-        )
-    return judged
-
-
-def _reading(until_ms: int | None, jobs: int) -> Callable[[PartitionPlace, NDArray[np.int64], bool], ProducerBatches]:
-    def read(place: PartitionPlace, wanted: NDArray[np.int64], deleted: bool) -> ProducerBatches:
-        return read_producers(place, wanted, deleted=deleted, until_ms=until_ms, jobs=jobs)
-
-    return read
 
 
 def _with_split(

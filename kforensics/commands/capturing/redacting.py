@@ -15,7 +15,7 @@ from kforensics.commands.capturing.container import CannotRedact
 from kforensics.commands.capturing.rewriting import NO_RULE, REWRITTEN, blanked
 from kforensics.commands.redaction.names import Names
 from kforensics.commands.redaction.pseudonyms import Pseudonyms
-from kforensics.commands.redaction.records import redact_message, without_quoted
+from kforensics.commands.redaction.records import redact_message
 from kforensics.errors import EvidenceError, FormatError
 from kforensics.evidence.discovery.log_heads import GZIP_MAGIC, GZIP_WINDOW, is_log_file
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
@@ -149,7 +149,7 @@ class CaptureRedaction:
 
     def message(self, words: str) -> str:
         """Return the words of a problem, without what they quote of a file."""
-        return self.names.line(without_quoted(words, self.pseudonyms))
+        return self.names.line(self.pseudonyms.without_quoted(words))
 
     def commits(self, rows: Sequence[Sequence[Any]]) -> list[list[Any]]:
         """Return the commits of a segment, as a capture has them."""

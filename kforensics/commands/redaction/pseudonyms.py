@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from ipaddress import ip_address
 from typing import Self
 
+from kforensics.formats.log.records import Record
+
 DIGEST_LENGTH = 24
 """Hexadecimal digits: 96 bits, so that among a thousand million values no two are likely to share one."""
 
@@ -69,6 +71,7 @@ _LABEL = r"[A-Z0-9_](?:[\w-]{0,62}\w)?"
 _DOTTED = rf"(?P<dotted>(?<![\w.-]){_LABEL}(?:\.{_LABEL}){{0,20}}\.[A-Z][A-Z-]{{1,62}}(?![\w-]|\.\w))"
 _WITH_PORT = r"(?P<host>(?<![\w.-])[A-Z0-9](?:[\w.-]{0,251}\w)?):(?P<port>\d{3,5})(?![\d:]|\.\d)"
 _PSEUDONYM = re.compile(rf"[a-z-]+-[0-9a-f]{{{DIGEST_LENGTH}}}")
+_QUOTED = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"")
 _WILDCARDS = frozenset({"*", "ANONYMOUS"})
 
 
@@ -98,6 +101,22 @@ class Pseudonyms:
     def group(self, group: str) -> str:
         """Return the pseudonym of a consumer group."""
         return self.name("group", group)
+
+    def payload(self, kind: str, payload: bytes | None) -> bytes | None:
+        """Return the pseudonym of a payload; null and empty stay what they are."""
+        return self.name(kind, bytes(payload)).encode() if payload else payload
+
+    def record(self, record: Record) -> Record:
+        """Return the record with key, value and values of headers as pseudonyms."""
+        return record._replace(
+            key=self.payload("key", record.key),
+            value=self.payload("value", record.value),
+            headers=tuple((name, self.payload("value", value)) for name, value in record.headers),
+        )
+
+    def without_quoted(self, words: str) -> str:
+        """Return words of damage or a problem with what they quote replaced: it was not understood, and may be a name."""
+        return _QUOTED.sub(lambda found: self.name("value", found[0][1:-1]), words)
 
     def host(self, host: str) -> str:
         """Return the pseudonym of a host, whichever way it is written: `/10.0.0.1` and `10.0.0.1` are one.

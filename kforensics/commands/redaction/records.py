@@ -3,7 +3,6 @@
 What stays is listed here, field by field; a text that is not listed is replaced, so that a field of a newer Kafka can't slip through.
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -12,7 +11,6 @@ from kforensics.commands.redaction.pseudonyms import Pseudonyms
 from kforensics.damage import Damage
 from kforensics.evidence.content.items import BatchItem, DumpItem, MemberBlob, Message, RecordMeaning
 from kforensics.evidence.file_kinds import FileEntry
-from kforensics.formats.log.records import Record
 from kforensics.formats.messages.schema import Decoded, Undecoded
 
 _UUIDS = frozenset(
@@ -57,7 +55,6 @@ _KINDS = {
     "token_id": "token",
 }
 _PROPERTIES = frozenset({"version", "broker.id", "node.id", "cluster.id", "directory.id"})
-_QUOTED = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"")
 _NAMES_OF_USERS = frozenset({"UserScramCredentialRecord", "RemoveUserScramCredentialRecord"})
 _TOPIC_RESOURCE, _BROKER_RESOURCE = 2, 4
 _HARMLESS_VALUES = frozenset({"true", "false", "delete", "compact", "compact,delete", "delete,compact", "*", ""})
@@ -67,7 +64,7 @@ def redact_item(item: DumpItem, pseudonyms: Pseudonyms) -> DumpItem:
     """Return the item with payloads and names replaced, and of small files what is quoted because it is not understood."""
     match item:
         case Damage():
-            return replace(item, found=without_quoted(item.found, pseudonyms))
+            return replace(item, found=pseudonyms.without_quoted(item.found))
         case FileEntry():
             properties = item.fields.get("properties")
             if isinstance(properties, Mapping):
@@ -83,38 +80,16 @@ def redact_item(item: DumpItem, pseudonyms: Pseudonyms) -> DumpItem:
             return item
     meaning = item.meaning
     return item._replace(
-        record=item.record if item.record.is_control else redact_record(item.record, pseudonyms),
+        record=item.record if item.record.is_control else pseudonyms.record(item.record),
         meaning=None
         if meaning is None
         else RecordMeaning(_message(meaning.key, pseudonyms), _message(meaning.value, pseudonyms)),
     )
 
 
-def without_quoted(words: str, pseudonyms: Pseudonyms) -> str:
-    """Return words about a file with what they quote of it replaced.
-
-    Args:
-        words: of damage or a problem; what is quoted was not understood, and may be a name.
-    """
-    return _QUOTED.sub(lambda found: pseudonyms.name("value", found[0][1:-1]), words)
-
-
-def redact_record(record: Record, pseudonyms: Pseudonyms) -> Record:
-    """Return the record with key, value and values of headers as pseudonyms; null and empty stay what they are."""
-    return record._replace(
-        key=_payload("key", record.key, pseudonyms),
-        value=_payload("value", record.value, pseudonyms),
-        headers=tuple((name, _payload("value", value, pseudonyms)) for name, value in record.headers),
-    )
-
-
 def redact_message(message: Decoded, pseudonyms: Pseudonyms) -> Decoded:
     """Return a message of one of Kafka's own logs with every private field replaced."""
     return message._replace(fields=_fields(message.fields, message.name, pseudonyms))
-
-
-def _payload(kind: str, payload: bytes | None, pseudonyms: Pseudonyms) -> bytes | None:
-    return pseudonyms.name(kind, bytes(payload)).encode() if payload else payload
 
 
 def _message(message: Message | None, pseudonyms: Pseudonyms) -> Message | None:
@@ -143,7 +118,7 @@ def _value(name: str, value: Any, around: Mapping[str, Any], message: str, pseud
         case str():
             return _text(name, value, around, message, pseudonyms)
         case bytes() | bytearray() | memoryview():
-            return _payload("value", bytes(value), pseudonyms)
+            return pseudonyms.payload("value", bytes(value))
     return value
 
 

@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 from kforensics.commands.cited import CitedFile
 from kforensics.commands.explanation import Explanation
 from kforensics.commands.redaction.pseudonyms import Pseudonyms
-from kforensics.commands.redaction.records import without_quoted
 
 T = TypeVar("T")
 
@@ -63,7 +62,7 @@ def _text(text: str, pseudonyms: Pseudonyms, name: str) -> str:
     if name in _PATHS:
         return pseudonyms.path(text)
     if name == "found":
-        return without_quoted(pseudonyms.text(text), pseudonyms)
+        return pseudonyms.without_quoted(pseudonyms.text(text))
     if name in _FOREIGN_WORDS:
         return pseudonyms.path(text) if PurePosixPath(text).is_absolute() else pseudonyms.text(text)
     return pseudonyms.sentence(text) if name in _OWN_WORDS else text

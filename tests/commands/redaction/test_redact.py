@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kforensics.cli.app import run
 from kforensics.commands.redaction.pseudonyms import Pseudonyms
-from kforensics.commands.redaction.records import redact_item, redact_record
+from kforensics.commands.redaction.records import redact_item
 from kforensics.commands.redaction.values import redact_explanation
 from kforensics.evidence.content.items import MemberBlob, RecordItem, RecordMeaning
 from kforensics.exits import ExitCode
@@ -63,13 +63,13 @@ def test_a_pseudonym_is_the_hmac_of_the_value():
 
 
 def test_records_join_and_null_stays_null():
-    one, other = redact_record(record(), NAMES), redact_record(record(value=None, headers=()), NAMES)
+    one, other = NAMES.record(record()), NAMES.record(record(value=None, headers=()))
 
     assert f"key-{digest(b'customer-17')}".encode() == one.key == other.key
     assert f"value-{digest(b'secret')}".encode() == one.value
     assert None is other.value
     assert ((b"trace", f"value-{digest(b't-1')}".encode()),) == one.headers
-    assert b"" == redact_record(record(key=b""), NAMES).key
+    assert b"" == NAMES.record(record(key=b"")).key
     assert (5, 1, 0) == (one.offset, one.timestamp_ms, one.batch_position)
 
 
