@@ -217,7 +217,7 @@ def newer_features(history: "MetadataHistory") -> "Iterator[tuple[FeatureChange,
 
 def _newer_identities(inputs: Inputs) -> Iterator[Problem]:
     """Yield each `meta.properties` of a version that is newer than known."""
-    for number, found in enumerate(inputs.found):
+    for number, found in inputs.numbered:
         for one in found.log_dirs:
             if isinstance(one.meta, MetaProperties) and one.meta.version > NEWEST_VERSION:
                 message = newer_than_known(WHAT, one.meta.version, NEWEST_VERSION)
@@ -263,7 +263,7 @@ def _newest_of_all(versions: Mapping[int, KafkaVersion], inputs: Inputs) -> Kafk
     """Return the newest version that a broker runs; none where the log of a broker that is among the inputs names none."""
     brokers = {
         one.described.broker_id
-        for one in inputs.found
+        for _, one in inputs.numbered
         if one.described.kind in {"broker", "combined"} and isinstance(one.described.broker_id, int)
     }
     return max(versions.values()) if versions and brokers <= versions.keys() else None
@@ -293,7 +293,7 @@ def possible_protocols(inputs: Inputs) -> dict[int, tuple[ProtocolName, ...]]:
     of whose partitions none was given is left out.
     """
     floors: dict[int, tuple[int, ...]] = {}
-    for found in inputs.found:
+    for _, found in inputs.numbered:
         broker = found.described.broker_id
         if isinstance(broker, int) and any(one.partitions for one in found.log_dirs):
             floors[broker] = max(floors.get(broker, ()), *(one.version_floor[0] for one in found.log_dirs))
@@ -321,7 +321,7 @@ def given_brokers(
             named.setdefault(one.broker_id, {})[one.topic_partition] = one.value
     directories: dict[int, list[FoundLogDir]] = {}
     empty: dict[int, set[str]] = {}
-    for found in inputs.found:
+    for _, found in inputs.numbered:
         if isinstance(found.described.broker_id, int) and found.described.kind != "controller":
             directories.setdefault(found.described.broker_id, []).extend(found.log_dirs)
             empty.setdefault(found.described.broker_id, set()).update(empty_beside(found))

@@ -50,6 +50,18 @@ class _MetadataOnly(FoundInput):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _InputsOfCluster(Inputs):
+    """The inputs of a fleet, of which those of one cluster are looked at, so that many clusters cost what each does."""
+
+    members: tuple[int, ...]
+
+    @property
+    def numbered(self) -> Iterator[tuple[int, FoundInput]]:
+        """The inputs of the cluster, each with its number in the fleet."""
+        return ((number, self.found[number]) for number in self.members)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Gathered:
     """What is known of the clusters, before any partition is read."""
 
@@ -102,8 +114,9 @@ def gather_knowledge(
         for number in members:
             given = inputs[number].found
             own[number] = _reduced(given) if number in chosen else replace(given, shape=Absent.UNREADABLE, obstacles=())
-        found = Inputs(
+        found = _InputsOfCluster(
             found=tuple(own),
+            members=tuple(members),
             cluster=cluster or Absent.UNKNOWN,
             is_cluster_chosen=True,
         )

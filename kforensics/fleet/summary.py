@@ -11,6 +11,7 @@ import pyarrow.dataset as pd
 
 from kforensics.damage import Absent
 from kforensics.evidence.captured.columns import known_or
+from kforensics.exits import ExitCode
 from kforensics.findings.answers.model import STATES, State, worst_state
 from kforensics.findings.concern import ConcernKind, JudgedPartition, concern_of
 from kforensics.findings.fleet_summary import BrokerHealth, DiskDamage, FleetSummary, LeaderShare, PartitionLine
@@ -40,6 +41,7 @@ MOST_AUDITS = 30
 """Audits of a history whose findings are counted."""
 
 _RANK = {verdict.value: rank for rank, verdict in enumerate(Verdict)}
+_GRAVE = [one.value for one, code in STATES["diff"].items() if code == ExitCode.FINDINGS]
 _WITHOUT_REPLICAS = [one.value for one in (Verdict.NOT_ASSIGNED, Verdict.UNREADABLE, Verdict.DIFFERENT_TOPIC)]
 _Key = tuple[str | None, str, int]
 _NAMES = ("cluster_id", "topic", "partition")
@@ -178,7 +180,9 @@ def _key(row: Mapping[str, Any]) -> _Key:
 
 
 def _worst(tables: Tables, parts: pa.Table, deleted: Collection[_Key], most: int) -> dict[str, Any]:
-    unequal = parts.filter(pc.greater(parts["verdict_rank"], _RANK[Verdict.CONSISTENT.value]))
+    # Replicas may agree on what is left: a loss is no smaller for that.
+    is_unequal = (pd.field("verdict_rank") > _RANK[Verdict.CONSISTENT.value]) | pd.field("state").isin(_GRAVE)
+    unequal = parts.filter(is_unequal)
     if deleted:
         names = (unequal[name].to_pylist() for name in _NAMES)
         unequal = unequal.filter(pa.array([key not in deleted for key in zip(*names, strict=True)], pa.bool_()))
@@ -198,9 +202,7 @@ def _worst(tables: Tables, parts: pa.Table, deleted: Collection[_Key], most: int
     wanted = {_key(row): place for place, row in enumerate(chosen)}
     reports: dict[int, str] = {}
     if chosen:
-        where = pd.field("topic").isin(sorted({row["topic"] for row in chosen})) & (
-            pd.field("verdict_rank") > _RANK[Verdict.CONSISTENT.value]
-        )
+        where = pd.field("topic").isin(sorted({row["topic"] for row in chosen})) & is_unequal
         for row in tables.rows("partitions", columns=[*_NAMES, "report"], where=where):
             place = wanted.get(_key(row))
             if place is not None:

@@ -8,6 +8,7 @@ from kforensics.fleet.publishing import Publisher, working_chunks
 from kforensics.fleet.rows import finding_rows
 from kforensics.fleet.schemas import TABLES
 from kforensics.fleet.tables import Tables
+from kforensics.reconcile.replicas.report import WORST, Verdict
 from kforensics.units import Depth, OffsetRange, TopicPartition
 from tests.builders.findings import finding
 
@@ -38,8 +39,14 @@ def write_audit(
     problems=(),
     scope=None,
     depth=Depth.CONTENT,
+    judged=None,
 ):
-    """Write an audit of some findings; every node, a number or one with its cluster, holds a replica of every partition that they are about."""
+    """Write an audit of some findings; every node, a number or one with its cluster, holds a replica of every partition that they are about.
+
+    Args:
+        judged: state and verdict of each partition, by number, where they don't agree.
+    """
+    judged = judged or {}
     tables = Tables(out)
     members = [one if isinstance(one, tuple) else (one, cluster) for one in nodes]
     with hold_lock(tables):
@@ -57,7 +64,9 @@ def write_audit(
             },
             TABLES,
         )
-        partitions = sorted({(one.topic, one.partition) for one in findings} or {("orders", 3)})
+        named = {(one.topic, one.partition) for one in findings} | {("orders", number) for number in judged}
+        partitions = sorted(named or {("orders", 3)})
+        verdicts = {number: (state, Verdict(verdict)) for number, (state, verdict) in judged.items()}
         rows = {
             "nodes": [
                 {
@@ -81,11 +90,12 @@ def write_audit(
                     "cluster_id": cluster,
                     "topic": topic,
                     "partition": partition,
-                    "state": "agree",
-                    "verdict": "consistent",
-                    "verdict_rank": 1,
+                    "state": state,
+                    "verdict": verdict.value,
+                    "verdict_rank": WORST[verdict],
                 }
                 for topic, partition in partitions
+                for state, verdict in (verdicts.get(partition, ("agree", Verdict.CONSISTENT)),)
             ],
             "findings": finding_rows(findings, cluster, ()),
             "problems": list(problems),

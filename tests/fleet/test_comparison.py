@@ -10,6 +10,7 @@ from kforensics.findings.answers.model import State
 from kforensics.findings.model import Severity
 from kforensics.fleet.audit_tables import Filters, history_of, previous_audit
 from kforensics.fleet.comparison import compare_audits
+from kforensics.fleet.summary import summarise
 from kforensics.fleet.tables import Tables
 from kforensics.units import Depth
 from tests.builders.audits import CLUSTER, one_finding, write_audit
@@ -104,6 +105,21 @@ def test_a_node_stays_the_same_when_a_cluster_is_added_and_is_another_in_another
 def _nodes(earlier, later):
     found = compare_audits(earlier, later)
     return found.new_nodes, found.gone_nodes
+
+
+def test_the_worst_partitions_are_those_of_the_worst_states_whatever_their_verdicts(tmp_path):
+    judged = {
+        0: ("unknown", "silent-divergence"),
+        1: ("behind", "behind"),
+        2: ("lost", "will-truncate"),
+        3: ("agree", "consistent"),
+        4: ("diverged", "silent-divergence"),
+        5: ("lost", "consistent"),
+    }
+    tables = write_audit(tmp_path / "tables", judged=judged)
+
+    assert [2, 5, 4, 0, 1] == [one.partition for one in summarise(tables, most=9).worst]
+    assert [2, 5] == [one.partition for one in summarise(tables, most=2).worst]
 
 
 def test_an_audit_of_the_ends_ends_no_finding_of_one_that_read_content(tmp_path):

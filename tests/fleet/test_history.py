@@ -202,7 +202,7 @@ def test_the_trend_is_that_of_each_cluster(history, capsys):
     assert ["node 2"] == json.loads(capsys.readouterr().out)["audits"][-1]["gone_nodes"]
 
 
-NOW = {"findings", "nodes", "audits", "findings_now"}
+NOW = {"findings", "nodes", "audits", "findings_now", "changes", "changes_now", "findings_since"}
 """Views of which one needs all others; Spark takes its time to make those of every table."""
 
 
@@ -213,6 +213,12 @@ def test_a_view_shows_now_in_spark(spark, history):
             spark.sql(statement)
 
     assert [("night-3", 1), ("other-1", 0)] == rows(spark, "select audit_id, partition from findings_now")
+    # What became of each finding was written when the audit ended: nothing compares audits again.
+    since = spark.sql("select * from findings_since")
+    plan = since._jdf.queryExecution().executedPlan().toString()
+    exchanges = plan.count("Exchange")
+    assert exchanges <= 4, plan
+    assert [("better", 1), ("gone", 0), ("new", 0)] == rows(spark, "select change, partition from findings_since")
 
 
 def rows(spark, query):

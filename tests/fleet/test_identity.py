@@ -6,10 +6,14 @@ import pytest
 
 from kforensics.ask.model import Ask
 from kforensics.errors import EvidenceUnreadable, UsageError
+from kforensics.evidence.discovery.inputs import FoundInput
 from kforensics.findings.answers.fleet import fleet_answer
 from kforensics.findings.answers.model import State
 from kforensics.fleet.assignments import read_assignments
+from kforensics.fleet.knowledge import cluster_of_inputs, gather_knowledge
+from kforensics.fleet.sources import find_sources, read_sources
 from kforensics.fleet.summary import summarise
+from kforensics.fleet.tables import WorkTables
 from kforensics.units import TopicPartition
 from tests.builders.coordinators import batch, write_log
 from tests.builders.directories import CLUSTER, log_dir
@@ -155,6 +159,31 @@ def test_two_clusters_without_ids_are_kept_apart_by_the_inventory(audit_here, tm
     assert not any(row["code"] in {"KF409", "KF508"} for row in tables.rows("findings"))
     merged = audit_here(tmp_path / "a", tmp_path / "b")
     assert {"KF409", "KF508"} <= {row["code"] for row in merged.rows("findings")}
+
+
+def test_each_cluster_is_looked_at_once_however_many_there_are(tmp_path, monkeypatch):
+    walked = []
+    walk = FoundInput.walk
+
+    def walk_and_count(self, **more):
+        walked.append(self.root)
+        return walk(self, **more)
+
+    monkeypatch.setattr(FoundInput, "walk", walk_and_count)
+
+    def counted(clusters):
+        place = tmp_path / f"of-{clusters}"
+        for number in range(clusters):
+            node(place / f"cluster-{number}", 1, cluster=False)
+            properties = f"version=0\nbroker.id=1\ncluster.id=cluster-{number}\n"
+            (place / f"cluster-{number}" / "meta.properties").write_text(properties)
+        inputs = find_sources(read_sources([str(place / "*")])).inputs
+        walked.clear()
+        known = gather_knowledge(inputs, cluster_of_inputs(inputs), (), (), WorkTables(tmp_path)).clusters
+        assert [{1}] * clusters == [set(one.given) for one in known.values()]
+        return len(walked)
+
+    assert counted(9) == 3 * counted(3)
 
 
 def test_the_inventory_and_the_files_may_disagree_about_the_cluster(audit_here, tmp_path):

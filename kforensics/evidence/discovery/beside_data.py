@@ -32,7 +32,7 @@ class ServerSettings:
     """The settings of all `server.properties` among some inputs, which are read once; files that can't be read add nothing."""
 
     def __init__(self, inputs: Inputs) -> None:
-        read = (settings for found in inputs.found for _, settings in read_server_properties(found))
+        read = (settings for _, found in inputs.numbered for _, settings in read_server_properties(found))
         self._files = tuple(settings for settings in read if not isinstance(settings, EvidenceError))
 
     def numbers(self, name: str) -> tuple[int, ...]:
@@ -79,7 +79,7 @@ def find_logs(inputs: Inputs) -> list[LogPlace]:
     """Return the files among the inputs that may be broker logs."""
     return [
         LogPlace(found.root, item.path, index)
-        for index, found in enumerate(inputs.found)
+        for index, found in inputs.numbered
         if found.described.kind in {"log-files", FileKind.LOG_FILE.value}
         for item in found.walk()
         if isinstance(item, FoundFile) and item.name.kind in {FileKind.LOG_FILE, FileKind.UNKNOWN}

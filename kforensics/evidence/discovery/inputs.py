@@ -142,6 +142,11 @@ class Inputs:
         return [one for one in problems if not one.is_foreign and self.found[one.input].shape is not Absent.UNREADABLE]
 
     @property
+    def numbered(self) -> Iterator[tuple[int, FoundInput]]:
+        """The inputs that are looked at, each with its number."""
+        return enumerate(self.found)
+
+    @property
     def brokers(self) -> frozenset[int]:
         """The nodes whose data directories are among the inputs."""
         return frozenset(

@@ -39,7 +39,7 @@ class MetadataFiles(NamedTuple):
 
 def find_metadata_logs(inputs: Inputs) -> tuple[MetadataFiles, ...]:
     """Return the metadata logs among the inputs, brokers' copies too; a single snapshot or segment is a log of its own."""
-    return tuple(one for number, found in enumerate(inputs.found) for one in _metadata_files(number, found))
+    return tuple(one for number, found in inputs.numbered for one in _metadata_files(number, found))
 
 
 def _metadata_files(number: int, found: FoundInput) -> Iterator[MetadataFiles]:

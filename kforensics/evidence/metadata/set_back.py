@@ -234,7 +234,7 @@ class _Nodes:
         self._directories: dict[int, set[str]] = {}
         self._by_state = {
             found.described.broker_id: log_dir.quorum.current_voters
-            for at, found in enumerate(inputs.found)
+            for at, found in inputs.numbered
             for log_dir in found.log_dirs
             if at not in earlier and not isinstance(log_dir.quorum, Absent) and log_dir.quorum.data_version == 0
         }
@@ -251,7 +251,7 @@ class _Nodes:
                 )
                 self.every[one.node_id] = max(*own, self.every.get(one.node_id, _EMPTY))
         self.positions = {node: position for node, position in self.every.items() if node in named}
-        for at, found in enumerate(inputs.found):
+        for at, found in inputs.numbered:
             node = found.described.broker_id
             if at in earlier or not isinstance(node, int) or node not in named:
                 continue
@@ -460,7 +460,7 @@ def _committed(
                     yield before.broker_epoch + 1, f"broker {node} registered at offset {before.broker_epoch}"
     names = {
         (parsed.topic, found.described.broker_id)
-        for at, found in enumerate(inputs.found)
+        for at, found in inputs.numbered
         if at not in earlier
         for log_dir in found.log_dirs
         for name in log_dir.partitions
@@ -473,7 +473,7 @@ def _committed(
             if name in holders and len(ids) == 1 and one.topics[ids[0]].created.from_snapshot is False:
                 offset = one.topics[ids[0]].created.offset
                 yield offset + 1, f"broker {holders[name]} has a directory of topic {name}, created at offset {offset}"
-    for at, found in enumerate(inputs.found):
+    for at, found in inputs.numbered:
         for log_dir in found.log_dirs:
             if at not in earlier and isinstance(epoch := log_dir.broker_epoch, int) and epoch >= 0:
                 yield epoch + 1, f"broker {found.described.broker_id} registered at offset {epoch}"
