@@ -75,3 +75,27 @@ def test_fields_have_the_values_of_the_line(line, fields):
 
     assert found is not None
     assert fields.items() <= dict(found.message.fields).items()
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        ("[2026-03-01 10:00:00,123] ERROR [SocketServer nodeId=1] Error while accepting connection (k.X)", "connection-trouble"),
+        ("java.io.IOException: Too many open files", "files-exhausted"),
+        ("[9412.1] Out of memory: Killed process 812 (java) total-vm:9kB", "jvm-died"),
+        ("[2026-03-01T10:00:00.123+0000][info][gc] GC(3) Pause Full (G1 Compaction Pause) 240M->230M(256M) 2345.1ms", "pause"),
+        ("[2026-03-01T10:00:00.123+0000][info][gc] GC(3) Pause Young (Normal) (G1 Pause) 24M->5M(256M) 7.1ms", "pause-short"),
+        (("[2026-03-01 10:00:00,123] ERROR [Broker id=1] Skipped the become-leader state change with correlation id 3 "
+         "from controller 2 epoch 5 for partition t-0 (last update controller epoch 5) since the replica for the "
+         "partition is offline due to storage error x"), "leader-offline"),
+        (("[2026-03-01 10:00:00,123] ERROR [KafkaServer id=1] Timed out while waiting for the initial broker metadata "
+         "update to be published"), "start-failed"),
+        ("at most 5 Connection to the database failed", None),
+        ("[2026-03-01 10:00:00,123] INFO Connection pool of orders-3 is full (com.example.Pool)", None),
+        ("[2026-03-01 10:00:00,123] ERROR Request 17 failed (com.example.Api)", None),
+    ],
+)  # fmt: skip
+def test_what_surrounds_kafka_is_told_from_what_only_looks_alike(line, kind):
+    found = find_message(line.encode())
+
+    assert (found.message.row.section.kind if found else None) == kind
