@@ -79,7 +79,7 @@ class LogsView:
     files: tuple[LogFile, ...] = ()
     clocks: tuple[Clock, ...] = ()
     kinds: tuple[LineKind, ...] = ()
-    """Causes first, then symptoms, each the most frequent first."""
+    """Causes first, then symptoms; of each those that conclusions rest on, the most frequent first."""
     runs: tuple[Run, ...] = ()
     """In the order of time, without what is harmless."""
     failures: tuple[NodeFailure, ...] = ()
@@ -174,7 +174,12 @@ def _kinds(events: Sequence[LoggedEvent]) -> tuple[LineKind, ...]:
         kind = found.setdefault(section, LineKind(section=section))
         kind.add(item)
         kind.lines += 1 + item.event.repeats
-    return tuple(sorted(found.values(), key=lambda one: (_WORST_FIRST.index(one.section.weight), -one.lines)))
+    return tuple(sorted(found.values(), key=_rank))
+
+
+def _rank(kind: LineKind) -> tuple[int, bool, int]:
+    """Rank what conclusions rest on before what only accompanies it: connections fail whenever a broker stops."""
+    return _WORST_FIRST.index(kind.section.weight), "told" in kind.section.flags, -kind.lines
 
 
 def _runs(events: Sequence[LoggedEvent]) -> Iterator[Run]:
