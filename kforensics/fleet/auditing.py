@@ -7,7 +7,6 @@ and only buckets whose digests differ are read again, by the workers, from the b
 import functools
 import json
 import time
-import uuid
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
@@ -26,8 +25,8 @@ from kforensics.evidence.discovery.partition_dirs import LOGS_LEFT_OUT
 from kforensics.evidence.model import Problem
 from kforensics.fleet.audit_tables import AuditTables, history_of, open_audit
 from kforensics.fleet.closing import audited_brokers, fold_problems, unanswered, vanished, write_absent, write_rest
-from kforensics.fleet.judge import READ_BYTES, STATE, JudgeContext, save_knowledge
-from kforensics.fleet.knowledge import cluster_of_inputs, gather_knowledge
+from kforensics.fleet.judge import READ_BYTES, STATE, JudgeContext
+from kforensics.fleet.knowledge import FACTS_TABLE, Fleet, cluster_of_inputs, stated_by_cluster
 from kforensics.fleet.lock import Held, hold_lock
 from kforensics.fleet.output import Output, open_output
 from kforensics.fleet.plan import (
@@ -43,7 +42,7 @@ from kforensics.fleet.plan import (
 from kforensics.fleet.publishing import ClusterOf, Counts, Publisher, working_chunks
 from kforensics.fleet.schemas import TABLES
 from kforensics.fleet.sources import FoundSources, Source, check_output, find_sources
-from kforensics.fleet.stages import ScanContext, cores_of, groups_of, list_fleet, scan_and_judge
+from kforensics.fleet.stages import ScanContext, cores_of, gather_fleet, groups_of, list_fleet, scan_and_judge
 from kforensics.fleet.table_formats import TableFormat
 from kforensics.fleet.tables import Tables
 from kforensics.fleet.watch import Progress, Stage
@@ -158,7 +157,7 @@ class _Audit:
         """Run all stages, or none after the listing where nothing has changed."""
         output, found, tasks, options = self._output, self._found, self._tasks, self._options
         work = output.work
-        begun = output.begin(_manifest(sources, self._bases, options, self._booked), [*TABLES, STATE])
+        begun = output.begin(_manifest(sources, self._bases, options, self._booked), [*TABLES, FACTS_TABLE, STATE])
         totals = list_fleet(lambda: self._session.spark, found, tasks, work, options, self._progress)
         if totals:
             wanted = replace(options, partitions=frozenset())  # their numbers are known once the replicas are read
@@ -175,17 +174,21 @@ class _Audit:
         bare = inputs_without_logs(tasks, totals)
         left_out = [Problem(input=number, path=WHOLE_INPUT, message=LOGS_LEFT_OUT) for number in sorted(bare)]
         read = [one for one in totals if tasks[one.number].input not in bare]
-        gathered = gather_knowledge(
-            found.inputs, self._clusters, [tasks[one.number] for one in read], read, work, found.assignments
+        fleet = Fleet(
+            inputs=found.inputs,
+            clusters=self._clusters,
+            tasks=tuple(tasks),
+            totals=tuple(read),
+            assignments=stated_by_cluster(found.assignments, set(self._clusters)),
+            tables=work,
         )
-        name = uuid.uuid4().hex[:12]
-        save_knowledge(work, gathered.clusters, name)
+        gathered = gather_fleet(lambda: self._session.spark, fleet)
         self._clock.stage("facts")
-        scan = self._scan_context(read)
+        scan = self._scan_context(read, [part for one in gathered.values() for part in one.parts])
         judge = JudgeContext(
             tables=work,
             run=output.run,
-            audit=name,
+            shared={cluster: one.shared for cluster, one in gathered.items()},
             roots=tuple(one.found.root for one in found.inputs),
             clusters=self._clusters,
             booked=self._booked,
@@ -202,12 +205,12 @@ class _Audit:
         problems = (
             *found.problems,
             *left_out,
-            *gathered.problems,
+            *(problem for one in gathered.values() for problem in one.problems),
             *lost,
             *gone,
             *unanswered(work, found, totals, options),
         )
-        written = write_rest(work, output.run, found, self._clusters, tasks, totals, problems, gathered.clusters)
+        written = write_rest(work, output.run, found, self._clusters, tasks, totals, problems, gathered)
         done = _finished_tasks(work, output.run)
         for counts in (judged, absent, written, *(one["rows"] for one in done)):
             for table, count in counts.items():
@@ -223,7 +226,7 @@ class _Audit:
             tasks=len(scan.pieces),
         )
 
-    def _scan_context(self, totals: Sequence[LogDirTotals]) -> ScanContext:
+    def _scan_context(self, totals: Sequence[LogDirTotals], facts: Sequence[str]) -> ScanContext:
         cores = cores_of(self._session.spark)
         return ScanContext(
             tables=self._output.work,
@@ -232,6 +235,7 @@ class _Audit:
             tasks=self._tasks,
             pieces=divide(totals, cores=cores),
             clusters=self._clusters,
+            facts=tuple(facts),
             groups=groups_of(sum(one.replicas for one in totals), cores),
             options=self._options,
         )

@@ -10,18 +10,21 @@ from kforensics.ask.model import Ask
 from kforensics.case.absent_replicas import nodes_in_parts, single_files, without_directories
 from kforensics.case.wanted import is_wanted, missing_filters
 from kforensics.damage import Absent
+from kforensics.evidence.captured.columns import known_or
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT, FoundInput, Inputs
 from kforensics.evidence.model import Problem
 from kforensics.findings.model import Finding
 from kforensics.findings.rules.fleet import inventory_finding, spread_findings, unknown_cluster_finding
 from kforensics.findings.rules.inputs import identity_findings
-from kforensics.fleet.judge import ClusterKnowledge, JudgeContext, JudgedRows
-from kforensics.fleet.knowledge import Gathered
+from kforensics.fleet.facts import ClusterKnowledge, Gathered, JoinedKnowledge, no_commits
+from kforensics.fleet.judge import JudgeContext, JudgedRows
+from kforensics.fleet.knowledge import FACTS_TABLE
 from kforensics.fleet.plan import LogDirTask, LogDirTotals
 from kforensics.fleet.rows import finding_rows, input_row, problem_row
 from kforensics.fleet.sources import FoundSources
 from kforensics.fleet.tables import Tables
 from kforensics.reconcile.replicas.placement import leader_spread, partition_without_replicas
+from kforensics.reconcile.replicas.report import PartitionReport
 from kforensics.source.store import store_of
 from kforensics.units import TopicPartition
 
@@ -34,7 +37,7 @@ def write_rest(
     tasks: Sequence[LogDirTask],
     totals: Sequence[LogDirTotals],
     problems: Sequence[Problem],
-    knowledge: Mapping[str, ClusterKnowledge],
+    gathered: Mapping[str, Gathered],
 ) -> Mapping[str, int]:
     """Write the nodes, the findings about clusters and inventory, and the problems that the driver knows."""
     by_input: dict[int, list[LogDirTotals]] = {}
@@ -45,7 +48,7 @@ def write_rest(
     for number, one in enumerate(found.inputs):
         own = by_input.get(number, [])
         described = one.found.described
-        racks = knowledge[clusters[number]].racks
+        racks = gathered[clusters[number]].racks
         rows.append(
             {
                 **input_row(number, described),
@@ -86,7 +89,7 @@ def _identity_findings(found: FoundSources, clusters: Sequence[str]) -> Iterator
         yield unknown_cluster_finding(names, cluster)
 
 
-def write_absent(judge: JudgeContext, gathered: Gathered, options: Ask) -> Mapping[str, int]:
+def write_absent(judge: JudgeContext, gathered: Mapping[str, Gathered], options: Ask) -> Mapping[str, int]:
     """Write the partitions that metadata or checkpoints name and of which no input holds a directory."""
     there = {
         (judge.clusters[row["input"]], TopicPartition(row["topic"], row["partition"]))
@@ -99,25 +102,38 @@ def write_absent(judge: JudgeContext, gathered: Gathered, options: Ask) -> Mappi
         for number, topic, partition in zip(*(column.to_pylist() for column in troubled.columns), strict=True)
     }
     rows = JudgedRows(judge)
-    for cluster, knowledge in gathered.clusters.items():
-        known = {
-            partition: topic_id
-            for partition, topic_id in gathered.known[cluster].items()
-            if (cluster, partition) not in there and is_wanted(partition, options)
-        }
-        has_metadata = cluster in gathered.with_metadata
-        for report in without_directories(
-            dict(known), knowledge, is_stopped=options.is_stopped, has_metadata=has_metadata
-        ):
-            known.pop(report.partition)
-            rows.without_directories(cluster, report, knowledge)
-        for partition in known if cluster not in gathered.with_metadata else ():
-            if set(knowledge.assignments.get(partition, ())) & judge.audited.get(cluster, frozenset()):
-                report = partition_without_replicas(
-                    partition, None, facts=knowledge.facts, given=knowledge.given, is_stopped=options.is_stopped
-                )
-                rows.without_directories(cluster, report, knowledge)
+    for one in gathered.values():
+        joined = JoinedKnowledge(one.shared, no_commits)
+        for row in (row for part in one.parts for row in judge.tables.read_part(FACTS_TABLE, part).to_pylist()):
+            partition = TopicPartition(row["topic"], row["partition"])
+            if row["is_known"] and (one.cluster, partition) not in there and is_wanted(partition, options):
+                knowledge = joined.of(partition, row["facts"])
+                topic_id = known_or(row["topic_id"], Absent.UNKNOWN)
+                for report in _absent_reports(partition, topic_id, one, knowledge, judge, options):
+                    rows.without_directories(one.cluster, report, knowledge)
     return rows.write("driver-absent") if rows.partitions else {}
+
+
+def _absent_reports(
+    partition: TopicPartition,
+    topic_id: str | Absent,
+    gathered: Gathered,
+    knowledge: ClusterKnowledge,
+    judge: JudgeContext,
+    options: Ask,
+) -> Iterator[PartitionReport]:
+    """Yield the report on a partition without a directory, where one should be among the inputs."""
+    found = list(
+        without_directories(
+            {partition: topic_id}, knowledge, is_stopped=options.is_stopped, has_metadata=gathered.has_metadata
+        )
+    )
+    yield from found
+    audited = judge.audited.get(gathered.cluster, frozenset())
+    if not found and not gathered.has_metadata and set(knowledge.assignments.get(partition, ())) & audited:
+        yield partition_without_replicas(
+            partition, None, facts=knowledge.facts, given=knowledge.given, is_stopped=options.is_stopped
+        )
 
 
 def _cluster_findings(tables: Tables, found: FoundSources, clusters: Sequence[str]) -> dict[str, list[Finding]]:

@@ -1,16 +1,16 @@
 """Judging one group of partitions where their evidence meets: the same reconciler as everywhere, its answers as rows."""
 
+import functools
 import json
-import pickle
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from kforensics.ask.model import Ask
 from kforensics.case.absent_replicas import missing_isr
 from kforensics.case.cluster import commits_by_partition
-from kforensics.case.comparison import CHUNK_PARTITIONS, QUIET_STATES, Knowledge, judge_partition
+from kforensics.case.comparison import CHUNK_PARTITIONS, QUIET_STATES, judge_partition
 from kforensics.damage import Absent, Gravity
 from kforensics.errors import EvidenceError
 from kforensics.evidence.captured.columns import Row, known
@@ -27,7 +27,7 @@ from kforensics.findings.concern import JudgedPartition
 from kforensics.findings.model import Finding
 from kforensics.findings.rules.fleet import placement_findings, undecided_findings
 from kforensics.findings.rules.replicas import partition_findings
-from kforensics.fleet.assignments import Assignments
+from kforensics.fleet.facts import NOTHING, ClusterKnowledge, JoinedKnowledge
 from kforensics.fleet.pieces import PartitionKey, Scanned, unpack
 from kforensics.fleet.plan import LogDirTask, place_of
 from kforensics.fleet.rows import finding_rows, problem_row, replica_of, replica_row
@@ -56,8 +56,8 @@ class JudgeContext:
 
     tables: Tables
     run: int
-    audit: str
-    """A name of this attempt that no other has."""
+    shared: Mapping[str, str]
+    """By cluster, what all of its partitions share of what is known beside the replicas."""
     roots: tuple[Path, ...]
     """The real path of each input."""
     clusters: tuple[str, ...]
@@ -71,57 +71,11 @@ class JudgeContext:
     options: Ask
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterKnowledge(Knowledge):
-    """What is known of a cluster of a fleet beyond its replicas."""
-
-    racks: Mapping[int, str]
-    commits: "BroughtCommits"
-    """What the facts ask for what consumer groups committed."""
-    assignments: Assignments = field(default_factory=dict)
-    """The brokers that each partition is assigned to, by the inventory."""
-
-
-class BroughtCommits:
-    """What consumer groups committed in the partitions of one group, as the tasks of the scan bring it."""
-
-    def __init__(self) -> None:
-        self.known: Mapping[TopicPartition, tuple[GroupCommit, ...]] = {}
-
-    def __call__(self, partition: TopicPartition) -> tuple[GroupCommit, ...]:
-        """Return what groups committed in the partition."""
-        return self.known.get(partition, ())
-
-
-def save_knowledge(tables: Tables, knowledge: Mapping[str, ClusterKnowledge], audit: str) -> None:
-    """Write what is known of the clusters where every worker can read it."""
-    tables.write_bytes(STATE, f"knowledge-{audit}", pickle.dumps(dict(knowledge)))
-
-
-_knowledge: dict[str, Mapping[str, ClusterKnowledge]] = {}
-"""What is known of the clusters by the name of the attempt that gathered it; the latest alone."""
-
-
-def known_of(context: JudgeContext) -> Mapping[str, ClusterKnowledge]:
-    """Return what is known of the clusters, which a process reads once."""
-    if context.audit not in _knowledge:
-        _knowledge.clear()
-        # Written by this very audit a moment ago: it is no evidence.
-        _knowledge[context.audit] = pickle.loads(context.tables.read_bytes(STATE, f"knowledge-{context.audit}"))  # noqa: S301
-    return _knowledge[context.audit]
-
-
 def judge_group(group: int, parcels: Iterable[bytes], context: JudgeContext) -> Mapping[str, int]:
     """Judge the partitions of one group, write their rows, and return how many, by table, with the bytes that were read."""
     scanned = unpack(parcels)
     by_partition = _stitch(scanned, context)
-    knowledge = known_of(context)
-    brought: dict[str, list[GroupCommitRecord]] = {}
-    # As `diff` reads them: of equal commits the first one counts.
-    for place, commit in sorted(scanned.commits, key=lambda one: one[0]):
-        brought.setdefault(context.clusters[place[1]], []).append(commit)
-    for cluster, own in knowledge.items():
-        own.commits.known = commits_by_partition(highest_commits(brought.get(cluster, ())))
+    known = _Known(scanned, context)
     reader = FileBatchReader(context.roots)
     out = JudgedRows(context)
     places = _places(scanned, context)
@@ -132,16 +86,44 @@ def judge_group(group: int, parcels: Iterable[bytes], context: JudgeContext) -> 
         with ends_at_hand([one.place for one in places[key]] for key in chunk if key not in by_partition):
             for key in chunk:
                 beside = by_partition.pop(key, [])
-                _judge_by_ends(key, places[key], beside, knowledge[key[0]], reader, out)
+                _judge_by_ends(key, places[key], beside, known.of(key), reader, out)
     read_bytes = read_counts.bytes - begun
     for key in sorted(by_partition):
         replicas = by_partition[key]
         try:
-            out.judge(key, replicas, knowledge[key[0]], reader)
+            out.judge(key, replicas, known.of(key), reader)
         except Exception as error:  # noqa: BLE001 - one partition must not take the others of the fleet with it
             replica = replicas[0][1]
             out.failed(key, replica.input, replica.path, error)
     return {**out.write(f"group-{group:05d}"), READ_BYTES: read_bytes}
+
+
+class _Known:
+    """What is known of the partitions of a group, as it came with their evidence."""
+
+    def __init__(self, scanned: Scanned, context: JudgeContext) -> None:
+        self._context = context
+        self._facts = scanned.facts
+        self._commits: dict[str, list[GroupCommitRecord]] = {}
+        # As `diff` reads them: of equal commits the first one counts.
+        for place, commit in sorted(scanned.commits, key=lambda one: one[0]):
+            self._commits.setdefault(context.clusters[place[1]], []).append(commit)
+        self._joined: dict[str, JoinedKnowledge] = {}
+
+    def of(self, key: PartitionKey) -> ClusterKnowledge:
+        """Return what a partition is judged with."""
+        cluster = key[0]
+        if cluster not in self._joined:
+            commits = commits_by_partition(highest_commits(self._commits.get(cluster, ())))
+            own = functools.partial(_commits_in, commits)
+            self._joined[cluster] = JoinedKnowledge(self._context.shared[cluster], own)
+        return self._joined[cluster].of(TopicPartition(*key[1:]), self._facts.get(key, NOTHING))
+
+
+def _commits_in(
+    commits: Mapping[TopicPartition, tuple[GroupCommit, ...]], partition: TopicPartition
+) -> tuple[GroupCommit, ...]:
+    return commits.get(partition, ())
 
 
 class _Listed(NamedTuple):

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
-from types import MappingProxyType
+from functools import cached_property
 
 from kforensics.case.absent_replicas import known_partitions
 from kforensics.case.cluster import gather_cluster, given_brokers
@@ -22,8 +22,9 @@ from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.quorum import newest_log
 from kforensics.evidence.model import Problem
 from kforensics.fleet.assignments import Assignments
-from kforensics.fleet.judge import BroughtCommits, ClusterKnowledge
+from kforensics.fleet.facts import NOTHING, ClusterKnowledge, Gathered, SplitKnowledge, no_commits
 from kforensics.fleet.plan import IS_DIRECTORY, LogDirTask, LogDirTotals, part_name
+from kforensics.fleet.schemas import FACTS
 from kforensics.fleet.sources import LISTERS, PlannedInput
 from kforensics.fleet.tables import Tables
 from kforensics.source.naming import FileKind, FileSuffix, parse_partition_directory
@@ -32,6 +33,12 @@ from kforensics.units import TopicPartition
 
 MOST_METADATA_LOGS = 16
 """Copies of the metadata log that are read for a cluster, those that reach furthest; every broker of a large one has its own."""
+
+FACTS_TABLE = "facts"
+"""What is known of each partition beside its replicas; a table of the stages alone."""
+
+FACTS_A_PART = 20_000
+"""Partitions; one task of the scan reads a part."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,16 +68,39 @@ class _InputsOfCluster(Inputs):
         return ((number, self.found[number]) for number in self.members)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gathered:
-    """What is known of the clusters, before any partition is read."""
+@dataclass(frozen=True, kw_only=True)
+class Fleet:
+    """The inputs of all clusters, with what was listed in them."""
 
-    clusters: Mapping[str, ClusterKnowledge]
-    known: Mapping[str, Mapping[TopicPartition, str | Absent]]
-    """By cluster, the partitions of which the metadata log or else a checkpoint speaks, with their topic ids."""
-    with_metadata: frozenset[str]
-    """Clusters of which a metadata log is among the inputs."""
-    problems: tuple[Problem, ...]
+    inputs: tuple[PlannedInput, ...]
+    clusters: tuple[str, ...]
+    """The cluster of each input."""
+    tasks: tuple[LogDirTask, ...]
+    totals: tuple[LogDirTotals, ...]
+    assignments: Mapping[str, Assignments]
+    """By cluster, what the inventory says."""
+    tables: Tables
+
+    @cached_property
+    def members(self) -> Mapping[str, Sequence[int]]:
+        """The inputs of each cluster."""
+        out: dict[str, list[int]] = {}
+        for number, cluster in enumerate(self.clusters):
+            out.setdefault(cluster, []).append(number)
+        return out
+
+    @cached_property
+    def listed(self) -> Mapping[int, list[tuple[LogDirTask, LogDirTotals]]]:
+        """The log directories of each input, as far as they are read."""
+        out: dict[int, list[tuple[LogDirTask, LogDirTotals]]] = {}
+        for one in self.totals:
+            out.setdefault(self.tasks[one.number].input, []).append((self.tasks[one.number], one))
+        return out
+
+    @cached_property
+    def nothing(self) -> tuple[FoundInput, ...]:
+        """Every input as one of which nothing is looked at."""
+        return tuple(_without_files(one.found) for one in self.inputs)
 
 
 def cluster_of_inputs(inputs: Sequence[PlannedInput]) -> tuple[str, ...]:
@@ -85,75 +115,96 @@ def cluster_of_inputs(inputs: Sequence[PlannedInput]) -> tuple[str, ...]:
     return tuple(only if isinstance(one, Absent) else one for one in known)
 
 
-def gather_knowledge(
-    inputs: Sequence[PlannedInput],
-    clusters: Sequence[str],
-    tasks: Sequence[LogDirTask],
-    totals: Sequence[LogDirTotals],
-    tables: Tables,
-    assignments: Mapping[str | None, Assignments] = MappingProxyType({}),
-) -> Gathered:
-    """Return the facts about each cluster, and what could not be read of it."""
-    stated = _by_cluster(assignments, set(clusters))
-    out: dict[str, ClusterKnowledge] = {}
-    lost, left_out = _lost(tasks, totals, tables)
+def gather_knowledge(fleet: Fleet, cluster: str) -> Gathered:
+    """Return what is known of a cluster, and write what is known of each of its partitions."""
+    inputs, members = fleet.inputs, fleet.members[cluster]
+    listed = [one for number in members for one in fleet.listed.get(number, ())]
+    lost, left_out = _lost(listed, fleet.tables)
     problems: list[Problem] = [*left_out]
-    known: dict[str, Mapping[TopicPartition, str | Absent]] = {}
-    with_metadata: set[str] = set()
-    members_of: dict[str, list[int]] = {}
-    for number, cluster in enumerate(clusters):
-        members_of.setdefault(cluster, []).append(number)
-    lost_of: dict[str, list[LostDirectory]] = {}
-    for item in lost:
-        lost_of.setdefault(clusters[item.value.citation.input], []).append(item)
-    nothing = tuple(_without_files(one.found) for one in inputs)
-    for cluster, members in sorted(members_of.items()):
-        own_lost = lost_of.get(cluster, [])
-        own = list(nothing)
-        chosen = _chosen(inputs, members)
-        for number in members:
-            given = inputs[number].found
-            own[number] = _reduced(given) if number in chosen else replace(given, shape=Absent.UNREADABLE, obstacles=())
-        found = _InputsOfCluster(
-            found=tuple(own),
-            members=tuple(members),
-            cluster=cluster or Absent.UNKNOWN,
-            is_cluster_chosen=True,
-        )
-        commits = BroughtCommits()
-        gathered = gather_cluster(found, Places(by_partition={}, problems=()), commits=commits, is_audit=True)
-        problems.extend(gathered.problems)
-        try:
-            refuse_two_clusters(gathered.histories, found)
-        except InputsRefused as error:
-            first = min(one.input for one in gathered.histories)
-            problems.append(Problem(input=first, path=WHOLE_INPUT, message=str(error)))
-        history = newest_log(gathered.histories)
-        known[cluster] = known_partitions(history, own_lost, gathered.histories)
-        if history is None:
-            known[cluster] = {**dict.fromkeys(stated.get(cluster, ()), Absent.UNKNOWN), **known[cluster]}
-        with_metadata |= {cluster} if history is not None else set()
-        racks = {
-            **_racks_in(history),
-            **{
-                broker: one.rack
-                for one in (inputs[number] for number in members)
-                if one.rack is not None and not isinstance(broker := one.found.described.broker_id, Absent)
-            },
-        }
-        out[cluster] = ClusterKnowledge(
+    own = list(fleet.nothing)
+    chosen = _chosen(inputs, members)
+    for number in members:
+        given = inputs[number].found
+        own[number] = _reduced(given) if number in chosen else replace(given, shape=Absent.UNREADABLE, obstacles=())
+    found = _InputsOfCluster(
+        found=tuple(own), members=tuple(members), cluster=cluster or Absent.UNKNOWN, is_cluster_chosen=True
+    )
+    gathered = gather_cluster(found, Places(by_partition={}, problems=()), commits=no_commits, is_audit=True)
+    problems.extend(gathered.problems)
+    try:
+        refuse_two_clusters(gathered.histories, found)
+    except InputsRefused as error:
+        first = min(one.input for one in gathered.histories)
+        problems.append(Problem(input=first, path=WHOLE_INPUT, message=str(error)))
+    history = newest_log(gathered.histories)
+    stated = fleet.assignments.get(cluster, {})
+    known = known_partitions(history, lost, gathered.histories)
+    if history is None:
+        known = {**dict.fromkeys(stated, Absent.UNKNOWN), **known}
+    racks = {
+        **_racks_in(history),
+        **{
+            broker: one.rack
+            for one in (inputs[number] for number in members)
+            if one.rack is not None and not isinstance(broker := one.found.described.broker_id, Absent)
+        },
+    }
+    split = SplitKnowledge(
+        ClusterKnowledge(
             facts=gathered.facts,
             protocol_hints=dict(gathered.protocol_hints),
             possible_protocols=gathered.possible_protocols,
             racks=racks,
-            given=given_brokers(Inputs(found=tuple(inputs[number].found for number in members)), own_lost),
-            commits=commits,
-            assignments=stated.get(cluster, {}),
+            given=given_brokers(Inputs(found=tuple(inputs[number].found for number in members)), lost),
+            assignments=stated,
         )
-    return Gathered(clusters=out, known=known, with_metadata=frozenset(with_metadata), problems=tuple(problems))
+    )
+    return Gathered(
+        cluster=cluster,
+        shared=split.shared(),
+        parts=tuple(_write_facts(fleet, cluster, split, known, [task for task, _ in listed])),
+        racks=racks,
+        has_metadata=history is not None,
+        problems=tuple(problems),
+    )
 
 
-def _by_cluster(assignments: Mapping[str | None, Assignments], clusters: Collection[str]) -> dict[str, Assignments]:
+def _write_facts(
+    fleet: Fleet,
+    cluster: str,
+    split: SplitKnowledge,
+    known: Mapping[TopicPartition, str | Absent],
+    tasks: Sequence[LogDirTask],
+) -> Iterator[str]:
+    """Write the rows of the partitions that are listed, or should be, and yield the names of their parts."""
+    every = sorted({*known, *(partition for task in tasks for partition in _held(task, fleet.tables))})
+    number = sorted(fleet.members).index(cluster)
+    for first in range(0, len(every), FACTS_A_PART):
+        rows = []
+        for partition in every[first : first + FACTS_A_PART]:
+            facts = split.own(partition)
+            if facts != NOTHING or partition in known:
+                topic_id = known.get(partition, Absent.UNKNOWN)
+                rows.append(
+                    {
+                        "cluster_id": cluster,
+                        "topic": partition.topic,
+                        "partition": partition.partition,
+                        "is_known": partition in known,
+                        "topic_id": None if isinstance(topic_id, Absent) else topic_id,
+                        "facts": facts,
+                    }
+                )
+        if rows:
+            part = f"cluster-{number:05d}-{first:08d}"
+            fleet.tables.write(FACTS_TABLE, part, rows, FACTS)
+            yield part
+
+
+def stated_by_cluster(
+    assignments: Mapping[str | None, Assignments], clusters: Collection[str]
+) -> dict[str, Assignments]:
+    """Return the assignments of an inventory by cluster; those that name none belong to the only one there is."""
     out: dict[str, Assignments] = {}
     for named, own in assignments.items():
         cluster = named if named is not None else next(iter(clusters)) if len(clusters) == 1 else None
@@ -170,16 +221,15 @@ def _by_cluster(assignments: Mapping[str | None, Assignments], clusters: Collect
 
 
 def _lost(
-    tasks: Sequence[LogDirTask], totals: Sequence[LogDirTotals], tables: Tables
+    listed: Sequence[tuple[LogDirTask, LogDirTotals]], tables: Tables
 ) -> tuple[tuple[LostDirectory, ...], tuple[Problem, ...]]:
     """Return the partitions that checkpoints name and of which their node holds no directory, and what copies may have left out."""
-    by_number = {one.number: one for one in totals}
-    states = [_named_state(task, by_number[task.number]) for task in tasks]
+    states = [_named_state(task, total) for task, total in listed]
     # Only where something is named at all are listings looked at again.
     wanted = {(state.broker_id, state.input) for state in states if state.without_directory}
     held = {
         (task.input, partition)
-        for task, state in zip(tasks, states, strict=True)
+        for (task, _), state in zip(listed, states, strict=True)
         if any(state.input == number or state.broker_id == broker for broker, number in wanted)
         for partition in _held(task, tables)
     }

@@ -20,6 +20,7 @@ from kforensics.evidence.model import Citation, Problem, Segment
 from kforensics.evidence.replica.collect import CHANGED_MEANWHILE, collect_directory
 from kforensics.evidence.replica.segments import read_segment
 from kforensics.fleet.audit_tables import AuditTables
+from kforensics.fleet.facts import NOTHING
 from kforensics.fleet.plan import IS_DELETED_SEGMENT, IS_DIRECTORY, LogDirTask, place_of
 from kforensics.fleet.rows import problem_row, replica_row
 from kforensics.fleet.schemas import DIGESTS, LINEAGE, PLAN, REPLICAS, SEGMENTS
@@ -27,6 +28,9 @@ from kforensics.fleet.tables import Tables
 from kforensics.source.mapped import open_evidence
 from kforensics.source.walk import SETTLED_NS
 from kforensics.units import OFFSETS_TOPIC, TopicPartition
+
+PartitionKey = tuple[str, str, int]
+"""Cluster, topic, partition."""
 
 CommitOrder = tuple[int, int, str, int]
 """Of a commit: partition of the log that holds it, input, path and position."""
@@ -44,6 +48,8 @@ class Scanned:
     epochs: dict[tuple[str, str], list[list[int]]] = field(default_factory=dict)
     commits: list[tuple[CommitOrder, GroupCommitRecord]] = field(default_factory=list)
     """What consumer groups committed, each with what `diff` orders them by."""
+    facts: dict[PartitionKey, str] = field(default_factory=dict)
+    """What is known of partitions beside their replicas."""
     problems: list[Row] = field(default_factory=list)
     read_bytes: int = 0
     reused: int = 0
@@ -186,6 +192,13 @@ def scan_piece(
     return out
 
 
+def bring_facts(tables: Tables, part: str) -> Scanned:
+    """Return what is known of partitions beside their replicas by one part of the table `facts`."""
+    rows = tables.read_part("facts", part, columns=["cluster_id", "topic", "partition", "facts"]).to_pylist()
+    found = {(row["cluster_id"], row["topic"], row["partition"]): row["facts"] for row in rows}
+    return Scanned(facts={key: facts for key, facts in found.items() if facts != NOTHING})
+
+
 def bring_commits(task: LogDirTask, rows: Iterable[Mapping[str, Any]], out: Scanned) -> None:
     """Add what consumer groups committed by the segments of a listing, the highest of each group, partition and leader epoch; a file that can't be read gives none."""
     place = PartitionPlace(
@@ -245,9 +258,6 @@ _DIRECTORY_COLUMNS = ("input", "task", *PLAN.names)
 _REPLICA_COLUMNS = tuple(REPLICAS.names)
 _SEGMENT_COLUMNS = tuple(name for name in SEGMENTS.names if name not in {"node_id", "topic", "partition", "scanned_ns"})
 
-PartitionKey = tuple[str, str, int]
-"""Cluster, topic, partition."""
-
 
 def group_of(key: PartitionKey, groups: int) -> int:
     """Return the group that judges a partition, the same on every machine."""
@@ -260,7 +270,7 @@ def pack(scanned: Scanned, clusters: Sequence[str], groups: int) -> dict[int, by
     contents: dict[int, tuple[list[Any], ...]] = {}
 
     def content_of(key: PartitionKey) -> tuple[list[Any], ...]:
-        return contents.setdefault(group_of(key, groups), ([], [], [], []))
+        return contents.setdefault(group_of(key, groups), ([], [], [], [], []))
 
     def content(row: Mapping[str, Any]) -> tuple[list[Any], ...]:
         return content_of((clusters[row["input"]], row["topic"], row["partition"]))
@@ -276,6 +286,8 @@ def pack(scanned: Scanned, clusters: Sequence[str], groups: int) -> dict[int, by
     for at, one in scanned.commits:
         values = [*at, *one.partition, one.group, one.offset, known(one.leader_epoch), one.time_ms]
         content_of((clusters[at[1]], *one.partition))[3].append(values)
+    for of_facts, facts in scanned.facts.items():
+        content_of(of_facts)[4].append([*of_facts, facts])
     return {
         group: zlib.compress(json.dumps(items, separators=(",", ":")).encode(), 6)
         for group, items in sorted(contents.items())
@@ -286,7 +298,7 @@ def unpack(parcels: Iterable[bytes]) -> Scanned:
     """Return the rows that several tasks sent to one group."""
     out = Scanned()
     for parcel in parcels:
-        replicas, segments, directories, commits = json.loads(zlib.decompress(parcel))
+        replicas, segments, directories, commits, facts = json.loads(zlib.decompress(parcel))
         out.replicas.extend(dict(zip(_REPLICA_COLUMNS, values, strict=True)) for values in replicas)
         out.directories.extend(dict(zip(_DIRECTORY_COLUMNS, values, strict=True)) for values in directories)
         for values, digests, epochs in segments:
@@ -302,4 +314,5 @@ def unpack(parcels: Iterable[bytes]) -> Scanned:
                 citation=Citation(input=number, path=path, span=Span(position, 0)),
             )
             out.commits.append(((log, number, path, position), found))
+        out.facts |= {(cluster, topic, partition): own for cluster, topic, partition, own in facts}
     return out

@@ -161,6 +161,11 @@ PLAN = pa.schema(
 )
 """The files to read in a log directory, in the order of reading; `at` is the weight of all that comes before."""
 
+FACTS = pa.schema(
+    _columns((_TEXT, "cluster_id topic"), (_INT, "partition"), (_BOOL, "is_known"), (_TEXT, "topic_id facts"))
+)
+"""What is known of a partition beside its replicas, where the stages hand it to one another; `is_known` where metadata or a checkpoint names it."""
+
 TABLES: dict[str, pa.Schema] = {
     "nodes": NODES,
     "replicas": JUDGED_REPLICAS,

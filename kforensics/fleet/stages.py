@@ -17,9 +17,11 @@ from kforensics.ask.model import Ask
 from kforensics.errors import EvidenceUnreadable
 from kforensics.evidence.model import Problem
 from kforensics.fleet.audit_tables import AuditTables
+from kforensics.fleet.facts import Gathered, packed, unpacked
 from kforensics.fleet.file_systems import redacted
 from kforensics.fleet.judge import STATE, JudgeContext, judge_group
-from kforensics.fleet.pieces import EarlierLooks, Scanned, bring_commits, pack, scan_piece
+from kforensics.fleet.knowledge import Fleet, gather_knowledge
+from kforensics.fleet.pieces import EarlierLooks, Scanned, bring_commits, bring_facts, pack, scan_piece
 from kforensics.fleet.plan import IS_DIRECTORY, LogDirTask, LogDirTotals, Piece, list_log_dir, part_name
 from kforensics.fleet.sources import LISTERS, FoundSources
 from kforensics.fleet.tables import Tables
@@ -47,8 +49,15 @@ class ScanContext:
     pieces: tuple[tuple[Piece, ...], ...]
     """The pieces of each task; none where the task is left out."""
     clusters: tuple[str, ...]
+    facts: tuple[str, ...]
+    """The parts of what is known of partitions, each of which is brought by a task of its own."""
     groups: int
     options: Ask
+
+    @property
+    def count(self) -> int:
+        """The number of tasks."""
+        return len(self.pieces) + len(self.facts)
 
 
 def cores_of(session: Any) -> int:
@@ -96,6 +105,23 @@ def list_fleet(
         rows = frame.collect()
     totals = [LogDirTotals(**json.loads(one)) for row in rows for one in row.totals]
     return tuple(sorted(totals, key=lambda one: one.number))
+
+
+def gather_fleet(session: Callable[[], Any], fleet: Fleet) -> dict[str, Gathered]:
+    """Gather what is known of each cluster, one task a cluster; what is about its partitions goes into the table `facts`."""
+    clusters = sorted(fleet.members)
+    if sum(one.partition_count for one in fleet.inputs) <= LISTED_HERE or not clusters:
+        return {cluster: gather_knowledge(fleet, cluster) for cluster in clusters}
+    work = _on_workers(functools.partial(_gather, fleet, tuple(clusters)), "string")
+    spark = session()
+    frame = spark.range(0, len(clusters), 1, len(clusters)).select(work("id").alias("gathered"))
+    with errors_of_tasks(fleet.tables):
+        found: list[Gathered] = [unpacked(row.gathered) for row in frame.collect()]
+    return {one.cluster: one for one in sorted(found, key=lambda one: one.cluster)}
+
+
+def _gather(fleet: Fleet, clusters: tuple[str, ...], number: int) -> str:
+    return packed(gather_knowledge(fleet, clusters[number]))
 
 
 def _on_workers(work: Callable[..., Any], kind: str) -> Any:
@@ -215,7 +241,7 @@ def _run(
 
     context = _context(session)
     counters = Counters(context)
-    count = len(scan.pieces)
+    count = scan.count
     scanned = _on_workers(functools.partial(_scan_task, scan, counters), "array<struct<group:int,parcel:binary>>")
     numbers = session.range(0, count, 1, count)
     parcels = numbers.select(explode(scanned("id")).alias("one")).select("one.group", "one.parcel")
@@ -240,7 +266,8 @@ def _run(
 
 
 def _scan_task(scan: ScanContext, counters: Counters, number: int) -> list[dict[str, Any]]:
-    _note_attempt(scan, number)
+    if number < len(scan.pieces):
+        _note_attempt(scan, number)
     scanned = scan_task(scan, number)
     counters.add_read(len(scanned.segments), sum(row["length"] for row in scanned.segments))
     parcels = pack(scanned, scan.clusters, scan.groups)
@@ -262,7 +289,9 @@ def _note_attempt(scan: ScanContext, number: int) -> None:
 
 
 def scan_task(scan: ScanContext, number: int) -> Scanned:
-    """Return what one task's pieces hold, with their part of the evidence tables written."""
+    """Return what one task's pieces hold, with their part of the evidence tables written; behind the tasks with pieces are those that bring facts."""
+    if number >= len(scan.pieces):
+        return bring_facts(scan.tables, scan.facts[number - len(scan.pieces)])
     whole = Scanned()
     rows: Counter[str] = Counter()
     for piece in scan.pieces[number]:

@@ -82,7 +82,7 @@ def audit_here(monkeypatch, tmp_path):
 
     def run_tasks(_session, scan, judge, _totals, _progress):
         parcels: dict[int, list[bytes]] = {}
-        for number in range(len(scan.pieces)):
+        for number in range(scan.count):
             for group, parcel in pack(stages.scan_task(scan, number), scan.clusters, scan.groups).items():
                 parcels.setdefault(group, []).append(parcel)
         rows: Counter[str] = Counter()

@@ -4,14 +4,17 @@ from types import SimpleNamespace
 from typing import Any
 
 from kforensics.ask.model import Ask
-from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.evidence.discovery.partition_dirs import find_places
 from kforensics.evidence.model import Problem
 from kforensics.evidence.replica import collect
 from kforensics.fleet import closing, judge
+from kforensics.fleet.facts import NOTHING, ClusterKnowledge, Gathered, SplitKnowledge, no_commits
+from kforensics.fleet.knowledge import FACTS_TABLE
 from kforensics.fleet.rows import problem_row
+from kforensics.fleet.schemas import FACTS
 from kforensics.fleet.tables import Tables
+from kforensics.reconcile.observed.facts import CommittedFacts
 from kforensics.units import TopicPartition
 from tests.builders.directories import log_dir
 
@@ -38,8 +41,10 @@ def test_a_partition_that_could_not_be_judged_has_a_directory(tmp_path, monkeypa
     tables = Tables(tmp_path / "work")
     failed, absent = TopicPartition("orders", 0), TopicPartition("orders", 1)
     problem = Problem(input=0, path=f"{failed}/00000000000000000000.log", message="could not be judged")
-    tables.create(["partitions", "problems"])
+    tables.create(["partitions", "problems", FACTS_TABLE])
     tables.write("problems", "run-0001-group-00000", [problem_row(problem)])
+    facts = {"cluster_id": "c", "topic": "orders", "is_known": True, "topic_id": None, "facts": NOTHING}
+    tables.write(FACTS_TABLE, "part", [{**facts, "partition": number} for number in (0, 1)], FACTS)
     asked: list[TopicPartition] = []
 
     def none_of(known, *_given, **_more):
@@ -48,12 +53,9 @@ def test_a_partition_that_could_not_be_judged_has_a_directory(tmp_path, monkeypa
 
     monkeypatch.setattr(closing, "without_directories", none_of)
     context: Any = SimpleNamespace(tables=tables, clusters=("c",), audited={})
-    gathered: Any = SimpleNamespace(
-        clusters={"c": SimpleNamespace(given=None, facts=None, assignments={})},
-        known={"c": dict.fromkeys((failed, absent), Absent.UNKNOWN)},
-        with_metadata=frozenset(),
-    )
+    shared = SplitKnowledge(ClusterKnowledge(facts=CommittedFacts(no_commits))).shared()
+    gathered = Gathered(cluster="c", shared=shared, parts=("part",), racks={}, has_metadata=False, problems=())
 
-    closing.write_absent(context, gathered, Ask())
+    closing.write_absent(context, {"c": gathered}, Ask())
 
     assert [absent] == asked

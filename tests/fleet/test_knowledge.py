@@ -1,19 +1,25 @@
 """What is known of the clusters beside their replicas: it travels as data, and no task reads it again."""
 
+import re
+import sys
+from collections import Counter
+
 import pytest
 
 import kforensics.fleet
 from kforensics.ask.model import Ask
+from kforensics.commands.capture import run as capture
 from kforensics.commands.diff import compare
 from kforensics.evidence import group_commits
 from kforensics.evidence.discovery.inputs import find_inputs
+from kforensics.fleet import plan
+from kforensics.fleet.pieces import bring_facts
 from kforensics.fleet.rows import finding_of
-from kforensics.fleet.tables import Tables
 from kforensics.source.mapped import open_evidence
 from kforensics.units import Depth
 from tests.builders.cases import case_of
 from tests.builders.coordinators import batch, commit, write_log
-from tests.builders.directories import log_dir
+from tests.builders.directories import copied, log_dir
 
 PROOF = "consumer group g committed offset 8 in leader epoch 0"
 
@@ -91,15 +97,74 @@ def test_commits_in_captures_are_known_to_every_group(audit_here, cluster, plain
     assert of_diff(cluster, options, plain) == of_audit(tables, plain)
 
 
-def test_knowledge_is_read_once_by_a_process(audit_here, cluster, monkeypatch):
-    read = []
-    read_as_before = Tables.read_bytes
+@pytest.fixture
+def opens():
+    """The names of files that are opened below open directories, as all evidence is, while the test runs."""
+    found = []
+    is_wanted = [True]
 
-    def reading(self, folder, name):
-        read.extend([name] if name.startswith("knowledge-") else [])
-        return read_as_before(self, folder, name)
+    def note(event, values):
+        if is_wanted and event == "open" and re.fullmatch(r"[^/]+(\.[a-z]+|-checkpoint)", str(values[0])):
+            found.append(str(values[0]))
 
-    monkeypatch.setattr(Tables, "read_bytes", reading)
-    audit_here(cluster, groups=7)
+    sys.addaudithook(note)
+    yield found
+    is_wanted.clear()
 
-    assert 1 == len(read)
+
+@pytest.mark.parametrize("depth", Depth)
+def test_opens_of_files_do_not_depend_on_the_number_of_tasks(
+    audit_here, incident, cluster, plain, opens, monkeypatch, depth, tmp_path
+):
+    snapshot = incident("unclean-election-4.x") / "snapshots" / "03-old-leader-down-live"
+    for number in (1, 2, 3):
+        copied(snapshot / f"broker-{number}", tmp_path / "cluster" / "kraft" / f"broker-{number}")
+    brought = []
+    counted = []
+
+    def bringing(tables, part):
+        brought.append(part)
+        return bring_facts(tables, part)
+
+    monkeypatch.setattr("kforensics.fleet.stages.bring_facts", bringing)
+
+    for wanted in (2, 16):
+
+        def divided(totals, wanted=wanted, **more):
+            weight = sum(one.weight for one in totals)
+            for name in ("LEAST_TASK", "LARGEST_TASK"):
+                monkeypatch.setattr(plan, name, -(-weight // wanted))
+            return plan.divide(totals, **more)
+
+        monkeypatch.setattr("kforensics.fleet.auditing.divide", divided)
+        opens.clear()
+        brought.clear()
+        audit_here(*sorted((tmp_path / "cluster").glob("**/broker-*")), groups=wanted, options=Ask(depth=depth))
+        counted.append((Counter(opens), Counter(brought)))
+
+    assert counted[0][0]
+    assert 1 == len(counted[0][1])
+    assert counted[0] == counted[1]
+
+
+def test_a_session_sees_the_captures_that_took_the_place_of_others(audit_here, cluster, plain, tmp_path):
+    """The process lives on from one night to the next, with all that it knows."""
+    night = [copied(cluster, tmp_path / f"night-{number}") for number in (1, 2)]
+    log = night[1] / "broker-2" / "orders-0" / f"{0:020}.log"
+    log.write_bytes(b"".join(batch(at, [(b"k", b"w")]) for at in range(7)))
+    found = []
+    for own in night:
+        for number in (1, 2, 3):
+            capture(Ask(paths=(own / f"broker-{number}",), out=tmp_path / f"new-{number}.kfc"))
+            (tmp_path / f"new-{number}.kfc").replace(tmp_path / f"{number}.kfc")
+        places = [tmp_path / f"{number}.kfc" for number in (1, 2, 3)]
+        tables = audit_here(*places, options=Ask(leader=2))
+        expected = compare(case_of(find_inputs(places), Ask(leader=2)), keep_quiet=True)
+        assert sorted(map(plain, expected.findings)) == of_audit(tables, plain)
+        found.append({row["node_id"]: row["log_end_offset"] for row in tables.rows("replicas") if _is_first(row)})
+
+    assert [{1: 10, 2: 5}, {1: 10, 2: 7}] == found
+
+
+def _is_first(row):
+    return (row["topic"], row["partition"]) == ("orders", 0)

@@ -37,51 +37,51 @@ class MetadataFacts(CommittedFacts):
 
     def __init__(self, history: MetadataHistory, commits: Commits, *, is_of_now: bool = True) -> None:
         super().__init__(commits)
-        self._history = history
-        self._is_of_now = is_of_now
+        self.history = history
+        self.is_of_now = is_of_now
 
     def leaderships(self, partition: TopicPartition, topic_id: str | Absent) -> tuple[Leadership, ...]:
         """Return every recorded state of the partition, the oldest first."""
         if partition.topic in METADATA_TOPICS:
-            if self._history.quorum_state is not None:
+            if self.history.quorum_state is not None:
                 # No record names the leader, so it has no place in the log.
-                now = _quorum_leadership(self._history.quorum_state)
+                now = _quorum_leadership(self.history.quorum_state)
                 return (replace(now, recorded_at=Absent.NOT_APPLICABLE, time_ms=Absent.NOT_APPLICABLE),)
-            terms = [_quorum_leadership(change) for change in self._history.quorum]
+            terms = [_quorum_leadership(change) for change in self.history.quorum]
             # Voters are added and removed within a term, too.
-            return (*terms[:-1], *(replace(last, replicas=self._history.current_voters) for last in terms[-1:]))
+            return (*terms[:-1], *(replace(last, replicas=self.history.current_voters) for last in terms[-1:]))
         states: Sequence[PartitionState] = (
-            self._history.partition_states(*partition)
+            self.history.partition_states(*partition)
             if isinstance(topic_id, Absent)
-            else self._history.partitions.get((topic_id, partition.partition), ())
+            else self.history.partitions.get((topic_id, partition.partition), ())
         )
         return tuple(_leadership(before, state) for before, state in pairwise((None, *states)) if state is not None)
 
     def topic_id(self, topic: str) -> str | Absent:
         """Return the id under which the metadata log knows the topic now."""
-        known = [state for state in self._history.topics_named(topic) if isinstance(state.removed, Absent)]
+        known = [state for state in self.history.topics_named(topic) if isinstance(state.removed, Absent)]
         return known[-1].topic_id if known else Absent.UNKNOWN
 
     def is_deleted(self, topic: str, topic_id: str | Absent) -> bool:
         """Whether a record removed the topic."""
-        named = self._history.topics_named(topic)
+        named = self.history.topics_named(topic)
         wanted = [state for state in named if isinstance(topic_id, Absent) or state.topic_id == topic_id]
         return bool(wanted) and not isinstance(wanted[-1].removed, Absent)
 
     def deletion_ms(self, topic: str, topic_id: str | Absent, directory: str) -> int | Absent:  # noqa: ARG002
         """Return the time of the record that removed the topic of that very id: that a snapshot lacks a topic is no request."""
-        for one in self._history.topics_named(topic):
+        for one in self.history.topics_named(topic):
             if one.topic_id == topic_id and not isinstance(one.removed, Absent) and not one.removed.from_snapshot:
                 return one.removed.timestamp_ms if one.removed.timestamp_ms >= 0 else Absent.UNKNOWN
         return Absent.UNKNOWN
 
     def knows_every_deletion(self) -> bool:
         """Whether no snapshot took the place of records."""
-        return self._history.start_offset == 0 and not self._history.gaps
+        return self.history.start_offset == 0 and not self.history.gaps
 
     def recreated_ms(self, topic: str) -> int | Absent:
         """Return when the newest topic of that name was created, where a record says so."""
-        named = self._history.topics_named(topic)
+        named = self.history.topics_named(topic)
         # A snapshot is younger than the topics in it.
         if len(named) < 2 or named[-1].created.from_snapshot:
             return Absent.UNKNOWN
@@ -89,23 +89,23 @@ class MetadataFacts(CommittedFacts):
 
     def exists_since_ms(self, topic: str) -> int | Absent:
         """Return the time of the record or snapshot that names the newest topic of that name first."""
-        named = self._history.topics_named(topic)
+        named = self.history.topics_named(topic)
         if not named or not isinstance(named[-1].removed, Absent) or named[-1].created.timestamp_ms < 0:
             return Absent.UNKNOWN
         return named[-1].created.timestamp_ms
 
     def unclean_restarts(self, broker_id: int) -> tuple[int, ...]:
         """Return the metadata offsets where the broker registered as a new incarnation without a controlled shutdown before."""
-        return tuple(_unannounced_restarts(self._history.brokers.get(broker_id, ())))
+        return tuple(_unannounced_restarts(self.history.brokers.get(broker_id, ())))
 
     def restarts(self, broker_id: int) -> tuple[Restart, ...]:
         """Return the restarts by the incarnations that the broker registered."""
-        return tuple(_restarts(self._history.brokers.get(broker_id, ())))
+        return tuple(_restarts(self.history.brokers.get(broker_id, ())))
 
     def verifies_clean_stops(self) -> bool:
         """Whether eligible leader replicas were enabled from the first record on."""
-        levels = [one for one in self._history.features if one.name == ELR_FEATURE]
-        topics = [topic.created.offset for topic in self._history.topics.values()]
+        levels = [one for one in self.history.features if one.name == ELR_FEATURE]
+        topics = [topic.created.offset for topic in self.history.topics.values()]
         return (
             bool(levels)
             and all(one.level > 0 for one in levels)
@@ -114,13 +114,13 @@ class MetadataFacts(CommittedFacts):
 
     def metadata_gaps(self) -> tuple[str, ...]:
         """Return parts of the metadata log that are missing, damaged or not understood."""
-        missing = [f"what metadata records {first} to {last} say" for first, last in self._history.gaps if first]
+        missing = [f"what metadata records {first} to {last} say" for first, last in self.history.gaps if first]
         damaged = [
-            f"what a damaged part of {path} says" for path, damage in self._history.damage if damage.hides_content
+            f"what a damaged part of {path} says" for path, damage in self.history.damage if damage.hides_content
         ]
-        unread = [f"what offset {one.offset} of the metadata log says ({one.words})" for one in self._history.unread]
+        unread = [f"what offset {one.offset} of the metadata log says ({one.words})" for one in self.history.unread]
         if len(unread) > MOST_UNREAD:
-            more = sum(one.records for one in self._history.unread[MOST_UNREAD:])
+            more = sum(one.records for one in self.history.unread[MOST_UNREAD:])
             unread[MOST_UNREAD:] = [
                 f"what {more:,} more {form(more, 'record')} of the metadata log {form(more, 'says', 'say')}"
             ]
@@ -128,11 +128,11 @@ class MetadataFacts(CommittedFacts):
 
     def is_newest_metadata(self) -> bool:
         """Return a voter's log as it is now; a broker only copies it, and may have stopped long before."""
-        return self._is_of_now and self._history.is_of_voter
+        return self.is_of_now and self.history.is_of_voter
 
     def registered_directories(self, broker_id: int) -> frozenset[str] | Absent:
         """Return the directories that the broker registered last."""
-        states = self._history.brokers.get(broker_id, ())
+        states = self.history.brokers.get(broker_id, ())
         registered = [state for state in states if state.is_registered]
         return frozenset(registered[-1].log_dirs) if registered and registered[-1].log_dirs else Absent.UNKNOWN
 
@@ -161,7 +161,7 @@ class MetadataFacts(CommittedFacts):
     def _changes(self) -> Mapping[tuple[int, str, str], Sequence[ConfigChange]]:
         """The changes of each setting, the oldest first, by resource and name: they are asked for of every partition."""
         found: dict[tuple[int, str, str], list[ConfigChange]] = {}
-        for change in self._history.configs:
+        for change in self.history.configs:
             found.setdefault((change.resource_type, change.resource_name, change.name), []).append(change)
         return found
 

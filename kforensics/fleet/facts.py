@@ -1,0 +1,352 @@
+"""What is known of a cluster beside its replicas, as data: what all of its partitions share, and for each partition what is about it alone.
+
+The rows travel to where partitions are judged as those of their replicas do. Values are JSON, which only the kinds of values that are named here come out of.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from enum import Enum
+from typing import Any, cast
+
+from kforensics.case.comparison import Knowledge
+from kforensics.damage import Absent, BitFlip, Damage, DamageCause, DamageKind, Gravity, Span
+from kforensics.evidence.metadata.history import MetadataHistory
+from kforensics.evidence.metadata.partitions import PartitionHistories
+from kforensics.evidence.metadata.state import (
+    TOPIC_RESOURCE,
+    BrokerState,
+    ConfigChange,
+    FeatureChange,
+    PartitionState,
+    QuorumChange,
+    TopicState,
+    Unread,
+    When,
+)
+from kforensics.evidence.model import CheckpointValue, Citation, Problem
+from kforensics.fleet.assignments import Assignments
+from kforensics.protocol.truncation import ProtocolName
+from kforensics.protocol.versions import KafkaVersion
+from kforensics.reconcile.observed.broker_lives import BrokerLife
+from kforensics.reconcile.observed.broker_log_facts import BrokerLogFacts
+from kforensics.reconcile.observed.facts import (
+    ClusterFacts,
+    Commits,
+    CommittedFacts,
+    GivenBroker,
+    Leadership,
+    LoggedEnd,
+    LogLoad,
+    OwnIsrLine,
+)
+from kforensics.reconcile.observed.metadata_facts import MIN_INSYNC_REPLICAS, UNCLEAN_ELECTION, MetadataFacts
+from kforensics.source.naming import parse_partition_directory
+from kforensics.units import METADATA_TOPICS, OffsetRange, TopicPartition
+
+NOTHING = "{}"
+"""What is known of a partition of which nothing is."""
+
+_SETTINGS = frozenset({MIN_INSYNC_REPLICAS, UNCLEAN_ELECTION})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterKnowledge(Knowledge):
+    """What is known of a cluster of a fleet beyond its replicas."""
+
+    racks: Mapping[int, str] = field(default_factory=dict)
+    assignments: Assignments = field(default_factory=dict)
+    """The brokers that each partition is assigned to, by the inventory."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gathered:
+    """What is known of a cluster before any partition is read; the facts about its partitions are rows of the table `facts`."""
+
+    cluster: str
+    shared: str
+    """What all of its partitions share, as `SplitKnowledge` gives it."""
+    parts: tuple[str, ...]
+    """The parts of the table."""
+    racks: Mapping[int, str]
+    has_metadata: bool
+    """A metadata log is among the inputs."""
+    problems: tuple[Problem, ...]
+
+
+def no_commits(_partition: TopicPartition) -> tuple[()]:
+    """Return what groups committed where that is known elsewhere: nothing."""
+    return ()
+
+
+class SplitKnowledge:
+    """The knowledge of a cluster in rows."""
+
+    def __init__(self, knowledge: ClusterKnowledge) -> None:
+        self._knowledge = knowledge
+        logs = knowledge.facts if isinstance(knowledge.facts, BrokerLogFacts) else None
+        metadata = knowledge.facts if logs is None else logs.metadata
+        self._logs = logs
+        self._history = metadata.history if isinstance(metadata, MetadataFacts) else None
+        self._configs: dict[str, list[ConfigChange]] = {}
+        for change in self._history.configs if self._history is not None else ():
+            if change.resource_type == TOPIC_RESOURCE and change.name in _SETTINGS:
+                self._configs.setdefault(change.resource_name, []).append(change)
+        self._loads: dict[TopicPartition, dict[int, tuple[LogLoad, ...]]] = {}
+        self._discarded: dict[TopicPartition, dict[str, int]] = {}
+        if logs is not None:
+            for (broker, partition), loads in logs.logged_loads.items():
+                self._loads.setdefault(partition, {})[broker] = loads
+            for directory, time_ms in logs.discarded.items():
+                name = parse_partition_directory(directory)
+                if name is not None:
+                    self._discarded.setdefault(name.topic_partition, {})[directory] = time_ms
+
+    def shared(self) -> str:
+        """Return what all partitions share."""
+        known = self._knowledge
+        given = {broker: replace(one, named={}, other_case=frozenset()) for broker, one in known.given.items()}
+        facts = known.facts if self._logs is None else self._logs.metadata
+        if self._history is not None:
+            assert isinstance(facts, MetadataFacts)
+            facts = MetadataFacts(_shared_history(self._history), no_commits, is_of_now=facts.is_of_now)
+        if self._logs is not None:
+            facts = _without_partitions(replace(self._logs, metadata=facts, named=self._logs.named_brokers()))
+        return packed(replace(known, facts=facts, given=given, assignments={}))
+
+    def own(self, partition: TopicPartition) -> str:
+        """Return what is about one partition."""
+        known = self._knowledge
+        found = {
+            "named": {broker: one.named[partition] for broker, one in known.given.items() if partition in one.named},
+            "other_case": tuple(broker for broker, one in known.given.items() if partition in one.other_case),
+            "assigned": known.assignments.get(partition, ()),
+            "metadata": {} if self._history is None else self._recorded(self._history, partition),
+            "logs": {} if self._logs is None else self._logged(self._logs, partition),
+        }
+        return packed({name: value for name, value in found.items() if value})
+
+    def _recorded(self, history: MetadataHistory, partition: TopicPartition) -> dict[str, Any]:
+        if partition.topic in METADATA_TOPICS:
+            return {"quorum": tuple(history.quorum), "quorum_state": history.quorum_state}
+        topics = history.topics_named(partition.topic)
+        states = ((one.topic_id, history.partitions.get((one.topic_id, partition.partition))) for one in topics)
+        found = {
+            "topics": topics,
+            "states": {topic_id: tuple(own) for topic_id, own in states if own is not None},
+            "configs": tuple(self._configs.get(partition.topic, ())),
+        }
+        return {name: value for name, value in found.items() if value}
+
+    def _logged(self, logs: BrokerLogFacts, partition: TopicPartition) -> dict[str, Any]:
+        by_topic, by_partition = _maps_of(logs)
+        found: dict[str, Any] = {
+            name: values[partition.topic] for name, values in by_topic.items() if partition.topic in values
+        }
+        found |= {name: values[partition] for name, values in by_partition.items() if partition in values}
+        more = {"logged_loads": self._loads.get(partition), "discarded": self._discarded.get(partition)}
+        return found | {name: values for name, values in more.items() if values}
+
+
+def _maps_of(logs: BrokerLogFacts) -> tuple[dict[str, Mapping[str, Any]], dict[str, Mapping[TopicPartition, Any]]]:
+    """Return what the facts of log lines hold by topic, and by partition."""
+    by_topic: dict[str, Mapping[str, Any]] = {
+        "topic_min_insync": logs.topic_min_insync,
+        "deleted_topics": logs.deleted_topics,
+        "recreated_topics": logs.recreated_topics,
+    }
+    by_partition: dict[str, Mapping[TopicPartition, Any]] = {
+        "by_partition": logs.by_partition,
+        "assignments": logs.assignments,
+        "ends": logs.ends,
+        "later_epochs": logs.later_epochs,
+        "isr_lines": logs.isr_lines,
+    }
+    return by_topic, by_partition
+
+
+def _without_partitions(logs: BrokerLogFacts) -> BrokerLogFacts:
+    by_topic, by_partition = _maps_of(logs)
+    empty: dict[str, Any] = {name: {} for name in (*by_topic, *by_partition, "logged_loads", "discarded")}
+    return replace(logs, **empty)
+
+
+def _shared_history(history: MetadataHistory) -> MetadataHistory:
+    """Return what judging asks of a metadata log whichever partition it judges: of its growth nothing."""
+    oldest = min(history.topics.values(), key=lambda one: one.created.offset, default=None)
+    return replace(
+        history,
+        start_offset=min(history.start_offset, 1),  # whether it begins at its first record
+        end_offset=0,
+        epochs=(),
+        batches=cast("Any", None),
+        topics={} if oldest is None else {oldest.topic_id: oldest},
+        topic_ids={},
+        partitions=PartitionHistories.empty(),
+        controllers={},
+        configs=tuple(one for one in history.configs if not one.resource_name and one.name in _SETTINGS),
+        acls=(),
+        producer_ids=(),
+        quorum=(),
+        quorum_state=None,
+        snapshots=(),
+        aborted=(),
+        unapplied=(),
+        problems=(),
+    )
+
+
+class JoinedKnowledge:
+    """What the partitions of one cluster are judged with, where they are judged.
+
+    Args:
+        shared: what `SplitKnowledge.shared` gave.
+        commits: what consumer groups committed in a partition.
+    """
+
+    def __init__(self, shared: str, commits: Commits) -> None:
+        self._commits = commits
+        found: ClusterKnowledge = unpacked(shared)
+        self._shared = replace(found, facts=self._facts(found.facts, {}, {}, TopicPartition("", 0)))
+
+    def of(self, partition: TopicPartition, own: str = NOTHING) -> ClusterKnowledge:
+        """Return what is known for one partition, with what is about it alone."""
+        if own == NOTHING:
+            return self._shared
+        found: Mapping[str, Any] = unpacked(own)
+        given = dict(self._shared.given)
+        for broker, value in found.get("named", {}).items():
+            given[broker] = replace(given[broker], named={partition: value})
+        for broker in found.get("other_case", ()):
+            given[broker] = replace(given[broker], other_case=frozenset({partition}))
+        assigned = found.get("assigned", ())
+        return replace(
+            self._shared,
+            facts=self._facts(self._shared.facts, found.get("metadata", {}), found.get("logs", {}), partition),
+            given=given,
+            assignments={partition: assigned} if assigned else {},
+        )
+
+    def _facts(
+        self, shared: ClusterFacts, recorded: Mapping[str, Any], logged: Mapping[str, Any], partition: TopicPartition
+    ) -> ClusterFacts:
+        if isinstance(shared, BrokerLogFacts):
+            metadata = self._facts(shared.metadata, recorded, {}, partition)
+            by_topic, by_partition = _maps_of(shared)
+            values: dict[str, Any] = {name: {partition.topic: logged[name]} for name in by_topic if name in logged}
+            values |= {name: {partition: logged[name]} for name in by_partition if name in logged}
+            values["discarded"] = logged.get("discarded", {})
+            loads = logged.get("logged_loads", {})
+            values["logged_loads"] = {(broker, partition): own for broker, own in loads.items()}
+            return replace(shared, metadata=metadata, **values)
+        if not isinstance(shared, MetadataFacts):
+            return CommittedFacts(self._commits)
+        topics = {one.topic_id: one for one in recorded.get("topics", ())}
+        states = {(topic_id, partition.partition): own for topic_id, own in recorded.get("states", {}).items()}
+        history = replace(
+            shared.history,
+            topics={**shared.history.topics, **topics},
+            topic_ids={partition.topic: tuple(topics)},
+            partitions=cast("PartitionHistories", states),
+            configs=(*shared.history.configs, *recorded.get("configs", ())),
+            quorum=recorded.get("quorum", ()),
+            quorum_state=recorded.get("quorum_state"),
+        )
+        return MetadataFacts(history, self._commits, is_of_now=shared.is_of_now)
+
+
+# ---------------------------------------------------------------- values as JSON
+
+_ENUMS: tuple[type[Enum], ...] = (Absent, DamageKind, Gravity, ProtocolName)
+_RECORDS: frozenset[type] = frozenset(
+    {
+        BitFlip,
+        BrokerLife,
+        BrokerLogFacts,
+        BrokerState,
+        CheckpointValue,
+        Citation,
+        ClusterKnowledge,
+        ConfigChange,
+        Damage,
+        DamageCause,
+        FeatureChange,
+        Gathered,
+        GivenBroker,
+        KafkaVersion,
+        Leadership,
+        LogLoad,
+        LoggedEnd,
+        MetadataHistory,
+        OffsetRange,
+        OwnIsrLine,
+        PartitionState,
+        Problem,
+        QuorumChange,
+        Span,
+        TopicPartition,
+        TopicState,
+        Unread,
+        When,
+    }
+)
+_KINDS = {one.__name__: one for one in (*_ENUMS, *_RECORDS)}
+_AS_THEY_ARE = frozenset({int, bool, float, str, type(None)})
+
+
+def packed(value: Any) -> str:
+    """Return a value as JSON, the same for equal values."""
+    return json.dumps(_plain(value), separators=(",", ":"))
+
+
+def unpacked(text: str) -> Any:
+    """Return the value that JSON was made of; sequences are tuples."""
+    return _value(json.loads(text))
+
+
+def _plain(value: Any) -> Any:
+    kind = type(value)
+    if kind in _AS_THEY_ARE:
+        return value
+    if isinstance(value, Enum):
+        return {kind.__name__: value.value}
+    if kind is PartitionHistories:
+        return None  # of each partition they travel by themselves
+    if isinstance(value, MetadataFacts):
+        return {"MetadataFacts": [_plain(value.history), value.is_of_now]}
+    if isinstance(value, CommittedFacts):
+        return {"CommittedFacts": []}
+    if isinstance(value, frozenset):
+        return {"frozenset": sorted(map(_plain, value), key=json.dumps)}
+    if isinstance(value, Mapping):
+        return {"mapping": [[_plain(key), _plain(one)] for key, one in value.items()]}
+    if kind in _RECORDS:
+        values = (getattr(value, one.name) for one in fields(value)) if is_dataclass(value) else iter(value)
+        return {kind.__name__: [_plain(one) for one in values]}
+    if isinstance(value, Iterable):
+        return [_plain(one) for one in value]
+    raise TypeError(f"{kind.__name__} is no fact")
+
+
+def _value(plain: Any) -> Any:
+    if isinstance(plain, list):
+        return tuple(_value(one) for one in plain)
+    if not isinstance(plain, dict):
+        return plain
+    ((name, content),) = plain.items()
+    match name:
+        case "frozenset":
+            return frozenset(_value(one) for one in content)
+        case "mapping":
+            return {_value(key): _value(one) for key, one in content}
+        case "CommittedFacts":
+            return CommittedFacts(no_commits)
+        case "MetadataFacts":
+            return MetadataFacts(_value(content[0]), no_commits, is_of_now=content[1])
+    kind = _KINDS[name]
+    if issubclass(kind, Enum):
+        return kind(content)
+    values = (_value(one) for one in content)
+    if is_dataclass(kind):
+        return kind(**{one.name: value for one, value in zip(fields(kind), values, strict=True)})
+    return kind(*values)
