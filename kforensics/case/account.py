@@ -211,7 +211,7 @@ def _final_commits(given: Leaders) -> CommittedOffsets | PositionsNow:
         for tp, group in given.places.by_partition.items()
         if tp.topic == OFFSETS_TOPIC
         for place in group
-        if given.is_now(place) and place.directory_state == "live"
+        if given.is_now(place) and place.is_live
     )
     if not all(map(holds_records, now)):
         return CommittedOffsets(now, given.case.rename_group)

@@ -58,7 +58,7 @@ class Leaders:
         for partition, group in self.places.by_partition.items():
             if partition.topic in METADATA_TOPICS or (topic is not None and partition.topic != topic):
                 continue
-            now = tuple(one for one in group if self.is_now(one) and one.directory_state == "live")
+            now = tuple(one for one in group if self.is_now(one) and one.is_live)
             if now:
                 found[partition] = now
         return found
@@ -84,9 +84,7 @@ class Leaders:
         who = f"input {place.state.input + 1}" if isinstance(broker, Absent) else f"broker {broker}"
         if not self.is_now(place):
             return f"an earlier snapshot of {who}"
-        return (
-            f"the log of {who}" if place.directory_state == "live" else f"a directory of {who} that is no live replica"
-        )
+        return f"the log of {who}" if place.is_live else f"a directory of {who} that is no live replica"
 
     def leader(self, partition: TopicPartition, *, newest_epoch: int) -> int | Absent:
         """Return the broker that the newest record names as leader, not applicable where it says that none leads; unknown where logs hold a newer leader epoch."""
@@ -179,9 +177,7 @@ class Leaders:
 
     def _holders(self, partition: TopicPartition) -> set[int | Absent]:
         is_past = self.at_ms is not None
-        live = (
-            one for one in self.copies(partition) if (is_past or self.is_now(one)) and one.directory_state == "live"
-        )
+        live = (one for one in self.copies(partition) if (is_past or self.is_now(one)) and one.is_live)
         return {one.state.broker_id for one in live}
 
     def unread(
@@ -254,7 +250,7 @@ class Leaders:
     def _promises(self, partition: TopicPartition) -> Iterator[tuple[int | Absent, int]]:
         """Yield the high watermarks and recovery points of replicas of now, with the brokers that wrote them."""
         for place in self.copies(partition):
-            if self.is_now(place) and place.directory_state == "live":
+            if self.is_now(place) and place.is_live:
                 for name in ("high_watermark", "recovery_point"):
                     value = checkpoint_value(place.state, name, partition)
                     if not isinstance(value, Absent):

@@ -136,7 +136,7 @@ class OffsetsLog:
         """Whether the log of the leader before an election is here as it was after that election, before it was truncated: another copy of its moment knows the new epoch."""
         epochs: dict[tuple[int | None, bool], list[int]] = defaultdict(list)
         for place in self._given.copies(self.partition):
-            if place.directory_state == "live":
+            if place.is_live:
                 moment = self._given.case.ranks.get(place.state.input)
                 epochs[moment, place.state.broker_id == election.leader_before].append(_last_epoch(place))
         return any(

@@ -84,7 +84,7 @@ def tiers_up_to(case: Case, ends: Ends) -> Iterator[Tiers]:
 def _live(case: Case) -> Iterator[tuple[TopicPartition, PartitionPlace]]:
     for partition, group in places_of(case).by_partition.items():
         for place in group:
-            if place.state.input not in case.ranks and place.directory_state == "live":
+            if place.state.input not in case.ranks and place.is_live:
                 yield partition, place
 
 

@@ -212,11 +212,7 @@ def _by_others(case: Case, partition: TopicPartition, broker_id: int | Absent) -
 
 def _live(case: Case, partition: TopicPartition, broker_id: int | Absent) -> Iterator[PartitionPlace]:
     for place in places_of(case).by_partition.get(partition, ()):
-        if (
-            place.state.broker_id == broker_id
-            and place.state.input not in case.ranks
-            and place.directory_state == "live"
-        ):
+        if place.state.broker_id == broker_id and place.state.input not in case.ranks and place.is_live:
             yield place
 
 

@@ -215,9 +215,7 @@ def _missing_isr(
     given = inputs.brokers
     for partition, places in groups:
         held_by = frozenset(
-            place.state.broker_id
-            for place in places
-            if place.directory_state == "live" and isinstance(place.state.broker_id, int)
+            place.state.broker_id for place in places if place.is_live and isinstance(place.state.broker_id, int)
         )
         yield from weighed(missing_isr(partition, held_by, given, facts), states[partition])
 
@@ -249,13 +247,13 @@ def with_shortened_logs(
         (place.state.input, place.state.log_dir)
         for partition, number in ended
         for place in places.get(partition, ())
-        if place.state.input == number and place.directory_state == "live"
+        if place.state.input == number and place.is_live
     }
     return [_on(disks, one, places.get(one.partition, ())) for one in results]
 
 
 def _on(disks: set[tuple[int, str]], result: PartitionResult, places: Sequence[PartitionPlace]) -> PartitionResult:
-    live = [place.state for place in places if place.directory_state == "live"]
+    live = [place.state for place in places if place.is_live]
     on = [one for one in live if (one.input, one.log_dir) in disks]
     judged = result.judged
     # One that is behind on another disk says nothing of those that it follows.

@@ -88,7 +88,7 @@ def early_of(case: Case) -> Asked | None:
             for partition, group in places_of(now).by_partition.items()
             if partition.topic not in METADATA_TOPICS and is_wanted(partition, case.ask)
             for place in group
-            if place.directory_state == "live"
+            if place.is_live
             if isinstance(created := (times := retention(partition, place.state.broker_id)).created_ms, int)
             if times.is_early(created) and list_log(place).first_base
         )
@@ -124,8 +124,7 @@ def by_ends_of(case: Case) -> Case | None:
         return None
     asked = now.asking(topics=case.ask.topics, partitions=case.ask.partitions, depth=Depth.TAILS)
     if not any(
-        is_wanted(partition, asked.ask)
-        and len({one.state.broker_id for one in group if one.directory_state == "live"}) > 1
+        is_wanted(partition, asked.ask) and len({one.state.broker_id for one in group if one.is_live}) > 1
         for partition, group in places_of(asked).by_partition.items()
     ):
         return None

@@ -216,7 +216,7 @@ def _only_earlier(given: Leaders) -> tuple[list[Change], dict[int, str]]:
     lost: list[Change] = []
     elsewhere: dict[int, str] = {}
     for tp, group in given.places.by_partition.items():
-        earlier = [one for one in group if not given.is_now(one) and one.directory_state == "live"]
+        earlier = [one for one in group if not given.is_now(one) and one.is_live]
         if tp.topic != OFFSETS_TOPIC or tp in now:
             continue
         if not earlier:

@@ -109,7 +109,7 @@ class PartitionEnds:
         )
 
     def _find_at(self, partition: TopicPartition, at_ms: int) -> _Ends:
-        copies = [place for place in self._given.copies(partition) if place.directory_state == "live"]
+        copies = [place for place in self._given.copies(partition) if place.is_live]
         ends = [_end_at(place, at_ms) for place in copies]
         if not ends:
             return _Ends()

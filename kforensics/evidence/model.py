@@ -182,6 +182,11 @@ class Replica:
     """Whether its records, or digests that show which are equal, can be read."""
 
     @property
+    def is_live(self) -> bool:
+        """Whether it is the directory of a replica that its broker has: not set aside, moved or left over."""
+        return self.state == "live"
+
+    @property
     def is_unnamed(self) -> bool:
         """Whether no `meta.properties` says of which broker it is."""
         return isinstance(self.broker_id, Absent)

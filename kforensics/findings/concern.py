@@ -214,7 +214,7 @@ class Compared(NamedTuple):
 
 
 def _is_replica(one: ReplicaReport) -> bool:
-    return one.view.replica.state == "live" and one.verdict not in {Verdict.DIFFERENT_TOPIC, Verdict.NOT_ASSIGNED}
+    return one.view.replica.is_live and one.verdict not in {Verdict.DIFFERENT_TOPIC, Verdict.NOT_ASSIGNED}
 
 
 def _guess(report: PartitionReport) -> str:

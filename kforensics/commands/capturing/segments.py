@@ -23,7 +23,6 @@ from kforensics.formats.log.records import Record
 from kforensics.formats.primitives.word_buffer import SegmentBytes
 from kforensics.formats.segment.walk import Level, iter_records, walk_segment
 from kforensics.source.mapped import EvidenceFile, open_evidence
-from kforensics.source.naming import DirectoryState
 from kforensics.source.walk import FoundFile, Listings
 from kforensics.units import OFFSETS_TOPIC, TopicPartition
 
@@ -123,7 +122,7 @@ def capture_ends(place: PartitionPlace, tasks: Mapping[str, SegmentTask]) -> dic
         return None
     for segment in segments:
         if segment.unread_below or _name(segment.path) not in scans:
-            is_live = place.directory_state == DirectoryState.LIVE.value
+            is_live = place.is_live
             near = NEAR_BYTES if is_live else NEAR_BYTES_OF_OTHERS
             scans[_name(segment.path)] = _end(tasks[_name(segment.path)], segment, near)
     return scans

@@ -95,7 +95,7 @@ def _decide(folder: FolderPlan, compacted: frozenset[str], *, all_batches: bool,
         folder.with_content = sum(entry.length for entry, _, _ in folder.segments()) <= LARGEST_COORDINATOR_LOG
     if folder.with_content:
         return
-    if place.directory_state != DirectoryState.LIVE.value:
+    if not place.is_live:
         return
     folder.bytes_from = stake(place, margin)
     if not all_batches and not folder.by_record:

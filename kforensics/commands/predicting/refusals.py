@@ -27,7 +27,7 @@ def logs_in_doubt(reports: Iterable[PartitionReport]) -> dict[int, set[TopicPart
     for report in reports:
         for one in report.replicas:
             replica = one.view.replica
-            if isinstance(replica.broker_id, Absent) or replica.state != "live":
+            if isinstance(replica.broker_id, Absent) or not replica.is_live:
                 continue
             if one.truncation is not None:
                 doubted.setdefault(replica.broker_id, set())

@@ -244,7 +244,7 @@ def _lacks_a_replica(task: Task, facts: ClusterFacts) -> bool:
     """Whether the newest assignment of a partition names a broker of which no live directory of it is given."""
     states = facts.leaderships(task.partition, facts.topic_id(task.partition.topic))
     assigned = states[-1].replicas if states else Absent.UNKNOWN
-    held_by = {place.state.broker_id for place in task.places if place.directory_state == "live"}
+    held_by = {place.state.broker_id for place in task.places if place.is_live}
     return not isinstance(assigned, Absent) and not set(assigned) <= held_by
 
 

@@ -37,7 +37,7 @@ def outline_of(place: PartitionPlace) -> Replica | None:
     the log is damaged.
     """
     paths = segment_paths(place)
-    if not place.state.store.holds_bytes or place.directory_state != "live" or not place.state.clean_shutdown:
+    if not place.state.store.holds_bytes or not place.is_live or not place.state.clean_shutdown:
         return None
     collected = collect_directory(place)
     replica = collected.replica

@@ -94,10 +94,14 @@ class PartitionContext:
         return Absent.UNKNOWN if isinstance(self.directory, Absent) else self.directory.topic_partition
 
     @property
+    def is_live(self) -> bool:
+        """Whether it is the directory of a replica that its broker has: not set aside, moved or left over."""
+        return not isinstance(self.directory, Absent) and self.directory.state is DirectoryState.LIVE
+
+    @property
     def may_shrink_at_start(self) -> bool:
         """Whether a start can take sound records from the directory: it is set aside, or its log start is on record and may lie above its segments."""
-        is_live = not isinstance(self.directory, Absent) and self.directory.state is DirectoryState.LIVE
-        return not is_live or isinstance(self.log_start, CheckpointValue)
+        return not self.is_live or isinstance(self.log_start, CheckpointValue)
 
     @property
     def is_metadata(self) -> bool:

@@ -160,7 +160,7 @@ def check_missing(
 
     A number above the log end is left to the check of the checkpoints.
     """
-    if isinstance(context.directory, Absent) or context.directory.state != "live" or context.are_logs_left_out:
+    if not context.is_live or context.are_logs_left_out:
         return ()
     is_sound = not any(segment.scan.damage or segment.scan.changed for segment in segments)
     # Up to 0.10 and where the cleaner was, segments need not follow one another.
@@ -191,10 +191,9 @@ def doubt_of_start(
     """Return that segments at the beginning of the log may have been taken away, where a broker that was killed or copied just then, or remote storage, may explain it too."""
     start = context.log_start
     stated = value_of(start)
-    is_live = not isinstance(context.directory, Absent) and context.directory.state == "live"
     # A log in remote storage has a line whatever its log start; others have none for 0.
     may_be_remote = stated == 0 or (context.has_remote_logs and start is not Absent.NOT_WRITTEN)
-    if not segments or not is_live or context.are_logs_left_out or may_be_remote or _is_start_settled(context):
+    if not segments or not context.is_live or context.are_logs_left_out or may_be_remote or _is_start_settled(context):
         return None
     first = segments[0].base_offset
     if stated is not None and stated >= first:

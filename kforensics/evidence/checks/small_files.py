@@ -26,7 +26,7 @@ def check_checkpoints(context: PartitionContext, segments: Sequence[ScannedSegme
         return ()
     end = max(segment.claimed_end_offset for segment in segments)
     # A directory that is moved, stray or deleted shares its name in the checkpoints with the live one.
-    if isinstance(context.directory, Absent) or context.directory.state != "live":
+    if not context.is_live:
         return ()
     explained = {base_offset_of(file) for file in context.of_kind(FileKind.PRODUCER_SNAPSHOT)}
     longest = longest_batch(segments)

@@ -154,6 +154,11 @@ class PartitionPlace(NamedTuple):
     is_left_out: bool = False
     """No segment of any partition of its input is here, though its checkpoints refer to records."""
 
+    @property
+    def is_live(self) -> bool:
+        """Whether it is the directory of a replica that its broker has: not set aside, moved or left over."""
+        return self.directory_state == "live"
+
 
 def read_log_dir_state(
     listings: Listings, *, input_index: int, log_dir: str, broker_id: int | Absent, clean_shutdown: bool

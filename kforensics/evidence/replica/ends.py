@@ -368,11 +368,7 @@ def first_record_times(
     found: dict[tuple[int, TopicPartition], int] = {}
     for place in places:
         broker = place.state.broker_id
-        if (
-            place.directory_state != "live"
-            or isinstance(broker, Absent)
-            or (broker, place.topic_partition) not in wanted
-        ):
+        if not place.is_live or isinstance(broker, Absent) or (broker, place.topic_partition) not in wanted:
             continue
         try:
             with open_evidence(place.state.root / place.path / _FIRST_SEGMENT) as file:

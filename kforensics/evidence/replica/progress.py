@@ -50,7 +50,7 @@ def read_progress(found: FoundInput) -> NodeProgress:
     ordered = sorted(places.by_partition, key=lambda one: (one.topic not in METADATA_TOPICS, one))
     for partition in ordered:
         for place in places.by_partition[partition]:
-            if place.directory_state != "live":
+            if not place.is_live:
                 continue
             times += _write_times(place)
             if len(logs) < MOST_PARTITIONS and (progress := _log_progress(found, place)) is not None:

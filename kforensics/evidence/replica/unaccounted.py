@@ -179,7 +179,7 @@ def merged(found: Iterable[Unaccounted]) -> tuple[Unaccounted, ...]:
 
 def unaccounted_offsets(replica: Replica) -> tuple[Unaccounted, ...]:
     """Return the offsets of a replica for which there is no segment, none for what is deleted, moved or stray."""
-    if replica.state != "live" or not replica.is_read_whole:
+    if not replica.is_live or not replica.is_read_whole:
         return ()
     ends = [
         (one.base_offset, one.base_offset if isinstance(one.last_offset, Absent) else one.last_offset + 1, one.path)

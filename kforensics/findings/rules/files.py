@@ -481,8 +481,7 @@ def _will_be_truncated(context: PartitionContext | None, place: Damage) -> bool:
         context is not None
         and place.kind not in _UNDER_A_SOUND_CHECKSUM
         and context.clean_shutdown is False
-        and not isinstance(context.directory, Absent)
-        and context.directory.state == "live"
+        and context.is_live
         and isinstance(lost, OffsetRange)
         and context.may_recover(lost.first)
     )

@@ -366,7 +366,7 @@ def _lacked_epoch(report: PartitionReport) -> Iterator[Finding]:
     held = [
         held_epochs(one.view)
         for one in report.replicas
-        if one.view.replica.state == "live" and one.verdict is not Verdict.DIFFERENT_TOPIC
+        if one.view.replica.is_live and one.verdict is not Verdict.DIFFERENT_TOPIC
     ]
     lacked = None if report.account is None else lacked_epoch(report.account.states, held)
     if lacked is not None:

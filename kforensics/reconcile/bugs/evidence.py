@@ -180,7 +180,7 @@ class TraceEvidence:
     @property
     def replicas(self) -> "Iterator[LogCopy]":
         """The copies that are replicas now: no renamed directory, no earlier snapshot's remains."""
-        return (one for one in self.copies if not one.is_remnant and one.view.replica.state == "live")
+        return (one for one in self.copies if one.is_live)
 
 
 Rule = Callable[[TraceEvidence], Iterator[BugTrace]]

@@ -12,7 +12,7 @@ from kforensics.protocol.known_bugs import RECOVERY_IO_ERROR
 from kforensics.protocol.versions import PROTOCOL_RULES
 from kforensics.reconcile.bugs.evidence import RULES, BugTrace, Sign, SignKind, TraceEvidence, rule, traced
 from kforensics.reconcile.history.log_copies import LogCopy
-from kforensics.reconcile.history.losses import Loss, is_in_use
+from kforensics.reconcile.history.losses import Loss
 from kforensics.reconcile.history.residuals import Residual
 from kforensics.reconcile.history.truncations import ObservedTruncation
 from kforensics.reconcile.observed.broker_versions import BrokerVersions
@@ -75,7 +75,7 @@ def of_stuck_replicas(evidence: TraceEvidence) -> Iterator[BugTrace]:
     newest = evidence.leaderships[-1] if evidence.leaderships else None
     for copy in evidence.copies:
         claimed = copy.view.replica.checkpoint_epochs
-        if copy is evidence.leader or not is_in_use(copy) or isinstance(claimed, Absent) or not claimed:
+        if copy is evidence.leader or not copy.is_in_use or isinstance(claimed, Absent) or not claimed:
             continue
         is_out = newest is not None and isinstance(newest.isr, frozenset) and copy.broker_id not in newest.isr
         if evidence.leader is None or evidence.leader.view.log_end_offset <= copy.view.log_end_offset:
@@ -178,7 +178,7 @@ def of_residuals(evidence: TraceEvidence) -> Iterator[BugTrace]:
 
 def _is_within_one_leader(one: Residual, evidence: TraceEvidence) -> bool:
     """Return whether the records of follower and leader are of different epochs of one leader, without another leader between."""
-    copy = next((c for c in evidence.copies if c.broker_id == one.broker_id and is_in_use(c)), None)
+    copy = next((c for c in evidence.copies if c.broker_id == one.broker_id and c.is_in_use), None)
     if copy is None or evidence.leader is None:
         return False
     mine, its = (epoch_at(c.view.batch_epochs, one.offset) for c in (copy, evidence.leader))
@@ -356,7 +356,7 @@ def of_fetchers(evidence: TraceEvidence) -> Iterator[BugTrace]:
     """Yield traces of fetcher threads: a truncation by a stale fetcher, and a failed fetch below the leader's log start offset."""
     start = evidence.leader.view.log_start_offset if evidence.leader is not None else None
     for sign in evidence.signs:
-        copy = next((c for c in evidence.copies if c.broker_id == sign.broker_id and is_in_use(c)), None)
+        copy = next((c for c in evidence.copies if c.broker_id == sign.broker_id and c.is_in_use), None)
         if sign.kind is SignKind.STALE_FETCHER:
             trace = f"a fetcher of broker {sign.broker_id} that another leader had replaced truncated the log to {sign.offset}"
             truncated_to = sign.offset if isinstance(sign.offset, int) else Absent.NOT_APPLICABLE

@@ -281,7 +281,7 @@ class CommitProofs:
 
     def _by_isr_copies(self, view: LoadedLog) -> list[Bound]:
         """Return what every member of the ISR that ended a leader's term holds was committed in that term."""
-        by_broker = {other.replica.broker_id: other for other in self.views if other.replica.state == "live"}
+        by_broker = {other.replica.broker_id: other for other in self.views if other.replica.is_live}
         bounds = []
         for state, following in zip_longest(self.leaderships, self.leaderships[1:]):
             ends_term = following is None or following.leader_epoch != state.leader_epoch
@@ -468,7 +468,7 @@ class CommitProofs:
         """
         if self.facts.ends_before(by_ms):
             return None
-        by_broker = {other.replica.broker_id: other for other in self.views if other.replica.state == "live"}
+        by_broker = {other.replica.broker_id: other for other in self.views if other.replica.is_live}
         terms = [state for state in self.leaderships if state.leader_epoch >= first_epoch]
         if not terms or terms[0].leader_epoch != first_epoch or not self._is_known_from(terms[0]):
             return None

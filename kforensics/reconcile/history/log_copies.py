@@ -42,6 +42,16 @@ class LogCopy:
         return self.view.replica.broker_id
 
     @property
+    def is_live(self) -> bool:
+        """Whether it is, or was then, the log of a replica: no remnant, and in no directory that is set aside."""
+        return not self.is_remnant and self.view.replica.is_live
+
+    @property
+    def is_in_use(self) -> bool:
+        """Whether a broker that starts serves it as a replica, which may lead then."""
+        return self.is_final and self.is_live
+
+    @property
     def taken_ms(self) -> int | Absent:
         """The time at which its newest segment was last written, in UTC; the log was so no earlier."""
         newest = max((segment.mtime_ns for segment in self.view.replica.segments), default=0)
@@ -70,7 +80,7 @@ class LogCopies:
     def live(self) -> tuple[LogCopy, ...]:
         """Logs of replicas in use now; of a partition that is only being moved here, those that are to be used."""
         now = [copy for copy in self.copies if copy.is_final and not copy.is_remnant]
-        live = tuple(copy for copy in now if copy.view.replica.state == "live")
+        live = tuple(copy for copy in now if copy.view.replica.is_live)
         return live or tuple(copy for copy in now if copy.view.replica.state == "future")
 
 
@@ -108,7 +118,7 @@ def copies_of(
 
 
 def _current_id(final: Sequence[Replica], known: str | Absent) -> str | Absent:
-    live = [replica for replica in final if replica.state == "live" and not isinstance(replica.topic_id, Absent)]
+    live = [replica for replica in final if replica.is_live and not isinstance(replica.topic_id, Absent)]
     ids = [replica.topic_id for replica in live]
     if not isinstance(known, Absent):
         return known
@@ -332,6 +342,11 @@ class LogOutline:
     """The checkpointed log start: brokers write it down only where the log does not begin with its oldest segment."""
     newest_ms: int | Absent = Absent.UNKNOWN
     """The newest time of its records; unknown where it holds none."""
+
+    @property
+    def is_live(self) -> bool:
+        """Whether it is, or was then, the log of a replica."""
+        return self.state == "live" and not self.is_remnant
 
 
 def outline_of(copy: LogCopy) -> LogOutline:

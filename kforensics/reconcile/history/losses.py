@@ -134,7 +134,7 @@ def lost_batches(
             rows = rows[(rows["last_offset"] >= start) | _of_other_epochs(rows, leader.view)]
         for row in _missing_rows(copy, rows, leader, others, reader):
             found.setdefault(_key(row), (_batch_of(row), []))[1].append(copy)
-    kept = _only_parted(found, [copy for copy in others if is_in_use(copy)], reader)
+    kept = _only_parted(found, [copy for copy in others if copy.is_in_use], reader)
     batches = [
         batch._replace(holders=_newest_first(holders)) for key, (batch, holders) in found.items() if key not in kept
     ]
@@ -360,15 +360,6 @@ def _judge(batch: LostBatch, verdicts: _Verdicts, held: _Held, log_start: int) -
 _STRENGTH: dict[Certainty, int] = {"certain": 0, "no": 1, "possible": 2}
 
 
-def is_in_use(copy: LogCopy) -> bool:
-    """Whether a copy is a replica as it is now, in a directory that its broker serves.
-
-    Args:
-        copy: not in use are earlier snapshots, what renamed files keep, and directories that are set aside.
-    """
-    return copy.is_final and not copy.is_remnant and copy.view.replica.state == "live"
-
-
 def _merge(pieces: Sequence[_Piece]) -> Iterator[Loss]:
     ordered = sorted(pieces, key=lambda piece: (piece.batch.epoch, piece.first))
     group: list[_Piece] = []
@@ -396,7 +387,7 @@ def _loss(group: Sequence[_Piece]) -> Loss:
     offsets = OffsetRange(head.first, group[-1].last)
     inside = [(min(piece.last - piece.first + 1, piece.batch.record_count), piece.batch.is_control) for piece in group]
     data = sum(count for count, is_control in inside if not is_control)
-    in_use = tuple(copy for copy in head.batch.holders if is_in_use(copy))
+    in_use = tuple(copy for copy in head.batch.holders if copy.is_in_use)
     committed = head.was_committed
     if committed == "certain" and (head.is_replaced or in_use):
         committed = "possible"

@@ -13,7 +13,7 @@ from kforensics.formats.log.batch_table import CONTROL_BIT, NO_PRODUCER, TRANSAC
 from kforensics.formats.primitives.numbers import distinct
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.history.log_copies import Agreement, LogCopy
-from kforensics.reconcile.history.losses import LostBatch, is_in_use
+from kforensics.reconcile.history.losses import LostBatch
 from kforensics.reconcile.replicas.leader import ProtocolChoice, follower_outcome, next_epoch
 from kforensics.units import OffsetRange
 
@@ -39,7 +39,7 @@ def residuals(
     leader: LogCopy, copies: Iterable[LogCopy], agreement: Agreement, protocol_of: Protocols
 ) -> tuple[Residual, ...]:
     """Return every replica in use that differs from the leader below the offset that it would truncate to."""
-    now = [copy for copy in copies if is_in_use(copy)]
+    now = [copy for copy in copies if copy.is_in_use]
     epoch = next_epoch([copy.view for copy in now], Absent.UNKNOWN)
     found = []
     for copy in now:
@@ -121,7 +121,7 @@ def high_watermarks_past_end(
         known: offsets of losses that are listed already, with the copies that show them.
         is_recreated: there was an earlier topic of the name: a checkpoint keeps its line until it is written again, as by a clean stop.
     """
-    now = [copy for copy in copies if is_in_use(copy)]
+    now = [copy for copy in copies if copy.is_in_use]
     end = max((copy.view.log_end_offset for copy in now), default=0)
     reached = max((one.last + 1 for one in known), default=end)
     found = [
@@ -141,9 +141,8 @@ def _in_snapshots(
     before = [
         copy
         for copy in copies
-        if not copy.is_final
-        and not copy.is_remnant
-        and copy.view.replica.state == "live"
+        if copy.is_live
+        and not copy.is_final
         and isinstance(copy.broker_id, int)
         and _recorded(copy) > max(end, reached)
         and _recorded(copy) <= earlier.doubted.get(copy.broker_id, _recorded(copy))

@@ -46,7 +46,7 @@ def replacement_at(
         no_later: the leader epoch in which the replica truncated; what a later one wrote came after another truncation.
     """
     for copy in sorted(copies, key=lambda one: one.rank):
-        if copy.is_remnant or copy.broker_id not in brokers or copy.view.replica.state != "live":
+        if not copy.is_live or copy.broker_id not in brokers:
             continue
         if copy.rank <= before.rank if before is not None else not copy.is_final:
             continue
@@ -164,7 +164,7 @@ def _order(truncation: ObservedTruncation) -> tuple[bool, int, int, int]:
 
 def _history(copies: Sequence[LogCopy], broker: int) -> list[LogCopy]:
     """Return the broker's log in use from snapshot to snapshot."""
-    own = [c for c in copies if c.broker_id == broker and not c.is_remnant and c.view.replica.state == "live"]
+    own = [c for c in copies if c.broker_id == broker and c.is_live]
     newest: dict[int, LogCopy] = {}
     for copy in own:
         known = newest.get(copy.rank)
@@ -236,11 +236,7 @@ def _last_before(
     line: LoggedTruncation, copies: Sequence[LogCopy], previous_ms: int | Absent, agreement: Agreement
 ) -> LogCopy | None:
     """Return the newest snapshot of the node's log that was written before the line and reaches beyond its target."""
-    own = [
-        copy
-        for copy in copies
-        if copy.broker_id == line.broker_id and not copy.is_remnant and copy.view.replica.state == "live"
-    ]
+    own = [copy for copy in copies if copy.broker_id == line.broker_id and copy.is_live]
     fitting = [
         copy
         for copy in own
@@ -446,8 +442,7 @@ def _leader_copy(truncation: ObservedTruncation, copies: Sequence[LogCopy]) -> L
         copy
         for copy in copies
         if copy.broker_id == truncation.leader
-        and not copy.is_remnant
-        and copy.view.replica.state == "live"
+        and copy.is_live
         and copy.rank > truncation.before.rank
         and _knows(copy, truncation.leader_epoch)
         and (truncation.is_full or not _was_cut_since(copy, truncation.to_offset))

@@ -176,7 +176,7 @@ def _shortened(copies: "Sequence[LogCopy]") -> Iterator[CopyKey]:
     for copy in copies:
         replica = copy.view.replica
         node = copy.broker_id
-        if copy.is_final or copy.is_remnant or replica.state != "live" or not isinstance(node, int):
+        if copy.is_final or not copy.is_live or not isinstance(node, int):
             continue
         if replica.clean_shutdown:
             continue
@@ -327,9 +327,8 @@ def _settled_by(
         copy
         for copy in copies
         if copy.broker_id == who
+        and copy.is_live
         and not copy.is_final
-        and not copy.is_remnant
-        and copy.view.replica.state == "live"
         and (not copy.view.batch_epochs or copy.view.batch_epochs[-1].leader_epoch <= newest)
     ]
     if not own:
@@ -362,11 +361,7 @@ def _witnesses(
     copies show their logs too.
     """
     previous = _led_before(election)
-    own = [
-        copy
-        for copy in copies
-        if copy.broker_id == previous and not copy.is_remnant and copy.view.replica.state == "live"
-    ]
+    own = [copy for copy in copies if copy.broker_id == previous and copy.is_live]
     members = _last_to_commit(election, account, needed_in_sync)
     for copy in own:
         node = copy.broker_id
@@ -393,7 +388,7 @@ def _witnesses(
 
 def _has_kept_up(copy: "LogCopy", copies: "Sequence[LogCopy]", account: LeadershipAccount, moments: Moments) -> bool:
     """Whether the log has grown since an earlier copy, or was not appended to: one that ends where it had ended, though it was written to, has lost what was written."""
-    if copy.is_remnant or copy.view.replica.state != "live":
+    if not copy.is_live:
         return False
     before = [one for one in copies if one.broker_id == copy.broker_id and one.rank < copy.rank and not one.is_remnant]
     newest = max(before, key=lambda one: one.rank, default=None)
@@ -533,7 +528,7 @@ def _lost_leader_at(election: Election, account: LeadershipAccount) -> int | Non
 
 def _of_damage(leader: "LogCopy | None", copies: "Sequence[LogCopy]") -> Iterator[Doubt]:
     for copy in copies:
-        if not copy.is_final or copy.is_remnant or copy.view.replica.state != "live":
+        if not copy.is_in_use:
             continue
         damaged = copy.view.damaged
         if damaged and copy is leader:

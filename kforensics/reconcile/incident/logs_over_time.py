@@ -23,7 +23,6 @@ from kforensics.reconcile.history.log_copies import (
     taken_before_their_lines,
 )
 from kforensics.reconcile.history.log_starts import LogStart
-from kforensics.reconcile.history.losses import is_in_use
 from kforensics.reconcile.history.truncations import ObservedTruncation, find_truncations
 from kforensics.reconcile.incident.logged_losses import DeletedRecords, is_by_epoch, uncommitted_from, unrecorded_time
 from kforensics.reconcile.incident.model import IncidentEvidence, LeaderBasis
@@ -136,7 +135,7 @@ def before_its_term(
         return
     end = leader.view.log_end_offset
     if leader.view.replica.clean_shutdown and not any(
-        is_in_use(one) and one.view.log_end_offset > end for one in copies
+        one.is_in_use and one.view.log_end_offset > end for one in copies
     ):
         # A broker that is stopping can be elected and stop before it takes up its role. Where another holds more, its directory may be of another moment.
         return
@@ -188,7 +187,7 @@ class LogsOverTime:
         self.leaderships = states_of(partition, found.topic_id, evidence.facts, self.held_epochs)
         self.elected_before = self._elected_before(found.topic_id)
         self.unread = found.unread
-        unread = {copy.broker_id for copy in found.unread if is_in_use(copy)}
+        unread = {copy.broker_id for copy in found.unread if copy.is_in_use}
         self.leader = final_leader(found.live, self.leaderships, wanted=evidence.wanted_leader, unread=unread)
         self.newest_topic_id = topic_id
         self.copies: tuple[LogCopy, ...] = found.copies
@@ -270,11 +269,7 @@ class LogsOverTime:
         return [
             Moment(
                 end,
-                tuple(
-                    copy.view
-                    for copy in self.copies
-                    if copy.rank == rank and not copy.is_remnant and copy.view.replica.state == "live"
-                ),
+                tuple(copy.view for copy in self.copies if copy.rank == rank and copy.is_live),
             )
             for rank, end in self.evidence.moments.metadata_ends.items()
             if not self.evidence.is_order_in_doubt

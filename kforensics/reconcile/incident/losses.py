@@ -13,7 +13,7 @@ from kforensics.reconcile.committed.proofs import Bound
 from kforensics.reconcile.history.causes import Cause, CauseEvidence, CauseName, cause_of, election_behind
 from kforensics.reconcile.history.log_copies import LogCopy
 from kforensics.reconcile.history.log_starts import LogStart, LogStartMove, early_words
-from kforensics.reconcile.history.losses import Loss, LostBatch, find_losses, is_in_use, lost_batches
+from kforensics.reconcile.history.losses import Loss, LostBatch, find_losses, lost_batches
 from kforensics.reconcile.history.truncations import ObservedTruncation, Recomputation, recompute, replacement_of
 from kforensics.reconcile.incident.logged_losses import find_logged_losses
 from kforensics.reconcile.incident.logs_over_time import LogsOverTime
@@ -537,7 +537,7 @@ def _loss_of_copy(known: LogsOverTime, copy: LogCopy, offsets: OffsetRange) -> L
         leader_epoch=int(rows["partition_leader_epoch"][-1]) if len(rows) else Absent.UNKNOWN,
         reason="",
         cause=CauseName.RETENTION,
-        held_by=tuple(holder_of(one, in_use=is_in_use(one)) for one in reversed(holders)),
+        held_by=tuple(holder_of(one, in_use=one.is_in_use) for one in reversed(holders)),
         citations=(),
     )
 
@@ -562,7 +562,7 @@ def candidates(known: LogsOverTime) -> tuple[Candidate, ...]:
     leader, judge = known.leader, known.judge
     if leader is None or judge is None or known.is_leader_known or known.evidence.wanted_leader is not None:
         return ()
-    now = [copy for copy in known.copies if is_in_use(copy)]
+    now = [copy for copy in known.copies if copy.is_in_use]
     guess = choose_leader([copy.view for copy in now], wanted=None, leaderships=())
     if guess is None or guess.view is not leader.view or not guess.tied_with:
         return ()

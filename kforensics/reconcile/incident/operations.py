@@ -128,7 +128,7 @@ def _recreated_sentence(topic: str) -> str:
 
 def _deleted_records(incident: PartitionIncident) -> Iterator[Operation]:
     """Yield a log start inside of a segment: retention moves it from segment to segment, only DeleteRecords puts it anywhere."""
-    now = [log for log in incident.logs if log.is_final and log.state == "live" and not log.is_remnant]
+    now = [log for log in incident.logs if log.is_final and log.is_live]
     bases = {log.first_base_offset for log in now}
     starts = [log for log in now if _is_inside(log)]
     for log in starts:
@@ -178,9 +178,7 @@ def _moved(incident: PartitionIncident, looked: Looked) -> Iterator[Operation]:
 
 def _holders(logs: Iterable[LogOutline], rank: int) -> frozenset[int]:
     return frozenset(
-        log.broker_id
-        for log in logs
-        if log.rank == rank and log.state == "live" and not log.is_remnant and isinstance(log.broker_id, int)
+        log.broker_id for log in logs if log.rank == rank and log.is_live and isinstance(log.broker_id, int)
     )
 
 

@@ -158,7 +158,7 @@ def explain_partition(known: LogsOverTime) -> PartitionIncident:
 def _doubled(known: LogsOverTime) -> Iterator[DoubledOffsets]:
     """Yield the first place of each log as it is now whose batches do not follow each other."""
     for copy in known.copies:
-        if not copy.is_final or copy.is_remnant or copy.view.replica.state != "live":
+        if not copy.is_in_use:
             continue
         own = copy.view.replica
         places = (
@@ -187,7 +187,7 @@ def _beside_doubled(known: LogsOverTime, own: LogCopy, position: int, path: str)
     below = {int(one["base_offset"]): int(one["crc"]) for one in before if one["last_offset"] < offset}
     found: dict[tuple[str, str], list[str]] = defaultdict(list)
     for copy in known.copies:
-        if copy is own or not copy.is_final or copy.is_remnant or copy.view.replica.state != "live":
+        if copy is own or not copy.is_in_use:
             continue
         theirs = _rows_of(copy, path)
         crcs = {int(one["base_offset"]): int(one["crc"]) for one in theirs}
@@ -222,7 +222,7 @@ def _sequence_breaks(known: LogsOverTime) -> tuple[BrokenSequences, ...]:
     """Return where the sequences of producers break in the logs as they are now, by the batches that were kept of them."""
     found: dict[_Broken, list[LogCopy]] = defaultdict(list)
     for copy in known.copies:
-        if copy.is_final and not copy.is_remnant and copy.view.replica.state == "live":
+        if copy.is_in_use:
             found[_breaks_of(copy.view)].append(copy)
     return tuple(
         BrokenSequences(
@@ -249,8 +249,7 @@ def _whereabouts(known: LogsOverTime, breaks: Sequence[SequenceBreak]) -> Iterat
     is_read_whole = True
     for copy in known.copies:
         owner = owner_words(copy.view.replica.input, copy.broker_id)
-        is_in_use = copy.is_final and not copy.is_remnant and copy.view.replica.state == "live"
-        words = owner if is_in_use else f"an earlier copy or a left-over directory of {owner}"
+        words = owner if copy.is_in_use else f"an earlier copy or a left-over directory of {owner}"
         for segment in copy.view.replica.segments:
             if isinstance(segment.batches, Absent) or segment.unread_below or segment.is_thinned:
                 is_read_whole = False
@@ -377,7 +376,7 @@ def _bugs(
     stale = {
         replica.broker_id: replica.cite("partition.metadata")
         for replica in known.other_topics
-        if replica.state == "live" and isinstance(replica.broker_id, int)
+        if replica.is_live and isinstance(replica.broker_id, int)
     }
     evidence = TraceEvidence(
         versions=known.evidence.versions,

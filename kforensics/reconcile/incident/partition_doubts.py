@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from kforensics.reconcile.history.causes import CauseName
-from kforensics.reconcile.history.losses import is_in_use
 from kforensics.reconcile.history.truncations import ObservedTruncation
 from kforensics.reconcile.incident.doubts import Doubt, DoubtKind, Doubts, Reliance, doubts_of
 from kforensics.reconcile.incident.logs_over_time import LogsOverTime
@@ -128,7 +127,7 @@ def _denied(known: LogsOverTime, truncation: ObservedTruncation, losses: Sequenc
 def _of_compaction(known: LogsOverTime) -> Iterator[Doubt]:
     """Replicas in use that differ from the leader by what compaction may have removed, though no input shows it."""
     for copy in known.copies:
-        if known.leader is None or copy is known.leader or not is_in_use(copy):
+        if known.leader is None or copy is known.leader or not copy.is_in_use:
             continue
         asked = known.agreement.divergence(copy.view, known.leader.view)
         if asked is not None and asked.is_open:
@@ -165,7 +164,7 @@ def _of_older_disk(known: LogsOverTime) -> Iterator[Reliance]:
     same = {
         copy.broker_id
         for copy in known.copies
-        if is_in_use(copy) and copy.view.log_end_offset == leader.view.log_end_offset
+        if copy.is_in_use and copy.view.log_end_offset == leader.view.log_end_offset
     }
     brokers = sorted({broker, *(one for one in same if isinstance(one, int))})
     names = (

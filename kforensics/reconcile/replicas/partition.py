@@ -76,7 +76,7 @@ class PartitionJudge:
         self.topic_id = self._current_topic_id(kept)
         self.of_other_topics = [r for r in kept if not self._is_same_topic(r)]
         views = list(map(self._without_stale_high_watermark, load_logs([r for r in kept if self._is_same_topic(r)])))
-        every = [v for v in views if v.replica.state == "live"]
+        every = [v for v in views if v.replica.is_live]
         self.is_quorum = self.partition.topic in METADATA_TOPICS
         known_epochs = [epoch for view in every if isinstance(epoch := view.last_epoch, int)]
         held = [held_epochs(view) for view in every]
@@ -181,7 +181,7 @@ class PartitionJudge:
             EndsDoNotDecideError: the ends of logs were read, and the batches where they part contradict what is known of the rest.
         """
         electable = self.electable()
-        unread = [v for v in self.unread if v.replica.state == "live"]
+        unread = [v for v in self.unread if v.replica.is_live]
         live = [*self.live, *unread]
         eligible = [v for v in live if isinstance(electable, Absent) or v.replica.broker_id in electable]
         # Only a voter of the metadata log can lead it; of other partitions the newest record decides.
@@ -239,7 +239,7 @@ class PartitionJudge:
                 sole, what_if = (), tuple(one for one in what_if if one.leader is leader.view)
         not_judged = self.unread if judge is not None else [*self.live, *self.future, *self.unread]
         reports += [ReplicaReport(view=v, verdict=Verdict.UNREADABLE) for v in not_judged]
-        reports.sort(key=lambda r: (r.view.replica.state != "live", order_of(r.view.replica)))
+        reports.sort(key=lambda r: (not r.view.replica.is_live, order_of(r.view.replica)))
         reports += [ReplicaReport(view=load_log(r), verdict=Verdict.DIFFERENT_TOPIC) for r in self.of_other_topics]
         unassigned = self._unassigned_holders(judge) if judge is not None and not unread else ()
         return PartitionReport(
@@ -325,7 +325,7 @@ class PartitionJudge:
 
     def _directories(self) -> tuple[tuple[EmptiedReplica, ...], tuple[int, ...]]:
         """Return assigned brokers that are given and hold nothing of it, and those of which no directory of it is given."""
-        unread = [v for v in self.unread if v.replica.state == "live"]
+        unread = [v for v in self.unread if v.replica.is_live]
         holders = {v.replica.broker_id for v in (*self.live, *unread, *self.outside)}
         if self.is_quorum:
             # Observers may hold a copy, and need not.

@@ -53,7 +53,7 @@ def place_partition(
             {
                 broker
                 for one in report.replicas
-                if one.view.replica.state == "live"
+                if one.view.replica.is_live
                 and one.verdict != "different-topic"
                 and not isinstance(broker := one.view.replica.broker_id, Absent)
             }

@@ -103,7 +103,7 @@ def _record(record: Record, *, show_payload: bool) -> str:
 def _partition(report: PartitionReport, state: State, findings: Sequence[Finding], *, steps: bool) -> Iterator[Block]:
     name = str(report.partition)
     leader = report.leader
-    led = "leader not known" if any(one.view.replica.state == "live" for one in report.replicas) else "no live replica"
+    led = "leader not known" if any(one.view.replica.is_live for one in report.replicas) else "no live replica"
     if leader is not None:
         epoch = "" if isinstance(leader.leader_epoch, Absent) else f", epoch {leader.leader_epoch}"
         led = f"leader {_short(leader.view)}{epoch}" if leader.is_known else f"leader {_short(leader.view)}?"
@@ -159,7 +159,7 @@ def _legend(report: PartitionReport, inputs: Sequence[Input]) -> Iterator[Block]
 def _lane(replica: ReplicaReport, report: PartitionReport) -> Lane:
     view = replica.view
     directory = view.replica
-    name = directory.owner + (f" ({directory.state})" if directory.state != "live" else "")
+    name = directory.owner + (f" ({directory.state})" if not directory.is_live else "")
     is_led = report.leader is not None and view is report.leader.view
     if not directory.is_log_known:
         return Lane(name=name, instead=f"not compared{', the leader' if is_led else ''}: its log {directory.lack}")
@@ -266,7 +266,7 @@ def _holders(report: PartitionReport) -> Iterator[Block]:
     for holder in report.unassigned_holders:
         if holder.counts.certain or holder.counts.possible:
             directory = holder.view.replica
-            kind = "" if directory.state == "live" else f"{directory.state} "
+            kind = "" if directory.is_live else f"{directory.state} "
             words = f"a {kind}directory of {directory.owner} that is no replica has {counted(holder.counts.records, 'record')} ({holder.offsets.first}..{holder.offsets.last}) found nowhere else, {holder.counts.certain} of them committed"
             yield Fact("leftover", words)
     for holder in report.sole_holders:

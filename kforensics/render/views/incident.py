@@ -127,7 +127,7 @@ def _leader_mark(incident: PartitionIncident) -> str:
 def _lane(log: LogOutline, incident: PartitionIncident, elections: Mapping[int, leadership.Election]) -> Lane:
     owner = f"broker {log.broker_id}" if isinstance(log.broker_id, int) else "unknown broker"
     extra = "deleted files" if log.is_remnant else "" if log.state == "live" else log.state
-    if log.is_final and not log.is_remnant and log.state == "live" and log.broker_id == incident.leader:
+    if log.is_final and log.is_live and log.broker_id == incident.leader:
         extra = _leader_mark(incident)
     lost = [loss for loss in incident.losses if _holds(log, loss)]
     count = sum(loss.records for loss in lost)
