@@ -126,7 +126,12 @@ def server_properties(inputs: Inputs, problems: list[Problem]) -> tuple[Mapping[
                 by_id.setdefault(node_id_of(settings), {}).update(settings)
         without_id = by_id.pop("", {})
         found += by_id.values() if len(by_id) > 1 else [without_id | one for one in by_id.values()] or [without_id]
-    return tuple(one for one in found if one)
+    # A file that lies in a folder that is given, and is named too, is one.
+    return tuple(
+        one
+        for at, one in enumerate(found)
+        if one and one not in found[:at] and not any(one.items() < other.items() for other in found)
+    )
 
 
 def node_id_of(properties: Mapping[str, str]) -> str:

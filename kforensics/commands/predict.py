@@ -15,6 +15,7 @@ from kforensics.commands.predicting.cluster import (
     compare_followers,
     find_order,
     leaving_replicas,
+    made_empty,
     returning_leaders,
     unseen_leaders,
     unserved_strays,
@@ -62,6 +63,7 @@ from kforensics.reconcile.logs.predicted_load import (
 from kforensics.source.capture import split_at_capture
 from kforensics.source.mapped import read_rate_is_limited
 from kforensics.source.naming import FileKind, parse_partition_directory
+from kforensics.source.walk import join
 from kforensics.units import REMOTE_LOG_TOPIC, Depth, TopicPartition
 
 
@@ -425,6 +427,7 @@ class _Nodes:
             without_metadata=[one.node.first for one in started if one.begins_metadata_anew],
             unserved=unserved_strays(started, self._around),
             leaving=leaving_replicas(started, self._around),
+            made_empty={} if is_partial else made_empty(started, self._around),
             returning=returning_leaders(started, self._around, is_partial=is_partial),
             order=body.order,
             replicas=replicas,
@@ -448,6 +451,12 @@ def _missing_directories(started: NodeStarts) -> MissingDirectories:
         node_id=started.node.node_id,
         missing=started.missing_directories,
         configured=started.absent_log_dirs,
+        left_out=sorted(
+            join(one.described.path, path)
+            for number, one in started.node.members
+            for at, path in started.node.left_out
+            if at == number
+        ),
         new=started.new_directories,
         empty=started.empty_folders,
         blank=started.blank_log_dirs,

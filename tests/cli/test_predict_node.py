@@ -97,6 +97,98 @@ def test_a_cloned_disk_ends_the_start(node, capsys):
     assert "Duplicate directory ID" in document["starts"][0]["reason"]
 
 
+@pytest.mark.parametrize(("key", "value"), [("node.id", "one"), ("directory.id", "data-1"), ("cluster.id", None)])
+def test_an_identity_that_kafka_does_not_take_leaves_the_logs_of_the_directory_unloaded(node, capsys, key, value):
+    path = node / "data-1" / "meta.properties"
+    path.write_text(
+        "".join(line for line in path.read_text().splitlines(keepends=True) if not line.startswith(f"{key}="))
+    )
+    path.write_text(path.read_text() + (f"{key}={value}\n" if value else ""))
+
+    document, code = predict(capsys, node, "--kafka", "4.1.0")
+
+    (start,) = document["starts"]
+    assert (code, start["outcome"], start["loads_logs"]) == (1, "dir-offline", True)
+    assert document["answer"]["state"] == "will-not-start"
+    assert not any("data-1" in log["path"] for log in document["logs"]), "none of its logs is loaded"
+
+    document, _ = predict(capsys, node, "--kafka", "3.6.2")
+    assert document["starts"][0]["outcome"] == "exits"
+
+
+def test_an_empty_meta_properties_ends_the_start(node, capsys):
+    (node / "data-1" / "meta.properties").write_text("")
+
+    document, code = predict(capsys, node)
+
+    (start,) = document["starts"]
+    assert (code, start["outcome"], start["exception"]) == (1, "exits", "RuntimeException")
+    assert "ID not found in " in start["reason"]
+    assert "data-1" in start["reason"]
+
+
+def test_an_empty_bootstrap_checkpoint_ends_the_start_and_a_missing_one_does_not(node, capsys):
+    path = node / "data-0" / "bootstrap.checkpoint"
+    path.write_bytes(b"")
+    document, _ = predict(capsys, node)
+    (start,) = document["starts"]
+    assert (start["outcome"], start["exception"], start["loads_logs"]) == ("exits", "RuntimeException", False)
+    assert "bootstrap.checkpoint" in start["reason"]
+
+    path.unlink()
+    assert predict(capsys, node)[0]["starts"][0]["outcome"] == "starts"
+
+
+def test_two_future_logs_of_a_partition_end_the_start(node, capsys):
+    for folder, letter in (("data-0", "a"), ("data-1", "b")):
+        shutil.copytree(node / "data-1" / "orders-1", node / folder / f"orders-1.{letter * 32}-future")
+
+    document, code = predict(capsys, node)
+
+    assert (code, document["starts"][0]["exception"]) == (1, "IllegalStateException")
+    shutil.rmtree(node / "data-1" / f"orders-1.{'b' * 32}-future")
+    assert predict(capsys, node)[0]["starts"][0]["outcome"] == "starts"
+
+
+def test_partitions_that_a_broker_may_lead_and_no_longer_holds_are_made_anew(node, capsys):
+    """Its log directories are there and formatted, and their logs are gone, checkpoints too."""
+    assert "anew" not in str(predict(capsys, node)[0]["answer"])
+    shutil.rmtree(node / "data-1" / "orders-1")
+    for path in node.glob("*/*-checkpoint"):
+        path.unlink()
+
+    document, code = predict(capsys, node)
+
+    assert (code, document["answer"]["state"]) == (3, "unknown")
+    assert "Broker 1 makes orders-1 anew, empty" in document["answer"]["headline"]
+    assert any("Whether orders-1 held records" in line for line in document["answer"]["unknown"])
+
+
+def test_a_log_directory_that_the_settings_leave_out_is_not_loaded(node, tmp_path, capsys):
+    file = tmp_path / "server.properties"
+    keeps = "node.id=1\nlog.retention.ms=-1\n"
+    file.write_text(f"{keeps}log.dirs={node / 'data-0'},{node / 'data-1'}\n")
+    document, _ = predict(capsys, node, file)
+    assert any("data-1/orders-1" in log["path"] for log in document["logs"])
+    assert "does not name" not in document["answer"]["headline"]
+
+    file.write_text(f"{keeps}log.dirs={node / 'data-0'}\n")
+    document, code = predict(capsys, node, file)
+    assert (code, document["answer"]["state"]) == (3, "unknown")
+    assert "data-1 is not loaded: server.properties does not name it" in document["answer"]["headline"]
+    assert not any("data-1" in log["path"] for log in document["logs"])
+
+
+def test_a_settings_file_that_is_named_beside_its_folder_counts_once(node, capsys):
+    for folder in ("data-0", "data-1"):
+        edit(node / folder / "meta.properties", "node.id", "7")
+    (node / "server.properties").write_text("node.id=1\nlog.retention.hours=20\n")
+
+    document, _ = predict(capsys, node, node / "server.properties")
+
+    assert "doesn't match previous node id 1" in document["starts"][0]["reason"]
+
+
 def test_an_empty_folder_beside_the_log_directories_may_be_a_disk_that_is_not_mounted(node, capsys):
     shutil.rmtree(node / "data-1")
     (node / "data-1").mkdir()

@@ -1,7 +1,7 @@
 """What several nodes that have started do to each other: what followers discard, which replicas are not served any more, and the order that loses least."""
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
@@ -20,6 +20,7 @@ from kforensics.findings.answers.graver import Asked
 from kforensics.findings.answers.predict_cluster import UnseenLeaders
 from kforensics.protocol.election import ElectionKind, PartitionRegistration, elect, isr_without
 from kforensics.protocol.loading.node import Fate
+from kforensics.protocol.loading.starts import StartResult
 from kforensics.protocol.versions import parse_version, protocol_of
 from kforensics.reconcile.logs.predicted_load import Election, FirstStart, LeavingReplica, ReturningLeader, StartOrder
 from kforensics.reconcile.observed.metadata_facts import MIN_INSYNC_REPLICAS
@@ -149,6 +150,31 @@ def leaving_replicas(started: Sequence[NodeStarts], surroundings: Surroundings) 
             if one is not None and is_removed and log.start == 1 and log.fate is Fate.KEPT:
                 found.append(LeavingReplica(log.node, log.path, one.when.offset, one.when.citation))
     return tuple(found)
+
+
+def made_empty(started: Sequence[NodeStarts], surroundings: Surroundings) -> Mapping[int, tuple[str, ...]]:
+    """Return the partitions that a start makes anew, empty, by the first input of the node: it is in their ISR or ELR, or their last known leader, and no log directory of it holds them."""
+    state = surroundings.state
+    existing = known_partitions(surroundings.history, (), surroundings.histories) if state is not None else ()
+    found: dict[int, tuple[str, ...]] = {}
+    for one in started if state is not None else ():
+        if one.missing_directories or not one.logs or one.starts[-1].result is not StartResult.STARTS:
+            continue
+        held = {
+            (log.topic, log.partition)
+            for log in one.logs
+            if log.fate is Fate.PROMOTED or not log.path.endswith(("-future", "-stray", "-delete"))
+        }
+        lacking = [
+            str(each.topic_partition)
+            for each in state.partitions.values()
+            if one.node.node_id in {*each.isr, *each.eligible_leader_replicas, *each.last_known_elr}
+            and (each.topic, each.partition) not in held
+            and each.topic_partition in existing
+        ]
+        if lacking:
+            found[one.node.first] = tuple(sorted(lacking))
+    return found
 
 
 def unseen_leaders(started: Sequence[NodeStarts], surroundings: Surroundings) -> UnseenLeaders | None:

@@ -11,17 +11,26 @@ from typing import NamedTuple
 from kforensics.commands.loading import DirectoryOnDisk
 from kforensics.commands.lost_records import lost_pieces
 from kforensics.commands.predicting.log_starts import newer_file
-from kforensics.damage import Absent
-from kforensics.errors import EvidenceError, FormatError
+from kforensics.damage import Absent, Damage
+from kforensics.errors import EvidenceError, FormatError, NewerThanKnown
 from kforensics.evidence.discovery.inputs import FoundInput
+from kforensics.evidence.metadata.state import METADATA_VERSION
 from kforensics.evidence.replica.loader_dirs import DirectoryContent, FoundLogs
 from kforensics.evidence.replica.loader_scan import ScansAhead
 from kforensics.evidence.replica.unaccounted import lost_metadata, lost_metadata_log, orphan_indexes
 from kforensics.formats.checkpoint.json_files import QuorumState, parse_quorum_state
 from kforensics.formats.log.loader_values import Need
-from kforensics.formats.segment.walk import Level, walk_segment
+from kforensics.formats.messages.metadata import parse_metadata_record
+from kforensics.formats.messages.schema import Decoded
+from kforensics.formats.segment.walk import Level, iter_records, walk_segment
 from kforensics.protocol.loading.disk import LoadOutcome, LoadSettings, Unpredictable
-from kforensics.protocol.loading.node import FIRST_OF_QUORUM_STATE_1, FIRST_WITH_VOTERS_IN_LOG, Refusal, refuse_voters
+from kforensics.protocol.loading.node import (
+    FIRST_OF_QUORUM_STATE_1,
+    FIRST_WITH_VOTERS_IN_LOG,
+    Refusal,
+    refuse_bootstrap,
+    refuse_voters,
+)
 from kforensics.protocol.loading.versions import loading_rules
 from kforensics.protocol.versions import KafkaVersion
 from kforensics.reconcile.logs.predicted_load import LostRecords, MetadataLoad
@@ -31,6 +40,7 @@ from kforensics.source.walk import join
 from kforensics.units import METADATA_TOPIC
 
 METADATA_DIRECTORY = f"{METADATA_TOPIC}-0"
+_FIRST_WITH_BOOTSTRAP = KafkaVersion(3, 3)
 _FIRST_THAT_READS_ALL = KafkaVersion(3, 7)
 """A release whose controllers end on a snapshot with a wrong checksum, or without a batch; 3.3 does not check it, and between is not known."""
 
@@ -105,9 +115,34 @@ def start_metadata_log(
         unread, words = _unread_snapshot(folder, content, version, is_controller=is_controller)
     except EvidenceError as error:
         unread, words = None, error.problem
-    opened, refusal = replace(opened, unknown=words), refusal or unread
+    bootstrap, unread_bootstrap = _bootstrap_refusal(one, log_dir.path, version)
+    opened, refusal = replace(opened, unknown=words or unread_bootstrap), bootstrap or refusal or unread
     epochs = [each.broker_epoch for each in one.log_dirs]
     return MetadataStart(replace(opened, lost_before=_lost_before(opened, content, epochs)), refusal or inconsistent)
+
+
+def _bootstrap_refusal(one: FoundInput, path: str, version: KafkaVersion) -> tuple[Refusal | None, str]:
+    """Return why `bootstrap.checkpoint` ends the start, and what of it can't be read, in words."""
+    name = join(path, "bootstrap.checkpoint")
+    if version < _FIRST_WITH_BOOTSTRAP or "bootstrap.checkpoint" not in {
+        each.name for each in one.listings.of(path).entries
+    }:
+        return None, ""
+    levels, is_whole = [], True
+    try:
+        with open_evidence(one.root / name) as file:
+            for record in iter_records(file):
+                if isinstance(record, Damage) or record.is_control:
+                    is_whole &= not isinstance(record, Damage)
+                    continue
+                message = parse_metadata_record(record.value or b"")
+                is_whole &= isinstance(message, Decoded)
+                if isinstance(message, Decoded) and message.fields.get("name") == METADATA_VERSION:
+                    levels.append(message.fields["feature_level"])
+    except (EvidenceError, FormatError) as error:
+        return None, f"{name}: {error.problem if isinstance(error, EvidenceError) else error}"
+    refusal = refuse_bootstrap(levels, version) if levels or is_whole else None
+    return refusal, "" if is_whole or refusal else f"{name}, which each start reads, is damaged"
 
 
 def _lost_before(opened: MetadataLoad, content: DirectoryContent, broker_epochs: Sequence[int | Absent]) -> str:
@@ -187,6 +222,8 @@ def _quorum_refusal(
         return None
     try:
         state: QuorumState = parse_quorum_state(one.read_small(path))
+    except NewerThanKnown as error:
+        return Refusal("IllegalStateException", f"{path}: {error}")
     except FormatError as error:
         # Before, what could not be read was removed, and the node began without (`QuorumState.initialize`).
         is_refused = version >= FIRST_OF_QUORUM_STATE_1

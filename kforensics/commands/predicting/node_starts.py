@@ -47,6 +47,7 @@ from kforensics.protocol.loading.node import (
     refuse_identity,
     refuse_level,
     refuse_registration,
+    refuse_roles,
     refuse_segment_bytes,
     refuse_settings,
     refuse_values,
@@ -181,11 +182,16 @@ class _NodeStarter:
         self._metadata_dirs = {
             (number, each.path) for number, one in node.members for each in one.log_dirs if each.is_metadata_dir
         }
+        self._untaken = self._directories_without_identity()
         for number, one in node.members:
             without = conditions.without.get(number, frozenset())
             ids = {each.path: each.meta for each in one.log_dirs}
             for log_dir in find_logs(number, one, self._problems, without):
+                if (number, log_dir.path) in node.left_out:
+                    continue
                 self._log_dirs.append((number, log_dir))
+                if (number, log_dir.path) in self._untaken:
+                    continue
                 meta = ids.get(log_dir.path, Absent.UNKNOWN)
                 directory_id = meta if isinstance(meta, Absent) else meta.directory_id
                 within = StartedLogDir(number, one, log_dir, directory_id, reads, keeps_reads, self._scans)
@@ -209,6 +215,16 @@ class _NodeStarter:
                     is_controller=self._is_controller,
                     configured_voters=self._known.in_file.get("controller.quorum.voters"),
                 )
+
+    def _directories_without_identity(self) -> Mapping[tuple[int, str], LoadFailure]:
+        """Return the log directories whose `meta.properties` Kafka does not take, by input and path: they are offline, and none of their logs is loaded (3.7)."""
+        places = [(number, each.path) for number, _, each in self._node.log_dirs()]
+        described = zip(places, self._node.directories(), strict=True)
+        return {
+            place: LoadFailure("RuntimeException", f"Error while reading meta.properties of {one.path}", is_io=True)
+            for place, one in described
+            if self._asked >= (3, 7) and one.has_file and not one.is_readable
+        }
 
     def _is_asked_for(self, name: str) -> bool:
         topics, partitions = self._conditions.topics, self._conditions.partitions
@@ -245,7 +261,7 @@ class _NodeStarter:
                 LoadedLogDir(
                     key_of(place, one.path),
                     markers[place, one.path],
-                    _malformed(one, self._rules),
+                    self._untaken.get((place, one.path)) or _malformed(one, self._rules),
                     self._node.is_kraft and (place, one.path) in self._metadata_dirs,
                 )
                 for place, one in self._log_dirs
@@ -426,6 +442,7 @@ class _NodeStarter:
         if settings is not None:
             refusal = refuse_settings(version, has_roles=settings.has_roles, has_zookeeper=settings.has_zookeeper)
         refusal = refusal or refuse_values(version, self._known.in_file)
+        refusal = refusal or refuse_roles(version, node.node_id, self._known.in_file)
         refusal = refusal or refuse_identity(
             directories,
             version,
@@ -486,8 +503,12 @@ class _NodeStarter:
             if isinstance(self._node.node_id, Absent)
             else frozenset(self._around.registered.get(self._node.node_id, ()))
         )
-        here = {one.directory_id for one in self._node.directories() if not isinstance(one.directory_id, Absent)}
-        return (registered - here, frozenset(here) - registered) if registered else (frozenset(), frozenset())
+        directories = self._node.directories()
+        here = {one.directory_id for one in directories if not isinstance(one.directory_id, Absent)}
+        missing = registered - here
+        if missing and self._asked >= (3, 7):  # a start gives a new id to a directory without one
+            here |= {one.path or "without directory.id" for one in directories if isinstance(one.directory_id, Absent)}
+        return (missing, frozenset(here) - registered) if registered else (frozenset(), frozenset())
 
     def _absent_log_dirs(self) -> tuple[str, ...]:
         """Directories that its `server.properties` names and that are not here; all that may be meant where copies have other names."""

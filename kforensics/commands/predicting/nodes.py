@@ -5,7 +5,7 @@ An empty directory that a `server.properties` names is one of them: a broker wit
 
 import os
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -15,6 +15,7 @@ from typing import NamedTuple
 from kforensics.case.settings import log_dirs_of, node_id_of, server_properties
 from kforensics.commands.predicting.version import runs_without_zookeeper
 from kforensics.damage import Absent
+from kforensics.errors import EvidenceError, FormatError
 from kforensics.evidence.discovery.inputs import (
     FoundInput,
     Inputs,
@@ -24,7 +25,7 @@ from kforensics.evidence.discovery.inputs import (
     why_not_compared,
 )
 from kforensics.evidence.discovery.log_dirs import FoundLogDir, are_copies
-from kforensics.formats.checkpoint.properties import MetaProperties
+from kforensics.formats.checkpoint.properties import UUID_PATTERN, MetaProperties, parse_meta_properties
 from kforensics.protocol.loading.node import FIRST_WITHOUT_ZOOKEEPER, NodeDirectory
 from kforensics.protocol.versions import KafkaVersion
 from kforensics.source.store import ForeignPath
@@ -55,7 +56,9 @@ class Node:
     node_id: int | Absent
     is_kraft: bool
     configured: ConfiguredNode | None = None
-    """Its `server.properties`, where one among the inputs names all its log directories, and no other contradicts it."""
+    """Its `server.properties`, where one among the inputs names its log directories, and no other contradicts it."""
+    left_out: frozenset[tuple[int, str]] = frozenset()
+    """Input and path of the directories that this leaves out, while it names others that are all here: a start finds none of them."""
 
     @property
     def first(self) -> int:
@@ -67,17 +70,21 @@ class Node:
         """Its inputs."""
         return tuple(one for _, one in self.members)
 
+    def log_dirs(self) -> Iterator[tuple[int, FoundInput, FoundLogDir]]:
+        """Yield the log directories with which it is started, each with its input."""
+        for number, one in self.members:
+            for log_dir in one.log_dirs:
+                if (number, log_dir.path) not in self.left_out:
+                    yield number, one, log_dir
+
     def folders(self) -> tuple[Path, ...]:
         """Return where each of its log directories is."""
-        return tuple(one.root / log_dir.path for _, one in self.members for log_dir in one.log_dirs)
+        return tuple(one.root / log_dir.path for _, one, log_dir in self.log_dirs())
 
     def directories(self) -> tuple[NodeDirectory, ...]:
         """Return the statements of each of its log directories about the node."""
-        return tuple(
-            _described(one, log_dir, is_alone=len(self.members) == 1)
-            for _, one in self.members
-            for log_dir in one.log_dirs
-        )
+        is_alone = len(self.members) == 1
+        return tuple(_described(one, log_dir, is_alone=is_alone) for _, one, log_dir in self.log_dirs())
 
     @property
     def is_of_zookeeper(self) -> bool:
@@ -99,8 +106,7 @@ class Node:
         """Return its log directories in which nothing is: each may be a new disk, or a mount point."""
         return tuple(
             join(one.described.path, log_dir.path).rstrip("/")
-            for _, one in self.members
-            for log_dir in one.log_dirs
+            for _, one, log_dir in self.log_dirs()
             if next(one.listings.each(log_dir.path), None) is None and not one.listings.of(log_dir.path).obstacles
         )
 
@@ -133,30 +139,41 @@ class Node:
 
 
 def _described(one: FoundInput, log_dir: FoundLogDir, *, is_alone: bool) -> NodeDirectory:
-    path = log_dir.path if is_alone else join(one.described.path, log_dir.path)
-    meta = log_dir.meta
-    if isinstance(meta, Absent):
-        nothing = Absent.UNREADABLE
-        return NodeDirectory(
-            path=path,
-            has_file=meta is not Absent.NOT_WRITTEN,
-            is_readable=False,
-            version=0,
-            node_id=nothing,
-            cluster_id=nothing,
-            directory_id=nothing,
-            has_metadata_log=log_dir.is_metadata_dir,
-        )
+    meta, unknown = log_dir.meta, Absent.UNREADABLE
+    if meta is Absent.UNREADABLE and _names_nothing(one, log_dir):
+        meta = MetaProperties(0, Absent.NOT_WRITTEN, Absent.NOT_WRITTEN, Absent.NOT_WRITTEN)
+    is_known = isinstance(meta, MetaProperties)
     return NodeDirectory(
-        path=path,
-        has_file=True,
-        is_readable=True,
-        version=meta.version,
-        node_id=meta.node_id,
-        cluster_id=meta.cluster_id,
-        directory_id=meta.directory_id,
+        path=log_dir.path if is_alone else join(one.described.path, log_dir.path),
+        has_file=meta is not Absent.NOT_WRITTEN,
+        is_readable=is_known and _is_taken(meta),
+        version=meta.version if is_known else 0,
+        node_id=meta.node_id if is_known else unknown,
+        cluster_id=meta.cluster_id if is_known else unknown,
+        directory_id=meta.directory_id if is_known else unknown,
         has_metadata_log=log_dir.is_metadata_dir,
     )
+
+
+def _names_nothing(one: FoundInput, log_dir: FoundLogDir) -> bool:
+    """Whether `meta.properties` has none of its properties, as an empty one: Kafka takes it for version 0 without ids."""
+    try:
+        parse_meta_properties(one.read_small(join(log_dir.path, "meta.properties")))
+    except EvidenceError:
+        return False
+    except FormatError:
+        return True
+    return False
+
+
+def _is_taken(meta: MetaProperties) -> bool:
+    """Whether Kafka takes the values as they are (`MetaProperties.Builder`)."""
+    keys = {entry.key for entry in meta.entries}
+    lacks = meta.version > 0 and isinstance(meta.cluster_id, Absent)
+    node_key = "node.id" if meta.version else "broker.id"
+    lacks = lacks or (isinstance(meta.node_id, Absent) and (meta.version > 0 or node_key in keys))
+    is_id = isinstance(meta.directory_id, Absent) or UUID_PATTERN.fullmatch(meta.directory_id) is not None
+    return is_id and not lacks
 
 
 def nodes_of(inputs: Inputs, configured: Sequence[ConfiguredNode] = ()) -> tuple[Inputs, list[Node]]:
@@ -208,15 +225,19 @@ def _node(group: Sequence[tuple[int, FoundInput]], configured: Sequence[Configur
     # The directory of the metadata log is the one that the others are compared with.
     ids = [one.described.broker_id for _, one in sorted(group, key=lambda each: not _has_metadata_log(each[1]))]
     members = [one for _, one in group]
-    named = {node for node in configured if all(_is_named(one, node.log_dirs) for one in members)}
+    here = {one.root / log_dir.path: (number, log_dir.path) for number, one in group for log_dir in one.log_dirs}
+    named = {
+        node for node in configured if node.log_dirs and (here.keys() <= node.log_dirs or node.log_dirs < here.keys())
+    }
     settings = named.pop() if len(named) == 1 else None  # of files that contradict each other any may be the one
+    left_out = {here[path] for path in here.keys() - settings.log_dirs} if settings is not None else ()
     if settings is not None:
         ids.append(settings.node_id)
     node_id = next((known for known in ids if not isinstance(known, Absent)), Absent.UNKNOWN)
     is_kraft = runs_without_zookeeper(members)
     if settings is not None and all(log_dir.meta is Absent.NOT_WRITTEN for one in members for log_dir in one.log_dirs):
         is_kraft = is_kraft or settings.has_roles
-    return Node(tuple(group), node_id, is_kraft, settings)
+    return Node(tuple(group), node_id, is_kraft, settings, frozenset(left_out))
 
 
 def _is_named(one: FoundInput, paths: Collection[Path]) -> bool:

@@ -84,8 +84,7 @@ class _LogReader:
             except EvidenceError as error:
                 self._problem(path, error.problem)
                 self.is_log_known = False
-        if self.start_offset is None:
-            self._open_with_newest_snapshot()
+        self._open_with_newest_snapshot()
         if self.files.directory and not self.files.segments and self.next_offset:
             self._problem(
                 self.files.directory,
@@ -237,8 +236,9 @@ class _LogReader:
         return complete[-1] if complete else None
 
     def _open_with_newest_snapshot(self) -> None:
+        """Apply a snapshot that reaches beyond the log: a start drops the log for it (`truncateToLatestSnapshot`)."""
         complete = [one for one in self.snapshots if one.is_complete]
-        if complete:
+        if complete and (self.start_offset is None or complete[-1].end_offset > self.next_offset):
             self._apply_snapshot(complete[-1])
 
     def _apply_snapshot(self, snapshot: SnapshotFile) -> None:

@@ -55,10 +55,14 @@ def _beside(found: PredictedCluster) -> Iterator[str]:
         nodes = listed([node_words(one) for one in found.brokers_without_logs])
         yield f" No log is on the disk of {nodes}: it is new or was emptied."
     for one in found.missing_directories:
+        if one.left_out:
+            yield f" {listed(list(one.left_out), most=4)} {form(len(one.left_out), 'is', 'are')} not loaded: server.properties does not name {form(len(one.left_out), 'it', 'them')}."
         if one.blank:
             yield f" {', '.join(one.blank)} {form(len(one.blank), 'is', 'are')} empty: new, emptied, or not mounted."
     if found.lost:
         yield f" {counted(len(found.lost), 'partition')} that checkpoints name {form(len(found.lost), 'has', 'have')} no directory here."
+    for node, names in found.emptied:
+        yield f" {node[0].upper()}{node[1:]} makes {listed(names, most=3)} anew, empty: no log directory here holds {form(len(names), 'it', 'them')}."
     if found.other_owners:
         count = len(found.other_owners)
         yield f" {counted(count, 'file')} or {form(count, 'directory', 'directories')} may be closed to the broker: another user owns {form(count, 'it', 'them')}."
@@ -356,6 +360,7 @@ def _is_in_doubt(found: PredictedCluster) -> bool:
         any(one.configured or one.blank for one in found.missing_directories)
         or found.ended_early
         or found.lost
+        or found.emptied
         or any(one.lost_before for one in found.metadata_logs)
         or found.aged
         or found.misdated

@@ -37,6 +37,8 @@ class MissingDirectories:
     """Ids of its log directories that it did not register."""
     configured: Collection[str] = ()
     """Directories that its `server.properties` names and that are not here."""
+    left_out: Collection[str] = ()
+    """Log directories of it that are here and that its `server.properties` does not name."""
     empty: Collection[str] = ()
     """Folders beside its log directories that hold nothing."""
     blank: Collection[str] = ()
@@ -47,7 +49,7 @@ class MissingDirectories:
     @property
     def is_grave(self) -> bool:
         """Whether the start may come to something else for it: a disk not mounted, or exchanged."""
-        return bool(self.empty or (self.missing and self.new))
+        return bool(self.empty or self.left_out or (self.missing and self.new))
 
     def words(self) -> Iterator[str]:
         """Yield what is to be said of it."""
@@ -58,6 +60,13 @@ class MissingDirectories:
             )
         if self.blank:
             yield self._words_of_blank()
+        if self.left_out:
+            paths, count = listed(list(self.left_out), most=4), len(self.left_out)
+            yield (
+                f"Whether {paths} {form(count, 'is', 'are')} meant to go: server.properties of node {self.node_id} names other log directories, which are all here, and not "
+                f"{form(count, 'this one', 'these')}. What {form(count, 'it holds', 'they hold')} is not loaded: its partitions have no leader on this node, or begin empty"
+                " (before 3.7, and with ZooKeeper)."
+            )
         if self.configured:
             yield (
                 f"server.properties names log directories that are not known to be among those of node {self.node_id} here ({', '.join(self.configured)}): a start reads their "
@@ -171,6 +180,8 @@ class PredictedCluster:
     """Input and path of directories without a topic id that become strays, where no replica that their partition is assigned to keeps a log of it."""
     leaving: Sequence[LeavingReplica] = ()
     """Replicas that a reassignment removes from their nodes."""
+    made_empty: Mapping[int, Sequence[str]] = field(default_factory=dict)
+    """By input of a node: partitions that it leads or may lead, and that none of its log directories holds, so that it makes them anew."""
     returning: Sequence[ReturningLeader] = ()
     """Who is elected for partitions that have no leader, or lose it when its broker registers."""
     order: StartOrder | None = None
@@ -317,6 +328,13 @@ class PredictedCluster:
             or any(isinstance(start.result, Absent) for start in self.starts)
             or any(one.unknown for one in self.metadata_logs)
         )
+
+    @property
+    def emptied(self) -> list[tuple[str, list[str]]]:
+        """Each node that makes partitions anew, empty, and these; of a node without any log more is said."""
+        named = {str(one.topic_partition) for one in self.lost}
+        found = [(self.node(at), [one for one in names if one not in named]) for at, names in self.made_empty.items()]
+        return [(node, names) for node, names in found if names]
 
     @property
     def elsewhere(self) -> list[MissingDirectories]:

@@ -10,7 +10,7 @@ from kforensics.findings.answers.predict_cluster import PredictedCluster, node_w
 from kforensics.findings.concern import copies_of_places
 from kforensics.findings.rules.quorum import quorum_steps
 from kforensics.protocol.election import ElectionKind
-from kforensics.protocol.loading.node import UNREADABLE_LEVEL, UNREGISTERED, Fate
+from kforensics.protocol.loading.node import UNREGISTERED, Fate, Refusal
 from kforensics.protocol.loading.starts import StartResult
 from kforensics.reconcile.logs.predicted_load import (
     IDENTITY_UNREAD,
@@ -146,7 +146,7 @@ def _keep(found: PredictedCluster) -> Iterator[str]:
             "else these partitions begin empty."
         )
     for start in found.starts:
-        if start.exception == UNREADABLE_LEVEL and not start.loads_logs:
+        if isinstance(start.exception, str) and Refusal(start.exception, start.reason).is_of_level:
             yield f"Start {found.node(start.input)} with a release that reads the metadata.version of the cluster: {start.reason.rstrip('.')}."
         elif found.quorum is not None and found.quorum.is_stuck:
             continue  # what is to be mended is said of the quorum
@@ -201,7 +201,7 @@ def discarded_by_loading(logs: Sequence[PredictedLog], inputs: Sequence[Input]) 
 
 
 def _first_step(found: PredictedCluster, start: PredictedStart) -> str:
-    if start.exception == "ConfigException":
+    if isinstance(start.exception, str) and Refusal(start.exception, start.reason).is_of_settings:
         return "Mend the settings"
     return "Check the mount" if start.input in found.blank_nodes else "Mend the identity"
 
@@ -498,6 +498,12 @@ def _gone_directories(found: PredictedCluster) -> Iterator[str]:
         yield (
             f"What became of the directories of {listed(shown, most=4)}: a start creates an empty log of a partition that is assigned, and the other replicas "
             "truncate theirs where it is elected. Look for them (lost+found, other copies) before it."
+        )
+    for node, names in found.emptied:
+        it, them = form(len(names), "it was", "they were"), form(len(names), "it", "them")
+        yield (
+            f"Whether {listed(names, most=4)} held records: the metadata count {node} among those that hold all of {them}, and no directory of {them} is here. Once {node}"
+            f" leads, others truncate to what it has. Unless {it} created after these directories were copied, look for {them} (lost+found, other copies) before it starts."
         )
     for one in found.metadata_logs:
         if one.lost_before:

@@ -25,6 +25,9 @@ _KNOWN_LEVELS = {(3, 7): 20, (3, 8): 21, (3, 9): 23, (4, 0): 26, (4, 1): 29, (4,
 """The newest level that a release reads, where it reads more than its own last one (`MetadataVersion`)."""
 UNREGISTERED = "InvalidRegistrationException"
 """The controller does not let a broker register, which waits for it until a timeout, and loads its logs in the meantime."""
+_NOT_MET = "requirement failed: "
+UNKNOWN_LEVEL = "No MetadataVersion with feature level"
+TWICE_NAMED = "Duplicate log directory found"
 UNREADABLE_LEVEL = "IllegalArgumentException"
 """What applying a metadata.version throws that the release does not know (4.0)."""
 FIRST_OF_QUORUM_STATE_1 = KafkaVersion(3, 8)
@@ -40,6 +43,7 @@ class NodeDirectory(NamedTuple):
     has_file: bool
     """Whether it has a `meta.properties`."""
     is_readable: bool
+    """Whether `MetaProperties` of Kafka takes it: since 3.7 a directory goes offline with one that it does not (KIP-858)."""
     version: int
     node_id: int | Absent
     cluster_id: str | Absent
@@ -60,6 +64,16 @@ class Refusal(NamedTuple):
 
     exception: str
     reason: str
+
+    @property
+    def is_of_settings(self) -> bool:
+        """Whether settings alone cause it."""
+        return self.exception == "ConfigException" or self.reason.startswith((_NOT_MET, TWICE_NAMED))
+
+    @property
+    def is_of_level(self) -> bool:
+        """Whether a metadata.version that the release does not read causes it."""
+        return self.exception == UNREADABLE_LEVEL and self.reason.startswith(UNKNOWN_LEVEL)
 
 
 class Fate(StrEnum):
@@ -102,17 +116,22 @@ def refuse_identity(
     is_ensemble = version >= (3, 7)
     is_kraft = is_kraft and version >= FIRST_KRAFT
     usual = "RuntimeException" if is_ensemble else "KafkaException"
+    unread = next((one for one in directories if one.has_file and not one.is_readable), None)
     quorum = [one.path for one in directories if one.has_metadata_log]
     if len(quorum) > 1:
         return Refusal("KafkaException", f"Found unexpected metadata location in data directory {quorum[1]}")
     if is_kraft:
         elsewhere = next((one for one in directories if one.has_metadata_log and one.is_metadata_dir is False), None)
-        if is_ensemble and not any(one.has_file for one in directories):
+        if is_ensemble and not any(one.has_file and one.is_readable for one in directories):
             return Refusal(usual, "No readable meta.properties files found.")
+        if not is_ensemble and unread is not None:
+            return Refusal(
+                "RuntimeException", f"Failed to find required property in meta.properties of {_place(unread)}"
+            )
         for one in directories:
             if not one.has_file:
                 return Refusal(usual, f"No `meta.properties` found in {_place(one)}")
-            if not one.is_readable and one.has_metadata_log:
+            if not one.is_readable and (one.has_metadata_log or one.is_metadata_dir is True):
                 return Refusal(usual, f"Error while reading meta.properties in metadata log directory {_place(one)}")
         if elsewhere is not None:
             return Refusal(
@@ -120,9 +139,22 @@ def refuse_identity(
             )
     known = [one for one in directories if one.has_file and one.is_readable]
     for one in known:
-        if one.version not in ({0, 1} if is_ensemble and is_kraft else {1 if is_kraft else 0}):
+        if one.version not in ({0, 1} if version >= (3, 4) and is_kraft else {1 if is_kraft else 0}):
             return Refusal(usual, f"Found unexpected version {one.version} in meta.properties of {_place(one)}")
-    return _mismatch(known, version, is_kraft=is_kraft, node_id=node_id)
+    refusal = _mismatch(known, version, is_kraft=is_kraft, node_id=node_id)
+    return refusal or (_without_identity(known, version) if is_kraft else None)
+
+
+def _without_identity(known: Iterable[NodeDirectory], version: KafkaVersion) -> Refusal | None:
+    """Judge files that lack what only version 1 must have, as empty ones do, which count as version 0."""
+    for one in known:
+        for what, value in (("cluster ID", one.cluster_id), ("node ID", one.node_id)):
+            if isinstance(value, Absent):
+                required = f"Failed to find required property of {_place(one)}: {what}"
+                return Refusal(
+                    "RuntimeException", f"Error: {what} not found in {_place(one)}" if version >= (3, 7) else required
+                )
+    return None
 
 
 def _mismatch(
@@ -183,6 +215,55 @@ def refuse_voters(stored: Sequence[int] | Absent, configured: str | None, versio
     )
 
 
+def refuse_roles(version: KafkaVersion, node_id: int | Absent, values: Mapping[str, str]) -> Refusal | None:
+    """Judge the roles, the voters and the migration that a `server.properties` names, as a start without ZooKeeper does (`KafkaConfig`)."""
+    roles = {one.strip() for one in values.get("process.roles", "").split(",")} - {""}
+    configured = values.get("node.id", values.get("broker.id", "")).strip()
+    node_id = int(configured) if configured.isdecimal() and len(configured) < 10 else node_id
+    if not roles or isinstance(node_id, Absent):
+        return None
+    if unknown := sorted(roles - {"broker", "controller"}):
+        return _invalid("process.roles", unknown[0], "String must be one of: broker, controller")
+    is_migrating = values.get("zookeeper.metadata.migration.enable", "").strip().lower() == "true"
+    if is_migrating and (3, 4) <= version < FIRST_WITHOUT_ZOOKEEPER and not values.get("zookeeper.connect", "").strip():
+        words = "If using `zookeeper.metadata.migration.enable` in KRaft mode, `zookeeper.connect` must also be set."
+        return Refusal("ConfigException", words)
+    if not values.get("controller.listener.names", "not given").strip():
+        words = "controller.listener.names must contain at least one value appearing in the 'listeners' configuration"
+        return Refusal("IllegalArgumentException", f"{_NOT_MET}{words}")
+    named = [one.partition("@")[0].strip() for one in values.get("controller.quorum.voters", "").split(",")]
+    if named == [""] or not all(one.isdecimal() for one in named):
+        return None
+    is_voter = str(node_id) in named
+    must = "must be" if "controller" in roles else "must not be"
+    if is_voter is ("controller" in roles):
+        return None
+    words = f"the node id {node_id} {must} included in the set of voters controller.quorum.voters={', '.join(named)}"
+    role = "contains the 'controller' role" if "controller" in roles else "contains just the 'broker' role"
+    return Refusal("IllegalArgumentException", f"{_NOT_MET}If process.roles {role}, {words}")
+
+
+def refuse_bootstrap(levels: Sequence[int], version: KafkaVersion) -> Refusal | None:
+    """Judge the metadata.version levels of `bootstrap.checkpoint`, which each start without ZooKeeper reads (3.3), whatever the metadata log holds since."""
+    if not levels:
+        words = "No FeatureLevelRecord for metadata.version was found in the bootstrap metadata"
+        return Refusal("RuntimeException", f"{words} of bootstrap.checkpoint")
+    least, newest = _levels(version)
+    unknown = next((one for one in levels if not least <= one <= newest), None)
+    if unknown is None:
+        return None
+    words = f"{UNKNOWN_LEVEL} {unknown} ({level_name(unknown)}) of metadata.version"
+    return Refusal(
+        UNREADABLE_LEVEL,
+        f"{words}, which bootstrap.checkpoint names. Valid feature levels are from {least} to {newest}.",
+    )
+
+
+def _levels(version: KafkaVersion) -> tuple[int, int]:
+    """Return the oldest and the newest metadata.version that a release reads."""
+    return LEAST_LEVEL_OF_4 if version >= FIRST_WITHOUT_ZOOKEEPER else 1, newest_level(version)
+
+
 def newest_level(version: KafkaVersion) -> int:
     """Return the newest metadata.version that a release reads."""
     known = _KNOWN_LEVELS.get((version.major, version.minor))
@@ -201,12 +282,12 @@ def refuse_level(level: int | Absent, version: KafkaVersion, *, is_controller: b
     """
     if isinstance(level, Absent) or level < 1:
         return None
-    least, newest = LEAST_LEVEL_OF_4 if version >= (4, 0) else 1, newest_level(version)
+    least, newest = _levels(version)
     if least <= level <= newest:
         return None
     name = level_name(level)
     if version >= (4, 0):
-        words = f"No MetadataVersion with feature level {level} ({name}). Valid feature levels are from {least} to {newest}."
+        words = f"{UNKNOWN_LEVEL} {level} ({name}). Valid feature levels are from {least} to {newest}."
         never_serves = "" if is_controller else " The process goes on, tries again for ever, and never serves"
         return Refusal(UNREADABLE_LEVEL, words + never_serves)
     if is_controller:
@@ -379,9 +460,11 @@ def refuse_values(version: KafkaVersion, values: Mapping[str, str]) -> Refusal |
             return _invalid("log.cleanup.policy", policy, "String must be one of: compact, delete")
     time = next((name for name in _RETENTION_TIMES if name in values), "")
     if time in judged and not int(judged[time]):
-        words = "requirement failed: log.retention.ms must be unlimited (-1) or, greater than or equal to 1"
-        return Refusal("IllegalArgumentException", words)
-    return None
+        words = "log.retention.ms must be unlimited (-1) or, greater than or equal to 1"
+        return Refusal("IllegalArgumentException", f"{_NOT_MET}{words}")
+    paths = [path.strip().rstrip("/") for path in judged.get("log.dirs", "").split(",")]
+    twice = next((path for at, path in enumerate(paths) if path and path in paths[:at]), None)
+    return None if twice is None else Refusal("KafkaException", f"{TWICE_NAMED}: {twice}")
 
 
 def _problem(value: str, kind: _Number, version: KafkaVersion) -> str:

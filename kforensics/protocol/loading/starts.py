@@ -174,11 +174,12 @@ def _has_open_transaction(load: LogLoad) -> bool:
 
 
 def _duplicate(live: Iterable[tuple[str, str]], offline: dict[str, LoadFailure]) -> str | None:
-    """Return a partition with two live directories."""
+    """Return a partition with two live directories, or with two future ones."""
     seen: set[str] = set()
-    for log_dir, name in live:
-        if log_dir in offline or name.endswith(("-delete", "-future", "-stray")):
+    for log_dir, found in live:
+        if log_dir in offline or found.endswith(("-delete", "-stray")):
             continue
+        name = f"{found.rpartition('.')[0]}-future" if found.endswith("-future") else found
         if name in seen:
             return name
         seen.add(name)

@@ -29,12 +29,14 @@ from tests.oracle.client import RefusedError, ask_metadata, create_topic, produc
 from tests.oracle.cluster import free_ports, wait_until
 from tests.oracle.jars import RELEASES, class_path
 from tests.oracle.loading.judge import OPEN_MODULES
+from tests.oracle.loading.node_edits import node_edits, write_text
 
 TOPICS = tuple(f"orders{at}" for at in range(6))
 AGED, AGE_MS = "aged", 10 * 86_400_000
 """A topic whose records are older than the default retention."""
 SEGMENT = "00000000000000000000"
 FIRST_KRAFT = (3, 0)
+CALM = frozenset({"starts-unchanged", "starts-and-repairs"})
 START_SECONDS = 150
 STARTED = re.compile(r"Kafka Server started|\[KafkaServer id=1\] started")
 _LOG4J_1 = """\
@@ -88,7 +90,7 @@ class Node:
         log = self.home / "log4j.properties"
         log.write_text(_LOG4J_1)
         logging = ["-Dorg.slf4j.simpleLogger.defaultLogLevel=info", f"-Dlog4j.configuration=file:{log}"]
-        options = ["-Xmx320m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", *logging, *OPEN_MODULES]
+        options = ["-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", *logging, *OPEN_MODULES]
         return ["java", *options, "-cp", f"{self.jars}/*", *command]
 
     def properties(self) -> Path:
@@ -112,6 +114,7 @@ class Node:
                 "controller.quorum.voters": f"1@127.0.0.1:{controller}",
                 "controller.listener.names": "CONTROLLER",
                 "metadata.log.max.record.bytes.between.snapshots": 1_000,
+                "initial.broker.registration.timeout.ms": 20_000,
                 "listeners": f"PLAINTEXT://127.0.0.1:{client},CONTROLLER://127.0.0.1:{controller}",
                 "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
             }
@@ -192,11 +195,6 @@ def jars_of(kafka: str) -> str:
     return class_path(release).removesuffix("/*")
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write a file over."""
-    path.write_text(text)
-
-
 def edits(*, is_kraft: bool = True) -> dict[str, Callable[[Node], None]]:
     """Edits of a node that was stopped cleanly, by name.
 
@@ -255,88 +253,12 @@ def edits(*, is_kraft: bool = True) -> dict[str, Callable[[Node], None]]:
         ),
     }
     if is_kraft:
-        found |= {f"node: {name}": edit for name, edit in _edits_of_node().items()}
+        found |= {f"node: {name}": edit for name, edit in node_edits().items()}
     if not is_kraft:
         # Directories of such a broker have the same meta.properties; with two ids they are of two brokers for all that files say. Not every log has a topic id.
         for name in ("a cloned disk", "no partition.metadata", "another node.id in one directory"):
             del found[name]
     return found
-
-
-def _edits_of_node() -> dict[str, Callable[[Node], None]]:
-    """Edits of what a node without ZooKeeper is started with beside its logs."""
-
-    def quorum(node: Node) -> Path:
-        return node.log_dirs[0] / "__cluster_metadata-0"
-
-    def flip(path: Path, share: float) -> None:
-        data = bytearray(path.read_bytes())
-        data[int(len(data) * share)] ^= 4
-        path.write_bytes(data)
-
-    def newest(node: Node) -> Path:
-        return max(quorum(node).glob("*.checkpoint"))
-
-    def without_snapshots(node: Node) -> None:
-        for one in quorum(node).glob("*.checkpoint"):
-            one.unlink()
-
-    def other_voters(node: Node) -> None:
-        state = json.loads((quorum(node) / "quorum-state").read_text())
-        state["currentVoters"] = [{"voterId": 9}]
-        (quorum(node) / "quorum-state").write_text(json.dumps(state))
-
-    def places(node: Node, name: str) -> tuple[Path, Path]:
-        mine = next(one / name for one in node.log_dirs if (one / name).is_dir())
-        other = next(one for one in node.log_dirs if one != mine.parent)
-        return mine, other
-
-    def future(node: Node) -> None:
-        mine, other = places(node, "orders0-0")
-        shutil.copytree(mine, other / f"{mine.name}.{'a' * 32}-future")
-
-    def promoted(node: Node) -> None:
-        mine, other = places(node, "orders0-0")
-        shutil.move(mine, other / mine.name)
-        mine = mine.with_name(f"{mine.name}.{'a' * 32}-future")
-        mine.mkdir()
-        shutil.copy(other / "orders0-0" / "partition.metadata", mine)
-
-    def emptied(node: Node) -> None:
-        shutil.rmtree(node.log_dirs[1])
-        node.log_dirs[1].mkdir()
-
-    def swapped(node: Node) -> None:
-        one, other = node.log_dirs
-        one.rename(node.home / "aside")
-        other.rename(one)
-        (node.home / "aside").rename(other)
-
-    def of_zookeeper(node: Node) -> None:
-        path = node.log_dirs[1] / "meta.properties"
-        path.write_text(path.read_text().replace("version=1", "version=0").replace("node.id", "broker.id"))
-
-    return {
-        "a damaged snapshot": lambda node: flip(newest(node), 0.5),
-        "an empty snapshot": lambda node: write_text(newest(node), ""),
-        "a snapshot cut short": lambda node: os.truncate(newest(node), newest(node).stat().st_size - 100),
-        "no snapshots": without_snapshots,
-        "an empty quorum-state": lambda node: write_text(quorum(node) / "quorum-state", ""),
-        "quorum-state of other voters": other_voters,
-        "no quorum-state": lambda node: (quorum(node) / "quorum-state").unlink(),
-        "a flipped bit in the metadata log": lambda node: flip(next(quorum(node).glob("*.log")), 0.6),
-        "no metadata log": lambda node: shutil.rmtree(quorum(node)),
-        "a future log": future,
-        "an empty future log in the assigned directory": promoted,
-        "an empty disk": emptied,
-        "a disk that is not there": lambda node: shutil.rmtree(node.log_dirs[1]),
-        "swapped disks": swapped,
-        "meta.properties of version 0 in one directory": of_zookeeper,
-        "no meta.properties in one directory": lambda node: (node.log_dirs[1] / "meta.properties").unlink(),
-        "malformed log starts": lambda node: write_text(
-            node.log_dirs[1] / "log-start-offset-checkpoint", "0\n3\norders0 0 5\n"
-        ),
-    }
 
 
 def prepare(node: Node) -> None:
@@ -404,8 +326,10 @@ def predicted(node: Node) -> dict[str, Any]:
         "scanned": start["logs_scanned"] if start["loads_logs"] else 0,
         "strays": sorted(Path(log["path"]).name for log in logs if log["becomes"] == "stray"),
         "exception": start["exception"] or "",
+        "is_open": start["outcome"] is None or bool(document["problems"]),
         "state": document["answer"]["state"],
         "headline": document["answer"]["headline"],
+        "said": json.dumps(document["answer"]) + json.dumps(document["findings"]),
         "aged": sum(len(log["retention"]["segments"]) for log in served if log["retention"]),
         "trees": trees,
     }
@@ -441,9 +365,12 @@ def _watched(tree: dict[str, int], log: dict[str, Any]) -> dict[str, int]:
 
 def observed(node: Node, watch_seconds: int = 0) -> dict[str, Any]:
     """What a broker does; it is killed once it has started, or after the watch."""
+    before = {entry.name for one in node.log_dirs if one.is_dir() for entry in one.iterdir()}
+    held = {name for name, files in _partition_files(node).items() if any(map(_is_filled, files.items()))}
     process = node.start()
     began = time.monotonic()
     trees = Trees({}, {})
+    unled: list[str] = []
     try:
         while process.poll() is None and not STARTED.search(node.console()):
             if time.monotonic() > began + START_SECONDS:
@@ -452,6 +379,7 @@ def observed(node: Node, watch_seconds: int = 0) -> dict[str, Any]:
         if process.poll() is None:
             time.sleep(3)  # an offline directory ends the node a moment after it has started
             trees.loaded = _partition_files(node)
+            unled = [topic for topic in (*TOPICS, AGED) if node.is_kraft and not leads(node.ports[0], topic)]
             began = time.monotonic()
         while process.poll() is None and time.monotonic() < began + watch_seconds:
             time.sleep(1)
@@ -462,17 +390,22 @@ def observed(node: Node, watch_seconds: int = 0) -> dict[str, Any]:
     console = node.console()
     # Of a directory that is renamed the line has the new name.
     loaded = {
-        Path(match["dir"]).name.partition(".")[0]: [int(match["start"]), int(match["end"])]
+        name if (name := Path(match["dir"]).name) in before else name.partition(".")[0]: [
+            int(match["start"]),
+            int(match["end"]),
+        ]
         for match in _LOADED.finditer(console)
         if "__cluster_metadata" not in match["dir"]
     }
-    is_offline = "Stopping serving replicas in dir" in console
+    is_offline = any(
+        line in console for line in ("Stopping serving replicas in dir", "Failed to create or validate data directory")
+    )
     strays = [
         entry.name.partition(".")[0]
         for one in node.log_dirs
         if one.is_dir()
         for entry in one.iterdir()
-        if entry.name.endswith("-stray")
+        if entry.name.endswith("-stray") and entry.name not in before
     ]
     scanned = {match["name"] for match in _SCANNED.finditer(console)} - {"__cluster_metadata-0"}
     return {
@@ -482,7 +415,18 @@ def observed(node: Node, watch_seconds: int = 0) -> dict[str, Any]:
         "strays": sorted(strays),
         "aged": len(set(_AGED.findall(console))),
         "trees": trees,
+        "unled": unled,
+        "emptied": sorted(
+            name
+            for name in ({f"{topic}-0" for topic in (*TOPICS, AGED)} | {name for name in held if "." not in name})
+            & trees.loaded.keys()
+            if not any(map(_is_filled, trees.loaded[name].items()))
+        ),
     }
+
+
+def _is_filled(file: tuple[str, int]) -> bool:
+    return file[0].endswith(".log") and file[1] > 0
 
 
 def _partition_files(node: Node) -> dict[str, dict[str, int]]:
@@ -491,7 +435,9 @@ def _partition_files(node: Node) -> dict[str, dict[str, int]]:
 
 
 def differences(told: dict[str, Any], seen: dict[str, Any], *, is_watched: bool = False) -> list[str]:
-    """Where they differ; logs that a failing start did not come to are not compared."""
+    """Where they differ; logs that a failing start did not come to are not compared, nor what is not predicted."""
+    if told["is_open"]:
+        return []
     keys = ["outcome", "strays"]
     if seen["outcome"] == "starts":
         keys += ["scanned", "aged"] if is_watched else ["scanned"]
@@ -503,7 +449,16 @@ def differences(told: dict[str, Any], seen: dict[str, Any], *, is_watched: bool 
             out.append(f"{name}: not predicted to load, {ends} seen")
     if seen["outcome"] == "starts":
         out += [f"{name}: predicted to load, not seen" for name in told["loaded"] if name not in seen["loaded"]]
-        out += _tree_differences(told["trees"].loaded, seen["trees"].loaded)
+        # A future log is copied on at once, and replaces its log once it has caught up.
+        moving = {name.partition(".")[0] for name in told["trees"].loaded if name.endswith("-future")}
+        still = {name: tree for name, tree in told["trees"].loaded.items() if name.partition(".")[0] not in moving}
+        out += _tree_differences(still, seen["trees"].loaded)
+        silent = [one for one in seen["emptied"] if one not in told["said"]]
+        if silent and told["state"] in CALM:
+            out.append(f"{', '.join(silent)} served empty, and nothing said of it")
+        silent = [one for one in seen["unled"] if one not in told["said"]]
+        if silent and told["state"] in CALM:
+            out.append(f"{', '.join(silent)} without a leader, and nothing said of it")
         if is_watched:
             segments = {
                 name: {file: size for file, size in files.items() if file.endswith((".log", ".deleted"))}
@@ -528,6 +483,7 @@ def main() -> int:
     parser.add_argument("--kafka", default="4.1.0")
     parser.add_argument("--jars", default=None)
     parser.add_argument("--only", default="")
+    parser.add_argument("--skip", type=int, default=0, metavar="COUNT", help="leave out the first edits")
     parser.add_argument("--watch", type=int, default=0, metavar="SECONDS", help="look again so long after the start")
     parser.add_argument("--at-once", type=int, default=1, help="brokers that run at the same time")
     parser.add_argument("--keep", type=Path, default=None, help="a folder for the nodes that differ")
@@ -536,7 +492,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR")) as work:
         base = Node(given.kafka, jars, Path(work) / "base", free_ports(2), {"log.retention.ms": -1})
         prepare(base)
-        base.settings.clear()
+        if given.watch:
+            base.settings.clear()
 
         def tried(number: int, name: str, edit: Callable[[Node], None]) -> bool:
             node = base.copied_to(Path(work) / str(number), free_ports(2))
@@ -549,18 +506,20 @@ def main() -> int:
             seen = observed(node, given.watch)
             odd = differences(told, seen, is_watched=bool(given.watch))
             what = f"{seen['outcome']}, {len(seen['loaded'])} logs loaded, {seen['scanned']} scanned"
-            if seen["outcome"] == "exits" and f"{told['exception']}" not in node.console():
+            if not told["is_open"] and seen["outcome"] == "exits" and f"{told['exception']}" not in node.console():
                 odd.append(f"{told['exception'] or 'no exception'} predicted, it is not in the log")
-            print(f"{name}: {what}; {told['state']}: {told['headline']}")
-            print(f"{name}: {what}; {'; '.join(odd) or 'as predicted'}", flush=True)
+            beside = "".join(f"; {key}: {', '.join(seen[key])}" for key in ("strays", "unled", "emptied") if seen[key])
+            result = "; ".join(odd) or ("not predicted" if told["is_open"] else "as predicted")
+            print(f"{name}: {what}{beside}; {told['state']}: {told['headline']}")
+            print(f"{name}: {what}; {result}", flush=True)
             if odd and given.keep:
-                shutil.copytree(node.home, given.keep / str(number))
+                shutil.copytree(node.home, given.keep / re.sub(r"\W+", "-", name), dirs_exist_ok=True)
             shutil.rmtree(node.home)
             return bool(odd)
 
         chosen = [(name, edit) for name, edit in edits(is_kraft=base.is_kraft).items() if given.only in name]
         with ThreadPoolExecutor(given.at_once) as pool:
-            return sum(pool.map(lambda each: tried(each[0], *each[1]), enumerate(chosen)))
+            return sum(pool.map(lambda each: tried(each[0], *each[1]), [*enumerate(chosen)][given.skip :]))
 
 
 if __name__ == "__main__":

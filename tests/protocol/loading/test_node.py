@@ -10,9 +10,11 @@ from kforensics.protocol.loading.node import (
     NodeDirectory,
     fates,
     newest_level,
+    refuse_bootstrap,
     refuse_identity,
     refuse_level,
     refuse_registration,
+    refuse_roles,
     refuse_voters,
     unclean_for_controller,
 )
@@ -81,9 +83,27 @@ def test_directory_ids_do_not_matter_before_3_7_nor_with_zookeeper():
     assert refusal(*same, version=KafkaVersion(3, 9), is_kraft=False) is None
 
 
+NOTHING = {"node_id": Absent.NOT_WRITTEN, "directory_id": Absent.NOT_WRITTEN, "cluster_id": Absent.NOT_WRITTEN}
+
+
 def test_what_a_directory_does_not_say_contradicts_nothing():
-    silent = directory("b", node_id=Absent.NOT_WRITTEN, directory_id=Absent.NOT_WRITTEN, cluster_id=Absent.NOT_WRITTEN)
-    assert refusal(METADATA, silent) is None
+    assert refusal(METADATA, directory("b", directory_id=Absent.NOT_WRITTEN)) is None
+    silent = directory("b", version=0, **NOTHING)
+    assert refusal(directory(version=0), silent, version=KafkaVersion(2, 0), is_kraft=False) is None
+
+
+def test_a_file_without_ids_ends_a_start_without_zookeeper():
+    """As an empty one, which a power loss leaves: it counts as version 0."""
+    for version in (NEW, OLD):
+        found = refusal(METADATA, directory("b", version=0, **NOTHING), version=version)
+        assert found is not None
+        assert found[0] == "RuntimeException"
+
+
+def test_directories_of_both_versions_are_in_order_since_3_4():
+    migrated = METADATA, directory("b", version=0)
+    assert refusal(*migrated, version=KafkaVersion(3, 6)) is None
+    assert refusal(*migrated, version=KafkaVersion(3, 3)) is not None
 
 
 def test_the_configured_id_is_compared():
@@ -98,6 +118,8 @@ def test_an_unreadable_file_matters_in_the_metadata_directory_alone():
     found = refusal(directory(has_metadata_log=True, **unreadable), directory("b"))
     assert found is not None
     assert "Error while reading meta.properties" in found[1]
+    found = refusal(METADATA, directory("b", **unreadable), version=OLD)
+    assert found is not None, "before 3.7 what can't be parsed ends the start"
 
 
 def test_a_broker_with_zookeeper_takes_an_unmounted_disk_as_its_own():
@@ -120,6 +142,52 @@ def test_a_broker_with_zookeeper_takes_an_unmounted_disk_as_its_own():
 )
 def test_the_newest_level_that_a_release_reads(version, newest):
     assert newest_level(KafkaVersion(*version)) == newest
+
+
+VOTERS = {"node.id": "1", "controller.quorum.voters": "1@a:9093,2@b:9093"}
+
+
+@pytest.mark.parametrize(
+    ("changed", "exception"),
+    [
+        ({"process.roles": "controller"}, None),
+        ({"process.roles": "broker,controller"}, None),
+        ({"process.roles": "broker", "node.id": "3"}, None),
+        ({}, None),
+        ({"process.roles": "controller", "node.id": "3"}, "IllegalArgumentException"),
+        ({"process.roles": "broker"}, "IllegalArgumentException"),
+        ({"process.roles": "broker,observer"}, "ConfigException"),
+        ({"process.roles": "controller", "controller.listener.names": ""}, "IllegalArgumentException"),
+        ({"process.roles": "controller", "zookeeper.metadata.migration.enable": "true"}, "ConfigException"),
+        (
+            {"process.roles": "controller", "zookeeper.metadata.migration.enable": "true", "zookeeper.connect": "z"},
+            None,
+        ),
+    ],
+)
+def test_roles_and_voters_by_the_settings_are_held_against_each_other(changed, exception):
+    found = refuse_roles(KafkaVersion(3, 9), 1, {**VOTERS, **changed})
+    assert (found and found.exception) == exception
+
+
+def test_a_migration_is_nothing_since_4_0():
+    migrating = {"process.roles": "controller", "zookeeper.metadata.migration.enable": "true"}
+    assert refuse_roles(NEW, 1, {**VOTERS, **migrating}) is None
+
+
+@pytest.mark.parametrize(
+    ("levels", "version", "exception"),
+    [
+        ([27], (4, 1), None),
+        ([27], (3, 9), "IllegalArgumentException"),
+        ([4], (4, 0), "IllegalArgumentException"),
+        ([4], (3, 9), None),
+        ([], (4, 1), "RuntimeException"),
+    ],
+)
+def test_the_level_of_bootstrap_checkpoint_is_judged_by_each_start(levels, version, exception):
+    found = refuse_bootstrap(levels, KafkaVersion(*version))
+    assert (found and found.exception) == exception
 
 
 def test_levels_that_a_release_does_not_read_refuse_it():

@@ -1,0 +1,413 @@
+"""Edits of what a node without ZooKeeper is started with beside its logs: identity, settings, metadata log, quorum, disks."""
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kforensics.evidence.discovery.inputs import find_inputs
+from kforensics.evidence.metadata.files import find_metadata_logs
+from kforensics.evidence.metadata.history import MetadataHistory
+from kforensics.evidence.metadata.log import read_metadata_log
+from kforensics.protocol.loading.disk import EPOCH_FILE
+from tests.builders.metadata_logs import metadata_batch, metadata_record
+
+if TYPE_CHECKING:
+    from tests.oracle.loading.brokers import Node
+
+Edit = Callable[["Node"], None]
+_META = "meta.properties"
+_OTHER_ID = "AAAAAAAAAAAAAAAAAAAAAw"
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file over."""
+    path.write_text(text)
+
+
+def set_meta(node: "Node", key: str, value: str | None, *, places: tuple[int, ...] = (1,)) -> None:
+    """Change a line of `meta.properties` in log directories of a node; without a value it is removed."""
+    for place in places:
+        path = node.log_dirs[place] / _META
+        lines = [line for line in path.read_text().splitlines() if not line.startswith(f"{key}=")]
+        path.write_text("\n".join([*lines, *([] if value is None else [f"{key}={value}"])]) + "\n")
+
+
+def node_edits() -> Mapping[str, Edit]:
+    """Edits by name."""
+    return {**_of_quorum(), **_of_metadata(), **_of_identity(), **_of_disks()}
+
+
+def _quorum(node: "Node") -> Path:
+    return next(one / "__cluster_metadata-0" for one in node.log_dirs if (one / "__cluster_metadata-0").is_dir())
+
+
+def _flip(path: Path, share: float) -> None:
+    data = bytearray(path.read_bytes())
+    data[int(len(data) * share)] ^= 4
+    path.write_bytes(data)
+
+
+def _newest(node: "Node") -> Path:
+    return max(_quorum(node).glob("*.checkpoint"))
+
+
+def _setting(name: str, value: Callable[["Node"], object]) -> Edit:
+    def edit(node: "Node") -> None:
+        node.settings[name] = value(node)
+
+    return edit
+
+
+def _of_quorum() -> Mapping[str, Edit]:
+    def state(node: "Node") -> Path:
+        return _quorum(node) / "quorum-state"
+
+    def with_state(key: str, value: object) -> Edit:
+        def edit(node: "Node") -> None:
+            found = json.loads(state(node).read_text())
+            state(node).write_text(json.dumps({**found, key: value}))
+
+        return edit
+
+    def without_version(node: "Node") -> None:
+        found = json.loads(state(node).read_text())
+        del found["data_version"]
+        state(node).write_text(json.dumps(found))
+
+    def without_snapshots(node: "Node") -> None:
+        for one in _quorum(node).glob("*.checkpoint"):
+            one.unlink()
+
+    def without_log(node: "Node") -> None:
+        next(iter(_quorum(node).glob("*.log"))).unlink()
+
+    def renamed(node: "Node") -> None:
+        end, _, epoch = _newest(node).stem.partition("-")
+        _newest(node).rename(_quorum(node) / f"{int(end) + 500:020d}-{int(epoch) + 1:010d}.checkpoint")
+
+    def named(name: str, text: str = "") -> Edit:
+        return lambda node: write_text(_quorum(node) / name, text)
+
+    return {
+        "a damaged snapshot": lambda node: _flip(_newest(node), 0.5),
+        "an empty snapshot": lambda node: write_text(_newest(node), ""),
+        "a snapshot cut short": lambda node: os.truncate(_newest(node), _newest(node).stat().st_size - 100),
+        "no snapshots": without_snapshots,
+        "a snapshot above the log": renamed,
+        "a snapshot that was being written": named("00000000000000000900-0000000009.checkpoint.part"),
+        "an empty quorum-state": lambda node: write_text(state(node), ""),
+        "quorum-state of other voters": with_state("currentVoters", [{"voterId": 9}]),
+        "quorum-state without data_version": without_version,
+        "quorum-state of data_version 9": with_state("data_version", 9),
+        "quorum-state of a later epoch": with_state("leaderEpoch", 900),
+        "quorum-state of another leader": with_state("leaderId", 9),
+        "quorum-state of another vote": with_state("votedId", 9),
+        "quorum-state of another cluster": with_state("clusterId", _OTHER_ID),
+        "quorum-state that is no JSON": lambda node: write_text(state(node), "{"),
+        "a quorum-state that was being written": named("quorum-state.tmp", "{"),
+        "no quorum-state": lambda node: state(node).unlink(),
+        "a flipped bit in the metadata log": lambda node: _flip(next(_quorum(node).glob("*.log")), 0.6),
+        "zeros behind the metadata log": lambda node: _append(node, bytes(200)),
+        "the metadata log cut short": lambda node: os.truncate(_log(node), _log(node).stat().st_size * 2 // 3),
+        "no metadata log": lambda node: shutil.rmtree(_quorum(node)),
+        "no segment of the metadata log": without_log,
+        "a file of another name in the metadata log": named("abc.log"),
+        "a malformed epoch file of the metadata log": named(EPOCH_FILE, "0\n2\n0 0\n"),
+        "no epoch file of the metadata log": lambda node: (_quorum(node) / EPOCH_FILE).unlink(),
+        "an empty partition.metadata of the metadata log": named("partition.metadata"),
+        "voters by the settings without it": _setting("controller.quorum.voters", lambda _: "2@127.0.0.1:1"),
+    }
+
+
+def _log(node: "Node") -> Path:
+    return max(_quorum(node).glob("*.log"))
+
+
+def _history(node: "Node") -> MetadataHistory:
+    (found,) = (read_metadata_log(files) for files in find_metadata_logs(find_inputs([node.home])))
+    return found
+
+
+def _append(node: "Node", data: bytes) -> None:
+    with _log(node).open("ab") as file:
+        file.write(data)
+
+
+def _recorded(name: str, fields: Mapping[str, object] | Callable[["Node"], Mapping[str, object]]) -> Edit:
+    """Append a record to the metadata log."""
+
+    def edit(node: "Node") -> None:
+
+        history = _history(node)
+        record = metadata_record(name, dict(fields(node) if callable(fields) else fields))
+        _append(node, metadata_batch(history.end_offset, [record], epoch=history.last_epoch))
+
+    return edit
+
+
+def _of_metadata() -> Mapping[str, Edit]:
+    def feature(name: str, level: int) -> Edit:
+        return _recorded("FeatureLevelRecord", {"name": name, "feature_level": level})
+
+    def setting(kind: int, resource: str, name: str, value: str) -> Edit:
+        return _recorded(
+            "ConfigRecord", {"resource_type": kind, "resource_name": resource, "name": name, "value": value}
+        )
+
+    def unknown(node: "Node") -> None:
+
+        history = _history(node)
+        _append(node, metadata_batch(history.end_offset, [bytes([1, 99, 0, 0])], epoch=history.last_epoch))
+
+    return {
+        "metadata.version of a later release": feature("metadata.version", 60),
+        "metadata.version of a release before": feature("metadata.version", 5),
+        "a feature that nobody knows": feature("some.feature", 1),
+        "transaction.version of a later release": feature("transaction.version", 9),
+        "kraft.version of a later release": feature("kraft.version", 9),
+        "group.version of a later release": feature("group.version", 9),
+        "a record that nobody knows": unknown,
+        "a topic whose segments are too small": setting(2, "orders0", "segment.bytes", "4000"),
+        "a setting of the broker that is no number": setting(4, "1", "log.cleaner.threads", "many"),
+        "the topic deleted": _recorded("RemoveTopicRecord", lambda node: {"topic_id": _topic_id(node, "orders0-0")}),
+        "the partition of another broker": _recorded(
+            "PartitionChangeRecord",
+            lambda node: {
+                "partition_id": 0,
+                "topic_id": _topic_id(node, "orders0-0"),
+                "replicas": (9,),
+                "isr": (9,),
+                "leader": 9,
+            },
+        ),
+        "the broker unregistered": _recorded(
+            "UnregisterBrokerRecord", lambda node: {"broker_id": 1, "broker_epoch": _epoch(node)}
+        ),
+    }
+
+
+def _topic_id(node: "Node", name: str) -> str:
+    text = _place(node, name).joinpath("partition.metadata").read_text()
+    return text.partition("topic_id: ")[2].strip()
+
+
+def _epoch(node: "Node") -> int:
+
+    found = _history(node).latest().brokers[1].broker_epoch
+    assert isinstance(found, int)
+    return found
+
+
+def _place(node: "Node", name: str) -> Path:
+    return next(one / name for one in node.log_dirs if (one / name).is_dir())
+
+
+def _of_identity() -> Mapping[str, Edit]:
+    def of_zookeeper(node: "Node") -> None:
+        path = node.log_dirs[1] / _META
+        path.write_text(path.read_text().replace("version=1", "version=0").replace("node.id", "broker.id"))
+
+    def meta(key: str, value: str | None, *places: int) -> Edit:
+        return lambda node: set_meta(node, key, value, places=places or (1,))
+
+    def renumbered(node: "Node") -> None:
+        set_meta(node, "node.id", "7", places=(0, 1))
+        node.settings |= {"node.id": 7, "controller.quorum.voters": f"7@127.0.0.1:{node.ports[1]}"}
+
+    def removed(name: str) -> Edit:
+        def edit(node: "Node") -> None:
+            for one in node.log_dirs:
+                (one / name).unlink(missing_ok=True)
+
+        return edit
+
+    def marker(epoch: str, *places: int) -> Edit:
+        def edit(node: "Node") -> None:
+            for place in places:
+                write_text(node.log_dirs[place] / ".kafka_cleanshutdown", epoch)
+
+        return edit
+
+    def bootstrap(change: Callable[[Path], None]) -> Edit:
+        def edit(node: "Node") -> None:
+            for one in node.log_dirs:
+                if (one / "bootstrap.checkpoint").is_file():
+                    change(one / "bootstrap.checkpoint")
+
+        return edit
+
+    return {
+        "meta.properties of version 0 in one directory": of_zookeeper,
+        "meta.properties of version 2": meta("version", "2", 0, 1),
+        "no meta.properties in one directory": lambda node: (node.log_dirs[1] / _META).unlink(),
+        "no meta.properties": removed(_META),
+        "an empty meta.properties": lambda node: write_text(node.log_dirs[1] / _META, ""),
+        "meta.properties without cluster.id": meta("cluster.id", None),
+        "meta.properties without node.id": meta("node.id", None),
+        "a node.id that is no number": meta("node.id", "one"),
+        "another cluster.id in all directories": meta("cluster.id", _OTHER_ID, 0, 1),
+        "another node.id in all directories": meta("node.id", "7", 0, 1),
+        "another node.id in all directories and the settings": renumbered,
+        "another directory.id": meta("directory.id", "BBBBBBBBBBBBBBBBBBBBBB"),
+        "no directory.id": meta("directory.id", None),
+        "a reserved directory.id": meta("directory.id", "AAAAAAAAAAAAAAAAAAAAAQ"),
+        "a directory.id that is none": meta("directory.id", "data-1"),
+        "a marker of another epoch": marker('{"version":0,"brokerEpoch":9999}', 0, 1),
+        "a marker of two epochs": marker('{"version":0,"brokerEpoch":9999}', 1),
+        "an empty marker": marker("", 0, 1),
+        "a marker in one directory": lambda node: (node.log_dirs[1] / ".kafka_cleanshutdown").unlink(),
+        "no bootstrap.checkpoint": bootstrap(Path.unlink),
+        "an empty bootstrap.checkpoint": bootstrap(lambda path: write_text(path, "")),
+        "a damaged bootstrap.checkpoint": bootstrap(lambda path: _flip(path, 0.5)),
+        "roles of a broker alone": _setting("process.roles", lambda _: "broker"),
+        "a migration from ZooKeeper by the settings": _setting("zookeeper.metadata.migration.enable", lambda _: "true"),
+        "a role that nobody knows": _setting("process.roles", lambda _: "broker,observer"),
+        "no listener of the controller": _setting("controller.listener.names", lambda _: ""),
+        "a format before 0.11 by the settings": _setting("log.message.format.version", lambda _: "0.10.2"),
+        "an older protocol by the settings": _setting("inter.broker.protocol.version", lambda _: "3.0"),
+    }
+
+
+def _of_disks() -> Mapping[str, Edit]:
+    def places(node: "Node", name: str = "orders0-0") -> tuple[Path, Path]:
+        mine = _place(node, name)
+        return mine, next(one for one in node.log_dirs if one != mine.parent)
+
+    def future(node: "Node") -> None:
+        mine, other = places(node)
+        shutil.copytree(mine, other / f"{mine.name}.{'a' * 32}-future")
+
+    def future_alone(node: "Node") -> None:
+        mine, other = places(node)
+        shutil.move(mine, other / f"{mine.name}.{'a' * 32}-future")
+
+    def two_futures(node: "Node") -> None:
+        future(node)
+        mine, _ = places(node)
+        shutil.copytree(mine, mine.with_name(f"{mine.name}.{'b' * 32}-future"))
+
+    def promoted(node: "Node") -> None:
+        mine, other = places(node)
+        shutil.move(mine, other / mine.name)
+        mine = mine.with_name(f"{mine.name}.{'a' * 32}-future")
+        mine.mkdir()
+        shutil.copy(other / "orders0-0" / "partition.metadata", mine)
+
+    def moved(node: "Node") -> None:
+        mine, other = places(node)
+        shutil.move(mine, other / mine.name)
+
+    def emptied(node: "Node") -> None:
+        shutil.rmtree(node.log_dirs[1])
+        node.log_dirs[1].mkdir()
+
+    def formatted(node: "Node") -> None:
+        kept = (node.log_dirs[1] / _META).read_text()
+        emptied(node)
+        write_text(node.log_dirs[1] / _META, kept)
+        set_meta(node, "directory.id", "BBBBBBBBBBBBBBBBBBBBBB")
+
+    def cleared(node: "Node") -> None:
+        kept = (node.log_dirs[1] / _META).read_text()
+        emptied(node)
+        write_text(node.log_dirs[1] / _META, kept)
+
+    def swapped(node: "Node") -> None:
+        one, other = node.log_dirs
+        one.rename(node.home / "aside")
+        other.rename(one)
+        (node.home / "aside").rename(other)
+
+    def exchanged(node: "Node") -> None:
+        one, other = _place(node, "orders0-0"), _place(node, "orders1-0")
+        one.rename(node.home / "aside")
+        other.rename(one)
+        (node.home / "aside").rename(other)
+
+    def elsewhere(node: "Node") -> None:
+        node.settings["metadata.log.dir"] = node.log_dirs[1]
+
+    def moved_metadata(node: "Node") -> None:
+        shutil.move(_quorum(node), node.log_dirs[1] / "__cluster_metadata-0")
+        elsewhere(node)
+
+    def named(node: "Node", *paths: Path) -> None:
+        node.settings["log.dirs"] = ",".join(map(str, paths))
+
+    def copied_metadata(node: "Node") -> None:
+        shutil.copytree(_quorum(node), node.log_dirs[1] / "__cluster_metadata-0")
+
+    def further(node: "Node") -> None:
+        named(node, *node.log_dirs, node.home / "data-2")
+        (node.home / "data-2").mkdir()
+
+    def as_file(node: "Node") -> None:
+        shutil.rmtree(node.log_dirs[1])
+        write_text(node.log_dirs[1], "")
+
+    def linked(node: "Node") -> None:
+        mine, _ = places(node)
+        shutil.move(mine, node.home / "elsewhere")
+        mine.symlink_to(node.home / "elsewhere")
+
+    def ended(ending: str) -> Edit:
+        def edit(node: "Node") -> None:
+            mine, _ = places(node)
+            mine.rename(mine.with_name(f"{mine.name}.{'a' * 32}-{ending}"))
+
+        return edit
+
+    def copied_stray(node: "Node") -> None:
+        mine, other = places(node)
+        shutil.copytree(mine, other / f"{mine.name}.{'a' * 32}-stray")
+
+    def of_nobody(node: "Node") -> None:
+        mine, other = places(node)
+        shutil.copytree(mine, other / "other-0")
+
+    def of_nobody_with_id(node: "Node") -> None:
+        of_nobody(node)
+        write_text(_place(node, "other-0") / "partition.metadata", f"version: 0\ntopic_id: {_OTHER_ID}")
+
+    def shorter(node: "Node") -> None:
+        """What a snapshot of the disk from before holds: the first batch of each log, and no checkpoints."""
+        for path in node.log_dirs[1].glob("orders*/*.log"):
+            os.truncate(path, path.stat().st_size // 3)
+
+    return {
+        "a future log": future,
+        "a future log alone": future_alone,
+        "two future logs": two_futures,
+        "an empty future log in the assigned directory": promoted,
+        "a log moved to the other disk": moved,
+        "an empty disk": emptied,
+        "a disk formatted anew": formatted,
+        "a disk that lost its logs": cleared,
+        "a disk that is not there": lambda node: shutil.rmtree(node.log_dirs[1]),
+        "a file in place of a disk": as_file,
+        "swapped disks": swapped,
+        "swapped names of two logs": exchanged,
+        "metadata.log.dir elsewhere": elsewhere,
+        "the metadata log moved with metadata.log.dir": moved_metadata,
+        "a metadata log in both directories": copied_metadata,
+        "a log directory left out of the settings": lambda node: named(node, node.log_dirs[0]),
+        "a further log directory that is not there": lambda node: named(node, *node.log_dirs, node.home / "data-2"),
+        "a further log directory that is empty": further,
+        "a log directory named twice": lambda node: named(node, *node.log_dirs, node.log_dirs[1]),
+        "a linked log": linked,
+        "a log that was being deleted": ended("delete"),
+        "a log that is a stray": ended("stray"),
+        "a stray beside its log": copied_stray,
+        "a log of no topic": of_nobody,
+        "a log of a topic that is gone": of_nobody_with_id,
+        "a disk with shorter logs": shorter,
+        "malformed log starts": lambda node: write_text(
+            node.log_dirs[1] / "log-start-offset-checkpoint", "0\n3\norders0 0 5\n"
+        ),
+        "malformed recovery points of the metadata disk": lambda node: write_text(
+            node.log_dirs[0] / "recovery-point-offset-checkpoint", "0\n3\norders0 0 5\n"
+        ),
+    }
