@@ -155,9 +155,11 @@ def leaving_replicas(started: Sequence[NodeStarts], surroundings: Surroundings) 
 def made_empty(started: Sequence[NodeStarts], surroundings: Surroundings) -> Mapping[int, tuple[str, ...]]:
     """Return the partitions that a start makes anew, empty, by the first input of the node: it is in their ISR or ELR, or their last known leader, and no log directory of it holds them."""
     state = surroundings.state
-    existing = known_partitions(surroundings.history, (), surroundings.histories) if state is not None else ()
+    if state is None:
+        return {}
+    existing = known_partitions(surroundings.history, (), surroundings.histories)
     found: dict[int, tuple[str, ...]] = {}
-    for one in started if state is not None else ():
+    for one in started:
         if one.missing_directories or not one.logs or one.starts[-1].result is not StartResult.STARTS:
             continue
         held = {

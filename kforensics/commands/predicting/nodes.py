@@ -139,18 +139,20 @@ class Node:
 
 
 def _described(one: FoundInput, log_dir: FoundLogDir, *, is_alone: bool) -> NodeDirectory:
-    meta, unknown = log_dir.meta, Absent.UNREADABLE
+    meta = log_dir.meta
     if meta is Absent.UNREADABLE and _names_nothing(one, log_dir):
         meta = MetaProperties(0, Absent.NOT_WRITTEN, Absent.NOT_WRITTEN, Absent.NOT_WRITTEN)
-    is_known = isinstance(meta, MetaProperties)
+    path = log_dir.path if is_alone else join(one.described.path, log_dir.path)
+    nothing = Absent.UNREADABLE
+    known = meta if isinstance(meta, MetaProperties) else MetaProperties(0, nothing, nothing, nothing)
     return NodeDirectory(
-        path=log_dir.path if is_alone else join(one.described.path, log_dir.path),
+        path=path,
         has_file=meta is not Absent.NOT_WRITTEN,
-        is_readable=is_known and _is_taken(meta),
-        version=meta.version if is_known else 0,
-        node_id=meta.node_id if is_known else unknown,
-        cluster_id=meta.cluster_id if is_known else unknown,
-        directory_id=meta.directory_id if is_known else unknown,
+        is_readable=isinstance(meta, MetaProperties) and _is_taken(meta),
+        version=known.version,
+        node_id=known.node_id,
+        cluster_id=known.cluster_id,
+        directory_id=known.directory_id,
         has_metadata_log=log_dir.is_metadata_dir,
     )
 

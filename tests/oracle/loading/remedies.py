@@ -25,7 +25,8 @@ from kforensics.protocol.loading.node import Fate
 from kforensics.reconcile.logs.predicted_load import ChangeKind, PredictedLog, VirtualChange, WayOut
 from tests.oracle.client import create_topic
 from tests.oracle.cluster import free_ports, wait_until
-from tests.oracle.loading.brokers import START_SECONDS, STARTED, Node, jars_of, leads, write_text
+from tests.oracle.loading.brokers import START_SECONDS, STARTED, Node, jars_of, leads
+from tests.oracle.loading.node_edits import write_text
 
 DAY_MS = 86_400_000
 TOPICS = ("plain", "txn", "aged", "whole")
