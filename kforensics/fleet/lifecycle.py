@@ -1,11 +1,12 @@
 """The life of each finding over the audits of a history: since when it is known, when it was last seen and looked for, and whether it is over.
 
 A finding is open where the latest audit found it, closed where all that showed it was read again and it was not found, and else not checked: a night
-without one of its brokers ends nothing, and makes nothing new the night after. What became of it is written when an audit ends, into the table `changes`.
+without one of its brokers ends nothing, and makes nothing new, that night or the night after: what is said of a partition then, in the place of what all of its replicas showed, is no other
+finding. What became of each is written when an audit ends, into the table `changes`.
 """
 
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -15,6 +16,7 @@ import pyarrow as pa
 import pyarrow.dataset as pd
 
 from kforensics.findings.changes import FINDING_COLUMNS, TABLES, Change, ChangedRow, changed_rows
+from kforensics.findings.rules.replicas import REPLICAS_NOT_GIVEN
 from kforensics.fleet.audit_tables import AuditTables, all_of, one_of
 from kforensics.units import Depth
 
@@ -54,9 +56,16 @@ def open_findings(audit: AuditTables, clusters: Iterable[str | None] | None = No
         where = where | pd.field("cluster_id").is_null() if None in wanted else where
     if is_kept(audit):
         is_open = all_of(where, pd.field("state") != FindingState.CLOSED.value)
-        return list(audit.rows(CHANGES, columns=_CARRIED, where=is_open))
+        rows = audit.rows(CHANGES, columns=[*_CARRIED, "change", "statement_before"], where=is_open)
+        return [row for row in rows if not _stands_in(row)]
     rows = audit.rows("findings", columns=FINDING_COLUMNS, where=where)
     return [{**row, **seen} for row, seen in _seen_in(audit, list(rows))]
+
+
+def _stands_in(row: Row) -> bool:
+    """Return whether a finding of an audit was not there before, and took the place of one that was not checked: with all replicas it is new, or over."""
+    was_there = row["statement_before"] is not None or row["code"] == REPLICAS_NOT_GIVEN.code
+    return not was_there and row["change"] in {Change.CHANGED.value, Change.WORSE.value}
 
 
 def bases_of(history: Sequence[AuditTables], clusters: Iterable[str]) -> dict[str, set[str | None]]:
@@ -79,20 +88,77 @@ def changes_between(before: Sequence[Row], after: AuditTables) -> Iterator[Chang
     missing = [row for row in before if row["finding_id"] not in found]
     problems = list(after.rows("problems", columns=TABLES["later_problems"])) if missing else []
     shown = {(row["cluster_id"], number) for row in missing for number in {*row["shown_by"], row["node_id"]} - {None}}
-    for row in changed_rows(
-        {
-            "earlier_findings": before,
-            "later_findings": findings,
-            "earlier_nodes": [
-                {"audit_id": None, "input": None, "cluster_id": cluster, "node_id": number} for cluster, number in shown
-            ],
-            "later_nodes": _nodes(after, numbers),
-            "later_problems": problems,
-            "earlier_replicas": [*_replicas(missing), *_known_partitions(after, problems)],
-        }
-    ):
-        is_unseen = row.change is Change.GONE and not _could_be_seen(known[row.finding_id], after.depth, scope)
-        yield replace(row, change=Change.UNCHECKED) if is_unseen else row
+    rows = list(
+        changed_rows(
+            {
+                "earlier_findings": before,
+                "later_findings": findings,
+                "earlier_nodes": [
+                    {"audit_id": None, "input": None, "cluster_id": cluster, "node_id": number}
+                    for cluster, number in shown
+                ],
+                "later_nodes": _nodes(after, numbers),
+                "later_problems": problems,
+                "earlier_replicas": [*_replicas(missing), *_known_partitions(after, problems)],
+            }
+        )
+    )
+    unread = {
+        row.finding_id
+        for row in rows
+        if row.change is Change.GONE and not _could_be_seen(known[row.finding_id], after.depth, scope)
+    }
+    read = _read_whole(after)
+    # Broker 2 differs from its leader, and without the leader broker 3 differs from broker 2: that is not new, unless broker 2 is away itself.
+    elsewhere = {
+        _subject(row): row for row in rows if row.change is Change.UNCHECKED and (row.cluster_id, row.node_id) in read
+    }
+    for row in rows:
+        earlier = known.get(row.finding_id)
+        if row.finding_id in unread:
+            yield replace(row, change=Change.UNCHECKED)
+        elif row.change is Change.NEW:
+            yield _as_known(row, elsewhere.get(_subject(row)))
+        elif row.change is Change.BETTER and earlier and not _is_proven(earlier, read, after.depth, scope):
+            kept = {one: earlier[one] for one in _WEIGHT}
+            yield replace(row, change=Change.UNCHANGED, **kept)
+        else:
+            yield row
+
+
+_WEIGHT = ("severity", "severity_rank", "first_offset", "last_offset")
+
+
+def _is_proven(
+    earlier: Row, read: Collection[tuple[Any, Any]], depth: Depth, scope: Mapping[str, frozenset[Any]]
+) -> bool:
+    """Return whether all that showed a finding was read again: with less of it the same weighs less, and is no better."""
+    is_whole = all((earlier["cluster_id"], number) in read for number in earlier["shown_by"])
+    return is_whole and _could_be_seen(earlier, depth, scope)
+
+
+_SUBJECT = ("cluster_id", "topic", "partition", "code")
+
+
+def _subject(row: ChangedRow) -> tuple[Any, ...]:
+    return tuple(getattr(row, one) for one in _SUBJECT)
+
+
+def _as_known(row: ChangedRow, unchecked: ChangedRow | None) -> ChangedRow:
+    """Return a new finding as what it is where a replica is away: that it is not given, or what is open of its partition, seen by other replicas."""
+    if row.code == REPLICAS_NOT_GIVEN.code:
+        return replace(row, change=Change.CHANGED)
+    if row.topic is None or unchecked is None:
+        return row
+    is_graver = row.severity_rank > unchecked.severity_rank
+    return replace(row, change=Change.WORSE if is_graver else Change.CHANGED, severity_before=unchecked.severity_before)
+
+
+def _read_whole(audit: AuditTables) -> set[tuple[str | None, int]]:
+    """Return the nodes of which all could be read, by cluster and number."""
+    troubled = audit.distinct("problems", "input")
+    rows = _nodes(audit, _numbers(audit))
+    return {(row["cluster_id"], row["node_id"]) for row in rows if row["input"] not in troubled}
 
 
 def _replicas(missing: Iterable[Row]) -> Iterator[dict[str, Any]]:
@@ -125,14 +191,21 @@ def life_of(before: Sequence[Row], after: AuditTables) -> list[dict[str, Any]]:
     known = {row["finding_id"]: row for row in before}
     later = {row["finding_id"]: row for row in after.rows("findings", columns=FINDING_COLUMNS)}
     seen = {row["finding_id"]: one for row, one in _seen_in(after, list(later.values()))}
+    read = _read_whole(after)
+    since = {tuple(row[one] for one in _SUBJECT): row["first_seen"] for row in before}
     out: list[dict[str, Any]] = []
     for row in changes_between(before, after):
         earlier, found = known.get(row.finding_id), later.get(row.finding_id)
         own: dict[str, Any] = dict(earlier or {}) if found is None else {**found, **seen[row.finding_id]}
         if earlier is not None and found is not None:
             own["first_seen"] = earlier["first_seen"]
+            away = {number for number in earlier["shown_by"] if (row.cluster_id, number) not in read}
+            own["shown_by"] = sorted(away.union(own["shown_by"]))
             # What content once showed only content ends.
             own["depth"] = Depth.CONTENT.value if earlier["depth"] == Depth.CONTENT.value else own["depth"]
+            own |= {one: getattr(row, one) for one in _WEIGHT}
+        if earlier is None and row.change is not Change.NEW:
+            own["first_seen"] = since.get(tuple(own[one] for one in _SUBJECT), now)
         if row.change is not Change.UNCHECKED:
             own["last_checked"] = now
         out.append(

@@ -7,6 +7,7 @@ import pytest
 
 from kforensics.ask.fleet import FleetAsk
 from kforensics.cli.app import run
+from kforensics.damage import Absent
 from kforensics.findings.model import Severity
 from kforensics.fleet.audit_tables import history_of, open_audits
 from kforensics.fleet.commands import run_report
@@ -16,6 +17,7 @@ from kforensics.fleet.tables import Tables
 from kforensics.units import Depth
 from tests.builders.audits import CLUSTER, one_finding, write_audit
 from tests.builders.coordinators import batch
+from tests.fleet.nights import expected, run_nights, shown
 from tests.fleet.test_identity import node
 
 
@@ -129,6 +131,80 @@ def test_thirty_nights_with_flaps_have_no_false_new(night, history):
     assert [("00", 3), ("00", 4), (f"{first:02}", 5)] == new
     assert [3] == closed
     assert {4, 5} == {row["partition"] for row in open_findings(audits[-1])}
+
+
+def test_what_another_replica_shows_while_one_is_away_is_not_new_until_all_are_read(history):
+    """Broker 2 differs from its leader, 1; without that one 3 is said to differ from 2."""
+
+    def audited(name, *brokers, nodes=(1, 2, 3)):
+        findings = [one_finding("KF204", broker=broker, partition=0) for broker in brokers]
+        audit = write_audit(history, findings, audit_id=name, is_history=True, nodes=nodes)
+        return {row["node_id"]: (row["state"], row["change"]) for row in audit.rows("changes")}
+
+    assert {2: ("open", "new")} == audited("1", 2)
+    elsewhere = {2: ("not-checked", "unchecked"), 3: ("open", "changed")}
+    assert elsewhere == audited("2", 3, nodes=(2, 3))
+    first, second = history_of(Tables(history))
+    assert {at(first)} == {row["first_seen"] for row in second.rows("changes")}
+    assert elsewhere == audited("3", 3, nodes=(2, 3))
+    assert {2: ("open", "unchanged")} == audited("4", 2)
+    assert elsewhere == audited("5", 3, nodes=(2, 3))
+    # Both differ: what broker 3 has is new once there is a leader that shows it.
+    assert {2: ("open", "unchanged"), 3: ("open", "new")} == audited("6", 2, 3)
+    assert {2: ("not-checked", "unchecked"), 3: ("open", "unchanged")} == audited("7", 3, nodes=(1, 3))
+
+
+def test_what_differs_while_the_broker_that_differed_is_away_is_new(history, night):
+    night("1", 0)
+    other = [one_finding("KF202", Severity.ERROR, broker=1, partition=0)]
+    audit = write_audit(history, other, audit_id="2", is_history=True, nodes=(1,))
+
+    assert {1: "new", 2: "unchecked"} == {row["node_id"]: row["change"] for row in audit.rows("changes")}
+
+
+def test_a_finding_that_weighs_less_without_a_broker_is_no_better_and_not_worse_the_night_after(history):
+    def audited(name, severity, nodes=(1, 2), offsets=(10, 20)):
+        findings = [one_finding("KF206", severity, partition=0, offsets=offsets)]
+        audit = write_audit(history, findings, audit_id=name, is_history=True, nodes=nodes)
+        (row,) = audit.rows("changes")
+        return row["change"], row["severity"], row["last_offset"]
+
+    assert ("new", "error", 20) == audited("1", Severity.ERROR)
+    assert ("unchanged", "error", 20) == audited("2", Severity.WARNING, nodes=(2,))
+    assert ("unchanged", "error", 20) == audited("3", Severity.ERROR, nodes=(2,), offsets=(10, 15))
+    assert ("unchanged", "error", 20) == audited("4", Severity.ERROR)
+    assert ("better", "warning", 15) == audited("5", Severity.WARNING, offsets=(10, 15))
+    assert ("worse", "critical", 15) == audited("6", Severity.CRITICAL, nodes=(2,), offsets=(10, 15))
+
+
+def test_that_a_broker_is_not_given_is_never_new(history):
+    def audited(name, *findings, nodes=(1, 2)):
+        audit = write_audit(history, findings, audit_id=name, is_history=True, nodes=nodes)
+        return [row["change"] for row in audit.rows("changes") if row["code"] == "KF213"]
+
+    absent = one_finding("KF213", Severity.NOTE, broker=Absent.NOT_APPLICABLE, partition=0)
+    nights = [
+        audited("0", one_finding(partition=1)),
+        audited("1", absent, nodes=(1,)),
+        audited("2", absent, nodes=(1,)),
+    ]
+    assert [[], ["changed"], ["unchanged"], ["gone"], ["changed"]] == [*nights, audited("3"), audited("4", absent)]
+
+
+def test_nights_of_three_clusters_with_brokers_that_come_and_go(audit_here, tmp_path):
+    """Two schedules and two clusters in one history, and a third with ZooKeeper, whose nights are green."""
+
+    def audited(inventories, history, name, options):
+        more = {"options": options, "is_history": True, "audit_id": name, "keep_going": True}
+        return audit_here(*inventories, out=history, **more)
+
+    told = run_nights(tmp_path, 8, audited)
+
+    new, closed = expected(8)
+    assert (new, closed, []) == (told.new, told.closed, told.not_green)
+    table = "\n".join(shown(told, 8))
+    assert "3 began: 0 false new, 0 missed" in table
+    assert "KF204/b/orders-3/2" in table
 
 
 def test_an_audit_of_a_version_that_kept_no_changes_is_a_base_too(night, history):
