@@ -137,9 +137,11 @@ def gather_cluster(
         if read is None:
             end_ms = newest_time(newest)
             # Where no metadata log says who led, lines of any time do.
+            window = None
             if newest is not None and isinstance(end_ms, int):
-                not_read = logs_outside(inputs, window_of(since_ms, until_ms, newest, end_ms))
-            log_files, problems = read_own_logs(inputs, jobs=jobs, unneeded=not_read)
+                window = window_of(since_ms, until_ms, newest, end_ms)
+            not_read = logs_outside(inputs, window)
+            log_files, problems = read_own_logs(inputs, jobs=jobs, unneeded=not_read, window=window)
         else:
             log_files = read.log_files
         every = (place for group in places.by_partition.values() for place in group)

@@ -34,7 +34,7 @@ from kforensics.evidence.discovery.partition_dirs import Places
 from kforensics.evidence.metadata.history import MetadataHistory, listening_hosts
 from kforensics.evidence.metadata.quorum import newest_log
 from kforensics.evidence.metadata.state import PartitionState
-from kforensics.evidence.model import Problem
+from kforensics.evidence.model import Problem, full_path
 from kforensics.findings.answers.conclusion import conclude
 from kforensics.findings.answers.explain import Scope, explain_answer, incident_state
 from kforensics.findings.model import Finding, by_gravity
@@ -256,8 +256,9 @@ def _window(gathered: Cluster, incidents: Sequence[PartitionIncident], options: 
     if doubts:
         return "", doubts
     begin = f" since {utc_words(since_ms)}" if since_ms is not None else ""
-    if options.until_ms is not None and any(
-        span.first_ms > options.until_ms for span in gathered.logs_not_read.values()
+    if options.until_ms is not None and (
+        any(span.first_ms > options.until_ms for span in gathered.logs_not_read.values())
+        or any(file.not_searched_later for file in gathered.log_files)
     ):
         begin += f"{' and' if begin else ''} before {utc_words(options.until_ms)}"
     begin = begin or " in what the inputs show"
@@ -302,7 +303,7 @@ def _up_to(gathered: Cluster, incidents: Sequence[PartitionIncident]) -> tuple[i
 
 
 def _logs_not_read(inputs: Inputs, gathered: Cluster, until_ms: int | None) -> Iterator[str]:
-    """Name the log files that are outside of the time asked about, by directory."""
+    """Name the log files that are outside of the time asked about, by directory, and those of which lines are."""
     folders: dict[tuple[int, str, str], list[tuple[LogSpan, str]]] = defaultdict(list)
     for place, span in gathered.logs_not_read.items():
         folder, _, name = place.path.rpartition("/")
@@ -314,6 +315,14 @@ def _logs_not_read(inputs: Inputs, gathered: Cluster, until_ms: int | None) -> I
         which = names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"
         number_of = counted(len(names), "log file")
         yield f"{number_of} in {where} {form(len(names), 'was', 'were')} not read, because of {option}: {which}."
+    for file in gathered.log_files:
+        path = full_path(inputs.described, file.input, file.path)
+        for lines, option in (
+            (file.not_searched - file.not_searched_later, "--since"),
+            (file.not_searched_later, "--until"),
+        ):
+            if lines:
+                yield f"{counted(lines, 'line')} of {path} {form(lines, 'was', 'were')} not searched, because of {option}."
 
 
 def _soon_deleted(findings: Iterable[Finding], incidents: Iterable[PartitionIncident]) -> list[str]:

@@ -15,7 +15,7 @@ from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, MissingBytes
 from kforensics.evidence.discovery.beside_data import LogPlace
 from kforensics.evidence.discovery.log_heads import GZIP_MAGIC, GZIP_WINDOW, log_head, looks_like_log
-from kforensics.evidence.discovery.log_spans import TimeWindow, bytes_inside
+from kforensics.evidence.discovery.log_spans import TimeWindow, ranges_inside
 from kforensics.evidence.model import Citation, Problem
 from kforensics.evidence.parallel import Progress, spread
 from kforensics.formats.log_lines.event import DECISIVE, LineCensus, LogEvent, LogEventKind
@@ -78,6 +78,8 @@ class LogFile:
     """The messages that are not known, without their numbers, as far as they were looked at; the most frequent ones."""
     not_searched: int = 0
     """The lines that are outside of the time that is asked about, and were only counted."""
+    not_searched_later: int = 0
+    """Those of them that are behind it."""
     is_understood: bool = True
     """Whether its lines are in a layout that is read; else there are no events, and only its name says that it is a log."""
     location: str = ""
@@ -147,10 +149,18 @@ def _plan(place: LogPlace, window: TimeWindow | None) -> "list[_Part] | LogFile 
             is_compressed = file.read(0, len(GZIP_MAGIC)) == GZIP_MAGIC
             if is_compressed or not _has_lines_of_bytes(head):
                 return [_Part(0, file.size, head, is_compressed=is_compressed)]
-            begin, end = (bytes_inside(place.location, window) if window else None) or (0, file.size)
-            bounds = sorted({*range(0, file.size, RANGE_LENGTH), begin, end, file.size} | {0})
+            ranges = (ranges_inside(place.location, window) if window else None) or [(0, file.size)]
+            edges = {edge for one in ranges for edge in one}
+            bounds = sorted({*range(0, file.size, RANGE_LENGTH), *edges, 0, file.size})
             return [
-                _Part(start, stop, head, is_compressed=False, is_searched=begin <= start and stop <= end)
+                _Part(
+                    start,
+                    stop,
+                    head,
+                    is_compressed=False,
+                    is_searched=any(begin <= start and stop <= end for begin, end in ranges),
+                    is_later=start >= ranges[0][1],
+                )
                 for start, stop in pairwise(bounds)
             ] or [_Part(0, 0, head, is_compressed=False)]
     except MissingBytes:
@@ -215,6 +225,7 @@ def _read_part(place: LogPlace, part: "_Part", *, keeps_told: bool, is_all: bool
             chunks = _windows(file, first, end)
             if not part.is_searched:
                 reading.not_searched = sum(chunk.count(b"\n") for chunk in chunks)
+                reading.not_searched_later = reading.not_searched if part.is_later else 0
                 reading.census = LineCensus(lines=reading.not_searched)
                 return reading
         for window in scan_log(chunks, position=first, layout=layout, encoding=encoding, counted=counted_only):
@@ -283,6 +294,7 @@ def _joined(
         counts=dict(whole.counts),
         sample="" if whole.counts else whole.sample,
         not_searched=whole.not_searched,
+        not_searched_later=whole.not_searched_later,
         unknown=dict(whole.unknown.most_common(_UNKNOWN_KEPT)),
     )
 
@@ -297,6 +309,8 @@ class _Part(NamedTuple):
     is_compressed: bool
     is_searched: bool = True
     """Whether its lines may be of the time that is asked about; else they are only counted."""
+    is_later: bool = False
+    """Whether its lines are behind that time."""
 
 
 @dataclass(slots=True)
@@ -318,6 +332,7 @@ class _Reading:
     unknown: Counter[str] = field(default_factory=Counter)
     sample: str = ""
     not_searched: int = 0
+    not_searched_later: int = 0
     problems: list[Problem] = field(default_factory=list)
     mtime_ns: int = 0
     is_compressed: bool = False
@@ -344,6 +359,7 @@ class _Reading:
         self._note_unknown(later.unknown)
         self.problems += later.problems
         self.not_searched += later.not_searched
+        self.not_searched_later += later.not_searched_later
         self.mtime_ns = later.mtime_ns
         self.is_compressed = later.is_compressed
         self.sample = self.sample or later.sample

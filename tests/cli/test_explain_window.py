@@ -11,7 +11,7 @@ import pytest
 from kforensics.cli.app import run
 from kforensics.commands.explain import _up_to
 from kforensics.evidence.discovery import log_spans
-from kforensics.evidence.discovery.log_spans import LogSpan, TimeWindow, files_outside
+from kforensics.evidence.discovery.log_spans import LogSpan, TimeWindow, files_outside, ranges_inside
 from kforensics.source.mapped import read_counts
 from kforensics.units import TopicPartition
 from tests.builders.directories import copied
@@ -89,6 +89,54 @@ def test_files_from_behind_the_window_are_named_apart_and_the_headline_ends_with
     assert earlier.endswith("because of --since: server.log.2025-11-26.gz to server.log.2026-02-18.gz.")
     assert later.endswith("because of --until: server.log.2026-03-04.gz to server.log.2026-11-18.")
     assert "since 2026-03-01 00:00:00 UTC and before 2026-03-02 00:00:00 UTC" in document["answer"]["headline"]
+
+
+@pytest.fixture
+def one_file(incident, tmp_path, monkeypatch):
+    """A recording of which one broker's log begins a year before; the broker was started half a year ago, as its log says."""
+    monkeypatch.setattr(log_spans, "WINDOW_LENGTH", 1 << 16)
+    monkeypatch.setattr(log_spans, "END_LENGTH", 1 << 12)
+    monkeypatch.setattr(log_spans, "START_LENGTH", 1 << 12)
+    root = tmp_path / "recording"
+    copied(incident("benign-rolling-restart-4.x"), root)
+    path = root / "logs" / "broker-1" / "server.log"
+    days = []
+    for number in range(364, 2, -7):
+        texts = ["Kafka version: 4.0.0 (x)", "KafkaConfig values: "] if number == 182 else []
+        days.append(day_of_lines(NOW - dt.timedelta(days=number), *texts, count=500))
+    path.write_bytes(b"".join(days) + path.read_bytes())
+    return root
+
+
+def test_lines_from_before_the_window_are_not_searched_and_the_answer_stays(incident, one_file, capsys):
+    bare, _ = explain(capsys, *arguments_of(incident("benign-rolling-restart-4.x")), "--since", "2026-11-20")
+
+    document, _ = explain(capsys, *arguments_of(one_file), "--since", "2026-11-20")
+
+    assert answer_of(document) == answer_of(bare)
+    (note,) = document["notes"]
+    assert note.endswith("logs/broker-1/server.log were not searched, because of --since.")
+    assert int(note.split()[0].replace(",", "")) > 25_000  # of 26,000
+
+
+def test_where_a_broker_said_its_version_is_searched_and_what_the_metadata_log_does_not_reach_to(one_file):
+    path = one_file / "logs" / "broker-1" / "server.log"
+    data = path.read_bytes()
+    since = milliseconds(NOW - dt.timedelta(days=100))
+    until = milliseconds(NOW - dt.timedelta(days=90))
+    recorded = milliseconds(NOW - dt.timedelta(days=20))
+
+    main, late, *starts = ranges_inside(path, TimeWindow(since, until, recorded))
+
+    inside = [data[begin:end] for begin, end in starts]
+    assert any(b"Kafka version" in one for one in inside)
+    assert any(b"KafkaConfig values" in one for one in inside)
+    assert sum(map(len, inside)) < len(data) // 50
+    assert f"{NOW - dt.timedelta(days=98):%Y-%m-%d}".encode() in data[slice(*main)]
+    assert main[1] - main[0] < len(data) // 6
+    assert late[1] == len(data)
+    assert f"{NOW - dt.timedelta(days=14):%Y-%m-%d}".encode() in data[slice(*late)]
+    assert f"{NOW - dt.timedelta(days=70):%Y-%m-%d}".encode() not in data[slice(*late)]
 
 
 def test_without_a_metadata_log_all_lines_are_needed(incident, tmp_path, capsys):

@@ -32,6 +32,8 @@ NO_END_MS = 1 << 62
 SAMPLES = 16
 """Places of a file longer than a window at which a line is looked at."""
 SAMPLE_LENGTH = 4 << 10
+START_LENGTH = 128 << 10
+"""The bytes before and behind a broker's version in which it wrote what it is, and its settings."""
 END_LENGTH = 16 << 10
 WINDOW_LENGTH = 1 << 20
 
@@ -148,21 +150,45 @@ def _contents(file: EvidenceFile) -> Iterator[bytes]:
             yield chunk
 
 
-def bytes_inside(path: Path, window: TimeWindow) -> tuple[int, int] | None:
-    """Return the range of a long file of which lines may be of the time that is asked about, by binary search; None where that may be all of it, or its times do not rise."""
+def ranges_inside(path: Path, window: TimeWindow) -> list[tuple[int, int]]:
+    """Return the ranges of a long file that are needed, by binary search; none where that may be all of it, or its times do not rise.
+
+    Returns:
+        First that of lines of the time that is asked about; then that of lines that the metadata log does not reach to, and those in which a broker wrote its version and its
+        settings last before.
+    """
     times, is_compressed, layout = _sampled(read_ranges(_samples(path)))
-    rising = [time for time in times if time is not None]
-    if is_compressed or len(rising) < max(len(times), 3) or not _rise(rising):
-        return None
+    rising = [time for time in times if time is not None]  # within settings and stack traces there is none
+    if is_compressed or len(rising) < max(len(times) * 3 // 4, 3) or not _rise(rising):
+        return []
     with open_evidence(path) as file:
         if file.size <= WINDOW_LENGTH:
-            return None
-        begin, end = 0, file.size
+            return []
+        begin, end, late = 0, file.size, file.size
         if window.since_ms is not None:
             begin, _ = _sought(file, layout, window.since_ms - MARGIN_MS)
         if window.until_ms is not None:
             _, end = _sought(file, layout, window.until_ms + MARGIN_MS)
-    return (begin, max(begin, end)) if begin or end < file.size else None
+            if window.recorded_until_ms < NO_END_MS:
+                late, _ = _sought(file, layout, window.recorded_until_ms - MARGIN_MS)
+        if late <= end:
+            end = late = file.size
+        if not begin and end == file.size:
+            return []
+        return [(begin, max(begin, end)), (max(begin, late), file.size), *_starts_before(file, begin)]
+
+
+def _starts_before(file: EvidenceFile, end: int) -> Iterator[tuple[int, int]]:
+    wanted = {_VERSION, _CONFIGURATION}
+    for high in range(end, 0, -WINDOW_LENGTH):
+        low = max(high - WINDOW_LENGTH, 0)
+        chunk = file.read(low, high - low + len(_CONFIGURATION))
+        for text in sorted(wanted):
+            if (at := chunk.rfind(text)) >= 0:
+                wanted.remove(text)
+                yield max(low + at - START_LENGTH, 0), min(low + at + START_LENGTH, end)
+        if not wanted:
+            break
 
 
 def _sought(file: EvidenceFile, layout: "Layout", time_ms: int) -> tuple[int, int]:
@@ -171,6 +197,8 @@ def _sought(file: EvidenceFile, layout: "Layout", time_ms: int) -> tuple[int, in
     while high - low > WINDOW_LENGTH:
         middle = (low + high) // 2
         found = _time_in(file.read(middle, END_LENGTH), layout)
+        if found is None:
+            found = _time_in(file.read(middle, WINDOW_LENGTH // 2), layout)
         if found is None:
             return 0, file.size
         low, high = (middle, high) if found < time_ms else (low, middle)
