@@ -22,7 +22,7 @@ from kforensics.fleet.file_systems import redacted
 from kforensics.fleet.judge import STATE, JudgeContext, judge_group
 from kforensics.fleet.knowledge import Fleet, gather_knowledge
 from kforensics.fleet.pieces import EarlierLooks, Scanned, bring_commits, bring_facts, pack, scan_piece
-from kforensics.fleet.plan import IS_DIRECTORY, LogDirTask, LogDirTotals, Piece, list_log_dir, part_name
+from kforensics.fleet.plan import IS_DIRECTORY, TASKS_A_CORE, LogDirTask, LogDirTotals, Piece, list_log_dir, part_name
 from kforensics.fleet.sources import LISTERS, FoundSources
 from kforensics.fleet.tables import Tables
 from kforensics.fleet.watch import Counters, Progress, Stage, watch_tasks
@@ -108,13 +108,15 @@ def list_fleet(
 
 
 def gather_fleet(session: Callable[[], Any], fleet: Fleet) -> dict[str, Gathered]:
-    """Gather what is known of each cluster, one task a cluster; what is about its partitions goes into the table `facts`."""
+    """Gather what is known of each cluster, some clusters a task; what is about its partitions goes into the table `facts`."""
     clusters = sorted(fleet.members)
     if sum(one.partition_count for one in fleet.inputs) <= LISTED_HERE or not clusters:
         return {cluster: gather_knowledge(fleet, cluster) for cluster in clusters}
     work = _on_workers(functools.partial(_gather, fleet, tuple(clusters)), "string")
     spark = session()
-    frame = spark.range(0, len(clusters), 1, len(clusters)).select(work("id").alias("gathered"))
+    # All inputs travel to each task: with a task a cluster many clusters would cost their square.
+    slices = min(len(clusters), cores_of(spark) * TASKS_A_CORE)
+    frame = spark.range(0, len(clusters), 1, slices).select(work("id").alias("gathered"))
     with errors_of_tasks(fleet.tables):
         found: list[Gathered] = [unpacked(row.gathered) for row in frame.collect()]
     return {one.cluster: one for one in sorted(found, key=lambda one: one.cluster)}
