@@ -3,7 +3,7 @@ FROM python:3.13-slim-bookworm AS build
 WORKDIR /src
 COPY . .
 RUN python -m venv /opt/kforensics \
-    && /opt/kforensics/bin/pip install --no-cache-dir -c constraints.txt '.[html,sign,salvage]' \
+    && /opt/kforensics/bin/pip install --no-cache-dir -c constraints.txt '.[sign,salvage]' \
     && find /opt/kforensics -name __pycache__ -prune -exec rm -rf {} +
 
 FROM python:3.13-slim-bookworm

@@ -77,7 +77,7 @@ def fetch(wheel: Path, folder: Path, version: str, machine: str) -> list[Path]:
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--only-binary=:all:", "--dest", str(folder)]
     command += ["--implementation", "cp", "--python-version", version, "--abi", tag, "--abi", "abi3", "--abi", "none"]
     command += [word for name in names for word in ("--platform", name)]
-    command += ["--constraint", str(ROOT / "constraints.txt"), f"{wheel}[html]"]
+    command += ["--constraint", str(ROOT / "constraints.txt"), str(wheel)]
     subprocess.run(command, check=True)  # noqa: S603 - pip, with names of this file
     return sorted(folder.glob("*.whl"))
 

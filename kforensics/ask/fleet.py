@@ -155,6 +155,12 @@ class FleetAsk(Ask):
         metavar="FILE",
         help="Write the numbers in the text format of Prometheus; a file of an earlier run is replaced.",
     )
+    pages: Path | None = option(
+        "--pages",
+        takes="fleet-report",
+        metavar="DIRECTORY",
+        help="Also write pages into this new directory: index.html of the whole audit, and one of each cluster, which it links to.",
+    )
     take_over: bool = switch(
         "--take-over",
         takes="fleet-audit",

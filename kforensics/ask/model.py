@@ -378,9 +378,15 @@ class Ask:
     )
     cluster: str | None = option(
         "--cluster",
-        takes="triage ls verify diff explain logs predict salvage trace groups transactions metadata",
+        takes="triage ls verify diff explain logs predict salvage trace groups transactions metadata fleet-report fleet-trend",
         metavar="ID",
-        help="Only what is of the cluster of this id, where the inputs are of several.",
+        help={
+            "": "Only what is of the cluster of this id, where the inputs are of several.",
+            **dict.fromkeys(
+                ("fleet-report", "fleet-trend"),
+                "Only what is of the cluster of this id; `unknown` is what is of no known one.",
+            ),
+        },
     )
 
     level: str = option(

@@ -64,6 +64,7 @@ class PartitionLine:
     topic: str
     partition: int
     verdict: str
+    state: str
     lost_certain: int
     lost_possible: int
     report: str
@@ -82,7 +83,9 @@ class FleetSummary:
     partition_count: int
     verdicts: Mapping[str, int]
     states: Mapping[str, int]
-    """The number of partitions in each state of `diff`."""
+    """The number of partitions in each state of `diff`, the worst first."""
+    states_by_cluster: Mapping[str, Mapping[str, int]]
+    """The same by cluster, that with the worst state first; the cluster is empty where it is not known."""
     judged: tuple[JudgedPartition, ...]
     """Partitions of the worst state with what they give reason for, the first of them where they are many."""
     brokers: tuple[BrokerHealth, ...]

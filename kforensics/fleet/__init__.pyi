@@ -42,6 +42,7 @@ def report(
     *paths: AnyPaths,
     topics: str | Iterable[str] = ...,
     partitions: int | Iterable[int] = ...,
+    cluster: str | None = ...,
     audit: str | None = ...,
     since: str | None = ...,
     nodes: int | Iterable[int] = ...,
@@ -52,6 +53,7 @@ def report(
     fail_on: str | Iterable[str] = ...,
     accept: AnyPath | None = ...,
     metrics: AnyPath | None = ...,
+    pages: AnyPath | None = ...,
     storage_option: Mapping[str, str] = ...,
 ) -> Audited[Any]:
     """Show an audit again, a part of it, or what changed since an earlier one. Needs neither Spark nor Java."""
@@ -69,6 +71,7 @@ def trend(
     *paths: AnyPaths,
     topics: str | Iterable[str] = ...,
     partitions: int | Iterable[int] = ...,
+    cluster: str | None = ...,
     last: int | None = ...,
     nodes: int | Iterable[int] = ...,
     verdicts: str | Iterable[str] = ...,

@@ -43,19 +43,32 @@ class Filters:
     topics: frozenset[str] = frozenset()
     partitions: frozenset[int] = frozenset()
     nodes: frozenset[int] = frozenset()
+    clusters: frozenset[str] = frozenset()
+    """By id; an empty one stands for what is of no known cluster."""
     verdicts: frozenset[str] = frozenset()
     codes: frozenset[str] = frozenset()
     least_severity: Severity = Severity.NOTE
 
     def of_partitions(self) -> Any:
         """Return the condition on the table of partitions."""
-        return all_of(is_in("topic", self.topics), is_in("partition", self.partitions), is_in("verdict", self.verdicts))
+        return all_of(self.of_subject(), is_in("verdict", self.verdicts))
+
+    def of_subject(self) -> Any:
+        """Return the condition on any table with columns for cluster and partition."""
+        return all_of(self.of_clusters(), is_in("topic", self.topics), is_in("partition", self.partitions))
+
+    def of_clusters(self) -> Any:
+        """Return the condition on any table."""
+        named = is_in("cluster_id", self.clusters - {""})
+        if "" not in self.clusters:
+            return named
+        unknown = pd.field("cluster_id").is_null()
+        return unknown if named is None else named | unknown
 
     def of_findings(self) -> Any:
         """Return the condition on the table of findings."""
         return all_of(
-            is_in("topic", self.topics),
-            is_in("partition", self.partitions),
+            self.of_subject(),
             is_in("node_id", self.nodes),
             is_in("code", self.codes),
             pd.field("severity_rank") >= self.least_severity.rank,

@@ -14,7 +14,8 @@ from kforensics.case.processes import Progress
 from kforensics.case.wanted import not_there
 from kforensics.commands.capture import names_a_capture
 from kforensics.commands.capture import run as capture
-from kforensics.commands.result import Conclusion, Result
+from kforensics.commands.outside import check_new_file
+from kforensics.commands.result import Conclusion, Result, now_ms
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, EvidenceUnreadable, UsageError
 from kforensics.exits import ExitCode
@@ -33,6 +34,9 @@ from kforensics.render.metrics import check_metrics, write_metrics
 if TYPE_CHECKING:
     from kforensics.fleet.audit_tables import AuditTables, Filters
     from kforensics.fleet.watch import Stage
+
+UNKNOWN_CLUSTER = "unknown"
+"""The name of what is of no known cluster."""
 
 __all__ = ["require_pyarrow", "require_spark", "run_audit", "run_comparison", "run_report", "run_scan", "run_trend"]
 
@@ -119,13 +123,39 @@ def run_report(request: FleetAsk) -> Result[FleetSummary]:
     check_options(request.storage)
     rules = _gate_rules(request)
     place = parse_location(str(request.tables), request.storage)
+    if request.pages is not None:
+        check_new_file(request.pages, () if isinstance(place, StoragePath) else (place,))
     with _named_errors(place):
         tables = open_audit(place, request.shown_audit)
         filters = _filters(request, tables)
         earlier = _compared_with(tables, None, request.storage)
-        result = _summary("fleet report", tables, earlier, most=request.most, filters=filters, rules=rules)
+
+        def report(of: "Filters") -> Result[FleetSummary]:
+            return _summary("fleet report", tables, earlier, most=request.most, filters=of, rules=rules)
+
+        result = report(filters)
+        if request.pages is not None:
+            _write_pages(request.pages, result, lambda one: report(replace(filters, clusters=frozenset({one}))))
     write_metrics(request.metrics, result)
     return result
+
+
+def _write_pages(folder: Path, result: Result[FleetSummary], of_cluster: Callable[[str], Result[FleetSummary]]) -> None:
+    """Write the page of an audit, and those of its clusters one by one."""
+    from kforensics.render.emit import OutputFormat, emit
+    from kforensics.render.view import View
+    from kforensics.render.views.fleet import page_name
+
+    view = View(made_ms=now_ms())
+    try:
+        folder.mkdir()
+        for one in result.body.states_by_cluster:
+            page = "".join(emit(of_cluster(one), OutputFormat.HTML, view))
+            Path(folder, page_name(one)).write_text(page, encoding="utf-8")
+        index = "".join(emit(result, OutputFormat.HTML, view._replace(has_pages=True)))
+        Path(folder, "index.html").write_text(index, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"--pages {folder} can't be written: {error.strerror}") from error
 
 
 @contextmanager
@@ -184,6 +214,9 @@ def _filters(request: FleetAsk, *audits: "AuditTables") -> "Filters":
         words = "no partition {} of the wanted topics is in the audit (--partition)"
         of_topics = is_in("topic", request.topics)
         _require(words, request.partitions, known("partition", "partitions", "findings", where=of_topics))
+    if request.cluster is not None:
+        every = {one or UNKNOWN_CLUSTER for tables in audits for one in tables.manifest["clusters"]}
+        _require("cluster {} is not in the audit (--cluster)", [request.cluster], every)
     if request.nodes:
         _require("node {} is not in the audit (--node)", request.nodes, known("node_id", "nodes", "findings"))
     _require("no finding has the code {} (--code)", request.codes, all_rules())
@@ -192,6 +225,7 @@ def _filters(request: FleetAsk, *audits: "AuditTables") -> "Filters":
         topics=request.topics,
         partitions=request.partitions,
         nodes=request.nodes,
+        clusters=frozenset() if request.cluster is None else frozenset({request.cluster.replace(UNKNOWN_CLUSTER, "")}),
         verdicts=request.verdicts,
         codes=request.codes,
         least_severity=Severity(request.severity),

@@ -12,7 +12,7 @@ from kforensics.findings.changes import Change, ChangedRow
 from kforensics.findings.fleet_summary import AuditComparison, AuditTrend, FindingChange, TrendLine, VerdictChange
 from kforensics.findings.gate import GatedFinding
 from kforensics.findings.model import Severity
-from kforensics.fleet.audit_tables import AuditTables, Filters, all_of, counts_of, history_of, is_in, last_alike, one_of
+from kforensics.fleet.audit_tables import AuditTables, Filters, all_of, counts_of, history_of, last_alike, one_of
 from kforensics.fleet.lifecycle import changes_between, is_kept, open_findings, written_changes
 from kforensics.reconcile.replicas.report import Verdict
 from kforensics.units import Depth, OffsetRange
@@ -38,7 +38,7 @@ def compare_audits(before: AuditTables, after: AuditTables, filters: Filters | N
         counts[row.change.value] += 1
         if len(listed[row.change]) < MOST_LISTED:
             listed[row.change].append(_finding_change(row))
-    new_nodes, gone_nodes = _other_nodes(before, after)
+    new_nodes, gone_nodes = _other_nodes(before, after, filters)
     return AuditComparison(
         earlier=str(before),
         later=str(after),
@@ -54,7 +54,9 @@ def compare_audits(before: AuditTables, after: AuditTables, filters: Filters | N
         changes=tuple(_verdict_changes(before, after, filters, scope)),
         new_nodes=new_nodes,
         gone_nodes=gone_nodes,
-        problem_count=after.row_count("problems"),
+        problem_count=sum(1 for _ in after.rows("problems", columns=["input"], where=filters.of_clusters()))
+        if filters.clusters
+        else after.row_count("problems"),
         limits=limits,
     )
 
@@ -100,6 +102,8 @@ def _changed(before: AuditTables, after: AuditTables, filters: Filters, scope: S
     rows = written_changes(after) if as_written else changes_between(open_findings(before), after)
     chosen = {"topic": filters.topics, "partition": filters.partitions, "node_id": filters.nodes, "code": filters.codes}
     for row in rows:
+        if filters.clusters and (row.cluster_id or "") not in filters.clusters:
+            continue
         if all(not wanted or getattr(row, name) in wanted for name, wanted in chosen.items()) and all(
             getattr(row, name) in wanted for name, wanted in scope.items()
         ):
@@ -137,7 +141,7 @@ def _offsets(first: int | None, last: int | None) -> OffsetRange | Absent:
 def _verdict_changes(before: AuditTables, after: AuditTables, filters: Filters, scope: Scope) -> list[VerdictChange]:
     kinds = {"topic": pa.string(), "partition": pa.int32()}
     of_both = (one_of(name, values, kinds[name]) for name, values in scope.items())
-    where = all_of(is_in("topic", filters.topics), is_in("partition", filters.partitions), *of_both)
+    where = all_of(filters.of_subject(), *of_both)
     verdicts_before, verdicts_after = (_verdicts(one, where) for one in (before, after))
     changes = [
         VerdictChange(
@@ -159,11 +163,12 @@ def _verdicts(tables: AuditTables, where: Any) -> dict[tuple[str | None, str, in
     return {(row["cluster_id"], row["topic"], row["partition"]): row["verdict"] for row in rows}
 
 
-def _other_nodes(before: AuditTables, after: AuditTables) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _other_nodes(before: AuditTables, after: AuditTables, filters: Filters) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the nodes that only the later audit has, and those that only the earlier one has; a node of no known cluster may be of any."""
     several = len({*before.manifest.get("clusters", ()), *after.manifest.get("clusters", ())} - {""}) > 1
     columns = ["path", "node_id", "cluster_id"]
-    earlier, later = (list(one.rows("nodes", columns=columns)) for one in (before, after))
+    where = filters.of_clusters()
+    earlier, later = (list(one.rows("nodes", columns=columns, where=where)) for one in (before, after))
 
     def lacking(rows: Sequence[Mapping[str, Any]], others: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
         known: dict[int | str, set[str | None]] = {}

@@ -67,17 +67,17 @@ _COUNTED = (
 def summarise(tables: AuditTables, *, most: int, filters: Filters | None = None) -> FleetSummary:
     """Return the summary of a finished audit."""
     filters = filters or Filters()
-    nodes = sorted(tables.rows("nodes"), key=lambda row: row["input"])
+    nodes = sorted(tables.rows("nodes", where=filters.of_clusters()), key=lambda row: row["input"])
     parts = tables.column_table("partitions", _COUNTED, filters.of_partitions())
     replicas = tables.column_table(
         "replicas",
         ["input", "node_id", "log_dir", "state", "bytes", "segments", "damaged_places"],
-        all_of(is_in("topic", filters.topics), is_in("partition", filters.partitions), is_in("node_id", filters.nodes)),
+        all_of(filters.of_subject(), is_in("node_id", filters.nodes)),
     )
     findings = tables.column_table(
         "findings", ["code", "severity", "severity_rank", "cluster_id", "node_id"], filters.of_findings()
     )
-    problems = list(tables.rows("problems"))
+    problems = list(tables.rows("problems", where=filters.of_clusters()))
     distinct = {(row["input"], row["path"], row["message"]): row for row in problems}
     shown = sorted(distinct.values(), key=lambda row: (row["input"], row["path"], row["message"]))
     gravest = _gravest(tables, filters)
@@ -91,7 +91,8 @@ def summarise(tables: AuditTables, *, most: int, filters: Filters | None = None)
         partition_count=parts.num_rows,
         deleted_partitions=len(deleted := _deleted(tables, filters)),
         verdicts=counts_of(parts, "verdict"),
-        states=(states := counts_of(parts, "state")),
+        states=(states := _worst_first(counts_of(parts, "state"))),
+        states_by_cluster=_states_by_cluster(parts),
         judged=_judged(tables, filters, states),
         brokers=node_health(nodes, replicas, findings, shown, depth=tables.depth),
         damage_by_disk=damage_by_disk(nodes, replicas),
@@ -126,6 +127,22 @@ def summarise(tables: AuditTables, *, most: int, filters: Filters | None = None)
         findings_by_cluster=_by_cluster(findings),
         depth=tables.depth,
     )
+
+
+def _worst_first(states: Mapping[str, int]) -> dict[str, int]:
+    return dict(sorted(states.items(), key=lambda item: _place_of(item[0])))
+
+
+def _place_of(state: str) -> int:
+    return next(at for at, one in enumerate(STATES["diff"]) if one.value == state)
+
+
+def _states_by_cluster(parts: pa.Table) -> dict[str, dict[str, int]]:
+    out: dict[str, dict[str, int]] = {}
+    for row in grouped(parts, ["cluster_id", "state"], []):
+        out.setdefault(row["cluster_id"] or "", {})[row["state"]] = row["count_all"]
+    ordered = {cluster: _worst_first(own) for cluster, own in out.items()}
+    return dict(sorted(ordered.items(), key=lambda item: (_place_of(next(iter(item[1]))), item[0])))
 
 
 def _by_cluster(findings: pa.Table) -> dict[str, dict[str, int]]:
@@ -213,6 +230,7 @@ def _worst(tables: Tables, parts: pa.Table, deleted: Collection[_Key], most: int
             topic=row["topic"],
             partition=row["partition"],
             verdict=row["verdict"],
+            state=row["state"],
             lost_certain=row["lost_certain"],
             lost_possible=row["lost_possible"],
             report=reports.get(place, "{}"),

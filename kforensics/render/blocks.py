@@ -151,7 +151,7 @@ class Cell:
     """Further items, which a page folds under `more_title`."""
     more_title: str = ""
     link: str = ""
-    """The anchor of a section that the text leads to."""
+    """The anchor of a section that the text leads to, or a page beside this one, which ends with `.html`."""
     references: tuple[Reference, ...] = ()
     shares: tuple[tuple[float, str], ...] = ()
     """Parts of a bar, of which the widest of the column is 1, drawn as losses are: certain, possible, no. The numbers are in other cells."""
@@ -306,6 +306,17 @@ class OverTime:
     """What each look stands for, which a page says above the first of some pictures."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bars:
+    """Counts at moments, one after the other, as stacked bars; a screen has them in a table."""
+
+    name: str
+    kinds: Sequence[str]
+    """What is counted, from the bottom of a bar to its top."""
+    moments: Sequence[tuple[str, Sequence[int]]]
+    """The name of each moment, and a count of each kind."""
+
+
 @dataclass(frozen=True, slots=True)
 class Chain:
     """What follows each other in an order: a name, words below it, and its tone, each."""
@@ -344,6 +355,7 @@ Block = (
     | Lanes
     | OverTime
     | Timeline
+    | Bars
     | Chain
     | Lines
     | Folded

@@ -75,7 +75,6 @@ class Shape(NamedTuple):
                 yield one
 
 
-_T, _H = OutputFormat.TEXT, OutputFormat.HTML
 _EVENTS = {OutputFormat.TIMESKETCH: "json.explain:write_timesketch"}
 
 SHAPES: dict[str, Shape] = {
@@ -102,18 +101,15 @@ SHAPES: dict[str, Shape] = {
     "simulate replay": Shape("simulate:replays", "protocols.steps.replicas", "simulate:write_replays"),
     "simulate explore": Shape("simulate:exploration", "", "simulate:write_exploration"),
     "simulate write": Shape("simulate:written", "", "simulate:write_written"),
-    "fleet audit": Shape(
-        json="fleet:write", lines="write_line", others={_T: "text.fleet:write", _H: "html.fleet_page:write"}
-    ),
-    "fleet report": Shape(
-        json="fleet:write", lines="write_line", others={_T: "text.fleet:write", _H: "html.fleet_page:write"}
-    ),
+    "fleet audit": Shape("fleet:audit", "partitions", "fleet:write", "write_line"),
+    "fleet report": Shape("fleet:audit", "partitions", "fleet:write", "write_line"),
     "fleet comparison": Shape(
-        json="fleet:COMPARISON",
-        others={_T: "text.fleet:write_comparison", _H: "html.fleet_page:write_comparison"},
+        "fleet:comparison",
+        "new_findings|worse_findings|changed_findings|better_findings|unchecked_findings|gone_findings",
+        "fleet:COMPARISON",
     ),
-    "fleet trend": Shape(json="fleet:TREND", lines="write_trend_lines", others={_T: "text.fleet:write_trend"}),
-    "fleet scan": Shape(json="fleet:SCAN", others={_T: "text.fleet:write_scan"}),
+    "fleet trend": Shape("fleet:trend", "audits", "fleet:TREND", "write_trend_lines"),
+    "fleet scan": Shape("fleet:scan", "", "fleet:SCAN"),
 }
 """By the kind of a result, how it is written. Modules are loaded when they are needed."""
 
@@ -144,10 +140,6 @@ def require_format(chosen: OutputFormat, *shapes: str) -> None:
     offered = formats_of(*shapes)
     if chosen not in offered:
         raise UsageError(f"--format {chosen} is not offered by this command; it has {', '.join(offered)}")
-    if chosen is OutputFormat.HTML and any(chosen in SHAPES[shape].others for shape in shapes):
-        from kforensics.render.html.pages import require_engine  # noqa: PLC0415 - for pages of templates alone
-
-        require_engine()
 
 
 def writer_of(shape: str, chosen: OutputFormat) -> Writer:

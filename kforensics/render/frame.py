@@ -33,7 +33,10 @@ ANSWER_PARTS = (("NOW", "now"), ("WHO TO TELL", "tell"), ("LATER", "later"), ("C
 
 MOST_CITATIONS = 4
 
-_TONES = {"critical": Tone.BAD, "error": Tone.BAD, "warning": Tone.WARNING}
+_BY_CAUSE = frozenset({"fleet audit", "fleet report"})
+"""Shapes whose views have the findings by their causes, and the inputs with how they are."""
+
+SEVERITY_TONES = {"critical": Tone.BAD, "error": Tone.BAD, "warning": Tone.WARNING}
 
 
 class References:
@@ -74,9 +77,11 @@ def whole(result: Result[Any], view: View, content: Content) -> Iterator[Block]:
     yield from content(result, view)
     if view.page:
         files = _cited_files(result)
-        yield from _findings(result.findings, References(result.inputs, files))
+        if result.shape not in _BY_CAUSE:
+            yield from _findings(result.findings, References(result.inputs, files))
         yield from _not_read(result.problems, result.inputs)
-        yield from _evidence(result.inputs, files)
+        if result.shape not in _BY_CAUSE:
+            yield from _evidence(result.inputs, files)
     if seal is not None:
         from kforensics.findings.rules.seal import seal_sentence  # noqa: PLC0415 - few reports name a seal
 
@@ -126,7 +131,7 @@ def _findings(findings: tuple[Finding, ...], references: References) -> Iterator
                 one.code,
                 Cell(
                     badge=one.severity.value,
-                    tone=_TONES.get(one.severity.value, Tone.QUIET),
+                    tone=SEVERITY_TONES.get(one.severity.value, Tone.QUIET),
                     below=one.confidence.value,
                 ),
                 Cell(text=one.statement, below=one.meaning),

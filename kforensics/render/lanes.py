@@ -129,3 +129,8 @@ def course_words(course: Course, block: OverTime | None = None) -> str:
     facts += [(one.time_ms, one.words) for one in course.moments]
     words = "; ".join(f"{told(time, whole)} {what}" for time, what in sorted(facts, key=lambda fact: fact[0]))
     return f"{course.name}: {words or 'nothing is known'}"
+
+
+def count_words(kinds: Sequence[str], counts: Sequence[int]) -> str:
+    """Return the counts of one bar in words."""
+    return ", ".join(f"{count:,} {kind}" for count, kind in zip(counts, kinds, strict=True))

@@ -25,6 +25,8 @@ class View(NamedTuple):
     """Keys, values and headers."""
     as_text: bool = False
     """Payloads as text where they are UTF-8."""
+    has_pages: bool = False
+    """Pages of the single clusters lie beside this one."""
     page: bool = False
     """All is laid out to be kept: pictures, sources, inputs, hashes, and nothing left out that a page has room for."""
     made_ms: int | None = None

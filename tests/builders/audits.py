@@ -40,11 +40,13 @@ def write_audit(
     scope=None,
     depth=Depth.CONTENT,
     judged=None,
+    also_in=(),
 ):
     """Write an audit of some findings; every node, a number or one with its cluster, holds a replica of every partition that they are about.
 
     Args:
         judged: state and verdict of each partition, by number, where they don't agree.
+        also_in: further clusters that have the same partitions.
     """
     judged = judged or {}
     tables = Tables(out)
@@ -87,13 +89,14 @@ def write_audit(
             ],
             "partitions": [
                 {
-                    "cluster_id": cluster,
+                    "cluster_id": own,
                     "topic": topic,
                     "partition": partition,
                     "state": state,
                     "verdict": verdict.value,
                     "verdict_rank": WORST[verdict],
                 }
+                for own in (cluster, *also_in)
                 for topic, partition in partitions
                 for state, verdict in (verdicts.get(partition, ("agree", Verdict.CONSISTENT)),)
             ],

@@ -5,12 +5,15 @@ from kforensics.evidence.model import Citation, Input, Problem
 from kforensics.findings.changes import Change
 from kforensics.findings.fleet_summary import (
     AuditComparison,
+    AuditTrend,
     BrokerHealth,
     DiskDamage,
     FindingChange,
     FleetSummary,
     LeaderShare,
     PartitionLine,
+    ScanResult,
+    TrendLine,
 )
 from kforensics.findings.model import Severity
 from kforensics.units import OffsetRange, TopicPartition
@@ -45,6 +48,7 @@ def fleet_summary(word=""):
         partition_count=2,
         verdicts={"lost": 1, "consistent": 1},
         states={"at-risk": 1, "agree": 1},
+        states_by_cluster={f"cluster{word}": {"at-risk": 1, "agree": 1}},
         judged=(),
         brokers=(
             BrokerHealth(
@@ -93,6 +97,7 @@ def fleet_summary(word=""):
                 topic=f"topic{word}",
                 partition=0,
                 verdict="lost",
+                state="at-risk",
                 lost_certain=56,
                 lost_possible=3,
                 report="{}",
@@ -151,4 +156,40 @@ def fleet_comparison(word=""):
         new_nodes=(),
         gone_nodes=(),
         problem_count=0,
+    )
+
+
+def fleet_trend(word=""):
+    """Three audits, with fewer findings each time."""
+    lines = tuple(
+        TrendLine(
+            audit_id=f"audit-{number}{word}",
+            audited_ms=1_700_000_000_000 + number * 86_400_000,
+            clusters=(f"cluster{word}",),
+            partition_count=2,
+            states={"agree": 2},
+            findings_by_severity={"critical": 3 - number, "warning": 4},
+            compared_with=f"audit-{number - 1}{word}" if number else Absent.NOT_APPLICABLE,
+            findings_by_change={"gone": 1, "unchanged": 6 - number} if number else {},
+            gone_nodes=(),
+            problem_count=0,
+        )
+        for number in range(3)
+    )
+    return AuditTrend(tables=(f"tables{word}",), audit_count=3, lines=lines)
+
+
+def fleet_scan(word=""):
+    """What was taken of a broker's disks."""
+    summary = fleet_summary(word)
+    return ScanResult(
+        inputs=summary.inputs,
+        findings=summary.findings,
+        problems=summary.problems,
+        replicas=3,
+        segments=4,
+        read_bytes=5_000,
+        reused_segments=0,
+        evidence=f"evidence{word}",
+        evidence_bytes=700,
     )

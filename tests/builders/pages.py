@@ -5,7 +5,6 @@ from dataclasses import replace
 
 from kforensics.commands.result import Conclusion, Result
 from kforensics.render.emit import OutputFormat, emit
-from kforensics.render.html import fleet_page
 from kforensics.render.view import View
 
 
@@ -19,9 +18,9 @@ def page_of(explained, files=(), *, answer=None, exit_code=1, made_ms=None, is_r
 
 def audit_page_of(summary, answer, made_ms=None):
     """The page of an audit."""
-    return fleet_page.write(
-        Result(command="fleet audit", body=summary, concluded=Conclusion(answer)), View(made_ms=made_ms)
-    )
+    concluded = Conclusion(answer, summary.findings, summary.problems)
+    result = Result(command="fleet audit", inputs=summary.inputs, body=summary, concluded=concluded)
+    return "".join(emit(result, OutputFormat.HTML, View(made_ms=made_ms)))
 
 
 class Outline(html.parser.HTMLParser):

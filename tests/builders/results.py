@@ -1,9 +1,12 @@
-"""A result of each kind that needs no Spark, made from the directories in `fixtures/`."""
+"""A result of each kind, made from the directories in `fixtures/`; those of fleets by hand."""
 
 import kforensics
 from kforensics.ask.model import Ask
 from kforensics.ask.simulate import SimulateAsk
 from kforensics.commands import capture, groups, logs, predict, salvage, simulate, trace, transactions
+from kforensics.commands.result import Conclusion, Result
+from kforensics.findings.answers.fleet import comparison_answer, fleet_answer, scan_answer, trend_answer
+from tests.builders.fleet import fleet_comparison, fleet_scan, fleet_summary, fleet_trend
 from tests.conftest import FIXTURES
 
 CLUSTER = FIXTURES / "unclean-election"
@@ -27,6 +30,11 @@ def _written(scratch):
     return simulate.run(SimulateAsk(write=scratch / f"written-{count}", scenario="hw-loss"), repr)
 
 
+def _of_fleet(command, body, answer):
+    found = Conclusion(answer(body), getattr(body, "findings", ()), getattr(body, "problems", ()))
+    return Result(command=command, inputs=getattr(body, "inputs", ()), body=body, concluded=found)
+
+
 RESULTS = {
     "ls": lambda _: kforensics.ls(CLUSTER),
     "dump": lambda _: kforensics.dump(NODE / "orders-0"),
@@ -48,5 +56,10 @@ RESULTS = {
     "simulate replay": lambda _: simulate.run(SimulateAsk(scenario="hw-loss")),
     "simulate explore": lambda _: simulate.run(SimulateAsk(model="hw")),
     "simulate write": _written,
+    "fleet audit": lambda _: _of_fleet("fleet audit", fleet_summary(), fleet_answer),
+    "fleet report": lambda _: _of_fleet("fleet report", fleet_summary(), fleet_answer),
+    "fleet comparison": lambda _: _of_fleet("fleet comparison", fleet_comparison(), comparison_answer),
+    "fleet trend": lambda _: _of_fleet("fleet trend", fleet_trend(), trend_answer),
+    "fleet scan": lambda _: _of_fleet("fleet scan", fleet_scan(), scan_answer),
 }
 """By the kind of result: makes one, with a directory to write into."""

@@ -74,7 +74,7 @@ def test_an_error_says_what_where_and_why(capsys, failing):
     ("error", "code", "words"),
     [
         (UsageError("these do not go together"), 2, "kforensics: these do not go together"),
-        (MissingExtra("html", "a report in HTML"), 2, "pip install 'kforensics[html]'"),
+        (MissingExtra("sign", "a signature"), 2, "pip install 'kforensics[sign]'"),
         (BadChecksum(Span(8, 4), expected="1", found="2"), 3, "at byte 8, 4 bytes: expected 1, found 2"),
         (KeyboardInterrupt(), 130, "stopped"),
         (BrokenPipeError(), 141, ""),

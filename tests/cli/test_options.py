@@ -140,7 +140,7 @@ EVERYWHERE = {
     "--since": "triage explain logs metadata dump capture fleet-audit fleet-report",
     "--until": "triage explain logs metadata dump",
     "--at": "groups transactions metadata",
-    "--cluster": "triage ls verify diff explain logs predict salvage trace groups transactions metadata",
+    "--cluster": "triage ls verify diff explain logs predict salvage trace groups transactions metadata fleet-report fleet-trend",
     "--stopped": "triage verify diff explain predict salvage trace groups transactions fleet-audit",
     "--keep-going": "triage ls dump verify diff explain logs predict salvage trace groups transactions metadata capture fleet-audit fleet-scan",
     "--read-rate": "triage ls dump verify diff explain logs predict salvage trace groups transactions metadata capture seal fleet-scan",

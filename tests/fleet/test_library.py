@@ -12,6 +12,7 @@ import kforensics.fleet
 from kforensics.fleet import auditing, commands
 from tests.builders.audits import one_finding, write_audit
 from tests.fleet.test_identity import node
+from tests.render.html.page_checks import complaints
 
 
 @pytest.fixture
@@ -45,6 +46,41 @@ def test_a_report_has_its_document_and_whole_tables(history):
     since = kforensics.fleet.report(str(history), since="1")
     assert 1 == len(since.to_arrow("new_findings"))
     assert ["1", "2"] == [one["audit_id"] for one in kforensics.fleet.trend(history).to_dict()["audits"]]
+
+
+def test_a_report_of_one_cluster_has_nothing_of_others(tmp_path):
+    nodes = ((1, "first"), (2, "first"), (1, "second"), (9, None))
+    tables = tmp_path / "a"
+    write_audit(tables, [one_finding()], audit_id="1", nodes=nodes, cluster="first", also_in=("second", None))
+
+    def shown(cluster):
+        document = kforensics.fleet.report(tables, cluster=cluster).to_dict()
+        return document["nodes"], document["partition_count"], document["finding_count"], document["states_by_cluster"]
+
+    assert (2, 1, 1, {"first": {"agree": 1}}) == shown("first")
+    assert (1, 1, 0, {"second": {"agree": 1}}) == shown("second")
+    assert (1, 1, 0, {"": {"agree": 1}}) == shown("unknown")
+    assert (4, 3, 1) == shown(None)[:3]
+    assert [0] == [one["problem_count"] for one in kforensics.fleet.trend(tables, cluster="second").to_dict()["audits"]]
+    with pytest.raises(kforensics.UsageError, match="cluster frist is not in the audit"):
+        kforensics.fleet.report(tables, cluster="frist")
+
+
+def test_pages_are_one_of_the_fleet_and_one_of_each_cluster(tmp_path):
+    nodes = ((1, "first"), (2, "first"), (1, "second"))
+    tables = tmp_path / "a"
+    write_audit(tables, [one_finding()], nodes=nodes, cluster="first", also_in=("second",))
+
+    kforensics.fleet.report(tables, pages=tmp_path / "pages")
+
+    pages = {one.name: one.read_text() for one in (tmp_path / "pages").iterdir()}
+    assert {"index.html", "cluster-first.html", "cluster-second.html"} == set(pages)
+    assert all([] == complaints(page) for page in pages.values())
+    assert all(f'<a href="{name}">' in pages["index.html"] for name in pages if name != "index.html")
+    assert "KF201" in pages["cluster-first.html"]
+    assert "KF201" not in pages["cluster-second.html"]
+    with pytest.raises(kforensics.UsageError, match="exists; kforensics overwrites nothing"):
+        kforensics.fleet.report(tables, pages=tmp_path / "pages")
 
 
 def test_an_audit_takes_a_session_and_writes_tables(tmp_path, audit_here, monkeypatch):

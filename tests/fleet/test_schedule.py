@@ -73,7 +73,7 @@ def test_an_acceptance_that_ended_is_said_in_every_format(audited, accepting, ca
     page = capsys.readouterr().out
     assert "1 finding fails the rule --fail-on warning." in page
     assert "KF202/* by anna ended on 2020-01-01" in page
-    assert f'<code class="mono">KF202/{CLUSTER}/orders-3/2</code>' in page
+    assert f"KF202/{CLUSTER}/orders-3/2</li>" in page
 
 
 def test_what_was_not_read_is_not_calm_whatever_is_accepted(tmp_path, accepting, capsys):

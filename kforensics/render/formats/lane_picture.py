@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from html import escape
 
-from kforensics.render.blocks import Course, Lane, Lanes, Moment, OverTime, Reference, Stretch, Tone
+from kforensics.render.blocks import Bars, Course, Lane, Lanes, Moment, OverTime, Reference, Stretch, Tone
 from kforensics.render.escape import escape_text
-from kforensics.render.lanes import bounds_of, course_words, lane_words, scale_of, span_words, told
+from kforensics.render.lanes import bounds_of, count_words, course_words, lane_words, scale_of, span_words, told
 from kforensics.words import utc_text
 
 STEPS = 10_000
@@ -290,3 +290,35 @@ def _label(time_ms: int, spread: int) -> str:
     if not time or spread > MOST_TICKS * _DAY:
         return escape(day)
     return time[:5] if spread > MOST_TICKS * _MINUTE else time[:8] if spread > MOST_TICKS * _SECOND else time
+
+
+BAR_WIDTH, BAR_ROOM, BARS_HEIGHT = 12, 16, 120
+
+
+def draw_bars(block: Bars, name: Callable[[str], str]) -> str:
+    """Return counts as a picture, with each bar in words."""
+    most = max((sum(counts) for _, counts in block.moments), default=0) or 1
+    whole = len(block.moments) * BAR_ROOM
+    told = [f"{moment}: {count_words(block.kinds, counts)}" for moment, counts in block.moments]
+    drawn = []
+    for at, (_, counts) in enumerate(block.moments):
+        parts, below = "", 0.0
+        for number, count in enumerate(counts):
+            height = BARS_HEIGHT * count / most
+            below += height
+            if count:
+                parts += f'<rect class="k{number}" x="{at * BAR_ROOM}" y="{BARS_HEIGHT - below:.1f}" width="{BAR_WIDTH}" height="{height:.1f}"/>'
+        drawn.append(f"<g><title>{_text(told[at])}</title>{parts}</g>")
+    ends = [moment for moment, _ in block.moments][:: max(len(block.moments) - 1, 1)]
+    axis = "".join(f"<span>{_text(one)}</span>" for one in ends)
+    kinds = "".join(
+        f'<li><svg width="12" height="12" aria-hidden="true"><rect class="k{number}" width="12" height="12"/></svg>{_text(kind)}</li>'
+        for number, kind in enumerate(block.kinds)
+    )
+    words = "".join(f"<li>{_text(one)}</li>" for one in told)
+    return (
+        f'<figure class="bars"><svg role="img" aria-label="{name(f"{block.name}: {len(block.moments)} audits, at most {most:,} findings")}" '
+        f'viewBox="0 0 {whole} {BARS_HEIGHT}" height="{BARS_HEIGHT}" preserveAspectRatio="none">{"".join(drawn)}</svg>\n'
+        f'<figcaption class="quiet">{axis}</figcaption></figure>\n<ul class="legend">{kinds}</ul>\n'
+        f'<details class="bulk"><summary>In words<span class="hidden">: {name(block.name)}</span></summary><ul>{words}</ul></details>\n'
+    )

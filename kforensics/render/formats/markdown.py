@@ -8,6 +8,7 @@ from typing import Any, assert_never
 from kforensics.commands.result import Result
 from kforensics.findings.answers.model import Answer
 from kforensics.render.blocks import (
+    Bars,
     Block,
     Chain,
     Fact,
@@ -95,7 +96,7 @@ def render(block: Block, view: View) -> Iterable[str]:
             return ["```sh", *map(escape_text, block.commands), "```", ""]
         case Table():
             return _table(block)
-        case Lanes() | OverTime():
+        case Lanes() | OverTime() | Bars():
             return _code(screen_pieces(screen_lines(block, view), width=view.width))
         case Timeline():
             return [*(f"- {utc(one.time_ms)} {_words(one.words)}" for one in block.events), ""]

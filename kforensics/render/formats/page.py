@@ -10,6 +10,7 @@ from typing import Any, assert_never
 from kforensics import __version__
 from kforensics.commands.result import Result
 from kforensics.render.blocks import (
+    Bars,
     Block,
     Cell,
     Chain,
@@ -35,7 +36,7 @@ from kforensics.render.blocks import (
     utc,
 )
 from kforensics.render.escape import escape_text
-from kforensics.render.formats.lane_picture import LEGEND, Places, draw, draw_over_time, time_legend
+from kforensics.render.formats.lane_picture import LEGEND, Places, draw, draw_bars, draw_over_time, time_legend
 from kforensics.render.frame import Content, whole
 from kforensics.render.html.pages import advice_of, hash_of, verdict_of
 from kforensics.render.view import View
@@ -125,6 +126,8 @@ class Page:
                 self._over_time(block)
             case Timeline():
                 self._timeline(block)
+            case Bars():
+                self._put(draw_bars(block, self._name))
             case Chain():
                 self._chain(block)
             case Lines():
@@ -457,7 +460,8 @@ def _cell(value: Value, column: Column, places: Places, *, is_first: bool, has_r
 
 def _rich(cell: Cell, places: Places) -> str:
     words = text(cell.text)
-    parts = [f'<a href="#{cell.link}">{words}</a>' if cell.link else words]
+    link = cell.link if cell.link.endswith(".html") else f"#{cell.link}"
+    parts = [f'<a href="{text(link)}">{words}</a>' if cell.link else words]
     if cell.badge:
         parts.insert(0, f'<span class="badge {cell.tone}">{text(cell.badge)}</span> ')
     if cell.below:

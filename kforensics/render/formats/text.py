@@ -9,6 +9,7 @@ from rich.text import Text
 from kforensics.commands.result import Result
 from kforensics.render.blocks import (
     GAP,
+    Bars,
     Block,
     Chain,
     Column,
@@ -37,6 +38,7 @@ from kforensics.render.lanes import (
     ASCII_MARKS,
     UNICODE_MARKS,
     bounds_of,
+    count_words,
     course_words,
     draw_lane,
     scale_of,
@@ -108,6 +110,8 @@ def render(block: Block, view: View) -> Iterable[Line]:
             return _over_time(block)
         case Timeline():
             return _timeline(block)
+        case Bars():
+            return _bars(block, view)
         case Chain(_, links):
             return chain.from_iterable(
                 render(Fact(f"{at} {title}", words), view) for at, (title, words, _) in enumerate(links, 1)
@@ -199,6 +203,18 @@ def _over_time(block: OverTime) -> Iterator[Line]:
     yield Words(f"{escape_text(block.name)}, {span_words(*bounds_of(block))}", indent=INDENT)
     for course in block.courses:
         yield Words(escape_text(course_words(course, block)), indent=INDENT * 3, first=INDENT * 2)
+
+
+def _bars(block: Bars, view: View) -> Iterator[Line]:
+    yield Words(escape_text(block.name), indent=INDENT)
+    most = max((sum(counts) for _, counts in block.moments), default=0) or 1
+    mark = "█" if view.unicode else "#"
+    told = [(moment, sum(counts), count_words(block.kinds, counts)) for moment, counts in block.moments]
+    rows = [
+        (escape_text(moment), mark * -(-LANE_WIDTH * count // most), escape_text(words))
+        for moment, count, words in told
+    ]
+    yield from columns(rows, indent=INDENT * 2)
 
 
 def _timeline(block: Timeline) -> Iterator[Line]:

@@ -1,55 +1,19 @@
-"""An answer as the first lines of a screen (headline, NOW, WHO TO TELL, LATER, CAN'T TELL), and the frame of the screens of a fleet."""
+"""An answer as the first lines of a screen: headline, NOW, WHO TO TELL, LATER, CAN'T TELL."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import wraps
-from typing import Any, TypeVar
+from collections.abc import Iterator
 
 from rich.text import Text
 
-from kforensics.commands.result import Result
-from kforensics.evidence.model import Input, Problem
 from kforensics.findings.answers.model import STATES, Answer
 from kforensics.render.escape import escape_text
 from kforensics.render.frame import ANSWER_PARTS
-from kforensics.render.text.screen import Line, Style, hanging, screen_pieces, wrapped
-from kforensics.render.view import View
+from kforensics.render.text.screen import Style, wrapped
 from kforensics.words import Step
 
-Body = TypeVar("Body")
-
-_ALL = 1 << 30
 MOST_LINES = 12
 """Lines of an answer before the first fact: whoever reads it has to act on it."""
 
 _LABEL_WIDTH = 13
-
-
-def whole_screen(
-    lines: Callable[[Result[Body], View], Iterable[Line]],
-) -> Callable[[Result[Body], View], Iterator[str]]:
-    """Make the writer of a screen, line by line: the answer, and below it what a command shows."""
-
-    @wraps(lines)
-    def write(result: Result[Body], view: View) -> Iterator[str]:
-        return screen_pieces(_framed(result, view, lines(result, view)), width=view.width, colour=view.colour)
-
-    return write
-
-
-def problem_lines(problems: Iterable[Problem], inputs: Sequence[Input]) -> Iterator[Line]:
-    """Yield the lines that name what could not be read, and why."""
-    for one in problems:
-        if one.is_silent:
-            continue  # the answer names it
-        what = "left out" if one.is_foreign else "not read"
-        yield hanging(f"{what}: {escape_text(one.place(inputs))}: {escape_text(one.message)}")
-
-
-def _framed(result: Result[Any], view: View, lines: Iterable[Line]) -> Iterator[Line]:
-    yield from answer_lines(
-        result.answer, command=result.command, width=view.width, most=_ALL if view.verbose else MOST_LINES
-    )
-    yield from lines
 
 
 def answer_lines(answer: Answer, *, command: str, width: int, most: int = MOST_LINES) -> Iterator[Text]:

@@ -16,6 +16,7 @@ from kforensics.findings.answers.model import Answer, State
 from kforensics.render import blocks
 from kforensics.render.blocks import (
     GAP,
+    Bars,
     Block,
     Cell,
     Chain,
@@ -109,6 +110,7 @@ def samples(word):
             name="a-timeline",
             events=[Event(time_ms=0, words=f"an-event{word}"), Event(time_ms=Absent.UNKNOWN, words="then")],
         ),
+        "Bars": Bars(name=f"the-counts{word}", kinds=(f"a-kind{word}", "another"), moments=((f"a-day{word}", (3, 1)),)),
         "Chain": Chain(
             "an-order", [(f"a-link{word}", f"below-it{word}", blocks.Tone.BAD), ("next", "", blocks.Tone.PLAIN)]
         ),
@@ -136,6 +138,7 @@ WORDS = {
         "nothing is known",
     ),
     "Timeline": ("an-event", "then"),
+    "Bars": ("the-counts", "a-day", "3 a-kind", "1 another"),
     "Chain": ("a-link", "below-it", "next"),
     "Lines": ("one-line", "another-line"),
     "Folded": ("a-fold", "what-is-folded"),

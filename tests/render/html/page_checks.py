@@ -82,9 +82,8 @@ def complaints(page):
 
 
 def _of_document(tree):
-    yield from (
-        f"{tag} is there {len(tree.all(tag))} times" for tag in ("h1", "main", "title") if len(tree.all(tag)) != 1
-    )
+    counts = {tag: len([one for one in tree.all(tag) if not one.within("svg")]) for tag in ("h1", "main", "title")}
+    yield from (f"{tag} is there {count} times" for tag, count in counts.items() if count != 1)
     if tree.all("html")[0].get("lang") != "en":
         yield "the language is not stated"
     if not any(one.get("name") == "viewport" for one in tree.all("meta")):

@@ -8,7 +8,6 @@ import pytest
 
 from kforensics.commands.cited import CitedFile
 from kforensics.damage import Absent
-from kforensics.errors import MissingExtra
 from kforensics.findings.answers.model import Answer, State
 from kforensics.render.blocks import Lanes, Prose
 from kforensics.render.formats.lane_picture import Places, draw, ticks
@@ -274,13 +273,6 @@ def test_ticks_are_few_and_in_order(first, last):
     assert marks == sorted(set(marks))
     assert (first, last) == (marks[0], marks[-1])
     assert len(marks) <= 9
-
-
-def test_without_jinja_the_page_of_an_audit_names_the_extra(monkeypatch):
-    monkeypatch.setattr("kforensics.render.html.pages.find_spec", lambda _: None)
-
-    with pytest.raises(MissingExtra, match=r"kforensics\[html\]"):
-        audit_page_of(fleet_summary(), Answer(state=State.AGREE, headline="It is so."))
 
 
 @pytest.mark.parametrize("hostile", HOSTILE, ids=range(len(HOSTILE)))

@@ -158,11 +158,3 @@ def test_each_heading_stays_with_what_it_is_of_when_printed():
     assert {"h1", "h2", "h3", "caption", ".lead"} <= {name.strip() for name in kept}
     assert whole is not None
     assert {"tr", ".lane", ".snapshot"} <= {name.strip() for name in whole[1].split(",")}
-
-
-def test_lanes_and_the_bar_of_an_audit_share_no_style():
-    css = (TEMPLATES / "page.css").read_text(encoding="utf-8")
-
-    assert ".bar" not in css
-    assert 'class="bar"' in audit_page()
-    assert 'class="bar' not in incident_page()

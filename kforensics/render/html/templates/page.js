@@ -28,15 +28,16 @@
       words: words.toLowerCase(),
       topic: new Set(ofTopic ? [...words.matchAll(ofTopic)].map((found) => found[1]) : []),
       broker: new Set(/^\d+$/.test(own) ? [...brokers, own] : brokers),
+      cluster: new Set(element.cells ? [columnOf(element, /^cluster$/i).trim()].filter(Boolean) : []),
       mark: new Set(all(".badge", element).map((one) => one.textContent)),
     };
   });
-  const wanted = { topic: "", broker: "", mark: "", words: "" };
+  const wanted = { topic: "", broker: "", cluster: "", mark: "", words: "" };
   const shown = make("output", "");
   const apply = () => {
     let hidden = 0;
     for (const one of subjects) {
-      const isOther = ["topic", "broker", "mark"].some((kind) => wanted[kind] && one[kind].size && !one[kind].has(wanted[kind]));
+      const isOther = ["topic", "broker", "cluster", "mark"].some((kind) => wanted[kind] && one[kind].size && !one[kind].has(wanted[kind]));
       const off = isOther || !one.words.includes(wanted.words);
       one.element.classList.toggle("off", off);
       hidden += off;
@@ -55,7 +56,7 @@
     label.append(control);
     tools.append(label);
   };
-  for (const [kind, title] of [["topic", "Topic"], ["broker", "Broker"], ["mark", "Certainty"]]) {
+  for (const [kind, title] of [["topic", "Topic"], ["broker", "Broker"], ["cluster", "Cluster"], ["mark", "Certainty"]]) {
     const values = [...new Set(subjects.flatMap((one) => [...one[kind]]))].sort((one, other) => one.localeCompare(other, "en", { numeric: true }));
     if (values.length < 2) continue;
     const select = make("select", "");
