@@ -27,7 +27,7 @@ from kforensics.case.model import Case, places_of
 from kforensics.case.opening import of_one_moment
 from kforensics.case.processes import Progress
 from kforensics.case.wanted import check_wanted, is_wanted
-from kforensics.commands.graver import no_calmer_than_before
+from kforensics.commands.graver import no_calmer_than_before, no_calmer_than_tiers
 from kforensics.commands.redaction.key import pseudonyms_of
 from kforensics.commands.result import Conclusion, Result
 from kforensics.commands.seal_of_report import seal_of
@@ -94,15 +94,14 @@ def run(
         dropped=partial(_dropped, compared, case.inputs, pseudonyms),
         not_captured=tuple(lacking_records(compared.reports, case.inputs)),
     )
+    concluded = no_calmer_than_tiers(
+        Conclusion(answer=compared.answer, findings=compared.findings, problems=compared.problems), case
+    )
     return Result(
         command="diff",
         inputs=compared.inputs,
-        body=compared,
-        concluded=Conclusion(
-            answer=compared.answer,
-            findings=compared.findings,
-            problems=compared.problems,
-        ),
+        body=replace(compared, answer=concluded.answer, findings=concluded.findings),
+        concluded=concluded,
         seal=seal_of(case),
         case=case,
     )

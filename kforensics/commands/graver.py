@@ -17,8 +17,9 @@ from kforensics.findings.answers.diff import lost_before
 from kforensics.findings.answers.graver import Asked, may_be_calmer, with_graver
 from kforensics.findings.answers.model import STATES, Answer, State, exit_code
 from kforensics.findings.concern import JudgedPartition
+from kforensics.findings.model import Weight, by_gravity
 from kforensics.reconcile.history.causes import CauseName
-from kforensics.units import METADATA_TOPICS, Depth
+from kforensics.units import METADATA_TOPICS, REMOTE_LOG_TOPIC, Depth
 
 
 def no_calmer(command: str, found: Conclusion, case: Case, topics: Collection[str] | None = None) -> Conclusion:
@@ -71,6 +72,23 @@ def no_calmer_than_before(answer: Answer, judged: Sequence[JudgedPartition], cas
         one.records and one.committed != "no" and not one.in_use for each in explained.incidents for one in each.losses
     )
     return with_graver(answer, Asked("explain", explained.answer, _arguments(asked)) if is_lost else None)
+
+
+def no_calmer_than_tiers(found: Conclusion, case: Case) -> Conclusion:
+    """Return the conclusion, no calmer than offsets allow that are in neither tier."""
+    if not any(partition.topic == REMOTE_LOG_TOPIC for partition in places_of(case).by_partition):
+        return found
+    from kforensics.case.tiers import tiers_of  # noqa: PLC0415 - few clusters have remote storage
+    from kforensics.findings.rules.tiers import IN_NEITHER_TIER, tier_findings  # noqa: PLC0415 - likewise
+
+    asked = (each for each in tiers_of(case) if is_wanted(each.partition, case.ask))
+    holes = [one for each in asked for one in tier_findings(each) if one.code == IN_NEITHER_TIER.code]
+    answer = found.answer
+    if holes and answer.state.weight <= Weight.DECIDE:
+        words = f"{holes[0].statement}: see `kforensics verify`. {answer.headline}"
+        state = State.UNKNOWN if answer.state.weight < Weight.DECIDE else answer.state
+        answer = replace(answer, state=state, headline=words)
+    return found._replace(answer=answer, findings=by_gravity((*found.findings, *holes)))
 
 
 @fact_of_question

@@ -5,11 +5,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kforensics.ask.model import Ask
-from kforensics.case.model import Case, places_of
+from kforensics.case.model import Case
 from kforensics.case.processes import default_jobs
 from kforensics.case.settings import Surroundings, look_around, parse_settings
-from kforensics.case.wanted import check_wanted, is_wanted
-from kforensics.commands.graver import early_of
+from kforensics.case.wanted import check_wanted
+from kforensics.commands.graver import early_of, no_calmer_than_tiers
 from kforensics.commands.lost_records import find_lost_records
 from kforensics.commands.predicting.cluster import (
     compare_followers,
@@ -42,11 +42,11 @@ from kforensics.evidence.discovery.partition_dirs import LostDirectory, find_pla
 from kforensics.evidence.metadata.files import unexplained
 from kforensics.evidence.model import Citation, Problem
 from kforensics.findings.answers.graver import with_graver
-from kforensics.findings.answers.model import State, exit_code
+from kforensics.findings.answers.model import exit_code
 from kforensics.findings.answers.predict import predict_answer
 from kforensics.findings.answers.predict_cluster import MissingDirectories, PredictedCluster
 from kforensics.findings.answers.predict_steps import start_of_log
-from kforensics.findings.model import Finding, Weight, by_gravity
+from kforensics.findings.model import Finding
 from kforensics.findings.rules.directories import future_finding
 from kforensics.formats.log_lines.event import LogEventKind
 from kforensics.protocol.loading.node import FIRST_WITHOUT_ZOOKEEPER, Fate
@@ -64,7 +64,7 @@ from kforensics.source.capture import split_at_capture
 from kforensics.source.mapped import read_rate_is_limited
 from kforensics.source.naming import FileKind, parse_partition_directory
 from kforensics.source.walk import join
-from kforensics.units import REMOTE_LOG_TOPIC, Depth, TopicPartition
+from kforensics.units import Depth, TopicPartition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,7 +156,7 @@ def run(request: Ask, *, case: Case | None = None) -> Result[Prediction]:
         inputs=inputs.described,
         body=body,
         concluded=_no_calmer_than_deletions(
-            _no_calmer_than_tiers(
+            no_calmer_than_tiers(
                 Conclusion(
                     answer=predict_answer(cluster), findings=tuple(_stuck_moves(cluster)), problems=tuple(problems)
                 ),
@@ -173,22 +173,6 @@ def _no_calmer_than_deletions(found: Conclusion, case: Case) -> Conclusion:
         return found
     code = exit_code("predict", found.answer, found.findings, found.problems)
     return found._replace(answer=with_graver(found.answer, early_of(case), code=code))
-
-
-def _no_calmer_than_tiers(found: Conclusion, case: Case) -> Conclusion:
-    """Return the conclusion, no calmer than offsets allow that are in neither tier."""
-    if not any(partition.topic == REMOTE_LOG_TOPIC for partition in places_of(case).by_partition):
-        return found
-    from kforensics.case.tiers import tiers_of  # noqa: PLC0415 - few clusters have remote storage
-    from kforensics.findings.rules.tiers import IN_NEITHER_TIER, tier_findings  # noqa: PLC0415 - likewise
-
-    asked = (each for each in tiers_of(case) if is_wanted(each.partition, case.ask))
-    holes = [one for each in asked for one in tier_findings(each) if one.code == IN_NEITHER_TIER.code]
-    answer = found.answer
-    if holes and answer.state.weight < Weight.DECIDE:
-        words = f"{holes[0].statement}: see `kforensics verify`. {answer.headline}"
-        answer = replace(answer, state=State.UNKNOWN, headline=words)
-    return found._replace(answer=answer, findings=by_gravity((*found.findings, *holes)))
 
 
 def _stuck_moves(cluster: PredictedCluster) -> Iterator[Finding]:

@@ -1,6 +1,7 @@
 """The positions of share groups by `__share_group_state` of the inputs: the replica by which each of its partitions is judged, and names of topics for their ids."""
 
 from collections import defaultdict
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import cached_property
 
@@ -17,6 +18,7 @@ from kforensics.reconcile.coordinator_topics import CoordinatorTopic, coordinato
 from kforensics.reconcile.groups.replay import Change, Position
 from kforensics.reconcile.groups.state import Played, SetBack, ShareState, played
 from kforensics.units import SHARE_TOPIC
+from kforensics.words import utc_words
 
 
 class SharePositions:
@@ -62,6 +64,7 @@ class SharePositions:
         )
         history = given.history
         self._given = given
+        self._only_earlier = list(self._lost(until_ms))
         self._names = {} if history is None else {one.topic_id: one.name for one in history.topics.values()}
 
     def by_group(self) -> dict[Name, list[tuple[CommitKey, Position, ShareState]]]:
@@ -85,7 +88,44 @@ class SharePositions:
 
     def setbacks(self) -> list[Change]:
         """Return the start offsets that went back, in the order of each log."""
-        return [self._change(place, one) for place, log in self._logs.values() for one in log.setbacks]
+        back = [self._change(place, one) for place, log in self._logs.values() for one in log.setbacks]
+        return [*back, *(self._gone(*one) for one in self._only_earlier)]
+
+    def _lost(
+        self, until_ms: int | None
+    ) -> Iterator[tuple[PartitionPlace, SharePartition, ShareState, ShareState | None]]:
+        """Yield the start offsets of earlier copies that the log of now is behind or has not, and no record of it says why."""
+        now = self._given.live(SHARE_TOPIC)
+        for partition in now:
+            _, log = self._logs[partition.partition]
+            told = {one.key for one in log.setbacks} | log.removed
+            furthest: dict[SharePartition, tuple[PartitionPlace, ShareState]] = {}
+            for place in self._given.copies(partition):
+                if self._given.is_now(place) or place.directory_state != "live":
+                    continue
+                for key, state in played(ShareLog(place).changes(until_ms=until_ms)).states.items():
+                    if key not in furthest or state.start_offset > furthest[key][1].start_offset:
+                        furthest[key] = place, state
+            for key, (place, state) in furthest.items():
+                known = log.states.get(key)
+                if key not in told and state.start_offset > (0 if known is None else known.start_offset):
+                    yield place, key, state, known
+
+    def _gone(self, place: PartitionPlace, key: SharePartition, state: ShareState, known: ShareState | None) -> Change:
+        began = "" if known is None else "; the group began anew, or its coordinator went on from an older log"
+        return Change(
+            key=self._key(key),
+            offset=None if known is None else known.start_offset,
+            previous=state.start_offset,
+            time_ms=state.at.time_ms if known is None else known.at.time_ms,
+            by="unknown",
+            confidence="possible",
+            reason=f"an earlier copy of {place.topic_partition} holds the start offset, and no record of the log of now says what became of it{began}",
+            citations=(state.at.cite(place),),
+            had_members=False,
+            is_share=True,
+            is_lost=known is None,
+        )
 
     def _key(self, key: SharePartition) -> CommitKey:
         name = self._names.get(key.topic_id) or self._names_on_disk.get(key.topic_id, key.topic_id)
@@ -106,6 +146,11 @@ class SharePositions:
         return found
 
     def _change(self, place: PartitionPlace, one: SetBack) -> Change:
+        recreated = (
+            ""
+            if one.removed is None
+            else f"the share group itself was removed at {utc_words(one.removed.time_ms)}, and created again since"
+        )
         reset = "the state epoch rose: the offsets of the group were altered while it was empty"
         return Change(
             key=self._key(one.key),
@@ -114,8 +159,9 @@ class SharePositions:
             time_ms=one.at.time_ms,
             by="administrator" if one.is_reset else "unknown",
             confidence="proven" if one.is_reset else "possible",
-            reason=reset if one.is_reset else "no reset precedes the record",
-            citations=(one.at.cite(place),),
+            reason=reset if one.is_reset else recreated or "no reset precedes the record",
+            citations=(one.at.cite(place),) if one.removed is None else (one.at.cite(place), one.removed.cite(place)),
             had_members=False,
             is_share=True,
+            recreated=recreated,
         )

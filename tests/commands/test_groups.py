@@ -816,3 +816,31 @@ def test_topics_of_share_groups_have_their_names_by_their_directories(coordinato
 
     assert positions(result) == positions(groups(final))
     assert {one.topic for view in result.body.groups for one in view.positions} == {"mail", "jobs"}
+
+
+def test_a_page_draws_no_more_than_it_can_show_and_counts_the_rest(tmp_path, capsys):
+    offsets = [9, 3] * 150
+    content = batch(0, [commit("jumpy", "orders", 0, offset, time_ms=NOW + at) for at, offset in enumerate(offsets)])
+    now = log_directory(tmp_path / "now", ("__consumer_offsets-0", content))
+    run_line(["groups", str(now), "--format", "html"])
+    page = capsys.readouterr().out
+    picture = page[page.index('aria-label="jumpy over time"') :]
+
+    assert picture[: picture.index("</ol>")].count("<li") == 100
+    assert "50 more moments, less grave or earlier, are not drawn" in picture
+
+
+def test_share_groups_that_an_earlier_copy_knows_further_on_are_the_first_line(coordinators, tmp_path):
+    final = coordinators("share-4.1") / "snapshots" / "99-final"
+    now = tmp_path / "now"
+    shutil.copytree(final, now)
+    for place in now.glob("broker-*/__share_group_state-*"):
+        for file in place.glob("0*"):
+            file.write_bytes(b"") if file.suffix == ".log" else file.unlink()
+    result = groups(now, before=(final,))
+    lost = {(one.key.group, one.key.topic, one.previous) for one in result.body.setbacks if one.is_lost}
+
+    assert lost == {("workers", "jobs", 30), ("senders", "mail", 5)}
+    assert all(one.is_share and one.by == "unknown" for one in result.body.setbacks)
+    assert "WORKERS HAS LOST ITS POSITION in jobs-1: 30, which an earlier copy holds" in result.answer.headline
+    assert groups(final, before=(final.parent / "02-senders-live",)).answer.state == "no-setback"

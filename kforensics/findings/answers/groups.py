@@ -322,6 +322,8 @@ _GONE = {
 
 
 def _by_whom(change: Change) -> str:
+    if change.recreated and change.removed_by in {None, "unknown"}:
+        return f"after it began anew: {change.recreated}"
     if change.removed_by is not None:
         return f"after the position before {_GONE.get(change.removed_by, 'was gone')}"
     match change.by:

@@ -24,7 +24,7 @@ from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.model import Citation
 from kforensics.formats.log.batch_table import NO_PRODUCER
 from kforensics.reconcile.groups.state import GroupState, GroupType, changed
-from kforensics.words import counted
+from kforensics.words import counted, utc_words
 
 By = Literal["member", "administrator", "expiry", "deletion", "truncation", "unknown"]
 Confidence = Literal["proven", "likely", "possible"]
@@ -86,6 +86,8 @@ class Former(NamedTuple):
 
     offset: int
     removed_by: "By"
+    at_offset: int
+    """Of its record."""
 
 
 class Change(NamedTuple):
@@ -111,6 +113,8 @@ class Change(NamedTuple):
     """What had removed the previous position, where it was not in force any more."""
     is_lost: bool = False
     """The position is gone, and no tombstone removed it."""
+    recreated: str = ""
+    """How the group itself began anew since the previous position, in words; empty where no record says that it did."""
     caught_up_ms: int | None = None
     """Of a set-back behind which the position stands no more: when it was committed that is in force; None where it is still behind."""
 
@@ -196,6 +200,8 @@ class Replay:
     """The last positions of keys that have none any more; not of topics that were deleted."""
     lost: dict[CommitKey, Change] = field(default_factory=dict)
     """The positions that a truncation, or something unknown, took without leaving an earlier one."""
+    begun_anew: dict[Name, tuple[int, str, tuple[Citation, ...]]] = field(default_factory=dict)
+    """Groups that were removed, or whose generation went back: at which offset, how in words, and the records that say it."""
     _saved: dict[CommitKey, Position | None] | None = None
     """While records of a detour are played: the positions before them."""
 
@@ -305,11 +311,27 @@ class Replay:
                 if not event.is_commit:
                     self.pending.pop(event.producer_id, None)
             case GroupChange():
-                after = changed(self.groups.get(event.group), event)
-                if after is None:
-                    self.groups.pop(event.group, None)
-                else:
-                    self.groups[event.group] = after
+                self._change(event, place)
+
+    def _change(self, event: GroupChange, place: PartitionPlace) -> None:
+        """Take a record about a group, and note where the group began anew."""
+        group = self.groups.get(event.group)
+        was_there, generation = group is not None, -1 if group is None else group.generation
+        after = changed(group, event)
+        words = ""
+        if after is None:
+            self.groups.pop(event.group, None)
+            if was_there:
+                words = f"the group itself was removed at {utc_words(event.at.time_ms)}, and created again since"
+        else:
+            self.groups[event.group] = after
+            if 0 <= after.generation < generation:
+                words = (
+                    f"the generation of the group went back from {generation:,} to {after.generation:,} at {utc_words(event.at.time_ms)},"
+                    " and no record removed it: it was created again, or its coordinator went on from an older state"
+                )
+        if words:
+            self.begun_anew[event.group] = event.at.offset, words, (event.at.cite(place),)
 
     def _apply(self, commit: Commit, at: Place, place: PartitionPlace, *, moved: bool) -> Change | None:
         known = self.positions.get(commit.key)
@@ -327,7 +349,7 @@ class Replay:
                 by, confidence = "expiry", "likely"
                 reason = "its coordinator logged then that it removed expired offsets"
             if reason != TOPIC_DELETED:
-                self.former[commit.key] = Former(known.offset, by)
+                self.former[commit.key] = Former(known.offset, by, known.at.offset)
             former = None
         else:
             self._put(commit, place)
@@ -340,6 +362,12 @@ class Replay:
         removed_by = before.removed_by if isinstance(before, Former) else None
         if removed_by is not None:
             reason += f"; its position before was gone, by {removed_by}"
+        began, recreated, cited_anew = self.begun_anew.get(commit.key.group, (-1, "", ()))
+        since = known.at.offset if known is not None else before.at_offset if isinstance(before, Former) else began
+        if not moved_back or began <= since:
+            recreated, cited_anew = "", ()
+        if recreated:
+            reason += f"; {recreated}"
         if moved and moved_back:
             reason += f"; the coordinator had moved, to leader epoch {at.leader_epoch}"
         cited = (commit.at.cite(place),) if at is commit.at else (commit.at.cite(place), at.cite(place))
@@ -352,10 +380,11 @@ class Replay:
             by=by,
             confidence=confidence,
             reason=reason,
-            citations=cited if line is None else (*cited, line),
+            citations=(*cited, *cited_anew) if line is None else (*cited, *cited_anew, line),
             had_members=group is not None and group.had_members,
             is_transactional=commit.producer_id != NO_PRODUCER,
             removed_by=removed_by,
+            recreated=recreated,
         )
 
     def _is_empty(self, name: Name, at: Place) -> bool | None:
@@ -469,7 +498,7 @@ class Replay:
             is_lost=before is None,
         )
         if before is None and lost is not None:
-            self.former[key] = Former(lost.offset, change.by)
+            self.former[key] = Former(lost.offset, change.by, lost.at.offset)
             self.lost[key] = change
         yield change
 

@@ -171,6 +171,8 @@ class SetBack(NamedTuple):
     at: Place
     is_reset: bool
     """The state epoch rose, which a group coordinator raises where an administrator alters the offsets of an empty group (`AlterShareGroupOffsets`)."""
+    removed: Place | None = None
+    """The record that removed the share partition in between, as the deletion of its group does."""
 
 
 class Played(NamedTuple):
@@ -178,17 +180,28 @@ class Played(NamedTuple):
 
     states: dict[SharePartition, ShareState]
     setbacks: list[SetBack]
+    removed: frozenset[SharePartition] = frozenset()
+    """Those that a record removed, at any time."""
 
 
 def played(changes: Iterable[ShareChange]) -> Played:
     """Return the newest state of each share partition, and where its start offset went back."""
     found: dict[SharePartition, _Playing] = {}
     setbacks: list[SetBack] = []
+    removed: dict[SharePartition, tuple[int, Place]] = {}
+    gone: set[SharePartition] = set()
     for one in changes:
         if one.is_removed:
-            found.pop(one.key, None)
+            gone.add(one.key)
+            last = found.pop(one.key, None)
+            if last is not None:
+                removed[one.key] = last.state.start_offset, one.at
             continue
         known = found.get(one.key)
+        if known is None and one.start_offset > UNCHANGED and one.key in removed:
+            before, at = removed.pop(one.key)
+            if one.start_offset < before:
+                setbacks.append(SetBack(one.key, before, one.start_offset, one.at, is_reset=False, removed=at))
         if known is not None and UNCHANGED < one.start_offset < known.state.start_offset:
             is_reset = not one.is_update and one.state_epoch > known.state.state_epoch
             setbacks.append(SetBack(one.key, known.state.start_offset, one.start_offset, one.at, is_reset))
@@ -207,7 +220,7 @@ def played(changes: Iterable[ShareChange]) -> Played:
             playing.combine()
     for playing in found.values():
         playing.combine()
-    return Played({key: playing.state for key, playing in found.items()}, setbacks)
+    return Played({key: playing.state for key, playing in found.items()}, setbacks, frozenset(gone))
 
 
 def combined(before: Iterable[Delivery], update: Iterable[Delivery], start_offset: int) -> tuple[Delivery, ...]:

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import accumulate, chain, islice
 
 from kforensics.commands.groups import Groups
@@ -30,7 +31,7 @@ from kforensics.render.blocks import (
 )
 from kforensics.render.frame import References, problem_items
 from kforensics.render.view import View
-from kforensics.words import counted, utc_text
+from kforensics.words import counted, form, utc_text
 
 MOST_GROUPS = 20
 """Groups that are shown without -v."""
@@ -39,7 +40,9 @@ MOST_POSITIONS = 20
 MOST_CHANGES = 200
 """Changes that are shown without -v."""
 MOST_DRAWN = 200_000
-"""Changes that a page draws."""
+"""Changes that a page looks at for what it draws."""
+MOST_MOMENTS = 100
+"""Moments of a group that a page draws, and stretches of one of its positions."""
 
 
 COLUMNS = (
@@ -144,8 +147,33 @@ def _over_time(
         if moments:
             courses.append(Course(name=f"{text_of(key[0])}-{key[1]}", stretches=stretches, moments=moments))
     if courses:
+        drawn = _bounded(courses[:MOST_POSITIONS])
+        left = sum(len(one.moments) for one in courses) - sum(len(one.moments) for one in drawn)
         yield Section(title=text_of(name), level=3)
-        yield OverTime(name=text_of(name), courses=courses[:MOST_POSITIONS], legend=_LEGEND)
+        yield OverTime(name=text_of(name), courses=drawn, legend=_LEGEND)
+        if left:
+            words = f"{counted(left, 'more moment')}, less grave or earlier, {form(left, 'is', 'are')} not drawn"
+            others = len(courses) - len(drawn)
+            which = f", those of {counted(others, 'more position')} among them" if others else ""
+            yield Prose(f"{words}{which}: kforensics groups --history --format jsonl lists all.", depth=1)
+
+
+def _bounded(courses: Sequence[Course]) -> list[Course]:
+    """Return lanes with no more than a page can show: the grave moments and the latest, and what was before the last stretches in one."""
+    moments = sorted(
+        (one for each in courses for one in each.moments), key=lambda one: (not one.is_grave, -one.time_ms)
+    )
+    kept = {id(one) for one in moments[:MOST_MOMENTS]}
+    found = []
+    for each in courses:
+        stretches, first = list(each.stretches), list(each.stretches[:-MOST_MOMENTS])
+        if first:
+            words = f"{counted(len(first), 'stretch', 'stretches')}, not drawn one by one"
+            one = Stretch(begin_ms=first[0].begin_ms, end_ms=first[-1].end_ms, words=words, look=Look.FOLLOWS)
+            stretches = [one, *stretches[-MOST_MOMENTS:]]
+        shown = [one for one in each.moments if id(one) in kept]
+        found.append(replace(each, stretches=stretches, moments=shown))
+    return found
 
 
 _LEGEND = (

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from kforensics import capture, explain, predict, salvage, trace, verify
+from kforensics import capture, diff, explain, predict, salvage, trace, verify
 from kforensics.formats.log.batches import build_record_batch, encode_record_batch
 from kforensics.formats.messages.frame import encode_framed
 from kforensics.formats.messages.remote_log import REMOTE_LOG_SEGMENT, REMOTE_LOG_SEGMENT_UPDATE
@@ -70,6 +70,8 @@ def test_finished_copies_hold_what_no_disk_does(tmp_path):
     assert tiers(place) == [(0, 89, "remote"), (90, 99, "local")]
     assert not of_tiers(verify(place))
     assert not of_tiers(explain(place))
+    assert not of_tiers(diff(place))
+    assert "in no live log here" not in diff(place).answer.headline
     found = trace(place, topics="archive", offset=70)
     assert (found.answer.state, found.exit_code) == ("in-remote-storage", 0)
     assert "the copy of offsets 60 to 89 was finished" in found.answer.headline
@@ -104,6 +106,9 @@ def test_offsets_in_neither_tier_are_named_by_every_command(tmp_path, second, wo
         assert words in found.meaning
         assert result.exit_code != 0
     assert explain(place).answer.state == "unknown"
+    compared = diff(place)
+    assert compared.answer.headline.startswith("archive-0: offsets 60 to 89 are in no live log here")
+    assert (compared.answer.state, compared.exit_code, set(of_tiers(compared))) == ("unknown", 3, {"KF122"})
     found = trace(place, topics="archive", offset=70)
     assert found.answer.state == "unknown"
     assert "IN REMOTE STORAGE" not in found.answer.headline

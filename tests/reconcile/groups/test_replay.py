@@ -276,3 +276,55 @@ def test_what_expires_while_a_group_has_members_is_not_called_a_deletion(tmp_pat
 
     assert "unknown" == changes[-2].by
     assert "expired or deleted" in changes[-2].reason
+
+
+def began_anew(tmp_path, *records):
+    place = log_of(tmp_path, *records)
+    _, changes, _ = play(place)
+    (back,) = [one for one in changes if one.set_back]
+    return back
+
+
+def test_a_group_that_was_removed_and_created_again_is_told_with_the_record(tmp_path):
+    back = began_anew(
+        tmp_path,
+        group_metadata("g", 1, generation=7),
+        commit("g", "t", 0, 90),
+        commit("g", "t", 0, None),
+        group_metadata("g", None),
+        group_metadata("g", 1, generation=1),
+        commit("g", "t", 0, 40),
+    )
+
+    assert (90, 40) == (back.previous, back.offset)
+    assert "the group itself was removed at" in back.recreated
+    assert back.recreated in back.reason
+    assert 2 == len(back.citations)
+
+
+def test_a_generation_that_went_back_leaves_a_choice(tmp_path):
+    back = began_anew(
+        tmp_path,
+        group_metadata("g", 1, generation=7),
+        commit("g", "t", 0, 90),
+        group_metadata("g", 1, generation=1),
+        commit("g", "t", 0, 40),
+    )
+
+    assert "from 7 to 1" in back.recreated
+    assert "created again, or its coordinator went on from an older state" in back.recreated
+
+
+def test_what_began_anew_before_the_position_did_not_set_it_back(tmp_path):
+    back = began_anew(
+        tmp_path,
+        group_metadata("g", 1, generation=7),
+        group_metadata("g", None),
+        group_metadata("g", 1, generation=1),
+        commit("g", "t", 0, 90),
+        group_metadata("g", 2, generation=2),
+        commit("g", "t", 0, 40),
+    )
+
+    assert "" == back.recreated
+    assert "created again" not in back.reason

@@ -91,3 +91,14 @@ def test_a_long_log_of_single_deliveries_is_played_without_comparing_each_with_e
 
     assert 20_000 == len(state.deliveries)
     assert len(counts) < 20
+
+
+def test_a_share_group_that_was_removed_and_began_lower_was_set_back():
+    removed = ShareChange(KEY, Place(5, 0, 60_000, "0.log", 0), is_removed=True)
+
+    lower, same = (played([update(0, 50, ()), removed, update(0, start, ())]) for start in (20, 50))
+    (back,) = lower.setbacks
+
+    assert (50, 20, False, removed.at) == (back.previous, back.offset, back.is_reset, back.removed)
+    assert frozenset({KEY}) == lower.removed
+    assert [] == same.setbacks
