@@ -1,20 +1,23 @@
 """Why a cleaner stands still: what the broker's own lines, its settings and the other logs of its disk show of the cause of `KF121`."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 from kforensics.case.cluster import cluster_of
+from kforensics.case.leaders import Leaders
 from kforensics.case.model import Case, fact, places_of
 from kforensics.case.settings import Settings, settings_by_node
 from kforensics.damage import Absent
 from kforensics.errors import InputsRefused
 from kforensics.evidence.checks.context import CheckedPartition
 from kforensics.evidence.coordinators.replica_log import list_log
-from kforensics.evidence.discovery.cleaning import cleaner_lag
+from kforensics.evidence.discovery.cleaning import cleaner_lag, cleaner_lag_of
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace, checkpoint_value
-from kforensics.evidence.model import CheckpointValue, Citation
+from kforensics.evidence.model import CheckpointValue, Citation, owner_words
+from kforensics.findings.answers.graver import SENTENCES
+from kforensics.findings.answers.model import Answer
 from kforensics.findings.model import Confidence, Finding
 from kforensics.findings.rules.upkeep import CLEANER_STANDS, cleaner_finding
 from kforensics.formats.log.batch_table import DELETE_HORIZON_BIT
@@ -22,7 +25,7 @@ from kforensics.formats.log_lines.event import LogEventKind
 from kforensics.protocol.coordinators import created_policy
 from kforensics.reconcile.observed.logged_events import LoggedEvent
 from kforensics.source.naming import PartitionDirectoryName
-from kforensics.units import TopicPartition
+from kforensics.units import OFFSETS_TOPIC, TopicPartition
 from kforensics.words import counted, form, utc_words
 
 _MAP_TOO_SMALL = re.compile(r"offset map can fit only (\d+)")
@@ -63,6 +66,43 @@ def with_causes(case: Case, findings: Sequence[Finding], *, reads_records: bool 
     return tuple(found)
 
 
+def standing_cleaners(given: Leaders, live: Mapping[TopicPartition, Collection[PartitionPlace]]) -> tuple[Finding, ...]:
+    """Return the findings about logs that no cleaner has come to for long, by its checkpoints alone, with why it has not."""
+    found: list[Finding] = []
+    for partition, group in live.items():
+        for place in group:
+            point = checkpoint_value(place.state, "cleaner_point", partition)
+            is_known = isinstance(point, CheckpointValue) or partition.topic == OFFSETS_TOPIC
+            lag = cleaner_lag_of(place) if is_known else None
+            if lag is not None:
+                found.append(
+                    cleaner_finding(
+                        lag,
+                        where=f"{partition} on {owner_words(place.state.input, place.state.broker_id)}",
+                        partition=partition,
+                        broker_id=place.state.broker_id,
+                        citation=Citation(input=place.state.input, path=place.path),
+                    )
+                )
+    return with_causes(given.case, found)
+
+
+def with_cleaners(answer: Answer, findings: Sequence[Finding]) -> Answer:
+    """Return an answer whose headline names the first of the logs that no cleaner comes to, and what to do."""
+    standing = [one for one in findings if one.code == CLEANER_STANDS.code]
+    if not standing or standing[0].statement in answer.headline:
+        return answer
+    more = f" {counted(len(standing) - 1, 'more log')} so." if len(standing) > 1 else ""
+    first = standing[0]
+    why = SENTENCES.split(first.meaning)[0]
+    because = "" if why in {_NOT_SHOWN, SENTENCES.split(CLEANER_STANDS.meaning)[0]} else f" {why}"
+    return replace(
+        answer,
+        headline=f"{answer.headline} {first.statement}.{because}{more}",
+        now=tuple(dict.fromkeys((*answer.now, first.advice))),
+    )
+
+
 def never_cleaned(case: Case, partitions: Iterable[CheckedPartition]) -> Iterator[Finding]:
     """Yield the logs that no cleaner has come to for long, of topics that are compacted by the metadata log alone: no checkpoint names them."""
     waiting = [
@@ -94,10 +134,12 @@ def never_cleaned(case: Case, partitions: Iterable[CheckedPartition]) -> Iterato
             )
 
 
+_NOT_SHOWN = "No line and no setting among the inputs says why."
+
+
 def _with_cause(finding: Finding, why: _Why | None) -> Finding:
     if why is None:
-        words = "No line and no setting among the inputs says why."
-        return replace(finding, meaning=f"{words} {finding.meaning}")
+        return replace(finding, meaning=f"{_NOT_SHOWN} {finding.meaning}")
     return replace(
         finding,
         meaning=f"{why.words} {finding.meaning}",
@@ -176,11 +218,16 @@ def _by_lines(case: Case, partition: TopicPartition, broker_id: int | Absent) ->
         if is_of_one
         else "lost its cleaner thread, which compacts none of its logs any more"
     )
+    is_map = isinstance(cause, str) and _MAP_TOO_SMALL.search(cause) is not None
     yield _Why(
         f"{when}the broker {what}{why}.",
         (last.citation,),
         is_proven=True,
+        advice=_LARGER_MAP if is_map else "",
     )
+
+
+_LARGER_MAP = "Raise log.cleaner.dedupe.buffer.size, or lower log.cleaner.threads, and restart the broker: it then tries again. Delete no segment by hand."
 
 
 def _cause(words: str) -> str:

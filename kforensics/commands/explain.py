@@ -38,7 +38,8 @@ from kforensics.evidence.model import Problem, full_path
 from kforensics.findings.answers.conclusion import conclude
 from kforensics.findings.answers.explain import Scope, explain_answer, incident_state
 from kforensics.findings.model import Finding, by_gravity
-from kforensics.findings.rules.losses import STAMPED_LONG_AGO, explain_findings
+from kforensics.findings.rules.losses import STAMPED_LONG_AGO, TOLD_BESIDE, explain_findings
+from kforensics.findings.rules.tiers import OF_TIERS
 from kforensics.reconcile.bugs.traces import broker_bugs
 from kforensics.reconcile.history.causes import CauseName
 from kforensics.reconcile.incident.doubts import Doubt, DoubtKind
@@ -165,7 +166,7 @@ def explain(case: Case, progress: Progress | None = None, *, beside: Case | None
             later=case.later,
             quorum=gathered.quorum,
             named_at=_named_at(incidents, gathered, inputs),
-            deleted=_soon_deleted(findings, incidents),
+            beside=_beside(findings, incidents),
             failures=failure_words(node_failures(events)),
         ),
     )
@@ -325,11 +326,17 @@ def _logs_not_read(inputs: Inputs, gathered: Cluster, until_ms: int | None) -> I
                 yield f"{counted(lines, 'line')} of {path} {form(lines, 'was', 'were')} not searched, because of {option}."
 
 
-def _soon_deleted(findings: Iterable[Finding], incidents: Iterable[PartitionIncident]) -> list[str]:
-    """Return what retention deleted soon after it was written, in clauses; not what is counted as lost anyway."""
+def _beside(findings: Iterable[Finding], incidents: Iterable[PartitionIncident]) -> list[str]:
+    """Return what logs show beside losses and has to be decided, in clauses; not what is counted as lost anyway, nor what is an open question already."""
     lost = {one.partition for one in incidents for loss in one.losses if loss.cause is CauseName.RETENTION}
-    told = (one for one in findings if one.code == STAMPED_LONG_AGO.code)
-    return [one.statement for one in told if (one.topic, one.partition) not in lost]
+    return [
+        # A name of a topic keeps its case.
+        f"{one.statement[:1].upper()}{one.statement[1:]}" if one.code == STAMPED_LONG_AGO.code else one.statement
+        for one in findings
+        if one.code in TOLD_BESIDE - OF_TIERS
+        and one.is_grave
+        and not (one.code == STAMPED_LONG_AGO.code and (one.topic, one.partition) in lost)
+    ]
 
 
 def _hanging(shared: Accounts) -> dict[tuple[TopicPartition, int | Absent], tuple[HangingTransaction, ...]]:

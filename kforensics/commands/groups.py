@@ -13,6 +13,7 @@ from kforensics.case.model import Case
 from kforensics.case.offsets_log import OffsetsLog, lost_with_log, offsets_logs
 from kforensics.case.opening import open_case
 from kforensics.case.wanted import not_there
+from kforensics.commands.cleaning import standing_cleaners, with_cleaners
 from kforensics.commands.graver import no_calmer
 from kforensics.commands.partition_ends import PartitionEnds
 from kforensics.commands.redaction.coordinators import GROUP, CoordinatorRedaction, renaming
@@ -21,12 +22,9 @@ from kforensics.commands.result import Conclusion, Result
 from kforensics.commands.share_log import SharePositions
 from kforensics.damage import Absent
 from kforensics.evidence.coordinators.group_log import CommitKey, Name
-from kforensics.evidence.discovery.cleaning import cleaner_lag_of
-from kforensics.evidence.model import Citation, owner_words
 from kforensics.findings.answers.groups import JudgedGroups
-from kforensics.findings.model import Finding, by_gravity
+from kforensics.findings.model import by_gravity
 from kforensics.findings.rules.coordinators import group_findings
-from kforensics.findings.rules.upkeep import CLEANER_STANDS, cleaner_finding
 from kforensics.reconcile.coordinator_topics import CoordinatorTopic, coordinator_topic
 from kforensics.reconcile.groups.replay import Change, Position, infer_retention, with_return
 from kforensics.reconcile.groups.state import GroupState, ShareState
@@ -121,14 +119,10 @@ def run(request: Ask, *, case: Case | None = None, is_absence_answer: bool = Fal
         why_skipped=next((log.why_skipped for log in logs.values() if log.skipped), ""),
         unread=len(problems),
     )
-    findings = by_gravity((*group_findings(groups, body.setbacks), *_cleaners(given)))
-    if any(one.code == CLEANER_STANDS.code for one in findings):
-        from kforensics.commands.cleaning import with_causes  # noqa: PLC0415 - few clusters have such a log
-
-        findings = with_causes(case, findings)
+    standing = standing_cleaners(given, given.live(OFFSETS_TOPIC))
     concluded = Conclusion(
-        answer=judged.answer(),
-        findings=findings,
+        answer=with_cleaners(judged.answer(), standing),
+        findings=by_gravity((*group_findings(groups, body.setbacks), *standing)),
         problems=(*problems, *given.cluster.left_out),
     )
     result = Result(
@@ -138,21 +132,6 @@ def run(request: Ask, *, case: Case | None = None, is_absence_answer: bool = Fal
         concluded=no_calmer("groups", concluded, case, {OFFSETS_TOPIC, SHARE_TOPIC}),
     )
     return result if redaction is None else redaction.result(result)
-
-
-def _cleaners(given: Leaders) -> Iterator[Finding]:
-    """Yield the logs of positions that no cleaner has come to for long."""
-    for partition, group in given.live(OFFSETS_TOPIC).items():
-        for place in group:
-            lag = cleaner_lag_of(place)
-            if lag is not None:
-                yield cleaner_finding(
-                    lag,
-                    where=f"{partition} on {owner_words(place.state.input, place.state.broker_id)}",
-                    partition=partition,
-                    broker_id=place.state.broker_id,
-                    citation=Citation(input=place.state.input, path=place.path),
-                )
 
 
 class _Played(NamedTuple):

@@ -9,10 +9,12 @@ from typing import Any
 
 from kforensics.ask.model import Ask
 from kforensics.ask.questions import options_of
+from kforensics.case.leaders import leaders_of
 from kforensics.case.model import Case, now_of, places_of
 from kforensics.case.opening import open_case
 from kforensics.case.wanted import is_wanted
 from kforensics.commands import explain
+from kforensics.commands.cleaning import standing_cleaners, with_cleaners
 from kforensics.commands.explanation import Explanation
 from kforensics.commands.outside import check_new_file
 from kforensics.commands.result import Conclusion, Result
@@ -89,7 +91,10 @@ def run(ask: Ask) -> Result[Triage]:
     predicted = by_command.get("predict")
     asked = tuple(Asked(one.command, _without_silence(one)) for one in results)
     topics = topic_rows(explained.body.incidents, judged, present)
+    findings = _findings(results, explained.inputs)
+    standing = _standing(case, findings)
     answer = triage_answer(asked, unasked, topics, ask, _holders(explained.inputs))
+    answer = with_cleaners(answer, (*findings, *standing))
     if ask.steps is not None:
         _write_steps(ask.steps, answer, ask, case, predicted)
     problems = tuple(dict.fromkeys(problem for one in results for problem in _placed(one, numbers)))
@@ -108,7 +113,7 @@ def run(ask: Ask) -> Result[Triage]:
         ),
         concluded=Conclusion(
             answer=answer,
-            findings=_findings(results, explained.inputs),
+            findings=by_gravity((*findings, *standing)),
             problems=problems,
         ),
     )
@@ -221,6 +226,14 @@ def _write_steps(out: Path, answer: Answer, ask: Ask, case: Case, predicted: Res
             path.write_text(text, encoding="utf-8", errors="backslashreplace")
         except OSError as error:
             raise UsageError(f"{path} can't be written: {error.strerror}") from error
+
+
+def _standing(case: Case, found: Sequence[Finding]) -> tuple[Finding, ...]:
+    """Return the findings about logs that no cleaner comes to, without those that another question found."""
+    told = {one.statement for one in found}
+    given = leaders_of(case)
+    live = {partition: group for partition, group in given.live().items() if is_wanted(partition, case.ask)}
+    return tuple(one for one in standing_cleaners(given, live) if one.statement not in told)
 
 
 def _placed(result: Result[Any], numbers: Mapping[str, int]) -> Iterator[Problem]:

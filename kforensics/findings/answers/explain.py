@@ -51,8 +51,8 @@ class Scope:
     """The voters that can go on without metadata that was committed."""
     named_at: tuple[str, int] | None = None
     """Path and end of a metadata log that names topics whose directories were set aside, where some were."""
-    deleted: Sequence[str] = ()
-    """What retention deleted soon after it was written, in clauses."""
+    beside: Sequence[str] = ()
+    """What logs show beside losses and has to be decided, in clauses."""
     failures: str = ""
     """The last starts that failed and the nodes that ended by themselves, in sentences."""
 
@@ -116,7 +116,7 @@ def explain_answer(incidents: Sequence[PartitionIncident], words: Words, scope: 
         + (f" {set_aside}" if set_aside else "")
         + (f" {quorum_words(scope.quorum)}" if scope.quorum else "")
         + _stuck(asked)
-        + _deleted(scope.deleted)
+        + _beside(scope.beside)
         + (f" Content of {unread} was not read." if unread and state in _HEDGED_BY_DEPTH else "")
         + (f" Incomplete: {counted(below, 'thing')} could not be read." if below else ""),
         now=with_place(
@@ -203,11 +203,11 @@ def _cut(state: State, asked: Sequence[PartitionIncident]) -> str:
     return f" What logs of {_names(cut)} held that were truncated is not known."
 
 
-def _deleted(clauses: Sequence[str]) -> str:
+def _beside(clauses: Sequence[str]) -> str:
     if not clauses:
         return ""
-    more = f" So it did {len(clauses) - 1} times more." if len(clauses) > 1 else ""
-    return f" {_upper(clauses[0])}.{more}"
+    more = f" {counted(len(clauses) - 1, 'more such finding')}, below." if len(clauses) > 1 else ""
+    return f" {clauses[0]}.{more}"
 
 
 def _stuck(asked: Sequence[PartitionIncident]) -> str:

@@ -67,6 +67,7 @@ def test_missing_sequences_of_another_replica_are_found_there(tmp_path):
     meta.write_text(meta.read_text().replace("node.id=1", "node.id=2"))
     found = codes(explain(tmp_path))["KF118"]
     assert "They are in the log of broker 2, from offset 10 to 11." in found.meaning
+    assert f" {found.statement}." in explain(tmp_path).answer.headline
     assert "No log here holds them" in codes(explain(tmp_path / "b1"))["KF118"].meaning
 
 

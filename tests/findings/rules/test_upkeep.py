@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from kforensics import explain, groups, ls, predict, verify
+from kforensics import explain, groups, ls, predict, triage, verify
 from kforensics.commands import cleaning
 from kforensics.evidence.coordinators.replica_log import list_log
 from kforensics.formats.log.batches import build_record_batch, encode_record_batch
@@ -293,3 +293,26 @@ def test_explain_tells_of_a_topic_id_in_memory_that_is_not_the_one_it_is_told(tm
     (folder / "server.log").write_text(f"{line}\n")
     (event,) = [one for one in explain(tmp_path).to_dict()["timeline"] if one["event"] == "topic-id-mismatch"]
     assert event["detail"]["other_topic_id"] == "EcyzJ0lTQ0WaUJHfKhR5lg"
+
+
+def test_the_first_line_of_groups_and_of_triage_names_a_cleaner_that_stands_still_and_why(tmp_path):
+    offsets_log(tmp_path, closed=6, cleaner=1, apart_ms=HOUR)
+    logged(tmp_path, STOPPED)
+    for command in (groups, triage):
+        result = command(tmp_path)
+        assert f"{OFFSETS_TOPIC}-11 on broker 3: the cleaner stands at offset 1" in result.answer.headline
+        assert "marked this log as uncleanable" in result.answer.headline
+        assert any("Raise log.cleaner.dedupe.buffer.size" in one for one in result.answer.now)
+        assert result.exit_code != 0
+        assert len(of(result, "KF121")) == 1
+
+
+def test_triage_asks_for_the_cleaner_of_every_topic_that_is_compacted(tmp_path):
+    place = offsets_log(tmp_path, closed=6, cleaner=6, apart_ms=HOUR)
+    (place / f"{OFFSETS_TOPIC}-11").rename(place / "prices-0")
+    (place / "cleaner-offset-checkpoint").write_text("0\n1\nprices 0 1\n")
+    headline = triage(tmp_path).answer.headline
+
+    assert "prices-0 on broker 3: the cleaner stands at offset 1" in headline
+    (place / "cleaner-offset-checkpoint").write_text("0\n1\nprices 0 6\n")
+    assert "cleaner" not in triage(tmp_path).answer.headline
