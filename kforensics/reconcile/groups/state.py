@@ -198,7 +198,8 @@ def played(changes: Iterable[ShareChange]) -> Played:
                 removed[one.key] = last.state.start_offset, one.at
             continue
         known = found.get(one.key)
-        if known is None and one.start_offset > UNCHANGED and one.key in removed:
+        is_begun = known is not None and known.state.start_offset > UNCHANGED
+        if not is_begun and one.start_offset > UNCHANGED and one.key in removed:
             before, at = removed.pop(one.key)
             if one.start_offset < before:
                 setbacks.append(SetBack(one.key, before, one.start_offset, one.at, is_reset=False, removed=at))

@@ -74,8 +74,10 @@ def test_an_update_changes_what_it_names_and_a_snapshot_all(tmp_path):
         ([snapshot(0, 40), snapshot(0, 10, epoch=2, state_epoch=8)], [(40, 10, True)]),
         ([snapshot(0, 5), update(0, 40), snapshot(0, 10, epoch=2)], [(40, 10, False)]),
         ([snapshot(0, 40), update(0, 10)], [(40, 10, False)]),
-        # Neither a group that is made again nor a state that none has begun goes back.
-        ([snapshot(0, 40), tombstone(0), snapshot(0, 10)], []),
+        # A group that is made again begins below where it was; a state that none has begun does not go back.
+        ([snapshot(0, 40), tombstone(0), snapshot(0, 10)], [(40, 10, False)]),
+        ([snapshot(0, 40), tombstone(0), snapshot(0, -1), update(0, 10)], [(40, 10, False)]),
+        ([snapshot(0, 40), tombstone(0), snapshot(0, -1), update(0, 50)], []),
         ([snapshot(0, 40), snapshot(0, -1, epoch=2, state_epoch=8), update(0, -1)], []),
         ([snapshot(0, 10), update(0, 40), snapshot(0, 40, epoch=2, state_epoch=8)], []),
     ],
