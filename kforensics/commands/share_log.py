@@ -101,7 +101,7 @@ class SharePositions:
             told = {one.key for one in log.setbacks} | log.removed
             furthest: dict[SharePartition, tuple[PartitionPlace, ShareState]] = {}
             for place in self._given.copies(partition):
-                if self._given.is_now(place) or place.directory_state != "live":
+                if self._given.is_now(place) or not place.is_live:
                     continue
                 for key, state in played(ShareLog(place).changes(until_ms=until_ms)).states.items():
                     if key not in furthest or state.start_offset > furthest[key][1].start_offset:
