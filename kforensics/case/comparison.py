@@ -35,7 +35,7 @@ from kforensics.reconcile.logs.divergence import EndsDoNotDecideError
 from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.observed.facts import ClusterFacts, Given
 from kforensics.reconcile.replicas.holders import SoleHolder
-from kforensics.reconcile.replicas.likeness import Likeness, likeness_of
+from kforensics.reconcile.replicas.likeness import Likeness, likeness_of, not_compared_below
 from kforensics.reconcile.replicas.partition import PartitionJudge
 from kforensics.reconcile.replicas.report import PartitionReport, Verdict
 from kforensics.units import Depth, TopicPartition
@@ -333,7 +333,7 @@ def _known_of_copies(
 
 def _result_of_like(known: PartitionResult, judge: PartitionJudge, places: Sequence[PartitionPlace]) -> PartitionResult:
     """Return the result of a partition that is like one that was compared."""
-    judged = known.judged.led_by(judge.account)
+    judged = known.judged.led_by(judge.account, not_compared_below(judge))
     return known._replace(partition=judge.partition, judged=judged, length=sum([place.length for place in places]))
 
 

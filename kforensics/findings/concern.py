@@ -126,10 +126,16 @@ class JudgedPartition(NamedTuple):
         """Whether its topic was deleted: nothing was compared."""
         return any(one.kind is ConcernKind.DELETED for one in self.concerns)
 
-    def led_by(self, account: LeadershipAccount) -> "JudgedPartition":
-        """Return the same of the partition of an account, with what that account leaves open."""
+    def led_by(self, account: LeadershipAccount, not_compared_below: int) -> "JudgedPartition":
+        """Return the same of the partition of an account, with what that account leaves open, and what was not read of its logs."""
         return self._replace(
             partition=account.partition,
+            concerns=tuple(
+                [
+                    one._replace(records=not_compared_below) if one.kind is ConcernKind.ENDS else one
+                    for one in self.concerns
+                ]
+            ),
             risks=tuple(dict.fromkeys([RISKS[one.risk] for one in account.risky if one.risk])),
             settled_by=account.gaps[0].settled_by if account.gaps else "",
         )

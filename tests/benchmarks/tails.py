@@ -26,7 +26,7 @@ from kforensics.formats.checkpoint.lines import (
     encode_checkpoint,
     encode_leader_epoch_checkpoint,
 )
-from kforensics.formats.index import encode_index, offset_index, time_index
+from kforensics.formats.index import encode_index, encode_producers, offset_index, time_index
 from kforensics.formats.log.batch_table import BATCH_HEADER
 from kforensics.source.mapped import read_counts
 from tests.benchmarks.diff import BROKERS, FIRST_TIMESTAMP_MS, RECORDS, VALUE_LENGTH, generate_large, template
@@ -187,6 +187,10 @@ def _write_partition(folder: Path, batch: bytes, older: Path, segments: int, *, 
         if not source.exists():
             source.write_bytes(encode_index(offset_index(small)))
         os.link(source, folder / f"{stem}.index")
+        times = older.with_name(f"{older.name}.timeindex")
+        if not times.exists():
+            times.write_bytes(encode_index(time_index([(FIRST_TIMESTAMP_MS, SMALL_RECORDS - 1)])))
+        os.link(times, folder / f"{stem}.timeindex")
     base = segments * each
     own_epoch = ACTIVE_BATCHES - TRUNCATED_BATCHES
     data, entries = bytearray(), []
@@ -204,7 +208,9 @@ def _write_partition(folder: Path, batch: bytes, older: Path, segments: int, *, 
     (folder / f"{stem}.timeindex").write_bytes(encode_index(time_index([(FIRST_TIMESTAMP_MS, SMALL_RECORDS - 1)])))
     lines = (LeaderEpochLine(0, 0), LeaderEpochLine(1 if is_other else 2, base + own_epoch * SMALL_RECORDS))
     (folder / "leader-epoch-checkpoint").write_bytes(encode_leader_epoch_checkpoint(LeaderEpochCheckpoint(lines=lines)))
-    return base + ACTIVE_BATCHES * SMALL_RECORDS
+    end = base + ACTIVE_BATCHES * SMALL_RECORDS
+    (folder / f"{end:020}.snapshot").write_bytes(encode_producers(()))
+    return end
 
 
 def index_large(folder: Path) -> None:

@@ -1,5 +1,6 @@
 """What a start finds in one directory of a log directory, what that says of its log before it is loaded, and what retention takes of it once it is."""
 
+import struct
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ from kforensics.evidence.replica.ends import read_log_tail
 from kforensics.evidence.replica.loader_dirs import HIGH_WATERMARKS, RECOVERY_POINTS, FoundDirectory, FoundLogs
 from kforensics.evidence.replica.loader_reader import read_needed
 from kforensics.evidence.replica.loader_scan import ScansAhead
-from kforensics.formats.log.batch_table import NO_TIMESTAMP
+from kforensics.formats.log.batch_table import BATCH_HEADER, NEWEST_MAGIC, NO_TIMESTAMP
 from kforensics.formats.log.loader_values import Batches, Content, LoadFailure, Need, TopicIdFile
 from kforensics.formats.segment.walk import Level, walk_segment
 from kforensics.protocol.loading.disk import (
@@ -260,6 +261,8 @@ def epochs_of(disk: DirectoryOnDisk) -> tuple[EpochEntry, ...] | Absent:
 
 _BEGINNING = 1 << 16
 """Bytes of a segment whose batches are held against its time index."""
+_MAGIC_POSITION, _TIMESTAMP_POSITION = BATCH_HEADER.position_of("magic"), BATCH_HEADER.position_of("max_timestamp")
+_TIMESTAMP = struct.Struct(">q")
 
 
 def find_due_segments(
@@ -318,8 +321,7 @@ def find_due_segments(
         for one in aged
         if one.base_offset in aged_out
         and one.timestamp_ms == _indexed_timestamp(disk, outcome, one.base_offset)
-        and one.timestamp_ms < (recorded := _first_timestamps(disk, outcome, one.base_offset))
-        and not is_aged(recorded, now_ms, rules.retention_ms)
+        and _begins_after(disk, outcome, one.base_offset, now_ms - rules.retention_ms)
     )
     return DueSegments(
         base_offsets=tuple(base for base, _ in due),
@@ -363,16 +365,21 @@ def find_pinned_retention(
     return PinnedRetention(bases[0], timestamp, aged_out_at([timestamp], rules.retention_ms)[0])
 
 
-def _first_timestamps(disk: DirectoryOnDisk, outcome: LoadOutcome, base: int) -> int:
-    """Return the largest timestamp of the batches at the beginning of a segment, -1 where none can be read."""
+def _begins_after(disk: DirectoryOnDisk, outcome: LoadOutcome, base: int, time_ms: int) -> bool:
+    """Whether batches at the beginning of a segment are of a time or later; the header of the first says at once where it is not."""
     name = f"{padded(base)}{LOG}"
     before = outcome.origins.get(name, name)
-    with suppress(EvidenceError), open_evidence(disk.folder / disk.origins.get(before, before)) as file:
+    with suppress(EvidenceError), open_evidence(f"{disk.folder}/{disk.origins.get(before, before)}") as file:
+        header = file.read(0, min(file.size, BATCH_HEADER.length))
+        if len(header) == BATCH_HEADER.length and header[_MAGIC_POSITION] == NEWEST_MAGIC:
+            (newest,) = _TIMESTAMP.unpack_from(header, _TIMESTAMP_POSITION)
+            if 0 <= newest < time_ms:
+                return False
         for window in walk_segment(file, level=Level.CRC, end=min(file.size, _BEGINNING)):
             sound = window.batches[window.batches["crc_valid"]]
             if len(sound):
-                return int(sound["max_timestamp"].max())
-    return NO_TIMESTAMP
+                return int(sound["max_timestamp"].max()) >= time_ms
+    return False
 
 
 def _timestamp(disk: DirectoryOnDisk, outcome: LoadOutcome, base: int, *, now_ms: int, version: KafkaVersion) -> int:

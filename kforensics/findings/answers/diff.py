@@ -49,7 +49,7 @@ def judged_partition(report: PartitionReport, problems: Sequence[Problem] = ()) 
         hedged = (c._replace(state=State.MAYBE_AT_RISK) if c.state is State.AT_RISK else c for c in concerns)
         concerns = (*hedged, Concern(state=State.UNKNOWN, kind=ConcernKind.UNREAD))
     judged = JudgedPartition(partition=report.partition, concerns=concerns)
-    return judged if report.account is None else judged.led_by(report.account)
+    return judged if report.account is None else judged.led_by(report.account, report.not_compared_below)
 
 
 def _is_unread(one: ReplicaReport) -> bool:

@@ -44,6 +44,8 @@ def likeness_of(judge: "PartitionJudge", copies: Sequence[ReplicaCopy] = ()) -> 
     start, end = log.log_start_offset, log.log_end_offset
     if any(one.offset > end for one in judge.facts.logged_ends(judge.partition).values()):
         return None
+    if log.replica.unread_below and not start < not_compared_below(judge):
+        return None
     recorded = [one.high_watermark for one in every]
     if any(isinstance(one, int) and one > end for one in recorded):
         return None
@@ -58,8 +60,18 @@ def likeness_of(judge: "PartitionJudge", copies: Sequence[ReplicaCopy] = ()) -> 
         log.replica.clean_shutdown,
         isinstance(topic_id, Absent),
         log.replica.has_records,
+        log.replica.unread_below > 0,
         enters_epochs_without_batches(log),
     )
+
+
+def not_compared_below(judge: "PartitionJudge") -> int:
+    """Return the offset below which replicas that hold one log were not compared: where their last batch begins; 0 where all was read."""
+    log = judge.live[0]
+    if not log.replica.unread_below:
+        return 0
+    last = judge.reader.batches(log.replica, log.log_end_offset - 1, log.log_end_offset - 1)
+    return int(last["base_offset"][0]) if len(last) and log.log_start_offset < log.replica.unread_below else 0
 
 
 def _as_copy(log: LoadedLog) -> ReplicaCopy:
@@ -79,7 +91,6 @@ def _is_ordinary(log: LoadedLog) -> bool:
         and not (log.damaged or log.missing or log.lost_ranges or log.left_behind)
         and replica.is_read_whole
         and replica.is_at_hand
-        and not replica.unread_below
         and bool(log.epochs)
         and log.epochs[0].leader_epoch >= 0
         and all(
