@@ -10,6 +10,7 @@ from kforensics.ask.model import Ask, What
 from kforensics.ask.option import Spelled, as_path, several, spelled_options
 from kforensics.ask.simulate import SimulateAsk
 from kforensics.errors import UsageError, did_you_mean, nearest_names
+from kforensics.words import command_line
 
 WORDS = {
     "triage": (
@@ -98,6 +99,27 @@ WORDS = {
 def options_of(command: str) -> tuple[Spelled, ...]:
     """Return the options that a command takes, in the order of its help."""
     return tuple(one for one in spelled_options(asked_by(command)) if command in one.option.takes)
+
+
+_SUBJECTS = frozenset({"cluster", "topics", "partitions", "is_stopped", "keep_going", "before"})
+"""Fields of the options that say what a question is about, and of what state the inputs are."""
+
+
+def command_of(command: str, ask: Ask, *more: str, paths: Iterable[Path | str] | None = None) -> str:
+    """Return the command that asks another question of the subjects of an `Ask`, as it can be pasted.
+
+    Args:
+        paths: in place of those that were named.
+    """
+    words = ["kforensics", command, *more]
+    named = [f"./{one}" if str(one).startswith("-") else str(one) for one in (ask.paths if paths is None else paths)]
+    for option in (one for one in options_of(command) if one.field in _SUBJECTS):
+        value, flag = getattr(ask, option.field), option.option.flags[0]
+        several_of = value if isinstance(value, tuple) else sorted(value) if isinstance(value, frozenset) else (value,)
+        for each in several_of if value else ():
+            own = [flag] if value is True else [f"{flag}={each}"] if str(each).startswith("-") else [flag, str(each)]
+            (named if option.field == "before" else words).extend(own)
+    return command_line([*words, *named])
 
 
 def asked_by(command: str) -> Any:

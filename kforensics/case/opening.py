@@ -6,6 +6,7 @@ from itertools import combinations, pairwise
 from pathlib import Path
 
 from kforensics.ask.model import Ask
+from kforensics.ask.questions import command_of
 from kforensics.case.model import Case
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, MomentsMixed, refuse
@@ -38,7 +39,6 @@ from kforensics.reconcile.history.snapshot_order import (
 from kforensics.source.discover import Shape
 from kforensics.source.walk import join
 from kforensics.units import METADATA_TOPICS
-from kforensics.words import quoted
 
 SNAPSHOT_KIND = "snapshot-before"
 """Kind of an input that is an earlier snapshot."""
@@ -144,11 +144,8 @@ def _told_apart(inputs: Inputs, ask: Ask) -> str:
         for path in _named([one for one in group.found if id(one) in now])
     ]
     earlier = [path for group in ordered for path in _named([one for one in group.found if id(one) not in now])]
-    earlier = [*map(str, ask.before), *earlier]
-    cluster = [] if ask.cluster is None else [f"--cluster {quoted(ask.cluster)}"]
-    return " ".join(
-        ["kforensics explain", *cluster, *map(quoted, named), *(f"--before {quoted(path)}" for path in earlier)]
-    )
+    asked = replace(ask, before=(*ask.before, *map(Path, earlier)))
+    return command_of("explain", asked, paths=named)
 
 
 def _named(some: Sequence[FoundInput]) -> list[str]:

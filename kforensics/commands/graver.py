@@ -48,7 +48,7 @@ def graver_of(case: Case, topics: Collection[str] | None = None) -> Asked | None
         compared = _command("diff").compare(asked)
     except (EvidenceError, UsageError):
         return None
-    return Asked("diff", compared.answer, _arguments(asked))
+    return Asked("diff", compared.answer, asked.ask)
 
 
 def no_calmer_than_before(answer: Answer, judged: Sequence[JudgedPartition], case: Case) -> Answer:
@@ -71,7 +71,7 @@ def no_calmer_than_before(answer: Answer, judged: Sequence[JudgedPartition], cas
     is_lost = any(
         one.records and one.committed != "no" and not one.in_use for each in explained.incidents for one in each.losses
     )
-    return with_graver(answer, Asked("explain", explained.answer, _arguments(asked)) if is_lost else None)
+    return with_graver(answer, Asked("explain", explained.answer, asked.ask) if is_lost else None)
 
 
 def no_calmer_than_tiers(found: Conclusion, case: Case) -> Conclusion:
@@ -123,14 +123,6 @@ def early_of(case: Case) -> Asked | None:
 def _command(name: str) -> Any:
     """Return a command as the command line finds it, by its name: who asks it depends on its answer alone."""
     return import_module(f"kforensics.commands.{name}")
-
-
-def _arguments(asked: Case) -> tuple[str, ...]:
-    return (
-        *map(str, asked.ask.paths),
-        *((f"--cluster={asked.ask.cluster}",) if asked.ask.cluster else ()),
-        *(f"--topic={one}" for one in sorted(asked.ask.topics)),
-    )
 
 
 @fact_of_question

@@ -1,15 +1,20 @@
 """The commands of a screen, pasted into a shell as they stand."""
 
+import argparse
 import os
 import re
+import shlex
 import shutil
 import subprocess
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from kforensics.ask.questions import options_of
 from kforensics.cli.app import run
 from kforensics.words import command_line
+from tests.conftest import RECORDINGS
 
 ROOT = Path(__file__).parents[2]
 ODD = "the disks' copy of \"broker\" $1; it's here"
@@ -93,3 +98,92 @@ def test_a_script_of_steps_says_which_shell_reads_it(tmp_path, monkeypatch, caps
         assert script.read_text().startswith(f"{shell}\n")
         checked = subprocess.run(["bash", "-n", str(script)], capture_output=True, check=False)
         assert checked.returncode == 0
+
+
+NARROWED = ("triage", "explain", "diff", "predict")
+SUBJECTS = ("cluster", "topics", "partitions", "is_stopped", "keep_going")
+
+
+def asked_by(words):
+    """What a command line asks, without running it: the options that say what it is about."""
+    command, *rest = words
+    parser = argparse.ArgumentParser(exit_on_error=False)
+    fields = []
+    for one in options_of(command):
+        flags = one.option.flags
+        if not flags:
+            parser.add_argument(one.field, nargs="*")
+        elif one.kind is bool:
+            parser.add_argument(*flags, dest=one.field, action="store_true")
+        else:
+            parser.add_argument(*flags, dest=one.field, action="append")
+        fields.append(one.field)
+    found, odd = parser.parse_known_intermixed_args(rest)
+    assert not odd, words
+    return command, {one: getattr(found, one) for one in fields}
+
+
+def check_narrowed(arguments, root, capsys, monkeypatch):
+    """Hold every command on the screens of four questions against what these were asked."""
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("SAFE", "/elsewhere")
+    met = 0
+    for name in NARROWED:
+        takes = {one.field for one in options_of(name)}
+        options = [one for field, *one in arguments if field in takes]
+        own = asked_by([name, *(word for one in options for word in one)])[1]
+        run([name, *(word for one in options for word in one)])
+        for line in pasted(capsys.readouterr().out):
+            command, *words = shlex.split(line.replace("$SAFE", "/elsewhere").replace('"${SAFE:?}"', "/elsewhere"))
+            if command != "kforensics":
+                continue
+            met += 1
+            asked, given = asked_by(words)
+            shared = {one.field for one in options_of(asked)}
+            for field in SUBJECTS:
+                if field in shared and field in own:
+                    assert given[field] == own[field], line
+            assert {*given["paths"]} <= {*own["paths"]} | {str(one) for one in root.rglob("*")}, line
+            # What is at risk is at risk of what is there now.
+            if given.get("before") != own.get("before"):
+                assert (asked, given["what"], given["before"]) == ("salvage", ["at-risk"], None), line
+    return met
+
+
+@pytest.mark.parametrize("name", [pytest.param(one, marks=pytest.mark.slow) for one in sorted(RECORDINGS)])
+def test_commands_on_screens_of_recordings_ask_of_the_same_subjects(name, incident, capsys, monkeypatch):
+    root = incident(name)
+    last, earlier = _moments(root)
+    logs = [("paths", str(root / "logs"))] if (root / "logs").is_dir() else []
+    plain = [("paths", str(one)) for one in last] + logs
+    before = [("before", "--before", str(earlier))] if earlier else []
+    check_narrowed([*plain, *before, ("is_stopped", "--stopped")], root, capsys, monkeypatch)
+    topic = _topic(last)
+    check_narrowed(
+        [*plain, *before, ("topics", "--topic", topic), ("keep_going", "--keep-going")], root, capsys, monkeypatch
+    )
+
+
+def test_commands_on_screens_ask_of_the_same_subjects(incident, capsys, monkeypatch):
+    root = incident("last-standing-3.3")
+    last, earlier = _moments(root)
+    cluster = next(
+        line.partition("=")[2].strip().replace("\\", "")
+        for line in next(last[0].rglob("meta.properties")).read_text().splitlines()
+        if line.startswith("cluster.id")
+    )
+    asked = [("paths", str(last[0])), ("before", "--before", str(earlier)), ("cluster", "--cluster", cluster)]
+    topics = [("topics", "--topic", _topic(last)), ("is_stopped", "--stopped")]
+
+    assert check_narrowed([*asked, *topics], root, capsys, monkeypatch)
+
+
+def _moments(root):
+    """The newest state of a recording, and an earlier one."""
+    snapshots = sorted(one for one in (root / "snapshots").iterdir() if one.is_dir())
+    return snapshots[-1:], snapshots[-2] if len(snapshots) > 1 else None
+
+
+def _topic(places):
+    found = Counter(one.name.rpartition("-")[0] for one in places[0].rglob("*-[0-9]") if not one.name.startswith("__"))
+    return found.most_common(1)[0][0]

@@ -1,5 +1,6 @@
 """No command is calm where the replicas of the partitions that it is about are not."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +17,9 @@ RISK = "DATA AT RISK: broker 1 will discard 56 committed records of 3 partitions
 
 def compared(state, headline="ONLY BROKER 1 HOLDS 14 records. Copy its directory."):
     return Asked(
-        "diff", answer=Answer(state=state, headline=headline, now=("Copy it.",), tell=("Tell it.",)), arguments=("a b",)
+        "diff",
+        answer=Answer(state=state, headline=headline, now=("Copy it.",), tell=("Tell it.",)),
+        ask=Ask(paths=(Path("a b"),)),
     )
 
 

@@ -48,6 +48,7 @@ def compare_followers(
         topics=request.topics,
         partitions=request.partitions,
         keep_going=request.keep_going,
+        is_stopped=request.is_stopped,
         jobs=jobs,
         depth=Depth.TAILS,
     )
@@ -71,7 +72,7 @@ def compare_followers(
     return Asked(
         "diff",
         compared.answer,
-        arguments=tuple(map(str, request.paths)),
+        ask=request,
         open_kinds=frozenset(
             concern.kind
             for one in compared.partitions

@@ -1,15 +1,16 @@
 """What stands before the answer of a command where the replicas of the same partitions, or their history, come to something graver: no command is calm then."""
 
 import re
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from kforensics.ask.model import Ask
+from kforensics.ask.questions import command_of
 from kforensics.exits import ExitCode
 from kforensics.findings.answers.model import STATES, Answer, State
 from kforensics.findings.concern import ConcernKind
 from kforensics.findings.model import Weight
-from kforensics.words import Step, command_line
+from kforensics.words import Step
 
 SENTENCES = re.compile(r"(?<=\.) (?=[A-Z])")
 _COMES_TO = {
@@ -24,8 +25,8 @@ class Asked(NamedTuple):
 
     command: str
     answer: Answer
-    arguments: Sequence[str] = ()
-    """What it is to be called with."""
+    ask: Ask = Ask()
+    """What it is asked, and about which subjects."""
     open_kinds: frozenset[ConcernKind] = frozenset()
     """Of `diff`: the subjects of what decides its state."""
 
@@ -47,9 +48,9 @@ _SEE = {
 }
 
 
-def see(command: str, arguments: Sequence[str]) -> Step:
+def see(asked: Asked) -> Step:
     """Return the step that leads to what another command says."""
-    return Step(_SEE[command], (command_line(("kforensics", command, *arguments)),))
+    return Step(_SEE[asked.command], (command_of(asked.command, asked.ask),))
 
 
 def may_be_calmer(answer: Answer) -> bool:
@@ -74,6 +75,6 @@ def with_graver(answer: Answer, graver: Asked | None, *, code: int = 0) -> Answe
         answer,
         state=state,
         headline=f"{said} {beyond(answer.headline, graver.answer.headline)}".rstrip(),
-        now=tuple(dict.fromkeys((*graver.answer.now, see(graver.command, graver.arguments), *answer.now))),
+        now=tuple(dict.fromkeys((*graver.answer.now, see(graver), *answer.now))),
         tell=tuple(dict.fromkeys((*graver.answer.tell, *answer.tell))),
     )

@@ -113,7 +113,7 @@ def predict_steps(found: PredictedCluster, state: State, replicas: Asked | None 
         yield from order_steps(found.order)
     if replicas is not None:
         yield from said
-        yield see("diff", replicas.arguments)
+        yield see(replicas)
 
 
 def start_of_log(log: PredictedLog) -> int | Absent:

@@ -4,9 +4,11 @@ Each sentence is one that a command answers for; the order of `STATES["triage"]`
 """
 
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from kforensics.ask.model import Ask
+from kforensics.ask.questions import command_of
 from kforensics.exits import ExitCode
 from kforensics.findings.answers.graver import SENTENCES, Asked
 from kforensics.findings.answers.model import STATES, Answer, State
@@ -18,7 +20,6 @@ from kforensics.words import (
     SAFE,
     Prohibition,
     Step,
-    command_line,
     counted,
     escaped_line,
     form,
@@ -207,19 +208,15 @@ def _steps(
         )
         if not isinstance(one, Prohibition) and not any(f"kforensics {name}" in one for name in led_to):
             yield one
-    limits = [word for topic in sorted(ask.topics) for word in ("--topic", topic)]
-    limits += [word for number in sorted(ask.partitions) for word in ("--partition", str(number))]
-    limits += [str(path) for path in ask.paths]
-    before = [word for path in ask.before for word in ("--before", str(path))]
     if any(row.held_by for row in topics):
-        yield _salvage("Get what is lost out of the copies that hold it", "lost", [*limits, *before], holders)
+        yield _salvage("Get what is lost out of the copies that hold it", "lost", ask, holders)
     elif any(row.lost or row.maybe_lost or row.is_least for row in topics):
         yield (
             "Look for earlier copies and backups of these disks, and give them with --before: no input holds what is lost. "
             "`kforensics salvage --carve` searches disk images."
         )
     if any(row.at_risk or row.maybe_at_risk for row in topics):
-        yield _salvage("Save the records that are at risk", "at-risk", limits, holders)
+        yield _salvage("Save the records that are at risk", "at-risk", replace(ask, before=()), holders)
 
 
 def _prohibitions(steps: Sequence[Prohibition]) -> Iterator[str]:
@@ -232,13 +229,13 @@ def _prohibitions(steps: Sequence[Prohibition]) -> Iterator[str]:
         waiting.add(node)
 
 
-def _salvage(sentence: str, what: str, words: Sequence[str], holders: Holders) -> str:
+def _salvage(sentence: str, what: str, ask: Ask, holders: Holders) -> str:
     if holders.without_records:
         whose = joined_by_and(holders.without_records)
         sentence += f", with the directories of {whose} themselves, as captures without --with-tail hold no records"
         if not holders.others:
             return f"{sentence}: `kforensics salvage --what {what}` on them."
-    return Step(sentence, (f"{command_line(('kforensics', 'salvage', '--what', what, *words))} -o {SAFE}/{what}",))
+    return Step(sentence, (f"{command_of('salvage', ask, '--what', what)} -o {SAFE}/{what}",))
 
 
 def steps_script(answer: Answer, elections: Sequence[str], order: Sequence[int], discarded: Sequence[str] = ()) -> str:
