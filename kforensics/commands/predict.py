@@ -142,7 +142,9 @@ def run(request: Ask, *, case: Case | None = None) -> Result[Prediction]:
         metadata_logs=metadata_logs,
         versions=versions,
         depth=request.depth or Depth.CONTENT,
-        ways_out=tuple(way for one in started for way in starting.ways_out(one, problems)) if request.ways_out else (),
+        ways_out=tuple(way for one in started for way in starting.ways_out(one, logs, problems))
+        if request.ways_out
+        else (),
         order=_order(request, nodes, case) if request.order else None,
     )
     lost = [] if request.topics or request.partitions else _lost_directories(inputs, problems)
@@ -331,7 +333,9 @@ class _Nodes:
             ahead=ahead,
         )
 
-    def ways_out(self, started: NodeStarts, problems: list[Problem]) -> tuple[WayOut, ...]:
+    def ways_out(
+        self, started: NodeStarts, logs: Sequence[PredictedLog], problems: list[Problem]
+    ) -> tuple[WayOut, ...]:
         """Return what starts of a node come to under changes, the best first."""
         node = started.node
         if started.newer:
@@ -343,6 +347,7 @@ class _Nodes:
             start=lambda conditions: self.start(node, conditions),
             reads=self.reads,
             problems=problems,
+            logs=logs,
         ).find(started)
 
     def others(self, started: Sequence[NodeStarts]) -> tuple[VersionOutcome, ...]:

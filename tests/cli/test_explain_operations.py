@@ -1,7 +1,10 @@
 """What operators do on purpose, as ZooKeeper-era brokers leave it behind: reported as such by log lines, by disks alone, and never as a loss."""
 
+import shutil
+
 import pytest
 
+from tests.builders.directories import copied
 from tests.builders.explained import explain
 
 pytestmark = pytest.mark.usefixtures("read_once")
@@ -143,3 +146,15 @@ def test_damage_that_no_recovery_looked_at_is_the_cause_too(incident, capsys):
         for one in document["losses"]
     ]
     assert any("audit-0 on broker 1 is damaged at offset 35" in sentence for sentence in document["conclusion"])
+
+
+def test_a_partition_whose_topic_was_deleted_on_request_needs_no_log(incident, tmp_path, capsys):
+    root = incident("mixed-magic-1.1")
+
+    document, code = explain(capsys, root / "snapshots" / "99-final", root / "logs")
+
+    assert (code, document["answer"]["state"]) == (0, "nothing-lost")
+    logs = copied(root / "logs", tmp_path / "logs", ignore=shutil.ignore_patterns("controller.log*"))
+    document, code = explain(capsys, root / "snapshots" / "99-final", logs)
+    assert (code, document["answer"]["state"]) == (3, "unknown")
+    assert "what the leader holds (gone-0)" in document["answer"]["headline"]

@@ -162,3 +162,33 @@ def test_a_batch_that_fails_its_checksum_is_held_by_none(broker, tmp_path, capsy
     assert (held["records_lost"], held["only_here"]) == (103, 0)
     assert damaged["records_lost"] == 103
     assert 0 < damaged["only_here"] < 103
+
+
+def test_what_another_broker_discards_too_is_held_by_none(broker, capsys):
+    nodes = [broker.parent / f"broker-{at}" for at in (1, 2, 3)]
+    found = []
+    for damaged in (nodes[:1], nodes):
+        for node in damaged:
+            (node / ".kafka_cleanshutdown").unlink(missing_ok=True)
+            log = node / "orders-1" / LOG
+            data = bytearray((broker / "orders-1" / LOG).read_bytes() if node != broker else log.read_bytes())
+            if node == broker and len(damaged) == 1:
+                data[9000] ^= 4
+            log.write_bytes(data)
+            for index in (node / "orders-1").glob("*index"):
+                index.write_bytes((broker / "orders-1" / index.name).read_bytes())
+        found.append(row(ways_out(capsys, *nodes, code=1)))
+
+    alone, together = found
+    assert 0 < alone["only_here"] < alone["records_lost"]
+    assert together["only_here"] == together["records_lost"] == alone["records_lost"]
+
+
+def test_records_of_a_deleted_topic_are_no_loss_of_any_way(incident, capsys):
+    place = incident("operator-actions-2.8")
+
+    run(["predict", str(place / "snapshots" / "99-final"), str(place / "logs"), "--ways-out", "--format", "json"])
+
+    document = json.loads(capsys.readouterr().out)
+    assert "discards 20 records of 1 log: " in document["answer"]["headline"]
+    assert sum(way["records_lost"] for way in document["ways_out"] if not way["changes"]) == 20

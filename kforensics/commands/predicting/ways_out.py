@@ -1,7 +1,8 @@
 """Ways out: the same starts under changes that are assumed and not made, alone and in pairs, ranked by what each loses."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import combinations
 from typing import cast
 
@@ -82,7 +83,7 @@ class _Row:
     way: WayOut
 
 
-@dataclass(slots=True)
+@dataclass
 class WaysOut:
     """Searches the ways out of one node."""
 
@@ -92,6 +93,8 @@ class WaysOut:
     start: Start
     reads: Reads
     problems: list[Problem]
+    logs: Sequence[PredictedLog] = ()
+    """What the starts of all nodes make of each log as it is: what another one discards, too, is held by none."""
     _lost: dict[tuple[int, str, tuple[LostPiece, ...]], LostRecords] = field(default_factory=dict)
     _true: dict[tuple[int, str], Epochs | None] = field(default_factory=dict)
 
@@ -177,7 +180,10 @@ class WaysOut:
     def _way(self, changes: tuple[VirtualChange, ...], started: NodeStarts) -> WayOut:
         last = started.starts[-1]
         lost = [
-            self._lost_of(log.input, log.path, log.lost) for log in started.logs if log.lost.pieces and log.is_reached
+            self._lost_of(log.input, log.path, log.lost)
+            for log in started.logs
+            if log.lost.pieces and log.is_reached
+            if log.fate is not Fate.DELETED or (log.input, log.path) not in self._deleted
         ]
         lost += [
             self._lost_of(change.input, path, self._whole(change.input, path))
@@ -219,8 +225,22 @@ class WaysOut:
     def _lost_of(self, number: int, path: str, lost: LostRecords) -> LostRecords:
         key = number, path, lost.pieces
         if key not in self._lost:
-            self._lost[key] = find_lost_records(self.inputs, number, path, lost, self.problems, {})
+            self._lost[key] = find_lost_records(self.inputs, number, path, lost, self.problems, self._discarded)
         return self._lost[key]
+
+    @cached_property
+    def _discarded(self) -> Mapping[tuple[int, str], tuple[LostPiece, ...]]:
+        """What the other nodes discard, each in its start."""
+        return {
+            (log.input, log.path): log.lost.pieces
+            for log in self.logs
+            if log.lost.pieces and log.is_reached and log.node != self.node.first
+        }
+
+    @cached_property
+    def _deleted(self) -> frozenset[tuple[int, str]]:
+        """The directories of topics whose deletion is on record."""
+        return frozenset((log.input, log.path) for log in self.logs if isinstance(log.topic_deleted_ms, int))
 
     def _whole(self, number: int, path: str) -> LostRecords:
         """All bytes of a directory's logs."""

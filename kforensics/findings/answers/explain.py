@@ -64,7 +64,8 @@ def incident_state(incident: PartitionIncident) -> State:
         states.append(_past_end_state(incident))
     if incident.residuals:
         states.append(State.DIVERGED)
-    if incident.partition.topic not in METADATA_TOPICS and (incident.doubts or not incident.copies):
+    is_shown = incident.copies or incident.is_deleted
+    if incident.partition.topic not in METADATA_TOPICS and (incident.doubts or not is_shown):
         states.append(State.UNKNOWN)
     return worst_state(states) or State.NOTHING_LOST
 
@@ -370,6 +371,8 @@ def _open_question(affected: Sequence[PartitionIncident], asked: Sequence[Partit
         first = affected[0]
         of = f"{len(affected)} of {len(asked)} partitions" if len(asked) > 1 else str(first.partition)
         return f"Whether committed records of {of} are lost is unknown: {_first_doubt(affected)}."
+    if bare := [one for one in affected if not one.copies]:
+        return f"Whether committed records are lost is unknown: no log of {_names(bare)} is among the inputs."
     if scope.quorum:
         return (
             "Whether committed records are lost is unknown until it is settled which metadata the cluster goes on with."

@@ -239,6 +239,8 @@ class PartitionIncident:
     deleted_topics: tuple[Holder, ...] = ()
     """Those of topics whose deletion is on record."""
     copies: int
+    is_deleted: bool = False
+    """It is on record that its topic was deleted, and no log of it is in use."""
     logs: tuple[LogOutline, ...] = ()
     """Every copy of the log, the oldest first."""
     residuals: tuple[Residual, ...] = ()

@@ -132,6 +132,7 @@ def explain_partition(known: LogsOverTime) -> PartitionIncident:
         other_topics=tuple(_directory(replica) for replica in known.replicas_of_other_topics()),
         deleted_topics=tuple(_directory(replica) for replica in known.replicas_of_deleted_topics()),
         copies=len(known.copies) + sum(bool(one.view.replica.unread_files) for one in known.unread),
+        is_deleted=known.is_deleted(),
         logs=tuple(outline_of(copy) for copy in sorted(known.copies, key=_moment)),
         residuals=differing,
         past_end=_past_end(known, losses),
