@@ -52,6 +52,16 @@ def with_place(steps: Iterable[str]) -> tuple[str, ...]:
     out: list[str] = []
     made: set[str] = set()
     said: set[str] = set()
+    steps = list(steps)
+    every = [each for one in steps if isinstance(one, Step) for each in one.commands]
+    whole = tuple(f"{source}/" for each in every if each.startswith(_COPIES) for source in copied_by(each))
+    # What is below a directory that is copied is copied with it.
+    made.update(
+        each
+        for each in every
+        if each.startswith(_COPIES_PARTS) and all(source.startswith(whole) for source in copied_by(each))
+    )
+    is_first = True
     for one in steps:
         commands = tuple(each for each in one.commands if each != EXPORT) if isinstance(one, Step) else ()
         if not isinstance(one, Step) or not any(SAFE in each for each in commands):
@@ -64,9 +74,19 @@ def with_place(steps: Iterable[str]) -> tuple[str, ...]:
             continue
         said.add(plain)
         sentence = one.sentence if new else f"{one.sentence.rstrip('.:')}."
-        out.append(type(one)(sentence, new if made or not new else (EXPORT, *new)))
+        out.append(type(one)(sentence, (EXPORT, *new) if new and is_first else new))
+        is_first = is_first and not new
         made.update(new)
     return tuple(dict.fromkeys(out))
+
+
+_COPIES, _COPIES_PARTS = "cp -a ", "mkdir -p "
+
+
+def copied_by(command: str) -> tuple[str, ...]:
+    """Return what a command copies; nothing for one that makes no copy."""
+    words = shlex.split(command)
+    return tuple(words[words.index("-a") + 1 : -1]) if "cp" in words and "-a" in words else ()
 
 
 def quoted(word: str) -> str:

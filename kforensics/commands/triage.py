@@ -177,6 +177,7 @@ def _holders(inputs: Sequence[Input]) -> Holders:
     """Return whose records are among the inputs: not those of a capture that was taken without."""
     bare: dict[str, None] = {}
     others = 0
+    now = tuple(one.path for one in inputs if one.kind in {"broker", "combined"})
     for one in inputs:
         if one.kind not in {"broker", "combined", "snapshot-before"}:
             continue
@@ -186,7 +187,7 @@ def _holders(inputs: Sequence[Input]) -> Holders:
             others += 1
         else:
             bare[one.path if isinstance(one.broker_id, Absent) else f"broker {one.broker_id}"] = None
-    return Holders(tuple(bare), others)
+    return Holders(tuple(bare), others, now)
 
 
 def _as(ask: Ask, command: str) -> Ask:

@@ -86,7 +86,7 @@ def name_brokers(ids: Sequence[int]) -> str:
     return f"{form(len(ids), 'broker')} {', '.join(map(str, ids))}"
 
 
-_COPY_FIRST = "Copy the log directories before anything is started: a start that fails changes them too."
+COPY_FIRST = "Copy the log directories before anything is started: a start that fails changes them too."
 
 
 def predict_steps(found: PredictedCluster, state: State, replicas: Asked | None = None) -> Iterator[str]:
@@ -95,7 +95,7 @@ def predict_steps(found: PredictedCluster, state: State, replicas: Asked | None 
         log.fate in {Fate.STRAY, Fate.DELETED} and log.is_reached and not log.is_deletion_asked for log in found.logs
     )
     if state in {State.WILL_NOT_START, State.LOSES} or has_strays or found.aged or found.misdated:
-        yield _COPY_FIRST
+        yield COPY_FIRST
         yield from _keep(found)
     for one in found.recreated:
         yield (
@@ -180,6 +180,8 @@ def _records_kept(found: PredictedCluster) -> Iterator[str]:
         for holder in whole or log.lost.held_by:
             holders[_holder(found.inputs[holder.input], found.inputs[log.input])] = None
     nodes = dict.fromkeys(found.node(log.input) for log in others)
+    if len(nodes) > 1 and nodes.keys() == holders.keys():
+        return  # each holds what others discard: that tells none of them from another
     what = others[0].path if len(others) == 1 else counted(len(others), "log")
     yield (
         f"Keep {joined_by_and(holders)}, which {form(len(holders), 'holds', 'hold')} what {what} of {joined_by_and(nodes)} "

@@ -3,6 +3,7 @@
 Each sentence is one that a command answers for; the order of `STATES["triage"]` decides which of them stands first.
 """
 
+import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -12,6 +13,7 @@ from kforensics.ask.questions import command_of
 from kforensics.exits import ExitCode
 from kforensics.findings.answers.graver import SENTENCES, Asked
 from kforensics.findings.answers.model import STATES, Answer, State
+from kforensics.findings.answers.predict_steps import COPY_FIRST
 from kforensics.findings.concern import JudgedPartition
 from kforensics.reconcile.incident.model import PartitionIncident
 from kforensics.units import METADATA_TOPICS
@@ -20,6 +22,7 @@ from kforensics.words import (
     SAFE,
     Prohibition,
     Step,
+    copied_by,
     counted,
     escaped_line,
     form,
@@ -45,6 +48,8 @@ class Holders(NamedTuple):
     without_records: tuple[str, ...] = ()
     """Of whom a capture without records is given."""
     others: int = 0
+    paths: tuple[str, ...] = ()
+    """The directories of brokers that are given as they are now."""
 
 
 class TopicRow(NamedTuple):
@@ -76,6 +81,7 @@ class TopicRow(NamedTuple):
         return "; ".join(filter(None, (joined_by_and(self.now_on) if self.now_on else "", earlier)))
 
 
+LOADS_ALL = re.compile(r"Kafka \S+ loads all \S+ logs as they are\.")
 _HARM = frozenset({State.AT_RISK, State.MAYBE_AT_RISK})
 
 
@@ -144,8 +150,13 @@ def triage_answer(
     ordered = sorted(asked, key=lambda one: rank[states[one.command]])
     worst = ordered[0]
     said = [worst, *_also(worst, ordered[1:], topics)]
-    # What two questions say alike is said once.
-    sentences = (sentence for one in said for sentence in SENTENCES.split(one.answer.headline))
+    # What two questions say alike is said once; that logs load is said where the starts are.
+    sentences = (
+        sentence
+        for one in said
+        for sentence in SENTENCES.split(one.answer.headline)
+        if one is worst or not LOADS_ALL.fullmatch(sentence)
+    )
     headline = " ".join(dict.fromkeys(sentences))
     since = sum(row.lost_since for row in topics)
     if since and {"explain", "diff"} <= {one.command for one in said}:
@@ -196,6 +207,10 @@ def _steps(
 ) -> Iterator[str]:
     """Yield what not to do before all else, what to do first, how to get the records, and what to hand to others."""
     every = [words for one in said for words in one.answer.now]
+    commands_of = [each for one in every if isinstance(one, Step) for each in one.commands]
+    copied = {source for each in commands_of if each.startswith("cp -a ") for source in copied_by(each)}
+    if copied.issuperset(holders.paths):
+        every = [one for one in every if one != COPY_FIRST]
     yield from _prohibitions([one for one in every if isinstance(one, Prohibition)])
     # What only leads to a question that was asked is said by its own steps, or at the end of the screen.
     for one in every:
@@ -212,8 +227,8 @@ def _steps(
         yield _salvage("Get what is lost out of the copies that hold it", "lost", ask, holders)
     elif any(row.lost or row.maybe_lost or row.is_least for row in topics):
         yield (
-            "Look for earlier copies and backups of these disks, and give them with --before: no input holds what is lost. "
-            "`kforensics salvage --carve` searches disk images."
+            "Look for earlier copies and backups (--before) or disk images (`kforensics salvage --carve`): "
+            "no input holds what is lost."
         )
     if any(row.at_risk or row.maybe_at_risk for row in topics):
         yield _salvage("Save the records that are at risk", "at-risk", replace(ask, before=()), holders)
