@@ -71,7 +71,7 @@ def no_calmer_than_before(answer: Answer, judged: Sequence[JudgedPartition], cas
     is_lost = any(
         one.records and one.committed != "no" and not one.in_use for each in explained.incidents for one in each.losses
     )
-    return with_graver(answer, Asked("explain", explained.answer, asked.ask) if is_lost else None)
+    return with_graver(answer, Asked("explain", explained.answer, case.ask) if is_lost else None)
 
 
 def no_calmer_than_tiers(found: Conclusion, case: Case) -> Conclusion:
@@ -117,7 +117,7 @@ def early_of(case: Case) -> Asked | None:
     losses = [one for each in explained.incidents for one in each.losses] if explained is not None else []
     if explained is None or not any(one.cause is CauseName.RETENTION for one in losses):
         return None
-    return Asked("explain", explained.answer, _arguments(asked))
+    return Asked("explain", explained.answer, case.ask)
 
 
 def _command(name: str) -> Any:
