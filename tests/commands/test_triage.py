@@ -19,7 +19,7 @@ from kforensics.findings.answers.graver import Asked
 from kforensics.findings.answers.model import STATES, Answer, State
 from kforensics.findings.answers.triage import Holders, triage_answer
 from kforensics.units import Depth
-from kforensics.words import SAFE, Prohibition, Step, with_place
+from kforensics.words import EXPORT, SAFE, Prohibition, Step, with_place
 from tests.conftest import ROOT
 
 FINAL = "snapshots/99-final"
@@ -380,16 +380,38 @@ def test_what_loading_discards_is_a_step_for_each_broker(shown, incident, tmp_pa
     words = " ".join(screen.split())
 
     assert code == 1
-    for broker, records in ((1, 288), (2, 54)):
-        step = f"Copy 1 directory of broker {broker} before it starts: 18 of {records} records that it discards are kept on no other replica given:"
-        assert words.count(step) == 1
-        assert re.search(rf"^ +\$ mkdir -p \S*broker-{broker} && cp -a \S*-delete \S+$", screen, re.MULTILINE)
-    assert words.count("Keep brokers 1, 2 and 3, which hold what 5 logs of brokers 1, 2 and 3 discard.") == 1
+    step = "Copy 1 directory of broker {} before it starts: 18 of {} records that it discards are kept on no other replica given:"
+    assert words.count(step.format(2, 54)) == 1
+    assert re.search(r"^ +\$ mkdir -p \S*broker-2 && cp -a \S*-delete \S+$", screen, re.MULTILINE)
+    assert step.format(1, 288) not in words  # all of its directory is copied
+    assert re.search(r"^ +\$ cp -a \S+broker-1 \S+$", screen, re.MULTILINE)
+    assert "Keep brokers" not in words  # each holds what others discard
     assert len(re.findall(r"^# broker \d discards [\d]+ records of disk-\S+-delete: ", script, re.MULTILINE)) == 7
     assert script.count(": 18 of them are kept on no other replica given; others are on broker 3.") == 2
     assert "Save disk" not in words
     assert "See what each replica truncates" not in words  # the last line names diff
-    assert sum(not line.lstrip().startswith("$ ") for line in screen.splitlines()) <= 30
+    assert len(screen.splitlines()) <= 30
+
+
+def test_what_is_below_a_copied_directory_is_not_copied_again():
+    parts = f"mkdir -p {SAFE}/1 && cp -a '/data of/1/t-0' /data/11/t-1 {SAFE}/1"
+    own = f"mkdir -p {SAFE}/2 && cp -a /data/2/t-0 {SAFE}/2"
+
+    steps = with_place(
+        [
+            Step("Copy 2 directories of broker 1", (parts.replace(" /data/11/t-1", ""),)),
+            Step("Copy 2 directories of brokers 1 and 11", (parts,)),
+            Step("Copy 1 directory of broker 2", (own,)),
+            Prohibition("Do not start broker 1 before its directory is copied", (f"cp -a '/data of/1' {SAFE}/1",)),
+        ]
+    )
+
+    assert [one.sentence for one in steps] == [
+        "Copy 2 directories of brokers 1 and 11",
+        "Copy 1 directory of broker 2",
+        "Do not start broker 1 before its directory is copied",
+    ]
+    assert [one.commands[0] == EXPORT for one in steps] == [True, False, False]
 
 
 def test_a_warning_stays_where_its_copies_are_made_by_others():
