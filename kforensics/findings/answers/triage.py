@@ -14,7 +14,7 @@ from kforensics.exits import ExitCode
 from kforensics.findings.answers.graver import SENTENCES, Asked
 from kforensics.findings.answers.model import STATES, Answer, State
 from kforensics.findings.answers.predict_steps import COPY_FIRST
-from kforensics.findings.concern import JudgedPartition
+from kforensics.findings.concern import ConcernKind, JudgedPartition
 from kforensics.reconcile.incident.model import PartitionIncident
 from kforensics.units import METADATA_TOPICS
 from kforensics.words import (
@@ -106,7 +106,13 @@ def _row(
 ) -> TopicRow:
     losses = [] if incident is None else [one for one in incident.losses if not one.in_use]
     holders = [one for loss in losses if loss.was_committed != "no" for one in loss.held_by]
-    risky = [] if judged is None else [one for one in judged.concerns if one.state in _HARM]
+    is_set_aside = any(one.is_stray or one.is_vanishing for one in holders)
+    risky = [
+        one
+        for one in (() if judged is None else judged.concerns)
+        # What directories that are no replica hold is counted as lost then.
+        if one.state in _HARM and not (is_set_aside and one.kind is ConcernKind.OUTSIDE)
+    ]
     since = [one for one in losses if any(not each.is_final and each.input in present for each in one.held_by)]
     certain_since = sum(one.records for one in since if one.was_committed == "certain")
     possible_since = sum(one.records for one in since if one.was_committed == "possible")

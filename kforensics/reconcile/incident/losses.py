@@ -225,8 +225,11 @@ def _cause_of(
             return CauseName.DISK_RESTORED, "likely", (after[0].citation,)
         if after and causes.risk_of(after[0]) is Risk.OTHER_DISK:
             return CauseName.DISK_REPLACED, "likely", (after[0].citation,)
-        if after and after[0].unclean:
-            return CauseName.UNCLEAN_ELECTION, "likely", (after[0].citation,)
+        # The leader of now goes on from the end of a log in this leader epoch: one elected before need not have lacked the run.
+        own = next((one.leader_epoch for one in leader.view.epochs if one.leader_epoch > loss.leader_epoch), -1)
+        unclean = [state for state in after if state.unclean and (state is after[0] or state.leader_epoch <= own)]
+        if unclean:
+            return CauseName.UNCLEAN_ELECTION, "likely", (unclean[0].citation,)
         if after and loss.was_committed == "no":
             return CauseName.UNCOMMITTED_TAIL, "likely", (after[0].citation,)
     return CauseName.UNKNOWN, "possible", ()

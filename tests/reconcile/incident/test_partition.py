@@ -469,3 +469,28 @@ def test_a_topic_with_one_id_in_every_snapshot_was_not_created_again_whatever_th
     )
 
     assert others == len(found.other_topics)
+
+
+class LeftBehind(ClusterFacts):
+    """Broker 1 led, the ISR became empty in epoch 1, and broker 2 was elected in epoch 3 without being in sync."""
+
+    def leaderships(self, partition, topic_id):
+        return (
+            leadership(1, 0, {1}),
+            leadership(Absent.NOT_APPLICABLE, 1, set()),
+            leadership(2, 3, {2}, unclean=True),
+        )
+
+    def is_newest_metadata(self):
+        return True
+
+
+@pytest.mark.parametrize(("leads_on_from", "cause"), [(3, CauseName.UNCLEAN_ELECTION), (1, CauseName.UNKNOWN)])
+def test_an_unclean_election_that_the_leader_goes_on_from_left_a_set_aside_log_behind(leads_on_from, cause):
+    """An ISR that becomes empty raises the leader epoch, too; an unclean election after the leader went on took nothing of the other log."""
+    aside = replica(1, [batch(0, 9, 0)], state="stray", checkpoint=[(0, 0)])
+    short = replica(2, [batch(0, 4, 0), batch(5, 6, leads_on_from)], checkpoint=[(0, 0), (leads_on_from, 5)])
+
+    found = explained(aside, short, facts=LeftBehind())
+
+    assert {one.cause for one in found.losses} == {cause}
