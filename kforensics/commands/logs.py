@@ -16,6 +16,7 @@ from kforensics.evidence.broker_logs import LogFile
 from kforensics.evidence.discovery.inputs import find_inputs, why_not_listed
 from kforensics.evidence.model import Citation, full_path
 from kforensics.findings.answers.model import Answer, State
+from kforensics.formats.log_lines.below import cause_in, exception_in, is_of_a_stack, with_cause
 from kforensics.formats.log_lines.table import Message, Section, Weight, rows
 from kforensics.formats.log_lines.unwrap import find_message
 from kforensics.reconcile.observed.clocks import Clock
@@ -73,6 +74,8 @@ class Run:
 class LogsView:
     """All that the lines say."""
 
+    is_of_a_line: bool = False
+    """Whether one line was asked for, and no files."""
     asked_line: str = ""
     message: Message | None = None
     """What the one line says that was asked for; None where it is not known."""
@@ -149,20 +152,32 @@ def _is_in_view(item: LoggedEvent, request: Ask) -> bool:
 
 
 def _of_line(line: str) -> Result[LogsView]:
-    found = find_message(line.encode("utf-8", "surrogateescape").replace(b"\\n", b"\n"))
+    text = line.encode("utf-8", "replace").replace(b"\\n", b"\n")
+    found = find_message(text)
     if found is None:
-        words = "This line is not among the lines of Kafka 0.9 to 4.4 that are known: it may be of a client, of another program, or of no consequence."
+        is_of_a_trace = is_of_a_stack(text) or exception_in(text) is not None
+        words = _OF_A_TRACE if is_of_a_trace else _UNKNOWN_LINE if text.strip() else "The line is empty."
         answer = Answer(state=State.UNKNOWN, headline=words)
-    else:
-        section = found.message.row.section
-        answer = Answer(state=_STATES[section.weight], headline=f"{_WORDS[section.weight]}: {section.meaning}")
+        return Result(
+            command="logs", body=LogsView(is_of_a_line=True, asked_line=line), concluded=Conclusion(answer=answer)
+        )
+    message, section = found.message, found.message.row.section
+    stack = text.partition(b"\n")[2]
+    if "below" in section.flags and (cause := cause_in(stack)) is not None:
+        fields, partition = with_cause(message.fields, message.topic_partition, cause)
+        message = message._replace(fields=fields, topic_partition=partition)
+    answer = Answer(state=_STATES[section.weight], headline=f"{_WORDS[section.weight]}: {section.meaning}")
     return Result(
         command="logs",
-        body=LogsView(asked_line=line, message=found.message if found else None),
+        body=LogsView(is_of_a_line=True, asked_line=line, message=message),
         concluded=Conclusion(answer=answer),
     )
 
 
+_UNKNOWN_LINE = "This line is not among the lines of Kafka 0.9 to 4.4 that are known, and nothing is said of it: it may be of a client or of another program."
+_OF_A_TRACE = (
+    "This is of a stack trace, and not among the exceptions that are known: give the line above it, or the whole trace."
+)
 _STATES = {Weight.CAUSE: State.CAUSES, Weight.SYMPTOM: State.SYMPTOMS, Weight.HARMLESS: State.HARMLESS}
 _WORDS = {Weight.CAUSE: "A cause", Weight.SYMPTOM: "A symptom", Weight.HARMLESS: "Harmless"}
 

@@ -1,6 +1,5 @@
 """Broker logs among the inputs: recognised by content, read in windows, each with the node that wrote it."""
 
-import codecs
 import re
 import zlib
 from bisect import bisect_left, bisect_right
@@ -41,6 +40,14 @@ _LEAST_FALLS = 2
 
 _NODE_DIRECTORY = re.compile(r"(?:broker|controller|kafka|node)[-_.]?(?P<id>\d{1,9})", re.ASCII)
 _CONTROLLER_KINDS = frozenset({LogEventKind.BROKER_REGISTERED, LogEventKind.BROKER_FENCED})
+_PACKED = {
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"BZh": "bzip2",
+    b"\xfd7zXZ\x00": "xz",
+    b"PK\x03\x04": "zip",
+    b"\x04\x22\x4d\x18": "lz4",
+}
+"""The first bytes of compressed files that are not read."""
 _OF_THE_FILE = frozenset({LogEventKind.CLUSTER_NAMED, LogEventKind.START_TIME})
 """What says something of the file, and is no event."""
 
@@ -139,7 +146,9 @@ def read_log_files(
 
 
 def _plan(place: LogPlace, window: TimeWindow | None) -> "list[_Part] | LogFile | EvidenceError | None":
-    """Return the ranges that a file is read in; a gzip file has but one. A log by its name alone is returned as it is."""
+    """Return the ranges that a file is read in; one where its lines don't end with single bytes. A log by its name alone is returned as it is."""
+    from kforensics.formats.log_lines.unwrap import encoding_of  # noqa: PLC0415 - 30 ms, where no log is given
+
     try:
         with open_evidence(place.location) as file:
             is_named = parse_file_name(str(place.location.name)).kind is FileKind.LOG_FILE
@@ -147,7 +156,7 @@ def _plan(place: LogPlace, window: TimeWindow | None) -> "list[_Part] | LogFile 
             if not looks_like_log(head, is_named=is_named):
                 return _not_understood(place, file.mtime_ns, head) if is_named and file.size > 0 else None
             is_compressed = file.read(0, len(GZIP_MAGIC)) == GZIP_MAGIC
-            if is_compressed or not _has_lines_of_bytes(head):
+            if is_compressed or encoding_of(head).name != "utf-8":
                 return [_Part(0, file.size, head, is_compressed=is_compressed)]
             ranges = (ranges_inside(place.location, window) if window else None) or [(0, file.size)]
             edges = {edge for one in ranges for edge in one}
@@ -170,30 +179,30 @@ def _plan(place: LogPlace, window: TimeWindow | None) -> "list[_Part] | LogFile 
 
 
 def _not_understood(place: LogPlace, mtime_ns: int, head: bytes) -> LogFile:
+    packed = next((name for magic, name in _PACKED.items() if head.startswith(magic)), None)
+    words = f"it is compressed by {packed}, which is not read: decompress a copy of it"
+    problem = Problem(input=place.input, path=place.path, message=words, is_foreign=True, is_silent=True)
     return LogFile(
         input=place.input,
         path=place.path,
         is_compressed=False,
         node_id=_node_of(set(), place.location),
         events=(),
-        census=LineCensus(lines=head.count(b"\n")),
+        census=LineCensus(lines=0 if packed else head.count(b"\n")),
         events_dropped=0,
-        problems=(),
+        problems=(problem,) if packed else (),
         mtime_ns=mtime_ns,
         is_understood=False,
-        sample=_sample(head),
+        sample="" if packed else _sample(head),
         location=str(place.location),
     )
 
 
-def _has_lines_of_bytes(head: bytes) -> bool:
-    """Whether lines end with one byte, as in all encodings but UTF-16."""
-    return not head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-
-
 def _sample(head: bytes) -> str:
     """Return a line of a file to be shown."""
-    text = head.decode("utf-16", "replace") if not _has_lines_of_bytes(head) else head.decode("utf-8", "replace")
+    from kforensics.formats.log_lines.unwrap import encoding_of, plain  # noqa: PLC0415 - 30 ms, where no log is given
+
+    text = plain(head, encoding_of(head)).decode("utf-8", "replace")
     return next((line.strip()[:160] for line in text.splitlines() if line.strip()), "")
 
 

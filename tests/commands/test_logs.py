@@ -120,3 +120,62 @@ def test_a_log_of_which_nothing_is_understood_stands_among_what_can_not_be_told(
     assert of_it == [f"What {log} says: none of its 2 lines is known. One of them: 12:00 all is well"]
     assert document["answer"]["state"] == before["answer"]["state"]
     assert document["exit_code"] == before["exit_code"]
+
+
+def shown_of(capsys, *arguments):
+    code = run(["logs", *arguments])
+    return code, " ".join(capsys.readouterr().out.split())
+
+
+def test_a_line_is_read_with_the_exception_below_it(capsys):
+    line = (
+        "[2026-03-01 10:00:00,123] ERROR Error while appending records to orders-3 in dir /d (kafka.server.X)\n"
+        "java.io.IOException: No space left on device\n\tat x.Y(Z.java:1)"
+    )
+
+    code, shown = shown_of(capsys, "--line", line)
+
+    assert code == 1
+    assert "cause IOException: No space left on device" in shown
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("", "The line is empty."),
+        ("\tat kafka.log.Log.append(Log.scala:12)", "give the line above it, or the whole trace"),
+        ("[2026-03-01 10:00:00,123] ERROR Something new (kafka.server.X)", "nothing is said of it"),
+        ("\udc80\udcff\udc00", "nothing is said of it"),
+    ],
+)
+def test_of_a_line_that_is_not_known_nothing_calm_is_said(line, words, capsys):
+    code, shown = shown_of(capsys, "--line", line)
+
+    assert code == 3
+    assert words in shown
+    assert "Harmless" not in shown
+    assert "no consequence" not in shown
+    assert "Files" not in shown
+
+
+@pytest.mark.parametrize(
+    ("magic", "name"), [(b"\x28\xb5\x2f\xfd\x00", "zstd"), (b"BZh9", "bzip2"), (b"\xfd7zXZ\x00", "xz")]
+)
+def test_a_log_in_a_compression_that_is_not_read_is_named_with_it(magic, name, tmp_path, capsys):
+    (tmp_path / "server.log").write_bytes(b"[2026-03-01 10:00:00,123] INFO Truncating to offset 7 (kafka.log.Log)\n")
+    (tmp_path / "server.log.1").write_bytes(magic + bytes(range(256)) * 4)
+
+    _, shown = shown_of(capsys, str(tmp_path))
+
+    assert f"server.log.1 says: it is compressed by {name}, which is not read" in shown
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_a_log_in_two_bytes_a_character_needs_no_mark(encoding, tmp_path, capsys):
+    text = "[2026-03-01 10:00:00,123] INFO Truncating to offset 7 (kafka.log.Log)\r\n" * 3
+    (tmp_path / "server.log").write_bytes(text.encode(encoding))
+
+    code, shown = shown_of(capsys, str(tmp_path))
+
+    assert code == 0
+    assert "truncation (3 lines)" in shown

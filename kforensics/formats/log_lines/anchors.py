@@ -27,6 +27,9 @@ _A, _LOWER, _LETTERS = np.uint8(ord("A")), np.uint8(0x20), np.uint8(26)
 _SEPARATORS = np.isin(np.arange(256), np.frombuffer(b" \t\n\r\"'>|][:=.,(", np.uint8))
 """What stands before a word."""
 _FACTOR, _SHIFT = np.uint64(0x9E3779B97F4A7C15), np.uint64(48)
+_SLOTS = 18
+"""The bits of the slots in which first bytes are looked up: so many that a factor without collisions is found at once."""
+_SLOT_SHIFT = np.uint64(64 - _SLOTS)
 
 
 class Places(NamedTuple):
@@ -66,6 +69,8 @@ class _Groups(NamedTuple):
     first: NDArray[np.intp]
     """The first anchor of each."""
     end: NDArray[np.intp]
+    length: int
+    """The number of these bytes; two words of them are looked up by one number, and compared after that."""
 
 
 def places_of(text: bytes) -> Places:
@@ -94,12 +99,12 @@ def _places(text: bytes, end: int) -> Places:
     found, begun = found[maybe], begun[maybe]
     parts: list[tuple[NDArray[np.intp], NDArray[np.intp]]] = []
     for group in known.groups:
-        key = begun & group.mask
-        at = group.by_hash[(key * group.factor) >> _SHIFT]
+        key = begun & group.mask if group.length <= _WORD else begun * _FACTOR + words[found + _WORD]
+        at = group.by_hash[(key * group.factor) >> _SLOT_SHIFT]
         some = np.flatnonzero(group.keys[at] == key)
         anchors, ends = group.first[at[some]], group.end[at[some]]
         while len(some):
-            begins = _begin(known, words, found[some], anchors)
+            begins = _begin(known, words, found[some], anchors, group.length // _WORD if group.length <= _WORD else 0)
             parts.append((some[begins], anchors[begins]))
             left = ~begins & (anchors + 1 < ends)
             some, anchors, ends = some[left], anchors[left] + 1, ends[left]
@@ -127,18 +132,26 @@ def _words(text: bytes, end: int) -> NDArray[np.intp]:
 
 
 def _begin(
-    known: _Anchors, words: NDArray[np.uint64], positions: NDArray[np.intp], anchors: NDArray[np.intp]
+    known: _Anchors, words: NDArray[np.uint64], positions: NDArray[np.intp], anchors: NDArray[np.intp], step: int
 ) -> NDArray[np.bool_]:
-    """Return whether an anchor stands at each position."""
-    begins: NDArray[np.bool_] = ((words[positions] ^ known.words[anchors, 0]) & known.masks[anchors, 0]) == 0
-    for step in range(1, COMPARED // _WORD):
-        open_ = np.flatnonzero(begins & (known.steps[anchors] > step))
-        if not len(open_):
-            break
-        some = anchors[open_]
-        differs = (words[positions[open_] + step * _WORD] ^ known.words[some, step]) & known.masks[some, step]
-        begins[open_] = differs == 0
+    """Return whether an anchor stands at each position, by its words from one on."""
+    begins = known.steps[anchors] <= step
+    open_ = np.flatnonzero(~begins)
+    positions, anchors = positions[open_], anchors[open_]
+    while len(open_):
+        is_same = ((words[positions + step * _WORD] ^ known.words[step][anchors]) & known.masks[step][anchors]) == 0
+        step += 1
+        is_last = known.steps[anchors] == step
+        begins[open_[is_same & is_last]] = True
+        left = np.flatnonzero(is_same & ~is_last)
+        open_, positions, anchors = open_[left], positions[left], anchors[left]
     return begins
+
+
+def _number(key: bytes) -> int:
+    """Return the number of the first bytes of an anchor."""
+    first, second = int.from_bytes(key[:_WORD], "little"), int.from_bytes(key[_WORD:], "little")
+    return (first * int(_FACTOR) + second) % (1 << 64) if len(key) > _WORD else first
 
 
 @cache
@@ -148,26 +161,28 @@ def _anchors() -> _Anchors:
     shortest = np.uint64((1 << 8 * KEY_LENGTHS[-1]) - 1)
     by_hash = np.zeros(1 << 16, np.bool_)
     for length in KEY_LENGTHS:
-        some = sorted((int.from_bytes(key, "little"), key) for key in keys() if len(key) == length)
+        some = sorted((_number(key), key) for key in keys() if len(key) == length)
         first, end = [], []
         for _, key in some:
             first.append(len(texts))
             texts += sorted({row.anchor.encode()[:COMPARED] for row in keys()[key]}, key=len, reverse=True)
             end.append(len(texts))
         numbers = np.array([number for number, _ in some], np.uint64)
-        by_hash[((numbers & shortest) * _FACTOR) >> _SHIFT] = True
-        mask = np.uint64((1 << 8 * length) - 1)
+        begun = np.array([int.from_bytes(key[: KEY_LENGTHS[-1]], "little") for _, key in some], np.uint64)
+        by_hash[(begun * _FACTOR) >> _SHIFT] = True
+        mask = np.uint64((1 << 8 * min(length, _WORD)) - 1)
         factor = _FACTOR
-        while len(np.unique((numbers * factor) >> _SHIFT)) < len(numbers):
+        while len(np.unique((numbers * factor) >> _SLOT_SHIFT)) < len(numbers):
             factor += np.uint64(2)
-        slots = np.zeros(1 << 16, np.uint16)
-        slots[(numbers * factor) >> _SHIFT] = np.arange(len(numbers))
-        groups.append(_Groups(mask, factor, slots, numbers, np.array(first, np.intp), np.array(end, np.intp)))
+        slots = np.zeros(1 << _SLOTS, np.uint16)
+        slots[(numbers * factor) >> _SLOT_SHIFT] = np.arange(len(numbers))
+        groups.append(_Groups(mask, factor, slots, numbers, np.array(first, np.intp), np.array(end, np.intp), length))
     words = np.frombuffer(b"".join(text.ljust(COMPARED, b"\0") for text in texts), np.uint64)
     masks = np.frombuffer(b"".join((b"\xff" * len(text)).ljust(COMPARED, b"\0") for text in texts), np.uint64)
     shape = len(texts), COMPARED // _WORD
     steps = np.array([-(-len(text) // _WORD) for text in texts], np.intp)
-    return _Anchors(tuple(texts), words.reshape(shape), masks.reshape(shape), steps, shortest, by_hash, tuple(groups))
+    words, masks = (np.ascontiguousarray(one.reshape(shape).T) for one in (words, masks))
+    return _Anchors(tuple(texts), words, masks, steps, shortest, by_hash, tuple(groups))
 
 
 @lru_cache(maxsize=8)

@@ -15,7 +15,7 @@ from kforensics.damage import Absent
 from kforensics.formats.log_lines.event import FieldValue, LogEventKind
 from kforensics.units import TopicPartition
 
-KEY_LENGTHS = (8, 6)
+KEY_LENGTHS = (16, 8, 6)
 """The bytes of a message by which it is looked for: the most that its beginning has."""
 
 _LISTS = frozenset(
@@ -205,7 +205,7 @@ def keys() -> dict[bytes, tuple[Row, ...]]:
 def rows_at(text: bytes, position: int) -> tuple[Row, ...]:
     """Return the rows whose messages begin like a text at a position."""
     known = keys()
-    return (*known.get(text[position : position + 8], ()), *known.get(text[position : position + 6], ()))
+    return tuple(row for length in KEY_LENGTHS for row in known.get(text[position : position + length], ()))
 
 
 @cache

@@ -27,6 +27,8 @@ LINE_LENGTH_LIMIT = 1 << 20
 """The most bytes of a line that are read; every message that is known is much shorter."""
 
 _HEAD_LENGTH = 1 << 14
+_BYTES_TOLD = 256
+"""The first bytes of a file by which its encoding is told where it does not name it."""
 _LINE_END = 0x0A
 _ESCAPES = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]")
 _BYTE_LISTS = re.compile(rb"\"(MESSAGE)\" ?: ?\[([\d, ]*)\]")
@@ -47,7 +49,7 @@ class Encoding(NamedTuple):
 
 
 def encoding_of(head: bytes) -> Encoding:
-    """Return the encoding of a file by its first bytes."""
+    """Return the encoding of a file by its first bytes: by its byte order mark, else by the zeros that half of its bytes are."""
     for bom, name in (
         (codecs.BOM_UTF16_LE, "utf-16-le"),
         (codecs.BOM_UTF16_BE, "utf-16-be"),
@@ -55,6 +57,10 @@ def encoding_of(head: bytes) -> Encoding:
     ):
         if head.startswith(bom):
             return Encoding(name, bom)
+    first, second = (head[at:_BYTES_TOLD:2] for at in (0, 1))
+    for zeros, text, name in ((second, first, "utf-16-le"), (first, second, "utf-16-be")):
+        if zeros.count(0) * 2 > len(zeros) and not text.count(0):
+            return Encoding(name)
     return Encoding()
 
 

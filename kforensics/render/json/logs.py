@@ -12,7 +12,7 @@ from kforensics.units import TopicPartition
 
 
 def _asked(body: LogsView) -> LogsView | None:
-    return body if body.asked_line else None
+    return body if body.is_of_a_line else None
 
 
 def _files(body: LogsView) -> tuple[tuple[LogFile, Clock], ...]:

@@ -21,7 +21,7 @@ MOST_SHAPES = 5
 def blocks(result: Result[LogsView], view: View) -> Iterator[Block]:
     """Yield kinds, times and files; of a single line its fields."""
     body = result.body
-    if body.asked_line:
+    if body.is_of_a_line:
         yield from _line(body)
         return
     yield from _kinds(body, view)
@@ -41,6 +41,8 @@ def _line(body: LogsView) -> Iterator[Block]:
     if not isinstance(message.broker_id, Absent):
         yield Fact("node", str(message.broker_id), width=18)
     for name, value in message.fields.items():
+        if isinstance(value, bool):
+            continue  # of the table, and not of the line
         shown = listed(list(map(str, value))) if isinstance(value, tuple) else str(value)
         yield Fact(name.replace("_", " "), shown, width=18)
 
