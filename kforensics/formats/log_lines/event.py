@@ -191,6 +191,7 @@ class LogEventKind(StrEnum):
     SHARE_TROUBLE = "share-trouble"
     JVM_DIED = "jvm-died"
     THREAD_DIED = "thread-died"
+    ROUTINE = "routine"
 
 
 EMPTIED_SEGMENT = "segment emptied"
