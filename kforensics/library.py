@@ -113,6 +113,19 @@ class Audited(Answered[Body]):
         found: pa.Table = tables.open_audit(location, body.audit_id).dataset(kind).to_table()
         return found
 
+    def to_spark(self, kind: str, session: Any) -> Any:
+        """Return a table of the audit as a DataFrame of Spark, which reads its parts on the workers.
+
+        Args:
+            kind: as `docs/fleet-tables.md` has the tables.
+            session: of Spark, or of Spark Connect.
+        """
+        tables: Any = import_module("kforensics.fleet.audit_tables")
+        body: Any = self.body
+        location = import_module("kforensics.fleet.storage").parse_location(body.tables, self.storage)
+        frames: Any = import_module("kforensics.fleet.frames")
+        return frames.frame_of(session, tables.open_audit(location, body.audit_id), kind)
+
 
 _TYPES = {"batches": "batch", "records": "record"}
 """The types of lines by the names of rows."""

@@ -70,6 +70,13 @@ class FleetAsk(Ask):
         help="The format of a history: parquet, files in folders of cluster and day; delta, and the log of Delta Lake; iceberg, and Iceberg tables that need no catalog. "
         "Where none is named, that of the history, else parquet.",
     )
+    save_to: str | None = option(
+        "--save-to",
+        takes="fleet-audit",
+        metavar="SCHEMA",
+        help="Also write the tables into those of a schema of a catalog of Spark, such as lake.kafka, which --spark-conf configures (Iceberg, Delta, REST, Glue, Unity); "
+        "what they have of an audit of this id is replaced.",
+    )
     master: str | None = option(
         "--master",
         takes="fleet-audit",

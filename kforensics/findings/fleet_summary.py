@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import Input, Problem
@@ -70,6 +71,23 @@ class PartitionLine:
     report: str
 
 
+class OpenFindings(NamedTuple):
+    """The findings of a cluster that are not closed, of one severity and state, by their age."""
+
+    cluster: str
+    severity: str
+    state: str
+    age: str
+    """A name of `AGES`."""
+    findings: int
+    first_seen_ms: int
+    """When the oldest was first seen."""
+
+
+AGES = {"under 1 day": 1, "1 to 7 days": 7, "7 to 30 days": 30, "over 30 days": 1 << 30}
+"""Ages of findings since they were first seen, by the days that they are below."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetSummary:
     """The audit in numbers, the worst partitions and the gravest findings."""
@@ -135,6 +153,8 @@ class FleetSummary:
     """Those of the partitions whose topics were deleted: nothing of them was compared."""
     depth: Depth = Depth.CONTENT
     """How much of the logs was read."""
+    open_findings: tuple[OpenFindings, ...] = ()
+    """Those that are not closed, by how long they have been known."""
     counts: tuple[tuple[int, int], ...] = ()
     """When each audit of its history up to this one began, in milliseconds since 1970, and how many findings it had; the latest of the same clusters."""
 

@@ -26,6 +26,7 @@ def audit(
     history: str | None = ...,
     audit_id: str | None = ...,
     table_format: str | None = ...,
+    save_to: str | None = ...,
     master: str | None = ...,
     since: str | None = ...,
     spark_conf: Mapping[str, str] = ...,

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -89,6 +89,10 @@ def run_audit(
         depth=request.depth,
     )
     since = parse_location(request.since, request.storage) if request.since else None
+
+    def opening() -> AbstractContextManager[Any]:
+        return open_session(request.master, dict(request.spark_conf)) if session is None else nullcontext(session)
+
     with _named_errors(target):
         # What is refused, or there already, needs no Spark.
         output = open_output(target, is_history=is_history, audit_id=request.audit_id, table_format=table_format)
@@ -96,7 +100,7 @@ def run_audit(
         if tables is None:
             require_free(output.tables, take_over=request.take_over)
             outcome = audit(
-                open_session(request.master, dict(request.spark_conf)) if session is None else nullcontext(session),
+                opening(),
                 found,
                 target,
                 options=options,
@@ -109,6 +113,11 @@ def run_audit(
                 progress=progress,
             )
             tables = outcome.tables
+        if request.save_to is not None:
+            from kforensics.fleet.frames import save_tables
+
+            with opening() as spark:
+                save_tables(spark, tables, request.save_to)
         earlier = _compared_with(tables, request.since, request.storage)
         result = _summary("fleet audit", tables, earlier, most=request.most, filters=Filters(), rules=rules)
     write_metrics(request.metrics, result)

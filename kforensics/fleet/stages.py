@@ -142,8 +142,15 @@ def _on_workers(work: Callable[..., Any], kind: str) -> Any:
 
 
 def _named(work: Callable[..., Any], number: int, *values: Any) -> Any:
-    try:
+    with naming_task(number):
         return work(number, *values)
+
+
+@contextmanager
+def naming_task(number: int) -> Iterator[None]:
+    """Name the task, on its worker, in what storage refuses: `errors_of_tasks` reads it on the driver."""
+    try:
+        yield
     except (OSError, pa.ArrowException) as error:
         if not isinstance(error, OSError) and type(error) is not pa.ArrowException:
             raise  # of the classes below it a defect has one, too

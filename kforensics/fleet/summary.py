@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -14,7 +14,15 @@ from kforensics.evidence.captured.columns import known_or
 from kforensics.exits import ExitCode
 from kforensics.findings.answers.model import STATES, State, worst_state
 from kforensics.findings.concern import ConcernKind, JudgedPartition, concern_of
-from kforensics.findings.fleet_summary import BrokerHealth, DiskDamage, FleetSummary, LeaderShare, PartitionLine
+from kforensics.findings.fleet_summary import (
+    AGES,
+    BrokerHealth,
+    DiskDamage,
+    FleetSummary,
+    LeaderShare,
+    OpenFindings,
+    PartitionLine,
+)
 from kforensics.findings.model import Severity
 from kforensics.fleet.audit_tables import (
     AuditTables,
@@ -27,6 +35,7 @@ from kforensics.fleet.audit_tables import (
     list_length,
     sum_of,
 )
+from kforensics.fleet.lifecycle import FindingState
 from kforensics.fleet.rows import finding_of, input_of, problem_of
 from kforensics.fleet.tables import Tables
 from kforensics.reconcile.replicas.placement import follows_assignment, leader_spread
@@ -126,7 +135,25 @@ def summarise(tables: AuditTables, *, most: int, filters: Filters | None = None)
         seconds=dict(tables.manifest.get("seconds", {})),
         findings_by_cluster=_by_cluster(findings),
         depth=tables.depth,
+        open_findings=tuple(_open_findings(tables, filters)),
     )
+
+
+def _open_findings(tables: AuditTables, filters: Filters) -> Iterator[OpenFindings]:
+    now = tables.audited_ns // 1_000_000
+    where = all_of(filters.of_findings(), pd.field("state") != FindingState.CLOSED.value)
+    counts: Counter[tuple[str, str, str, str]] = Counter()
+    oldest: dict[tuple[str, str, str, str], int] = {}
+    for row in tables.rows(
+        "changes", columns=["cluster_id", "severity", "severity_before", "state", "first_seen"], where=where
+    ):
+        seen = round(row["first_seen"].timestamp() * 1000)
+        age = next(name for name, days in AGES.items() if now - seen < days * 86_400_000)
+        key = (row["cluster_id"] or "", row["severity"] or row["severity_before"], row["state"], age)
+        counts[key] += 1
+        oldest[key] = min(seen, oldest.get(key, seen))
+    for key, count in sorted(counts.items()):
+        yield OpenFindings(*key, count, oldest[key])
 
 
 def _worst_first(states: Mapping[str, int]) -> dict[str, int]:

@@ -137,10 +137,10 @@ class Tables:
         """Return the columns of a table."""
         return TABLES[table]
 
-    def dataset(self, table: str) -> pd.Dataset:
-        """Return all parts of a table, read as they are asked for."""
+    def dataset(self, table: str, parts: Iterable[str] | None = None) -> pd.Dataset:
+        """Return all parts of a table, or those that are named, read as they are asked for."""
         filesystem, base = self.place(table)
-        paths = [self._part(table, part)[1] for part in self.parts(table)]
+        paths = [self._part(table, part)[1] for part in (self.parts(table) if parts is None else parts)]
         schema = self.schema(table)
         if not paths:
             return pd.dataset(pa.Table.from_pylist([], schema=schema))

@@ -9,7 +9,7 @@ from kforensics.commands.result import Result
 from kforensics.errors import UsageError
 from kforensics.findings.answers.model import STATES
 from kforensics.findings.changes import Change
-from kforensics.findings.fleet_summary import FleetSummary
+from kforensics.findings.fleet_summary import AGES, FleetSummary
 from kforensics.findings.model import Severity
 
 FIRST_WORDS = "# HELP kforensics_"
@@ -62,6 +62,28 @@ def _families(result: Result[FleetSummary]) -> Iterator[tuple[str, str, _Samples
             for one in Severity
         ),
     )
+    known = {one[:4]: one for one in summary.open_findings}
+    clusters = [*summary.findings_by_cluster] or [""]
+    clusters = sorted({*clusters, *(one.cluster for one in summary.open_findings)})
+    names = [(one, severity.value, state) for one in clusters for severity in Severity for state in _STATES]
+    yield (
+        "open_findings",
+        "Findings that are not closed by cluster, severity, state and the time since they were first seen.",
+        (
+            ({**_labels(one), "age": age}, known[(*one, age)].findings if (*one, age) in known else 0)
+            for one in names
+            for age in AGES
+        ),
+    )
+    yield (
+        "oldest_open_finding_timestamp_seconds",
+        "When the oldest finding that is not closed was first seen.",
+        (
+            (_labels(one), min(first) / 1000)
+            for one in names
+            if (first := [known[(*one, age)].first_seen_ms for age in AGES if (*one, age) in known])
+        ),
+    )
     if summary.comparison is not None:
         yield (
             "findings_by_change",
@@ -72,6 +94,13 @@ def _families(result: Result[FleetSummary]) -> Iterator[tuple[str, str, _Samples
         yield "gate_failing_findings", "Findings that fail the rules of the schedule.", _one(summary.gate.failing)
         yield "gate_accepted_findings", "Findings that would fail them and are accepted.", _one(summary.gate.accepted)
         yield "gate_expired_acceptances", "Acceptances that ended.", _one(len(summary.gate.expired))
+
+
+_STATES = ("open", "not-checked")
+
+
+def _labels(one: tuple[str, str, str]) -> dict[str, str]:
+    return dict(zip(("cluster", "severity", "state"), one, strict=True))
 
 
 def _one(value: float, **labels: str) -> _Samples:

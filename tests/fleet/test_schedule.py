@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+import kforensics.fleet
 from kforensics.cli.app import run
 from kforensics.cli.fleet_progress import stage_progress
 from kforensics.commands.result import Conclusion, Result
@@ -122,6 +123,35 @@ def test_metrics_are_of_the_form_that_prometheus_reads():
     without = replace(summary, findings_by_cluster={})
     empty = metrics_text(Result(command="fleet audit", body=without, concluded=result.concluded))
     assert 'kforensics_findings{cluster="",severity="critical"} 0' in empty
+
+
+def test_open_findings_are_counted_by_severity_and_age(tmp_path, monkeypatch):
+    history, day = tmp_path / "history", 86_400 * 10**9
+    for night, nodes in ((0, (1, 2)), (3, (1, 2)), (40, (1,))):
+        monkeypatch.setattr(
+            "kforensics.fleet.output.time.time_ns", lambda night=night: 1_700_000_000 * 10**9 + night * day
+        )
+        found = [one_finding("KF202", Severity.ERROR)] if night != 40 else [one_finding("KF203", partition=4, broker=1)]
+        write_audit(history, found, audit_id=str(night), is_history=True, nodes=nodes)
+
+    def counts(audit):
+        text = metrics_text(kforensics.fleet.report(history, audit=audit))
+        lines = [one for one in text.splitlines() if one.startswith(("kforensics_open", "kforensics_oldest"))]
+        return {one.partition("{")[2] for one in lines if not one.endswith(" 0")}
+
+    def line(severity, state, rest):
+        return f'cluster="{CLUSTER}",severity="{severity}",state="{state}"{rest}'
+
+    first = "1700000000"
+    assert {line("error", "open", ',age="under 1 day"} 1'), line("error", "open", f"}} {first}")} == counts("0")
+    assert {line("error", "open", ',age="1 to 7 days"} 1'), line("error", "open", f"}} {first}")} == counts("3")
+    # Node 2 was away: what it showed is neither open nor closed.
+    assert {
+        line("error", "not-checked", ',age="over 30 days"} 1'),
+        line("error", "not-checked", f"}} {first}"),
+        line("critical", "open", ',age="under 1 day"} 1'),
+        line("critical", "open", "} 1703456000"),
+    } == counts("40")
 
 
 def test_without_a_terminal_each_stage_is_a_line(capsys):

@@ -1,0 +1,95 @@
+"""The tables of a finished audit as DataFrames of Spark, on whatever storage they are, and written by Spark's own writers into the tables of a catalog.
+
+The parts are read by the workers as this package reads them everywhere: a cluster needs no Hadoop libraries and no credentials for their storage beside those that are given here.
+"""
+
+import zlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from kforensics.errors import EvidenceUnreadable, UsageError
+from kforensics.fleet.audit_tables import AuditTables
+from kforensics.fleet.file_systems import redacted
+from kforensics.fleet.schemas import AUDIT_TABLES
+from kforensics.fleet.stages import errors_of_tasks, naming_task
+
+
+class _Part(InputPartition):  # type: ignore[misc]
+    """One part of a table, read by a task of its own."""
+
+
+class _Reader(DataSourceReader):  # type: ignore[misc]
+    """Reads the parts of a table of an audit."""
+
+    def __init__(self, audit: AuditTables, table: str) -> None:
+        self._audit = audit
+        self._table = table
+        self._parts = audit.parts(table)
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Return the parts."""
+        return [*map(_Part, range(len(self._parts)))] or [_Part(-1)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a part."""
+        number = partition.value
+        if number >= 0:
+            with naming_task(number):
+                yield from self._audit.dataset(self._table, [self._parts[number]]).to_batches()
+
+
+def frame_of(session: Any, audit: AuditTables, table: str) -> Any:
+    """Return all rows of a table of an audit as a DataFrame."""
+    if table not in AUDIT_TABLES:
+        raise UsageError(f"an audit has no table {table}; there are {', '.join(AUDIT_TABLES)}")
+    named = f"kforensics_{table}_{zlib.crc32(f'{audit} {audit.audit_id}'.encode()):08x}"
+
+    class Source(DataSource):  # type: ignore[misc]
+        """The table, under a name that no other one of the session has."""
+
+        @classmethod
+        def name(cls) -> str:
+            return named
+
+        def schema(self) -> Any:
+            return from_arrow_schema(AUDIT_TABLES[table])
+
+        def reader(self, schema: Any) -> DataSourceReader:  # noqa: ARG002 - all columns are there
+            return _Reader(audit, table)
+
+    session.dataSource.register(Source)
+    return session.read.format(named).load()
+
+
+def save_tables(session: Any, audit: AuditTables, schema: str) -> None:
+    """Write the tables of an audit into the tables of a catalog, which are made where they are not there; what they have of this audit is replaced.
+
+    Args:
+        schema: of the catalog, such as `lake.kafka`; the catalog and its format are those of Spark's configuration.
+
+    Raises:
+        UsageError: the catalog has no such schema, or its tables can't replace a part of their rows.
+        EvidenceUnreadable: storage or Spark failed.
+    """
+    from pyspark.errors import AnalysisException
+    from pyspark.sql.functions import col
+
+    for table in AUDIT_TABLES:
+        name = f"{schema}.{table}"
+        try:
+            with errors_of_tasks(audit):
+                writer = frame_of(session, audit, table).writeTo(name)
+                if session.catalog.tableExists(name):
+                    writer.overwrite(col("audit_id") == audit.audit_id)
+                else:
+                    writer.create()
+        except EvidenceUnreadable as error:
+            cause = error.__cause__
+            if not isinstance(cause, AnalysisException):
+                raise
+            said = redacted(str(cause).strip().partition("\n")[0])
+            raise UsageError(f"--save-to {schema}: {name} can't be written: {said}") from error

@@ -1,0 +1,93 @@
+"""The tables of an audit as DataFrames, and in the tables of a catalog."""
+
+import pytest
+
+import kforensics.fleet
+from kforensics.errors import EvidenceUnreadable, UsageError
+from kforensics.fleet import frames
+from kforensics.fleet.audit_tables import open_audits
+from kforensics.fleet.stages import errors_of_tasks
+from tests.builders.audits import one_finding, write_audit
+
+
+@pytest.fixture
+def history(tmp_path):
+    for name, partitions in (("1", (3,)), ("2", (3, 4))):
+        findings = [one_finding(partition=number) for number in partitions]
+        write_audit(tmp_path / "history", findings, audit_id=name, is_history=True)
+    return tmp_path / "history"
+
+
+@pytest.mark.spark
+def test_a_table_is_a_data_frame_with_the_rows_of_one_audit(spark, history):
+    report = kforensics.fleet.report(history)
+
+    for table in ("findings", "partitions", "changes", "segments"):
+        found = report.to_spark(table, spark)
+        own = report.to_arrow(table)
+        assert own.schema.names == found.columns
+        assert own.to_pylist() == found.toArrow().to_pylist()
+    with pytest.raises(UsageError, match="an audit has no table finding; there are"):
+        report.to_spark("finding", spark)
+
+
+@pytest.mark.spark
+def test_a_part_that_is_gone_is_named_by_the_task_that_wanted_it(spark, history):
+    (audit, _) = open_audits(history)
+    frame = frames.frame_of(spark, audit, "findings")
+    gone = history / "findings" / f"{audit.parts('findings')[0]}.parquet"
+    gone.unlink()
+
+    with pytest.raises(EvidenceUnreadable, match="by task 0") as error, errors_of_tasks(audit):
+        frame.collect()
+    assert gone.name in str(error.value)
+
+
+@pytest.mark.spark
+def test_tables_are_written_into_a_schema_by_the_writers_of_spark(spark, history):
+    spark.sql("create schema if not exists kept")
+    first, second = open_audits(history)
+
+    frames.save_tables(spark, first, "kept")
+
+    assert [("1", 3)] == [(one.audit_id, one.partition) for one in spark.table("kept.findings").collect()]
+    # Plain Parquet in Spark's own catalog can't replace a part of its rows.
+    with pytest.raises(UsageError, match="--save-to kept: kept"):
+        frames.save_tables(spark, second, "kept")
+    with pytest.raises(UsageError, match="--save-to nowhere"):
+        frames.save_tables(spark, second, "nowhere")
+
+
+class Catalog:
+    """A catalog and its writers as far as `save_tables` uses them."""
+
+    def __init__(self, *names):
+        self.names, self.done = set(names), []
+        self.catalog = self
+
+    def tableExists(self, name):  # noqa: N802 - of Spark
+        return name in self.names
+
+    def writeTo(self, name):  # noqa: N802 - of Spark
+        self.done.append(name)
+        return self
+
+    def create(self):
+        self.done[-1] += " made"
+
+    def overwrite(self, condition):
+        self.done[-1] += f" where {condition}"
+
+
+@pytest.mark.spark
+def test_what_a_table_has_of_the_audit_is_replaced(spark, history, monkeypatch):
+    assert spark
+    session = Catalog("lake.k.findings")
+    monkeypatch.setattr(frames, "frame_of", lambda *_: session)
+
+    frames.save_tables(session, open_audits(history)[0], "lake.k")
+
+    assert "lake.k.partitions made" in session.done
+    assert [True] == [
+        "audit_id" in one and "1" in one for one in session.done if one.startswith("lake.k.findings where")
+    ]
