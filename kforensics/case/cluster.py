@@ -82,7 +82,7 @@ def cluster_of(case: Case) -> Cluster:
     """Return what metadata logs and broker logs say of the cluster."""
     zone = None
     if case.ask.log_timezone:
-        from kforensics.reconcile.observed.time_zones import parse_zone  # noqa: PLC0415 - few runs name a zone
+        from kforensics.reconcile.observed.clocks import parse_zone  # noqa: PLC0415 - few runs name a zone
 
         zone = parse_zone(case.ask.log_timezone)
     return gather_cluster(

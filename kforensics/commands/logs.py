@@ -19,10 +19,9 @@ from kforensics.findings.answers.model import Answer, State
 from kforensics.formats.log_lines.below import cause_in, exception_in, is_of_a_stack, with_cause
 from kforensics.formats.log_lines.table import Message, Section, Weight, rows
 from kforensics.formats.log_lines.unwrap import find_message
-from kforensics.reconcile.observed.clocks import Clock
+from kforensics.reconcile.observed.clocks import Clock, parse_zone
 from kforensics.reconcile.observed.logged_events import LoggedEvent
 from kforensics.reconcile.observed.node_failures import NodeFailure, failure_words, node_failures
-from kforensics.reconcile.observed.time_zones import parse_zone
 from kforensics.words import counted, form, listed, utc_words
 
 _WORST_FIRST = (Weight.CAUSE, Weight.SYMPTOM, Weight.HARMLESS)

@@ -222,7 +222,7 @@ def test_a_second_stop_keeps_what_the_first_one_left(node, tmp_path):
 
 
 def test_the_command_says_how_to_go_on(node, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("kforensics.cli.stops.Stops.asked", lambda _: True)
+    monkeypatch.setattr("kforensics.cli.own.Stops.asked", lambda _: True)
     code = run(["capture", str(node), "--out", str(tmp_path / "out.kfc"), "--normal-priority"])
 
     assert 130 == code

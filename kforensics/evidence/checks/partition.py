@@ -20,7 +20,6 @@ from kforensics.evidence.checks.context import (
     mismatch,
     state_of,
 )
-from kforensics.evidence.checks.indexes import check_offset_index, check_time_index, padding_damage
 from kforensics.evidence.checks.producers import ProducerHistory, check_snapshot, check_txn_index, replay
 from kforensics.evidence.checks.segment_scan import ScanTask, SegmentScan, StampedBatch, scan_segment_file
 from kforensics.evidence.checks.segments import (
@@ -36,6 +35,9 @@ from kforensics.evidence.checks.segments import (
 from kforensics.evidence.checks.small_files import (
     check_checkpoints,
     check_epochs,
+    check_offset_index,
+    check_time_index,
+    padding_damage,
     scan_metadata_snapshot,
     settle_fallen_epochs,
 )

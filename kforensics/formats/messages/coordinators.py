@@ -375,6 +375,7 @@ def parse_txn_record(key: bytes | None, value: bytes | None) -> CoordinatorRecor
     return parse_coordinator_record(key, value, TXN_TABLES)
 
 
+# ShareSnapshotKey.json, ShareSnapshotValue.json, ShareUpdateKey.json, ShareUpdateValue.json (KIP-932, 4.0 to 4.4).
 _PARTITION_KEY = (field("group_id", STRING), field("topic_id", Scalar.UUID), field("partition", INT32))
 _STATE_BATCHES = field(
     "state_batches",
@@ -429,6 +430,7 @@ CONSUMER_PROTOCOL_TYPE = "consumer"
 _VERSION = Layout(">h")
 _NAMED_PARTITIONS = Array(struct(field("topic", STRING), field("partitions", Array(INT32))))
 
+# Of these blobs a newer version reads as the newest known one, as in Kafka.
 SUBSCRIPTION = message(
     "ConsumerProtocolSubscription",
     field("topics", Array(STRING)),

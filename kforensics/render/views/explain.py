@@ -37,9 +37,8 @@ from kforensics.render.blocks import (
     known,
     utc,
 )
-from kforensics.render.events import GRAVE, sentences_of, truncation_sentence
+from kforensics.render.events import GRAVE, is_of_unknown_end, sentences_of, shown_entries, truncation_sentence
 from kforensics.render.frame import References, problem_items
-from kforensics.render.timeline import is_of_unknown_end, shown_entries
 from kforensics.render.view import View
 from kforensics.render.views.incident import cited, figure_of, identity_of, other_disks, over_time, unknowns
 from kforensics.render.views.losses import by_cause, by_topic

@@ -11,9 +11,8 @@ from kforensics.findings.rules.causes import root_cause_sentence
 from kforensics.protocol.loading.starts import StartResult
 from kforensics.reconcile.logs.predicted_load import PredictedStart
 from kforensics.render.blocks import GAP, Block, Column, Prose, Section, Table, Tone, item
-from kforensics.render.events import GRAVE, Sentence, sentences_of
+from kforensics.render.events import GRAVE, Sentence, sentences_of, shown_entries
 from kforensics.render.frame import References
-from kforensics.render.timeline import shown_entries
 from kforensics.render.view import View
 from kforensics.render.views.losses import by_cause, by_topic, worst_over_time
 from kforensics.render.views.predict import RESULTS

@@ -3,10 +3,9 @@
 import pytest
 
 from kforensics.formats.log_lines.event import LogEventKind
-from kforensics.reconcile.observed.broker_log_facts import facts_from_logs
+from kforensics.reconcile.observed.broker_log_facts import facts_from_logs, logged_ends
 from kforensics.reconcile.observed.clocks import SKEW_TOLERATED_MS
 from kforensics.reconcile.observed.facts import ClusterFacts
-from kforensics.reconcile.observed.logged_ends import logged_ends
 from tests.builders.history import PARTITION, logged_events
 
 LOG = "[Log partition=t-0, dir=/d] "

@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 from kforensics.damage import Absent
 from kforensics.evidence.broker_logs import LogFile
 from kforensics.reconcile.observed.broker_log_facts import facts_from_logs
-from kforensics.reconcile.observed.clocks import Clock, choose_clocks, clocks_that_disagree
+from kforensics.reconcile.observed.clocks import Clock, choose_clocks, clocks_that_disagree, parse_zone
 from kforensics.reconcile.observed.facts import ClusterFacts
 from kforensics.reconcile.observed.logged_events import order_events
 from kforensics.reconcile.observed.logged_leaderships import logged_leaderships
 from kforensics.reconcile.observed.logged_truncations import logged_truncations
-from kforensics.reconcile.observed.time_zones import parse_zone
 from kforensics.reconcile.timeline.events import build_timeline
 from kforensics.units import TopicPartition
 from tests.builders.history import log_file, logged_events, read_logs
