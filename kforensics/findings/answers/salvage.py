@@ -51,12 +51,8 @@ class Salvaged:
     of_leader: int
     """Saved beside them: what the leader holds where another replica in use keeps other content."""
     certain: int
-    aborted: int
-    """Of aborted transactions, and not taken."""
-    alternates: int
     missing: int
     """Offsets that are not saved, other than by intention."""
-    gaps: int
     reasons: tuple[str, ...]
     in_remote_storage: int
     """Offsets that no live log holds and a finished copy on record does."""

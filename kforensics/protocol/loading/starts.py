@@ -10,7 +10,6 @@ from typing import NamedTuple
 from kforensics.damage import Absent
 from kforensics.formats.log.loader_values import LoadFailure
 from kforensics.protocol.loading.disk import LoadOutcome, Unpredictable, partition_of_directory
-from kforensics.protocol.loading.node import Fate
 from kforensics.protocol.loading.versions import LoadingRules
 from kforensics.units import METADATA_TOPIC
 
@@ -33,20 +32,8 @@ class StartWord(StrEnum):
     SCANNED = "scanned"
     STRAY = "stray"
     DELETED = "deleted"
-    OFFLINE = "offline"
-    """It takes its log directory offline."""
     EXITS = "exits"
     """It ends the start."""
-    UNKNOWN = "unknown"
-
-
-def start_word(*, fails: bool, fails_by_io: bool, fate: Fate, is_scanned: bool) -> StartWord:
-    """Sum up what a start does to a directory, the gravest first."""
-    if fails or fate is Fate.EXITS:
-        return StartWord.OFFLINE if fails_by_io else StartWord.EXITS
-    if fate in {Fate.STRAY, Fate.DELETED}:
-        return StartWord(fate.value)
-    return StartWord.SCANNED if is_scanned else StartWord.KEPT
 
 
 def start_word_by_name(
@@ -55,16 +42,12 @@ def start_word_by_name(
     """Return what a start does to a partition directory, by names alone: what the content of its files causes is not in it."""
     partition = partition_of_directory(name)
     is_metadata = partition is not None and partition[0] == METADATA_TOPIC
-    fate = next((fate for ending, fate in _FATES.items() if name.endswith(ending)), Fate.KEPT)
-    return start_word(
-        fails=partition is None or (is_twice and not is_metadata),
-        fails_by_io=False,
-        fate=fate,
-        is_scanned=has_segments and (not is_clean or lacks_index or is_metadata),
-    )
-
-
-_FATES = {"-delete": Fate.DELETED, "-stray": Fate.STRAY}
+    if partition is None or (is_twice and not is_metadata):
+        return StartWord.EXITS
+    if name.endswith(("-delete", "-stray")):
+        return StartWord.DELETED if name.endswith("-delete") else StartWord.STRAY
+    is_scanned = has_segments and (not is_clean or lacks_index or is_metadata)
+    return StartWord.SCANNED if is_scanned else StartWord.KEPT
 
 
 class LoadedLogDir(NamedTuple):

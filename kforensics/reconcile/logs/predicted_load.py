@@ -10,7 +10,7 @@ from kforensics.evidence.model import Citation
 from kforensics.protocol.election import ElectionKind
 from kforensics.protocol.loading.disk import FileAction, FileChange
 from kforensics.protocol.loading.node import Fate
-from kforensics.protocol.loading.starts import StartResult, StartWord, start_word
+from kforensics.protocol.loading.starts import StartResult
 from kforensics.protocol.retention import RetentionRule
 from kforensics.units import EpochEntry
 
@@ -140,18 +140,6 @@ class PredictedLog:
     def is_deletion_asked(self) -> bool:
         """Whether the deletion of its topic is on record: what goes with it was to go."""
         return isinstance(self.topic_deleted_ms, int)
-
-    @property
-    def start_word(self) -> StartWord:
-        """The whole in one word."""
-        if self.outcome == "unknown":
-            return StartWord.UNKNOWN
-        return start_word(
-            fails=self.outcome == "fails",
-            fails_by_io=self.takes_directory_offline,
-            fate=self.fate,
-            is_scanned=bool(self.scanned),
-        )
 
     @property
     def is_changed(self) -> bool:

@@ -34,7 +34,6 @@ from kforensics.protocol.loading.disk import (
 from kforensics.protocol.loading.indexes import OffsetIndex, TimeIndex, TxnIndex
 from kforensics.protocol.loading.load import load_partition
 from kforensics.protocol.loading.log_state import CompletedTransaction, EpochCache, Producers
-from kforensics.protocol.loading.node import Fate
 from kforensics.protocol.loading.segments import Segment
 from kforensics.protocol.loading.starts import (
     LoadedLogDir,
@@ -43,7 +42,6 @@ from kforensics.protocol.loading.starts import (
     StartResult,
     is_loaded,
     start_of,
-    start_word,
     start_word_by_name,
 )
 from kforensics.protocol.loading.versions import LoadingRules, distinct_rules, loading_rules
@@ -754,23 +752,6 @@ def test_before_3_0_a_number_that_is_none_is_a_malformed_line():
     assert not isinstance(new.failure, Absent)
     assert (old.failure.exception, old.failure.is_io) == ("KafkaStorageException", True)
     assert (new.failure.exception, new.failure.is_io) == ("NumberFormatException", False)
-
-
-@pytest.mark.parametrize(
-    ("given", "word"),
-    [
-        ({"fails": True, "fails_by_io": False}, "exits"),
-        ({"fails": True, "fails_by_io": True}, "offline"),
-        ({"fate": Fate.EXITS}, "exits"),
-        ({"fate": Fate.STRAY}, "stray"),
-        ({"fate": Fate.DELETED}, "deleted"),
-        ({"is_scanned": True}, "scanned"),
-        ({"fate": Fate.PROMOTED}, "kept"),
-    ],
-)
-def test_a_start_in_one_word(given, word):
-    plain = {"fails": False, "fails_by_io": False, "fate": Fate.KEPT, "is_scanned": False}
-    assert start_word(**(plain | given)) == word
 
 
 @pytest.mark.parametrize(
