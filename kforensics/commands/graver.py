@@ -10,7 +10,6 @@ from kforensics.case.wanted import is_wanted
 from kforensics.commands.result import Conclusion
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, UsageError
-from kforensics.evidence.coordinators.replica_log import list_log
 from kforensics.evidence.discovery.inputs import belonging_together
 from kforensics.evidence.metadata.files import find_metadata_logs
 from kforensics.findings.answers.diff import lost_before
@@ -18,7 +17,6 @@ from kforensics.findings.answers.graver import Asked, may_be_calmer, with_graver
 from kforensics.findings.answers.model import STATES, Answer, State, exit_code
 from kforensics.findings.concern import JudgedPartition
 from kforensics.findings.model import Weight, by_gravity
-from kforensics.reconcile.history.causes import CauseName
 from kforensics.units import METADATA_TOPICS, REMOTE_LOG_TOPIC, Depth
 
 
@@ -98,6 +96,8 @@ def early_of(case: Case) -> Asked | None:
     if not find_metadata_logs(now.inputs):
         return None  # what their settings are is on no disk
     from kforensics.case.settings import retention_of  # noqa: PLC0415 - what reads metadata and broker logs
+    from kforensics.evidence.coordinators.replica_log import list_log  # noqa: PLC0415 - the same
+    from kforensics.reconcile.history.causes import CauseName  # noqa: PLC0415 - the same
 
     try:
         retention = retention_of(now)
