@@ -17,7 +17,7 @@ from kforensics.cli.fleet import fleet
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceNotFound
 from kforensics.evidence.event_kinds import EventKind
-from kforensics.render.json import document, dump_content
+from kforensics.render.json import document, dump
 from kforensics.render.json.document import refusal_document
 from kforensics.render.json.schemas import REASONS, schemas
 from tests.builders.directories import copied
@@ -331,7 +331,7 @@ def test_lines_that_go_to_the_descriptor_itself_are_held_too(fixtures, monkeypat
     tree = str(fixtures / "unclean-election" / "broker-1" / "orders-0")
     arguments = ["dump", tree, "--records", "--format", "jsonl"]
     assert run(arguments) == 0
-    monkeypatch.setattr(dump_content, "_NULL", b"-1.5")
+    monkeypatch.setattr(dump, "_NULL", b"-1.5")
 
     with pytest.raises(SchemaMismatch, match="dump-line"):
         run(arguments)

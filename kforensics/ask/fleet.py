@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kforensics.ask.model import Ask
-from kforensics.ask.option import option, switch
-from kforensics.ask.values import parse_pairs
+from kforensics.ask.option import option, parse_pairs, switch
 
 SEVERITIES = ("critical", "error", "warning", "note")
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from kforensics.ask.option import option, switch
-from kforensics.ask.values import (
+from kforensics.ask.option import (
+    option,
     parse_base64,
     parse_brokers,
     parse_header,
@@ -18,6 +18,7 @@ from kforensics.ask.values import (
     parse_text,
     parse_time,
     parse_times,
+    switch,
 )
 from kforensics.units import Depth
 

@@ -1,7 +1,11 @@
-"""How a field of `Ask` is spelled on a command line, and what its words become."""
+"""How a field of `Ask` is spelled on a command line, and what its words become: sizes, rates, times, offsets and lists as people write them."""
 
+import base64
+import binascii
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
+from datetime import UTC, datetime
 from enum import StrEnum
 from functools import cache
 from os import PathLike, fspath
@@ -10,6 +14,157 @@ from types import NoneType
 from typing import Any, get_args, get_type_hints
 
 from kforensics.errors import UsageError
+
+_SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?) ?([KMGT]?)(I?)B?", re.ASCII | re.IGNORECASE)
+_POWERS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
+_WORD = re.compile("[A-Za-z]{2,}|[0-9] ?[smhdw] ago|now")
+_ISO = re.compile("[0-9]{4}-?[0-9]{2}")
+"""What begins as ISO 8601 does and is none is a slip, not words."""
+_MILLISECONDS = re.compile(r"-?[0-9]{1,18}", re.ASCII)
+
+
+def parse_size(text: str, option: str) -> int:
+    """Return bytes, as in `800000`, `20G`, `1.5MB` or `64KiB`: K, M, G and T are powers of 1000, Ki, Mi, Gi and Ti of 1024."""
+    size = _size_of(text)
+    if size is None:
+        raise UsageError(f"{option} {text}: expected bytes, such as 20G, 1.5MB or 64KiB")
+    return size
+
+
+def parse_rate(text: str, option: str) -> int:
+    """Return bytes a second: a size as `parse_size` reads it, above 0, with or without `/s`."""
+    rate = _size_of(text.strip().removesuffix("/s").removesuffix("/S"))
+    if not rate:
+        raise UsageError(f"{option} {text}: expected bytes a second, such as 50MB/s")
+    return rate
+
+
+def _size_of(text: str) -> int | None:
+    from decimal import Decimal  # noqa: PLC0415 - few runs name a size
+
+    match = _SIZE.fullmatch(text.strip())
+    if match is None or (match[3] and not match[2]):
+        return None
+    return int(Decimal(match[1]) * (1024 if match[3] else 1000) ** _POWERS[match[2].upper()])
+
+
+def parse_pairs(given: Iterable[str] | Mapping[str, str], option: str) -> dict[str, str]:
+    """Return names with their values out of `name=value`; of two for a name the later counts."""
+    if isinstance(given, Mapping):
+        return {str(name): str(value) for name, value in given.items()}
+    pairs: dict[str, str] = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals or not name.strip():
+            raise UsageError(f"{option} {name}: expected NAME=VALUE")  # a value may be a secret
+        pairs[name.strip()] = value.strip()
+    return pairs
+
+
+def parse_time(text: str, option: str) -> int:
+    """Milliseconds since 1970 out of ISO 8601, words such as `2 hours ago`, both in UTC where they name no zone, or milliseconds.
+
+    Args:
+        text: what was given. Eight digits alone are refused, since they may be a date, too.
+    """
+    if _MILLISECONDS.fullmatch(text):
+        if len(text) == 8 and text.isdecimal():
+            raise UsageError(f"{option} {text} may be a date or milliseconds: write a date as 2026-11-21")
+        return int(text)
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        said = _time_in_words(text)
+        if said is None:
+            raise UsageError(
+                f"{option} {text} is no time: write ISO 8601, such as 2026-11-21T06:26:13.332Z, words such as yesterday 14:00, or milliseconds"
+            ) from None
+        moment = said
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    delta = moment - datetime(1970, 1, 1, tzinfo=UTC)
+    return (delta.days * 86_400 + delta.seconds) * 1000 + delta.microseconds // 1000
+
+
+def _time_in_words(text: str) -> datetime | None:
+    """Return the time that English words name, seen from now; none where they name none, or only a part of a date."""
+    if _WORD.search(text) is None or _ISO.match(text):
+        return None
+    import dateparser  # noqa: PLC0415 - few runs name a time in words, and it takes 100 ms
+
+    settings = {
+        "TIMEZONE": "UTC",
+        "TO_TIMEZONE": "UTC",
+        "RETURN_AS_TIMEZONE_AWARE": True,
+        "RELATIVE_BASE": datetime.now(UTC).replace(tzinfo=None),
+        "STRICT_PARSING": True,
+        "PARSERS": ["relative-time", "absolute-time"],
+    }
+    found: datetime | None = dateparser.parse(text, languages=["en"], settings=settings)
+    return found
+
+
+def parse_times(text: str, option: str) -> tuple[int, int]:
+    """Two times as `A..B`, in milliseconds; either may be left out."""
+    first, separator, last = text.partition("..")
+    if not separator or not (first or last):
+        raise UsageError(f"{option} {text}: expected two times as A..B, such as 2026-11-21T06:00Z..2026-11-21T07:00Z")
+    begin = parse_time(first, option) if first else -(2**63)
+    end = parse_time(last, option) if last else 2**63 - 1
+    if begin >= end:
+        raise UsageError(f"{option} {text}: the second time is not later than the first")
+    return begin, end
+
+
+def parse_offsets(text: str, option: str) -> tuple[int, int]:
+    """Two offsets as `A..B`, both included; either may be left out."""
+    match = re.fullmatch(r"([0-9]{0,19})\.\.([0-9]{0,19})", text, re.ASCII)
+    if match is None or not (match[1] or match[2]):
+        raise UsageError(f"{option} {text}: expected two offsets as A..B, such as 60..102")
+    first, last = int(match[1] or 0), int(match[2] or 2**63 - 1)
+    if first > last or last >= 2**63:
+        raise UsageError(f"{option} {text}: the second offset is below the first, or above what Kafka has")
+    return first, last
+
+
+def parse_brokers(listed: str, option: str) -> tuple[int, ...]:
+    """Return broker ids out of `1,2,3`, each once."""
+    parts = [part.strip() for part in listed.split(",")]
+    if not all(part.isascii() and part.isdecimal() and len(part) < 12 for part in parts):
+        raise UsageError(f"{option} {listed} is no list of broker ids such as 1,2,3")
+    return tuple(dict.fromkeys(map(int, parts)))
+
+
+def parse_base64(text: str, option: str) -> bytes:
+    """Return the bytes that base64 stands for."""
+    try:
+        return base64.b64decode(text, validate=True)
+    except binascii.Error as error:
+        raise UsageError(f"{option}: that is not base64") from error
+
+
+def parse_sha256(text: str, option: str) -> bytes:
+    """Return the bytes of a SHA-256 in hexadecimal digits."""
+    if re.fullmatch("[0-9a-fA-F]{64}", text, re.ASCII) is None:
+        raise UsageError(f"{option}: expected the 64 hexadecimal digits of a SHA-256")
+    return bytes.fromhex(text)
+
+
+def parse_text(text: str, _option: str) -> bytes:
+    """Return the bytes of a text, those of an argument that is no UTF-8 unchanged."""
+    return text.encode("utf-8", "surrogateescape")
+
+
+def parse_header(text: str, option: str) -> tuple[bytes, bytes | None]:
+    """Return name and value out of `NAME` or `NAME=VALUE`; without a value any will do."""
+    name, separator, value = text.partition("=")
+    return parse_text(name, option), parse_text(value, option) if separator else None
+
+
+def parse_path(text: str, _option: str) -> Path:
+    """Return the path that a text names."""
+    return Path(text)
+
 
 _KEY = "option"
 

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kforensics.ask.model import PROTOCOLS
-from kforensics.ask.option import option, switch
-from kforensics.ask.values import parse_size
+from kforensics.ask.option import option, parse_size, switch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,10 +20,9 @@ from typer.main import get_command
 
 from kforensics import __version__
 from kforensics.cli.command import command_of
-from kforensics.cli.destination import forget_output, write_refusal
 from kforensics.cli.examples import epilog_of, help_of
 from kforensics.cli.help import ShortHelpOption
-from kforensics.cli.terminal import ColourOption
+from kforensics.cli.terminal import ColourOption, forget_output, write_refusal
 from kforensics.errors import (
     EvidenceError,
     FormatError,

@@ -16,7 +16,6 @@ import typer
 from kforensics.ask.model import Ask
 from kforensics.ask.option import Spelled
 from kforensics.ask.questions import WORDS, ask_of, options_of
-from kforensics.cli.destination import check_out, write_result
 from kforensics.cli.help import ShortHelpOption
 from kforensics.cli.terminal import (
     ColourChoice,
@@ -24,9 +23,11 @@ from kforensics.cli.terminal import (
     OutOption,
     QuietOption,
     VerboseOption,
+    check_out,
     screen_width,
     speaks_unicode,
     wants_colour,
+    write_result,
 )
 from kforensics.errors import UsageError
 from kforensics.render.emit import (

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from kforensics.cli.destination import write_result
 from kforensics.cli.examples import EXAMPLES, described
-from kforensics.cli.terminal import screen_width
+from kforensics.cli.terminal import screen_width, write_result
 from kforensics.errors import UsageError, did_you_mean, nearest_names
 from kforensics.exits import EXIT_MEANINGS
 

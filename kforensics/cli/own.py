@@ -13,7 +13,7 @@ import typer
 from kforensics.ask.model import PASSPHRASE_VARIABLE, SIGNATURE_SUFFIX, Ask
 from kforensics.ask.simulate import SimulateAsk
 from kforensics.cli.command import Output, question
-from kforensics.cli.destination import check_out, write_result
+from kforensics.cli.terminal import check_out, write_result
 from kforensics.errors import UsageError
 
 _SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))

@@ -80,8 +80,8 @@ _EVENTS = {OutputFormat.TIMESKETCH: "json.explain:write_timesketch"}
 SHAPES: dict[str, Shape] = {
     "triage": Shape("triage:blocks", "topics", "triage:TRIAGE", others=_EVENTS),
     "ls": Shape("ls:blocks", "partitions", "files:write_listing", "write_listed"),
-    "dump": Shape("dump:blocks", "*", "dump_content:write", "write_lines"),
-    "capture": Shape("capture:blocks", "", "files:CAPTURE"),
+    "dump": Shape("dump:blocks", "*", "dump:write", "write_lines"),
+    "capture": Shape("seal:capture_blocks", "", "files:CAPTURE"),
     "diff": Shape("diff:blocks", "*.replicas", "replicas:write", "write_lines"),
     "explain": Shape("explain:blocks", "losses", "explain:EXPLAIN", "write_lines", _EVENTS),
     "logs": Shape("logs:blocks", "kinds", "logs:LOGS"),

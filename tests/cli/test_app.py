@@ -10,7 +10,7 @@ import typer
 from kforensics import __version__
 from kforensics.cli import app as app_module
 from kforensics.cli.app import defect_words, error_words, run
-from kforensics.cli.destination import check_out, write_result
+from kforensics.cli.terminal import check_out, write_result
 from kforensics.damage import Span
 from kforensics.errors import BadChecksum, MissingExtra, NotADataDir, UsageError
 from kforensics.exits import ExitCode
@@ -105,7 +105,7 @@ def test_a_defect_is_one_line_and_names_the_place(capsys, monkeypatch, failing):
 
     with pytest.raises(TypeError) as caught:
         write_result(7)  # type: ignore[arg-type]
-    assert "kforensics/cli/destination.py:" in defect_words(caught.value)
+    assert "kforensics/cli/terminal.py:" in defect_words(caught.value)
 
 
 def test_words_of_an_error_without_causes():

@@ -22,8 +22,7 @@ from kforensics.formats.log.records import BodyRecord
 from kforensics.formats.primitives.numbers import Codec
 from kforensics.formats.primitives.word_buffer import MemoryBytes
 from kforensics.formats.segment.walk import iter_record_chunks, iter_records
-from kforensics.render.json.dump import plain_item
-from kforensics.render.json.dump_content import record_lines
+from kforensics.render.json.dump import plain_item, record_lines
 from kforensics.source.mapped import open_evidence
 
 

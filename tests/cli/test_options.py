@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from kforensics.ask import values
+from kforensics.ask import option as values
+from kforensics.ask.option import parse_rate, parse_size, parse_time
 from kforensics.ask.questions import WORDS, options_of
-from kforensics.ask.values import parse_rate, parse_size, parse_time
 from kforensics.cli.app import run
 from kforensics.errors import UsageError
 from kforensics.render.emit import OutputFormat, formats_of, shapes_of
@@ -110,7 +110,7 @@ def test_times_in_words(text, moment, monkeypatch):
 
 
 def test_the_library_for_times_in_words_is_loaded_for_words_alone():
-    script = "import sys\nfrom kforensics.ask.values import parse_time\nparse_time('2026-11-21T06:26Z', '--since')\nassert 'dateparser' not in sys.modules"
+    script = "import sys\nfrom kforensics.ask.option import parse_time\nparse_time('2026-11-21T06:26Z', '--since')\nassert 'dateparser' not in sys.modules"
     subprocess.run([sys.executable, "-c", script], check=True, cwd=ROOT)
 
 

@@ -11,7 +11,6 @@ from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 
 from kforensics.cli.app import run
 from kforensics.render.text import screen as text_screen
-from kforensics.render.text import whole as text_whole
 from tests.sentences import MOST_ON_A_SCREEN, too_long
 
 pytestmark = pytest.mark.usefixtures("read_once")
@@ -135,8 +134,7 @@ def screen(snapshot):
 )
 def test_screen(screen, incident, coordinators, recording, line, width, tmp_path, monkeypatch, capsys):
     said: list[str] = []
-    for module in (text_screen, text_whole):
-        monkeypatch.setattr(module, "wrapped", _telling(text_screen.wrapped, said))
+    monkeypatch.setattr(text_screen, "wrapped", _telling(text_screen.wrapped, said))
     unpack = coordinators if recording in {GROUPS, TRANSACTIONS} else incident
     for name in ("snapshots", "logs"):
         (tmp_path / name).symlink_to(unpack(recording) / name)

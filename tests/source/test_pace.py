@@ -3,7 +3,7 @@
 import pytest
 
 from kforensics.ask.model import Ask
-from kforensics.ask.values import parse_rate
+from kforensics.ask.option import parse_rate
 from kforensics.case.processes import paced
 from kforensics.cli.app import run
 from kforensics.errors import UsageError
