@@ -350,7 +350,7 @@ def compare_replicas(
     judge = _judge_of(replicas, reader=shared.reader, knowledge=shared.knowledge, ask=shared.ask)
     like = None if shared.keep_quiet or shared.flatten else likeness_of(judge)
     known = None if like is None else shared.quiet.get(like)
-    report, findings = (None, ()) if known is not None else _judged(judge, shared.ask)
+    report, findings = (None, ()) if known is not None else _judged(judge)
     problems = (
         *(problem for one in collected for problem in one.problems),
         *(
@@ -363,7 +363,7 @@ def compare_replicas(
     if known is not None and not problems:
         return _result_of_like(known, judge, places)
     if report is None:
-        report, findings = _judged(judge, shared.ask)
+        report, findings = _judged(judge)
     result = result_of(shared, report, findings, problems, sum(place.length for place in places))
     if like is not None and result.report is None and not (findings or problems):
         shared.quiet[like] = result
@@ -401,7 +401,7 @@ def judge_partition(
     replicas: Sequence[Replica], *, reader: BatchReader, knowledge: Knowledge, ask: Ask
 ) -> tuple[PartitionReport, tuple[Finding, ...]]:
     """Return the verdict on one partition and its findings, wherever its replicas were read."""
-    return _judged(_judge_of(replicas, reader=reader, knowledge=knowledge, ask=ask), ask)
+    return _judged(_judge_of(replicas, reader=reader, knowledge=knowledge, ask=ask))
 
 
 def _judge_of(replicas: Sequence[Replica], *, reader: BatchReader, knowledge: Knowledge, ask: Ask) -> PartitionJudge:
@@ -409,15 +409,13 @@ def _judge_of(replicas: Sequence[Replica], *, reader: BatchReader, knowledge: Kn
         replicas,
         reader,
         knowledge.facts,
-        wanted_protocol=ProtocolName(ask.protocol) if ask.protocol else None,
+        ask=ask,
         protocol_hints=knowledge.protocol_hints,
         possible_protocols=knowledge.possible_protocols,
-        stated_replicas=ask.replicas,
         given=knowledge.given,
-        is_stopped=ask.is_stopped,
     )
 
 
-def _judged(judge: PartitionJudge, ask: Ask) -> tuple[PartitionReport, tuple[Finding, ...]]:
-    report = judge.report(ask.leader, ask.depth or Depth.CONTENT)
+def _judged(judge: PartitionJudge) -> tuple[PartitionReport, tuple[Finding, ...]]:
+    report = judge.report()
     return report, tuple(partition_findings(report))

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 
+from kforensics.ask.model import Ask
 from kforensics.damage import Absent
 from kforensics.evidence.metadata.quorum import majority
 from kforensics.evidence.model import BatchReader, Replica
@@ -55,21 +56,18 @@ class PartitionJudge:
     """It gives batches and records where digests differ or records have to be counted."""
     facts: ClusterFacts
     _: KW_ONLY
-    wanted_protocol: ProtocolName | None = None
-    """`--protocol`."""
+    ask: Ask = field(default_factory=Ask)
+    """What is said of it: the protocol, the leader, the replicas where no metadata says them, that no broker ran, and how much of it was read."""
     protocol_hints: Mapping[int, ProtocolName] = field(default_factory=dict)
     """The protocols by versions in log files, by broker."""
     possible_protocols: Mapping[int, Sequence[ProtocolName]] = field(default_factory=dict)
     """The protocols that the files of a broker's log directories leave possible, the likeliest first."""
-    stated_replicas: Sequence[int] = ()
-    """`--replicas`, the assignment where no metadata says it."""
     given: Given = field(default_factory=dict)
     """Brokers whose log directories are among the inputs."""
-    is_stopped: bool = False
-    """`--stopped`: no broker ran when the directories were copied."""
 
     def __post_init__(self) -> None:
         replicas, facts = self.replicas, self.facts
+        self.wanted_protocol = ProtocolName(self.ask.protocol) if self.ask.protocol else None
         self.partition = replicas[0].topic_partition
         self.set_aside = tuple(r for r in replicas if r.state in {"deleted", "stray"})
         self.kept = kept = [r for r in replicas if r.state not in {"deleted", "stray"}]
@@ -143,8 +141,8 @@ class PartitionJudge:
         if newest is not None and isinstance(newest.replicas, tuple) and newest.replicas and not self.is_deleted:
             self.is_assignment_stated = False
             return newest.replicas
-        self.is_assignment_stated = bool(self.stated_replicas) and not self.is_quorum
-        return tuple(self.stated_replicas) if self.is_assignment_stated else Absent.UNKNOWN
+        self.is_assignment_stated = bool(self.ask.replicas) and not self.is_quorum
+        return tuple(self.ask.replicas) if self.is_assignment_stated else Absent.UNKNOWN
 
     def _current_topic_id(self, kept: Sequence[Replica]) -> str | Absent:
         """Return the id that the metadata knows now, else the one most replicas hold, the newest data breaking a tie."""
@@ -174,7 +172,7 @@ class PartitionJudge:
             view, replica=replace(view.replica, high_watermark=Absent.UNKNOWN), high_watermark=view.log_start_offset
         )
 
-    def report(self, wanted_leader: int | None = None, depth: Depth = Depth.CONTENT) -> PartitionReport:
+    def report(self) -> PartitionReport:
         """Return the verdict on each replica.
 
         Raises:
@@ -188,9 +186,9 @@ class PartitionJudge:
         candidates = eligible if self.is_quorum else live
         leader = choose_leader(
             candidates or live or self.future or self.outside,
-            wanted=wanted_leader,
+            wanted=self.ask.leader,
             leaderships=self.leaderships,
-            is_stopped=self.is_stopped and not self.is_quorum,
+            is_stopped=self.ask.is_stopped and not self.is_quorum,
             has_newest=self.facts.is_newest_metadata(),
             outvoted={v.replica.broker_id for v in self.live} - {v.replica.broker_id for v in candidates},
         )
@@ -268,9 +266,9 @@ class PartitionJudge:
             is_deleted=self.is_deleted,
             is_replaced=self.is_deleted and not isinstance(self.facts.topic_id(self.partition.topic), Absent),
             is_quorum=self.is_quorum,
-            is_stopped=self.is_stopped,
+            is_stopped=self.ask.is_stopped,
             account=None if self.is_quorum else self.account,
-            depth=depth,
+            depth=self.ask.depth or Depth.CONTENT,
             not_compared_below=self._not_compared_below(),
             later_epoch=self.later_epoch,
             logged_past_end=self._logged_past_end(leader.view if leader is not None and leader.is_known else None),
@@ -372,7 +370,7 @@ class PartitionJudge:
 
         A member of the ISR holds all that is committed; one that was stopped cleanly, or fell out of the ISR, lacks what it lacks.
         """
-        if self.is_stopped or view.replica.clean_shutdown:
+        if self.ask.is_stopped or view.replica.clean_shutdown:
             return False
         if self.is_quorum or self.current is None or isinstance(self.current.isr, Absent):
             return True
@@ -529,7 +527,7 @@ class PartitionJudge:
             recorded = report.view.replica.high_watermark
             if not isinstance(recorded, Absent) and recorded.value > end:
                 # A copy of a running broker ends so as well: nothing shows that anything is lost.
-                is_sure = self.is_stopped or report.view.replica.clean_shutdown
+                is_sure = self.ask.is_stopped or report.view.replica.clean_shutdown
                 verdict = max(report.verdict, Verdict.LOST, key=WORST.__getitem__) if is_sure else report.verdict
                 report = replace(report, verdict=verdict, past_end=recorded)  # noqa: PLW2901
             out.append(report)
