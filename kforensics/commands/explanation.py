@@ -10,6 +10,7 @@ from kforensics.evidence.model import Citation, Input, Problem
 from kforensics.findings.answers.model import Answer
 from kforensics.findings.model import Finding
 from kforensics.reconcile.bugs.evidence import BugTrace
+from kforensics.reconcile.history.causes import CauseName
 from kforensics.reconcile.incident.model import PartitionIncident
 from kforensics.reconcile.incident.operations import Operation
 from kforensics.reconcile.observed.clocks import Clock
@@ -58,6 +59,11 @@ class Explanation:
     """Whether names are pseudonyms."""
     depth: Depth = Depth.CONTENT
     """How much of the logs was read."""
+
+    @property
+    def has_early_losses(self) -> bool:
+        """Whether retention took records before their time."""
+        return any(loss.cause is CauseName.RETENTION for incident in self.incidents for loss in incident.losses)
 
     def citations(self) -> Iterator[Citation]:
         """Yield every citation, in no order, some more than once."""

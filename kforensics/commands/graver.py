@@ -97,7 +97,6 @@ def early_of(case: Case) -> Asked | None:
         return None  # what their settings are is on no disk
     from kforensics.case.settings import retention_of  # noqa: PLC0415 - what reads metadata and broker logs
     from kforensics.evidence.coordinators.replica_log import list_log  # noqa: PLC0415 - the same
-    from kforensics.reconcile.history.causes import CauseName  # noqa: PLC0415 - the same
 
     try:
         retention = retention_of(now)
@@ -114,8 +113,7 @@ def early_of(case: Case) -> Asked | None:
         explained = _command("explain").explain(asked) if topics else None
     except (EvidenceError, UsageError):
         return None
-    losses = [one for each in explained.incidents for one in each.losses] if explained is not None else []
-    if explained is None or not any(one.cause is CauseName.RETENTION for one in losses):
+    if explained is None or not explained.has_early_losses:
         return None
     return Asked("explain", explained.answer, case.ask)
 
