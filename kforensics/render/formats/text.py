@@ -44,8 +44,7 @@ from kforensics.render.lanes import (
     scale_of,
     span_words,
 )
-from kforensics.render.text.screen import INDENT, Line, Style, Words, columns, screen_pieces
-from kforensics.render.text.whole import MOST_LINES, answer_lines
+from kforensics.render.text.screen import INDENT, MOST_LINES, Line, Style, Words, answer_lines, columns, screen_pieces
 from kforensics.render.view import View
 from kforensics.words import time_of_day, utc_text
 
