@@ -10,6 +10,7 @@ import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +26,18 @@ from kforensics.evidence.discovery.partition_dirs import LOGS_LEFT_OUT
 from kforensics.evidence.model import Problem
 from kforensics.fleet.audit_tables import AuditTables, history_of, open_audit
 from kforensics.fleet.closing import audited_brokers, fold_problems, unanswered, vanished, write_absent, write_rest
+from kforensics.fleet.facts import Gathered
 from kforensics.fleet.judge import READ_BYTES, STATE, JudgeContext
-from kforensics.fleet.knowledge import FACTS_TABLE, Fleet, cluster_of_inputs, stated_by_cluster
+from kforensics.fleet.keeping import (
+    OF_VERDICTS,
+    READING,
+    Kept,
+    facts_without_kept,
+    kept_verdicts,
+    shared_digests,
+    without_kept,
+)
+from kforensics.fleet.knowledge import COMMITS_TABLE, FACTS_TABLE, Fleet, cluster_of_inputs, stated_by_cluster
 from kforensics.fleet.lock import Held, hold_lock
 from kforensics.fleet.output import Output, open_output
 from kforensics.fleet.plan import (
@@ -157,7 +168,10 @@ class _Audit:
         """Run all stages, or none after the listing where nothing has changed."""
         output, found, tasks, options = self._output, self._found, self._tasks, self._options
         work = output.work
-        begun = output.begin(_manifest(sources, self._bases, options, self._booked), [*TABLES, FACTS_TABLE, STATE])
+        begun = output.begin(
+            _manifest(sources, self._bases, options, self._booked),
+            [*TABLES, COMMITS_TABLE, FACTS_TABLE, READING, STATE],
+        )
         totals = list_fleet(lambda: self._session.spark, found, tasks, work, options, self._progress)
         if totals:
             wanted = replace(options, partitions=frozenset())  # their numbers are known once the replicas are read
@@ -183,23 +197,28 @@ class _Audit:
             tables=work,
         )
         gathered = gather_fleet(lambda: self._session.spark, fleet)
+        audited = audited_brokers(found, self._clusters)
+        digests = shared_digests(gathered, audited, options)
+        kept = kept_verdicts(fleet, gathered, digests, self._bases)
         self._clock.stage("facts")
-        scan = self._scan_context(read, [part for one in gathered.values() for part in one.parts])
+        scan = self._scan_context(fleet, gathered, kept)
         judge = JudgeContext(
             tables=work,
             run=output.run,
+            audit=output.stamp.audit_id,
+            digests=digests,
             shared={cluster: one.shared for cluster, one in gathered.items()},
             roots=tuple(one.found.root for one in found.inputs),
             clusters=self._clusters,
             booked=self._booked,
             tasks=tuple(tasks),
-            audited=audited_brokers(found, self._clusters),
+            audited=audited,
             options=replace(options, topics=frozenset(), partitions=frozenset()),
         )
-        lost, judged = scan_and_judge(self._session.spark, scan, judge, read, self._progress)
+        lost, judged = scan_and_judge(lambda: self._session.spark, scan, judge, read, self._progress)
         self._clock.stage("scan and reconcile")
         read_by_judge = judged.pop(READ_BYTES, 0)
-        absent = write_absent(judge, gathered, options)
+        absent = write_absent(judge, gathered, options, kept)
         gone = vanished(found)
         judged["problems"] -= fold_problems(work, output.run, {one.input for one in gone})
         problems = (
@@ -208,26 +227,39 @@ class _Audit:
             *(problem for one in gathered.values() for problem in one.problems),
             *lost,
             *gone,
-            *unanswered(work, found, totals, options),
+            *unanswered(work, found, totals, options, kept),
         )
-        written = write_rest(work, output.run, found, self._clusters, tasks, totals, problems, gathered)
+        written = write_rest(work, output.run, found, self._clusters, tasks, totals, problems, gathered, kept)
         done = _finished_tasks(work, output.run)
         for counts in (judged, absent, written, *(one["rows"] for one in done)):
             for table, count in counts.items():
                 expected[table] = expected.get(table, 0) + count
+        counts = self._publish(TABLES, kept)
+        kept_rows = {
+            table: sum(chunk.num_rows for chunk in kept.chunks(table, ["verdict_id"])) for table in OF_VERDICTS
+        }
+        for table, count in kept_rows.items():
+            expected[table] = expected.get(table, 0) + count
         return self._close(
             {
                 **begun,
                 "read_bytes": sum(one["read_bytes"] for one in done) + read_by_judge,
-                "reused_segments": sum(one["reused"] for one in done),
+                "reused_segments": sum(one["reused"] for one in done) + kept_rows["segments"],
+                "kept_verdicts": len(kept.keys),
             },
             expected,
-            self._publish(TABLES),
+            counts,
             tasks=len(scan.pieces),
         )
 
-    def _scan_context(self, totals: Sequence[LogDirTotals], facts: Sequence[str]) -> ScanContext:
-        cores = cores_of(self._session.spark)
+    def _scan_context(self, fleet: Fleet, gathered: Mapping[str, Gathered], kept: Kept) -> ScanContext:
+        totals: Sequence[LogDirTotals] = fleet.totals
+        facts: Sequence[str] = [part for one in gathered.values() for part in one.parts]
+        if kept.keys:
+            totals = without_kept(fleet, kept, self._options)
+            facts = list(facts_without_kept(fleet, kept, gathered.values())) if totals else []
+        # What needs no task needs no session.
+        cores = cores_of(self._session.spark) if totals else 1
         return ScanContext(
             tables=self._output.work,
             since=self._bases,
@@ -238,12 +270,14 @@ class _Audit:
             facts=tuple(facts),
             groups=groups_of(sum(one.replicas for one in totals), cores),
             options=self._options,
+            audit=self._output.stamp.audit_id,
+            listing=READING if kept.keys else "plan",
         )
 
     def _take_over(self, begun: dict[str, Any], expected: Mapping[str, int], earlier: AuditTables) -> AuditOutcome:
         """Write what the earlier audit found as the result of this one."""
         publisher = Publisher(self._output.tables, self._output.layout)
-        counts = self._publish(name for name in TABLES if name not in TAKEN_OVER)
+        counts = self._publish((name for name in TABLES if name not in TAKEN_OVER), Kept())
         for table in TAKEN_OVER:
             chunks = (pa.Table.from_batches([one]) for one in earlier.dataset(table).to_batches())
             rows_of = ((one, one["cluster_id"]) for one in chunks)
@@ -252,14 +286,17 @@ class _Audit:
         rows = {**expected, **{table: earlier.row_count(table) for table in TAKEN_OVER}}
         return self._close({**begun, "read_bytes": 0, "reused_segments": reused}, rows, counts)
 
-    def _publish(self, tables: Iterator[str] | Mapping[str, Any]) -> Counts:
+    def _publish(self, tables: Iterator[str] | Mapping[str, Any], kept: Kept) -> Counts:
         publisher = Publisher(self._output.tables, self._output.layout)
         cluster_of = _cluster_of(self._booked, self._tasks)
         work, run = self._output.work, self._output.run
-        return {
-            table: publisher.publish(table, working_chunks(work, table, run, cluster_of), empty_for=self._first_cluster)
-            for table in tables
-        }
+        counts: Counts = {}
+        for table in tables:
+            chunks = working_chunks(work, table, run, cluster_of)
+            kept_chunks = kept.chunks(table) if table in OF_VERDICTS else ()
+            whole = chain(chunks, ((one, one["cluster_id"]) for one in kept_chunks))
+            counts[table] = publisher.publish(table, whole, empty_for=self._first_cluster)
+        return counts
 
     def _close(
         self, manifest: dict[str, Any], expected: Mapping[str, int], counts: Counts, *, tasks: int = 0

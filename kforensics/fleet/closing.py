@@ -1,6 +1,7 @@
 """The end of an audit: its nodes, the findings about the fleet as a whole, and what could not be read."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,8 +17,9 @@ from kforensics.evidence.model import Problem
 from kforensics.findings.model import Finding
 from kforensics.findings.rules.fleet import inventory_finding, spread_findings, unknown_cluster_finding
 from kforensics.findings.rules.inputs import identity_findings
-from kforensics.fleet.facts import ClusterKnowledge, Gathered, JoinedKnowledge, no_commits
+from kforensics.fleet.facts import ClusterKnowledge, Gathered, JoinedKnowledge
 from kforensics.fleet.judge import JudgeContext, JudgedRows
+from kforensics.fleet.keeping import Kept
 from kforensics.fleet.knowledge import FACTS_TABLE
 from kforensics.fleet.plan import LogDirTask, LogDirTotals
 from kforensics.fleet.rows import finding_rows, input_row, problem_row
@@ -38,6 +40,7 @@ def write_rest(
     totals: Sequence[LogDirTotals],
     problems: Sequence[Problem],
     gathered: Mapping[str, Gathered],
+    kept: Kept,
 ) -> Mapping[str, int]:
     """Write the nodes, the findings about clusters and inventory, and the problems that the driver knows."""
     by_input: dict[int, list[LogDirTotals]] = {}
@@ -66,7 +69,7 @@ def write_rest(
     roots = [one.found.root for one in found.inputs]
     findings = [
         row
-        for cluster, own in _cluster_findings(tables, found, clusters).items()
+        for cluster, own in _cluster_findings(tables, found, clusters, kept).items()
         for row in finding_rows(own, cluster or None, roots)
     ]
     findings += finding_rows([*_identity_findings(found, clusters)], None, roots)
@@ -89,12 +92,13 @@ def _identity_findings(found: FoundSources, clusters: Sequence[str]) -> Iterator
         yield unknown_cluster_finding(names, cluster)
 
 
-def write_absent(judge: JudgeContext, gathered: Mapping[str, Gathered], options: Ask) -> Mapping[str, int]:
+def write_absent(judge: JudgeContext, gathered: Mapping[str, Gathered], options: Ask, kept: Kept) -> Mapping[str, int]:
     """Write the partitions that metadata or checkpoints name and of which no input holds a directory."""
     there = {
         (judge.clusters[row["input"]], TopicPartition(row["topic"], row["partition"]))
         for row in judge.tables.rows("replicas", columns=["input", "topic", "partition"])
     }
+    there |= {(cluster, TopicPartition(topic, partition)) for cluster, topic, partition in kept.keys}
     troubled = judge.tables.column_table("problems", ["input", "topic", "partition"], pc.field("topic").is_valid())
     # What a problem names has a directory, though it could not be judged.
     there |= {
@@ -103,7 +107,7 @@ def write_absent(judge: JudgeContext, gathered: Mapping[str, Gathered], options:
     }
     rows = JudgedRows(judge)
     for one in gathered.values():
-        joined = JoinedKnowledge(one.shared, no_commits)
+        joined = JoinedKnowledge(one.shared)
         for row in (row for part in one.parts for row in judge.tables.read_part(FACTS_TABLE, part).to_pylist()):
             partition = TopicPartition(row["topic"], row["partition"])
             if row["is_known"] and (one.cluster, partition) not in there and is_wanted(partition, options):
@@ -136,14 +140,17 @@ def _absent_reports(
         )
 
 
-def _cluster_findings(tables: Tables, found: FoundSources, clusters: Sequence[str]) -> dict[str, list[Finding]]:
+def _cluster_findings(
+    tables: Tables, found: FoundSources, clusters: Sequence[str], kept: Kept
+) -> dict[str, list[Finding]]:
     """Return the findings about each cluster as a whole: a fleet may well have several, which are judged one by one."""
     members: dict[str, list[FoundInput]] = {}
     for one, own in zip(found.inputs, clusters, strict=True):
         members.setdefault(own, []).append(one.found)
     leaders: dict[str, list[int]] = {}
     where = pc.field("leader_source") == "metadata"
-    for row in tables.rows("partitions", columns=["cluster_id", "leader"], where=where):
+    columns = ["cluster_id", "leader"]
+    for row in chain(tables.rows("partitions", columns=columns, where=where), kept.rows("partitions", columns, where)):
         if row["leader"] is not None:
             leaders.setdefault(row["cluster_id"] or "", []).append(row["leader"])
     audited = audited_brokers(found, clusters)
@@ -185,12 +192,15 @@ def fold_problems(tables: Tables, run: int, gone: Collection[int]) -> int:
     return folded
 
 
-def unanswered(tables: Tables, found: FoundSources, totals: Sequence[LogDirTotals], options: Ask) -> Iterator[Problem]:
+def unanswered(
+    tables: Tables, found: FoundSources, totals: Sequence[LogDirTotals], options: Ask, kept: Kept
+) -> Iterator[Problem]:
     """Yield the problems of requested partitions that are missing, and of replicas that have no other to be compared with."""
     yield from single_files(Inputs(found=tuple(one.found for one in found.inputs)))
     if not options.topics and not options.partitions and options.leader is None:
         return
-    held = tables.column_table("replicas", ["partition", "node_id"])
+    columns = ["partition", "node_id"]
+    held = pa.concat_tables([tables.column_table("replicas", columns), *kept.chunks("replicas", columns)])
     missing = missing_filters(
         options,
         known_topics={topic for one in totals for topic in one.topics},

@@ -32,9 +32,9 @@ from kforensics.reconcile.observed.broker_lives import BrokerLife
 from kforensics.reconcile.observed.broker_log_facts import BrokerLogFacts
 from kforensics.reconcile.observed.facts import (
     ClusterFacts,
-    Commits,
     CommittedFacts,
     GivenBroker,
+    GroupCommit,
     Leadership,
     LoggedEnd,
     LogLoad,
@@ -82,8 +82,11 @@ def no_commits(_partition: TopicPartition) -> tuple[()]:
 class SplitKnowledge:
     """The knowledge of a cluster in rows."""
 
-    def __init__(self, knowledge: ClusterKnowledge) -> None:
+    def __init__(
+        self, knowledge: ClusterKnowledge, commits: Mapping[TopicPartition, tuple[GroupCommit, ...]] | None = None
+    ) -> None:
         self._knowledge = knowledge
+        self._commits = commits or {}
         logs = knowledge.facts if isinstance(knowledge.facts, BrokerLogFacts) else None
         metadata = knowledge.facts if logs is None else logs.metadata
         self._logs = logs
@@ -121,6 +124,7 @@ class SplitKnowledge:
             "named": {broker: one.named[partition] for broker, one in known.given.items() if partition in one.named},
             "other_case": tuple(broker for broker, one in known.given.items() if partition in one.other_case),
             "assigned": known.assignments.get(partition, ()),
+            "commits": self._commits.get(partition, ()),
             "metadata": {} if self._history is None else self._recorded(self._history, partition),
             "logs": {} if self._logs is None else self._logged(self._logs, partition),
         }
@@ -201,13 +205,11 @@ class JoinedKnowledge:
 
     Args:
         shared: what `SplitKnowledge.shared` gave.
-        commits: what consumer groups committed in a partition.
     """
 
-    def __init__(self, shared: str, commits: Commits) -> None:
-        self._commits = commits
+    def __init__(self, shared: str) -> None:
         found: ClusterKnowledge = unpacked(shared)
-        self._shared = replace(found, facts=self._facts(found.facts, {}, {}, TopicPartition("", 0)))
+        self._shared = replace(found, facts=_facts(found.facts, {}, TopicPartition("", 0)))
 
     def of(self, partition: TopicPartition, own: str = NOTHING) -> ClusterKnowledge:
         """Return what is known for one partition, with what is about it alone."""
@@ -222,37 +224,41 @@ class JoinedKnowledge:
         assigned = found.get("assigned", ())
         return replace(
             self._shared,
-            facts=self._facts(self._shared.facts, found.get("metadata", {}), found.get("logs", {}), partition),
+            facts=_facts(self._shared.facts, found, partition),
             given=given,
             assignments={partition: assigned} if assigned else {},
         )
 
-    def _facts(
-        self, shared: ClusterFacts, recorded: Mapping[str, Any], logged: Mapping[str, Any], partition: TopicPartition
-    ) -> ClusterFacts:
-        if isinstance(shared, BrokerLogFacts):
-            metadata = self._facts(shared.metadata, recorded, {}, partition)
-            by_topic, by_partition = _maps_of(shared)
-            values: dict[str, Any] = {name: {partition.topic: logged[name]} for name in by_topic if name in logged}
-            values |= {name: {partition: logged[name]} for name in by_partition if name in logged}
-            values["discarded"] = logged.get("discarded", {})
-            loads = logged.get("logged_loads", {})
-            values["logged_loads"] = {(broker, partition): own for broker, own in loads.items()}
-            return replace(shared, metadata=metadata, **values)
-        if not isinstance(shared, MetadataFacts):
-            return CommittedFacts(self._commits)
-        topics = {one.topic_id: one for one in recorded.get("topics", ())}
-        states = {(topic_id, partition.partition): own for topic_id, own in recorded.get("states", {}).items()}
-        history = replace(
-            shared.history,
-            topics={**shared.history.topics, **topics},
-            topic_ids={partition.topic: tuple(topics)},
-            partitions=cast("PartitionHistories", states),
-            configs=(*shared.history.configs, *recorded.get("configs", ())),
-            quorum=recorded.get("quorum", ()),
-            quorum_state=recorded.get("quorum_state"),
-        )
-        return MetadataFacts(history, self._commits, is_of_now=shared.is_of_now)
+
+def _facts(shared: ClusterFacts, own: Mapping[str, Any], partition: TopicPartition) -> ClusterFacts:
+    recorded, logged = own.get("metadata", {}), own.get("logs", {})
+    if isinstance(shared, BrokerLogFacts):
+        by_topic, by_partition = _maps_of(shared)
+        values: dict[str, Any] = {name: {partition.topic: logged[name]} for name in by_topic if name in logged}
+        values |= {name: {partition: logged[name]} for name in by_partition if name in logged}
+        values["discarded"] = logged.get("discarded", {})
+        loads = logged.get("logged_loads", {})
+        values["logged_loads"] = {(broker, partition): found for broker, found in loads.items()}
+        return replace(shared, metadata=_facts(shared.metadata, own, partition), **values)
+    committed: tuple[GroupCommit, ...] = own.get("commits", ())
+
+    def commits(of: TopicPartition) -> tuple[GroupCommit, ...]:
+        return committed if of == partition else ()
+
+    if not isinstance(shared, MetadataFacts):
+        return CommittedFacts(commits)
+    topics = {one.topic_id: one for one in recorded.get("topics", ())}
+    states = {(topic_id, partition.partition): found for topic_id, found in recorded.get("states", {}).items()}
+    history = replace(
+        shared.history,
+        topics={**shared.history.topics, **topics},
+        topic_ids={partition.topic: tuple(topics)},
+        partitions=cast("PartitionHistories", states),
+        configs=(*shared.history.configs, *recorded.get("configs", ())),
+        quorum=recorded.get("quorum", ()),
+        quorum_state=recorded.get("quorum_state"),
+    )
+    return MetadataFacts(history, commits, is_of_now=shared.is_of_now)
 
 
 # ---------------------------------------------------------------- values as JSON
@@ -273,6 +279,7 @@ _RECORDS: frozenset[type] = frozenset(
         FeatureChange,
         Gathered,
         GivenBroker,
+        GroupCommit,
         KafkaVersion,
         Leadership,
         LogLoad,

@@ -1,6 +1,5 @@
 """Judging one group of partitions where their evidence meets: the same reconciler as everywhere, its answers as rows."""
 
-import functools
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -9,13 +8,11 @@ from typing import Any, NamedTuple
 
 from kforensics.ask.model import Ask
 from kforensics.case.absent_replicas import missing_isr
-from kforensics.case.cluster import commits_by_partition
 from kforensics.case.comparison import CHUNK_PARTITIONS, QUIET_STATES, judge_partition
 from kforensics.damage import Absent, Gravity
 from kforensics.errors import EvidenceError
 from kforensics.evidence.captured.columns import Row, known
 from kforensics.evidence.discovery.partition_dirs import LogDirState, PartitionPlace
-from kforensics.evidence.group_commits import GroupCommitRecord, highest_commits
 from kforensics.evidence.model import Problem, Replica
 from kforensics.evidence.plain import to_plain
 from kforensics.evidence.replica.batch_reader import FileBatchReader
@@ -28,12 +25,12 @@ from kforensics.findings.model import Finding
 from kforensics.findings.rules.fleet import placement_findings, undecided_findings
 from kforensics.findings.rules.replicas import partition_findings
 from kforensics.fleet.facts import NOTHING, ClusterKnowledge, JoinedKnowledge
+from kforensics.fleet.keeping import fingerprint_of_partition
 from kforensics.fleet.pieces import PartitionKey, Scanned, unpack
-from kforensics.fleet.plan import LogDirTask, place_of
+from kforensics.fleet.plan import LogDirTask, place_of, verdict_id
 from kforensics.fleet.rows import finding_rows, problem_row, replica_of, replica_row
 from kforensics.fleet.tables import Tables
 from kforensics.reconcile.logs.divergence import EndsDoNotDecideError
-from kforensics.reconcile.observed.facts import GroupCommit
 from kforensics.reconcile.replicas.placement import Placement, place_partition
 from kforensics.reconcile.replicas.report import WORST, PartitionReport, ReplicaReport, Verdict
 from kforensics.render.json.replicas import plain_report
@@ -56,6 +53,10 @@ class JudgeContext:
 
     tables: Tables
     run: int
+    audit: str
+    """The name of the audit."""
+    digests: Mapping[str, str]
+    """By cluster, the digest of what the verdicts on all of its partitions depend on."""
     shared: Mapping[str, str]
     """By cluster, what all of its partitions share of what is known beside the replicas."""
     roots: tuple[Path, ...]
@@ -86,12 +87,12 @@ def judge_group(group: int, parcels: Iterable[bytes], context: JudgeContext) -> 
         with ends_at_hand([one.place for one in places[key]] for key in chunk if key not in by_partition):
             for key in chunk:
                 beside = by_partition.pop(key, [])
-                _judge_by_ends(key, places[key], beside, known.of(key), reader, out)
+                _judge_by_ends(key, places[key], beside, known, reader, out)
     read_bytes = read_counts.bytes - begun
     for key in sorted(by_partition):
         replicas = by_partition[key]
         try:
-            out.judge(key, replicas, known.of(key), reader)
+            out.judge(key, replicas, known.of(key), reader, fingerprint=known.fingerprint(key, replicas))
         except Exception as error:  # noqa: BLE001 - one partition must not take the others of the fleet with it
             replica = replicas[0][1]
             out.failed(key, replica.input, replica.path, error)
@@ -104,26 +105,19 @@ class _Known:
     def __init__(self, scanned: Scanned, context: JudgeContext) -> None:
         self._context = context
         self._facts = scanned.facts
-        self._commits: dict[str, list[GroupCommitRecord]] = {}
-        # As `diff` reads them: of equal commits the first one counts.
-        for place, commit in sorted(scanned.commits, key=lambda one: one[0]):
-            self._commits.setdefault(context.clusters[place[1]], []).append(commit)
         self._joined: dict[str, JoinedKnowledge] = {}
 
     def of(self, key: PartitionKey) -> ClusterKnowledge:
         """Return what a partition is judged with."""
         cluster = key[0]
         if cluster not in self._joined:
-            commits = commits_by_partition(highest_commits(self._commits.get(cluster, ())))
-            own = functools.partial(_commits_in, commits)
-            self._joined[cluster] = JoinedKnowledge(self._context.shared[cluster], own)
+            self._joined[cluster] = JoinedKnowledge(self._context.shared[cluster])
         return self._joined[cluster].of(TopicPartition(*key[1:]), self._facts.get(key, NOTHING))
 
-
-def _commits_in(
-    commits: Mapping[TopicPartition, tuple[GroupCommit, ...]], partition: TopicPartition
-) -> tuple[GroupCommit, ...]:
-    return commits.get(partition, ())
+    def fingerprint(self, key: PartitionKey, replicas: Sequence[tuple[Row, Replica]]) -> str | None:
+        """Return a digest of what the verdict on a partition depends on."""
+        directories = (row.get("fingerprint") for row, _ in replicas)
+        return fingerprint_of_partition(self._context.digests[key[0]], key, self._facts.get(key, NOTHING), directories)
 
 
 class _Listed(NamedTuple):
@@ -137,9 +131,10 @@ def _places(scanned: Scanned, context: JudgeContext) -> dict[PartitionKey, list[
     out: dict[PartitionKey, list[_Listed]] = {}
     for row in sorted(scanned.directories, key=lambda row: (row["input"], row["task"], row["sequence"])):
         task = context.tasks[row["task"]]
-        known = {"source": task.source, "sequence": row["sequence"], "content": "files"}
+        names = ("sequence", "segment_files", "fingerprint")
+        known = {"source": task.source, "content": "files", **{name: row[name] for name in names}}
         key = (context.clusters[row["input"]], row["topic"], row["partition"])
-        out.setdefault(key, []).append(_Listed({**known, "segment_files": row["segment_files"]}, place_of(task, row)))
+        out.setdefault(key, []).append(_Listed(known, place_of(task, row)))
     return out
 
 
@@ -147,7 +142,7 @@ def _judge_by_ends(
     key: PartitionKey,
     listed: Sequence[_Listed],
     scanned: Sequence[tuple[Row, Replica]],
-    knowledge: ClusterKnowledge,
+    known: _Known,
     reader: FileBatchReader,
     out: "JudgedRows",
 ) -> None:
@@ -158,7 +153,9 @@ def _judge_by_ends(
         read = [(one.row, each.replica) for one, each in zip(listed, collected, strict=True)]
         problems = [problem for one in collected for problem in one.problems]
         whole = sorted([*read, *scanned], key=lambda one: one[1].input)
-        out.judge(key, whole, knowledge, reader, problems, depth=Depth.CONTENT if scanned else Depth.TAILS)
+        fingerprint = known.fingerprint(key, whole)
+        judged_at = Depth.CONTENT if scanned else Depth.TAILS
+        out.judge(key, whole, known.of(key), reader, problems, depth=judged_at, fingerprint=fingerprint)
 
     try:
         try:
@@ -219,6 +216,7 @@ class JudgedRows:
         problems: Sequence[Problem] = (),
         *,
         depth: Depth = Depth.CONTENT,
+        fingerprint: str | None = None,
     ) -> None:
         """Judge a partition by its replicas."""
         cluster = key[0]
@@ -247,16 +245,22 @@ class JudgedRows:
             *missing_isr(report.partition, held_by, self._context.audited.get(cluster, frozenset()), knowledge.facts),
             *undecided_findings(report, reader),
         )
-        self._add(cluster, report, judged_partition(report, unread), placement, (*findings, *more), replicas)
+        self._add(
+            cluster, report, judged_partition(report, unread), placement, (*findings, *more), replicas, fingerprint
+        )
         judged = {(one.view.replica.input, one.view.replica.path): one for one in report.replicas}
         self.replicas += [
-            _judged_row(row, replica, judged.get((replica.input, replica.path))) for row, replica in replicas
+            {**_judged_row(row, replica, judged.get((replica.input, replica.path))), "verdict_id": self._number(key)}
+            for row, replica in replicas
         ]
 
     def without_directories(self, cluster: str, report: PartitionReport, knowledge: ClusterKnowledge) -> None:
         """Add a partition of which no input holds a directory."""
         placement = self._placement(cluster, report, knowledge)
         self._add(cluster, report, judged_partition(report, ()), placement, tuple(partition_findings(report)), ())
+
+    def _number(self, key: PartitionKey) -> int:
+        return verdict_id(self._context.audit, key)
 
     def _placement(self, cluster: str, report: PartitionReport, knowledge: ClusterKnowledge) -> Placement:
         audited = self._context.audited.get(cluster, frozenset())
@@ -276,13 +280,16 @@ class JudgedRows:
         placement: Placement,
         findings: Sequence[Finding],
         replicas: Sequence[tuple[Row, Replica]],
+        fingerprint: str | None = None,
     ) -> None:
         found = (*weighed(findings, judged.state), *placement_findings(report, placement))
         # That its replicas were judged with those of a cluster makes them none of it.
         is_of_cluster = not replicas or any(self._context.booked[one.input] for _, one in replicas)
         booked = cluster if cluster and is_of_cluster else None
-        self.findings += finding_rows(found, booked, self._context.roots)
-        self.partitions.append(_partition_row(booked, report, judged, placement, replicas, found))
+        number = {"verdict_id": self._number((cluster, *report.partition))}
+        self.findings += [{**row, **number} for row in finding_rows(found, booked, self._context.roots)]
+        row = _partition_row(booked, report, judged, placement, replicas, found)
+        self.partitions.append({**row, **number, "fingerprint": fingerprint})
 
     def failed(self, key: PartitionKey, number: int, path: str, error: Exception) -> None:
         """Add the problem of a partition that could not be judged, at one of its directories."""
@@ -361,6 +368,7 @@ def _judged_row(row: Row, replica: Replica, report: ReplicaReport | None) -> Row
     log = report.view if report else replica.lineage
     return {
         **replica_row(replica, row["source"], row["sequence"], segment_files=row.get("segment_files")),
+        "fingerprint": row.get("fingerprint"),
         "segments": len(every),
         "bytes": sum(one.length for one in every),
         "damaged_places": damaged_places(replica),

@@ -1,41 +1,49 @@
 """Facts from the metadata logs, broker logs and consumer groups of a fleet, cluster by cluster, without reading its partitions."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
+import pyarrow.dataset as pd
+
 from kforensics.case.absent_replicas import known_partitions
-from kforensics.case.cluster import gather_cluster, given_brokers
-from kforensics.damage import Absent
-from kforensics.errors import InputsRefused, UsageError, did_you_mean, nearest_names
+from kforensics.case.cluster import commits_by_partition, gather_cluster, given_brokers
+from kforensics.damage import Absent, Span
+from kforensics.errors import EvidenceError, InputsRefused, UsageError, did_you_mean, nearest_names
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT, FoundInput, Inputs
 from kforensics.evidence.discovery.partition_dirs import (
     LogDirState,
     LostDirectory,
+    PartitionPlace,
     Places,
     lost_directories,
     packed_line,
 )
+from kforensics.evidence.group_commits import GroupCommitRecord, commits_in_file, highest_commits
 from kforensics.evidence.metadata.compare import refuse_two_clusters
 from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.quorum import newest_log
-from kforensics.evidence.model import Problem
+from kforensics.evidence.model import Citation, Problem
 from kforensics.fleet.assignments import Assignments
 from kforensics.fleet.facts import NOTHING, ClusterKnowledge, Gathered, SplitKnowledge, no_commits
 from kforensics.fleet.plan import IS_DIRECTORY, LogDirTask, LogDirTotals, part_name
-from kforensics.fleet.schemas import FACTS
+from kforensics.fleet.schemas import COMMITS, FACTS
 from kforensics.fleet.sources import LISTERS, PlannedInput
 from kforensics.fleet.tables import Tables
 from kforensics.source.naming import FileKind, FileSuffix, parse_partition_directory
 from kforensics.source.walk import Found, FoundFile, join, walk_partition
-from kforensics.units import TopicPartition
+from kforensics.units import OFFSETS_TOPIC, TopicPartition
 
 MOST_METADATA_LOGS = 16
 """Copies of the metadata log that are read for a cluster, those that reach furthest; every broker of a large one has its own."""
 
 FACTS_TABLE = "facts"
 """What is known of each partition beside its replicas; a table of the stages alone."""
+
+COMMITS_TABLE = "commits"
+"""What consumer groups committed by each log directory, likewise."""
 
 FACTS_A_PART = 20_000
 """Partitions; one task of the scan reads a part."""
@@ -157,7 +165,8 @@ def gather_knowledge(fleet: Fleet, cluster: str) -> Gathered:
             racks=racks,
             given=given_brokers(Inputs(found=tuple(inputs[number].found for number in members)), lost),
             assignments=stated,
-        )
+        ),
+        commits_by_partition(highest_commits(_commits_of(fleet, listed))),
     )
     return Gathered(
         cluster=cluster,
@@ -167,6 +176,65 @@ def gather_knowledge(fleet: Fleet, cluster: str) -> Gathered:
         has_metadata=history is not None,
         problems=tuple(problems),
     )
+
+
+def list_commits(fleet: Fleet, number: int) -> int:
+    """Write what consumer groups committed by the segments of one log directory, the highest by group, partition and leader epoch; a file that can't be read gives none.
+
+    Returns:
+        The number of rows.
+    """
+    task = fleet.tasks[number]
+    place = PartitionPlace(
+        state=LogDirState(
+            listings=task.found.listings,
+            input=task.input,
+            log_dir="",
+            broker_id=Absent.UNKNOWN,
+            clean_shutdown=False,
+        ),
+        path="",
+        topic_partition=TopicPartition(OFFSETS_TOPIC, 0),
+        directory_state="live",
+    )
+    where = (pd.field("kind") != IS_DIRECTORY) & (pd.field("topic") == OFFSETS_TOPIC)
+    listed = fleet.tables.read_part("plan", part_name(number), columns=["path", "partition"], filters=where)
+    rows = []
+    for row in listed.to_pylist():
+        with suppress(EvidenceError):
+            for one in highest_commits(commits_in_file(place, row["path"])):
+                assert isinstance(one.citation.span, Span)
+                rows.append(
+                    {
+                        "log": row["partition"],
+                        "input": task.input,
+                        "path": one.citation.path,
+                        "position": one.citation.span.position,
+                        "topic": one.partition.topic,
+                        "partition": one.partition.partition,
+                        "group_id": one.group,
+                        "committed_offset": one.offset,
+                        "leader_epoch": None if isinstance(one.leader_epoch, Absent) else one.leader_epoch,
+                        "time_ms": one.time_ms,
+                    }
+                )
+    fleet.tables.write(COMMITS_TABLE, part_name(number), rows, COMMITS)
+    return len(rows)
+
+
+def _commits_of(fleet: Fleet, listed: Iterable[tuple[LogDirTask, LogDirTotals]]) -> Iterator[GroupCommitRecord]:
+    """Yield what the groups of a cluster committed in the order in which `diff` reads it: of equal commits the first one counts."""
+    parts = [part_name(one.number) for _, one in listed if one.offsets_bytes]
+    rows = [row for part in parts for row in fleet.tables.read_part(COMMITS_TABLE, part).to_pylist()]
+    for row in sorted(rows, key=lambda row: (row["log"], row["input"], row["path"], row["position"])):
+        yield GroupCommitRecord(
+            partition=TopicPartition(row["topic"], row["partition"]),
+            group=row["group_id"],
+            offset=row["committed_offset"],
+            leader_epoch=Absent.NOT_WRITTEN if row["leader_epoch"] is None else row["leader_epoch"],
+            time_ms=row["time_ms"],
+            citation=Citation(input=row["input"], path=row["path"], span=Span(row["position"], 0)),
+        )
 
 
 def _write_facts(

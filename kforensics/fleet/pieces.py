@@ -3,20 +3,18 @@
 import json
 import time
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset as pd
 
-from kforensics.damage import Absent, Span
+from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
-from kforensics.evidence.captured.columns import Row, digest_lists, known, known_or, segment_of, segment_row
-from kforensics.evidence.discovery.partition_dirs import LogDirState, PartitionPlace
-from kforensics.evidence.group_commits import GroupCommitRecord, commits_in_file, highest_commits
-from kforensics.evidence.model import Citation, Problem, Segment
+from kforensics.evidence.captured.columns import Row, digest_lists, segment_of, segment_row
+from kforensics.evidence.model import Problem, Segment
 from kforensics.evidence.replica.collect import CHANGED_MEANWHILE, collect_directory
 from kforensics.evidence.replica.segments import read_segment
 from kforensics.fleet.audit_tables import AuditTables
@@ -27,13 +25,9 @@ from kforensics.fleet.schemas import DIGESTS, LINEAGE, PLAN, REPLICAS, SEGMENTS
 from kforensics.fleet.tables import Tables
 from kforensics.source.mapped import open_evidence
 from kforensics.source.walk import SETTLED_NS
-from kforensics.units import OFFSETS_TOPIC, TopicPartition
 
 PartitionKey = tuple[str, str, int]
 """Cluster, topic, partition."""
-
-CommitOrder = tuple[int, int, str, int]
-"""Of a commit: partition of the log that holds it, input, path and position."""
 
 
 @dataclass(slots=True)
@@ -46,8 +40,6 @@ class Scanned:
     segments: list[Row] = field(default_factory=list)
     digests: dict[tuple[str, str], list[list[int]]] = field(default_factory=dict)
     epochs: dict[tuple[str, str], list[list[int]]] = field(default_factory=dict)
-    commits: list[tuple[CommitOrder, GroupCommitRecord]] = field(default_factory=list)
-    """What consumer groups committed, each with what `diff` orders them by."""
     facts: dict[PartitionKey, str] = field(default_factory=dict)
     """What is known of partitions beside their replicas."""
     problems: list[Row] = field(default_factory=list)
@@ -68,7 +60,6 @@ class Scanned:
         self.segments += other.segments
         self.digests |= other.digests
         self.epochs |= other.epochs
-        self.commits += other.commits
         self.problems += other.problems
         self.read_bytes += other.read_bytes
         self.reused += other.reused
@@ -78,15 +69,22 @@ class Scanned:
         key = (row["source"], row["path"])
         return segment_of(row, self.digests.get(key, []), self.epochs.get(key, []))
 
-    def tables(self) -> dict[str, pa.Table]:
-        """Return the segments with digests and lineage, as tables."""
+    def tables(self, verdict_id: Callable[[Row], int]) -> dict[str, pa.Table]:
+        """Return the segments with digests and lineage, as tables.
+
+        Args:
+            verdict_id: of the partition that a segment is of.
+        """
+        segments = [{**row, "verdict_id": verdict_id(row)} for row in self.segments]
+        verdicts = {(row["source"], row["path"]): row["verdict_id"] for row in segments}
         return {
-            "segments": pa.Table.from_pylist(self.segments, schema=SEGMENTS),
+            "segments": pa.Table.from_pylist(segments, schema=SEGMENTS),
             "digests": pa.Table.from_pylist(
                 [
                     {
                         "source": source,
                         "path": path,
+                        "verdict_id": verdicts[source, path],
                         **dict(zip(("bucket", "low", "high", "batches", "position"), digest, strict=True)),
                     }
                     for (source, path), digests in self.digests.items()
@@ -96,7 +94,13 @@ class Scanned:
             ),
             "lineage": pa.Table.from_pylist(
                 [
-                    {"source": source, "path": path, "leader_epoch": epoch, "start_offset": start}
+                    {
+                        "source": source,
+                        "path": path,
+                        "leader_epoch": epoch,
+                        "start_offset": start,
+                        "verdict_id": verdicts[source, path],
+                    }
                     for (source, path), epochs in self.epochs.items()
                     for epoch, start in epochs
                 ],
@@ -110,10 +114,12 @@ class EarlierLooks:
 
     Args:
         places: tables to look into, the newest first.
+        listed: the paths of all files that will be asked for, by log directory: finished audits are looked into once for them.
     """
 
-    def __init__(self, places: Sequence[Tables]) -> None:
+    def __init__(self, places: Sequence[Tables], listed: Mapping[str, Sequence[str]] = MappingProxyType({})) -> None:
         self._places = tuple(places)
+        self._finished = {one: _rows_of(one, listed) for one in places if isinstance(one, AuditTables) and listed}
 
     def of(self, source: str, rows: Sequence[Mapping[str, Any]]) -> tuple[Scanned, frozenset[str]]:
         """Return the known rows of the listed files that have not changed, and the paths of these files.
@@ -127,8 +133,7 @@ class EarlierLooks:
             low, high = min(wanted, default=""), max(wanted, default="")
             between = (pd.field("path") >= low) & (pd.field("path") <= high)
             if isinstance(tables, AuditTables):
-                where = between & (pd.field("source") == source)
-                _take({name: list(tables.rows(name, where=where)) for name in _LOOKED_AT}, wanted, out)
+                _take(self._finished[tables].get(source, {}), wanted, out)
                 continue
             # Parts of an attempt that was interrupted are of one log directory each.
             for part in [part for part in tables.parts("segments") if part.startswith(f"{source}-")]:
@@ -139,24 +144,40 @@ class EarlierLooks:
 
 _LOOKED_AT = ("segments", "digests", "lineage")
 
+_FEW = 5_000
+"""Paths that rows are chosen by; of more, all rows of their log directories are taken."""
+
+
+def _rows_of(audit: AuditTables, listed: Mapping[str, Sequence[str]]) -> dict[str, dict[str, list[Mapping[str, Any]]]]:
+    """Return the rows of files by log directory and table."""
+    paths = {path for own in listed.values() for path in own}
+    where = pd.field("source").isin(sorted(listed))
+    if len(paths) <= _FEW:
+        where &= pd.field("path").isin(sorted(paths))
+    out: dict[str, dict[str, list[Mapping[str, Any]]]] = {}
+    for name in _LOOKED_AT:
+        for row in audit.rows(name, where=where):
+            out.setdefault(row["source"], {}).setdefault(name, []).append(row)
+    return out
+
 
 def _take(rows: Mapping[str, Sequence[Mapping[str, Any]]], wanted: dict[str, tuple[int, int]], out: Scanned) -> None:
     """Take up the rows of the segments that are wanted and have not changed."""
     found = [
         row
-        for row in rows["segments"]
+        for row in rows.get("segments", ())
         if wanted.get(row["path"]) == (row["length"], row["mtime_ns"])
         and not row["changed"]
         # 0 where the storage knows no time of change.
         and 0 < row["mtime_ns"] < row["scanned_ns"] - SETTLED_NS
     ]
     digests: dict[str, list[list[int]]] = {}
-    for row in rows["digests"]:
+    for row in rows.get("digests", ()):
         digests.setdefault(row["path"], []).append(
             [row["bucket"], row["low"], row["high"], row["batches"], row["position"]]
         )
     epochs: dict[str, list[list[int]]] = {}
-    for row in rows["lineage"]:
+    for row in rows.get("lineage", ()):
         epochs.setdefault(row["path"], []).append([row["leader_epoch"], row["start_offset"]])
     for row in found:
         if wanted.pop(row["path"], None) is not None:
@@ -185,7 +206,8 @@ def scan_piece(
             collected = collect_directory(place_of(task, row))
             problems.extend(collected.problems)
             files = None if collected.problems else row["segment_files"]
-            out.replicas.append(replica_row(collected.replica, task.source, row["sequence"], segment_files=files))
+            found = replica_row(collected.replica, task.source, row["sequence"], segment_files=files)
+            out.replicas.append({**found, "fingerprint": row["fingerprint"]})
         elif row["path"] not in reused:
             _read_segment(task, row, place, out, problems)
     out.problems.extend(problem_row(one) for one in problems)
@@ -197,33 +219,6 @@ def bring_facts(tables: Tables, part: str) -> Scanned:
     rows = tables.read_part("facts", part, columns=["cluster_id", "topic", "partition", "facts"]).to_pylist()
     found = {(row["cluster_id"], row["topic"], row["partition"]): row["facts"] for row in rows}
     return Scanned(facts={key: facts for key, facts in found.items() if facts != NOTHING})
-
-
-def bring_commits(task: LogDirTask, rows: Iterable[Mapping[str, Any]], out: Scanned) -> None:
-    """Add what consumer groups committed by the segments of a listing, the highest of each group, partition and leader epoch; a file that can't be read gives none."""
-    place = PartitionPlace(
-        state=LogDirState(
-            listings=task.found.listings,
-            input=task.input,
-            log_dir="",
-            broker_id=Absent.UNKNOWN,
-            clean_shutdown=False,
-        ),
-        path="",
-        topic_partition=TopicPartition(OFFSETS_TOPIC, 0),
-        directory_state="live",
-    )
-    for row in rows:
-        if row["kind"] != IS_DIRECTORY and row["topic"] == OFFSETS_TOPIC:
-            with suppress(EvidenceError):
-                _keep_commits(highest_commits(commits_in_file(place, row["path"])), row["partition"], out)
-
-
-def _keep_commits(commits: Iterable[GroupCommitRecord], partition: int, out: Scanned) -> None:
-    for one in commits:
-        assert isinstance(one.citation.span, Span)
-        at = (partition, one.citation.input, one.citation.path, one.citation.span.position)
-        out.commits.append((at, one))
 
 
 def _read_segment(
@@ -256,7 +251,9 @@ def _read_segment(
 
 _DIRECTORY_COLUMNS = ("input", "task", *PLAN.names)
 _REPLICA_COLUMNS = tuple(REPLICAS.names)
-_SEGMENT_COLUMNS = tuple(name for name in SEGMENTS.names if name not in {"node_id", "topic", "partition", "scanned_ns"})
+_SEGMENT_COLUMNS = tuple(
+    name for name in SEGMENTS.names if name not in {"node_id", "topic", "partition", "scanned_ns", "verdict_id"}
+)
 
 
 def group_of(key: PartitionKey, groups: int) -> int:
@@ -270,7 +267,7 @@ def pack(scanned: Scanned, clusters: Sequence[str], groups: int) -> dict[int, by
     contents: dict[int, tuple[list[Any], ...]] = {}
 
     def content_of(key: PartitionKey) -> tuple[list[Any], ...]:
-        return contents.setdefault(group_of(key, groups), ([], [], [], [], []))
+        return contents.setdefault(group_of(key, groups), ([], [], [], []))
 
     def content(row: Mapping[str, Any]) -> tuple[list[Any], ...]:
         return content_of((clusters[row["input"]], row["topic"], row["partition"]))
@@ -283,11 +280,8 @@ def pack(scanned: Scanned, clusters: Sequence[str], groups: int) -> dict[int, by
         content(row)[1].append([values, scanned.digests.get(key, []), scanned.epochs.get(key, [])])
     for row in scanned.directories:
         content(row)[2].append([row[name] for name in _DIRECTORY_COLUMNS])
-    for at, one in scanned.commits:
-        values = [*at, *one.partition, one.group, one.offset, known(one.leader_epoch), one.time_ms]
-        content_of((clusters[at[1]], *one.partition))[3].append(values)
     for of_facts, facts in scanned.facts.items():
-        content_of(of_facts)[4].append([*of_facts, facts])
+        content_of(of_facts)[3].append([*of_facts, facts])
     return {
         group: zlib.compress(json.dumps(items, separators=(",", ":")).encode(), 6)
         for group, items in sorted(contents.items())
@@ -298,21 +292,11 @@ def unpack(parcels: Iterable[bytes]) -> Scanned:
     """Return the rows that several tasks sent to one group."""
     out = Scanned()
     for parcel in parcels:
-        replicas, segments, directories, commits, facts = json.loads(zlib.decompress(parcel))
+        replicas, segments, directories, facts = json.loads(zlib.decompress(parcel))
         out.replicas.extend(dict(zip(_REPLICA_COLUMNS, values, strict=True)) for values in replicas)
         out.directories.extend(dict(zip(_DIRECTORY_COLUMNS, values, strict=True)) for values in directories)
         for values, digests, epochs in segments:
             row: Row = dict(zip(_SEGMENT_COLUMNS, values, strict=True))
             out.add_segment(row, digests, epochs)
-        for log, number, path, position, topic, partition, group, offset, epoch, time_ms in commits:
-            found = GroupCommitRecord(
-                partition=TopicPartition(topic, partition),
-                group=group,
-                offset=offset,
-                leader_epoch=known_or(epoch, Absent.NOT_WRITTEN),
-                time_ms=time_ms,
-                citation=Citation(input=number, path=path, span=Span(position, 0)),
-            )
-            out.commits.append(((log, number, path, position), found))
         out.facts |= {(cluster, topic, partition): own for cluster, topic, partition, own in facts}
     return out

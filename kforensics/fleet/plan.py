@@ -32,6 +32,7 @@ from kforensics.fleet.rows import problem_row
 from kforensics.fleet.sources import FoundSources, PlannedInput
 from kforensics.fleet.tables import Tables
 from kforensics.source.naming import FileKind, FileSuffix, PartitionDirectoryName
+from kforensics.source.store import store_of
 from kforensics.source.walk import SETTLED_NS, FoundDirectory, FoundFile, Obstacle
 from kforensics.units import OFFSETS_TOPIC, Depth, TopicPartition
 
@@ -84,6 +85,8 @@ class LogDirTotals:
     named: tuple[Named, ...] = ()
     """Partitions that its checkpoints name and that have no directory in it."""
     has_segments: bool = True
+    offsets_bytes: int = 0
+    """Of the segments of consumers' offsets."""
     refers_to_records: bool = False
     """Its checkpoints refer to records of partitions that have a directory in it."""
 
@@ -146,7 +149,14 @@ def list_log_dir(task: LogDirTask, tables: Tables, options: Ask) -> LogDirTotals
         named=tuple(lister.named()),
         has_segments=lister.has_segments,
         refers_to_records=lister.refers_to_records,
+        offsets_bytes=sum(row["length"] for row in rows if row["topic"] == OFFSETS_TOPIC),
     )
+
+
+def verdict_id(audit: str, key: tuple[str, str, int]) -> int:
+    """Return the number of the verdict of an audit on a partition, which tells the rows that it is about from those of other audits."""
+    digest = hashlib.blake2b(f"{audit}\0{key[0]}\0{key[1]}\0{key[2]}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big", signed=True)
 
 
 def list_rows(task: LogDirTask, options: Ask, problems: list[Problem] | None = None) -> list[Row]:
@@ -189,13 +199,19 @@ class _Lister:
         states = self._states = log_dir_states(task.input, task.found, self._problems)
         rows: list[Row] = []
         directories: dict[str, Row] = {}
+        digests: dict[str, Any] = {}
         current: FoundDirectory | None = None
         sequence = -1
         for item in task.found.walk():
             if isinstance(item, FoundFile):
                 self.has_segments |= item.is_live_segment
-                self.fingerprint.update(file_fingerprint(item))
+                own = file_fingerprint(item)
+                self.fingerprint.update(own)
                 self.newest_ns = max(self.newest_ns, item.mtime_ns)
+                if current is not None and item.path.startswith(f"{current.path}/"):
+                    row = directories[current.path]
+                    digests[current.path].update(own)
+                    row["mtime_ns"] = max(row["mtime_ns"], item.mtime_ns)
             match item:
                 case FoundDirectory(name=PartitionDirectoryName() as name):
                     self.topics |= {name.topic_partition.topic} & self._options.topics
@@ -205,6 +221,9 @@ class _Lister:
                         sequence += 1
                         rows.append(self._directory(item, name, states[item.log_dir], sequence))
                         directories[item.path] = rows[-1]
+                        digests[item.path] = hashlib.blake2b(
+                            self._facts_of(rows[-1], states[item.log_dir]), digest_size=16
+                        )
                 case FoundDirectory():
                     current = None
                 case FoundFile() if (
@@ -217,7 +236,18 @@ class _Lister:
                     directories[current.path]["segment_files"] += 1
                 case Obstacle():
                     self._problems.append(Problem(input=task.input, path=item.path, message=item.message))
+        for path, row in directories.items():
+            row["fingerprint"] = digests[path].hexdigest()
         return rows
+
+    def _facts_of(self, row: Row, state: LogDirState) -> bytes:
+        """Return what a replica is judged by beyond its files: the lines about it, its place, and whose it is."""
+        found = self._task.found
+        capture = store_of(found.root).capture
+        place = (self._task.input, str(found.root), found.described, self._task.source, state.clean_shutdown)
+        held = None if capture is None else capture.holds_records
+        about = [row[name] for name in ("path", "state", *CHECKPOINTS, "checkpoint_lines", "unreadable")]
+        return f"{place}\0{held}\0{about}\n".encode(errors="surrogateescape")
 
     def _directory(self, item: FoundDirectory, name: PartitionDirectoryName, state: LogDirState, sequence: int) -> Row:
         values = {one: checkpoint_value(state, one, name.topic_partition) for one in CHECKPOINTS}
@@ -238,9 +268,8 @@ class _Lister:
 
     def _segment(self, item: FoundFile, directory: FoundDirectory, sequence: int) -> Row:
         assert isinstance(directory.name, PartitionDirectoryName)
-        # Of the logs of all directories the ends are read, which cost the same; what groups committed is read whole.
-        is_read = self._options.depth is not Depth.TAILS or directory.name.topic_partition.topic == OFFSETS_TOPIC
-        weight = FILE_WEIGHT + item.length if is_read else 0
+        # Of the logs of all directories the ends are read, which cost the same.
+        weight = 0 if self._options.depth is Depth.TAILS else FILE_WEIGHT + item.length
         return {
             **self._place(weight, sequence, item.path, directory.name.topic_partition),
             "kind": IS_DELETED_SEGMENT if item.name.suffix is FileSuffix.DELETED else IS_SEGMENT,
@@ -337,7 +366,7 @@ def fingerprint_of(
     found: FoundSources, tasks: Sequence[LogDirTask], totals: Sequence[LogDirTotals], options: Ask
 ) -> str:
     """Return a digest of all that a verdict depends on: every file's name, length and time of change, the options, and this program."""
-    out = hashlib.sha256(f"{__version__}\0{_options(options)}\n".encode())
+    out = hashlib.sha256(f"{__version__}\0{options_words(options)}\n".encode())
     for number, one in enumerate(found.inputs):
         described = one.found.described
         out.update(f"{number}\0{described}\0{one.rack}\n".encode(errors="surrogateescape"))
@@ -352,7 +381,8 @@ def fingerprint_of(
     return out.hexdigest()
 
 
-def _options(options: Ask) -> str:
+def options_words(options: Ask) -> str:
+    """Return what verdicts depend on of what was asked."""
     chosen = (options.leader, options.protocol)
     stated = (options.replicas, options.is_stopped, (options.depth or Depth.CONTENT).value)
     return f"{chosen} {stated} {sorted(options.topics)} {sorted(options.partitions)}"

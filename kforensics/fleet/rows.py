@@ -54,6 +54,7 @@ def replica_row(replica: Replica, source: str, sequence: int, *, segment_files: 
         "segment_files": segment_files,
         "damage": [row for path, damage in sorted(replica.damage.items()) for row in damage_rows(path, damage)],
         "absent": [f"{name}={why}" for name, why in sorted(absent.items())],
+        "fingerprint": None,  # who listed the directory knows it
     }
 
 

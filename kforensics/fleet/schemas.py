@@ -54,6 +54,7 @@ REPLICAS = pa.schema(
         (_INT, "segment_files"),
         (pa.list_(DAMAGE), "damage"),
         (pa.list_(_TEXT), "absent"),
+        (_TEXT, "fingerprint"),
     )
 )
 """The facts of a partition directory."""
@@ -70,6 +71,7 @@ JUDGED_REPLICAS = pa.schema(
             (_TEXT, "protocol"),
             (_LONG, "truncate_to records_cut lost_certain lost_possible first_divergence"),
             (_TEXT, "divergence_kind"),
+            (_LONG, "verdict_id"),
         ),
     ]
 )
@@ -92,17 +94,20 @@ SEGMENTS = pa.schema(
         (_BOOL, "changed"),
         (_LONG, "mtime_ns scanned_ns"),
         (pa.list_(DAMAGE), "damage"),
+        (_LONG, "verdict_id"),
     )
 )
 
 DIGESTS = pa.schema(
     _columns(
         (_TEXT, "source path"),
-        (_LONG, "bucket low high batches position"),
+        (_LONG, "bucket low high batches position verdict_id"),
     )
 )
 
-LINEAGE = pa.schema([("source", _TEXT), ("path", _TEXT), ("leader_epoch", _INT), ("start_offset", _LONG)])
+LINEAGE = pa.schema(
+    [("source", _TEXT), ("path", _TEXT), ("leader_epoch", _INT), ("start_offset", _LONG), ("verdict_id", _LONG)]
+)
 
 PARTITIONS = pa.schema(
     _columns(
@@ -116,7 +121,8 @@ PARTITIONS = pa.schema(
         (_BOOL, "is_offline is_under_replicated shares_rack"),
         (_INT, "unclean_elections replicas"),
         (_LONG, "bytes lost_certain lost_possible"),
-        (_TEXT, "concerns report"),
+        (_TEXT, "concerns report fingerprint"),
+        (_LONG, "verdict_id"),
     )
 )
 
@@ -131,6 +137,7 @@ FINDINGS = pa.schema(
         (_LONG, "first_offset last_offset"),
         (pa.list_(CITATION), "citations"),
         (pa.list_(_TEXT), "reference_ids references absent"),
+        (_LONG, "verdict_id"),
     )
 )
 """`references`, which SQL reserves, is an alias of `reference_ids` until the next release."""
@@ -157,9 +164,16 @@ PLAN = pa.schema(
         (pa.list_(_INT), "checkpoint_lines"),
         (pa.list_(_TEXT), "unreadable"),
         (_INT, "segment_files"),
+        (_TEXT, "fingerprint"),
     )
 )
 """The files to read in a log directory, in the order of reading; `at` is the weight of all that comes before."""
+
+COMMITS = pa.schema(
+    _columns((_INT, "log input"), (_TEXT, "path"), (_LONG, "position"), (_TEXT, "topic"), (_INT, "partition"))
+    + _columns((_TEXT, "group_id"), (_LONG, "committed_offset"), (_INT, "leader_epoch"), (_LONG, "time_ms"))
+)
+"""What a consumer group committed, the highest by partition and leader epoch of each file, where the stages hand it to one another."""
 
 FACTS = pa.schema(
     _columns((_TEXT, "cluster_id topic"), (_INT, "partition"), (_BOOL, "is_known"), (_TEXT, "topic_id facts"))

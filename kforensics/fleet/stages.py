@@ -20,9 +20,18 @@ from kforensics.fleet.audit_tables import AuditTables
 from kforensics.fleet.facts import Gathered, packed, unpacked
 from kforensics.fleet.file_systems import redacted
 from kforensics.fleet.judge import STATE, JudgeContext, judge_group
-from kforensics.fleet.knowledge import Fleet, gather_knowledge
-from kforensics.fleet.pieces import EarlierLooks, Scanned, bring_commits, bring_facts, pack, scan_piece
-from kforensics.fleet.plan import IS_DIRECTORY, TASKS_A_CORE, LogDirTask, LogDirTotals, Piece, list_log_dir, part_name
+from kforensics.fleet.knowledge import Fleet, gather_knowledge, list_commits
+from kforensics.fleet.pieces import EarlierLooks, Scanned, bring_facts, pack, scan_piece
+from kforensics.fleet.plan import (
+    IS_DIRECTORY,
+    TASKS_A_CORE,
+    LogDirTask,
+    LogDirTotals,
+    Piece,
+    list_log_dir,
+    part_name,
+    verdict_id,
+)
 from kforensics.fleet.sources import LISTERS, FoundSources
 from kforensics.fleet.tables import Tables
 from kforensics.fleet.watch import Counters, Progress, Stage, watch_tasks
@@ -31,6 +40,9 @@ from kforensics.words import byte_count, counted
 
 LISTED_HERE = 6_000
 """Partition directories that the driver lists by itself, where a job would take longer to start."""
+
+READ_HERE = 8 << 20
+"""Bytes of consumers' offsets that the driver reads by itself, likewise."""
 
 GROUP_PARTITIONS = 64
 MOST_GROUPS = 4_000
@@ -53,6 +65,14 @@ class ScanContext:
     """The parts of what is known of partitions, each of which is brought by a task of its own."""
     groups: int
     options: Ask
+    audit: str
+    """The name of the audit."""
+    listing: str = "plan"
+    """The table of what is read: all that is listed, or of it what no earlier verdict is kept of."""
+
+    def verdict_id(self, number: int, row: Mapping[str, Any]) -> int:
+        """Return the number of the verdict that this audit gives on the partition of a row of an input."""
+        return verdict_id(self.audit, (self.clusters[number], row["topic"], row["partition"]))
 
     @property
     def count(self) -> int:
@@ -108,22 +128,44 @@ def list_fleet(
 
 
 def gather_fleet(session: Callable[[], Any], fleet: Fleet) -> dict[str, Gathered]:
-    """Gather what is known of each cluster, some clusters a task; what is about its partitions goes into the table `facts`."""
+    """Gather what is known of each cluster, some clusters a task, when what consumer groups committed is there; what is about partitions goes into the table `facts`."""
+    holders = [one for one in fleet.totals if one.offsets_bytes]
+    is_small = sum(one.partition_count for one in fleet.inputs) <= LISTED_HERE
+    if is_small and sum(one.offsets_bytes for one in holders) <= READ_HERE:
+        for one in holders:
+            list_commits(fleet, one.number)
+    elif holders:
+        _each_on_workers(session, fleet, "bigint", [one.number for one in holders], list_commits)
     clusters = sorted(fleet.members)
-    if sum(one.partition_count for one in fleet.inputs) <= LISTED_HERE or not clusters:
+    if is_small:
         return {cluster: gather_knowledge(fleet, cluster) for cluster in clusters}
-    work = _on_workers(functools.partial(_gather, fleet, tuple(clusters)), "string")
-    spark = session()
-    # All inputs travel to each task: with a task a cluster many clusters would cost their square.
-    slices = min(len(clusters), cores_of(spark) * TASKS_A_CORE)
-    frame = spark.range(0, len(clusters), 1, slices).select(work("id").alias("gathered"))
-    with errors_of_tasks(fleet.tables):
-        found: list[Gathered] = [unpacked(row.gathered) for row in frame.collect()]
+    found = [unpacked(one) for one in _each_on_workers(session, fleet, "string", clusters, _gather)] if clusters else []
     return {one.cluster: one for one in sorted(found, key=lambda one: one.cluster)}
 
 
-def _gather(fleet: Fleet, clusters: tuple[str, ...], number: int) -> str:
-    return packed(gather_knowledge(fleet, clusters[number]))
+def _gather(fleet: Fleet, cluster: str) -> str:
+    return packed(gather_knowledge(fleet, cluster))
+
+
+def _each_on_workers(
+    session: Callable[[], Any],
+    fleet: Fleet,
+    kind: str,
+    values: Sequence[Any],
+    work: Callable[[Fleet, Any], Any],
+) -> list[Any]:
+    """Return what a function gives for each value, some values a task."""
+    on_workers = _on_workers(functools.partial(_of_value, fleet, tuple(values), work), kind)
+    spark = session()
+    # All inputs travel to each task: with a task a cluster many clusters would cost their square.
+    slices = min(len(values), cores_of(spark) * TASKS_A_CORE)
+    frame = spark.range(0, len(values), 1, slices).select(on_workers("id").alias("found"))
+    with errors_of_tasks(fleet.tables):
+        return [row.found for row in frame.collect()]
+
+
+def _of_value(fleet: Fleet, values: Sequence[Any], work: Callable[[Fleet, Any], Any], number: int) -> Any:
+    return work(fleet, values[number])
 
 
 def _on_workers(work: Callable[..., Any], kind: str) -> Any:
@@ -200,7 +242,11 @@ def _list_slice(tasks: tuple[LogDirTask, ...], slices: int, tables: Tables, opti
 
 
 def scan_and_judge(
-    session: Any, scan: ScanContext, judge: JudgeContext, totals: Sequence[LogDirTotals], progress: Progress | None
+    session: Callable[[], Any],
+    scan: ScanContext,
+    judge: JudgeContext,
+    totals: Sequence[LogDirTotals],
+    progress: Progress | None,
 ) -> tuple[list[Problem], Counter[str]]:
     """Scan and judge; where tasks kill their workers again and again, without them.
 
@@ -212,10 +258,10 @@ def scan_and_judge(
         Exception: a defect, which no task is shown to have killed its workers by.
     """
     lost: list[Problem] = []
-    rows: Counter[str] = Counter()
+    rows: Counter[str] = Counter(problems=0)
     while scan.pieces:
         try:
-            rows = _run(session, scan, judge, totals, progress)
+            rows = _run(session(), scan, judge, totals, progress)
         except Exception as error:
             # What storage refuses one task it refuses all: nobody's worker was lost by it.
             blamed = frozenset() if _FAILED.search(str(error)) else _blamed(scan)
@@ -303,24 +349,27 @@ def scan_task(scan: ScanContext, number: int) -> Scanned:
         return bring_facts(scan.tables, scan.facts[number - len(scan.pieces)])
     whole = Scanned()
     rows: Counter[str] = Counter()
-    for piece in scan.pieces[number]:
+    listings = [_listing(scan, piece) for piece in scan.pieces[number]]
+    paths: dict[str, dict[str, list[str]]] = {}
+    for piece, listing in zip(scan.pieces[number], listings, strict=True):
         task = scan.tasks[piece.number]
-        listing = scan.tables.read_part(
-            "plan",
-            part_name(piece.number),
-            filters=(pd.field("at") >= piece.start) & (pd.field("at") < piece.end),
-        ).to_pylist()
+        own = paths.setdefault(scan.clusters[task.input], {}).setdefault(task.source, [])
+        own += [row["path"] for row in listing if row["kind"] != IS_DIRECTORY]
+    before = [scan.tables] if scan.run > 1 else []
+    is_read = scan.options.depth is not Depth.TAILS
+    looks = {
+        cluster: EarlierLooks([*before, *([scan.since[cluster]] if cluster in scan.since else [])], own)
+        for cluster, own in (paths.items() if is_read else ())
+    }
+    for piece, listing in zip(scan.pieces[number], listings, strict=True):
+        task = scan.tasks[piece.number]
         if scan.options.depth is Depth.TAILS:
             of_task = {"input": task.input, "task": task.number}
             whole.directories += [{**row, **of_task} for row in listing if row["kind"] == IS_DIRECTORY]
-            bring_commits(task, listing, whole)
             continue
-        base = scan.since.get(scan.clusters[task.input])
-        earlier = EarlierLooks([*([scan.tables] if scan.run > 1 else []), *([] if base is None else [base])])
-        read = scan_piece(task, listing, earlier=earlier)
-        bring_commits(task, listing, read)
+        read = scan_piece(task, listing, earlier=looks[scan.clusters[task.input]])
         part = f"{task.source}-run-{scan.run:04d}-{number:06d}"
-        for table, content in read.tables().items():
+        for table, content in read.tables(lambda row: scan.verdict_id(row["input"], row)).items():
             assert isinstance(content, pa.Table)
             scan.tables.write(table, part, content)
             rows[table] += content.num_rows
@@ -331,3 +380,11 @@ def scan_task(scan: ScanContext, number: int) -> Scanned:
     done = json.dumps({"read_bytes": whole.read_bytes, "reused": whole.reused, "rows": rows}).encode()
     scan.tables.write_bytes(STATE, f"task-{scan.run:04d}-{number:06d}", done)
     return whole
+
+
+def _listing(scan: ScanContext, piece: Piece) -> list[dict[str, Any]]:
+    within = (pd.field("at") >= piece.start) & (pd.field("at") < piece.end)
+    rows: list[dict[str, Any]] = scan.tables.read_part(
+        scan.listing, part_name(piece.number), filters=within
+    ).to_pylist()
+    return rows

@@ -10,7 +10,7 @@ from kforensics.evidence.discovery.inputs import FoundInput
 from kforensics.findings.answers.fleet import fleet_answer
 from kforensics.findings.answers.model import State
 from kforensics.fleet.assignments import read_assignments
-from kforensics.fleet.facts import JoinedKnowledge, no_commits
+from kforensics.fleet.facts import JoinedKnowledge
 from kforensics.fleet.knowledge import Fleet, cluster_of_inputs, gather_knowledge
 from kforensics.fleet.sources import find_sources, read_sources
 from kforensics.fleet.summary import summarise
@@ -184,7 +184,7 @@ def test_each_cluster_is_looked_at_once_however_many_there_are(tmp_path, monkeyp
         fleet = Fleet(
             inputs=inputs, clusters=clusters_of, tasks=(), totals=(), assignments={}, tables=WorkTables(tmp_path)
         )
-        found = [JoinedKnowledge(gather_knowledge(fleet, one).shared, no_commits) for one in sorted(fleet.members)]
+        found = [JoinedKnowledge(gather_knowledge(fleet, one).shared) for one in sorted(fleet.members)]
         assert [{1}] * clusters == [set(one.of(TopicPartition("orders", 0)).given) for one in found]
         return len(walked)
 

@@ -10,6 +10,7 @@ from kforensics.evidence.model import Problem
 from kforensics.evidence.replica import collect
 from kforensics.fleet import closing, judge
 from kforensics.fleet.facts import NOTHING, ClusterKnowledge, Gathered, SplitKnowledge, no_commits
+from kforensics.fleet.keeping import Kept
 from kforensics.fleet.knowledge import FACTS_TABLE
 from kforensics.fleet.rows import problem_row
 from kforensics.fleet.schemas import FACTS
@@ -56,6 +57,6 @@ def test_a_partition_that_could_not_be_judged_has_a_directory(tmp_path, monkeypa
     shared = SplitKnowledge(ClusterKnowledge(facts=CommittedFacts(no_commits))).shared()
     gathered = Gathered(cluster="c", shared=shared, parts=("part",), racks={}, has_metadata=False, problems=())
 
-    closing.write_absent(context, {"c": gathered}, Ask())
+    closing.write_absent(context, {"c": gathered}, Ask(), Kept())
 
     assert [absent] == asked

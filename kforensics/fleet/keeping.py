@@ -1,0 +1,211 @@
+"""Verdicts of an earlier audit that are kept: of partitions whose directories are as they were, and of which nothing else is known than was known then."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as pd
+
+from kforensics import __version__
+from kforensics.ask.model import Ask
+from kforensics.fleet.audit_tables import AuditTables, all_of
+from kforensics.fleet.facts import NOTHING, Gathered
+from kforensics.fleet.knowledge import FACTS_TABLE, Fleet
+from kforensics.fleet.pieces import PartitionKey
+from kforensics.fleet.plan import DIRECTORY_WEIGHT, FILE_WEIGHT, IS_DIRECTORY, LogDirTotals, options_words, part_name
+from kforensics.fleet.schemas import FACTS, PLAN
+from kforensics.fleet.tables import Tables
+from kforensics.source.walk import SETTLED_NS
+from kforensics.units import Depth
+
+READING = "reading"
+"""The table of the stages that lists what is read, where not all that is listed is."""
+
+OF_VERDICTS = ("replicas", "segments", "digests", "lineage", "partitions", "findings")
+"""The tables whose rows are about one partition."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kept:
+    """The verdicts that are kept."""
+
+    verdicts: Mapping[AuditTables, pa.Array] = field(default_factory=dict)
+    """The numbers of those of each earlier audit."""
+    keys: frozenset[PartitionKey] = frozenset()
+
+    @cached_property
+    def _names(self) -> Mapping[str, pa.Array]:
+        names: dict[str, list[str]] = {}
+        for cluster, topic, partition in self.keys:
+            names.setdefault(cluster, []).append(f"{partition}-{topic}")
+        return {cluster: pa.array(own, pa.string()) for cluster, own in names.items()}
+
+    def others(self, rows: pa.Table, cluster: str) -> pa.Table:
+        """Return the rows of the partitions of a cluster whose verdicts are not kept."""
+        names = self._names.get(cluster)
+        if names is None:
+            return rows
+        own = pc.binary_join_element_wise(pc.cast(rows["partition"], pa.string()), rows["topic"], "-")
+        return rows.filter(pc.invert(pc.is_in(own, value_set=names)))
+
+    def chunks(self, table: str, columns: Sequence[str] | None = None, where: Any = None) -> Iterator[pa.Table]:
+        """Yield the rows of a table that are kept."""
+        for base, numbers in self.verdicts.items():
+            is_kept = pd.field("verdict_id").isin(numbers)
+            named = None if columns is None else list(columns)
+            for batch in base.dataset(table).to_batches(columns=named, filter=all_of(is_kept, where)):
+                yield pa.Table.from_batches([batch])
+
+    def rows(self, table: str, columns: Sequence[str], where: Any = None) -> Iterator[Mapping[str, Any]]:
+        """Yield some columns of the rows that are kept."""
+        for chunk in self.chunks(table, columns, where):
+            yield from chunk.to_pylist()
+
+
+def shared_digests(
+    gathered: Mapping[str, Gathered], audited: Mapping[str, frozenset[int]], options: Ask
+) -> dict[str, str]:
+    """Return by cluster a digest of what the verdicts on all of its partitions depend on: what is known of it, the options, and this program."""
+    return {
+        cluster: _digest(
+            (
+                __version__,
+                options_words(options),
+                cluster,
+                sorted(audited.get(cluster, ())),
+                one.has_metadata,
+                one.shared,
+            )
+        )
+        for cluster, one in gathered.items()
+    }
+
+
+def fingerprint_of_partition(
+    shared: str, key: PartitionKey, facts: str, directories: Iterable[str | None]
+) -> str | None:
+    """Return a digest of all that a verdict depends on; none where that of a directory is not known."""
+    found = list(directories)
+    if not found or None in found:
+        return None
+    return _digest((shared, *key, facts, sorted(str(one) for one in found)))
+
+
+def _digest(values: Any) -> str:
+    return hashlib.blake2b(json.dumps(values).encode(), digest_size=16).hexdigest()
+
+
+def kept_verdicts(
+    fleet: Fleet, gathered: Mapping[str, Gathered], digests: Mapping[str, str], bases: Mapping[str, AuditTables]
+) -> Kept:
+    """Return the verdicts of the latest audits that hold still; none of a partition of which something could not be read."""
+    if not bases:
+        return Kept()
+    directories, newest = _directories(fleet, bases)
+    facts = {
+        (row["cluster_id"], row["topic"], row["partition"]): row["facts"]
+        for cluster in bases
+        for part in gathered[cluster].parts
+        for row in fleet.tables.read_part(FACTS_TABLE, part).to_pylist()
+    }
+    now: dict[AuditTables, dict[str, PartitionKey]] = {}
+    for key, own in directories.items():
+        fingerprint = fingerprint_of_partition(digests[key[0]], key, facts.get(key, NOTHING), own)
+        if fingerprint is not None:
+            now.setdefault(bases[key[0]], {})[fingerprint] = key
+    troubled_now = _troubled(fleet.tables)
+    verdicts: dict[AuditTables, pa.Array] = {}
+    keys: set[PartitionKey] = set()
+    for base, known in now.items():
+        troubled = _troubled(base) | troubled_now
+        if None in troubled:
+            continue  # what could not be read may have been of any partition
+        columns = base.column_table(
+            "partitions", ["fingerprint", "verdict_id", "audited_at"], pd.field("fingerprint").is_valid()
+        )
+        times = pc.cast(columns["audited_at"], pa.int64()).to_pylist()
+        numbers = []
+        for fingerprint, number, time in zip(
+            columns["fingerprint"].to_pylist(), columns["verdict_id"].to_pylist(), times, strict=True
+        ):
+            found = known.get(fingerprint)
+            if found is not None and found[1:] not in troubled and newest[found] + SETTLED_NS < time * 1_000:
+                numbers.append(number)
+                keys.add(found)
+        if numbers:
+            verdicts[base] = pa.array(numbers, pa.int64())
+    return Kept(verdicts=verdicts, keys=frozenset(keys))
+
+
+def _directories(
+    fleet: Fleet, bases: Mapping[str, AuditTables]
+) -> tuple[dict[PartitionKey, list[str]], dict[PartitionKey, int]]:
+    """Return the digests of the directories of each partition of clusters with an earlier audit, and the newest time of a change in them."""
+    found: dict[PartitionKey, list[str]] = {}
+    newest: dict[PartitionKey, int] = {}
+    for one in fleet.totals:
+        cluster = fleet.clusters[fleet.tasks[one.number].input]
+        if cluster not in bases:
+            continue
+        rows = fleet.tables.read_part(
+            "plan",
+            part_name(one.number),
+            columns=["topic", "partition", "fingerprint", "mtime_ns"],
+            filters=pd.field("kind") == IS_DIRECTORY,
+        )
+        for topic, partition, fingerprint, time in zip(*(column.to_pylist() for column in rows.columns), strict=True):
+            key = (cluster, topic, partition)
+            found.setdefault(key, []).append(fingerprint)
+            newest[key] = max(time, newest.get(key, 0))
+    return found, newest
+
+
+def _troubled(tables: Tables) -> set[tuple[str, int] | None]:
+    """Return the partitions that problems name; none for a problem that names no partition."""
+    rows = tables.column_table("problems", ["topic", "partition"])
+    pairs = zip(rows["topic"].to_pylist(), rows["partition"].to_pylist(), strict=True)
+    return {None if topic is None else (topic, partition) for topic, partition in pairs}
+
+
+def without_kept(fleet: Fleet, kept: Kept, options: Ask) -> tuple[LogDirTotals, ...]:
+    """Write the listing of what is to be read into the table `reading`, and return its totals."""
+    out = []
+    for one in fleet.totals:
+        task = fleet.tasks[one.number]
+        rows = fleet.tables.read_part("plan", part_name(one.number))
+        wanted = kept.others(rows, fleet.clusters[task.input])
+        if wanted.num_rows:
+            is_directory = pc.equal(wanted["kind"], IS_DIRECTORY)
+            whole = pc.add(wanted["length"], FILE_WEIGHT if options.depth is not Depth.TAILS else 0)
+            of_files = pc.multiply(whole, int(options.depth is not Depth.TAILS))
+            weights = pc.if_else(is_directory, DIRECTORY_WEIGHT, of_files)
+            ends = pc.cumulative_sum(weights)
+            at = PLAN.get_field_index("at")
+            wanted = wanted.set_column(at, PLAN.field("at"), pc.cast(pc.subtract(ends, weights), pa.int64()))
+            fleet.tables.write(READING, part_name(one.number), wanted, PLAN)
+            replicas = pc.sum(is_directory).as_py()
+            out.append(
+                replace(
+                    one,
+                    weight=ends[-1].as_py(),
+                    bytes=pc.sum(wanted["length"]).as_py(),
+                    replicas=replicas,
+                    segments=wanted.num_rows - replicas,
+                )
+            )
+    return tuple(out)
+
+
+def facts_without_kept(fleet: Fleet, kept: Kept, gathered: Iterable[Gathered]) -> Iterator[str]:
+    """Write what is known of partitions whose verdicts are not kept, and yield the parts of the table `facts` that have it."""
+    for one in gathered:
+        for part in one.parts:
+            rows = kept.others(fleet.tables.read_part(FACTS_TABLE, part), one.cluster)
+            if rows.num_rows:
+                fleet.tables.write(FACTS_TABLE, f"{READING}-{part}", rows, FACTS)
+                yield f"{READING}-{part}"

@@ -1,0 +1,140 @@
+"""Verdicts are kept where neither the directories of a partition changed nor what is known of it, and nowhere else."""
+
+import os
+
+import pytest
+
+from kforensics.ask.model import Ask
+from kforensics.fleet.judge import JudgedRows
+from kforensics.units import Depth
+from tests.builders.coordinators import batch, commit, write_log
+from tests.builders.directories import copied, log_dir
+
+LONG_AGO = (1_700_000_000, 1_700_000_000)
+OWN = {"audit_id", "audited_at", "verdict_id", "scanned_ns"}
+TABLES = ("nodes", "replicas", "segments", "digests", "lineage", "partitions", "findings", "problems", "plan")
+
+
+def settled(place, time=LONG_AGO):
+    for path in place.rglob("*"):
+        os.utime(path, time)
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    """Two brokers with four partitions, the second of shorter logs, and one with what a group committed."""
+    for number, ends in ((1, 10), (2, 5), (3, 0)):
+        place = log_dir(tmp_path / "cluster" / f"broker-{number}", number, partitions=())
+        (place / "replication-offset-checkpoint").unlink()
+        for partition in range(4) if ends else ():
+            write_log(place, f"orders-{partition}", (0, b"".join(batch(at, [(b"k", b"v")]) for at in range(ends))))
+    for partition in range(2):
+        commits = [commit("g", "orders", 2 * at + partition, 8, leader_epoch=0) for at in range(2)]
+        write_log(place, f"__consumer_offsets-{partition}", (0, batch(0, commits)))
+    settled(tmp_path / "cluster")
+    return tmp_path / "cluster"
+
+
+@pytest.fixture
+def judged(monkeypatch):
+    """The partitions that were judged."""
+    found = []
+    judge = JudgedRows.judge
+
+    def judging(self, key, *values, **more):
+        found.append(f"{key[1]}-{key[2]}")
+        return judge(self, key, *values, **more)
+
+    monkeypatch.setattr(JudgedRows, "judge", judging)
+    return found
+
+
+def content(tables):
+    """All rows, but for what tells audits apart."""
+    return {
+        table: sorted(
+            repr({name: value for name, value in row.items() if name not in OWN}) for row in tables.rows(table)
+        )
+        for table in TABLES
+    }
+
+
+@pytest.fixture
+def night(audit_here, judged, cluster, tmp_path):
+    """Audits into a history, holds the rows against those of an audit that knows no other, and gives the partitions that were judged."""
+    options = Ask(leader=2)
+
+    def run(*places, options=options, groups=3):
+        judged.clear()
+        places = places or (cluster,)
+        tables = audit_here(*places, out=tmp_path / "history", is_history=True, options=options, groups=groups)
+        found = sorted(judged)
+        assert content(audit_here(*places, options=options)) == content(tables)
+        return found
+
+    return run
+
+
+EVERY = ["__consumer_offsets-0", "__consumer_offsets-1", "orders-0", "orders-1", "orders-2", "orders-3"]
+
+
+@pytest.mark.parametrize("depth", Depth)
+def test_only_what_changed_is_judged(night, cluster, depth):
+    options = Ask(leader=2, depth=depth)
+    assert EVERY == night(options=options)
+    assert [] == night(options=options)
+
+    log = cluster / "broker-2" / "orders-2" / f"{0:020}.log"
+    log.write_bytes(log.read_bytes() + batch(5, [(b"k", b"w")]))
+    os.utime(log, (LONG_AGO[0] + 9,) * 2)
+
+    assert ["orders-2"] == night(options=options)
+    assert [] == night(options=options)
+
+
+def test_a_new_partition_and_one_that_is_gone(night, cluster):
+    night()
+    copied(cluster / "broker-1" / "orders-0", cluster / "broker-1" / "orders-4")
+    for path in (cluster / "broker-1" / "orders-3").iterdir():
+        path.unlink()
+    (cluster / "broker-1" / "orders-3").rmdir()
+
+    assert ["orders-3", "orders-4"] == night()
+
+
+def test_what_is_known_of_a_partition_is_a_part_of_its_verdict(night, cluster):
+    night()
+    log = cluster / "broker-3" / "__consumer_offsets-1" / f"{0:020}.log"
+    log.write_bytes(log.read_bytes() + batch(2, [commit("g", "orders", 3, 9, leader_epoch=0)]))
+    os.utime(log, (LONG_AGO[0] + 9,) * 2)
+
+    assert ["__consumer_offsets-1", "orders-3"] == night()
+
+
+def test_what_is_asked_is_a_part_of_each_verdict(night):
+    night()
+
+    assert EVERY == night(options=Ask(leader=1))
+
+
+def test_a_node_more_is_a_part_of_each_verdict(night, cluster):
+    assert EVERY[2:] == night(cluster / "broker-1", cluster / "broker-2")
+
+    assert EVERY == night()
+
+
+def test_a_change_that_may_have_gone_on_while_it_was_read_is_read_again(night, cluster):
+    now = cluster.stat().st_mtime
+    settled(cluster / "broker-2" / "orders-1", (now, now))
+    night()
+
+    assert ["orders-1"] == night()
+
+
+def test_a_partition_that_could_not_be_read_is_judged_again(night, cluster, monkeypatch):
+    log = cluster / "broker-2" / "orders-1" / f"{0:020}.log"
+    log.unlink()
+    log.symlink_to(cluster / "nowhere")
+    night()
+
+    assert "orders-1" in night()
