@@ -206,9 +206,13 @@ def _named_at(incidents: Sequence[PartitionIncident], gathered: Cluster, inputs:
     topics = {topic for topic, cause in causes if cause is CauseName.METADATA_SET_BACK}
     if not topics:
         return None
-    from kforensics.evidence.metadata.set_back import metadata_naming  # noqa: PLC0415 - few clusters set directories aside
+    from kforensics.evidence.metadata.log import read_metadata_logs  # noqa: PLC0415 - few clusters set directories aside
+    from kforensics.evidence.metadata.set_back import metadata_naming  # noqa: PLC0415 - likewise
 
-    return metadata_naming(topics, gathered.histories, inputs)
+    # The copies of an earlier moment, too, by which the cluster of now is not judged.
+    return metadata_naming(topics, gathered.histories, inputs) or metadata_naming(
+        topics, read_metadata_logs(inputs), inputs
+    )
 
 
 def _accounts_beside(shared: Accounts, compared: Case | None, progress: Progress | None) -> list[Account]:

@@ -54,6 +54,7 @@ class ConcernKind(StrEnum):
     ENDS = "ends"
     DELETED = "deleted"
     OBSERVERS = "observers"
+    AHEAD = "ahead"
     NO_EPOCHS = "no-epochs"
     LEFT_BYTES = "left-bytes"
 

@@ -827,3 +827,65 @@ def test_files_of_another_user_are_no_calm_start(node, monkeypatch, capsys):
 
     owners["orders-1"] = 990
     assert "another user" not in str(predict(capsys, node)[0]["answer"])
+
+
+def test_a_broker_with_zookeeper_that_migrates_is_not_judged_by_its_copy_of_the_metadata(node, tmp_path, capsys):
+    (node / "data-0" / "__cluster_metadata-0" / "quorum-state").unlink()
+    shutil.rmtree(node / "data-1" / "orders-1")
+    file = tmp_path / "server.properties"
+    settings = (
+        f"broker.id=1\nzookeeper.connect=z:2181\nlog.retention.ms=-1\nlog.dirs={node / 'data-0'},{node / 'data-1'}\n"
+    )
+    file.write_text(settings)
+    document, _ = predict(capsys, node, file, "--kafka", "3.9.1")
+    start = document["starts"][0]
+    assert (start["outcome"], start["loads_logs"]) == ("exits", False)
+    assert "Found unexpected version 1" in start["reason"]
+
+    file.write_text(f"{settings}zookeeper.metadata.migration.enable=true\n")
+    document, _ = predict(capsys, node, file, "--kafka", "3.9.1")
+    assert document["starts"][0]["outcome"] == "starts"
+    assert {log["becomes"] for log in document["logs"]} == {"kept"}
+    assert document["metadata_logs"] == []
+    assert any("only ZooKeeper knows" in line for line in document["answer"]["unknown"])
+
+
+def test_a_file_in_place_of_a_disk_leaves_it_offline(node, tmp_path, capsys):
+    shutil.rmtree(node / "data-1")
+    (node / "data-1").write_text("")
+    file = tmp_path / "server.properties"
+    file.write_text(f"node.id=1\nlog.retention.ms=-1\nlog.dirs={node / 'data-0'},{node / 'data-1'}\n")
+
+    document, code = predict(capsys, node, file)
+
+    assert (code, document["starts"][0]["outcome"]) == (1, "dir-offline")
+    assert "data-1 is no directory" in document["starts"][0]["reason"]
+
+
+def test_a_broker_that_registered_last_in_a_migration_may_be_started_with_zookeeper_or_without(
+    incident, tmp_path, capsys
+):
+    found = min((incident("last-standing-3.3") / "snapshots").glob("*/broker-*/__cluster_metadata-0"))
+    node = tmp_path / found.parent.name
+    copied(found.parent, node)
+    for path in [node, *node.rglob("*")]:
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    broker = int(node.name.partition("-")[2])
+    (history,) = [read_metadata_log(files) for files in find_metadata_logs(find_inputs([node]))]
+    assert "registered last" not in str(predict(capsys, node, "--kafka", "3.6.2")[0]["answer"])
+    fields = {
+        "broker_id": broker,
+        "broker_epoch": history.end_offset,
+        "incarnation_id": "AAAAAAAAAAAAAAAAAAAABw",
+        "end_points": [],
+        "features": [],
+        "is_migrating_zk_broker": True,
+    }
+    log = max((node / "__cluster_metadata-0").glob("*.log"))
+    record = metadata_record("RegisterBrokerRecord", fields, 2)
+    log.write_bytes(log.read_bytes() + metadata_batch(history.end_offset, [record], epoch=history.last_epoch))
+
+    document, code = predict(capsys, node, "--kafka", "3.6.2")
+
+    assert (code, document["starts"][0]["outcome"], document["answer"]["state"]) == (3, None, "unknown")
+    assert "registered last as a broker with ZooKeeper that migrates" in document["starts"][0]["reason"]

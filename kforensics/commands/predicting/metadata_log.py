@@ -223,13 +223,20 @@ def _quorum_refusal(
     try:
         state: QuorumState = parse_quorum_state(one.read_small(path))
     except NewerThanKnown as error:
-        return Refusal("IllegalStateException", f"{path}: {error}")
+        return Refusal(_newer_state(version), f"{path}: {error}")
     except FormatError as error:
         # Before, what could not be read was removed, and the node began without (`QuorumState.initialize`).
         is_refused = version >= FIRST_OF_QUORUM_STATE_1
         return Refusal("UncheckedIOException", f"{path}: {error}") if is_refused else None
     if state.data_version and version < FIRST_OF_QUORUM_STATE_1:
         return Refusal(
-            "IllegalStateException", f"{path}: data_version {state.data_version} is newer than Kafka {version} reads"
+            _newer_state(version), f"{path}: data_version {state.data_version} is newer than Kafka {version} reads"
         )
     return refuse_voters(state.current_voters, configured_voters, version)
+
+
+def _newer_state(version: KafkaVersion) -> str:
+    """Return what reading a `quorum-state` of a later version throws."""
+    if version >= FIRST_OF_QUORUM_STATE_1:
+        return "IllegalStateException"
+    return "UnsupportedVersionException" if version >= (3, 7) else "RuntimeException"

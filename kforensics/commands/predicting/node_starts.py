@@ -44,6 +44,7 @@ from kforensics.protocol.loading.node import (
     NodeDirectory,
     Refusal,
     fates,
+    is_migrating,
     refuse_identity,
     refuse_level,
     refuse_registration,
@@ -68,6 +69,11 @@ from kforensics.source.walk import Obstacle, join
 
 MOST_STARTS = 4
 """Starts that are predicted at most; a third already changes nothing that the second did not."""
+HALF_MIGRATED = (
+    "it registered last as a broker with ZooKeeper that migrates to KRaft: started so it deletes its copy of the metadata log and loads its logs by ZooKeeper,"
+    " started with process.roles it sets aside what the metadata does not name; give its server.properties"
+)
+_UNSTABLE_LEVELS = "unstable.feature.versions.enable", "unstable.metadata.versions.enable"
 ELR_FEATURE = "eligible.leader.replicas.version"
 
 
@@ -183,6 +189,13 @@ class _NodeStarter:
             (number, each.path) for number, one in node.members for each in one.log_dirs if each.is_metadata_dir
         }
         self._untaken = self._directories_without_identity()
+        here = {os.path.realpath(one) for one in node.folders()}
+        named = self._known.log_dirs if here & {*map(os.path.realpath, self._known.log_dirs)} else ()
+        self._no_directories = {
+            path: LoadFailure("IOException", f"{path} is no directory", is_io=True)
+            for path in named
+            if os.path.isfile(path)  # noqa: PTH113 - many nodes, few of them with settings
+        }
         for number, one in node.members:
             without = conditions.without.get(number, frozenset())
             ids = {each.path: each.meta for each in one.log_dirs}
@@ -266,6 +279,7 @@ class _NodeStarter:
                 )
                 for place, one in self._log_dirs
             ]
+            log_dirs += [LoadedLogDir(path, False, failure) for path, failure in self._no_directories.items()]
             ahead: Mapping[int, Ahead] = {}
             if number == 1 and found_ahead is not None:
                 ahead = found_ahead
@@ -334,6 +348,8 @@ class _NodeStarter:
                 end = Unpredictable(self._metadata.load.unknown)
             elif self._node.is_not_migrated(self._asked) and not _exits(end):
                 end = Unpredictable("its log directories are of a broker with ZooKeeper, and it is started without")
+            elif self._is_half_migrated and not _exits(end):
+                end = Unpredictable(HALF_MIGRATED)
             starts.append(
                 self._predicted_start(
                     number, end, loads, clean=all(markers[place] for place in with_logs), is_reached=is_reached
@@ -373,6 +389,15 @@ class _NodeStarter:
             and self._assigned is None
             and not self._is_preview,
         )
+
+    @property
+    def _is_half_migrated(self) -> bool:
+        """Whether it registered last as a broker with ZooKeeper that migrates, and no settings say how it is started now."""
+        state, node_id = self._around.state, self._node.node_id
+        if state is None or isinstance(node_id, Absent) or self._asked >= FIRST_WITHOUT_ZOOKEEPER:
+            return False
+        broker = state.brokers.get(node_id)
+        return self._node.is_kraft and broker is not None and broker.is_migrating and self._node.configured is None
 
     def _is_identity_unread(self) -> bool:
         """Whether a `meta.properties` can't be read here; a broker that can does not refuse it."""
@@ -448,6 +473,7 @@ class _NodeStarter:
             version,
             is_kraft=node.is_kraft or (version >= FIRST_WITHOUT_ZOOKEEPER and node.is_blank),
             node_id=self._around.configured_id(self._node_count),
+            is_migrating=is_migrating(self._known.in_file),
         )
         if refusal is not None or not node.is_kraft:
             return refusal
@@ -466,7 +492,12 @@ class _NodeStarter:
                 "RuntimeException",
                 f"{words} (once initial.broker.registration.timeout.ms is over: no controller is elected)",
             )
-        refusal = refuse_level(self._around.level, version, is_controller=self._is_controller)
+        refusal = refuse_level(
+            self._around.level,
+            version,
+            is_controller=self._is_controller,
+            is_unstable_enabled=any(self._known.in_file.get(name) == "true" for name in _UNSTABLE_LEVELS),
+        )
         if refusal is None and any(one.described.kind in {"broker", "combined"} for one in node.inputs):
             refusal = refuse_segment_bytes(version, self._known.segment_bytes())
         return refusal

@@ -239,6 +239,8 @@ def _node(group: Sequence[tuple[int, FoundInput]], configured: Sequence[Configur
     is_kraft = runs_without_zookeeper(members)
     if settings is not None and all(log_dir.meta is Absent.NOT_WRITTEN for one in members for log_dir in one.log_dirs):
         is_kraft = is_kraft or settings.has_roles
+    if settings is not None and settings.has_zookeeper and not settings.has_roles:
+        is_kraft = False  # a copy of the metadata log is there while it migrates, and is deleted by the next start
     return Node(tuple(group), node_id, is_kraft, settings, frozenset(left_out))
 
 

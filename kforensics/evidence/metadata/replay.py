@@ -196,6 +196,7 @@ class MetadataReplay:
             log_dirs=fields.get("log_dirs") or (),
             when=when,
             newest_metadata_version=_newest_metadata_version(fields),
+            is_migrating=fields.get("is_migrating_zk_broker", False),
         )
         history = self.brokers.setdefault(state.broker_id, [])
         if not (when.from_snapshot and history and history[-1]._replace(when=when) == state):

@@ -84,6 +84,8 @@ class BrokerState(NamedTuple):
     when: When
     newest_metadata_version: int | Absent = Absent.UNKNOWN
     """The newest metadata.version that its binary supports, as it said when it registered."""
+    is_migrating: bool = False
+    """It registered as a broker with ZooKeeper that takes part in a migration (3.4 to 3.9)."""
 
 
 class ControllerState(NamedTuple):

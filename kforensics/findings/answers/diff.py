@@ -176,8 +176,12 @@ def _headline(found: Concerns) -> str:
 
 
 def _observers(found: Concerns) -> str:
-    copies = found.of(ConcernKind.OBSERVERS, State.AGREE) if found.state in _WITHOUT_ALARM else ()
-    return f" The copy of the metadata log on {joined_by_and(owners_of(copies))} lacks a part." if copies else ""
+    if found.state not in _WITHOUT_ALARM:
+        return ""
+    copies, ahead = found.of(ConcernKind.OBSERVERS, State.AGREE), found.of(ConcernKind.AHEAD, State.AGREE)
+    lacks = f" The copy of the metadata log on {joined_by_and(owners_of(copies))} lacks a part." if copies else ""
+    beyond = f" The copy of the metadata log on {joined_by_and(owners_of(ahead))} reaches beyond its leader's: it is truncated unless that was copied earlier."
+    return f"{lacks}{beyond if ahead else ''}"
 
 
 def _without_epochs(found: Concerns) -> str:

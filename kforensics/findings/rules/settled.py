@@ -185,6 +185,8 @@ def _behind_words(found: Concerns, items: Items) -> str:
     truncates = (
         "By leader epochs no replica truncates"
         if found.of(ConcernKind.NO_EPOCHS, State.AGREE)
+        else "No replica of a topic will truncate"
+        if found.of(ConcernKind.AHEAD, State.AGREE)
         else "No replica will truncate"
     )
     lack = "lack" if " and " in owners else "lacks"
@@ -221,9 +223,14 @@ def _observers(compared: Compared) -> Iterator[Concern]:
     if partial:
         owners = tuple(dict.fromkeys(map(compared.report.owner_of, partial)))
         yield Concern(state=State.AGREE, kind=ConcernKind.OBSERVERS, owners=owners)
+    reports = {id(one.view): one for one in compared.report.replicas}
+    ahead = [view for view in compared.observers if reports[id(view)].truncation is not None]
+    if ahead:
+        yield compared.concern(State.AGREE, ConcernKind.AHEAD, ahead)
 
 
 WORDS[ConcernKind.OBSERVERS] = ConcernWords(short="a broker's copy lacks a part")
+WORDS[ConcernKind.AHEAD] = ConcernWords(short="a broker's copy of the metadata log holds more than its leader's")
 
 
 @SETTLED

@@ -23,9 +23,12 @@ LEAST_LEVEL_OF_4 = 7
 """metadata.version 3.3-IV3, the oldest that 4.x reads."""
 _KNOWN_LEVELS = {(3, 7): 20, (3, 8): 21, (3, 9): 23, (4, 0): 26, (4, 1): 29, (4, 3): 31, (4, 4): 34}
 """The newest level that a release reads, where it reads more than its own last one (`MetadataVersion`)."""
+_PRODUCTION_LEVELS = {(3, 7): 19, (3, 8): 20, (3, 9): 21, (4, 0): 25, (4, 1): 27, (4, 3): 30, (4, 4): 33}
+"""The newest level that a node of the release says it supports: of those that it reads, the last one for production."""
 UNREGISTERED = "InvalidRegistrationException"
 """The controller does not let a broker register, which waits for it until a timeout, and loads its logs in the meantime."""
 _NOT_MET = "requirement failed: "
+_FIRST_THAT_TAKES_A_DIRECTORY_TWICE = KafkaVersion(4, 4)
 UNKNOWN_LEVEL = "No MetadataVersion with feature level"
 TWICE_NAMED = "Duplicate log directory found"
 UNREADABLE_LEVEL = "IllegalArgumentException"
@@ -110,9 +113,18 @@ class HeldLog(NamedTuple):
 
 
 def refuse_identity(
-    directories: Sequence[NodeDirectory], version: KafkaVersion, *, is_kraft: bool, node_id: int | None = None
+    directories: Sequence[NodeDirectory],
+    version: KafkaVersion,
+    *,
+    is_kraft: bool,
+    node_id: int | None = None,
+    is_migrating: bool = False,
 ) -> Refusal | None:
-    """Judge the `meta.properties` of a node's log directories as a start does."""
+    """Judge the `meta.properties` of a node's log directories as a start does.
+
+    Args:
+        is_migrating: a broker with ZooKeeper has `zookeeper.metadata.migration.enable`, and since 3.7 takes both versions.
+    """
     is_ensemble = version >= (3, 7)
     is_kraft = is_kraft and version >= FIRST_KRAFT
     usual = "RuntimeException" if is_ensemble else "KafkaException"
@@ -139,7 +151,8 @@ def refuse_identity(
             )
     known = [one for one in directories if one.has_file and one.is_readable]
     for one in known:
-        if one.version not in ({0, 1} if version >= (3, 4) and is_kraft else {1 if is_kraft else 0}):
+        takes_both = version >= ((3, 4) if is_kraft else (3, 7)) and (is_kraft or is_migrating)
+        if one.version not in ({0, 1} if takes_both else {1 if is_kraft else 0}):
             return Refusal(usual, f"Found unexpected version {one.version} in meta.properties of {_place(one)}")
     refusal = _mismatch(known, version, is_kraft=is_kraft, node_id=node_id)
     return refusal or (_without_identity(known, version) if is_kraft else None)
@@ -215,6 +228,11 @@ def refuse_voters(stored: Sequence[int] | Absent, configured: str | None, versio
     )
 
 
+def is_migrating(values: Mapping[str, str]) -> bool:
+    """Return whether the settings of a node take part in a migration from ZooKeeper (KIP-866, 3.4 to 3.9)."""
+    return values.get("zookeeper.metadata.migration.enable", "").strip().lower() == "true"
+
+
 def refuse_roles(version: KafkaVersion, node_id: int | Absent, values: Mapping[str, str]) -> Refusal | None:
     """Judge the roles, the voters and the migration that a `server.properties` names, as a start without ZooKeeper does (`KafkaConfig`)."""
     roles = {one.strip() for one in values.get("process.roles", "").split(",")} - {""}
@@ -224,8 +242,11 @@ def refuse_roles(version: KafkaVersion, node_id: int | Absent, values: Mapping[s
         return None
     if unknown := sorted(roles - {"broker", "controller"}):
         return _invalid("process.roles", unknown[0], "String must be one of: broker, controller")
-    is_migrating = values.get("zookeeper.metadata.migration.enable", "").strip().lower() == "true"
-    if is_migrating and (3, 4) <= version < FIRST_WITHOUT_ZOOKEEPER and not values.get("zookeeper.connect", "").strip():
+    if (
+        is_migrating(values)
+        and (3, 4) <= version < FIRST_WITHOUT_ZOOKEEPER
+        and not values.get("zookeeper.connect", "").strip()
+    ):
         words = "If using `zookeeper.metadata.migration.enable` in KRaft mode, `zookeeper.connect` must also be set."
         return Refusal("ConfigException", words)
     if not values.get("controller.listener.names", "not given").strip():
@@ -273,26 +294,30 @@ def newest_level(version: KafkaVersion) -> int:
     return max(levels, default=0)
 
 
-def refuse_level(level: int | Absent, version: KafkaVersion, *, is_controller: bool) -> Refusal | None:
+def refuse_level(
+    level: int | Absent, version: KafkaVersion, *, is_controller: bool, is_unstable_enabled: bool = False
+) -> Refusal | None:
     """Judge the cluster's metadata.version by the release that is started.
 
     Args:
-        is_controller: the node reads the log as a controller, and exits. A broker alone is refused at its registration before 4.0; since, it can't
-            apply the record, and neither exits nor loads a log.
+        is_controller: the node reads the log as a controller, and exits. A broker alone is refused at its registration where the release knows the level, and
+            before 4.0; where 4.0 or later does not, it can't apply the record, and neither exits nor loads a log.
+        is_unstable_enabled: the settings let it use levels that are not for production in its release.
     """
     if isinstance(level, Absent) or level < 1:
         return None
-    least, newest = _levels(version)
+    least, known = _levels(version)
+    newest = known if is_unstable_enabled else min(known, _PRODUCTION_LEVELS.get((version.major, version.minor), known))
     if least <= level <= newest:
         return None
     name = level_name(level)
-    if version >= (4, 0):
-        words = f"{UNKNOWN_LEVEL} {level} ({name}). Valid feature levels are from {least} to {newest}."
+    if version >= FIRST_WITHOUT_ZOOKEEPER and not least <= level <= known:
+        words = f"{UNKNOWN_LEVEL} {level} ({name}). Valid feature levels are from {least} to {known}."
         never_serves = "" if is_controller else " The process goes on, tries again for ever, and never serves"
         return Refusal(UNREADABLE_LEVEL, words + never_serves)
     if is_controller:
-        words = f"Tried to apply metadata.version {level} ({name}), but Kafka {version} supports {least} to {newest}"
-        return Refusal("IllegalStateException", words)
+        words = f"Tried to apply FeatureLevelRecord of metadata.version {level} ({name}), but this controller only supports versions {least}-{newest}"
+        return Refusal("RuntimeException", words)
     words = (
         f"Unable to register because the broker does not support finalized version {level} ({name}) of metadata.version"
     )
@@ -463,6 +488,8 @@ def refuse_values(version: KafkaVersion, values: Mapping[str, str]) -> Refusal |
         words = "log.retention.ms must be unlimited (-1) or, greater than or equal to 1"
         return Refusal("IllegalArgumentException", f"{_NOT_MET}{words}")
     paths = [path.strip().rstrip("/") for path in judged.get("log.dirs", "").split(",")]
+    if version >= _FIRST_THAT_TAKES_A_DIRECTORY_TWICE:
+        return None
     twice = next((path for at, path in enumerate(paths) if path and path in paths[:at]), None)
     return None if twice is None else Refusal("KafkaException", f"{TWICE_NAMED}: {twice}")
 

@@ -162,6 +162,21 @@ def test_a_copy_of_the_metadata_log_that_lacks_a_part_is_named_and_is_no_replica
     assert partial.unknown == entire.unknown
 
 
+def test_no_replica_truncates_is_not_said_beside_a_copy_of_the_metadata_log_that_may():
+    """An observer that was copied after the controller holds more: the block of the log says that it may truncate."""
+    voters = log(1, 60, name=QUORUM), log(2, 50, name=QUORUM)
+    facts = led(1, {1, 2, 4}, replicas=(1, 2, 4))
+    third = log(4, 60, name=QUORUM)
+
+    said = answer(judged(*voters, third, log(3, 61, name=QUORUM), facts=facts))
+    assert said.state is State.BEHIND
+    assert said.headline.startswith("No replica of a topic will truncate; controller 2 lacks records")
+    assert "metadata log on broker 3 reaches beyond its leader's: it is truncated unless" in said.headline
+    without = answer(judged(*voters, third, log(3, 60, name=QUORUM), facts=facts)).headline
+    assert without.startswith("No replica will truncate; controller 2 lacks records")
+    assert "beyond its leader's" not in without
+
+
 @pytest.mark.parametrize("given", [(1, 2), (1, 3), (2,)])
 def test_a_replica_that_is_not_given_is_named_and_nothing_is_said_to_agree(given):
     report = judged(*(log(broker, 60) for broker in given), facts=led(1, {1, 2, 3}))
@@ -634,7 +649,13 @@ def test_a_copy_goes_to_another_disk_under_a_name_of_its_own(path, copy):
 def test_every_kind_of_concern_has_its_words_and_those_that_decide_a_headline_a_sentence():
     assert set(WORDS) == set(ConcernKind)
     # The state of these is always that of agreement, which has a sentence of its own.
-    calm = {ConcernKind.DELETED, ConcernKind.OBSERVERS, ConcernKind.NO_EPOCHS, ConcernKind.LEFT_BYTES}
+    calm = {
+        ConcernKind.DELETED,
+        ConcernKind.OBSERVERS,
+        ConcernKind.AHEAD,
+        ConcernKind.NO_EPOCHS,
+        ConcernKind.LEFT_BYTES,
+    }
     assert {kind for kind, words in WORDS.items() if not words.headline} == calm
     assert all(words.short for words in WORDS.values())
 

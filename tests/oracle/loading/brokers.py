@@ -306,6 +306,8 @@ def predicted(node: Node) -> dict[str, Any]:
         text=True,
         check=False,
     )
+    if not done.stdout:
+        raise RuntimeError(done.stderr)
     document = json.loads(done.stdout)
     start = document["starts"][0]
     logs = [log for log in document["logs"] if log["start"] == 1 and log["after"]]
@@ -324,7 +326,7 @@ def predicted(node: Node) -> dict[str, Any]:
         "outcome": start["outcome"],
         "loaded": loaded if start["loads_logs"] else {},
         "scanned": start["logs_scanned"] if start["loads_logs"] else 0,
-        "strays": sorted(Path(log["path"]).name for log in logs if log["becomes"] == "stray"),
+        "strays": sorted(Path(log["path"]).name for log in logs if log["becomes"] == "stray" and start["loads_logs"]),
         "exception": start["exception"] or "",
         "is_open": start["outcome"] is None or bool(document["problems"]),
         "state": document["answer"]["state"],
@@ -502,7 +504,11 @@ def main() -> int:
             except ValueError:
                 print(f"{name}: nothing to edit")
                 return False
-            told = predicted(node)
+            try:
+                told = predicted(node)
+            except RuntimeError as error:
+                print(f"{name}: predict ended with {error}", flush=True)
+                return True
             seen = observed(node, given.watch)
             odd = differences(told, seen, is_watched=bool(given.watch))
             what = f"{seen['outcome']}, {len(seen['loaded'])} logs loaded, {seen['scanned']} scanned"

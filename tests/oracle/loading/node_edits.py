@@ -12,6 +12,7 @@ from kforensics.evidence.metadata.files import find_metadata_logs
 from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.log import read_metadata_log
 from kforensics.protocol.loading.disk import EPOCH_FILE
+from kforensics.protocol.versions import parse_version
 from tests.builders.metadata_logs import metadata_batch, metadata_record
 
 if TYPE_CHECKING:
@@ -152,6 +153,11 @@ def _of_metadata() -> Mapping[str, Edit]:
     def feature(name: str, level: int) -> Edit:
         return _recorded("FeatureLevelRecord", {"name": name, "feature_level": level})
 
+    def before_4(node: "Node") -> None:
+        if parse_version(node.kafka) < (4, 0):
+            raise ValueError  # the records that are there can't be written in that level
+        feature("metadata.version", 5)(node)
+
     def setting(kind: int, resource: str, name: str, value: str) -> Edit:
         return _recorded(
             "ConfigRecord", {"resource_type": kind, "resource_name": resource, "name": name, "value": value}
@@ -164,7 +170,7 @@ def _of_metadata() -> Mapping[str, Edit]:
 
     return {
         "metadata.version of a later release": feature("metadata.version", 60),
-        "metadata.version of a release before": feature("metadata.version", 5),
+        "metadata.version of a release before": before_4,
         "a feature that nobody knows": feature("some.feature", 1),
         "transaction.version of a later release": feature("transaction.version", 9),
         "kraft.version of a later release": feature("kraft.version", 9),

@@ -196,12 +196,33 @@ def test_levels_that_a_release_does_not_read_refuse_it():
     assert refuse_level(0, KafkaVersion(4, 1), is_controller=True) is None
     newer = refuse_level(21, KafkaVersion(3, 7), is_controller=True)
     assert newer is not None
-    assert "supports 1 to 20" in newer.reason
+    assert newer.exception == "RuntimeException"
+    assert "supports versions 1-19" in newer.reason
     broker = refuse_level(21, KafkaVersion(3, 7), is_controller=False)
     assert broker is not None
     assert "does not support finalized version 21 (3.9-IV0)" in broker.reason
     assert refuse_level(6, KafkaVersion(4, 0), is_controller=True) is not None
     assert refuse_level(6, KafkaVersion(3, 9), is_controller=True) is None
+
+
+@pytest.mark.parametrize(
+    ("level", "version", "is_controller", "exception"),
+    [
+        (20, (3, 7, 1), True, "RuntimeException"),
+        (20, (3, 7, 1), False, "UnsupportedVersionException"),
+        (20, (3, 8), True, None),
+        (28, (4, 1), True, "RuntimeException"),
+        (28, (4, 1), False, "UnsupportedVersionException"),
+        (30, (4, 1), False, "IllegalArgumentException"),
+        (34, (4, 4), True, "RuntimeException"),
+    ],
+)
+def test_a_level_that_a_release_reads_and_does_not_support_is_refused(level, version, is_controller, exception):
+    """As 3.7 does after 3.8: its table has the level, its registration names the last one for production."""
+    found = refuse_level(level, KafkaVersion(*version), is_controller=is_controller)
+    assert (found and found.exception) == exception
+    allowed = refuse_level(level, KafkaVersion(*version), is_controller=is_controller, is_unstable_enabled=True)
+    assert (allowed is None) is (level != 30)
 
 
 @pytest.mark.parametrize("is_controller", [True, False])
@@ -213,7 +234,7 @@ def test_going_back_to_a_release_that_does_not_know_the_level(is_controller):
     assert "feature level 33 (4.4-IV2). Valid feature levels are from 7 to 31." in found.reason
     # A controller exits; a broker alone goes on without logs.
     assert ("never serves" in found.reason) is not is_controller
-    assert refuse_level(34, KafkaVersion(4, 4), is_controller=is_controller) is None
+    assert refuse_level(33, KafkaVersion(4, 4), is_controller=is_controller) is None
     newer = refuse_level(35, KafkaVersion(4, 4), is_controller=is_controller)
     assert newer is not None
     assert "35 (newer than 4.5-IV0)" in newer.reason
