@@ -223,7 +223,8 @@ def _quorum_refusal(
     try:
         state: QuorumState = parse_quorum_state(one.read_small(path))
     except NewerThanKnown as error:
-        return Refusal(_newer_state(version), f"{path}: {error}")
+        # Before 3.7 the number is not looked at, and what the fields are then is not known here.
+        return Refusal(_newer_state(version), f"{path}: {error}") if version >= (3, 7) else None
     except FormatError as error:
         # Before, what could not be read was removed, and the node began without (`QuorumState.initialize`).
         is_refused = version >= FIRST_OF_QUORUM_STATE_1
