@@ -128,6 +128,8 @@ def _cause(event: LogEvent) -> str:
     cause = event.fields.get("cause") or event.fields.get("reason")
     if cause and event.kind is Kind.BROKER_HALTED and str(cause).startswith(("all log dirs", "the metadata log dir")):
         return f"{cause} {'have' if str(cause).startswith('all') else 'has'} failed"
+    if cause and event.kind is Kind.START_FAILED and ": " not in str(cause) and (doing := event.fields.get("reason")):
+        return str(cause) if doing == cause else f"{cause}, {doing}"  # the exception alone says nothing
     if cause:
         return str(cause).rstrip(".")
     return _NO_CAUSE

@@ -30,6 +30,15 @@ def test_the_exception_below_says_why_a_start_failed():
     assert one.topic_partition == TopicPartition("t", 0)
 
 
+def test_what_a_start_waited_for_is_said_with_an_exception_that_says_nothing():
+    (one,) = failures(
+        "[BrokerServer id=3] Timed out while waiting for the broker to be unfenced (kafka.server.BrokerServer)",
+        "java.util.concurrent.TimeoutException",
+    )
+
+    assert one.words.endswith("TimeoutException, waiting for the broker to be unfenced.")
+
+
 def test_the_first_line_of_one_end_names_the_cause():
     (one,) = failures(
         "There was an error in one of the threads during logs loading: java.lang.IllegalStateException: Duplicate log directories found: /a/t-0, /b/t-0 (x)",
