@@ -450,3 +450,23 @@ def test_logs_in_which_nothing_is_known_are_counted_once(fixtures, tmp_path):
     assert [one for one in after if one not in silence] == [
         one for one in before if "server.log, state-change.log" not in one
     ]
+
+
+def test_what_several_brokers_lack_is_one_step(shown, incident):
+    root = incident("last-standing-3.3")
+
+    _, screen = shown(root / FINAL, root / "logs", "--before", root / "snapshots" / "02-before-power-loss")
+
+    words = " ".join(screen.split())
+    assert words.count("Look for the files of calm-0") == 1
+    assert "that brokers 1, 2 and 3 lack here, on their disks" in words
+    assert len(screen.splitlines()) <= 30
+
+
+def test_that_logs_load_is_not_the_first_that_is_said(shown, incident):
+    root = incident("acks1-tail-2.8")
+
+    code, screen = shown(root / FINAL, root / "logs")
+
+    assert (code, screen.startswith("No log is on the disk of broker 3")) == (3, True)
+    assert "loads all" not in screen

@@ -81,7 +81,7 @@ class TopicRow(NamedTuple):
         return "; ".join(filter(None, (joined_by_and(self.now_on) if self.now_on else "", earlier)))
 
 
-LOADS_ALL = re.compile(r"Kafka \S+ loads all \S+ logs as they are\.")
+LOADS_ALL = re.compile(r"Kafka \S+ loads all \S+ logs(?: as they are|, and loading discards no record)\.")
 _HARM = frozenset({State.AT_RISK, State.MAYBE_AT_RISK})
 
 
@@ -157,13 +157,8 @@ def triage_answer(
     worst = ordered[0]
     said = [worst, *_also(worst, ordered[1:], topics)]
     # What two questions say alike is said once; that logs load is said where the starts are.
-    sentences = (
-        sentence
-        for one in said
-        for sentence in SENTENCES.split(one.answer.headline)
-        if one is worst or not LOADS_ALL.fullmatch(sentence)
-    )
-    headline = " ".join(dict.fromkeys(sentences))
+    sentences = list(dict.fromkeys(each for one in said for each in SENTENCES.split(one.answer.headline)))
+    headline = " ".join([one for one in sentences if not LOADS_ALL.fullmatch(one)] or sentences)
     since = sum(row.lost_since for row in topics)
     if since and {"explain", "diff"} <= {one.command for one in said}:
         headline += f" {counted(since, 'record')} {form(since, 'is', 'are')} in both counts, truncated after the directories were copied."

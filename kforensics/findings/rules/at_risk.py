@@ -24,6 +24,7 @@ from kforensics.findings.concern import (
 from kforensics.findings.rule import RulesOf
 from kforensics.reconcile.replicas.holders import SoleHolder
 from kforensics.reconcile.replicas.report import ReplicaReport, Verdict, WhatIf
+from kforensics.units import TopicPartition
 from kforensics.words import Prohibition, Step, counted, joined_by_and, joined_names
 
 AT_RISK: RulesOf[[Compared], Concern] = RulesOf()
@@ -452,8 +453,18 @@ def _gone_words(_found: Concerns, items: Items) -> str:
 
 
 def _gone_now(found: Concerns, _paths: Sequence[str]) -> Iterator[str]:
-    for owner, items in found.by_owners(found.of(ConcernKind.GONE, State.MAYBE_AT_RISK, State.UNKNOWN)):
-        yield f"Look for the files of {names_of(items)} that {owner} lacks here, on its disk, in lost+found and in other copies, before it starts: without them it begins an empty log, or serves one with a hole."
+    owners: dict[tuple[TopicPartition, ...], list[str]] = {}
+    gone = found.of(ConcernKind.GONE, State.MAYBE_AT_RISK, State.UNKNOWN)
+    for owner, items in found.by_owners(gone):
+        owners.setdefault(tuple(dict.fromkeys(partition for partition, _ in items)), []).append(owner)
+    for partitions, their in owners.items():
+        names = names_of([item for item in gone if item[0] in partitions])
+        who = joined_by_and(their)
+        yield (
+            f"Look for the files of {names} that {who} lack here, on their disks, in lost+found and in other copies, before they start: without them they begin an empty log, or serve one with a hole."
+            if " and " in who
+            else f"Look for the files of {names} that {who} lacks here, on its disk, in lost+found and in other copies, before it starts: without them it begins an empty log, or serves one with a hole."
+        )
 
 
 def _gone_unknown(found: Concerns) -> Iterator[str]:
