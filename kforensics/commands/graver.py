@@ -30,8 +30,18 @@ def no_calmer(command: str, found: Conclusion, case: Case, topics: Collection[st
         return found
     code = exit_code(command, found.answer, found.findings, found.problems)
     answer = with_graver(found.answer, graver_of(case, topics), code=code)
-    if command != "explain" and State.MAYBE_LOST in STATES[command]:
-        answer = with_graver(answer, early_of(case), code=code)
+    found = found._replace(answer=answer)
+    return found if command == "explain" else no_calmer_than_history(command, found, case)
+
+
+def no_calmer_than_history(command: str, found: Conclusion, case: Case) -> Conclusion:
+    """Return the conclusion of a command that can say what was lost, no calmer than what elections on record and retention have lost."""
+    if case.is_weighed or State.MAYBE_LOST not in STATES[command]:
+        return found
+    answer, code = found.answer, exit_code(command, found.answer, found.findings, found.problems)
+    for known in (early_of, elections_of):
+        if may_be_calmer(answer):
+            answer = with_graver(answer, known(case), code=code)
     return found._replace(answer=answer)
 
 
@@ -39,37 +49,57 @@ def graver_of(case: Case, topics: Collection[str] | None = None) -> Asked | None
     """Return how the replicas compare of the partitions that are asked about; None where no partition has two replicas here, or they can't be compared."""
     if topics is not None:
         case = case.asking(topics=frozenset(topics), partitions=frozenset())
+    asked, compared = by_ends_of(case), _compared_by_ends(case)
+    return None if asked is None or compared is None else Asked("diff", compared.answer, asked.ask)
+
+
+@fact_of_question
+def _compared_by_ends(case: Case) -> Any:
     asked = by_ends_of(case)
-    if asked is None:
-        return None
     try:
-        compared = _command("diff").compare(asked)
+        return None if asked is None else _command("diff").compare(asked)
     except (EvidenceError, UsageError):
         return None
-    return Asked("diff", compared.answer, asked.ask)
+
+
+@fact_of_question
+def elections_of(case: Case) -> Asked | None:
+    """Return what `explain` says of partitions of which a risky election is on record; None where none of them lost anything, or nothing is known."""
+    compared = _compared_by_ends(case)
+    return (
+        None if compared is None else _lost_at_elections([one.judged for one in compared.partitions], now_of(case))[1]
+    )
 
 
 def no_calmer_than_before(answer: Answer, judged: Sequence[JudgedPartition], case: Case) -> Answer:
     """Return an answer of `diff`, no calmer than what elections on record have lost: replicas that agree now say nothing of that."""
-    topics = frozenset(one.partition.topic for one in judged if one.risks)
     if not case.is_weighed and may_be_calmer(answer):
         answer = with_graver(answer, early_of(case))
-    if case.is_weighed or not topics or answer.state.exit_code:
+    if case.is_weighed or answer.state.exit_code:
         return answer
+    is_answered, lost = _lost_at_elections(judged, case)
+    if is_answered:
+        answered = frozenset(lost_before(judged))
+        answer = replace(answer, unknown=tuple(one for one in answer.unknown if one not in answered))
+    return with_graver(answer, lost)
+
+
+def _lost_at_elections(judged: Sequence[JudgedPartition], case: Case) -> tuple[bool, Asked | None]:
+    """Return whether `explain` knows what became of partitions of which a risky election is on record, and what it says where something was lost."""
+    topics = frozenset(one.partition.topic for one in judged if one.risks)
+    if not topics:
+        return False, None
     asked = replace(case.asking(topics=topics), is_weighed=True)
     try:
         explained = _command("explain").explain(asked)
     except (EvidenceError, UsageError):
-        return answer
-    if explained.answer.state is State.UNKNOWN:
-        return answer
-    answered = frozenset(lost_before(judged))
-    answer = replace(answer, unknown=tuple(one for one in answer.unknown if one not in answered))
+        return False, None
     # What a replica in use alone holds is not lost: the comparison itself says what becomes of it.
     is_lost = any(
         one.records and one.committed != "no" and not one.in_use for each in explained.incidents for one in each.losses
     )
-    return with_graver(answer, Asked("explain", explained.answer, case.ask) if is_lost else None)
+    is_answered = explained.answer.state is not State.UNKNOWN
+    return is_answered, Asked("explain", explained.answer, case.ask) if is_answered and is_lost else None
 
 
 def no_calmer_than_tiers(found: Conclusion, case: Case) -> Conclusion:

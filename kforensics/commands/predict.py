@@ -9,7 +9,7 @@ from kforensics.case.model import Case
 from kforensics.case.processes import default_jobs
 from kforensics.case.settings import Surroundings, look_around, parse_settings
 from kforensics.case.wanted import check_wanted
-from kforensics.commands.graver import early_of, no_calmer_than_tiers
+from kforensics.commands.graver import no_calmer_than_history, no_calmer_than_tiers
 from kforensics.commands.lost_records import find_lost_records
 from kforensics.commands.predicting.cluster import (
     compare_followers,
@@ -41,8 +41,6 @@ from kforensics.evidence.discovery.inputs import Inputs, belonging_together
 from kforensics.evidence.discovery.partition_dirs import LostDirectory, find_places, log_dir_states, lost_directories
 from kforensics.evidence.metadata.files import unexplained
 from kforensics.evidence.model import Citation, Problem
-from kforensics.findings.answers.graver import with_graver
-from kforensics.findings.answers.model import exit_code
 from kforensics.findings.answers.predict import predict_answer
 from kforensics.findings.answers.predict_cluster import MissingDirectories, PredictedCluster
 from kforensics.findings.answers.predict_steps import start_of_log
@@ -157,7 +155,8 @@ def run(request: Ask, *, case: Case | None = None) -> Result[Prediction]:
         command="predict",
         inputs=inputs.described,
         body=body,
-        concluded=_no_calmer_than_deletions(
+        concluded=no_calmer_than_history(
+            "predict",
             no_calmer_than_tiers(
                 Conclusion(
                     answer=predict_answer(cluster), findings=tuple(_stuck_moves(cluster)), problems=tuple(problems)
@@ -167,14 +166,6 @@ def run(request: Ask, *, case: Case | None = None) -> Result[Prediction]:
             known,
         ),
     )
-
-
-def _no_calmer_than_deletions(found: Conclusion, case: Case) -> Conclusion:
-    """Return the conclusion, no calmer than what went from the beginnings of logs before its time."""
-    if case.is_weighed:
-        return found
-    code = exit_code("predict", found.answer, found.findings, found.problems)
-    return found._replace(answer=with_graver(found.answer, early_of(case), code=code))
 
 
 def _stuck_moves(cluster: PredictedCluster) -> Iterator[Finding]:
