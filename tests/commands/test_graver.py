@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kforensics.ask.model import Ask, What
-from kforensics.commands import diff, explain, groups, salvage, transactions, verify
+from kforensics.commands import diff, explain, groups, predict, salvage, transactions, verify
 from kforensics.commands.graver import graver_of
 from kforensics.commands.result import Result
 from kforensics.findings.answers.graver import Asked, may_be_calmer, with_graver
@@ -47,6 +47,18 @@ def test_replicas_that_agree_after_a_loss_are_not_calm(incident):
     assert any("kforensics explain" in one for step in result.answer.now for one in getattr(step, "commands", ()))
     # It is answered.
     assert not any("were lost before" in one for one in result.answer.unknown)
+
+
+@pytest.mark.parametrize("command", [predict, verify])
+@pytest.mark.parametrize(("name", "state"), [("disk-replaced-4.x", "lost"), ("unclean-election-4.x", "maybe-lost")])
+def test_neither_a_start_nor_a_check_is_calm_after_a_loss(incident, command, name, state):
+    place = incident(name)
+    asked = Ask(paths=(place / "snapshots" / "99-final", place / "logs"), jobs=1)
+
+    result = command.run(asked)
+
+    assert (result.answer.state, result.exit_code) == (state, 1)
+    assert ": see `kforensics explain`. " in result.answer.headline
 
 
 def test_what_no_election_can_have_lost_is_not_explained(incident, monkeypatch):
