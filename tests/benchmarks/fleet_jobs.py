@@ -2,6 +2,7 @@
 
     cluster     20 tiny log directories on a standalone master with two workers
     nights      30 audits of a small fleet into one history on one session, some logs growing between them
+    changed     audits of one fleet into a history: the first, one with nothing changed, and two with 1 % of the segments grown
     skewed      one partition of 2 GB among 10,000 tiny ones, beside each of the two alone
     local       the audit of a fleet, beside `diff --jobs 2` of the same, in turn
 
@@ -33,6 +34,7 @@ from tests.benchmarks.fleet import (
     REPLICAS,
     SMALL_RECORDS,
     TEMPLATES,
+    TOPICS,
     VALUE_LENGTH,
     Scratch,
     files_of,
@@ -48,6 +50,7 @@ from tests.fleet.standalone import standalone
 
 TINY, TINY_ROUNDS = 20, 6
 NIGHTS, NIGHT_PARTITIONS, NIGHT_LENGTH = 30, 120, 20_000
+GROWN_LENGTH, GROWN_EVERY = 400_000, 100
 TINY_BESIDE, LARGE_LENGTH, LARGE_SEGMENT = 10_000, 2 << 30, 128 << 20
 MEMORY = {"spark.driver.memory": "1g"}
 ROUNDS = 3
@@ -56,12 +59,13 @@ ROUNDS = 3
 def main() -> None:
     """Measure one of them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    kinds = {"cluster": cluster, "nights": nights, "skewed": skewed, "local": local}
+    kinds = {"cluster": cluster, "nights": nights, "changed": changed, "skewed": skewed, "local": local}
     parser.add_argument("what", choices=kinds)
     parser.add_argument("directory", type=Path)
     parser.add_argument("--nights", type=int, default=NIGHTS)
     parser.add_argument("--partitions", type=int, default=PARTITIONS)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--length", type=int, default=GROWN_LENGTH, help="of a segment of `changed`")
     arguments = parser.parse_args()
     arguments.directory.mkdir(parents=True, exist_ok=True)
     kinds[arguments.what](arguments)
@@ -111,6 +115,41 @@ def grow(fleet: Path, night: int, batch: bytes) -> int:
             os.utime(path, (LONG_AGO[0] + night, LONG_AGO[1] + night))
             grown += 1
     return grown
+
+
+def changed(arguments: argparse.Namespace) -> None:
+    fleet = arguments.directory / f"fleet-changed-{arguments.partitions}-{arguments.length}"
+    shutil.rmtree(fleet, ignore_errors=True)
+    generate(fleet, arguments.partitions, replica_length=arguments.length, records=SMALL_RECORDS, replicas=REPLICAS)
+    warm(fleet)
+    batch = template(SMALL_RECORDS, VALUE_LENGTH)
+    with open_session("local[2]", MEMORY) as session, Scratch(arguments.directory) as out:
+        # What the first job of a session costs is a part of Spark's start.
+        audit(nullcontext(session), read_sources([str(first_of(fleet))]), out / "warm", options=Ask())
+        first = 0.0
+        for night, every in enumerate((0, 0, GROWN_EVERY, GROWN_EVERY)):
+            logs = sorted(fleet.glob("*/*/*.log"))
+            grown = [path for path in logs if every and _number_of(path) % every == night]
+            for path in grown:  # of all replicas, as producers and fetchers do it
+                with path.open("ab") as log_file:
+                    log_file.write((path.stat().st_size // len(batch) * SMALL_RECORDS).to_bytes(8) + batch[8:])
+                os.utime(path, (LONG_AGO[0] + night, LONG_AGO[1] + night))
+            with processor_time() as spent:
+                outcome, words = measured(session, fleet, out / "history", is_history=True, audit_id=f"night-{night}")
+            used = sum(spent.values())
+            first = first or used
+            kept = outcome.tables.manifest.get("kept_verdicts", "all" if outcome.tasks == 0 else 0)
+            print(
+                f"night {night + 1}: {len(grown)} of {len(logs):,} segments grown, {kept} verdicts kept, {outcome.read_bytes:,} bytes "
+                f"read: {100 * used / first:.1f} % of the first; {words}",
+                flush=True,
+            )
+    print(load())
+
+
+def _number_of(path: Path) -> int:
+    topic, _, partition = path.parent.name.removeprefix("topic-").partition("-")
+    return int(partition) * TOPICS + int(topic)
 
 
 def skewed(arguments: argparse.Namespace) -> None:
