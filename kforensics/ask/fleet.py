@@ -65,8 +65,8 @@ class FleetAsk(Ask):
     table_format: str | None = option(
         "--table-format",
         takes="fleet-audit",
-        choices=("parquet", "delta", "iceberg"),
-        help="The format of a history: parquet, files in folders of cluster and day; delta, and the log of Delta Lake; iceberg, and Iceberg tables that need no catalog. "
+        choices=("parquet", "delta"),
+        help="The format of a history: parquet, files in folders of cluster and day; delta, and the log of Delta Lake. "
         "Where none is named, that of the history, else parquet.",
     )
     save_to: str | None = option(

@@ -148,7 +148,7 @@ def object_store_options(location: Path) -> dict[str, str]:
     if refused:
         raise UsageError(
             f"--storage-option {', '.join(refused)}: Delta's library has no such option for {location.scheme}://; expected some of "
-            f"{', '.join(sorted({*names, *others})) or 'none'}, or --table-format parquet or iceberg"
+            f"{', '.join(sorted({*names, *others})) or 'none'}, or --table-format parquet"
         )
     if kind == "abfs":
         given = with_azure_environment(location.authority, given)

@@ -21,7 +21,6 @@ from kforensics.fleet.tables import AUDIT_MANIFEST, Tables, WorkTables
 
 if TYPE_CHECKING:
     from kforensics.fleet.delta_log import DeltaLog
-    from kforensics.fleet.iceberg_log import IcebergLog
 
 _READ_AGAIN = ("segments", "digests", "lineage")
 """What an interrupted attempt read, and the next one need not read again."""
@@ -45,7 +44,7 @@ class Output:
         return WorkTables(self.tables.location / WORK)
 
     @property
-    def _log(self) -> "DeltaLog | IcebergLog | None":
+    def _log(self) -> "DeltaLog | None":
         return table_log(self.table_format, self.tables) if self.is_history else None
 
     def _earlier_parts(self, table: str) -> dict[str, int]:
@@ -172,7 +171,12 @@ def _history_output(out: Path, audit_id: str | None, table_format: TableFormat |
         raise UsageError(f"{out} is not empty and holds no history of audits; kforensics overwrites nothing")
     # What an interrupted first audit committed to the log of a format stays in that format.
     manifests = [one.manifest for one in known] or ([begun] if begun is not None else [])
-    used = {TableFormat(one.get("table_format", TableFormat.PARQUET)) for one in manifests}
+    named = {str(one.get("table_format", TableFormat.PARQUET)) for one in manifests}
+    if unknown := sorted(named - {*TableFormat}):
+        raise UsageError(
+            f"{out} is a history in the format {', '.join(unknown)}, which there is no longer: give another --history, and --save-to"
+        )
+    used = {*map(TableFormat, named)}
     chosen = table_format or next(iter(used), TableFormat.PARQUET)
     if used - {chosen}:
         raise UsageError(f"{out} is a history in the format {', '.join(used)}, not {chosen}: give another --history")

@@ -12,7 +12,6 @@ from kforensics.fleet.tables import Tables
 
 if TYPE_CHECKING:
     from kforensics.fleet.delta_log import DeltaLog
-    from kforensics.fleet.iceberg_log import IcebergLog
 
 
 class TableFormat(StrEnum):
@@ -22,11 +21,9 @@ class TableFormat(StrEnum):
     """Files in folders, as Hive lays them out."""
     DELTA = "delta"
     """Delta Lake: the same files, and a log of them."""
-    ICEBERG = "iceberg"
-    """Iceberg: the same files, and the metadata of a table without a catalog."""
 
 
-_PACKAGES = {TableFormat.DELTA: "deltalake", TableFormat.ICEBERG: "pyiceberg"}
+_PACKAGES = {TableFormat.DELTA: "deltalake"}
 
 
 def require_table_format(chosen: str) -> None:
@@ -35,12 +32,8 @@ def require_table_format(chosen: str) -> None:
         raise MissingExtra(chosen, f"--table-format {chosen}")
 
 
-def table_log(chosen: TableFormat, history: Tables) -> "DeltaLog | IcebergLog | None":
+def table_log(chosen: TableFormat, history: Tables) -> "DeltaLog | None":
     """Return the log of a history; None where files in folders are all."""
-    if chosen is TableFormat.ICEBERG:
-        from kforensics.fleet.iceberg_log import IcebergLog
-
-        return IcebergLog(history)
     if chosen is TableFormat.DELTA:
         from kforensics.fleet.delta_log import DeltaLog
 

@@ -1,16 +1,8 @@
 """Spark SQL, DuckDB and pandas read the same numbers from a history; run with `pytest -m slow tests/fleet/test_engines.py`.
 
-It needs `pip install duckdb pandas`, which development does not; without them the test is left out. Iceberg tables are read by pyiceberg, by DuckDB
-(`pip install duckdb-extension-iceberg duckdb-extension-avro`, of the same version as duckdb) and by the Spark of `ICEBERG_SPARK`, a directory that
-`pip install --target DIRECTORY 'pyspark>=4.1,<4.2'` wrote: Iceberg has no runtime for a later Spark yet.
+It needs `pip install duckdb pandas`, which development does not; without them the test is left out.
 """
 
-import json
-import os
-import subprocess
-import sys
-from itertools import compress
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -28,12 +20,6 @@ Figures = dict[tuple[str, str], tuple[Any, ...]]
 
 def has_order(kind: pa.DataType) -> bool:
     return not pa.types.is_nested(kind) and not pa.types.is_timestamp(kind) and not pa.types.is_boolean(kind)
-
-
-def _holds_structs(table: str, column: str) -> bool:
-    schema = AUDIT_TABLES[table]
-    kind = schema.field(column).type if column in schema.names else pa.date32()
-    return bool(pa.types.is_list(kind) and pa.types.is_struct(kind.value_type))
 
 
 COLUMNS = [(table, one.name, has_order(one.type)) for table, schema in AUDIT_TABLES.items() for one in schema]
@@ -102,68 +88,3 @@ def test_three_engines_read_the_same_numbers(spark, audited):
     assert by_spark_sql == by_duckdb
     assert by_spark_sql == by_pandas
     assert by_spark_sql["findings", "finding_id"][0] > 0
-
-
-BY_SPARK = """
-import json, sys
-from pyspark import __version__
-from pyspark.sql import SparkSession
-runtime = f"org.apache.iceberg:iceberg-spark-runtime-{'.'.join(__version__.split('.')[:2])}_2.13:1.12.0"
-spark = SparkSession.builder.master("local[1]").config("spark.jars.packages", runtime).config("spark.ui.enabled", "false").getOrCreate()
-asked = json.load(sys.stdin)
-found = []
-for table, question in asked["questions"]:
-    spark.read.format("iceberg").load(f"{asked['history']}/_iceberg/{table}").cache().createOrReplaceTempView(table)
-    found.append(list(spark.sql(question).first()))
-print(json.dumps(found, default=str))
-"""
-
-
-def test_engines_read_the_same_numbers_from_iceberg_tables(spark, audited, tmp_path):
-    duckdb, tables = pytest.importorskip("duckdb"), pytest.importorskip("pyiceberg.table")
-    history = audited("--table-format", "iceberg")
-    plain, iceberg = duckdb.connect(), duckdb.connect(config={"extension_directory": str(tmp_path / "extensions")})
-    for statement in view_statements(history, Dialect.DUCKDB):
-        plain.execute(statement)
-    for name in ("avro", "iceberg"):
-        package = pytest.importorskip(f"duckdb_extension_{name}")
-        (extension,) = Path(package.__file__).parent.rglob("*.duckdb_extension")
-        iceberg.execute(f"install '{extension}'; load {name}")
-
-    days = [(table, "audit_date", True) for table in AUDIT_TABLES]
-    columns = [one for table in AUDIT_TABLES for one in [*COLUMNS, *days] if one[0] == table]
-    expected, by_duckdb, by_pyiceberg = [], [], []
-    for table in AUDIT_TABLES:
-        place = f"{history}/_iceberg/{table}"
-        iceberg.execute(f"create view {table} as select * from iceberg_scan('{place}')")
-        read = tables.StaticTable.from_metadata(place).scan().to_arrow()
-        arrow = duckdb.connect().register(table, read)
-        for _, column, is_ordered in (one for one in columns if one[0] == table):
-            question = asked(table, f'"{column}"', is_ordered=is_ordered)
-            expected.append(plain.execute(question).fetchone())
-            by_duckdb.append(iceberg.execute(question).fetchone())
-            by_pyiceberg.append(arrow.execute(question).fetchone())
-    assert expected == by_duckdb
-    # pyiceberg 0.12 shows a null list of structs as an empty one (`ArrowProjectionVisitor.list`).
-    is_whole = [not _holds_structs(table, column) for table, column, _ in columns]
-    assert list(compress(expected, is_whole)) == list(compress(by_pyiceberg, is_whole))
-    assert 3 == plain.execute("select count(distinct audit_id) from nodes").fetchone()[0]
-
-    home = os.environ.get("ICEBERG_SPARK")
-    if home is None:
-        pytest.skip("ICEBERG_SPARK names no Spark for which Iceberg has a runtime")
-    questions = [(table, asked(table, f"`{column}`", is_ordered=is_ordered)) for table, column, is_ordered in columns]
-    environment = {**os.environ, "PYTHONPATH": home, "SPARK_HOME": f"{home}/pyspark"}
-    done = subprocess.run(
-        [sys.executable, "-c", BY_SPARK],
-        input=json.dumps({"history": history, "questions": questions}),
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    shown = {question: tuple(row) for question, row in zip(map(tuple, questions), json.loads(done.stdout), strict=True)}
-    given = dict(
-        zip(map(tuple, questions), (tuple(json.loads(json.dumps(row, default=str))) for row in expected), strict=True)
-    )
-    assert given == shown

@@ -1,5 +1,10 @@
 """The tables of an audit as DataFrames, and in the tables of a catalog."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 import kforensics.fleet
@@ -56,6 +61,45 @@ def test_tables_are_written_into_a_schema_by_the_writers_of_spark(spark, history
         frames.save_tables(spark, second, "kept")
     with pytest.raises(UsageError, match="--save-to nowhere"):
         frames.save_tables(spark, second, "nowhere")
+
+
+BY_ICEBERG = """
+import sys
+from pathlib import Path
+from kforensics.fleet.audit_tables import open_audits
+from kforensics.fleet.frames import save_tables
+from kforensics.fleet.session import open_session
+
+history, jar, warehouse = sys.argv[1:]
+catalog = {"": "org.apache.iceberg.spark.SparkCatalog", ".type": "hadoop", ".warehouse": warehouse}
+settings = {"spark.jars": jar, **{f"spark.sql.catalog.lake{name}": value for name, value in catalog.items()}}
+with open_session("local[1]", settings) as spark:
+    spark.sql("create namespace lake.kafka")
+    first, second = open_audits(Path(history))
+    for one in (first, second, second):
+        save_tables(spark, one, "lake.kafka")
+    print([tuple(row) for row in spark.sql("select audit_id, partition from lake.kafka.findings order by all").collect()])
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.process
+def test_an_audit_that_is_saved_twice_is_once_in_tables_of_iceberg(history, tmp_path):
+    """`ICEBERG_SPARK` is a directory with the runtime of Iceberg, and the Spark that it is for: `pip install --target DIRECTORY 'pyspark>=4.1,<4.2'`."""
+    home = os.environ.get("ICEBERG_SPARK")
+    if home is None:
+        pytest.skip("ICEBERG_SPARK names no Spark for which Iceberg has a runtime")
+    (jar,) = Path(home).glob("iceberg-spark-runtime-*.jar")
+    places = f"{home}:{Path(kforensics.__file__).parents[1]}"
+    done = subprocess.run(
+        [sys.executable, "-c", BY_ICEBERG, history, jar, tmp_path / "lake"],
+        env={**os.environ, "PYTHONPATH": places, "SPARK_HOME": f"{home}/pyspark"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert done.stdout.splitlines()[-1] == "[('1', 3), ('2', 3), ('2', 4)]"
 
 
 class Catalog:

@@ -17,7 +17,7 @@ from kforensics.fleet.table_formats import TableFormat
 from kforensics.fleet.tables import AUDIT_MANIFEST, Tables
 from tests.builders.audits import one_finding, write_audit
 
-PACKAGES = {TableFormat.DELTA: "deltalake", TableFormat.ICEBERG: "pyiceberg"}
+PACKAGES = {TableFormat.DELTA: "deltalake"}
 
 
 @pytest.fixture(params=PACKAGES)
@@ -41,18 +41,13 @@ def append(history, table_format):
 
 
 @pytest.fixture
-def rows_of(history, table_format):
+def rows_of(history):
     """What a reader of the format sees of the findings."""
 
     def read():
-        if table_format is TableFormat.DELTA:
-            from deltalake import DeltaTable
+        from deltalake import DeltaTable
 
-            found = DeltaTable(str(history / "findings")).to_pyarrow_table()
-        else:
-            from pyiceberg.table import StaticTable
-
-            found = StaticTable.from_metadata(str(history / "_iceberg" / "findings")).scan().to_arrow()
+        found = DeltaTable(str(history / "findings")).to_pyarrow_table()
         return sorted((row["audit_id"], row["cluster_id"] or "", row["partition"]) for row in found.to_pylist())
 
     return read
@@ -89,18 +84,17 @@ def test_what_an_interrupted_audit_committed_is_taken_back(history, append, rows
     assert ["night-1", "night-2"] == [one.audit_id for one in open_audits(history)]
 
 
-def test_an_iceberg_history_that_was_moved_is_refused(history, tmp_path):
-    pytest.importorskip("pyiceberg")
-    write_audit(history, [one_finding()], audit_id="one", is_history=True, table_format=TableFormat.ICEBERG)
-    history.rename(tmp_path / "moved")
+def test_a_history_in_a_format_that_is_gone_is_refused(history):
+    write_audit(history, [one_finding()], audit_id="one", is_history=True)
+    manifest = history / "_audits" / "one.json"
+    manifest.write_text(manifest.read_text().replace('"parquet"', '"iceberg"'))
 
-    with pytest.raises(EvidenceUnreadable, match="move the history back"):
-        write_audit(tmp_path / "moved", [one_finding()], audit_id="two", is_history=True)
+    with pytest.raises(UsageError, match=r"in the format iceberg, which there is no longer: .* --save-to"):
+        write_audit(history, [one_finding()], audit_id="two", is_history=True)
 
 
 LOGS = {
     TableFormat.DELTA: (Path("findings", "_delta_log"), "*.json", "no log of a Delta table"),
-    TableFormat.ICEBERG: (Path("_iceberg", "findings", "metadata"), "v*.json", "no metadata of an Iceberg table"),
 }
 
 
