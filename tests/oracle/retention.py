@@ -11,8 +11,9 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from tests.oracle.cluster import _LOG4J_1, BROKER_OPTIONS, free_ports, wait_until
 from tests.oracle.jars import Release, class_path
@@ -23,6 +24,7 @@ RELEASE = Release(
 CLUSTER_ID = "RetentionAndGroups0000"
 DAY_MS = 86_400_000
 FUTURE_MS = 1_935_000_000_000
+RecorderT = TypeVar("RecorderT", bound="Recorder")
 TOPICS = ("timed", "sized", "asked", "future", "zeroed", "kept")
 
 
@@ -256,13 +258,14 @@ def record(one: Recorder) -> None:
     one.copy("30-wiped")
 
 
-def main(target: Path) -> None:
+def write_archive(target: Path, recorder: Callable[[Path], RecorderT], act: Callable[[RecorderT], None]) -> None:
+    """Let a recorder act, and write what it did, its copies and its logs."""
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder) / target.name.removesuffix(".tar.xz")
         home.mkdir()
-        one = Recorder(home)
+        one = recorder(home)
         try:
-            record(one)
+            act(one)
         finally:
             if one.process is not None and one.process.poll() is None:
                 one.process.kill()
@@ -277,6 +280,10 @@ def main(target: Path) -> None:
             ["tar", "-C", str(home.parent), "--sparse", "--sort=name", "-cJf", str(target.resolve()), *names],
             check=True,
         )
+
+
+def main(target: Path) -> None:
+    write_archive(target, Recorder, record)
 
 
 if __name__ == "__main__":

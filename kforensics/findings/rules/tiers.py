@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from kforensics.evidence.remote_copies import CopyState, RemoteSegment
 from kforensics.findings.model import Confidence, Finding, Weight
 from kforensics.findings.rule import Rule
-from kforensics.reconcile.logs.tiers import Tier, Tiers
+from kforensics.reconcile.logs.tiers import Tier, Tiers, begins_at
 from kforensics.units import OffsetRange
 from kforensics.words import counted, listed
 
@@ -49,7 +49,7 @@ def tier_findings(tiers: Tiers) -> Iterator[Finding]:
     unread = tiers.unread
     if unread:
         yield COPIES_NOT_READ.states(
-            f"{tiers.partition}: {counted(len(unread), 'copy', 'copies')} in remote storage that no broker reads ({_kinds(unread)})",
+            f"{tiers.partition}: {counted(len(unread), 'copy', 'copies')} in remote storage that no broker reads ({_kinds(unread, tiers)})",
             meaning=f"{unread[0].words[:1].upper()}{unread[0].words[1:]}. {COPIES_NOT_READ.meaning}",
             topic_partition=tiers.partition,
             offsets=OffsetRange(unread[0].offsets.first, max(one.offsets.last for one in unread)),
@@ -57,11 +57,14 @@ def tier_findings(tiers: Tiers) -> Iterator[Finding]:
         )
 
 
-def _kinds(copies: Sequence[RemoteSegment]) -> str:
+def _kinds(copies: Sequence[RemoteSegment], tiers: Tiers) -> str:
+    begins = begins_at(tiers.log_start_offset, tiers.epochs, tiers.copies)
+    below = [one.is_finished and one.offsets.last < begins for one in copies]
     counts = {
         "never finished": sum(one.state == CopyState.STARTED for one in copies),
         "whose deletion was not finished": sum(one.state == CopyState.DELETE_STARTED for one in copies),
-        "of other leader epochs": sum(one.is_finished for one in copies),
+        "below the log start, which are to be deleted": sum(below),
+        "of other leader epochs": sum(one.is_finished for one in copies) - sum(below),
         "of a state that is newer than known": sum(one.state > CopyState.DELETE_FINISHED for one in copies),
     }
     return listed([f"{count:,} {words}" for words, count in counts.items() if count])

@@ -106,6 +106,13 @@ class RemoteCopies:
     ) -> Iterator[RemotePart]:
         """Yield offsets of the leader's log that are on no disk, by what is on record of their copies."""
         segments = self.of(partition, topic_id)
+        begins = begins_at(log_start, epochs, segments)
+        if begins > offsets.first:
+            passed = tuple(one for one in segments if one.offsets.last < begins)
+            yield RemotePart(OffsetRange(offsets.first, min(offsets.last, begins - 1)), None, passed, is_deleted=True)
+            if begins > offsets.last:
+                return
+            offsets = OffsetRange(begins, offsets.last)
         lacks = self.lacks(partition, topic_id)
         held = _readable((one for one in segments if one.is_finished), epochs)
         deleted = _readable((one for one in segments if one.state >= CopyState.DELETE_STARTED), epochs)
@@ -117,7 +124,8 @@ class RemoteCopies:
                 near = [one for one in segments if one.offsets.first <= rest.last and one.offsets.last >= rest.first]
                 found.append(RemotePart(rest, None, tuple(sorted(near, key=lambda one: one.changed_ms)), lacks=lacks))
         found.sort(key=lambda part: part.offsets)
-        below = len(list(takewhile(lambda part: part.is_deleted, found))) if offsets.first == log_start else 0
+        is_first = offsets.first in {log_start, begins}
+        below = len(list(takewhile(lambda part: part.is_deleted, found))) if is_first else 0
         joined: list[RemotePart] = []
         before = None
         for one in (*found[:below], *(part._replace(is_deleted=False) for part in found[below:])):
@@ -134,6 +142,17 @@ class RemoteCopies:
                 joined[-1] = last._replace(offsets=offsets, copies=last.copies + (one.segment != before))
             before = one.segment
         yield from joined
+
+
+def begins_at(log_start: int, epochs: Sequence[EpochEntry], copies: Sequence[RemoteSegment]) -> int:
+    """Return where a log begins: above its checkpoint where its leader epochs begin later and brokers delete what was in remote storage from the old start on.
+
+    A broker moves the log start, and takes the leader epochs below it out of their file, before it deletes anything; the checkpoint is written up to a minute later. When
+    it leads again it takes the log start from the leader epochs and the copies that are left (`RemoteLogManager.findLogStartOffset`).
+    """
+    first = epochs[0].start_offset if epochs else log_start
+    is_deleting = any(one.state >= CopyState.DELETE_STARTED and one.offsets.first <= log_start for one in copies)
+    return first if first > log_start and is_deleting else log_start
 
 
 class Tier(StrEnum):
