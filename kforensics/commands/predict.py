@@ -407,6 +407,7 @@ class _Nodes:
             without_metadata=[one.node.first for one in started if one.begins_metadata_anew],
             unserved=unserved_strays(started, self._around),
             leaving=leaving_replicas(started, self._around),
+            misnamed={place: topic for one in started for place, topic in one.misnamed.items()},
             made_empty={} if is_partial else made_empty(started, self._around),
             returning=returning_leaders(started, self._around, is_partial=is_partial),
             order=body.order,

@@ -889,3 +889,27 @@ def test_a_broker_that_registered_last_in_a_migration_may_be_started_with_zookee
 
     assert (code, document["starts"][0]["outcome"], document["answer"]["state"]) == (3, None, "unknown")
     assert "registered last as a broker with ZooKeeper that migrates" in document["starts"][0]["reason"]
+
+
+def test_directories_with_exchanged_names_are_not_served(node, capsys):
+    """Their topic ids are of each other's topics, which are both assigned to the broker, so neither is a stray."""
+    one, other = node / "data-0" / "orders-0", node / "data-0" / "payments-0"
+    one.rename(node / "aside")
+    other.rename(one)
+    (node / "aside").rename(other)
+
+    document, code = predict(capsys, node)
+
+    assert (code, document["answer"]["state"], document["starts"][0]["outcome"]) == (3, "unknown", "starts")
+    assert (
+        "orders-0 and payments-0 are not served: they have the topic id of another topic"
+        in document["answer"]["headline"]
+    )
+    assert any(
+        "data-0/orders-0 of broker 1" in step and "name it payments-0 again" in step
+        for step in document["answer"]["now"]
+    )
+    other.rename(node / "aside")
+    one.rename(other)
+    (node / "aside").rename(one)
+    assert "not served" not in str(predict(capsys, node)[0]["answer"])

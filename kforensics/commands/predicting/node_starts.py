@@ -91,6 +91,8 @@ class NodeStarts:
     """It runs without ZooKeeper, and no metadata say which partitions it is to hold."""
     without_topic_id: frozenset[tuple[int, str]]
     """Input and path of the directories in which no topic id can be read, where it decides what becomes of them."""
+    misnamed: Mapping[tuple[int, str], str]
+    """By input and path of a directory: the topic whose id it has, where that is not the topic of its name."""
     missing_directories: frozenset[str]
     """Ids of directories that it registered last and that are not among its log directories."""
     empty_folders: tuple[str, ...]
@@ -182,6 +184,7 @@ class _NodeStarter:
         self._has_others = bool(others)
         self._problems: list[Problem] = []
         self._without_topic_id: frozenset[tuple[int, str]] = frozenset()
+        self._misnamed: Mapping[tuple[int, str], str] = {}
         self._log_dirs: list[tuple[int, FoundLogs]] = []
         self._directories: list[StartedDirectory] = []
         self._metadata: MetadataStart | None = None
@@ -383,6 +386,7 @@ class _NodeStarter:
             metadata_log=self._metadata,
             problems=tuple(self._problems),
             without_topic_id=self._without_topic_id,
+            misnamed=self._misnamed,
             # The preview of KRaft, 2.8, looks for no strays.
             has_unknown_strays=self._node.is_kraft
             and bool(self._directories)
@@ -582,6 +586,17 @@ class _NodeStarter:
             if isinstance(found.topic_id, Absent)
         )
         found = fates(held, assigned, node_id, self._asked)
+        topics = self._around.state.topics if self._around.state is not None else {}
+        self._misnamed = {
+            (one.within.input, one.found.path): topics[each.topic_id].name
+            for (_, one), each, fate in zip(listed, held, found, strict=True)
+            if fate is Fate.KEPT
+            and not each.ending
+            and one.partition is not None
+            and isinstance(each.topic_id, str)
+            and each.topic_id in topics
+            and topics[each.topic_id].name != one.partition.topic
+        }
         known = {at: fate if one.partition else Fate.KEPT for (at, one), fate in zip(listed, found, strict=True)}
         return [known.get(at, Fate.UNKNOWN) for at in range(len(self._directories))]
 

@@ -61,6 +61,12 @@ def _beside(found: PredictedCluster) -> Iterator[str]:
             yield f" {', '.join(one.blank)} {form(len(one.blank), 'is', 'are')} empty: new, emptied, or not mounted."
     if found.lost:
         yield f" {counted(len(found.lost), 'partition')} that checkpoints name {form(len(found.lost), 'has', 'have')} no directory here."
+    if found.misnamed:
+        paths = [path.rpartition("/")[2] for _, path in found.misnamed]
+        yield (
+            f" {listed(paths, most=3)} {form(len(paths), 'is', 'are')} not served: {form(len(paths), 'it has', 'they have')} the topic id of another topic"
+            " (InconsistentTopicIdException)."
+        )
     for node, names in found.emptied:
         yield f" {node[0].upper()}{node[1:]} makes {listed(names, most=3)} anew, empty: no log directory here holds {form(len(names), 'it', 'them')}."
     if found.other_owners:
@@ -361,6 +367,7 @@ def _is_in_doubt(found: PredictedCluster) -> bool:
         or found.ended_early
         or found.lost
         or found.emptied
+        or found.misnamed
         or any(one.lost_before for one in found.metadata_logs)
         or found.aged
         or found.misdated

@@ -180,6 +180,8 @@ class PredictedCluster:
     """Input and path of directories without a topic id that become strays, where no replica that their partition is assigned to keeps a log of it."""
     leaving: Sequence[LeavingReplica] = ()
     """Replicas that a reassignment removes from their nodes."""
+    misnamed: Mapping[tuple[int, str], str] = field(default_factory=dict)
+    """By input and path of a directory that is kept: the topic whose id it has, where that is not the topic of its name."""
     made_empty: Mapping[int, Sequence[str]] = field(default_factory=dict)
     """By input of a node: partitions that it leads or may lead, and that none of its log directories holds, so that it makes them anew."""
     returning: Sequence[ReturningLeader] = ()

@@ -101,6 +101,12 @@ def predict_steps(found: PredictedCluster, state: State, replicas: Asked | None 
         yield (
             f"Mend {listed(one.offline)} before {found.node(one.start.input)} is started, or keep it from leading: it {one.words}, and others truncate theirs where it is elected."
         )
+    for (number, path), topic in found.misnamed.items():
+        partition = path.rpartition("-")[2]
+        yield (
+            f"Look whose records {path} of {found.node(number)} holds before it is started: its partition.metadata has the id of {topic}. Where directories were exchanged,"
+            f" name it {topic}-{partition} again; where that file is of another directory, put its own back."
+        )
     for log, copy in found.stuck_futures:
         yield (
             f"Delete {copy.path} while {found.node(copy.node)} is stopped, and ask for the move of {log.topic}-{log.partition} again (kafka-reassign-partitions.sh):"
