@@ -187,6 +187,12 @@ class Replica:
         return self.state == "live"
 
     @property
+    def begins_behind_its_epochs(self) -> bool:
+        """Whether its first leader epoch begins below its first segment: a broker that deletes the beginning of a log takes its epochs along."""
+        epochs = () if isinstance(self.checkpoint_epochs, Absent) else self.checkpoint_epochs
+        return bool(epochs and self.segments) and epochs[0].start_offset < self.segments[0].base_offset
+
+    @property
     def is_unnamed(self) -> bool:
         """Whether no `meta.properties` says of which broker it is."""
         return isinstance(self.broker_id, Absent)

@@ -20,7 +20,9 @@ def result(name, *concerns):
 
 def place(number, log_dir="", state="live"):
     return SimpleNamespace(
-        state=SimpleNamespace(input=number, log_dir=log_dir, broker_id=number + 1), directory_state=state
+        state=SimpleNamespace(input=number, log_dir=log_dir, broker_id=number + 1),
+        directory_state=state,
+        is_live=state == "live",
     )
 
 

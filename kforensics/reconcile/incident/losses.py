@@ -426,6 +426,8 @@ def _unlogged_losses(known: LogsOverTime, told: set[int]) -> Iterator[LossEntry]
     copies = known.evidence.moments.remote_copies.of(known.partition, leader.view.replica.topic_id)
     if copies or leader.view.content_start_offset > start.offset:
         return  # what is in remote storage counts for its retention, too
+    if leader.view.replica.begins_behind_its_epochs:
+        return  # retention takes the leader epochs of what it deletes along
     held = False
     for copy in known.copies:
         segments = copy.view.segments
