@@ -34,7 +34,7 @@ _WORDS = frozenset(
     [
         "and", "as", "at", "authorizer", "by", "cache", "change", "changes", "config", "configs", "coordinator", "coordinators", "count", "creation", "data",
         "dead", "deletion", "directory", "does", "due", "empty", "epoch", "epochs", "for", "from", "generation", "group", "groups", "has", "id", "ids", "in",
-        "info", "instances", "is", "leader", "list", "manager", "member", "members", "metadata", "name", "names", "no", "not", "null", "none", "of",
+        "info", "instances", "is", "joins", "leader", "list", "manager", "member", "members", "metadata", "name", "names", "no", "not", "null", "none", "of",
         "offset", "offsets", "on", "or", "partition", "partitions", "rebalance", "record", "records", "request", "size", "state", "states", "store", "that", "the", "to",
         "topic", "topics", "type", "unknown", "update", "updates", "was", "were", "with",
         "broker", "brokers", "client", "consumer", "controller", "dir", "error", "fetch", "fetcher", "file", "index", "isr", "log", "logs", "producer", "replica",
@@ -42,7 +42,7 @@ _WORDS = frozenset(
     ]
 )  # fmt: skip
 _PROPERTY = re.compile(
-    r"(?P<before>^\s*|\benvironment:)(?P<name>[A-Za-z][\w-]*(?:\.[\w-]+)+)(?P<sign>\s*[=:]\s*)(?P<value>.*?)(?P<after>\s*(?:\([\w.$]+\))?\s*)$"
+    r"(?P<before>^\s*|\benvironment:)(?P<name>(?![\w.]+(?:Exception|Error):)[A-Za-z][\w-]*(?:\.[\w-]+)+)(?P<sign>\s*[=:]\s*)(?P<value>.*?)(?P<after>\s*(?:\([\w.$]+\))?\s*)$"
 )
 _KNOWN_SETTINGS = frozenset(
     [

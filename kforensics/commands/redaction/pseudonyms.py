@@ -8,6 +8,7 @@ from ipaddress import ip_address
 from typing import Self
 
 from kforensics.formats.log.records import Record
+from kforensics.protocol.versions import NEWEST_FEATURE_LEVELS
 
 DIGEST_LENGTH = 24
 """Hexadecimal digits: 96 bits, so that among a thousand million values no two are likely to share one."""
@@ -187,6 +188,7 @@ class Pseudonyms:
         return (
             word in self.topics
             or word in _SETTINGS
+            or word in NEWEST_FEATURE_LEVELS
             or word.startswith(_PACKAGES)
             or _PSEUDONYM.fullmatch(word) is not None
             or word.rpartition(".")[2] in _FILE_SUFFIXES
