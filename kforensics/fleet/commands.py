@@ -234,7 +234,9 @@ def _filters(request: FleetAsk, *audits: "AuditTables") -> "Filters":
         topics=request.topics,
         partitions=request.partitions,
         nodes=request.nodes,
-        clusters=frozenset() if request.cluster is None else frozenset({request.cluster.replace(UNKNOWN_CLUSTER, "")}),
+        clusters=frozenset()
+        if request.cluster is None
+        else frozenset({"" if request.cluster == UNKNOWN_CLUSTER else request.cluster}),
         verdicts=request.verdicts,
         codes=request.codes,
         least_severity=Severity(request.severity),

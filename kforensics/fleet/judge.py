@@ -301,8 +301,7 @@ class JudgedRows:
         part = f"run-{self._context.run:04d}-{name}"
         for table in ("partitions", "replicas", "findings"):
             self._context.tables.write(table, part, getattr(self, table))
-        if self.problems:
-            self._context.tables.write("problems", part, self.problems)
+        self._context.tables.write_if_any("problems", part, self.problems)
         return {name: len(getattr(self, name)) for name in ("partitions", "replicas", "findings", "problems")}
 
 

@@ -157,8 +157,8 @@ def _as_known(row: ChangedRow, unchecked: ChangedRow | None) -> ChangedRow:
 def _read_whole(audit: AuditTables) -> set[tuple[str | None, int]]:
     """Return the nodes of which all could be read, by cluster and number."""
     troubled = audit.distinct("problems", "input")
-    rows = _nodes(audit, _numbers(audit))
-    return {(row["cluster_id"], row["node_id"]) for row in rows if row["input"] not in troubled}
+    nodes = [(row["input"] in troubled, row["cluster_id"], row["node_id"]) for row in _nodes(audit, _numbers(audit))]
+    return {(cluster, node) for _, cluster, node in nodes} - {(cluster, node) for bad, cluster, node in nodes if bad}
 
 
 def _replicas(missing: Iterable[Row]) -> Iterator[dict[str, Any]]:
@@ -281,7 +281,7 @@ def _numbers(audit: AuditTables) -> dict[int, int]:
 
 
 def _nodes(audit: AuditTables, numbers: Mapping[int, int]) -> Iterator[dict[str, Any]]:
-    """Yield the inputs that can show replicas: directories of log files show none."""
+    """Yield the inputs that can show replicas, or could if they were read: directories of log files show none."""
     for row in audit.rows("nodes", columns=[*TABLES["later_nodes"], "log_dirs", "kind"]):
-        if row["log_dirs"] or row["kind"] == "partition":
+        if row["log_dirs"] or row["kind"] in {"partition", "unreadable"}:
             yield {**{name: row[name] for name in TABLES["later_nodes"]}, "node_id": numbers[row["input"]]}

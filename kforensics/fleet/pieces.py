@@ -17,7 +17,7 @@ from kforensics.evidence.captured.columns import Row, digest_lists, segment_of, 
 from kforensics.evidence.model import Problem, Segment
 from kforensics.evidence.replica.collect import CHANGED_MEANWHILE, collect_directory
 from kforensics.evidence.replica.segments import read_segment
-from kforensics.fleet.audit_tables import AuditTables
+from kforensics.fleet.audit_tables import AuditTables, one_of
 from kforensics.fleet.facts import NOTHING
 from kforensics.fleet.plan import IS_DELETED_SEGMENT, IS_DIRECTORY, LogDirTask, place_of
 from kforensics.fleet.rows import problem_row, replica_row
@@ -151,9 +151,9 @@ _FEW = 5_000
 def _rows_of(audit: AuditTables, listed: Mapping[str, Sequence[str]]) -> dict[str, dict[str, list[Mapping[str, Any]]]]:
     """Return the rows of files by log directory and table."""
     paths = {path for own in listed.values() for path in own}
-    where = pd.field("source").isin(sorted(listed))
+    where = one_of("source", listed, pa.string())
     if len(paths) <= _FEW:
-        where &= pd.field("path").isin(sorted(paths))
+        where &= one_of("path", paths, pa.string())
     out: dict[str, dict[str, list[Mapping[str, Any]]]] = {}
     for name in _LOOKED_AT:
         for row in audit.rows(name, where=where):

@@ -134,8 +134,7 @@ def list_log_dir(task: LogDirTask, tables: Tables, options: Ask) -> LogDirTotals
     lister = _Lister(task, options, problems)
     rows = lister.rows()
     tables.write("plan", part_name(task.number), rows)
-    if problems:
-        tables.write("problems", f"plan-{task.number:06d}", [problem_row(one) for one in problems])
+    tables.write_if_any("problems", f"plan-{task.number:06d}", [problem_row(one) for one in problems])
     return LogDirTotals(
         number=task.number,
         weight=lister.weight,
@@ -238,6 +237,7 @@ class _Lister:
                     self._problems.append(Problem(input=task.input, path=item.path, message=item.message))
         for path, row in directories.items():
             row["fingerprint"] = digests[path].hexdigest()
+            self.fingerprint.update(row["fingerprint"].encode())
         return rows
 
     def _facts_of(self, row: Row, state: LogDirState) -> bytes:
@@ -374,6 +374,7 @@ def fingerprint_of(
             for item in one.found.walk():
                 if isinstance(item, FoundFile):
                     out.update(file_fingerprint(item))
+    out.update(f"{found.disagreements}\n".encode(errors="surrogateescape"))
     for cluster, assignments in found.assignments.items():
         out.update(f"{cluster}\0{sorted(assignments.items())}\n".encode())
     for task, total in zip(tasks, totals, strict=True):

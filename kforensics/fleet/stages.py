@@ -270,6 +270,7 @@ def scan_and_judge(
                     raise
             words = f"not read: the workers that tried were lost ({type(error).__name__})"
             for number in blamed:
+                _remove_parts(scan, number)
                 for piece in scan.pieces[number]:
                     task = scan.tasks[piece.number]
                     path = task.found.log_dir_paths[0] if task.found.log_dir_paths else ""
@@ -279,6 +280,15 @@ def scan_and_judge(
             continue
         break
     return lost, rows
+
+
+def _remove_parts(scan: ScanContext, number: int) -> None:
+    """Remove what a task wrote that did not finish: its rows are counted by nobody."""
+    end = f"run-{scan.run:04d}-{number:06d}"
+    for table in ("segments", "digests", "lineage"):
+        for part in scan.tables.parts(table):
+            if part.endswith(end):
+                scan.tables.remove(table, part)
 
 
 def _blamed(scan: ScanContext) -> frozenset[int]:
@@ -374,9 +384,8 @@ def scan_task(scan: ScanContext, number: int) -> Scanned:
             scan.tables.write(table, part, content)
             rows[table] += content.num_rows
         whole.add(read)
-    if whole.problems:
-        scan.tables.write("problems", f"run-{scan.run:04d}-task-{number:06d}", whole.problems)
-        rows["problems"] += len(whole.problems)
+    scan.tables.write_if_any("problems", f"run-{scan.run:04d}-task-{number:06d}", whole.problems)
+    rows["problems"] += len(whole.problems)
     done = json.dumps({"read_bytes": whole.read_bytes, "reused": whole.reused, "rows": rows}).encode()
     scan.tables.write_bytes(STATE, f"task-{scan.run:04d}-{number:06d}", done)
     return whole

@@ -131,7 +131,15 @@ class Tables:
     def remove(self, table: str, part: str) -> None:
         """Remove a part that this program wrote in an earlier attempt."""
         filesystem, path = self._part(table, part)
-        filesystem.delete_file(path)
+        if filesystem.get_file_info(path).type != FileType.NotFound:
+            filesystem.delete_file(path)
+
+    def write_if_any(self, table: str, part: str, rows: Sequence[Row]) -> None:
+        """Write a part that is there only where it has rows: what an earlier attempt of the same task wrote goes."""
+        if rows:
+            self.write(table, part, rows)
+        else:
+            self.remove(table, part)
 
     def schema(self, table: str) -> pa.Schema:
         """Return the columns of a table."""

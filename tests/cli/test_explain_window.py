@@ -311,3 +311,19 @@ def test_a_file_outside_of_the_time_is_named_and_not_read(tmp_path, capsys):
     run(["logs", str(tmp_path), "--since", "2026-03-01"])
 
     assert "Not read, since all lines are outside of the time asked about" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize("year", [2020, 2030])
+def test_a_long_file_with_a_clock_that_was_wrong_for_a_while_is_read_whole(year, tmp_path, monkeypatch):
+    """The stretch lies between two samples; a search that meets it would go the wrong way."""
+    monkeypatch.setattr(log_spans, "WINDOW_LENGTH", 1 << 17)
+    start, path, lines = dt.datetime(2025, 1, 1, tzinfo=dt.UTC), tmp_path / "server.log", 160_000
+    with path.open("w") as file:
+        for number in range(lines):
+            time = start + dt.timedelta(seconds=60 * number)
+            if abs(number - lines // 32) < 600:
+                time = dt.datetime(year, 1, 1, tzinfo=dt.UTC)
+            file.write(f"[{time:%Y-%m-%d %H:%M:%S,000}] INFO x".ljust(99) + "\n")
+    at = milliseconds(start + dt.timedelta(seconds=60 * lines // 40))
+
+    assert ranges_inside(path, TimeWindow(at, at + 3_600_000, 2**62)) == []

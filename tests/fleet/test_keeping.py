@@ -5,7 +5,10 @@ import os
 import pytest
 
 from kforensics.ask.model import Ask
+from kforensics.evidence.model import Problem
+from kforensics.fleet import stages
 from kforensics.fleet.judge import JudgedRows
+from kforensics.fleet.rows import problem_row
 from kforensics.units import Depth
 from tests.builders.coordinators import batch, commit, write_log
 from tests.builders.directories import copied, log_dir
@@ -138,3 +141,69 @@ def test_a_partition_that_could_not_be_read_is_judged_again(night, cluster, monk
     night()
 
     assert "orders-1" in night()
+
+
+def test_what_is_left_to_read_may_hold_no_segment(audit_here, cluster, tmp_path):
+    places = [cluster / f"broker-{number}" for number in (1, 2, 3)]
+    audit_here(*places, out=tmp_path / "history", is_history=True, audit_id="1")
+    for place in places[:2]:
+        for path in (place / "orders-1").iterdir():
+            path.unlink()
+
+    second = audit_here(*places, out=tmp_path / "history", is_history=True, audit_id="2")
+
+    assert second.manifest["kept_verdicts"] > 0
+    assert content(second) == content(audit_here(*places))
+
+
+def test_a_checkpoint_that_says_something_else_in_as_many_bytes_is_a_change(audit_here, cluster, tmp_path):
+    places = [cluster / f"broker-{number}" for number in (1, 2, 3)]
+    checkpoint = places[1] / "replication-offset-checkpoint"
+    checkpoint.write_text("0\n1\norders 0 5\n")
+    settled(cluster)
+    audit_here(*places, out=tmp_path / "history", is_history=True, audit_id="1")
+    checkpoint.write_text("0\n1\norders 0 3\n")
+    settled(cluster)
+
+    second = audit_here(*places, out=tmp_path / "history", is_history=True, audit_id="2")
+
+    assert content(second) == content(audit_here(*places))
+
+
+def test_a_worker_that_is_lost_between_two_directories_takes_its_rows_along(audit_here, cluster, tmp_path, monkeypatch):
+    real = stages.scan_piece
+
+    def scan(task, listing, *, earlier):
+        if task.number == 1:
+            raise MemoryError
+        return real(task, listing, earlier=earlier)
+
+    def blamed(scan):
+        return frozenset(at for at, pieces in enumerate(scan.pieces) if any(one.number == 1 for one in pieces))
+
+    monkeypatch.setattr(stages, "scan_piece", scan)
+    monkeypatch.setattr(stages, "_blamed", blamed)
+
+    tables = audit_here(cluster / "broker-1", cluster / "broker-2", out=tmp_path / "out")
+
+    assert [row["message"] for row in tables.rows("problems")] == [
+        "not read: the workers that tried were lost (MemoryError)"
+    ] * 2
+
+
+def test_a_problem_of_an_attempt_that_was_made_again_is_gone(audit_here, cluster, tmp_path, monkeypatch):
+    real, tried = stages.scan_task, set()
+
+    def scan(context, number):
+        if number < len(context.pieces) and number not in tried:
+            tried.add(number)
+            row = problem_row(Problem(input=0, path="x", message="changed while it was read"))
+            context.tables.write("problems", f"run-{context.run:04d}-task-{number:06d}", [row])
+        return real(context, number)
+
+    monkeypatch.setattr(stages, "scan_task", scan)
+
+    tables = audit_here(cluster / "broker-1", cluster / "broker-2", out=tmp_path / "out")
+
+    assert tried
+    assert list(tables.rows("problems")) == []

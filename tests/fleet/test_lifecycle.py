@@ -1,11 +1,13 @@
 """The life of findings over many nights: a source that is away, two schedules in one history, and what the tables say of it."""
 
+import json
 import os
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from kforensics.ask.fleet import FleetAsk
+from kforensics.ask.model import Ask
 from kforensics.cli.app import run
 from kforensics.damage import Absent
 from kforensics.findings.model import Severity
@@ -240,3 +242,41 @@ def test_each_cluster_builds_on_its_own_latest_audit(audit_here, tmp_path):
     assert [0, 0, 2, 2] == [night(name) for name in "abab"]
     (places["a"] / "orders-1" / f"{0:020}.log").write_bytes(batch(0, [(b"k", b"w")]))
     assert [1, 2] == [night(name) for name in "ab"]
+
+
+def test_a_disk_that_is_away_leaves_its_findings_unchecked(audit_here, tmp_path):
+    for number in (1, 2):
+        for disk in (0, 1):
+            node(tmp_path / f"b{number}d{disk}", number, partitions=(f"orders-{disk}",))
+    log = next((tmp_path / "b1d1" / "orders-1").glob("*.log"))
+    data = bytearray(log.read_bytes())
+    data[len(data) // 2] ^= 0x40
+    log.write_bytes(data)
+    inventory = tmp_path / "inventory.yaml"
+    own = "6It1kTHbTjKY3LNflMZizQ"
+    inventory.write_text(
+        json.dumps(
+            [{"location": [f"b{number}d0", f"b{number}d1"], "node": number, "cluster": own} for number in (1, 2)]
+        )
+    )
+
+    def night(name):
+        tables = audit_here(
+            inventory,
+            out=tmp_path / "history",
+            is_history=True,
+            audit_id=name,
+            keep_going=True,
+            options=Ask(is_stopped=True),
+        )
+        return [(row["state"], row["change"]) for row in tables.rows("changes") if row["code"] == "KF210"]
+
+    found = [night("1")]
+    (tmp_path / "b1d1").rename(tmp_path / "away")
+    (tmp_path / "b1d1").mkdir()
+    found.append(night("2"))
+    (tmp_path / "b1d1").rmdir()
+    (tmp_path / "away").rename(tmp_path / "b1d1")
+    found.append(night("3"))
+
+    assert found == [[("open", "new")], [("not-checked", "unchecked")], [("open", "unchanged")]]

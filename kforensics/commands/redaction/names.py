@@ -42,8 +42,10 @@ _WORDS = frozenset(
     ]
 )  # fmt: skip
 _PROPERTY = re.compile(
-    r"(?P<before>^\s*|\benvironment:)(?P<name>(?![\w.]+(?:Exception|Error):)[A-Za-z][\w-]*(?:\.[\w-]+)+)(?P<sign>\s*[=:]\s*)(?P<value>.*?)(?P<after>\s*(?:\([\w.$]+\))?\s*)$"
+    r"(?P<before>^\s*|\benvironment:)(?P<name>[A-Za-z][\w-]*(?:\.[\w-]+)+)(?P<sign>\s*[=:]\s*)(?P<value>.*?)(?P<after>\s*(?:\([\w.$]+\))?\s*)$"
 )
+_DISCONNECTED = re.compile(r"Connection to \d+ was disconnected before the response was read")
+"""An exception's words that tell of an event of their own, and name no one."""
 _KNOWN_SETTINGS = frozenset(
     [
         "advertised.listeners", "broker.rack", "cleanup.policy", "compression.type", "control.plane.listener.name", "controller.listener.names",
@@ -99,7 +101,7 @@ class Names:
     def line(self, text: str) -> str:
         """Return a line of a log with names replaced."""
         found = _PROPERTY.search(text)
-        if found is not None:
+        if found is not None and _DISCONNECTED.fullmatch(found["value"]) is None:
             value = self.setting(found["name"], found["value"])
             return f"{text[: found.start('value')]}{value}{found['after']}"
         version = _VERSION.search(text)

@@ -157,20 +157,24 @@ def ranges_inside(path: Path, window: TimeWindow) -> list[tuple[int, int]]:
         First that of lines of the time that is asked about; then that of lines that the metadata log does not reach to, and those in which a broker wrote its version and its
         settings last before.
     """
-    times, is_compressed, layout = _sampled(read_ranges(_samples(path)))
+    places = list(_samples(path))
+    times, is_compressed, layout = _sampled(read_ranges(places))
     rising = [time for time in times if time is not None]  # within settings and stack traces there is none
     if is_compressed or len(rising) < max(len(times) * 3 // 4, 3) or not _rise(rising):
         return []
+    seen = {one.position: time for one, time in zip(places[:-1], times[:-1], strict=False) if time is not None}
     with open_evidence(path) as file:
         if file.size <= WINDOW_LENGTH:
             return []
         begin, end, late = 0, file.size, file.size
         if window.since_ms is not None:
-            begin, _ = _sought(file, layout, window.since_ms - MARGIN_MS)
+            begin, _ = _sought(file, layout, window.since_ms - MARGIN_MS, seen)
         if window.until_ms is not None:
-            _, end = _sought(file, layout, window.until_ms + MARGIN_MS)
+            _, end = _sought(file, layout, window.until_ms + MARGIN_MS, seen)
             if window.recorded_until_ms < NO_END_MS:
-                late, _ = _sought(file, layout, window.recorded_until_ms - MARGIN_MS)
+                late, _ = _sought(file, layout, window.recorded_until_ms - MARGIN_MS, seen)
+        if not _rise([seen[at] for at in sorted(seen)]):
+            return []  # a clock was wrong for a while, and led the search astray
         if late <= end:
             end = late = file.size
         if not begin and end == file.size:
@@ -191,8 +195,12 @@ def _starts_before(file: EvidenceFile, end: int) -> Iterator[tuple[int, int]]:
             break
 
 
-def _sought(file: EvidenceFile, layout: "Layout", time_ms: int) -> tuple[int, int]:
-    """Return two positions between which the lines of a time begin, at most a window apart; the whole file where a place has no time."""
+def _sought(file: EvidenceFile, layout: "Layout", time_ms: int, seen: dict[int, int]) -> tuple[int, int]:
+    """Return two positions between which the lines of a time begin, at most a window apart; the whole file where a place has no time.
+
+    Args:
+        seen: times by position; those that are read are added.
+    """
     low, high = 0, file.size
     while high - low > WINDOW_LENGTH:
         middle = (low + high) // 2
@@ -201,6 +209,7 @@ def _sought(file: EvidenceFile, layout: "Layout", time_ms: int) -> tuple[int, in
             found = _time_in(file.read(middle, WINDOW_LENGTH // 2), layout)
         if found is None:
             return 0, file.size
+        seen[middle] = found
         low, high = (middle, high) if found < time_ms else (low, middle)
     return low, high
 
