@@ -6,7 +6,7 @@ import pytest
 
 from kforensics.ask.model import Ask
 from kforensics.evidence.model import Problem
-from kforensics.fleet import stages
+from kforensics.fleet import pieces, stages
 from kforensics.fleet.judge import JudgedRows
 from kforensics.fleet.rows import problem_row
 from kforensics.units import Depth
@@ -171,7 +171,7 @@ def test_a_checkpoint_that_says_something_else_in_as_many_bytes_is_a_change(audi
 
 
 def test_a_worker_that_is_lost_between_two_directories_takes_its_rows_along(audit_here, cluster, tmp_path, monkeypatch):
-    real = stages.scan_piece
+    real = pieces.scan_piece
 
     def scan(task, listing, *, earlier):
         if task.number == 1:
@@ -179,7 +179,7 @@ def test_a_worker_that_is_lost_between_two_directories_takes_its_rows_along(audi
         return real(task, listing, earlier=earlier)
 
     def blamed(scan):
-        return frozenset(at for at, pieces in enumerate(scan.pieces) if any(one.number == 1 for one in pieces))
+        return frozenset(at for at, group in enumerate(scan.pieces) if any(one.number == 1 for one in group))
 
     monkeypatch.setattr(stages, "scan_piece", scan)
     monkeypatch.setattr(stages, "_blamed", blamed)
