@@ -29,8 +29,7 @@ def no_calmer(command: str, found: Conclusion, case: Case, topics: Collection[st
     if case.is_weighed or not may_be_calmer(found.answer):
         return found
     code = exit_code(command, found.answer, found.findings, found.problems)
-    answer = with_graver(found.answer, graver_of(case, topics), code=code)
-    found = found._replace(answer=answer)
+    found = found._replace(answer=with_graver(found.answer, graver_of(case, topics), code=code))
     return found if command == "explain" else no_calmer_than_history(command, found, case)
 
 

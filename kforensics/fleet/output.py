@@ -15,15 +15,12 @@ from kforensics.fleet.audit_tables import AUDIT_SCHEMA, AUDITS, WORK, AuditTable
 from kforensics.fleet.lifecycle import bases_of, life_of, open_findings
 from kforensics.fleet.lock import LOCK
 from kforensics.fleet.publishing import AuditStamp, Counts, Layout, Publisher, check_rows, is_part_of, total_rows
-from kforensics.fleet.schemas import AUDIT_TABLES, CHANGES
+from kforensics.fleet.schemas import AUDIT_TABLES, CHANGES, OF_SEGMENTS
 from kforensics.fleet.table_formats import TableFormat, require_table_format, table_log
 from kforensics.fleet.tables import AUDIT_MANIFEST, Tables, WorkTables
 
 if TYPE_CHECKING:
     from kforensics.fleet.delta_log import DeltaLog
-
-_READ_AGAIN = ("segments", "digests", "lineage")
-"""What an interrupted attempt read, and the next one need not read again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +61,7 @@ class Output:
             log.check()
         if self.run > 1:
             for name in names:
-                if name not in _READ_AGAIN:
+                if name not in OF_SEGMENTS:
                     self.work.remove_folder(name)
             if self.is_history:
                 self._remove_unfinished()

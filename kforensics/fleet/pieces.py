@@ -21,7 +21,7 @@ from kforensics.fleet.audit_tables import AuditTables, one_of
 from kforensics.fleet.facts import NOTHING
 from kforensics.fleet.plan import IS_DELETED_SEGMENT, IS_DIRECTORY, LogDirTask, place_of
 from kforensics.fleet.rows import problem_row, replica_row
-from kforensics.fleet.schemas import DIGESTS, LINEAGE, PLAN, REPLICAS, SEGMENTS
+from kforensics.fleet.schemas import DIGESTS, LINEAGE, OF_SEGMENTS, PLAN, REPLICAS, SEGMENTS
 from kforensics.fleet.tables import Tables
 from kforensics.source.mapped import open_evidence
 from kforensics.source.walk import SETTLED_NS
@@ -137,12 +137,10 @@ class EarlierLooks:
                 continue
             # Parts of an attempt that was interrupted are of one log directory each.
             for part in [part for part in tables.parts("segments") if part.startswith(f"{source}-")]:
-                found = {name: tables.read_part(name, part, filters=between).to_pylist() for name in _LOOKED_AT}
+                found = {name: tables.read_part(name, part, filters=between).to_pylist() for name in OF_SEGMENTS}
                 _take(found, wanted, out)
         return out, frozenset(row["path"] for row in out.segments)
 
-
-_LOOKED_AT = ("segments", "digests", "lineage")
 
 _FEW = 5_000
 """Paths that rows are chosen by; of more, all rows of their log directories are taken."""
@@ -155,7 +153,7 @@ def _rows_of(audit: AuditTables, listed: Mapping[str, Sequence[str]]) -> dict[st
     if len(paths) <= _FEW:
         where &= one_of("path", paths, pa.string())
     out: dict[str, dict[str, list[Mapping[str, Any]]]] = {}
-    for name in _LOOKED_AT:
+    for name in OF_SEGMENTS:
         for row in audit.rows(name, where=where):
             out.setdefault(row["source"], {}).setdefault(name, []).append(row)
     return out

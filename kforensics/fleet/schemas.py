@@ -192,6 +192,9 @@ TABLES: dict[str, pa.Schema] = {
     "plan": PLAN,
 }
 
+OF_SEGMENTS = ("segments", "digests", "lineage")
+"""Tables of what was read of segments: a task of an audit writes them, and a later attempt or audit need not read that again."""
+
 CHANGES = pa.schema(
     _columns(
         (_TEXT, "finding_id state change"),

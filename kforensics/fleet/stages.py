@@ -32,6 +32,7 @@ from kforensics.fleet.plan import (
     part_name,
     verdict_id,
 )
+from kforensics.fleet.schemas import OF_SEGMENTS
 from kforensics.fleet.sources import LISTERS, FoundSources
 from kforensics.fleet.tables import Tables
 from kforensics.fleet.watch import Counters, Progress, Stage, watch_tasks
@@ -284,11 +285,13 @@ def scan_and_judge(
 
 def _remove_parts(scan: ScanContext, number: int) -> None:
     """Remove what a task wrote that did not finish: its rows are counted by nobody."""
-    end = f"run-{scan.run:04d}-{number:06d}"
-    for table in ("segments", "digests", "lineage"):
-        for part in scan.tables.parts(table):
-            if part.endswith(end):
-                scan.tables.remove(table, part)
+    for piece in scan.pieces[number]:
+        for table in OF_SEGMENTS:
+            scan.tables.remove(table, _part(scan, piece, number))
+
+
+def _part(scan: ScanContext, piece: Piece, number: int) -> str:
+    return f"{scan.tasks[piece.number].source}-run-{scan.run:04d}-{number:06d}"
 
 
 def _blamed(scan: ScanContext) -> frozenset[int]:
@@ -378,7 +381,7 @@ def scan_task(scan: ScanContext, number: int) -> Scanned:
             whole.directories += [{**row, **of_task} for row in listing if row["kind"] == IS_DIRECTORY]
             continue
         read = scan_piece(task, listing, earlier=looks[scan.clusters[task.input]])
-        part = f"{task.source}-run-{scan.run:04d}-{number:06d}"
+        part = _part(scan, piece, number)
         for table, content in read.tables(lambda row: scan.verdict_id(row["input"], row)).items():
             assert isinstance(content, pa.Table)
             scan.tables.write(table, part, content)
