@@ -169,7 +169,7 @@ class _Audit:
         output, found, tasks, options = self._output, self._found, self._tasks, self._options
         work = output.work
         begun = output.begin(
-            _manifest(sources, self._bases, options, self._booked),
+            {**_manifest(sources, self._bases, options, self._booked), "retired": [list(one) for one in found.retired]},
             [*TABLES, COMMITS_TABLE, FACTS_TABLE, READING, STATE],
         )
         totals = list_fleet(lambda: self._session.spark, found, tasks, work, options, self._progress)

@@ -11,7 +11,7 @@ from kforensics.ask.model import Ask
 from kforensics.case.absent_replicas import nodes_in_parts, single_files, without_directories
 from kforensics.case.wanted import is_wanted, missing_filters
 from kforensics.damage import Absent
-from kforensics.evidence.captured.columns import known_or
+from kforensics.evidence.captured.columns import known, known_or
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT, FoundInput, Inputs
 from kforensics.evidence.model import Problem
 from kforensics.findings.model import Finding
@@ -72,16 +72,19 @@ def write_rest(
         for cluster, own in _cluster_findings(tables, found, clusters, kept).items()
         for row in finding_rows(own, cluster or None, roots)
     ]
-    findings += finding_rows([*_identity_findings(found, clusters)], None, roots)
+    for cluster, item in _identity_findings(found, clusters):
+        findings += finding_rows([item], cluster, roots)
     tables.write("findings", part, findings)
     tables.write("problems", part, [problem_row(one) for one in problems])
     return {"nodes": len(rows), "findings": len(findings), "problems": len(problems)}
 
 
-def _identity_findings(found: FoundSources, clusters: Sequence[str]) -> Iterator[Finding]:
+def _identity_findings(found: FoundSources, clusters: Sequence[str]) -> Iterator[tuple[str | None, Finding]]:
+    """Yield what the inventory and the inputs say of who they are, each with the cluster of its rows: what no audit of a cluster has is new in each."""
     for one in found.disagreements:
         described = found.inputs[one.input].found.described
-        yield inventory_finding(described.path, one.given, one.written, described.broker_id)
+        item = inventory_finding(described.path, one.given, one.written, described.broker_id)
+        yield known(described.cluster_id), item
     unknown: dict[str, list[str]] = {}
     for planned, cluster in zip(found.inputs, clusters, strict=True):
         described = planned.found.described
@@ -89,7 +92,7 @@ def _identity_findings(found: FoundSources, clusters: Sequence[str]) -> Iterator
             name = described.path if isinstance(described.broker_id, Absent) else f"node {described.broker_id}"
             unknown.setdefault(cluster, []).append(name)
     for cluster, names in sorted(unknown.items()):
-        yield unknown_cluster_finding(names, cluster)
+        yield None, unknown_cluster_finding(names, cluster)
 
 
 def write_absent(judge: JudgeContext, gathered: Mapping[str, Gathered], options: Ask, kept: Kept) -> Mapping[str, int]:

@@ -2,9 +2,10 @@
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from kforensics.commands.capture import run as capture
 from kforensics.commands.outside import check_new_file
 from kforensics.commands.result import Conclusion, Result, now_ms
 from kforensics.damage import Absent
-from kforensics.errors import EvidenceError, EvidenceUnreadable, UsageError
+from kforensics.errors import EvidenceError, EvidenceUnreadable, KforensicsError, UsageError
 from kforensics.exits import ExitCode
 from kforensics.findings.answers.fleet import comparison_answer, fleet_answer, scan_answer, trend_answer
 from kforensics.findings.answers.model import exit_code
@@ -26,7 +27,7 @@ from kforensics.findings.gate import Acceptance, FailOn, decide, parse_acceptanc
 from kforensics.findings.model import Severity
 from kforensics.findings.rule import all_rules
 from kforensics.fleet.file_systems import check_options, redacted
-from kforensics.fleet.session import open_session, require_spark
+from kforensics.fleet.session import CONNECT, configured, open_session, require_spark
 from kforensics.fleet.storage import StoragePath, parse_location, require_pyarrow
 from kforensics.reconcile.replicas.report import Verdict
 from kforensics.render.metrics import check_metrics, write_metrics
@@ -89,11 +90,27 @@ def run_audit(
         depth=request.depth,
     )
     since = parse_location(request.since, request.storage) if request.since else None
+    if request.save_to is not None:
+        from kforensics.fleet.frames import check_schema, check_schema_name, save_tables
 
-    def opening() -> AbstractContextManager[Any]:
-        return open_session(request.master, dict(request.spark_conf)) if session is None else nullcontext(session)
+        own = session is None and not (request.master or "").startswith(CONNECT)
+        check_schema_name(request.save_to, configured() | dict(request.spark_conf) if own else None)
 
-    with _named_errors(target):
+    open_here = ExitStack()
+
+    @cache
+    def opened() -> Any:
+        own = open_session(request.master, dict(request.spark_conf)) if session is None else nullcontext(session)
+        spark = open_here.enter_context(own)
+        if request.save_to is not None:
+            check_schema(spark, request.save_to)  # before anything is read
+        return spark
+
+    @contextmanager
+    def opening() -> Iterator[Any]:
+        yield opened()
+
+    with _named_errors(target), open_here:
         # What is refused, or there already, needs no Spark.
         output = open_output(target, is_history=is_history, audit_id=request.audit_id, table_format=table_format)
         tables = output.finished
@@ -113,13 +130,16 @@ def run_audit(
                 progress=progress,
             )
             tables = outcome.tables
-        if request.save_to is not None:
-            from kforensics.fleet.frames import save_tables
-
-            with opening() as spark:
-                save_tables(spark, tables, request.save_to)
         earlier = _compared_with(tables, request.since, request.storage)
         result = _summary("fleet audit", tables, earlier, most=request.most, filters=Filters(), rules=rules)
+        try:
+            if request.save_to is not None:
+                save_tables(opened(), tables, request.save_to)
+        except KforensicsError as error:
+            # The audit is complete all the same.
+            failed = ExitCode.USAGE if isinstance(error, UsageError) else ExitCode.INCOMPLETE
+            write_metrics(request.metrics, replace(result, concluded=result.conclusion._replace(exit_code=failed)))
+            raise
     write_metrics(request.metrics, result)
     return result
 

@@ -99,7 +99,7 @@ def _scope(before: AuditTables, after: AuditTables) -> tuple[Scope, tuple[str, .
 def _changed(before: AuditTables, after: AuditTables, filters: Filters, scope: Scope) -> Iterator[ChangedRow]:
     """Yield what became of findings between two audits; as the later one wrote it, where it is compared with what was before it."""
     as_written = is_kept(after) and before.location == after.location and before.audit_id == _previous(after)
-    rows = written_changes(after) if as_written else changes_between(open_findings(before), after)
+    rows = written_changes(after) if as_written else changes_between(open_findings(before), after, [before])
     chosen = {"topic": filters.topics, "partition": filters.partitions, "node_id": filters.nodes, "code": filters.codes}
     for row in rows:
         if filters.clusters and (row.cluster_id or "") not in filters.clusters:

@@ -3,15 +3,16 @@
 The parts are read by the workers as this package reads them everywhere: a cluster needs no Hadoop libraries and no credentials for their storage beside those that are given here.
 """
 
+import re
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from kforensics.errors import EvidenceUnreadable, UsageError
+from kforensics.errors import EvidenceUnreadable, UsageError, did_you_mean, nearest_names
 from kforensics.fleet.audit_tables import AuditTables
 from kforensics.fleet.file_systems import redacted
 from kforensics.fleet.schemas import AUDIT_TABLES
@@ -63,6 +64,47 @@ def frame_of(session: Any, audit: AuditTables, table: str) -> Any:
 
     session.dataSource.register(Source)
     return session.read.format(named).load()
+
+
+_NAME = re.compile(r"(`[^`]+`|\w+)(\.(`[^`]+`|\w+))*")
+_OWN_CATALOG = "spark_catalog"
+
+
+def check_schema_name(schema: str, settings: Mapping[str, str] | None) -> None:
+    """Refuse a schema that can't be one, before a session is started.
+
+    Args:
+        settings: those of the session that will be; none where another program makes it.
+
+    Raises:
+        UsageError: it is no name, or of a catalog that is not configured.
+    """
+    if _NAME.fullmatch(schema) is None:
+        raise UsageError(f"--save-to {schema} is no name of a schema; expected one such as lake.kafka")
+    catalog, dot, _ = schema.partition(".")
+    prefix = "spark.sql.catalog."
+    if settings is None or not dot or catalog == _OWN_CATALOG or f"{prefix}{catalog}" in settings:
+        return
+    named = {one.removeprefix(prefix).partition(".")[0] for one in settings if one.startswith(prefix)}
+    hint = did_you_mean(nearest_names(catalog, named)) or f"give --spark-conf {prefix}{catalog}=…"
+    raise UsageError(f"--save-to {schema}: Spark has no catalog {catalog}; {hint}")
+
+
+def check_schema(session: Any, schema: str) -> None:
+    """Refuse a schema that the catalog does not have, before anything is read.
+
+    Raises:
+        UsageError: it is not there, or can't be asked for.
+    """
+    from pyspark.errors import PySparkException
+
+    try:
+        is_there = session.catalog.databaseExists(schema)
+    except PySparkException as error:
+        said = redacted(str(error).strip().partition("\n")[0])
+        raise UsageError(f"--save-to {schema}: the catalog does not say what it has: {said}") from error
+    if not is_there:
+        raise UsageError(f"--save-to {schema}: there is no such schema; make it first: create schema {schema}")
 
 
 def save_tables(session: Any, audit: AuditTables, schema: str) -> None:

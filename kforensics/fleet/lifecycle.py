@@ -6,7 +6,7 @@ finding. What became of each is written when an audit ends, into the table `chan
 """
 
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.dataset as pd
 
 from kforensics.findings.changes import FINDING_COLUMNS, TABLES, Change, ChangedRow, changed_rows
+from kforensics.findings.rule import ToldApartBy, all_rules
 from kforensics.findings.rules.replicas import REPLICAS_NOT_GIVEN
 from kforensics.fleet.audit_tables import AuditTables, all_of, one_of
 from kforensics.units import Depth
@@ -23,7 +24,7 @@ from kforensics.units import Depth
 CHANGES = "changes"
 """The table of what became of each finding."""
 
-_CARRIED = (*FINDING_COLUMNS, "first_seen", "last_seen", "last_checked", "depth", "shown_by")
+_CARRIED = (*FINDING_COLUMNS, "first_seen", "last_seen", "last_checked", "depth", "shown_by", "log_dirs")
 OF_NO_NODE = -(1 << 40)
 """No number of a node."""
 _ENDED = frozenset({Change.GONE, Change.UNCHECKED})
@@ -78,16 +79,29 @@ def bases_of(history: Sequence[AuditTables], clusters: Iterable[str]) -> dict[st
     return out
 
 
-def changes_between(before: Sequence[Row], after: AuditTables) -> Iterator[ChangedRow]:
-    """Yield what became of findings that were not closed by an audit, the gravest first."""
+def changes_between(
+    before: Sequence[Row], after: AuditTables, earlier_audits: Iterable[AuditTables] = ()
+) -> Iterator[ChangedRow]:
+    """Yield what became of findings that were not closed by an audit, the gravest first.
+
+    Args:
+        earlier_audits: those that left the findings; what they could read tells what came since from what could not be seen before.
+    """
     findings = list(after.rows("findings", columns=FINDING_COLUMNS))
+    before = [_without_retired(row, after.manifest.get("retired", ())) for row in before]
     known = {row["finding_id"]: row for row in before}
     numbers = _numbers(after)
     scope = {name: frozenset(found) for name, found in after.manifest.get("scope", {}).items()}
     found = {row["finding_id"] for row in findings}
     missing = [row for row in before if row["finding_id"] not in found]
     problems = list(after.rows("problems", columns=TABLES["later_problems"])) if missing else []
-    shown = {(row["cluster_id"], number) for row in missing for number in {*row["shown_by"], row["node_id"]} - {None}}
+    retired = {number for _, number in after.manifest.get("retired", ())}
+    shown = {
+        (row["cluster_id"], number)
+        for row in missing
+        for number in {*row["shown_by"], row["node_id"]} - {None}
+        if number in row["shown_by"] or number not in retired
+    }
     rows = list(
         changed_rows(
             {
@@ -103,27 +117,63 @@ def changes_between(before: Sequence[Row], after: AuditTables) -> Iterator[Chang
             }
         )
     )
+    read = _read_whole(after)
+    looked_at = _LookedAt(after, missing)
     unread = {
         row.finding_id
         for row in rows
-        if row.change is Change.GONE and not _could_be_seen(known[row.finding_id], after.depth, scope)
+        if row.change is Change.GONE
+        and not (_could_be_seen(known[row.finding_id], after.depth, scope) and looked_at.all_of(known[row.finding_id]))
     }
-    read = _read_whole(after)
-    # Broker 2 differs from its leader, and without the leader broker 3 differs from broker 2: that is not new, unless broker 2 is away itself.
+    rows = [
+        replace(row, change=Change.GONE)
+        if row.change is Change.UNCHECKED
+        and _is_of_one_broker(row.code, row.node_id)
+        and (row.cluster_id, row.node_id) in read
+        and _could_be_seen(known[row.finding_id], after.depth, scope)
+        and looked_at.all_of(known[row.finding_id])
+        else row
+        for row in rows
+    ]
+    # Broker 2 differs from its leader, and without the leader broker 3 differs from broker 2: that is not new, unless broker 2 is away itself,
+    # or broker 3 had been compared with it already.
     elsewhere = {
         _subject(row): row for row in rows if row.change is Change.UNCHECKED and (row.cluster_id, row.node_id) in read
+    }
+    alike = [
+        one
+        for one in (earlier_audits if elsewhere else ())
+        if one.depth is after.depth and one.manifest.get("scope") == after.manifest.get("scope")
+    ]
+    read_before = {node for one in alike for node in _read_whole(one)}
+    stood_in = {
+        row["finding_id"]
+        for one in alike
+        for row in one.rows(CHANGES, columns=["finding_id", "code", "change", "statement_before"])
+        if _stands_in(row)
     }
     for row in rows:
         earlier = known.get(row.finding_id)
         if row.finding_id in unread:
             yield replace(row, change=Change.UNCHECKED)
         elif row.change is Change.NEW:
-            yield _as_known(row, elsewhere.get(_subject(row)))
+            away = elsewhere.get(_subject(row))
+            was_away = away is not None and known[away.finding_id].get("change") == Change.UNCHECKED.value
+            is_newer = was_away and (row.cluster_id, row.node_id) in read_before and row.finding_id not in stood_in
+            yield _as_known(row, None if is_newer or _is_of_one_broker(row.code, row.node_id) else away)
         elif row.change is Change.BETTER and earlier and not _is_proven(earlier, read, after.depth, scope):
             kept = {one: earlier[one] for one in _WEIGHT}
             yield replace(row, change=Change.UNCHANGED, **kept)
         else:
             yield row
+
+
+def _without_retired(row: Row, retired: Iterable[tuple[str | None, int]]) -> Row:
+    """Return a finding without the nodes that are gone for good: nobody can read them again."""
+    gone = {number for cluster, number in retired if _may_be_of(cluster, row["cluster_id"])}
+    had = row.get("log_dirs") or [0] * len(row["shown_by"])
+    left = [(one, count) for one, count in zip(row["shown_by"], had, strict=False) if one not in gone]
+    return {**row, "shown_by": [one for one, _ in left], "log_dirs": [count for _, count in left]} if gone else row
 
 
 _WEIGHT = ("severity", "severity_rank", "first_offset", "last_offset")
@@ -152,6 +202,59 @@ def _as_known(row: ChangedRow, unchecked: ChangedRow | None) -> ChangedRow:
         return row
     is_graver = row.severity_rank > unchecked.severity_rank
     return replace(row, change=Change.WORSE if is_graver else Change.CHANGED, severity_before=unchecked.severity_before)
+
+
+def _is_of_one_broker(code: str, node_id: int | None) -> bool:
+    """Return whether a broker shows a finding by itself: damage of its own files, whatever the other replicas are like."""
+    if node_id is None or not code.startswith("KF1"):
+        return False
+    rule = all_rules().get(code)
+    return rule is not None and rule.told_apart_by is not ToldApartBy.NOTHING
+
+
+class _LookedAt:
+    """Tells whether an audit looked at the disks where findings were that it does not have: a disk that is not mounted is no part of what its node has."""
+
+    def __init__(self, after: AuditTables, missing: Sequence[Row]) -> None:
+        self._log_dirs = _log_dirs_of(after)
+        # Only of nodes with fewer disks than they had it matters which replicas they hold.
+        short = [row for row in missing if row["topic"] is not None and self._lacking(row)]
+        where = one_of("topic", {row["topic"] for row in short}, pa.string())
+        columns = ["topic", "partition", "node_id"]
+        held = after.rows("replicas", columns=columns, where=where) if short else ()
+        self._held = {(row["topic"], row["partition"], row["node_id"]) for row in held}
+        columns = ["topic", "partition", "assigned"]
+        assigned = after.rows("partitions", columns=columns, where=where) if short else ()
+        self._assigned = {(row["topic"], row["partition"]): row["assigned"] for row in assigned}
+
+    def _lacking(self, row: Row) -> list[int]:
+        """Return the nodes that have fewer log directories than when they showed a finding."""
+        numbers = [row["node_id"]] if _is_of_one_broker(row["code"], row["node_id"]) else row["shown_by"]
+        had = dict(zip(row["shown_by"], row.get("log_dirs") or (), strict=False))
+        return [one for one in numbers if self._log_dirs(row["cluster_id"], one) < had.get(one, 0)]
+
+    def all_of(self, row: Row) -> bool:
+        """Return whether each node with fewer disks holds the partition on another one, or should not hold it any more."""
+        partition = (row["topic"], row["partition"])
+        return all(
+            row["topic"] is not None
+            and ((*partition, one) in self._held or one not in (self._assigned.get(partition) or (one,)))
+            for one in self._lacking(row)
+        )
+
+
+def _log_dirs_of(audit: AuditTables) -> Callable[[str | None, int], int]:
+    """Return the function that gives the number of log directories of a node, by cluster and number."""
+    numbers = _numbers(audit)
+    counts: dict[int, dict[str | None, int]] = {}
+    for row in audit.rows("nodes", columns=["input", "cluster_id", "log_dirs"]):
+        own = counts.setdefault(numbers[row["input"]], {})
+        own[row["cluster_id"]] = own.get(row["cluster_id"], 0) + len(row["log_dirs"] or ())
+
+    def log_dirs(cluster: str | None, number: int) -> int:
+        return sum(count for one, count in counts.get(number, {}).items() if _may_be_of(one, cluster))
+
+    return log_dirs
 
 
 def _read_whole(audit: AuditTables) -> set[tuple[str | None, int]]:
@@ -185,7 +288,9 @@ def _could_be_seen(row: Row, depth: Depth, scope: Mapping[str, frozenset[Any]]) 
     return all(not scope.get(name) or value in scope[name] for name, value in chosen)
 
 
-def life_of(before: Sequence[Row], after: AuditTables) -> list[dict[str, Any]]:
+def life_of(
+    before: Sequence[Row], after: AuditTables, earlier_audits: Iterable[AuditTables] = ()
+) -> list[dict[str, Any]]:
     """Return the rows of the table `changes`: every finding of an audit, and of those before it each that was not closed."""
     now = _moment(after)
     known = {row["finding_id"]: row for row in before}
@@ -194,13 +299,17 @@ def life_of(before: Sequence[Row], after: AuditTables) -> list[dict[str, Any]]:
     read = _read_whole(after)
     since = {tuple(row[one] for one in _SUBJECT): row["first_seen"] for row in before}
     out: list[dict[str, Any]] = []
-    for row in changes_between(before, after):
+    log_dirs = _log_dirs_of(after)
+    for row in changes_between(before, after, earlier_audits):
         earlier, found = known.get(row.finding_id), later.get(row.finding_id)
         own: dict[str, Any] = dict(earlier or {}) if found is None else {**found, **seen[row.finding_id]}
         if earlier is not None and found is not None:
             own["first_seen"] = earlier["first_seen"]
             away = {number for number in earlier["shown_by"] if (row.cluster_id, number) not in read}
             own["shown_by"] = sorted(away.union(own["shown_by"]))
+            had = dict(zip(earlier["shown_by"], earlier.get("log_dirs") or (), strict=False))
+            # A disk that was there when the finding was first seen is still one that shows it.
+            own["log_dirs"] = [max(log_dirs(row.cluster_id, one), had.get(one, 0)) for one in own["shown_by"]]
             # What content once showed only content ends.
             own["depth"] = Depth.CONTENT.value if earlier["depth"] == Depth.CONTENT.value else own["depth"]
             own |= {one: getattr(row, one) for one in _WEIGHT}
@@ -253,6 +362,7 @@ def _seen_in(audit: AuditTables, rows: Sequence[Row]) -> Iterator[tuple[Row, dic
             if key in wanted:
                 shown.setdefault(key, set()).add((row["cluster_id"], numbers[row["input"]]))
     nodes = {(row["cluster_id"], row["node_id"]) for row in _nodes(audit, numbers)}
+    log_dirs = _log_dirs_of(audit)
     for row in rows:
         by = shown.get((row["topic"], row["partition"]), set())
         # What no replica shows, the node shows that it is about; what is about none, all of them.
@@ -260,10 +370,9 @@ def _seen_in(audit: AuditTables, rows: Sequence[Row]) -> Iterator[tuple[Row, dic
         if not by and row["node_id"] is None:
             by = {one for one in nodes if _may_be_of(one[0], row["cluster_id"])}
         is_of = sorted(number for _, number in by)
-        yield (
-            row,
-            {"first_seen": now, "last_seen": now, "last_checked": now, "depth": audit.depth.value, "shown_by": is_of},
-        )
+        of_disks = [log_dirs(row["cluster_id"], one) for one in is_of]
+        seen = {"first_seen": now, "last_seen": now, "last_checked": now, "depth": audit.depth.value}
+        yield row, {**seen, "shown_by": is_of, "log_dirs": of_disks}
 
 
 def _may_be_of(one: str | None, other: str | None) -> bool:

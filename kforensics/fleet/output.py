@@ -109,8 +109,9 @@ class Output:
         audits = history_of(self.tables) if self.is_history else [earlier] if earlier is not None else []
         bases = bases_of(audits, manifest["clusters"])
         published = AuditTables(self.tables.location, {**manifest, "tables": _named(counts)})
-        before = [row for one in audits if one.audit_id in bases for row in open_findings(one, bases[one.audit_id])]
-        rows = pa.Table.from_pylist(life_of(before, published), schema=CHANGES)
+        last = [one for one in audits if one.audit_id in bases]
+        before = [row for one in last for row in open_findings(one, bases[one.audit_id])]
+        rows = pa.Table.from_pylist(life_of(before, published, last), schema=CHANGES)
         clusters = sorted(filter(None, manifest["clusters"]))
         changes = Publisher(self.tables, self.layout).publish(
             "changes", [(rows, rows["cluster_id"])], empty_for=next(iter(clusters), None)

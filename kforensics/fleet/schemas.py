@@ -207,7 +207,7 @@ CHANGES = pa.schema(
         (_TEXT, "statement severity_before"),
         (_LONG, "first_offset_before last_offset_before"),
         (_TEXT, "statement_before"),
-        (pa.list_(_INT), "shown_by"),
+        (pa.list_(_INT), "shown_by log_dirs"),
         (_TEXT, "cluster_id"),
     )
 )

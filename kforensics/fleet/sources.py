@@ -42,6 +42,8 @@ class Source:
     cluster: str | None = None
     has_assignments: bool = False
     """It is a file that says which brokers partitions are assigned to."""
+    is_expected: bool = True
+    """A node that the inventory expects no longer is gone for good: it is not looked for, and what only it showed is over."""
 
 
 def read_sources(given: Sequence[str], storage: Options = MappingProxyType({})) -> tuple[Source, ...]:
@@ -70,7 +72,7 @@ def _is_directory(location: Path) -> bool:
 
 
 def _read_inventory(location: Path, storage: Options = MappingProxyType({})) -> tuple[Source, ...]:
-    """Return the nodes of an inventory: rows of `location`, and where known `node`, `rack` and `cluster`; or of `assignments`, a file."""
+    """Return the nodes of an inventory: rows of `location`, and where known `node`, `rack`, `cluster` and `expected`; or of `assignments`, a file."""
     with open_named(location) as file:
         data = file.read_all(INVENTORY_LIMIT)
     try:
@@ -123,7 +125,8 @@ def _sources_of(inventory: Path, number: int, row: Any, storage: Options) -> Ite
         place = _place_of(inventory, str(row["assignments"]), storage)
         yield Source(location=place, cluster=_text(row.get("cluster")), has_assignments=True)
         return
-    if not isinstance(row, Mapping) or not row.get("location"):
+    is_expected = _is_expected(row) if isinstance(row, Mapping) else True
+    if not isinstance(row, Mapping) or (is_expected and not row.get("location")):
         raise FormatError(Span(0, 0), expected=f"a location in entry {number} of {inventory}", found="none")
     node = row.get("node")
     try:
@@ -133,6 +136,13 @@ def _sources_of(inventory: Path, number: int, row: Any, storage: Options) -> Ite
         raise FormatError(
             Span(0, 0), expected=f"a node id as number in entry {number} of {inventory}", found=found
         ) from error
+    if not is_expected:
+        if node_id is None:
+            raise FormatError(
+                Span(0, 0), expected=f"the node that entry {number} of {inventory} expects no longer", found="none"
+            )
+        yield Source(location=inventory, node_id=node_id, cluster=_text(row.get("cluster")), is_expected=False)
+        return
     locations = row["location"] if isinstance(row["location"], list) else [row["location"]]
     for text in locations:
         place = _place_of(inventory, str(text), storage)
@@ -143,6 +153,16 @@ def _sources_of(inventory: Path, number: int, row: Any, storage: Options) -> Ite
                 rack=_text(row.get("rack")),
                 cluster=_text(row.get("cluster")),
             )
+
+
+def _is_expected(row: Mapping[str, Any]) -> bool:
+    """Return what the column `expected` says: true where it is empty."""
+    word = str(row.get("expected") if row.get("expected") is not None else "").strip().lower()
+    if word not in {"", "true", "yes", "1", "false", "no", "0"}:
+        raise FormatError(
+            Span(0, 0), expected="true or false in the column `expected` of an inventory", found=repr(word)
+        )
+    return word not in {"false", "no", "0"}
 
 
 def _place_of(inventory: Path, text: str, storage: Options) -> Path:
@@ -196,12 +216,15 @@ class FoundSources:
     disagreements: tuple[Disagreement, ...] = field(default=())
     assignments: Mapping[str | None, Assignments] = field(default_factory=dict)
     """By cluster, the brokers that partitions are assigned to, by the inventory; of a cluster that is not named where there is one only."""
+    retired: tuple[tuple[str | None, int], ...] = ()
+    """Nodes that the inventory expects no longer, each with its cluster where it names one."""
 
 
 def find_sources(sources: Sequence[Source], *, keep_going: bool = False) -> FoundSources:
     """Return the inputs that sources name, in their order."""
     assignments = _assignments([one for one in sources if one.has_assignments])
-    sources = [one for one in sources if not one.has_assignments]
+    retired = tuple((one.cluster, one.node_id) for one in sources if not one.is_expected and one.node_id is not None)
+    sources = [one for one in sources if not one.has_assignments and one.is_expected]
     with ThreadPoolExecutor(min(LISTERS, max(len(sources), 1))) as pool:
         looks = list(pool.map(_look, sources))
     inputs: list[PlannedInput] = []
@@ -231,7 +254,11 @@ def find_sources(sources: Sequence[Source], *, keep_going: bool = False) -> Foun
             disagreements += others
             inputs.append(replace(planned, rack=source.rack, found=replace(planned.found, described=described)))
     return FoundSources(
-        inputs=tuple(inputs), problems=tuple(problems), disagreements=tuple(disagreements), assignments=assignments
+        inputs=tuple(inputs),
+        problems=tuple(problems),
+        disagreements=tuple(disagreements),
+        assignments=assignments,
+        retired=retired,
     )
 
 

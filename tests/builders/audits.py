@@ -41,12 +41,20 @@ def write_audit(
     depth=Depth.CONTENT,
     judged=None,
     also_in=(),
+    log_dirs=1,
+    held=None,
+    assigned=None,
+    retired=(),
 ):
     """Write an audit of some findings; every node, a number or one with its cluster, holds a replica of every partition that they are about.
 
     Args:
         judged: state and verdict of each partition, by number, where they don't agree.
         also_in: further clusters that have the same partitions.
+        log_dirs: how many each node has.
+        held: the partitions of which the nodes hold a directory, by number, where not all.
+        assigned: the brokers of every partition.
+        retired: the nodes that the inventory expects no longer, each with a cluster or none.
     """
     judged = judged or {}
     tables = Tables(out)
@@ -61,6 +69,7 @@ def write_audit(
                 "clusters": sorted({own or "" for _, own in members}),
                 "depth": depth.value,
                 "scope": scope or {"topics": [], "partitions": []},
+                "retired": retired,
                 "read_bytes": 0,
                 "reused_segments": 0,
             },
@@ -77,7 +86,7 @@ def write_audit(
                     "kind": "broker",
                     "node_id": number,
                     "cluster_id": own,
-                    "log_dirs": ["."],
+                    "log_dirs": [f"data-{one}" for one in range(log_dirs)],
                     "absent": [],
                 }
                 for at, (number, own) in enumerate(members)
@@ -86,6 +95,7 @@ def write_audit(
                 {"input": at, "node_id": number, "topic": topic, "partition": partition, "state": "live"}
                 for at, (number, _) in enumerate(members)
                 for topic, partition in partitions
+                if held is None or partition in held
             ],
             "partitions": [
                 {
@@ -95,6 +105,7 @@ def write_audit(
                     "state": state,
                     "verdict": verdict.value,
                     "verdict_rank": WORST[verdict],
+                    "assigned": assigned,
                 }
                 for own in (cluster, *also_in)
                 for topic, partition in partitions

@@ -8,11 +8,14 @@ from pathlib import Path
 import pytest
 
 import kforensics.fleet
+from kforensics.ask.fleet import FleetAsk
 from kforensics.errors import EvidenceUnreadable, UsageError
-from kforensics.fleet import frames
-from kforensics.fleet.audit_tables import open_audits
+from kforensics.fleet import commands, frames
+from kforensics.fleet.audit_tables import history_of, open_audits
 from kforensics.fleet.stages import errors_of_tasks
+from kforensics.fleet.tables import Tables
 from tests.builders.audits import one_finding, write_audit
+from tests.fleet.test_identity import node
 
 
 @pytest.fixture
@@ -61,6 +64,52 @@ def test_tables_are_written_into_a_schema_by_the_writers_of_spark(spark, history
         frames.save_tables(spark, second, "kept")
     with pytest.raises(UsageError, match="--save-to nowhere"):
         frames.save_tables(spark, second, "nowhere")
+
+
+@pytest.mark.parametrize(
+    ("schema", "words"),
+    [("lake..kafka", "no name of a schema"), ("lak.kafka", "no catalog lak; did you mean lake"), ("a-b", "no name")],
+)
+def test_a_schema_that_can_not_be_one_is_refused_before_a_session_is_started(tmp_path, monkeypatch, schema, words):
+    node(tmp_path / "b1", 1)
+    monkeypatch.setattr(commands, "require_spark", lambda: None)
+    monkeypatch.setattr(commands, "open_session", None)
+    conf = {"spark.sql.catalog.lake": "org.example.Catalog", "spark.sql.catalog.lake.uri": "…"}
+    request = FleetAsk(sources=(str(tmp_path / "b1"),), history_tables=tmp_path / "h", save_to=schema, spark_conf=conf)
+
+    with pytest.raises(UsageError, match=words):
+        commands.run_audit(request)
+    assert not (tmp_path / "h").exists()
+
+
+@pytest.mark.spark
+def test_a_schema_that_is_not_there_is_refused_before_anything_is_read(spark, tmp_path):
+    node(tmp_path / "b1", 1)
+    request = FleetAsk(sources=(str(tmp_path / "b1"),), history_tables=tmp_path / "h", save_to="nowhere_at_all")
+
+    with pytest.raises(UsageError, match="there is no such schema"):
+        commands.run_audit(request, session=spark)
+    assert not history_of(Tables(tmp_path / "h"))
+
+
+@pytest.mark.spark
+def test_where_tables_can_not_be_saved_the_metrics_say_so(spark, tmp_path, monkeypatch):
+    node(tmp_path / "b1", 1)
+    spark.sql("create schema if not exists kept")
+    monkeypatch.setattr(frames, "save_tables", refusing)
+    target = tmp_path / "metrics" / "k.prom"
+    target.parent.mkdir()
+    request = FleetAsk(sources=(str(tmp_path / "b1"),), history_tables=tmp_path / "h", save_to="kept", metrics=target)
+
+    with pytest.raises(UsageError, match="full"):
+        commands.run_audit(request, session=spark)
+    (line,) = [one for one in target.read_text().splitlines() if one.startswith("kforensics_audit_exit_code")]
+    assert "2" == line.split()[-1]
+    assert 1 == len(history_of(Tables(tmp_path / "h")))
+
+
+def refusing(*_):
+    raise UsageError("full")
 
 
 BY_ICEBERG = """

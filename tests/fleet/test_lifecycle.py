@@ -10,6 +10,7 @@ from kforensics.ask.fleet import FleetAsk
 from kforensics.ask.model import Ask
 from kforensics.cli.app import run
 from kforensics.damage import Absent
+from kforensics.errors import FormatError
 from kforensics.findings.model import Severity
 from kforensics.fleet.audit_tables import history_of, open_audits
 from kforensics.fleet.commands import run_report
@@ -17,8 +18,9 @@ from kforensics.fleet.comparison import compare_audits
 from kforensics.fleet.lifecycle import open_findings
 from kforensics.fleet.tables import Tables
 from kforensics.units import Depth
-from tests.builders.audits import CLUSTER, one_finding, write_audit
+from tests.builders.audits import one_finding, write_audit
 from tests.builders.coordinators import batch
+from tests.builders.directories import CLUSTER as OWN_CLUSTER
 from tests.fleet.nights import expected, run_nights, shown
 from tests.fleet.test_identity import node
 
@@ -32,9 +34,8 @@ def history(tmp_path):
 def night(history):
     """Writes the audit of a night: partitions that have a finding, and the nodes that could be read."""
 
-    def audited(name, *partitions, nodes=(1, 2), depth=Depth.CONTENT, cluster=CLUSTER, problems=(), scope=None):
+    def audited(name, *partitions, **more):
         findings = [one_finding("KF202", Severity.ERROR, partition=number) for number in partitions]
-        more = {"nodes": nodes, "depth": depth, "cluster": cluster, "problems": problems, "scope": scope}
         return write_audit(history, findings, audit_id=name, is_history=True, **more)
 
     return audited
@@ -280,3 +281,67 @@ def test_a_disk_that_is_away_leaves_its_findings_unchecked(audit_here, tmp_path)
     found.append(night("3"))
 
     assert found == [[("open", "new")], [("not-checked", "unchecked")], [("open", "unchanged")]]
+
+
+def test_a_disk_that_is_gone_below_a_given_parent_leaves_its_findings_unchecked(history, night):
+    """Only the number of log directories says it: what is below a parent directory nobody names."""
+    night("1", 3, log_dirs=2, problems=())
+    without = [night(name, log_dirs=1, held=()) for name in ("2", "3")]
+    assert [{3: ("not-checked", "unchecked")}] * 2 == [life(one) for one in without]
+    # On another disk of the node the partition is there again.
+    assert {3: ("closed", "gone")} == life(night("4", log_dirs=1, held=(3,)))
+
+
+def test_a_partition_that_was_reassigned_from_a_smaller_node_is_looked_at(night):
+    night("1", 3, log_dirs=2)
+    assert {3: ("closed", "gone")} == life(night("2", log_dirs=1, held=(), assigned=[7]))
+
+
+def test_damage_of_files_is_over_where_its_own_broker_was_read_whoever_is_away(history):
+    def audited(name, *brokers, nodes=(1, 2, 3), code="KF101"):
+        findings = [one_finding(code, broker=broker, partition=0) for broker in brokers]
+        audit = write_audit(history, findings, audit_id=name, is_history=True, nodes=nodes)
+        return {row["node_id"]: (row["state"], row["change"]) for row in audit.rows("changes")}
+
+    audited("1", 2)
+    # Broker 3 is damaged itself: that is new, not what broker 2 had.
+    assert {2: ("closed", "gone"), 3: ("open", "new")} == audited("2", 3, nodes=(2, 3))
+    assert {3: ("not-checked", "unchecked")} == audited("3", nodes=(1, 2))
+
+
+def test_what_comes_while_a_broker_is_gone_for_good_is_new_the_night_after(history):
+    def audited(name, *brokers, nodes=(2, 3, 4), retired=()):
+        findings = [one_finding("KF204", broker=broker, partition=0) for broker in brokers]
+        audit = write_audit(history, findings, audit_id=name, is_history=True, nodes=nodes, retired=retired)
+        return {row["node_id"]: (row["state"], row["change"]) for row in audit.rows("changes")}
+
+    audited("1", 2, nodes=(1, 2, 3, 4))
+    assert {2: ("not-checked", "unchecked"), 3: ("open", "changed")} == audited("2", 3)
+    assert ("open", "new") == audited("3", 3, 4)[4]
+    assert {2: ("closed", "gone"), 4: ("open", "unchanged")}.items() <= audited("4", 4, retired=[[None, 1]]).items()
+
+
+def test_an_inventory_names_nodes_that_it_expects_no_longer(audit_here, tmp_path):
+    node(tmp_path / "b1", 1)
+    inventory = tmp_path / "fleet.csv"
+    inventory.write_text("location,node,expected\nb1,1,\n,2,false\n")
+
+    assert [[None, 2]] == audit_here(inventory).manifest["retired"]
+    inventory.write_text("location,node,expected\nb1,1,maybe\n")
+    with pytest.raises(FormatError, match="true or false in the column `expected`"):
+        audit_here(inventory)
+    inventory.write_text("location,node,expected\nb1,1,\n,,no\n")
+    with pytest.raises(FormatError, match="the node that entry 2"):
+        audit_here(inventory)
+
+
+def test_a_wrong_node_in_the_inventory_is_new_once(audit_here, tmp_path):
+    place = node(tmp_path / "b1", 1)
+    (tmp_path / "fleet.yaml").write_text(json.dumps([{"location": str(place), "node": 2}]))
+
+    def night(name):
+        audit = audit_here(tmp_path / "fleet.yaml", out=tmp_path / "history", is_history=True, audit_id=name)
+        rows = [row for row in audit.rows("changes") if row["code"] == "KF407"]
+        return [(row["change"], row["cluster_id"]) for row in rows]
+
+    assert [[("new", OWN_CLUSTER)], [("unchanged", OWN_CLUSTER)]] == [night("1"), night("2")]
