@@ -1,19 +1,22 @@
 """What a start depends on beside the logs: the metadata that the controllers hold, and the settings, each with where it is known from."""
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import NamedTuple
 
 from kforensics.case.cluster import cluster_of, newest_time
-from kforensics.case.model import Case, fact
+from kforensics.case.model import Case, fact, places_of
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, UsageError
 from kforensics.evidence.broker_logs import LogFile
+from kforensics.evidence.coordinators.replica_log import first_producers, list_log
 from kforensics.evidence.discovery.beside_data import read_server_properties
 from kforensics.evidence.discovery.inputs import Inputs
+from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.metadata.compare import refuse_two_clusters
 from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.log import read_metadata_logs
@@ -48,6 +51,8 @@ class Surroundings:
     """The voters that can go on without metadata that was committed."""
     histories: tuple[MetadataHistory, ...] = ()
     """Every node's copy of the metadata log; none but the newest has its partitions."""
+    printed: Mapping[str, Sequence[tuple[int, Mapping[str, str]]]] = field(default_factory=dict)
+    """What each node printed of its settings, by its id, with the times."""
 
     @cached_property
     def state(self) -> MetadataState | None:
@@ -213,6 +218,9 @@ class Settings:
         """The one with the metadata log; empty where that is not known."""
         self.are_topics_known = around.state is not None
         """Whether the settings of topics are: those of a cluster with ZooKeeper are on no disk."""
+        self._printed = around.printed.get(str(node_id), ())
+        self._is_printed = False
+        """What is taken for its file are values that it printed at a start."""
 
     def _take(self, configs: Iterable[ConfigChange]) -> None:
         """Take settings of topics and brokers for those in force."""
@@ -288,15 +296,24 @@ class Settings:
             return ()
         is_whole = history.start_offset == 0 and not history.gaps
         began_ms = 0 if is_whole or not len(history.batches) else int(history.batches["max_timestamp"][0])
-        found = [self.with_configs(()).period(topic, began_ms)]
+        then = self._with_configs(())
+        found = [then.period(topic, began_ms)]
         changes: dict[tuple[int, str, str], ConfigChange] = {}
         own = (change for resource in ((TOPIC, topic), *self._brokers) for change in self._changes.get(resource, ()))
-        for change in sorted(own, key=lambda one: one.when.offset):
-            changes[change.resource_type, change.resource_name, change.name] = change
-            since_ms = max(change.when.timestamp_ms, found[-1].since_ms)
+        steps: list[tuple[int, int, ConfigChange | Mapping[str, str]]] = [
+            *((change.when.timestamp_ms, change.when.offset, change) for change in own),
+            *((time_ms, -1, values) for time_ms, values in self._printed),
+        ]
+        for time_ms, _, step in sorted(steps, key=lambda one: one[:2]):
+            if isinstance(step, ConfigChange):
+                changes[step.resource_type, step.resource_name, step.name] = step
+                then = then._with_configs(changes.values())  # noqa: SLF001 - it is of this class
+            else:
+                then = then._with_printed(step)  # noqa: SLF001 - the same
+            since_ms = max(time_ms, found[-1].since_ms)
             if since_ms == found[-1].since_ms:
                 found.pop()
-            found.append(self.with_configs(changes.values()).period(topic, since_ms))
+            found.append(then.period(topic, since_ms))
         return tuple(found)
 
     @property
@@ -312,16 +329,26 @@ class Settings:
                 found.setdefault((change.resource_type, change.resource_name), []).append(change)
         return found
 
-    def with_configs(self, configs: Iterable[ConfigChange]) -> "Settings":
+    def _with_configs(self, configs: Iterable[ConfigChange]) -> "Settings":
         """Return the settings as they were when others were set in the metadata."""
         then = copy(self)
         then._take(configs)  # noqa: SLF001 - it is of this class
         return then
 
+    def _with_printed(self, values: Mapping[str, str]) -> "Settings":
+        """Return the settings of a node that printed those of its file."""
+        then = copy(self)
+        then.in_file, then._is_printed = values, True  # noqa: SLF001 - it is of this class
+        return then
+
     def period(self, topic: str, since_ms: int) -> RetentionPeriod:
         """Return the retention of a topic as that of a time."""
         _, is_time_known = self.of_topic(topic, "retention.ms")
-        return RetentionPeriod(since_ms, self.retention(topic).policy, is_time_known)
+        names = ("retention.ms", *(of_broker for of_broker, _ in _OF_BROKER["retention.ms"]))
+        is_dated = self._is_printed or any(
+            name in source for name in names for source in (self._given, self._topics.get(topic, {}), self._broker)
+        )
+        return RetentionPeriod(since_ms, self.retention(topic).policy, is_time_known, is_dated)
 
 
 def settings_by_node(case: Case, problems: list[Problem]) -> Callable[[int | Absent], Settings]:
@@ -333,39 +360,80 @@ def settings_by_node(case: Case, problems: list[Problem]) -> Callable[[int | Abs
     gathered = cluster_of(case)
     newest = newest_log([one for one in gathered.histories if one.input not in case.ranks])
     files = server_properties(case.for_facts(), problems)
-    around = Surroundings(newest, (), (*files, *_printed(gathered.events, {node_id_of(one) for one in files})))
+    printed = _printed(gathered.events)
+    last = [
+        values for node_id, each in printed.items() if node_id not in map(node_id_of, files) for _, values in each[-1:]
+    ]
+    around = Surroundings(newest, (), (*files, *last), printed=printed)
     count = len(case.nodes_by_rank().get(case.final_rank, frozenset()))
     return cache(lambda node_id: Settings({}, around, node_id, count))
 
 
-def _printed(events: Iterable[LoggedEvent], known: Collection[str]) -> Iterator[Mapping[str, str]]:
-    """Yield what each node printed of its settings at its last start, of nodes without a file; a setting that is not set is printed as null."""
-    last = {str(one.node_id): one.event.fields for one in events if one.event.kind is LogEventKind.CONFIGURATION}
-    for node_id, fields in last.items():
-        if node_id not in known and "log.retention.hours" in fields:
+def _printed(events: Iterable[LoggedEvent]) -> Mapping[str, Sequence[tuple[int, Mapping[str, str]]]]:
+    """Return what each node printed of its settings at its starts, by its id, with the times; a setting that is not set is printed as null."""
+    found: dict[str, list[tuple[int, Mapping[str, str]]]] = defaultdict(list)
+    for one in events:
+        fields = one.event.fields
+        if one.event.kind is LogEventKind.CONFIGURATION and "log.retention.hours" in fields:
             values = {name: str(value) for name, value in fields.items() if value != "null"}
-            yield {**values, "node.id": node_id}
+            time_ms = one.time_ms if isinstance(one.time_ms, int) else 0
+            found[str(one.node_id)].append((time_ms, {**values, "node.id": str(one.node_id)}))
+    return found
 
 
 @fact
 def retention_of(case: Case) -> Callable[[TopicPartition, int | Absent], RetentionTimes]:
-    """Return a function that gives what retention a partition has had at a broker, and the time in which its log can have been shortened."""
-    by_node, facts = settings_by_node(case, []), cluster_of(case).facts
-    until = {one.input: newest_time(one) for one in cluster_of(case).histories if one.input not in case.ranks}
+    """Return a function that gives what retention a partition has had at the brokers that can have led it, one of them first, and the time in which its log can have been shortened."""
+    by_node, gathered, places = settings_by_node(case, []), cluster_of(case), places_of(case)
+    until = {one.input: newest_time(one) for one in gathered.histories if one.input not in case.ranks}
     # Since 3.3 a controller writes a record at least twice a second.
     is_ticking = any(
-        isinstance(level := one.metadata_version, int) and level >= _WITH_NO_OPS for one in cluster_of(case).histories
+        isinstance(level := one.metadata_version, int) and level >= _WITH_NO_OPS for one in gathered.histories
     )
     inputs = {one.broker_id: at for at, one in enumerate(case.inputs.described) if at not in case.ranks}
     periods = cache(lambda topic, broker_id: by_node(broker_id).retentions(topic))
     latest = max((one for one in until.values() if isinstance(one, int)), default=Absent.UNKNOWN)
 
     def of_partition(partition: TopicPartition, broker_id: int | Absent) -> RetentionTimes:
+        facts = gathered.facts
         created = facts.exists_since_ms(partition.topic) if facts.knows_every_deletion() else Absent.UNKNOWN
         end = until.get(inputs.get(broker_id, -1), latest)
-        return RetentionTimes(periods(partition.topic, broker_id), created, end if is_ticking else Absent.UNKNOWN)
+        held = [one for one in places.by_partition.get(partition, ()) if one.is_live]
+        own = periods(partition.topic, broker_id)
+        led = (one.leader for one in facts.leaderships(partition, facts.topic_id(partition.topic)))
+        others = {one.state.broker_id for one in held} | {one for one in led if isinstance(one, int) and one >= 0}
+        elsewhere = dict.fromkeys(periods(partition.topic, one) for one in others if one != broker_id)
+        return RetentionTimes(
+            own,
+            created,
+            end if is_ticking else Absent.UNKNOWN,
+            [one for one in elsewhere if one != own],
+            cache(lambda: _stamps(held)),
+            cache(lambda: _begins_ms(held)),
+        )
 
     return of_partition
+
+
+def _stamps(places: Sequence[PartitionPlace]) -> tuple[tuple[int, int], ...]:
+    """Return what the first producer snapshot at or behind the beginning of each log names: the last record of each producer, in the order of offsets, with its timestamp."""
+    found = set()
+    for place in places:
+        log = list_log(place)
+        for _, _, entries in first_producers(log, log.first_base):
+            found |= {(one.last_offset, one.timestamp) for one in entries if one.last_offset >= 0 <= one.timestamp}
+    return tuple(sorted(found))
+
+
+def _begins_ms(places: Sequence[PartitionPlace]) -> int | Absent:
+    """Return the timestamp of the oldest first batch of logs, by those whose bytes are here."""
+    firsts = []
+    for place in places:
+        log = list_log(place)
+        for _, rows, _ in log.batches(log.segments[:1]):
+            firsts += rows["max_timestamp"][:1].tolist()
+            break
+    return min((one for one in firsts if one >= 0), default=Absent.UNKNOWN)
 
 
 def log_dirs_of(properties: Mapping[str, str]) -> tuple[str, ...]:

@@ -135,8 +135,8 @@ def early_of(case: Case) -> Asked | None:
             if partition.topic not in METADATA_TOPICS and is_wanted(partition, case.ask)
             for place in group
             if place.is_live
-            if isinstance(created := (times := retention(partition, place.state.broker_id)).created_ms, int)
-            if times.is_early(created) and list_log(place).first_base
+            if (base := list_log(place).first_base)
+            if retention(partition, place.state.broker_id).early_from(0, base)
         )
         asked = replace(now.asking(topics=topics, partitions=case.ask.partitions, depth=Depth.TAILS), is_weighed=True)
         explained = _command("explain").explain(asked) if topics else None

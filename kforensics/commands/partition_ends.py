@@ -150,6 +150,7 @@ class PartitionEnds:
             is_inside=start not in bases and all(is_inside for _, is_inside, _, _ in starts),
             citation=citation,
             times=retention_of(self._given.case)(partition, place.state.broker_id) if start else RetentionTimes(),
+            epochs_from=next((one.start_offset for one in (_epochs(place) if start else ())), Absent.UNKNOWN),
         )
 
     @cached_property

@@ -127,7 +127,12 @@ def run(request: Ask) -> Result[TraceReport]:
         )
     else:
         answer = trace_answer(
-            records.tally, looked, offset=request.offset, problems=problems, is_whole_topic=is_whole_topic
+            records.tally,
+            looked,
+            ask=request,
+            inputs=inputs.described,
+            problems=problems,
+            is_whole_topic=is_whole_topic,
         )
     report = TraceReport(
         by=_by(request),

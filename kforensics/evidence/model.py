@@ -187,10 +187,16 @@ class Replica:
         return self.state == "live"
 
     @property
+    def epochs_from(self) -> int | Absent:
+        """Where the leader epochs of its `leader-epoch-checkpoint` begin."""
+        epochs = () if isinstance(self.checkpoint_epochs, Absent) else self.checkpoint_epochs
+        return epochs[0].start_offset if epochs else Absent.UNKNOWN
+
+    @property
     def begins_behind_its_epochs(self) -> bool:
         """Whether its first leader epoch begins below its first segment: a broker that deletes the beginning of a log takes its epochs along."""
-        epochs = () if isinstance(self.checkpoint_epochs, Absent) else self.checkpoint_epochs
-        return bool(epochs and self.segments) and epochs[0].start_offset < self.segments[0].base_offset
+        begins = self.epochs_from
+        return isinstance(begins, int) and bool(self.segments) and begins < self.segments[0].base_offset
 
     @property
     def is_unnamed(self) -> bool:

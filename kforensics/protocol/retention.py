@@ -160,6 +160,8 @@ class RetentionPeriod(NamedTuple):
     policy: RetentionPolicy
     is_time_known: bool = True
     """`retention.ms` is set or by a file of the broker, not taken for Kafka's default."""
+    is_dated: bool = True
+    """Metadata or a line shows that `retention.ms` was in force then; a file of the broker says only what it is now."""
 
 
 class PossibleRule(NamedTuple):
@@ -182,6 +184,17 @@ class RetentionTimes(NamedTuple):
     """When the topic was created: no record was written before."""
     until_ms: int | Absent = Absent.UNKNOWN
     """When the log was copied, or shortly before."""
+    elsewhere: Sequence[Sequence[RetentionPeriod]] = ()
+    """What other brokers that can have led had instead."""
+    stamps: Callable[[], Sequence[tuple[int, int]]] = tuple
+    """Offsets and timestamps of records that producer snapshots name, the oldest first, whether or not their segments are left."""
+    begins_ms: Callable[[], int | Absent] = lambda: Absent.UNKNOWN
+    """The timestamp of the first batch that is left."""
+
+    @property
+    def every(self) -> tuple[RetentionPeriod, ...]:
+        """Each retention that it had at a broker that can have led."""
+        return tuple(one for periods in (*self.elsewhere, self.periods) for one in periods)
 
     def rules(
         self, newest_ms: int | Absent, *, since_ms: int | Absent = Absent.UNKNOWN, spare: int | Absent = Absent.UNKNOWN
@@ -194,15 +207,16 @@ class RetentionTimes(NamedTuple):
             spare: how many bytes of the log come behind it at most.
         """
         found: dict[tuple[RetentionRule, int], PossibleRule] = {}
-        for policy, is_known, until_ms in self._in_force(since_ms):
-            kept_ms = policy.retention_ms if is_known else min(policy.retention_ms, LEAST_USUAL_MS)
+        for one, until_ms in self._in_force(since_ms):
+            policy = one.policy
+            kept_ms = policy.retention_ms if one.is_dated else min(policy.retention_ms, LEAST_USUAL_MS)
             end_ms = until_ms if isinstance(until_ms, int) else self.until_ms
             is_old = (
                 not isinstance(newest_ms, int) or not isinstance(end_ms, int) or is_aged(newest_ms, end_ms, kept_ms)
             )
             if policy.by_time and is_old:
                 found[RetentionRule.TIME, policy.retention_ms] = PossibleRule(
-                    RetentionRule.TIME, policy.retention_ms, until_ms, is_known
+                    RetentionRule.TIME, policy.retention_ms, until_ms, one.is_time_known
                 )
             if policy.by_size and (not isinstance(spare, int) or spare >= policy.retention_bytes):
                 found[RetentionRule.SIZE, policy.retention_bytes] = PossibleRule(
@@ -221,14 +235,42 @@ class RetentionTimes(NamedTuple):
             spare: how many bytes of the log come behind it at most.
         """
         since_ms = since_ms if isinstance(since_ms, int) else newest_ms
-        is_whole = bool(self.periods) and self.periods[0].since_ms <= since_ms and isinstance(self.until_ms, int)
-        by_time = any(policy.by_time for policy, _, _ in self._in_force(since_ms))
+        is_whole = isinstance(self.until_ms, int) and all(
+            one and one[0].since_ms <= since_ms for one in (self.periods, *self.elsewhere)
+        )
+        by_time = any(one.policy.by_time for one, _ in self._in_force(since_ms))
         return is_whole and by_time and not self.rules(newest_ms, since_ms=since_ms, spare=spare)
 
-    def _in_force(self, since_ms: int | Absent) -> Iterator[tuple[RetentionPolicy, bool, int | Absent]]:
-        """Yield each retention since a time, whether its time is known, and when it ended; absent for the last one."""
+    def early_from(self, offset: int, log_start: int) -> tuple[int, int] | None:
+        """Return the first of the deleted offsets that retention can only have taken for older than they are, and a time before which its record was not stamped.
+
+        Args:
+            offset: the first deleted offset that is asked about.
+        """
+        if offset >= log_start or not isinstance(self.until_ms, int) or not self.is_early(self.until_ms):
+            return None  # not even a record of the last moment
+        if isinstance(self.created_ms, int) and self.is_early(self.created_ms):
+            bound_ms = self.bound_ms
+            if isinstance(bound_ms, int):
+                return offset, bound_ms
+        named = ((at, stamp) for at, stamp in self.stamps() if offset <= at < log_start and self.is_early(stamp))
+        return next(named, None)
+
+    @property
+    def bound_ms(self) -> int | Absent:
+        """A time before which no record of the topic is stamped: that of its creation, unless records show older timestamps, as mirrored ones have."""
+        created_ms = self.created_ms
+        oldest = (self.begins_ms(), *(stamp for _, stamp in self.stamps()))
+        is_mirrored = any(
+            isinstance(one, int) and 0 <= one < created_ms for one in oldest if isinstance(created_ms, int)
+        )
+        return Absent.UNKNOWN if is_mirrored else created_ms
+
+    def _in_force(self, since_ms: int | Absent) -> Iterator[tuple[RetentionPeriod, int | Absent]]:
+        """Yield each retention since a time, and when it ended; absent for the last one."""
         first_ms = since_ms if isinstance(since_ms, int) else self.created_ms
-        for at, one in enumerate(self.periods):
-            end = self.periods[at + 1].since_ms if at + 1 < len(self.periods) else Absent.NOT_APPLICABLE
-            if not isinstance(end, int) or not isinstance(first_ms, int) or end > first_ms:
-                yield one.policy, one.is_time_known, end
+        for periods in (*self.elsewhere, self.periods):
+            for at, one in enumerate(periods):
+                end = periods[at + 1].since_ms if at + 1 < len(periods) else Absent.NOT_APPLICABLE
+                if not isinstance(end, int) or not isinstance(first_ms, int) or end > first_ms:
+                    yield one, end

@@ -1,16 +1,22 @@
 """What real brokers deleted by time, by size, on request and by a time index of zeros, expired, and lost with its disk: told as it was."""
 
 import json
+import shutil
 
 import pytest
 
 from kforensics.ask.model import Ask
+from kforensics.case.opening import open_case
+from kforensics.case.settings import retention_of
 from kforensics.commands.diff import run as diff
 from kforensics.commands.explain import run as explain
 from kforensics.commands.groups import run as groups
 from kforensics.commands.predict import run as predict
 from kforensics.commands.trace import run as trace
 from kforensics.commands.verify import run as verify
+from kforensics.damage import Absent
+from kforensics.formats.index import ProducerEntry, encode_producers
+from kforensics.units import TopicPartition
 
 RECORDING = "retention-3.9"
 
@@ -148,3 +154,19 @@ def test_no_command_is_calm_beside_it(coordinators, command):
     assert "16 records of zeroed-0" in early.answer.headline.partition(": see `kforensics explain`")[0]
     assert any("kforensics explain" in each for one in early.answer.now for each in getattr(one, "commands", ()))
     assert "lost" not in whole.answer.state.value
+
+
+def test_producer_snapshots_and_first_batches_say_of_when_records_are(coordinators, tmp_path):
+    _, deleted, _, _ = moments(coordinators(RECORDING))
+    shutil.copytree(deleted, tmp_path / "now")
+    snapshot = next((tmp_path / "now").glob("*/zeroed-0/*16.snapshot"))
+    written_ms = 1795729848691
+    snapshot.write_bytes(
+        encode_producers([ProducerEntry(7, 0, 15, 15, 3, written_ms, -1, -1), ProducerEntry(8, 0, 1, -1, 0, 9, -1, -1)])
+    )
+    times = retention_of(open_case(Ask(paths=(tmp_path / "now",), jobs=1)))(TopicPartition("zeroed", 0), 1)
+
+    assert times.stamps() == ((15, written_ms),)
+    assert times.begins_ms() in range(written_ms - 60_000, written_ms + 60_000)
+    assert times.early_from(0, 16) == (0, times.created_ms)
+    assert times._replace(created_ms=Absent.UNKNOWN).early_from(0, 16) == (15, written_ms)

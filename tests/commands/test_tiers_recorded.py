@@ -70,3 +70,15 @@ def test_a_record_that_was_copied_is_traced_to_the_copy_until_retention_took_it(
     states = [trace(root / "snapshots" / one, topics="archive", offset=35).answer.state for one in list(MOMENTS)[1:]]
 
     assert states == ["present", "in-remote-storage", "deleted-on-purpose"]
+
+
+def test_lines_about_remote_storage_say_which_rule_deleted(coordinators):
+    root = coordinators(RECORDING)
+    of_then, alone = (
+        trace([root / "snapshots" / "40-deleting", *logs], topics="archive", offset=1) for logs in ([root / "logs"], [])
+    )
+    said, without = (one.to_dict()["records"][0]["fate"][0]["statement"] for one in (of_then, alone))
+
+    assert "2026-11-27 01:02:03 UTC by retention by time (retention.ms 2 seconds)" in said
+    assert "no line names" not in said
+    assert "2026-11-27 01:02:03 UTC" not in without

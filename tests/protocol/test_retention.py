@@ -2,6 +2,7 @@
 
 import pytest
 
+from kforensics.damage import Absent
 from kforensics.protocol.retention import (
     AgedSegment,
     RetentionPeriod,
@@ -90,7 +91,7 @@ def test_no_segment_goes_before_one_in_front_of_it():
 
 
 WEEK = RetentionPolicy(604_800_000, -1, deletes=True)
-MINUTE_MS, DAY_MS = 60_000, 86_400_000
+MINUTE_MS, HOUR_MS, DAY_MS = 60_000, 3_600_000, 86_400_000
 
 
 @pytest.mark.parametrize(
@@ -119,7 +120,7 @@ def test_nothing_went_early_by_an_end_that_is_not_known():
 
 
 def test_a_default_that_may_be_shortened_by_a_file_excludes_minutes_alone():
-    by_default = RetentionTimes((RetentionPeriod(0, WEEK, is_time_known=False),), until_ms=DAY_MS)
+    by_default = RetentionTimes((RetentionPeriod(0, WEEK, is_time_known=False, is_dated=False),), until_ms=DAY_MS)
 
     assert by_default.is_early(DAY_MS - 2 * MINUTE_MS)
     assert not by_default.is_early(DAY_MS - 60 * MINUTE_MS)
@@ -133,3 +134,41 @@ def test_a_rule_counts_as_long_as_it_was_set_and_the_segment_was_there():
     assert [(one.limit, one.until_ms) for one in times.rules(20)] == [(MINUTE_MS, DAY_MS)]
     assert times.rules(20, since_ms=DAY_MS) == ()
     assert times.rules(DAY_MS - 1) == ()
+
+
+def test_a_setting_that_only_the_file_of_today_has_says_nothing_of_the_past():
+    of_file = RetentionTimes((RetentionPeriod(0, WEEK, is_dated=False),), until_ms=DAY_MS)
+
+    assert not of_file.is_early(DAY_MS - 60 * MINUTE_MS)
+    assert [one.is_known for one in of_file.rules(20)] == [True]
+
+
+def test_what_another_broker_had_that_can_have_led_counts():
+    short = (RetentionPeriod(0, WEEK._replace(retention_ms=MINUTE_MS)),)
+    times = RetentionTimes((RetentionPeriod(0, WEEK),), until_ms=DAY_MS, elsewhere=[short])
+
+    assert not times.is_early(20)
+    assert [one.limit for one in times.rules(20)] == [MINUTE_MS]
+    assert not times._replace(elsewhere=[()]).is_early(20), "nothing is known of that broker"
+
+
+@pytest.mark.parametrize(
+    ("created_ms", "stamps", "begins_ms", "expected"),
+    [
+        (HOUR_MS, (), HOUR_MS, (3, HOUR_MS)),
+        # Records that are left, or that a snapshot names, are stamped before their topic: mirrored ones.
+        (HOUR_MS, (), HOUR_MS - 1, None),
+        (HOUR_MS, ((1, 7),), HOUR_MS, None),
+        (Absent.UNKNOWN, ((1, DAY_MS - 9), (8, DAY_MS - 8), (9, DAY_MS - 7)), HOUR_MS, (8, DAY_MS - 8)),
+        # It is behind the log start, so that it is there.
+        (Absent.UNKNOWN, ((12, DAY_MS - 8),), HOUR_MS, None),
+        (Absent.UNKNOWN, (), HOUR_MS, None),
+    ],
+)
+def test_from_where_records_went_early(created_ms, stamps, begins_ms, expected):
+    times = RetentionTimes(
+        (RetentionPeriod(0, WEEK),), created_ms, DAY_MS, stamps=lambda: stamps, begins_ms=lambda: begins_ms
+    )
+
+    assert times.early_from(3, 12) == expected
+    assert times.early_from(12, 12) is None

@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kforensics.damage import Absent, Span
-from kforensics.errors import EvidenceError, FormatError
-from kforensics.evidence.coordinators.replica_log import ReplicaLog, SegmentBatches, list_log
+from kforensics.errors import EvidenceError
+from kforensics.evidence.coordinators.replica_log import ReplicaLog, SegmentBatches, first_producers, list_log
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace, checkpoint_value, problem_of
 from kforensics.evidence.model import CheckpointValue, Citation, Problem
-from kforensics.formats.index import ProducerEntry, parse_producer_snapshot
+from kforensics.formats.index import ProducerEntry
 from kforensics.formats.log.batch_table import CONTROL_BIT, TRANSACTIONAL_BIT, BatchTable, empty_batches
 from kforensics.formats.messages.control import ControlType
 from kforensics.formats.messages.schema import Decoded
@@ -25,9 +25,6 @@ from kforensics.source.mapped import open_evidence
 
 MOST_LONE_MARKERS = 1_000
 """Commit markers without records of one log that are kept; more of them are only counted."""
-
-SNAPSHOT_LIMIT = 256 << 20
-"""Bytes of a producer snapshot that are read: 5 million producers."""
 
 
 class OpenTransaction(NamedTuple):
@@ -201,21 +198,11 @@ class _Scan:
         """Take transactions that begin below the batches that are here from the first producer snapshot behind their beginning."""
         base = max(self.log.first_base, self.log.read_from)
         self.has_seeds = not self.log.read_from
-        for offset, path in self.log.snapshots:
-            if offset < base:
-                continue
-            try:
-                with open_evidence(self.log.place.state.root / path) as file:
-                    snapshot = parse_producer_snapshot(file.read_all(SNAPSHOT_LIMIT))
-            except (EvidenceError, FormatError):
-                continue  # the broker takes an older or newer one, too; verify says what is wrong with it
-            if not snapshot.crc_valid:
-                continue
-            for entry in snapshot.entries:
+        for offset, path, entries in first_producers(self.log, base):
+            for entry in entries:
                 if 0 <= entry.current_transaction_first_offset < base:
                     self.seeds[entry.producer_id] = (entry, offset, path)
             self.has_seeds = True
-            return
 
     def note_unread(self) -> None:
         """Say that no input shows which transactions are open below the batches that are here."""

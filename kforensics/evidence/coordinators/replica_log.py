@@ -1,6 +1,6 @@
 """One replica of a coordinator's topic: its segments, its batches, and where two of them part."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -15,6 +15,7 @@ from kforensics.evidence.captured.reading import captured_batches, captured_cont
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace, problem_of
 from kforensics.evidence.model import Problem
 from kforensics.evidence.segment_parts import Keep, walk_sound_batches
+from kforensics.formats.index import ProducerEntry, parse_producer_snapshot
 from kforensics.formats.log.batch_table import BATCH_HEADER, BatchTable
 from kforensics.formats.log.records import Record, parse_body_records
 from kforensics.formats.messages.control import ControlRecord, ControlType, parse_control_record
@@ -24,6 +25,9 @@ from kforensics.source.capture import CapturedSegment
 from kforensics.source.mapped import EvidenceFile, open_evidence
 from kforensics.source.naming import FileKind, FileName, FileSuffix
 from kforensics.source.walk import FoundDirectory, FoundFile, Obstacle, walk_partition
+
+_SNAPSHOT_LIMIT = 256 << 20
+"""Bytes of a producer snapshot that are read: 5 million producers."""
 
 
 class SegmentBatches(NamedTuple):
@@ -152,6 +156,21 @@ def list_log(place: PartitionPlace) -> ReplicaLog:
     for one in (log.segments, log.deleted, log.snapshots):
         one.sort()
     return log
+
+
+def first_producers(log: ReplicaLog, offset: int) -> Iterator[tuple[int, str, Sequence[ProducerEntry]]]:
+    """Yield the first producer snapshot at or behind an offset that can be read, with its offset and path; nothing where there is none."""
+    for at, path in log.snapshots:
+        if at < offset:
+            continue
+        try:
+            with open_evidence(log.place.state.root / path) as file:
+                snapshot = parse_producer_snapshot(file.read_all(_SNAPSHOT_LIMIT))
+        except (EvidenceError, FormatError):
+            continue  # the broker takes an older or newer one, too; verify says what is wrong with it
+        if snapshot.crc_valid:
+            yield at, path, snapshot.entries
+            return
 
 
 def holds_records(place: PartitionPlace) -> bool:

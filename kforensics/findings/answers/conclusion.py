@@ -385,7 +385,7 @@ def _deleted_since(incidents: Sequence[PartitionIncident]) -> list[str]:
         removal = start.removal(min(before, default=start.offset))
         if removal is not None and removal.by is not Remover.REQUEST:
             sentences.append(
-                f"Offsets {min(before):,} to {start.offset - 1:,} of {incident.partition} were deleted since the earlier snapshot {removal.sentence}."
+                f"Offsets {min(before):,} to {start.offset - 1:,} of {incident.partition} were deleted since the earlier snapshot{',' if isinstance(removal.since_ms, int) else ''} {removal.sentence}."
             )
     more = len(sentences) - MOST_NAMED
     return [

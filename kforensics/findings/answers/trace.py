@@ -3,10 +3,13 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from kforensics.ask.model import Ask
+from kforensics.ask.questions import command_of
 from kforensics.damage import Absent
-from kforensics.evidence.model import Citation, Problem
+from kforensics.evidence.model import Citation, Input, Problem
 from kforensics.evidence.remote_copies import RemoteSegment
 from kforensics.findings.answers.model import Answer, State, worst_state
+from kforensics.findings.concern import copies_of_places
 from kforensics.findings.model import Confidence, Finding, Weight, by_gravity
 from kforensics.findings.rule import Rule
 from kforensics.findings.rules.keys import misplaced_keys
@@ -17,7 +20,7 @@ from kforensics.protocol.coordinators import Placement
 from kforensics.reconcile.salvage.gaps import GapReason
 from kforensics.reconcile.trace.model import CopyKind, Fate, FateKind, SearchedPartition, SearchGap, TracedRecord
 from kforensics.units import OffsetRange, TopicPartition
-from kforensics.words import counted, form, listed
+from kforensics.words import SAFE, Step, counted, form, listed
 
 _AT_RISK = frozenset({FateKind.WILL_BE_TRUNCATED, FateKind.OUTSIDE, FateKind.DIVERGED})
 _MOST = 4
@@ -45,7 +48,8 @@ class TraceTally:
         self.states: dict[State, _Of] = {}
         self.records = 0
         self.copies = 0
-        self._vanishing: set[str] = set()
+        self.vanishing: set[tuple[int, str]] = set()
+        """Directories with files that are about to be removed and hold lost records, by input."""
         self._at_risk: dict[tuple[Rule, TopicPartition, str], tuple[TracedRecord, Fate, OffsetRange, int]] = {}
         self._first: dict[TopicPartition, TracedRecord] = {}
         self._of_partition: dict[TopicPartition, int] = {}
@@ -77,7 +81,9 @@ class TraceTally:
         self.copies += len(one.copies)
         self._of_partition[one.partition] += 1
         if one.state == State.LOST:
-            self._vanishing |= {copy.path for copy in one.copies if copy.kind is CopyKind.DELETED}
+            self.vanishing |= {
+                (copy.input, copy.path.rpartition("/")[0]) for copy in one.copies if copy.kind is CopyKind.DELETED
+            }
         self._note_again(one)
         for fate in one.fate:
             if fate.kind in _AT_RISK:
@@ -138,11 +144,6 @@ class TraceTally:
         more = len(self._at_risk) - 1
         return f"{first}, and {counted(more, 'more finding')} of this kind" if more > 0 else first
 
-    @property
-    def vanishing(self) -> list[str]:
-        """Files that are about to be removed and hold lost records."""
-        return sorted(self._vanishing)
-
     def findings(self, placement: Placement | None) -> tuple[Finding, ...]:
         """Return what is wrong around the records."""
         copies = {partition: tuple(first.copies) for partition, first in sorted(self._first.items())}
@@ -182,11 +183,13 @@ def trace_answer(
     tally: TraceTally,
     looked: Sequence[SearchedPartition],
     *,
-    offset: int | None,
+    ask: Ask,
+    inputs: Sequence[Input],
     problems: Sequence[Problem],
     is_whole_topic: bool,
 ) -> Answer:
     """Return the answer of `trace`."""
+    offset = ask.offset
     # The gap that holds the offset is why it was not found.
     gaps = sorted((gap for one in looked for gap in one.gaps), key=lambda gap: not _holds(gap, offset))
     unknown = tuple(str(gap) for gap in gaps)
@@ -215,7 +218,7 @@ def trace_answer(
     return Answer(
         state=state,
         headline=f"{headline}.",
-        now=tuple(_now(tally)),
+        now=tuple(_now(tally, ask, inputs)),
         tell=tuple(_tell(those)) if state is State.LOST else (),
         unknown=(*unknown, *hedges),
     )
@@ -367,15 +370,17 @@ def _others(tally: TraceTally, state: State) -> str:
     return f"; also {', '.join(words)}" if words else ""
 
 
-def _now(tally: TraceTally) -> Iterator[str]:
+def _now(tally: TraceTally, ask: Ask, inputs: Sequence[Input]) -> Iterator[str]:
     if tally.vanishing:
-        paths = listed(tally.vanishing, most=_MOST)
-        yield f"Copy {paths} before a broker starts on it: it is removed after file.delete.delay.ms, or at the next start"
+        words = "Copy these directories before a broker starts: it removes files that were renamed after file.delete.delay.ms, or at its start"
+        yield Step(words, copies_of_places([one.path for one in inputs], tally.vanishing))
     lost = tally.states.get(State.LOST)
     if lost is not None and lost.copies:
-        yield "kforensics salvage recovers lost records from the copies that are left"
+        salvage = f"{command_of('salvage', ask, '--what', 'lost')} -o {SAFE}/lost"
+        yield Step("Save the lost records from the copies that are left", (salvage,))
     if tally.is_at_risk:
-        yield "Copy the directories before their brokers start: kforensics diff shows what a start discards"
+        words = "Copy the directories before their brokers start, and look at what a start discards"
+        yield Step(words, (command_of("diff", ask),))
 
 
 def _tell(those: _Of) -> Iterator[str]:

@@ -56,7 +56,7 @@ _WORD = re.compile(rb"(?<![^ \t\n\r\"'>|\]\[:=.,(])[A-Z]")
 _BEFORE_TIME = re.compile(rb"^.*\d\d:\d\d:\d\d", re.DOTALL)
 """What names another writer where a line was torn and the next one begins in it."""
 _IDENTITY_PARTITION = re.compile(
-    rf"(?:partition=|(?<![\w.])Partition |Cache )(?P<name>{_TOPIC_PARTITION})(?![A-Za-z0-9._-])".encode()
+    rf"(?:partition=(?:[\w-]{{22}}:)?|(?<![\w.])Partition |Cache )(?P<name>{_TOPIC_PARTITION})(?![A-Za-z0-9._-])".encode()
 )
 _IDENTITY_OLD_PARTITION = re.compile(rb"Partition \[(?P<topic>[A-Za-z0-9._-]{1,249}),(?P<partition>\d{1,9})\]")
 _IDENTITY_BROKER = re.compile(

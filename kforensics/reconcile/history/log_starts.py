@@ -13,6 +13,7 @@ from kforensics.protocol.retention import PossibleRule, RetentionRule, Retention
 from kforensics.reconcile.observed.clocks import WIDEST_ZONE_MS
 from kforensics.reconcile.observed.logged_events import LoggedEvent
 from kforensics.reconcile.timeline.events import DELETE_REQUEST
+from kforensics.reconcile.timeline.logged_operations import rule_of
 from kforensics.units import TopicPartition
 from kforensics.words import duration, utc_words
 
@@ -68,7 +69,8 @@ class LogStartMove(NamedTuple):
             case Remover.SIZE:
                 return "retention by size" + (f" (retention.bytes {limit:,})" if isinstance(limit, int) else "")
             case Remover.RETENTION:
-                return "retention, by a rule that no line names"
+                several = len(self.citations) > 1
+                return "retention, by time and by size" if several else "retention, by a rule that no line names"
             case Remover.REQUEST:
                 return "a client's request (DeleteRecords)"
             case _:
@@ -85,14 +87,14 @@ def log_start_moves(
         is_zone_shown: whether an input shows in which zone the times of a line are.
     """
     found: dict[TopicPartition, list[LogStartMove]] = defaultdict(list)
-    waiting: dict[tuple[object, TopicPartition], LoggedEvent] = {}
+    rules: dict[tuple[object, TopicPartition], tuple[LoggedEvent, ...]] = {}
     last: dict[tuple[object, TopicPartition], LoggedEvent] = {}
     for item in events:
         event, partition = item.event, item.event.topic_partition
         if isinstance(partition, Absent):
             continue
         place = (item.node_id, partition)
-        if event.kind is LogEventKind.RETENTION and event.fields.get("rule") in {"time", "size"}:
+        if rule_of(event) in {"time", "size"}:
             # Since 3.0 the log start moves before the lines about the segments, up to then after them.
             if place in last and _is_of(item, last[place]):
                 at = next(
@@ -102,11 +104,13 @@ def log_start_moves(
                 )
                 found[partition][at] = _by_rule(found[partition][at], item)
             else:
-                waiting[place] = item
+                rules[place] = (*(one for one in rules.get(place, ()) if _is_soon(one, item)), item)
         elif event.kind is LogEventKind.LOG_START_MOVED and isinstance(event.number("log_start_offset"), int):
-            move, rule = _move(item), waiting.pop(place, None)
-            if rule is not None and _is_of(rule, item):
-                move = _by_rule(move, rule)
+            move, before = _move(item), [one for one in rules.pop(place, ()) if _is_of(one, item)]
+            if len({rule_of(one.event) for one in before}) > 1:  # remote storage is gone through once, by all rules
+                move = move._replace(remover=Remover.RETENTION, citations=(before[-1].citation, *move.citations))
+            elif before:
+                move = _by_rule(move, before[-1])
             last[place] = item
             found[partition].append(move._replace(slack_ms=0 if is_zone_shown(item) else WIDEST_ZONE_MS))
     return found
@@ -128,7 +132,7 @@ def _by_rule(move: LogStartMove, rule: LoggedEvent) -> LogStartMove:
     if move.remover in {Remover.TIME, Remover.SIZE}:
         return move
     return move._replace(
-        remover=Remover.TIME if rule.event.fields.get("rule") == "time" else Remover.SIZE,
+        remover=Remover.TIME if rule_of(rule.event) == "time" else Remover.SIZE,
         limit=rule.event.number("limit"),
         citations=(rule.citation, *move.citations),
         largest_ms=rule.event.number("largest_timestamp_ms"),
@@ -182,6 +186,8 @@ class LogStart:
     """Of the checkpoint that has it."""
     times: RetentionTimes = field(default_factory=RetentionTimes)
     """The retention of the topic, where it is known, and the time that its records are of."""
+    epochs_from: int | Absent = Absent.UNKNOWN
+    """Where its leader epochs begin: a broker that moves the log start takes those below along."""
 
     def removal(self, offset: int) -> Removal | None:
         """Return what deleted the records from an offset up to the log start; none where it starts at or below that.
@@ -201,10 +207,10 @@ class LogStart:
                 also = ", and later ones in another way" if others or passed[-1].offset < self.offset else ""
                 citations = tuple(dict.fromkeys((*known.citations, *passed[-1].citations)))
                 return Removal(known.remover, "proven", first.time_ms, known.words + also, citations)
-            return self._guess(first.time_ms, first.citations)
-        return self._guess(Absent.UNKNOWN, ())
+            return self._guess(offset, first.time_ms, first.citations)
+        return self._guess(offset, Absent.UNKNOWN, ())
 
-    def _guess(self, since_ms: int | Absent, citations: tuple[Citation, ...]) -> Removal:
+    def _guess(self, offset: int, since_ms: int | Absent, citations: tuple[Citation, ...]) -> Removal:
         """Say what is left possible where no line names it."""
         cited = (*citations, *([] if self.citation is None else [self.citation]))
         if self.is_inside:
@@ -212,19 +218,31 @@ class LogStart:
                 "a client's request (DeleteRecords): the log starts inside of a segment, where retention never puts it"
             )
             return Removal(Remover.REQUEST, "likely", since_ms, words, cited)
+        if isinstance(self.epochs_from, int) and self.epochs_from < self.offset:
+            words = f"no broker that ended its work: the leader epochs still begin at {self.epochs_from:,}, so that files were removed by hand or left out of the copy, or the broker was killed as it deleted them"
+            return Removal(Remover.UNKNOWN, "possible", since_ms, words, cited)
         times = self.times
         if not times.periods:
             words = "retention or DeleteRecords: no line and no setting among the inputs says which"
             return Removal(Remover.UNKNOWN, "possible", since_ms, words, cited)
-        rules = times.rules(times.created_ms)
+        early = times.early_from(offset, self.offset)
+        if early is not None and early[0] > offset:
+            words = (
+                f"retention or DeleteRecords; from offset {early[0]:,} on {early_words(times, early)}, or DeleteRecords"
+            )
+            return Removal(Remover.UNKNOWN, "possible", since_ms, words, cited)
+        if early is not None:
+            return Removal(Remover.EARLY, "possible", since_ms, f"{early_words(times, early)}, or DeleteRecords", cited)
+        rules = times.rules(times.bound_ms)
         if rules:
             limits = " or ".join(map(_rule_words, rules))
             removers = {Remover.TIME if one.rule is RetentionRule.TIME else Remover.SIZE for one in rules}
             remover = Remover.UNKNOWN if len(removers) > 1 else removers.pop()
             words = f"retention {limits}, or DeleteRecords: no line says which"
             return Removal(remover, "possible", since_ms, words, cited)
-        if isinstance(times.created_ms, int) and times.is_early(times.created_ms):
-            return Removal(Remover.EARLY, "possible", since_ms, f"{early_words(times)}, or DeleteRecords", cited)
+        if not any(one.policy.deletes for one in times.every):
+            words = "neither retention nor DeleteRecords, which take nothing from a topic whose cleanup.policy is compact alone: the policy was another one, or files were removed by hand"
+            return Removal(Remover.UNKNOWN, "possible", since_ms, words, cited)
         words = "a client's request (DeleteRecords), unless settings were changed since: by those of now retention deletes nothing"
         return Removal(Remover.REQUEST, "possible", since_ms, words, cited)
 
@@ -237,7 +255,15 @@ def _rule_words(one: PossibleRule) -> str:
     return f"by size (retention.bytes {one.limit:,}{until})"
 
 
-def early_words(times: RetentionTimes) -> str:
-    """Return what deleted records that no rule of their topic can have deleted by their age or by size."""
-    least = min(one.policy.retention_ms for one in times.periods if one.policy.by_time)
-    return f"retention by time that took them for older than they were (retention.ms {duration(least)})"
+def early_words(times: RetentionTimes, early: tuple[int, int] | None = None) -> str:
+    """Return what deleted records that no rule of their topic can have deleted by their age or by size.
+
+    Args:
+        early: the first of them, and a time before which it was not stamped, where that alone shows it.
+    """
+    limit = duration(min(one.policy.retention_ms for one in times.every if one.policy.by_time))
+    if early is None or early[1] != times.created_ms:
+        named = "" if early is None else f"; a producer snapshot has offset {early[0]:,} of {utc_words(early[1])}"
+        return f"retention by time that took them for older than they were (retention.ms {limit}{named})"
+    since = f"though their topic is there since {utc_words(early[1])} only"
+    return f"retention by time (retention.ms {limit}), {since}: by a wrong time index, or stamped earlier, as mirrored records are"

@@ -377,6 +377,7 @@ class LogsOverTime:
             is_inside=bool(bases) and min(bases) < start and start not in bases,
             citation=None if isinstance(recorded, Absent) else recorded.citation,
             times=self.evidence.retention(self.leader.broker_id) if start else RetentionTimes(),
+            epochs_from=self.leader.view.replica.epochs_from,
         )
 
     def is_deleted(self) -> bool:

@@ -455,11 +455,12 @@ def _unlogged_losses(known: LogsOverTime, told: set[int]) -> Iterator[LossEntry]
                 run.append((OffsetRange(first, end - 1), newest))
         if run:
             yield _unlogged_loss(known, start, copy, run, zeros=zeros)
-    created_ms = start.times.created_ms
-    if not held and isinstance(created_ms, int) and start.times.is_early(created_ms):
-        removal = start.removal(0)
-        if removal is not None and removal.confidence != "proven":
-            yield _loss_without_copy(known, start, created_ms)
+    removal = start.removal(0)
+    early = (
+        None if held or removal is None or removal.confidence == "proven" else start.times.early_from(0, start.offset)
+    )
+    if early is not None:
+        yield _loss_without_copy(known, start, early)
 
 
 def _unlogged_loss(
@@ -481,18 +482,22 @@ def _unlogged_loss(
     )
 
 
-def _loss_without_copy(known: LogsOverTime, start: LogStart, created_ms: int) -> LossEntry:
-    """Return the loss of all below the log start, of which no input holds a copy: that the topic is too young shows it."""
+def _loss_without_copy(known: LogsOverTime, start: LogStart, early: tuple[int, int]) -> LossEntry:
+    """Return the loss of what is gone below the log start, of which no input holds a copy.
+
+    Args:
+        early: the first offset that can't have been old enough, and a time before which it was not stamped.
+    """
     return LossEntry(
         topic_partition=known.partition,
-        offsets=OffsetRange(0, start.offset - 1),
-        records=start.offset,
+        offsets=OffsetRange(early[0], start.offset - 1),
+        records=start.offset - early[0],
         markers=0,
         committed="possible",
         was_committed="possible",
         is_replaced=False,
         leader_epoch=Absent.UNKNOWN,
-        reason=f"{early_words(start.times)}, or a client's request (DeleteRecords), deleted them; no line says which, and the topic is there since {utc_words(created_ms)} only",
+        reason=f"{early_words(start.times, early)}, or a client's request (DeleteRecords), deleted them; no line says which",
         cause=CauseName.RETENTION,
         held_by=(),
         citations=() if start.citation is None else (start.citation,),

@@ -184,8 +184,9 @@ def retention_entries(events: Iterable[LoggedEvent]) -> Iterator[TimelineEntry]:
         if isinstance(partition, Absent):
             continue
         place = (item.node_id, partition)
-        if item.event.kind is Kind.RETENTION:
-            one = found.setdefault((*place, str(item.event.fields.get("rule"))), _Deletion(item, item))
+        rule = rule_of(item.event)
+        if rule:
+            one = found.setdefault((*place, rule), _Deletion(item, item))
             one.last = item
             one.far = one.far or _stamped_far(item.event)
             bases = item.event.brokers("base_offsets")
@@ -210,6 +211,14 @@ def retention_entries(events: Iterable[LoggedEvent]) -> Iterator[TimelineEntry]:
         )
 
 
+def rule_of(event: LogEvent) -> str:
+    """Return the rule by which retention deleted a segment, in remote storage too; empty where a line says nothing of that."""
+    if event.kind not in {Kind.RETENTION, Kind.REMOTE_DELETED}:
+        return ""
+    by_start = "log-start" if event.fields.get("reason") == "log-start-offset" else ""
+    return str(event.fields.get("rule", by_start))
+
+
 def _is_soon(before: LoggedEvent, item: LoggedEvent) -> bool:
     if not isinstance(before.time_ms, int) or not isinstance(item.time_ms, int):
         return True
@@ -218,7 +227,8 @@ def _is_soon(before: LoggedEvent, item: LoggedEvent) -> bool:
 
 def _detail(one: _Deletion, rule: str) -> Detail:
     limit = one.last.event.number("limit")
-    detail: dict[str, DetailValue] = {"segments": counted(one.segments, "segment"), "rule": _rule(rule, limit)}
+    where = " in remote storage" if one.last.event.kind is Kind.REMOTE_DELETED else ""
+    detail: dict[str, DetailValue] = {"segments": counted(one.segments, "segment") + where, "rule": _rule(rule, limit)}
     if isinstance(one.log_start_offset, int):
         detail["log_start_offset"] = one.log_start_offset
     if isinstance(one.last.time_ms, int) and one.last.time_ms != one.first.time_ms:

@@ -401,6 +401,7 @@ class FateJudge:
             moves=self._log_starts,
             is_inside=start not in {one.base_offset for view in self._views.values() for one in view.segments},
             times=self._retention(views[0].replica.broker_id),
+            epochs_from=views[0].replica.epochs_from,
         )
         removal = known.removal(offset)
         by = "retention or DeleteRecords removed it" if removal is None else f"it was removed {removal.sentence}"

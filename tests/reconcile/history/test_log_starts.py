@@ -28,8 +28,8 @@ def start(offset=40, **known):
 def times(policy, *, age_ms=None, is_known=True):
     """A retention that never changed, of a topic that was created so long ago."""
     if age_ms is None:
-        return RetentionTimes((RetentionPeriod(0, policy, is_known),))
-    return RetentionTimes((RetentionPeriod(0, policy, is_known),), CREATED_MS, CREATED_MS + age_ms)
+        return RetentionTimes((RetentionPeriod(0, policy, is_known, is_known),))
+    return RetentionTimes((RetentionPeriod(0, policy, is_known, is_known),), CREATED_MS, CREATED_MS + age_ms)
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_the_move_that_passed_the_offset_counts():
     [
         ({"is_inside": True}, Remover.REQUEST, "likely"),
         ({"times": times(KEPT)}, Remover.REQUEST, "possible"),
-        ({"times": times(KEPT._replace(retention_ms=1000, deletes=False))}, Remover.REQUEST, "possible"),
+        ({"times": times(KEPT._replace(retention_ms=1000, deletes=False))}, Remover.UNKNOWN, "possible"),
         ({"times": times(KEPT._replace(retention_ms=1000))}, Remover.TIME, "possible"),
         ({"times": times(KEPT._replace(retention_bytes=1000))}, Remover.SIZE, "possible"),
         ({"times": times(KEPT._replace(retention_ms=1000, retention_bytes=9))}, Remover.UNKNOWN, "possible"),
@@ -138,3 +138,60 @@ def test_a_default_that_no_file_confirms_is_named_as_one():
     found = start(times=times(KEPT._replace(retention_ms=WEEK_MS), age_ms=WEEK_MS, is_known=False)).removal(0)
 
     assert "Kafka's default" in found.words
+
+
+IN_REMOTE = "[RemoteLogManager=1 partition=CMPYijmTTXWjFERN_Redbg:t-0] About to delete remote log segment RemoteLogSegmentId{topicIdPartition=CMPYijmTTXWjFERN_Redbg:t-0, id=IVvTY7gRQTyrD0rJTn_MzQ} due to "
+REMOTE_TIME = f"{IN_REMOTE}retention time 2000ms breach based on the largest record timestamp in the segment"
+REMOTE_SIZE = f"{IN_REMOTE}retention size 1024 breach. Log size after deletion will be 9."
+MOVED = f"{NEW}Incremented log start offset to 40 due to segment deletion"
+
+
+@pytest.mark.parametrize(
+    ("lines", "by", "words"),
+    [
+        ([REMOTE_TIME, REMOTE_TIME, MOVED], Remover.TIME, "retention by time (retention.ms 2 seconds)"),
+        ([REMOTE_SIZE, MOVED], Remover.SIZE, "retention by size (retention.bytes 1,024)"),
+        ([REMOTE_SIZE, REMOTE_TIME, MOVED], Remover.RETENTION, "retention, by time and by size"),
+    ],
+)
+def test_lines_of_remote_storage_name_the_rule_too(lines, by, words):
+    found = start(moves=moves(*lines)).removal(8)
+
+    assert (by, "proven", words) == (found.by, found.confidence, found.words)
+
+
+def test_a_log_whose_leader_epochs_begin_below_it_was_shortened_by_no_broker():
+    known = {"times": times(KEPT._replace(retention_ms=WEEK_MS), age_ms=HOUR_MS)}
+
+    cut, moved = start(epochs_from=0, **known).removal(0), start(epochs_from=40, **known).removal(0)
+    assert (Remover.UNKNOWN, Remover.EARLY) == (cut.by, moved.by)
+    assert "removed by hand or left out of the copy" in cut.words
+    assert "retention" not in cut.words
+    named = start(epochs_from=0, moves=moves(BY_TIME, MOVED)).removal(0)
+    assert Remover.TIME is named.by, "a line names it"
+
+
+def test_a_topic_that_is_compacted_alone_lost_nothing_to_retention_or_a_request():
+    found = start(times=times(KEPT._replace(retention_ms=1000, deletes=False))).removal(0)
+
+    assert "the policy was another one, or files were removed by hand" in found.words
+
+
+def test_a_producer_snapshot_shows_that_records_were_too_young():
+    known = times(KEPT._replace(retention_ms=WEEK_MS), age_ms=2 * WEEK_MS)
+    known = known._replace(stamps=lambda: ((29, CREATED_MS + 2 * WEEK_MS - 9),))
+
+    late, whole = start(times=known).removal(29), start(times=known).removal(3)
+    assert (Remover.EARLY, "possible") == (late.by, late.confidence)
+    assert "a producer snapshot has offset 29 of 2025-05-09" in late.words
+    assert Remover.UNKNOWN is whole.by, "what stands before it may have been old"
+    assert "from offset 29 on" in whole.words
+
+
+def test_records_that_are_stamped_before_their_topic_are_no_sign_of_a_wrong_time():
+    young = times(KEPT._replace(retention_ms=WEEK_MS), age_ms=HOUR_MS)
+    mirrored = young._replace(begins_ms=lambda: CREATED_MS - WEEK_MS)
+
+    assert Remover.TIME is start(times=mirrored).removal(0).by
+    found = start(times=young).removal(0)
+    assert "or stamped earlier, as mirrored records are" in found.words
