@@ -9,6 +9,7 @@ from kforensics.errors import EvidenceError, MissingBytes
 from kforensics.evidence.replica.loader_reader import read_needed
 from kforensics.evidence.replica.loader_scan import ScansAhead
 from kforensics.formats.log.loader_values import Batches, Content, Need
+from kforensics.protocol.loading.alike import OtherRules, loads_alike
 from kforensics.protocol.loading.disk import LoadedDirectory, LoadOutcome, LoadSettings, Unpredictable
 from kforensics.protocol.loading.load import load_after_clean_shutdown, load_partition
 from kforensics.protocol.loading.versions import LoadingRules
@@ -85,6 +86,31 @@ class DirectoryOnDisk:
         return load_after_clean_shutdown(
             directory, recovery_point=recovery_point, log_start_offset=log_start_offset, settings=settings, rules=rules
         )
+
+    def loads_alike(
+        self,
+        outcome: LoadOutcome,
+        others: OtherRules,
+        *,
+        clean_shutdown: bool,
+        recovery_point: int,
+        log_start_offset: int,
+    ) -> bool:
+        """Return whether other versions keep the same segments of the log, and serve the same of them; false too where only their loads can tell."""
+        # What only they look at is no problem of the version that was played.
+        contents = _Contents(replace(self, unreadable={}))
+        directory = LoadedDirectory(name=self.folder.name, files=self.files, folders=self.folders, contents=contents)
+        try:
+            return loads_alike(
+                directory,
+                outcome,
+                others,
+                clean_shutdown=clean_shutdown,
+                recovery_point=recovery_point,
+                log_start_offset=log_start_offset,
+            )
+        except EvidenceError:
+            return False
 
     @property
     def is_advanced(self) -> bool:

@@ -112,7 +112,9 @@ def due_segments(
     }
     if not left or not any(is_asked and is_due(left[0]) for is_asked, is_due in tests.values()):
         return ()  # in no order of the rules anything is due
-    rules = retention_rules(version)
+    oldest, newest = left[0], left[-1]
+    is_time_alone = not policy.by_size and log_start_offset < oldest.end_offset and newest.end_offset <= high_watermark
+    rules = RetentionRules() if is_time_alone else retention_rules(version)  # which then decide nothing
     due: list[tuple[int, RetentionRule]] = []
 
     def take(rule: RetentionRule, is_due: Callable[[AgedSegment], bool]) -> None:

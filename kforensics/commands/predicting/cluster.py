@@ -19,6 +19,7 @@ from kforensics.evidence.metadata.state import MetadataState
 from kforensics.findings.answers.graver import Asked
 from kforensics.findings.answers.predict_cluster import UnseenLeaders
 from kforensics.protocol.election import ElectionKind, PartitionRegistration, elect, isr_without
+from kforensics.protocol.loading.disk import ENDINGS
 from kforensics.protocol.loading.node import Fate
 from kforensics.protocol.loading.starts import StartResult
 from kforensics.protocol.versions import parse_version, protocol_of
@@ -166,7 +167,7 @@ def made_empty(started: Sequence[NodeStarts], surroundings: Surroundings) -> Map
         held = {
             (log.topic, log.partition)
             for log in one.logs
-            if log.fate is Fate.PROMOTED or not log.path.endswith(("-future", "-stray", "-delete"))
+            if log.fate is Fate.PROMOTED or not log.path.endswith(ENDINGS)
         }
         lacking = [
             str(each.topic_partition)

@@ -20,6 +20,7 @@ from kforensics.formats.log.batch_table import BATCH_HEADER, NEWEST_MAGIC, NO_TI
 from kforensics.formats.log.loader_values import Batches, Content, LoadFailure, Need, TopicIdFile
 from kforensics.formats.segment.walk import Level, walk_segment
 from kforensics.protocol.loading.disk import (
+    ENDINGS,
     EPOCH_FILE,
     LOG,
     METADATA_FILE,
@@ -41,7 +42,6 @@ from kforensics.source.mapped import open_evidence
 from kforensics.source.walk import Obstacle, join
 from kforensics.units import EpochEntry, TopicPartition
 
-ENDINGS = ("-future", "-stray", "-delete")
 Reads = dict[Path, dict[Need, object]]
 """What has been read, by directory: starts of other versions and under other conditions need not read it again."""
 

@@ -15,7 +15,6 @@ from kforensics.case.settings import Policy, Settings
 from kforensics.commands.loading import DirectoryOnDisk
 from kforensics.commands.lost_records import lost_pieces
 from kforensics.commands.predicting.directories import (
-    ENDINGS,
     StartedDirectory,
     checkpointed,
     end_before,
@@ -37,7 +36,9 @@ from kforensics.evidence.replica.loader_scan import WORTH_COLUMNS, ScansAhead
 from kforensics.evidence.segment_parts import SMALLEST_PART
 from kforensics.formats.log.batch_table import NEWEST_MAGIC
 from kforensics.formats.log.loader_values import Batches, Content, LoadedBatch, LoadFailure, Need
+from kforensics.protocol.loading.alike import OtherRules
 from kforensics.protocol.loading.disk import (
+    ENDINGS,
     INDEX,
     INDEXES,
     LOG,
@@ -117,7 +118,7 @@ class LogStarts:
         self._others = [
             LogStarts(node, replace(conditions, version=version), known, outcomes=None) for version in others
         ]
-        self._differing: dict[object, list[int]] = {}
+        self._differing: dict[object, tuple[list[int], OtherRules | None]] = {}
         self._settled: dict[object, bool] = {}
         self._shared: dict[object, Any] = {}
         self._load_settings: dict[str, LoadSettings] = {}
@@ -176,12 +177,14 @@ class LogStarts:
     ) -> Mapping[int, "Ahead"]:
         """Return what other versions make of a log, where that is something else than was described last, by their places."""
         asked = self.asked
-        differing = self._differing.get(asked.key)
-        if differing is None:
-            differing = self._differing[asked.key] = [
-                at for at, one in enumerate(self._others) if not asked.agrees(one.version)
-            ]
-        if not differing:
+        known_differing = self._differing.get(asked.key)
+        if known_differing is None:
+            differing = [at for at, one in enumerate(self._others) if not asked.agrees(one.version)]
+            versions = [self._others[at].version for at in differing]
+            others = OtherRules.of(map(loading_rules, versions)) if all(map(asked.compares_alike, versions)) else None
+            known_differing = self._differing[asked.key] = differing, others
+        differing, others = known_differing
+        if not differing or (others is not None and _are_alike(directory, outcome, others, clean=clean)):
             return {}
         found: dict[int, Ahead] = {}
         known: list[tuple[AskedVersion, Ahead | None]] = []
@@ -196,7 +199,7 @@ class LogStarts:
                 directory.opened = None if own is None else replace(own, unreadable={})
                 load = other.load(directory, clean=clean)
                 ahead: Ahead | None = None
-                if not _are_alike(load.outcome, outcome) or not asked.compares_alike(other.version):
+                if not _serve_alike(load.outcome, outcome) or not asked.compares_alike(other.version):
                     described = other.describe(1, directory, load.outcome, log.fate, is_reached=is_reached)
                     if what_matters(described) != what_matters(log):
                         ahead = Ahead(topic_id_of(directory.disk), described, needed_load(load))
@@ -447,7 +450,23 @@ class Ahead(NamedTuple):
     """What other versions make of it, where that is something else, by their places."""
 
 
-def _are_alike(one: LoadOutcome | Unpredictable, other: LoadOutcome | Unpredictable) -> bool:
+def _are_alike(
+    directory: StartedDirectory, outcome: LoadOutcome | Unpredictable, others: OtherRules, *, clean: bool
+) -> bool:
+    """Whether it can be said without their loads that other versions make the same of a log."""
+    if isinstance(outcome, Unpredictable) or directory.links:
+        return False
+    found = directory.within.logs
+    return directory.disk.loads_alike(
+        outcome,
+        others,
+        clean_shutdown=clean,
+        recovery_point=offset_or_zero(found.recovery_points, directory.partition),
+        log_start_offset=offset_or_zero(found.log_starts, directory.partition),
+    )
+
+
+def _serve_alike(one: LoadOutcome | Unpredictable, other: LoadOutcome | Unpredictable) -> bool:
     """Whether two loads leave the same segments, and serve the same of them."""
     return _served(one) == _served(other)
 

@@ -8,7 +8,6 @@ from pathlib import PurePath
 from kforensics.case.settings import Settings, Surroundings
 from kforensics.commands.loading import bytes_scanned
 from kforensics.commands.predicting.directories import (
-    ENDINGS,
     Reads,
     StartedDirectory,
     StartedLogDir,
@@ -34,7 +33,7 @@ from kforensics.evidence.model import Problem
 from kforensics.evidence.replica.loader_dirs import FoundLogs, find_logs
 from kforensics.evidence.replica.loader_scan import ScansAhead
 from kforensics.formats.log.loader_values import LoadFailure
-from kforensics.protocol.loading.disk import LoadOutcome, Unpredictable
+from kforensics.protocol.loading.disk import ENDINGS, LoadOutcome, Unpredictable
 from kforensics.protocol.loading.node import (
     FIRST_KRAFT,
     FIRST_WITHOUT_ZOOKEEPER,

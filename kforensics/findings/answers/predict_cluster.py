@@ -10,6 +10,7 @@ from kforensics.evidence.discovery.partition_dirs import LostDirectory
 from kforensics.evidence.metadata.set_back import QuorumSetBack
 from kforensics.evidence.model import Input
 from kforensics.findings.answers.graver import Asked
+from kforensics.protocol.loading.disk import ENDINGS
 from kforensics.protocol.loading.node import Fate
 from kforensics.protocol.loading.starts import StartResult
 from kforensics.protocol.versions import KafkaVersion, parse_version
@@ -257,7 +258,7 @@ class PredictedCluster:
             and log.has_only_indexes
             and isinstance(log.further_end, Absent)
             and not isinstance(log.partition, Absent)
-            and not log.path.endswith(_ENDINGS)
+            and not log.path.endswith(ENDINGS)
         ]
 
     @cached_property
@@ -288,7 +289,7 @@ class PredictedCluster:
         current = {
             (log.node, log.topic, log.partition): log
             for log in self.reached
-            if log.fate in {Fate.KEPT, Fate.UNKNOWN} and not log.path.endswith(_ENDINGS)
+            if log.fate in {Fate.KEPT, Fate.UNKNOWN} and not log.path.endswith(ENDINGS)
         }
         copies = (log for log in self.reached if log.path.endswith("-future") and log.fate is not Fate.PROMOTED)
         pairs = ((current.get((log.node, log.topic, log.partition)), log) for log in copies)
@@ -312,7 +313,7 @@ class PredictedCluster:
             gone = [
                 f"{log.topic}-{log.partition}"
                 for log in logs
-                if (log.input, log.path.rpartition("/")[0]) in offline and not log.path.endswith(_ENDINGS)
+                if (log.input, log.path.rpartition("/")[0]) in offline and not log.path.endswith(ENDINGS)
             ]
             if gone and places - offline:
                 names = [
@@ -364,7 +365,6 @@ class PredictedCluster:
         return node_words(self.inputs[number])
 
 
-_ENDINGS = ("-delete", "-future", "-stray")
 _FIRST_WITH_ASSIGNED_DIRECTORIES = KafkaVersion(3, 7)
 
 

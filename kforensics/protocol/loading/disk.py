@@ -161,6 +161,8 @@ QUORUM_SNAPSHOT_DELETED = ".checkpoint.deleted"
 EPOCH_FILE = "leader-epoch-checkpoint"
 EPOCH_FILE_BEING_WRITTEN = f"{EPOCH_FILE}.tmp"
 METADATA_FILE = "partition.metadata"
+ENDINGS = ("-delete", "-future", "-stray")
+"""What the name of a directory that was set aside, or is a copy on its way, ends in."""
 
 NEWEST_RULES = LoadingRules()
 _NUMBER = re.compile(r"[+-]?[0-9]+")
@@ -194,7 +196,7 @@ def offset_of(name: str) -> int:
 
 def partition_of_directory(name: str, rules: LoadingRules = NEWEST_RULES) -> tuple[str, int] | None:
     """Return topic and partition of a directory name; None where it does not parse, which ends the start."""
-    if name.endswith(("-delete", "-future", "-stray")):  # few do
+    if name.endswith(ENDINGS):  # few do
         endings = (("-delete", rules.knows_deletions), ("-future", rules.knows_futures), ("-stray", rules.knows_strays))
         for ending, is_known in endings:
             if is_known and name.endswith(ending):

@@ -121,9 +121,9 @@ def load_after_clean_shutdown(
     if segments is None or extended is None:
         return None
     read = contents.get(_EPOCHS)
-    if read is None or isinstance(read, LoadFailure) or not _are_rising(cast("Epochs", read)):
+    if read is None or isinstance(read, LoadFailure) or not are_rising(cast("Epochs", read)):
         return None
-    end = _log_end(directory, segments)
+    end = end_of_log(directory, segments)
     if end is None or end < max(log_start_offset, segments.bases[-1]):
         return None
     start = log_start_at_load(segments.bases[0], log_start_offset)
@@ -162,7 +162,7 @@ def load_after_clean_shutdown(
     )
 
 
-class _Segments(NamedTuple):
+class UsualFiles(NamedTuple):
     """The files of a log that has no others, by the segments that they belong to."""
 
     bases: list[int]
@@ -173,12 +173,17 @@ class _Segments(NamedTuple):
     """What the names of the last segment's files begin with."""
 
 
-def _segments(directory: LoadedDirectory, rules: LoadingRules) -> _Segments | None:
+def _segments(directory: LoadedDirectory, rules: LoadingRules) -> UsualFiles | None:
     """Return the segments of a log where each has both indexes, and nothing else lies there."""
-    files = directory.files
-    if not _is_modelled(rules) or directory.folders or directory.unreadable:
+    if not _is_modelled(rules) or directory.name.endswith("-delete"):
         return None
-    if directory.name.endswith("-delete") or partition_of_directory(directory.name, rules) is None:
+    return None if partition_of_directory(directory.name, rules) is None else usual_files(directory)
+
+
+def usual_files(directory: LoadedDirectory) -> UsualFiles | None:
+    """Return the files of a log of which each segment has both indexes, no transaction was aborted, and nothing else lies there; None of another one."""
+    files = directory.files
+    if directory.folders or directory.unreadable:
         return None
     names = sorted(files)
     joined = "/".join(names)
@@ -191,7 +196,7 @@ def _segments(directory: LoadedDirectory, rules: LoadingRules) -> _Segments | No
     snapshots = [int(name.removesuffix(SNAPSHOT)) for name in names if name.endswith(SNAPSHOT)]
     if max([bases[-1], *snapshots]) > LARGEST_INT64:
         return None
-    return _Segments(bases, snapshots, stems[-1])
+    return UsualFiles(bases, snapshots, stems[-1])
 
 
 def _is_modelled(rules: LoadingRules) -> bool:
@@ -206,7 +211,7 @@ def _is_modelled(rules: LoadingRules) -> bool:
     )
 
 
-def _extended(segments: _Segments, files: Mapping[str, int], settings: LoadSettings) -> list[tuple[str, int]] | None:
+def _extended(segments: UsualFiles, files: Mapping[str, int], settings: LoadSettings) -> list[tuple[str, int]] | None:
     """Return the lengths that the indexes of the last segment get; none where one is longer, or gets none."""
     out = []
     for ending, entry_length in ((INDEX, OFFSET_ENTRY_LENGTH), (TIME_INDEX, TIME_ENTRY_LENGTH)):
@@ -217,7 +222,7 @@ def _extended(segments: _Segments, files: Mapping[str, int], settings: LoadSetti
     return out
 
 
-def _are_rising(epochs: Epochs) -> bool:
+def are_rising(epochs: Epochs) -> bool:
     """Whether no entry is removed, or refused, when they are entered one by one."""
     return all(one.leader_epoch >= 0 and one.start_offset >= 0 for one in epochs) and all(
         one.leader_epoch < after.leader_epoch and one.start_offset < after.start_offset
@@ -225,8 +230,12 @@ def _are_rising(epochs: Epochs) -> bool:
     )
 
 
-def _log_end(directory: LoadedDirectory, segments: _Segments) -> int | None:
-    """Return the offset behind the last batch, to which the last entry of the offset index leads; none where the file does not end there."""
+def end_of_log(directory: LoadedDirectory, segments: UsualFiles, *, has_warm_end: bool = True) -> int | None:
+    """Return the offset behind the last batch, to which the last entry of the offset index leads; none where the file does not end there.
+
+    Args:
+        has_warm_end: a lookup tries the end of the index first (2.3).
+    """
     contents, log, index = directory.contents, segments.stem + LOG, segments.stem + INDEX
     base, length, count = segments.bases[-1], directory.files[log], directory.files[index] // OFFSET_ENTRY_LENGTH
     if not length:
@@ -237,7 +246,8 @@ def _log_end(directory: LoadedDirectory, segments: _Segments) -> int | None:
         if entries is None or len(entries) < count:
             return None
         offset += entries[count - 1][0]
-        slot = lower_bound(lambda at: base + entries[at][0], count, offset, WARM_LENGTH // OFFSET_ENTRY_LENGTH)
+        warm = WARM_LENGTH // OFFSET_ENTRY_LENGTH if has_warm_end else None
+        slot = lower_bound(lambda at: base + entries[at][0], count, offset, warm)
         start = entries[slot][1] if slot >= 0 else 0
     if not 0 <= start < length - HEADER_UP_TO_MAGIC:
         return None
@@ -251,7 +261,7 @@ def _log_end(directory: LoadedDirectory, segments: _Segments) -> int | None:
 
 
 def _count_producers(
-    directory: LoadedDirectory, segments: _Segments, start: int, end: int, settings: LoadSettings
+    directory: LoadedDirectory, segments: UsualFiles, start: int, end: int, settings: LoadSettings
 ) -> int | None:
     """Return the number of producers in the snapshot at the log end; none where there is none, or a transaction is open."""
     snapshots = segments.snapshots

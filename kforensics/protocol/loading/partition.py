@@ -155,6 +155,8 @@ def _offset_or_none(name: str) -> int | None:
 
 
 T = TypeVar("T")
+ABOVE_RECOVERY_POINT = "above-recovery-point"
+"""Why recovery scans a segment after an unclean stop."""
 
 
 def load_step_by_step(
@@ -404,7 +406,7 @@ class _Loader:
     def _recover_unflushed(self, segment: Segment) -> int:
         """Scan a segment; the bytes that were truncated."""
         try:
-            return self._recover_segment(segment, "above-recovery-point")
+            return self._recover_segment(segment, ABOVE_RECOVERY_POINT)
         except LoadingError as error:
             is_io = error.failure.is_io and self._rules.io_errors_empty_segments
             if error.failure.exception != "InvalidOffsetException" and not is_io:
