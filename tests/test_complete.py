@@ -10,7 +10,7 @@ import pytest
 
 import kforensics
 from kforensics.ask.questions import options_of
-from kforensics.commands.salvaging.forms import FormName
+from kforensics.commands.salvaging.outputs import FormName
 from kforensics.damage import Absent
 from kforensics.evidence.event_kinds import LOGGED_EVENTS, EventKind, words_of
 from kforensics.evidence.file_kinds import FILE_KINDS

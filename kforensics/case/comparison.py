@@ -1,8 +1,8 @@
-"""The comparison of the replicas of one partition, and of many partitions in several processes: what `diff`, an audit and `trace` share."""
+"""The comparison of the replicas of one partition, and of many partitions in several processes, those of which directories are missing too: what `diff`, an audit and `trace` share."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -13,7 +13,10 @@ from kforensics.case.processes import END_OF_LOG, Progress, in_chunks, spread
 from kforensics.case.wanted import is_wanted
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
-from kforensics.evidence.discovery.partition_dirs import PartitionPlace
+from kforensics.evidence.discovery.inputs import WHOLE_INPUT, Inputs
+from kforensics.evidence.discovery.log_dirs import FoundLogDir, are_of_one_node
+from kforensics.evidence.discovery.partition_dirs import LostDirectory, PartitionPlace
+from kforensics.evidence.metadata.quorum import end_of_majority
 from kforensics.evidence.model import DIGEST_DTYPE, BatchReader, Problem, Replica, Segment
 from kforensics.evidence.replica.batch_reader import FileBatchReader
 from kforensics.evidence.replica.collect import (
@@ -29,7 +32,7 @@ from kforensics.findings.answers.diff import judged_partition
 from kforensics.findings.answers.model import State, weighed
 from kforensics.findings.concern import JudgedPartition
 from kforensics.findings.model import Finding
-from kforensics.findings.rules.replicas import partition_findings
+from kforensics.findings.rules.replicas import missing_isr_findings, partition_findings
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.logs.divergence import EndsDoNotDecideError
 from kforensics.reconcile.logs.loaded_log import LoadedLog
@@ -37,8 +40,13 @@ from kforensics.reconcile.observed.facts import ClusterFacts, Given
 from kforensics.reconcile.replicas.holders import SoleHolder
 from kforensics.reconcile.replicas.likeness import Likeness, likeness_of, not_compared_below
 from kforensics.reconcile.replicas.partition import PartitionJudge
+from kforensics.reconcile.replicas.placement import partition_without_replicas
 from kforensics.reconcile.replicas.report import PartitionReport, Verdict
-from kforensics.units import Depth, TopicPartition
+from kforensics.source.naming import FileKind
+from kforensics.units import METADATA_TOPICS, Depth, TopicPartition
+
+if TYPE_CHECKING:
+    from kforensics.evidence.metadata.history import MetadataHistory
 
 
 def without_batches(report: PartitionReport) -> PartitionReport:
@@ -419,3 +427,70 @@ def _judge_of(replicas: Sequence[Replica], *, reader: BatchReader, knowledge: Kn
 def _judged(judge: PartitionJudge) -> tuple[PartitionReport, tuple[Finding, ...]]:
     report = judge.report()
     return report, tuple(partition_findings(report))
+
+
+def known_partitions(
+    history: "MetadataHistory | None", lost: Iterable[LostDirectory], histories: "Sequence[MetadataHistory]" = ()
+) -> dict[TopicPartition, str | Absent]:
+    """Return the partitions of topics that are there by the metadata log, or where none is given by the checkpoints, each with its topic id.
+
+    A topic whose record most voters lack is none yet, and no broker has made a directory of it, unless a checkpoint names it: their copies may be older.
+    """
+    if history is None:
+        # A topic that a metadata log does not know was deleted.
+        return {one.topic_partition: Absent.UNKNOWN for one in lost}
+    end, made = end_of_majority(history, histories), {one.topic_partition.topic for one in lost}
+    names = {
+        topic_id: state.name
+        for topic_id, state in history.topics.items()
+        if isinstance(state.removed, Absent) and (state.created.offset < end or state.name in made)
+    }
+    return {
+        TopicPartition(names[topic_id], number): topic_id
+        for topic_id, number in history.partitions
+        if topic_id in names
+    }
+
+
+def without_directories(
+    known: Mapping[TopicPartition, str | Absent], knowledge: Knowledge, *, is_stopped: bool, has_metadata: bool
+) -> Iterator[PartitionReport]:
+    """Yield partitions that a broker that is given should hold and of which no directory is anywhere among the inputs."""
+    facts = knowledge.facts
+    for partition, topic_id in known.items() if knowledge.given else ():
+        states = facts.leaderships(partition, topic_id)
+        state = states[-1] if states and isinstance(states[-1].replicas, tuple) else None
+        if has_metadata and state is None:
+            continue
+        report = partition_without_replicas(partition, state, facts=facts, given=knowledge.given, is_stopped=is_stopped)
+        if report.emptied:
+            yield report
+
+
+def nodes_in_parts(inputs: Inputs) -> frozenset[int]:
+    """Return the nodes of which several inputs are given that are log directories of one moment, as disks are that are named one by one."""
+    found: dict[int, list[FoundLogDir]] = {}
+    for one in inputs.found:
+        if isinstance(one.described.broker_id, int):
+            found.setdefault(one.described.broker_id, []).extend(one.log_dirs)
+    return frozenset(node for node, log_dirs in found.items() if log_dirs and are_of_one_node(log_dirs))
+
+
+def missing_isr(
+    partition: TopicPartition, held_by: frozenset[int], given: frozenset[int], facts: ClusterFacts
+) -> Iterator[Finding]:
+    """Yield a partition whose whole ISR has lost it, by the disks of just those brokers."""
+    topic_id = facts.topic_id(partition.topic)
+    if partition.topic in METADATA_TOPICS or facts.is_deleted(partition.topic, topic_id):
+        return
+    states = facts.leaderships(partition, topic_id)
+    if states and held_by:  # of a deleted topic no live directory is left
+        yield from missing_isr_findings(partition, states[-1], held_by, given)
+
+
+def single_files(inputs: Inputs) -> Iterator[Problem]:
+    """Yield a problem for each segment without a partition directory: nothing says what it is a replica of."""
+    for index, found in enumerate(inputs.found):
+        if found.described.kind == FileKind.SEGMENT.value:
+            words = "a segment file by itself does not say which partition it is of: name its partition directory"
+            yield Problem(input=index, path=WHOLE_INPUT, message=words)

@@ -1,6 +1,9 @@
 """`kforensics fleet`: thousands of data directories at once, on Spark."""
 
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -13,9 +16,11 @@ from kforensics.cli.help import ShortHelpOption
 from kforensics.cli.own import interrupted_by_signals, take
 from kforensics.errors import UsageError
 from kforensics.render.emit import OutputFormat
+from kforensics.words import byte_count, counted
 
 if TYPE_CHECKING:
     from kforensics.commands.result import Result
+    from kforensics.fleet.watch import Stage
 
 fleet = typer.Typer(
     name="fleet",
@@ -33,7 +38,6 @@ def _fleet(short_help: ShortHelpOption = None) -> None:
 @question("fleet-audit")
 def audit(output: Output, ask: FleetAsk) -> None:
     """Run an audit with a bar for each stage."""
-    from kforensics.cli.fleet_progress import stage_progress
     from kforensics.fleet.commands import require_spark, run_audit
 
     output.check(())
@@ -100,3 +104,69 @@ def scan(output: Output, ask: FleetAsk) -> None:
 
 for _command in (audit, report, trend, scan):
     fleet.command(help=help_of(_command), epilog=epilog_of(f"fleet {_command.__name__}"))(_command)
+
+
+@contextmanager
+def stage_progress(*, quiet: bool, is_terminal: bool) -> "Iterator[Callable[[Stage], None] | None]":
+    """Yield a function that shows how far a stage is: tasks, files, bytes, findings, time left; None with `--quiet`."""
+    if quiet:
+        yield None
+        return
+    if not is_terminal:
+        yield StageLog()
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed:.0f}/{task.total:.0f} tasks{task.fields[amount]}"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("starting Spark", total=1, amount="")
+
+        def show(stage: "Stage") -> None:
+            if stage.seconds is not None:
+                return
+            if bar.tasks[0].description != stage.name:
+                bar.reset(task, total=max(stage.tasks, 1), description=stage.name)
+            bar.update(task, completed=stage.tasks_done, total=max(stage.tasks, 1), amount=_amount_words(stage))
+
+        yield show
+
+
+class StageLog:
+    """Writes a line when a stage begins and one when it is over, each with its time."""
+
+    def __init__(self) -> None:
+        self._begun: set[str] = set()
+
+    def __call__(self, stage: "Stage") -> None:
+        """Note how far a stage is."""
+        if stage.seconds is not None:
+            self._write(f"{stage.name}: done in {stage.seconds:.1f} s")
+        elif stage.name not in self._begun:
+            self._begun.add(stage.name)
+            amount = f", {counted(stage.files, 'file')}, {byte_count(stage.bytes)}" if stage.files else ""
+            self._write(f"{stage.name}: {counted(stage.tasks, 'task')}{amount}")
+
+    @staticmethod
+    def _write(words: str) -> None:
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        typer.echo(f"{now} kforensics fleet audit: {words}", err=True)
+
+
+def _amount_words(stage: "Stage") -> str:
+    """Return the files, bytes and findings of a stage, as far as they are known."""
+    words = ""
+    if stage.files:
+        words += (
+            f", {stage.files_done:,}/{stage.files:,} files, {byte_count(stage.bytes_done)} of {byte_count(stage.bytes)}"
+        )
+    if stage.findings:
+        words += f", {counted(stage.findings, 'finding')}"
+    return words

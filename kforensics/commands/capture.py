@@ -17,8 +17,7 @@ from kforensics.commands.capturing.earlier_captures import (
     left_by_killed,
     resume_path,
 )
-from kforensics.commands.capturing.plan import CapturePlan, node_of, plan_capture
-from kforensics.commands.capturing.stakes import MARGIN_OFFSETS
+from kforensics.commands.capturing.plan import MARGIN_OFFSETS, CapturePlan, node_of, plan_capture
 from kforensics.commands.capturing.taking import Taking
 from kforensics.commands.redaction.key import pseudonyms_of
 from kforensics.commands.result import Conclusion, Result

@@ -7,21 +7,19 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from kforensics.ask.model import Ask
-from kforensics.case.absent_replicas import (
-    known_partitions,
-    missing_isr,
-    nodes_in_parts,
-    single_files,
-    without_directories,
-)
 from kforensics.case.cluster import Cluster, cluster_of
 from kforensics.case.comparison import (
     Flatten,
     PartitionResult,
     compare_all,
     comparison_of,
+    known_partitions,
+    missing_isr,
+    nodes_in_parts,
     result_of,
     results_of,
+    single_files,
+    without_directories,
 )
 from kforensics.case.model import Case, places_of
 from kforensics.case.opening import of_one_moment

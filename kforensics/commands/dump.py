@@ -8,7 +8,7 @@ from kforensics.ask.model import Ask
 from kforensics.case.processes import default_jobs
 from kforensics.commands.record_lines import LineMaker, line_windows, write_lines
 from kforensics.commands.redaction.key import pseudonyms_of
-from kforensics.commands.redaction.records import redact_item
+from kforensics.commands.redaction.names import redact_item
 from kforensics.commands.result import Conclusion, Result
 from kforensics.damage import Damage, DamageKind, Gravity
 from kforensics.errors import EvidenceError

@@ -5,7 +5,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from kforensics.ask.model import Ask
-from kforensics.case.absent_replicas import known_partitions
 from kforensics.case.account import (
     Account,
     Accounts,
@@ -15,7 +14,7 @@ from kforensics.case.account import (
     with_returned_doubts,
 )
 from kforensics.case.cluster import Cluster, cluster_of, newest_time
-from kforensics.case.comparison import comparison_of, tell_results
+from kforensics.case.comparison import comparison_of, known_partitions, tell_results
 from kforensics.case.leaders import leaders_of
 from kforensics.case.model import Case, places_of
 from kforensics.case.opening import open_case

@@ -13,9 +13,9 @@ from kforensics.commands.graver import no_calmer
 from kforensics.commands.result import Conclusion, Result
 from kforensics.commands.salvaging.carving import Carved, carve, carved_copies, carved_plans
 from kforensics.commands.salvaging.folder import OutFolder, WriteFailed, WrittenFile, check_folder
-from kforensics.commands.salvaging.forms import FormName, HoldsDelimiter, NotRebased, require_form
 from kforensics.commands.salvaging.manifest import CARVED, write_manifest, write_readme
 from kforensics.commands.salvaging.model import Filters, PartitionPlan, SavedPartition
+from kforensics.commands.salvaging.outputs import FormName, HoldsDelimiter, NotRebased, require_form
 from kforensics.commands.salvaging.plans import Task, Tasks, all_tasks, at_risk_tasks, lost_tasks, plans_of
 from kforensics.commands.salvaging.saving import DEFAULT_WRITERS, save_partition
 from kforensics.commands.salvaging.segments import SegmentLog, SegmentOptions

@@ -13,8 +13,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, MissingBytes
 from kforensics.evidence.discovery.beside_data import LogPlace
-from kforensics.evidence.discovery.log_heads import GZIP_MAGIC, GZIP_WINDOW, log_head, looks_like_log
-from kforensics.evidence.discovery.log_spans import TimeWindow, ranges_inside
+from kforensics.evidence.discovery.log_spans import (
+    GZIP_MAGIC,
+    GZIP_WINDOW,
+    TimeWindow,
+    log_head,
+    looks_like_log,
+    ranges_inside,
+)
 from kforensics.evidence.model import Citation, Problem
 from kforensics.evidence.parallel import Progress, spread
 from kforensics.formats.log_lines.event import DECISIVE, LineCensus, LogEvent, LogEventKind

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kforensics.ask.model import Ask
-from kforensics.case.absent_replicas import nodes_in_parts, single_files, without_directories
+from kforensics.case.comparison import nodes_in_parts, single_files, without_directories
 from kforensics.case.wanted import is_wanted, missing_filters
 from kforensics.damage import Absent
 from kforensics.evidence.captured.columns import known, known_or

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kforensics.ask.model import Ask
-from kforensics.case.absent_replicas import missing_isr
-from kforensics.case.comparison import CHUNK_PARTITIONS, QUIET_STATES, judge_partition
+from kforensics.case.comparison import CHUNK_PARTITIONS, QUIET_STATES, judge_partition, missing_isr
 from kforensics.damage import Absent, Gravity
 from kforensics.errors import EvidenceError
 from kforensics.evidence.captured.columns import Row, known

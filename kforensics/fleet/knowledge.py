@@ -8,8 +8,8 @@ from functools import cached_property
 
 import pyarrow.dataset as pd
 
-from kforensics.case.absent_replicas import known_partitions
 from kforensics.case.cluster import commits_by_partition, gather_cluster, given_brokers
+from kforensics.case.comparison import known_partitions
 from kforensics.damage import Absent, Span
 from kforensics.errors import EvidenceError, InputsRefused, UsageError, did_you_mean, nearest_names
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT, FoundInput, Inputs

@@ -14,7 +14,7 @@ from kforensics.evidence.captured.columns import (
 from kforensics.evidence.discovery.partition_dirs import CHECKPOINTS
 from kforensics.evidence.model import CheckpointValue, Citation, Input, Lineage, Problem, Replica, Segment
 from kforensics.evidence.replica.collect import stitch_replica
-from kforensics.findings.identity import finding_ids
+from kforensics.findings.changes import finding_ids
 from kforensics.findings.model import Confidence, Finding, Severity
 from kforensics.source.naming import parse_partition_directory
 from kforensics.source.walk import join

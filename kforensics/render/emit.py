@@ -78,7 +78,7 @@ class Shape(NamedTuple):
 _EVENTS = {OutputFormat.TIMESKETCH: "json.explain:write_timesketch"}
 
 SHAPES: dict[str, Shape] = {
-    "triage": Shape("triage:blocks", "topics", "triage:TRIAGE", others=_EVENTS),
+    "triage": Shape("triage:blocks", "topics", "explain:TRIAGE", others=_EVENTS),
     "ls": Shape("ls:blocks", "partitions", "files:write_listing", "write_listed"),
     "dump": Shape("dump:blocks", "*", "dump:write", "write_lines"),
     "capture": Shape("seal:capture_blocks", "", "files:CAPTURE"),

@@ -16,7 +16,7 @@ from kforensics.evidence.metadata.state import When
 from kforensics.evidence.parallel import stream
 from kforensics.protocol.versions import NEWEST_FEATURE_LEVELS
 from kforensics.render.escape import escape_text
-from kforensics.render.text.screen import INDENT, columns
+from kforensics.render.screen import INDENT, columns
 from kforensics.words import utc_text
 
 QUIET_KINDS = frozenset(

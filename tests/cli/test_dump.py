@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from kforensics.cli.app import run
 from kforensics.commands import record_lines as ring
-from kforensics.evidence.content.index_range import find_range
 from kforensics.evidence.content.items import RecordItem
+from kforensics.evidence.content.search import find_range
 from kforensics.formats.columns.record_stream import RecordChunk
 from kforensics.formats.log.batches import RecordBatch, encode_record_batch
 from kforensics.formats.log.batches import build_record_batch as built

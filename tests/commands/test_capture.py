@@ -309,8 +309,8 @@ def test_predict_says_of_a_capture_what_it_says_of_the_directory_and_names_what_
         assert (clean if with_marker else there) == document("predict", [taken])[0]
 
     # Of longer logs the rows do not begin with the log: a start that finds no marker reads what is before them.
-    monkeypatch.setattr("kforensics.commands.capturing.stakes.stake", lambda *_: 20)
-    monkeypatch.setattr("kforensics.commands.capturing.stakes._scanned_from", lambda *_: 20)
+    monkeypatch.setattr("kforensics.commands.capturing.plan.stake", lambda *_: 20)
+    monkeypatch.setattr("kforensics.commands.capturing.plan._scanned_from", lambda *_: 20)
     lacking = take([node], tmp_path / "lacking.kfc")
     found, code = document("predict", [lacking])
     unknown = {log["path"] for log in found["logs"] if log["outcome"] == "unknown"}
@@ -371,7 +371,7 @@ def test_predict_looks_up_in_the_index_of_a_captured_segment(wrong, version, tmp
     (partition / f"{0:020}.index").write_bytes(b"".join(struct.pack(">ii", *one) for one in entries))
     (partition / f"{0:020}.timeindex").write_bytes(struct.pack(">qi", 1_790_000_000_280, 280))
     (partition / "leader-epoch-checkpoint").write_text("0\n1\n0 0\n")
-    monkeypatch.setattr("kforensics.commands.capturing.stakes.stake", lambda *_: 250)
+    monkeypatch.setattr("kforensics.commands.capturing.plan.stake", lambda *_: 250)
     taken = take([node], tmp_path / "broker-1.kfc")
     options = ("--kafka", version)
 
@@ -563,7 +563,7 @@ def test_trace_finds_in_a_capture_what_its_tails_hold_and_knows_nothing_of_the_r
     assert (there, code) == document("trace", [take([broker], tmp_path / "all.kfc", with_tail=True)], *words)
     assert (3, "unknown") == _traced(take([broker], tmp_path / "none.kfc"), *words)[:2]
 
-    monkeypatch.setattr("kforensics.commands.capturing.stakes.stake", lambda *_: 20)
+    monkeypatch.setattr("kforensics.commands.capturing.plan.stake", lambda *_: 20)
     tails = take([broker], tmp_path / "tails.kfc", with_tail=True)
     code, _, found = _traced(tails, *words)
     places = {(one["partition"], one["offset"]) for one in there["records"]}

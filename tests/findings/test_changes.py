@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from kforensics.damage import Absent, Span
 from kforensics.evidence.model import Citation
-from kforensics.findings.changes import Change, changed_rows
-from kforensics.findings.identity import finding_ids
+from kforensics.findings.changes import Change, changed_rows, finding_ids
 from kforensics.findings.model import Confidence, Severity
 from kforensics.findings.rule import all_rules
 from kforensics.units import OffsetRange, TopicPartition

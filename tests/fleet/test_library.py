@@ -12,7 +12,7 @@ import kforensics.fleet
 from kforensics.fleet import auditing, commands
 from tests.builders.audits import one_finding, write_audit
 from tests.fleet.test_identity import node
-from tests.render.html.page_checks import complaints
+from tests.render.formats.page_checks import complaints
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 
 import kforensics.fleet
 from kforensics.cli.app import run
-from kforensics.cli.fleet_progress import stage_progress
+from kforensics.cli.fleet import stage_progress
 from kforensics.commands.result import Conclusion, Result
 from kforensics.findings.answers.fleet import fleet_answer
 from kforensics.findings.model import Severity

@@ -10,7 +10,7 @@ import pytest
 from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 
 from kforensics.cli.app import run
-from kforensics.render.text import screen as text_screen
+from kforensics.render import screen as text_screen
 from tests.sentences import MOST_ON_A_SCREEN, too_long
 
 pytestmark = pytest.mark.usefixtures("read_once")

@@ -12,10 +12,9 @@ from kforensics.commands.capturing.blocks import SMALL_LENGTH, TASK_SEGMENTS, Ga
 from kforensics.commands.capturing.container import CannotRedact, CaptureWriter
 from kforensics.commands.capturing.earlier_captures import EarlierCaptures
 from kforensics.commands.capturing.folders import FolderPlan, RootPlan
-from kforensics.commands.capturing.plan import CapturePlan
-from kforensics.commands.capturing.rewriting import without_secrets
+from kforensics.commands.capturing.plan import LARGEST_CLEANED_LOG, CapturePlan
+from kforensics.commands.capturing.redacting import without_secrets
 from kforensics.commands.capturing.segments import CapturedScan, capture_ends, capture_segment
-from kforensics.commands.capturing.stakes import LARGEST_CLEANED_LOG
 from kforensics.errors import EvidenceError, Stopped
 from kforensics.evidence.captured.taking import OFFSET_INDEX, TIME_INDEX
 from kforensics.evidence.model import Problem

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import FoundInput
-from kforensics.evidence.discovery.log_heads import begins_like_a_log
+from kforensics.evidence.discovery.log_spans import begins_like_a_log
 from kforensics.evidence.discovery.partition_dirs import LogDirState, PartitionPlace
 from kforensics.source.naming import (
     LOST_AND_FOUND,

@@ -18,9 +18,8 @@ from kforensics.commands.capturing.container import CaptureWriter, WrittenCaptur
 from kforensics.commands.capturing.directories import Directories, Taken
 from kforensics.commands.capturing.earlier_captures import BEGUN, EarlierCaptures, segments_of
 from kforensics.commands.capturing.folders import FolderPlan
-from kforensics.commands.capturing.plan import CapturePlan, Task, node_of
+from kforensics.commands.capturing.plan import MARGIN_OFFSETS, CapturePlan, Task, node_of
 from kforensics.commands.capturing.segments import CapturedScan
-from kforensics.commands.capturing.stakes import MARGIN_OFFSETS
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, Stopped
 from kforensics.evidence.captured.taking import OFFSET_INDEX, TIME_INDEX

@@ -7,7 +7,7 @@ from functools import partial
 from typing import NamedTuple
 
 from kforensics.ask.model import Ask
-from kforensics.case.absent_replicas import known_partitions
+from kforensics.case.comparison import known_partitions
 from kforensics.case.model import Case
 from kforensics.case.settings import BROKER, TOPIC, Surroundings
 from kforensics.commands.predicting.node_starts import ELR_FEATURE, NodeStarts

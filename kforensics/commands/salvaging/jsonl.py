@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kforensics.commands.salvaging.folder import OutFolder, WrittenFile
-from kforensics.commands.salvaging.forms import FormName, Given, HoldsDelimiter
+from kforensics.commands.salvaging.outputs import FormName, Given, HoldsDelimiter
 from kforensics.commands.salvaging.reading import CERTAINTIES
 from kforensics.damage import Absent
 from kforensics.formats.columns.record_stream import RecordChunk

@@ -7,8 +7,8 @@ from typing import Any
 
 from kforensics import __version__
 from kforensics.commands.salvaging.folder import OutFolder, WrittenFile
-from kforensics.commands.salvaging.forms import FormName
 from kforensics.commands.salvaging.model import SavedLabel, SavedPartition, SavedRun, UnreadEnd
+from kforensics.commands.salvaging.outputs import FormName
 from kforensics.damage import Absent
 from kforensics.evidence.model import Input
 from kforensics.evidence.plain import fields_of, to_plain

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 
 from kforensics.commands.salvaging.arrow_cells import gather
 from kforensics.commands.salvaging.folder import Background, OutFile, OutFolder, WrittenFile
-from kforensics.commands.salvaging.forms import Given
+from kforensics.commands.salvaging.outputs import Given
 from kforensics.commands.salvaging.reading import CERTAINTIES
 from kforensics.formats.columns.record_stream import RecordChunk
 from kforensics.formats.log.batch_table import TIMESTAMP_TYPE_BIT, TRANSACTIONAL_BIT

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kforensics.commands.salvaging.forms import Given
 from kforensics.commands.salvaging.model import Filters, PartitionPlan
+from kforensics.commands.salvaging.outputs import Given
 from kforensics.commands.salvaging.reading import BECAME_SHORTER, CERTAINTIES, CopyFiles, Run, outcomes_of
 from kforensics.damage import Damage, DamageKind
 from kforensics.errors import EvidenceError, EvidenceUnreadable

@@ -10,9 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from kforensics.commands.salvaging.folder import OutFolder, WriteFailed
-from kforensics.commands.salvaging.forms import BatchWriter, FormName
 from kforensics.commands.salvaging.model import Filters, PartitionPlan, SavedPartition, UnreadEnd
-from kforensics.commands.salvaging.outputs import Output, Outputs
+from kforensics.commands.salvaging.outputs import BatchWriter, FormName, Output, Outputs
 from kforensics.commands.salvaging.part_files import LinesInTurn, PartFiles, PartTask, Taken, add_parts, part_length
 from kforensics.commands.salvaging.reading import CopyFiles, Merge, Run, runs_of
 from kforensics.commands.salvaging.run_records import Part, RunRecords, lacking, singly, split_run

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kforensics.commands.salvaging.folder import OutFile, OutFolder, WrittenFile
-from kforensics.commands.salvaging.forms import NotRebased
+from kforensics.commands.salvaging.outputs import NotRebased
 from kforensics.commands.salvaging.reading import BECAME_SHORTER, CopyFiles, Run, marker_of
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, EvidenceUnreadable

@@ -14,8 +14,7 @@ from kforensics.commands.tracing.scan import Hit, ScannedReplica, SearchedFile, 
 from kforensics.commands.tracing.topic_evidence import TopicEvidence, TracedPartition, current_id, is_of
 from kforensics.damage import Absent, Damage
 from kforensics.errors import EvidenceError, FormatError
-from kforensics.evidence.content.index_range import INDEX_LIMIT, find_range
-from kforensics.evidence.content.search import RecordSearch
+from kforensics.evidence.content.search import INDEX_LIMIT, RecordSearch, find_range
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.model import DIGEST_DTYPE, CheckpointValue, Replica, Segment
 from kforensics.evidence.replica.collect import CollectedReplica, collect_directory, segment_paths, stitch_replica

@@ -36,8 +36,7 @@ from kforensics.commands.tracing.scan import (
 from kforensics.commands.tracing.topic_evidence import TopicEvidence, TracedPartition, current_id
 from kforensics.damage import Absent, Damage
 from kforensics.errors import EvidenceError
-from kforensics.evidence.content.index_range import find_range
-from kforensics.evidence.content.search import RecordSearch
+from kforensics.evidence.content.search import RecordSearch, find_range
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.model import Citation, Problem, Segment
 from kforensics.evidence.replica.collect import CollectedReplica, collect_replica

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kforensics.damage import Absent, Damage
-from kforensics.evidence.content.index_range import ByteRange, find_range
+from kforensics.evidence.content.search import ByteRange, find_range
 from kforensics.evidence.file_kinds import FileEntry, file_entries
 from kforensics.formats.log.batch_table import BATCH_DTYPE, HEADER_UP_TO_MAGIC
 from kforensics.formats.log.records import Record

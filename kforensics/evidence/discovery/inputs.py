@@ -25,7 +25,7 @@ from kforensics.evidence.discovery.log_dirs import (
     node_kind,
     version_hint,
 )
-from kforensics.evidence.discovery.log_heads import begins_like_a_log, holds_logs
+from kforensics.evidence.discovery.log_spans import begins_like_a_log, holds_logs
 from kforensics.evidence.model import Input, Problem
 from kforensics.formats.checkpoint.properties import MetaProperties
 from kforensics.source.capture import captured_roots, captures_in, split_at_capture

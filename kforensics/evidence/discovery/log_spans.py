@@ -1,4 +1,4 @@
-"""The log files of a long-lived cluster whose lines are all outside of the time that is asked about.
+"""Broker logs by how they begin, whatever they are called; and the log files of a long-lived cluster whose lines are all outside of the time that is asked about.
 
 A file's time is that of its first and of its last line; lines between are sampled, and where their times do not rise the file is read. The last line of a gzipped
 file can't be seen without inflating all of it: it is written before the first line of the file that was begun next under the same name.
@@ -13,12 +13,60 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from kforensics.errors import EvidenceError
-from kforensics.evidence.discovery.log_heads import GZIP_MAGIC, GZIP_WINDOW
 from kforensics.source.mapped import EvidenceFile, open_evidence
 from kforensics.source.ranges import Range, RangeRead, read_ranges
+from kforensics.source.walk import FoundFile, Listings, walk_files
 
 if TYPE_CHECKING:
     from kforensics.formats.log_lines.stamps import Layout
+
+HEAD_LENGTH = 1 << 16
+"""Bytes at a file's start that must show a broker's log line."""
+
+MOST_HEADS = 10_000
+"""Files of a directory that are looked into for a broker's log line."""
+
+GZIP_MAGIC = b"\x1f\x8b"
+GZIP_WINDOW = 31
+
+
+def is_log_file(file: EvidenceFile) -> bool:
+    """Whether the file begins like a broker's log, gzipped or not."""
+    return looks_like_log(log_head(file))
+
+
+def log_head(file: EvidenceFile) -> bytes:
+    """Return the beginning of a file, inflated where it is gzipped; empty where that can't be done."""
+    head = file.read(0, HEAD_LENGTH)
+    if head.startswith(GZIP_MAGIC):
+        try:
+            return zlib.decompressobj(GZIP_WINDOW).decompress(head, HEAD_LENGTH)
+        except zlib.error:
+            return b""
+    return head
+
+
+def looks_like_log(head: bytes, *, is_named: bool = False) -> bool:
+    """Whether a file that begins so is a broker's log."""
+    from kforensics.formats.log_lines.unwrap import looks_like_broker_log  # noqa: PLC0415 - 30 ms, where no log is given
+
+    return looks_like_broker_log(head, is_named=is_named)
+
+
+def begins_like_a_log(path: Path) -> bool:
+    """Whether the file at a path begins like a broker's log; one that can't be read does not."""
+    try:
+        with open_evidence(path) as file:
+            return is_log_file(file)
+    except EvidenceError:
+        return False
+
+
+def holds_logs(root: Path) -> bool:
+    """Whether any file below a directory begins like a broker's log."""
+    files = (item for item in walk_files(Listings(root)) if isinstance(item, FoundFile))
+    return any(begins_like_a_log(root / item.path) for item, _ in zip(files, range(MOST_HEADS), strict=False))
+
 
 MARGIN_MS = 24 * 3_600_000
 """Lines name no time zone, and clocks are wrong: files are outside of a window by this much at least."""

@@ -25,7 +25,7 @@ from kforensics.findings.rules.directories import (
     OF_METADATA,
     future_finding,
 )
-from kforensics.findings.rules.leader_epochs import EPOCH_LACKED, lacked_epoch_finding
+from kforensics.findings.rules.replicas import EPOCH_LACKED, lacked_epoch_finding
 from kforensics.findings.rules.sequences import OF_SEQUENCES, again_findings, remembered_words, sequence_findings
 from kforensics.findings.rules.tiers import OF_TIERS, tier_findings
 from kforensics.findings.rules.upkeep import (

@@ -11,8 +11,13 @@ from kforensics.findings.answers.explain import incident_state
 from kforensics.findings.answers.model import weighed
 from kforensics.findings.model import Confidence, Finding, Weight, by_gravity
 from kforensics.findings.rule import Rule, RulesOf
-from kforensics.findings.rules.leader_epochs import EPOCH_LACKED, lacked_epoch_finding
-from kforensics.findings.rules.replicas import DIFFERENT_CONTENT, FALLING_OFFSETS, PAST_EVERY_END
+from kforensics.findings.rules.replicas import (
+    DIFFERENT_CONTENT,
+    EPOCH_LACKED,
+    FALLING_OFFSETS,
+    PAST_EVERY_END,
+    lacked_epoch_finding,
+)
 from kforensics.findings.rules.sequences import OF_SEQUENCES, again_findings, sequence_findings
 from kforensics.findings.rules.tiers import OF_TIERS, tier_findings
 from kforensics.reconcile.history.causes import CauseName

@@ -14,11 +14,10 @@ from kforensics.findings.rules.directories import (
     lost_directory_finding,
     missing_finding,
 )
-from kforensics.findings.rules.leader_epochs import lacked_epoch_finding
 from kforensics.reconcile.logs.divergence import damage_at
 from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.observed.facts import Leadership
-from kforensics.reconcile.observed.own_evidence import held_epochs, lacked_epoch
+from kforensics.reconcile.observed.own_evidence import LackedEpoch, held_epochs, lacked_epoch
 from kforensics.reconcile.replicas.report import PartitionReport, ReplicaReport, Verdict
 from kforensics.units import OffsetRange, TopicPartition
 from kforensics.words import form
@@ -537,4 +536,27 @@ def missing_isr_findings(
         topic_partition=partition,
         broker_id=members[0] if len(members) == 1 else Absent.NOT_APPLICABLE,
         citations=(newest.citation,),
+    )
+
+
+EPOCH_LACKED = Rule(
+    "KF220",
+    Weight.DECIDE,
+    title="a leader whose leader-epoch-checkpoint lacks its own epoch",
+    meaning="It answers followers that fetch in this epoch with OFFSET_OUT_OF_RANGE: they start over again and again, none joins the ISR, and the leader stays alone in it. A move between its log directories without a write in between leaves it so.",
+    advice="Write a record to the partition, or have a leader elected anew (kafka-leader-election.sh): either enters an epoch in the file. Do not edit the file, and do not elect uncleanly.",
+    references=("KAFKA-15608",),
+)
+
+
+def lacked_epoch_finding(lacked: LackedEpoch, partition: TopicPartition) -> Finding:
+    """Return the finding."""
+    alone = ", and is alone in the ISR" if lacked.is_alone else ""
+    return EPOCH_LACKED.states(
+        f"{partition}: broker {lacked.leader} leads in leader epoch {lacked.leader_epoch}{alone}, but its leader-epoch-checkpoint ends with epoch {lacked.written}:"
+        f" followers that fetch in epoch {lacked.leader_epoch} get OFFSET_OUT_OF_RANGE until a record is written in it",
+        confidence=Confidence.LIKELY,
+        topic_partition=partition,
+        broker_id=lacked.leader,
+        citations=lacked.citations,
     )

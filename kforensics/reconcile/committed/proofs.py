@@ -20,8 +20,7 @@ from kforensics.evidence.model import BatchReader, Citation
 from kforensics.formats.log.batch_table import CONTROL_BIT, TRANSACTIONAL_BIT
 from kforensics.formats.primitives.numbers import first_of_each
 from kforensics.protocol.epochs import epoch_at
-from kforensics.reconcile.logs.agreement import common_range, same_batches_from
-from kforensics.reconcile.logs.divergence import damage_at
+from kforensics.reconcile.logs.divergence import common_range, damage_at, same_batches_from
 from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.observed.facts import ClusterFacts, Leadership
 from kforensics.reconcile.observed.leadership import led_on, unproven_after

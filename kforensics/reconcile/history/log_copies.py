@@ -7,8 +7,7 @@ from kforensics.damage import Absent
 from kforensics.evidence.model import BatchReader, CheckpointValue, Replica
 from kforensics.protocol.epochs import epoch_at
 from kforensics.reconcile.committed.proofs import FILE_TIME_SLACK_MS
-from kforensics.reconcile.logs.agreement import common_range
-from kforensics.reconcile.logs.divergence import Divergence, agreed_until, first_divergence
+from kforensics.reconcile.logs.divergence import Divergence, agreed_until, common_range, first_divergence
 from kforensics.reconcile.logs.loaded_log import LoadedLog, load_log
 from kforensics.reconcile.observed.facts import Leadership
 from kforensics.reconcile.observed.logged_truncations import LoggedTruncation

@@ -26,7 +26,7 @@ from kforensics.reconcile.history.log_starts import LogStart
 from kforensics.reconcile.history.truncations import ObservedTruncation, find_truncations
 from kforensics.reconcile.incident.logged_losses import DeletedRecords, is_by_epoch, uncommitted_from, unrecorded_time
 from kforensics.reconcile.incident.model import IncidentEvidence, LeaderBasis
-from kforensics.reconcile.logs.agreement import common_range
+from kforensics.reconcile.logs.divergence import common_range
 from kforensics.reconcile.logs.loaded_log import LoadedLog, load_log
 from kforensics.reconcile.observed.broker_lives import LINES_OF_A_START_MS
 from kforensics.reconcile.observed.broker_versions import BrokerVersions

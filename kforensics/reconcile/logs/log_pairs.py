@@ -5,8 +5,15 @@ from functools import wraps
 from typing import Any, TypeVar
 
 from kforensics.evidence.model import BatchReader
-from kforensics.reconcile.logs.agreement import common_range, same_batches_from, same_batches_until
-from kforensics.reconcile.logs.divergence import Divergence, agreed_until, divergence_past_damage, first_divergence
+from kforensics.reconcile.logs.divergence import (
+    Divergence,
+    agreed_until,
+    common_range,
+    divergence_past_damage,
+    first_divergence,
+    same_batches_from,
+    same_batches_until,
+)
 from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.units import OffsetRange
 

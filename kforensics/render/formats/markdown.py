@@ -31,7 +31,7 @@ from kforensics.render.blocks import (
 from kforensics.render.escape import escape_text
 from kforensics.render.formats.text import render as screen_lines
 from kforensics.render.frame import ANSWER_PARTS, Content, whole
-from kforensics.render.text.screen import screen_pieces
+from kforensics.render.screen import screen_pieces
 from kforensics.render.view import View
 from kforensics.words import Step
 

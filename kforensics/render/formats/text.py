@@ -44,7 +44,7 @@ from kforensics.render.lanes import (
     scale_of,
     span_words,
 )
-from kforensics.render.text.screen import INDENT, MOST_LINES, Line, Style, Words, answer_lines, columns, screen_pieces
+from kforensics.render.screen import INDENT, MOST_LINES, Line, Style, Words, answer_lines, columns, screen_pieces
 from kforensics.render.view import View
 from kforensics.words import time_of_day, utc_text
 

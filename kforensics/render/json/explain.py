@@ -8,6 +8,7 @@ from kforensics.commands.result import Result
 from kforensics.commands.triage import Triage
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation, Input
+from kforensics.findings.rules.causes import root_cause_sentence
 from kforensics.reconcile.bugs.evidence import BugTrace
 from kforensics.reconcile.history.residuals import Residual
 from kforensics.reconcile.incident.doubts import Doubt
@@ -255,3 +256,31 @@ def _place(one: Citation, inputs: tuple[Input, ...]) -> str:
     if isinstance(one.line, int):
         return f"{where}:{one.line}"
     return where if isinstance(one.span, Absent) else f"{where} at byte {one.span.position}"
+
+
+def _root_cause(body: Triage) -> str | None:
+    return None if body.cause is None else root_cause_sentence(body.cause)
+
+
+TRIAGE = Document(
+    "triage",
+    Triage,
+    {
+        "depth": "",
+        "partitions_total": "partitions",
+        "root_cause": (
+            _root_cause,
+            "What is behind most of the lost records, in a sentence; null where nothing that is proven or likely explains them.",
+        ),
+        "topics": "",
+        "starts": Field(
+            "starts",
+            "The last start that is predicted of each node, as in `predict`.",
+            Each({"input": "0", "outcome": "1.result", **own("exception reason clean", "1.")}),
+        ),
+        "questions": Field("asked", "Each command that the inputs can answer.", Each({"command": "", "answer": ""})),
+        "not_asked": Field(
+            "unasked", "Each command that these inputs can't answer, with the reason.", Each({"command": "", "why": ""})
+        ),
+    },
+)

@@ -30,7 +30,7 @@ from kforensics.units import EpochEntry
 
 MODULES = (
     *("coordinators", "entries", "explain", "files", "fleet", "logs", "metadata", "replicas", "salvage"),
-    *("simulate", "start", "trace", "triage"),
+    *("simulate", "start", "trace"),
 )
 """Those that have the table of a document."""
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kforensics.cli.app import run
+from kforensics.commands.redaction.names import redact_item
 from kforensics.commands.redaction.pseudonyms import Pseudonyms
-from kforensics.commands.redaction.records import redact_item
 from kforensics.commands.redaction.values import redact_explanation
 from kforensics.evidence.content.items import MemberBlob, RecordItem, RecordMeaning
 from kforensics.exits import ExitCode

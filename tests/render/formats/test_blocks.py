@@ -48,7 +48,7 @@ from kforensics.render.formats import rows
 from kforensics.render.view import View
 from kforensics.units import EpochEntry
 from tests.builders.pages import outline
-from tests.render.html.page_checks import complaints
+from tests.render.formats.page_checks import complaints
 
 ANSWER = Answer(state=State.LOST, headline="The headline.", now=("Do this.",))
 SOURCE = (Reference("a-source:3"),)

@@ -5,7 +5,7 @@ import pickle
 from kforensics.evidence.plain import to_plain
 from kforensics.findings.answers.model import Answer, State
 from kforensics.render.formats.markdown import brief_lines
-from kforensics.render.text.screen import MOST_LINES, Style, answer_lines
+from kforensics.render.screen import MOST_LINES, Style, answer_lines
 from kforensics.words import Step
 
 ANSWER = Answer(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-import kforensics.render.html
+import kforensics.render.formats
 from kforensics.commands.cited import CitedFile
 from kforensics.damage import Absent
 from kforensics.findings.answers.model import STATES, Answer, State
@@ -19,9 +19,9 @@ from tests.builders.fleet import fleet_summary
 from tests.builders.incidents import explanation
 from tests.builders.pages import audit_page_of, page_of
 from tests.builders.results import RESULTS
-from tests.render.html.page_checks import SIGHTS, Tree, colours, complaints, contrast, difference
+from tests.render.formats.page_checks import SIGHTS, Tree, colours, complaints, contrast, difference
 
-TEMPLATES = Path(kforensics.render.html.__file__).parent / "templates"
+TEMPLATES = Path(kforensics.render.formats.__file__).parent / "templates"
 SCHEMES = colours((TEMPLATES / "page.css").read_text(encoding="utf-8"))
 FILES = (
     CitedFile(input=0, path="dir/.log", length=10, sha256="ab" * 32),

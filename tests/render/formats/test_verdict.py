@@ -3,7 +3,7 @@
 import pytest
 
 from kforensics.findings.answers.model import STATES, Answer, State
-from kforensics.render.html.pages import verdict_of
+from kforensics.render.formats.page import verdict_of
 
 PAGES = ("explain", "fleet audit", "fleet report", "trace", "trace --erasure")
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kforensics.case.absent_replicas import known_partitions
+from kforensics.case.comparison import known_partitions
 from kforensics.damage import Absent
 from kforensics.units import TopicPartition
 

@@ -291,7 +291,7 @@ def test_hostile_texts_change_nothing_in_the_page_of_an_audit(hostile):
 
 
 def test_the_script_writes_no_markup_and_makes_patterns_of_names_alone():
-    script = files("kforensics.render.html").joinpath("templates/page.js").read_text(encoding="utf-8")
+    script = files("kforensics.render.formats").joinpath("templates/page.js").read_text(encoding="utf-8")
 
     assert len(script) < 7_000
     assert not re.search(

@@ -1,6 +1,6 @@
 from rich.text import Text
 
-from kforensics.render.text.screen import columns, screen_pieces, wrapped
+from kforensics.render.screen import columns, screen_pieces, wrapped
 from kforensics.words import byte_count, counted, listed
 
 

@@ -1,7 +1,7 @@
 """axe-core finds nothing in any page, light, dark and 390 pixels wide: in Chromium, so it is slow and needs what is not of Python.
 
 npm install --prefix DIRECTORY axe-core puppeteer-core
-KFORENSICS_AXE=DIRECTORY CHROMIUM=/usr/bin/chromium pytest -m slow tests/render/html/test_axe.py
+KFORENSICS_AXE=DIRECTORY CHROMIUM=/usr/bin/chromium pytest -m slow tests/render/formats/test_axe.py
 """
 
 import os
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.render.html.test_structure import PAGES, SHAPES_WITH_PAGES, page_of_shape
+from tests.render.formats.test_structure import PAGES, SHAPES_WITH_PAGES, page_of_shape
 
 SCRIPT = Path(__file__).parents[1] / "axe.mjs"
 

@@ -1,1 +1,0 @@
-"""HTML pages: one file each, without scripts and external resources."""

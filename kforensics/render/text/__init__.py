@@ -1,1 +1,0 @@
-"""Screens: what a person reads in a terminal."""
