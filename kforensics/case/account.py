@@ -23,6 +23,7 @@ from kforensics.evidence.coordinators.replica_log import holds_records
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.quorum import newest_log
+from kforensics.evidence.metadata.state import BrokerState
 from kforensics.evidence.model import Problem, Replica, Segment
 from kforensics.evidence.replica.batch_reader import FileBatchReader
 from kforensics.evidence.replica.collect import CollectedReplica, collect_replica
@@ -44,10 +45,13 @@ from kforensics.reconcile.incident.partition import explain_partition
 from kforensics.reconcile.logs.divergence import EndsDoNotDecideError
 from kforensics.reconcile.observed.logged_events import LoggedEvent
 from kforensics.reconcile.observed.logged_truncations import LoggedTruncation, logged_truncations
+from kforensics.reconcile.observed.outages import Outage, outages_of
 from kforensics.units import OFFSETS_TOPIC, Depth, TopicPartition
 
 CHUNK_LENGTH = 64 << 20
 CHUNK_PARTITIONS = 32
+_SESSION_TIMEOUT_MS = 9_000
+"""The default of broker.session.timeout.ms."""
 SMALL_WORK = 24 << 20
 """Bytes below which starting processes costs more than it saves."""
 
@@ -112,6 +116,7 @@ def accounts_of(case: Case) -> Accounts:
             _moments(case, cluster.histories),
             since_ms=case.ask.since_ms,
             is_stopped=case.ask.is_stopped,
+            outages=_outages(case, events, cluster.histories),
             remote_copies=remote_copies_of(case),
             without_directory=places.brokers_without_directory(
                 frozenset(range(len(case.inputs.found))) - case.ranks.keys()
@@ -143,6 +148,36 @@ def with_returned_doubts(incidents: Sequence[PartitionIncident]) -> Iterator[Par
         yield replace(incident, doubts=tuple(dict.fromkeys((*incident.doubts, *back)))) if back else incident
 
 
+def _outages(
+    case: Case, events: Sequence[LoggedEvent], histories: Sequence[MetadataHistory]
+) -> dict[int, tuple[Outage, ...]]:
+    newest = newest_log(histories)
+    if newest is None or not events:
+        return outages_of(events)
+    timeout_ms = min(settings_of(case).numbers("broker.session.timeout.ms"), default=_SESSION_TIMEOUT_MS)
+    fenced = _fenced(newest)
+    return outages_of(
+        events,
+        newest,
+        {
+            broker: tuple((state.when.timestamp_ms, state.when.timestamp_ms - timeout_ms) for state in states)
+            for broker, states in fenced.items()
+        },
+    )
+
+
+def _fenced(newest: MetadataHistory) -> dict[int, tuple[BrokerState, ...]]:
+    """Return the states with which the sessions of brokers ended that had not announced their stop."""
+    return {
+        broker: tuple(
+            state
+            for before, state in pairwise(states)
+            if state.is_fenced and not before.is_fenced and not before.is_in_controlled_shutdown
+        )
+        for broker, states in newest.brokers.items()
+    }
+
+
 def _moments(case: Case, histories: Sequence[MetadataHistory]) -> Moments:
     newest = newest_log(histories)
     brokers = case.nodes_by_rank().get(case.final_rank, frozenset())
@@ -156,12 +191,8 @@ def _moments(case: Case, histories: Sequence[MetadataHistory]) -> Moments:
             rank: time for rank, end in case.metadata_ends.items() if (time := _time_below(newest, end)) is not None
         },
         fencings={
-            broker: tuple(
-                Fencing(state.when.offset, state.when.timestamp_ms - timeout_ms)
-                for before, state in pairwise(states)
-                if state.is_fenced and not before.is_fenced and not before.is_in_controlled_shutdown
-            )
-            for broker, states in newest.brokers.items()
+            broker: tuple(Fencing(state.when.offset, state.when.timestamp_ms - timeout_ms) for state in states)
+            for broker, states in _fenced(newest).items()
         },
         logs_held=case.logs_held,
         unchanged=case.unchanged,

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 from kforensics.case.model import Case, fact_of_question, now_of, places_of
 from kforensics.case.wanted import is_wanted
@@ -13,11 +13,22 @@ from kforensics.errors import EvidenceError, UsageError
 from kforensics.evidence.discovery.inputs import belonging_together
 from kforensics.evidence.metadata.files import find_metadata_logs
 from kforensics.findings.answers.diff import lost_before
+from kforensics.findings.answers.explain import returned_words
 from kforensics.findings.answers.graver import Asked, may_be_calmer, with_graver
 from kforensics.findings.answers.model import STATES, Answer, State, exit_code
 from kforensics.findings.concern import JudgedPartition
 from kforensics.findings.model import Weight, by_gravity
 from kforensics.units import METADATA_TOPICS, REMOTE_LOG_TOPIC, Depth
+
+
+class _History(NamedTuple):
+    """What `explain` says of partitions of which a risky election is on record."""
+
+    is_answered: bool = False
+    lost: Asked | None = None
+    """Its answer, where something was lost."""
+    returned: tuple[str, ...] = ()
+    """What has to be true for a loss where brokers led again that had gone down, where that is what it leaves open."""
 
 
 def no_calmer(command: str, found: Conclusion, case: Case, topics: Collection[str] | None = None) -> Conclusion:
@@ -38,9 +49,12 @@ def no_calmer_than_history(command: str, found: Conclusion, case: Case) -> Concl
     if case.is_weighed or State.MAYBE_LOST not in STATES[command]:
         return found
     answer, code = found.answer, exit_code(command, found.answer, found.findings, found.problems)
-    for known in (early_of, elections_of):
-        if may_be_calmer(answer):
-            answer = with_graver(answer, known(case), code=code)
+    if may_be_calmer(answer):
+        answer = with_graver(answer, early_of(case), code=code)
+    if may_be_calmer(answer):
+        history = _elections_of(case)
+        answer = with_graver(answer, history.lost, code=code)
+        answer = replace(answer, unknown=tuple(dict.fromkeys((*answer.unknown, *history.returned))))
     return found._replace(answer=answer)
 
 
@@ -62,12 +76,11 @@ def _compared_by_ends(case: Case) -> Any:
 
 
 @fact_of_question
-def elections_of(case: Case) -> Asked | None:
-    """Return what `explain` says of partitions of which a risky election is on record; None where none of them lost anything, or nothing is known."""
+def _elections_of(case: Case) -> _History:
     compared = _compared_by_ends(case)
-    return (
-        None if compared is None else _lost_at_elections([one.judged for one in compared.partitions], now_of(case))[1]
-    )
+    if compared is None:
+        return _History()
+    return _lost_at_elections([one.judged for one in compared.partitions], now_of(case))
 
 
 def no_calmer_than_before(answer: Answer, judged: Sequence[JudgedPartition], case: Case) -> Answer:
@@ -76,29 +89,28 @@ def no_calmer_than_before(answer: Answer, judged: Sequence[JudgedPartition], cas
         answer = with_graver(answer, early_of(case))
     if case.is_weighed or answer.state.exit_code:
         return answer
-    is_answered, lost = _lost_at_elections(judged, case)
-    if is_answered:
-        answered = frozenset(lost_before(judged))
-        answer = replace(answer, unknown=tuple(one for one in answer.unknown if one not in answered))
-    return with_graver(answer, lost)
+    history = _lost_at_elections(judged, case)
+    answered = frozenset(lost_before(judged)) if history.is_answered or history.returned else ()
+    kept = tuple(one for one in answer.unknown if one not in answered)
+    return with_graver(replace(answer, unknown=(*kept, *history.returned)), history.lost)
 
 
-def _lost_at_elections(judged: Sequence[JudgedPartition], case: Case) -> tuple[bool, Asked | None]:
-    """Return whether `explain` knows what became of partitions of which a risky election is on record, and what it says where something was lost."""
+def _lost_at_elections(judged: Sequence[JudgedPartition], case: Case) -> _History:
     topics = frozenset(one.partition.topic for one in judged if one.risks)
     if not topics:
-        return False, None
+        return _History()
     asked = replace(case.asking(topics=topics), is_weighed=True)
     try:
         explained = _command("explain").explain(asked)
     except (EvidenceError, UsageError):
-        return False, None
+        return _History()
     # What a replica in use alone holds is not lost: the comparison itself says what becomes of it.
     is_lost = any(
         one.records and one.committed != "no" and not one.in_use for each in explained.incidents for one in each.losses
     )
     is_answered = explained.answer.state is not State.UNKNOWN
-    return is_answered, Asked("explain", explained.answer, case.ask) if is_answered and is_lost else None
+    lost = Asked("explain", explained.answer, case.ask) if is_answered and is_lost else None
+    return _History(is_answered, lost, () if is_answered else tuple(returned_words(explained.incidents)))
 
 
 def no_calmer_than_tiers(found: Conclusion, case: Case) -> Conclusion:

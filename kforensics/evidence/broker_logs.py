@@ -44,6 +44,9 @@ _LINE_START = re.compile(rb"\n(?=[^\s}\]])")
 _UNKNOWN_KEPT, _UNKNOWN_LIMIT = 20, 2_000
 _LEAST_FALLS = 2
 
+_BOOT_MARKS = (b"-- Boot ", b"-- Reboot --", b"_BOOT_ID")
+_BOOT = re.compile(rb'(?m)^-- Boot ([0-9a-f]{32}) --|"_BOOT_ID" ?: ?"([0-9a-f]{32})"|^-- Reboot --')
+_REBOOT = "-- Reboot --"
 _NODE_DIRECTORY = re.compile(r"(?:broker|controller|kafka|node)[-_.]?(?P<id>\d{1,9})", re.ASCII)
 _CONTROLLER_KINDS = frozenset({LogEventKind.BROKER_REGISTERED, LogEventKind.BROKER_FENCED})
 _PACKED = {
@@ -95,6 +98,8 @@ class LogFile:
     """Those of them that are behind it."""
     is_understood: bool = True
     """Whether its lines are in a layout that is read; else there are no events, and only its name says that it is a log."""
+    boots: tuple[tuple[int, str], ...] = ()
+    """The lines from which on another boot of the machine is on record, with its id, as a journal marks them; none where it is no journal."""
     location: str = ""
     """The real path of the file, by which files that are given singly are known as rotated out of one another."""
 
@@ -243,7 +248,9 @@ def _read_part(place: LogPlace, part: "_Part", *, keeps_told: bool, is_all: bool
                 reading.not_searched_later = reading.not_searched if part.is_later else 0
                 reading.census = LineCensus(lines=reading.not_searched)
                 return reading
-        for window in scan_log(chunks, position=first, layout=layout, encoding=encoding, counted=counted_only):
+        for window in scan_log(
+            reading.noting_boots(chunks), position=first, layout=layout, encoding=encoding, counted=counted_only
+        ):
             reading.add(window, told)
     return reading
 
@@ -308,6 +315,7 @@ def _joined(
         zones=dict(whole.zones),
         counts=dict(whole.counts),
         sample="" if whole.counts else whole.sample,
+        boots=tuple(whole.boots),
         not_searched=whole.not_searched,
         not_searched_later=whole.not_searched_later,
         unknown=dict(whole.unknown.most_common(_UNKNOWN_KEPT)),
@@ -351,6 +359,23 @@ class _Reading:
     problems: list[Problem] = field(default_factory=list)
     mtime_ns: int = 0
     is_compressed: bool = False
+    boots: list[tuple[int, str]] = field(default_factory=list)
+    lines_seen: int = 0
+
+    def noting_boots(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
+        """Yield the chunks as they are, and note where a journal marks that another boot begins."""
+        for chunk in chunks:
+            if any(mark in chunk for mark in _BOOT_MARKS):
+                done = line = 0
+                for found in _BOOT.finditer(chunk):
+                    line, done = line + chunk.count(b"\n", done, found.start()), found.start()
+                    self._note_boot(self.lines_seen + line + 1, (found[1] or found[2] or found[0]).decode())
+            self.lines_seen += chunk.count(b"\n")
+            yield chunk
+
+    def _note_boot(self, line: int, boot: str) -> None:
+        if not self.boots or self.boots[-1][1] != boot or boot == _REBOOT:
+            self.boots.append((line, boot))
 
     @property
     def nodes(self) -> set[int]:
@@ -360,6 +385,8 @@ class _Reading:
     def join(self, later: "_Reading") -> None:
         """Add what was read of the next part."""
         lines = self.census.lines
+        for line, boot in later.boots:
+            self._note_boot(line + lines, boot)
         self._keep(event._replace(line=event.line + lines) if lines else event for event in later.events)
         for name, event in later.clusters.items():
             self.clusters.setdefault(name, event._replace(line=event.line + lines))

@@ -63,10 +63,23 @@ def test_one_that_did_not_is_elected_as_the_last_known_leader_and_what_that_may_
 
 
 def test_a_loss_by_a_leader_that_came_back_has_its_condition(quorums, say):
-    answer = say("explain", quorums("voter-restored") / "after")["answer"]
+    after = quorums("voter-restored") / "after"
+    (said,) = [one for one in say("explain", after)["answer"]["unknown"] if "only if its machine went down" in one]
 
-    (said,) = [one for one in answer["unknown"] if "needs that its machine went down" in one]
-    assert "none of its 2 logs ends below a high watermark that it wrote down, which speaks against it" in said
-    assert (
-        "The system log of the machine settles it: no boot before the broker came back, and nothing was lost." in said
+    assert "Evidence against it: none of its 2 logs ends below a high watermark that it wrote down." in said
+    assert said.endswith(
+        "The journal of its machine settles it (`journalctl --list-boots`): no boot before the broker came back, and nothing was lost."
     )
+
+
+def test_a_machine_that_lost_power_is_told_by_what_its_recovery_found(incident, say):
+    cut = incident("power-cut-2.8")
+    given = cut / "snapshots" / "99-final", cut / "logs"
+    answer = say("explain", *given)["answer"]
+
+    assert "are lost is unknown, and likely by all signs" in answer["headline"]
+    # Who compares the same replicas says it too.
+    for said in (answer, say("diff", *given)["answer"]):
+        (one,) = [one for one in said["unknown"] if "only if its machine went down" in one]
+        assert "Evidence for it: its recovery found damaged records or zeros in readings-2" in one
+        assert "unlikely" not in said["headline"]

@@ -23,12 +23,13 @@ from kforensics.findings.answers.conclusion import (
     were,
 )
 from kforensics.findings.answers.model import Answer, State, worst_state
-from kforensics.findings.rules.causes import causes_of, set_aside_steps, set_aside_words
+from kforensics.findings.rules.causes import causes_of, outage_words, set_aside_steps, set_aside_words
 from kforensics.findings.rules.quorum import quorum_steps, quorum_words
 from kforensics.reconcile.history.residuals import furthest
 from kforensics.reconcile.incident.doubts import DoubtKind
 from kforensics.reconcile.incident.model import LeaderBasis, LossEntry, PartitionIncident
 from kforensics.reconcile.observed.leadership import Risk
+from kforensics.reconcile.observed.outages import Outage, Took
 from kforensics.units import METADATA_TOPICS, TopicPartition
 from kforensics.words import counted, form, joined_by_and, listed, with_place
 
@@ -370,7 +371,9 @@ def _open_question(affected: Sequence[PartitionIncident], asked: Sequence[Partit
     if affected and affected[0].doubts:
         first = affected[0]
         of = f"{len(affected)} of {len(asked)} partitions" if len(asked) > 1 else str(first.partition)
-        return f"Whether committed records of {of} are lost is unknown: {_first_doubt(affected)}."
+        return (
+            f"Whether committed records of {of} are lost is unknown{_likelihood(affected)}: {_first_doubt(affected)}."
+        )
     if bare := [one for one in affected if not one.copies]:
         return f"Whether committed records are lost is unknown: no log of {_names(bare)} is among the inputs."
     if scope.quorum:
@@ -381,6 +384,15 @@ def _open_question(affected: Sequence[PartitionIncident], asked: Sequence[Partit
         names = listed([str(one) for one in sorted(scope.not_given)], most=MOST_NAMED)
         return f"Whether committed records are lost is unknown: no directory of {names} is among the inputs."
     return "Whether committed records are lost is unknown: not everything could be read."
+
+
+def _likelihood(affected: Sequence[PartitionIncident]) -> str:
+    """Return how likely a loss is, where nothing but the end of a broker leaves it open."""
+    outages = {doubt.outage for one in affected for doubt in one.doubts if doubt.kind is not DoubtKind.TRUNCATION}
+    took = {one.likely if isinstance(one, Outage) else None for one in outages}
+    if took == {Took.PROCESS}:
+        return ", and unlikely by all signs"
+    return ", and likely by all signs" if took == {Took.MACHINE} else ""
 
 
 def _first_doubt(affected: Sequence[PartitionIncident]) -> str:
@@ -414,9 +426,11 @@ def _gather(state: State, asked: Sequence[PartitionIncident]) -> tuple[str, ...]
 def _unknown(asked: Sequence[PartitionIncident], scope: Scope) -> tuple[str, ...]:
     """Return the open questions, by the input that would settle them: the input that settles most comes first."""
     by_words: dict[tuple[str, str], list[str]] = {}
+    returns = doubtful_returns(asked)
     for one in asked:
         for doubt in one.doubts:
-            by_words.setdefault((doubt.settled_by, doubt.words), []).append(str(one.partition))
+            if not isinstance(doubt.outage, Outage):
+                by_words.setdefault((doubt.settled_by, doubt.words), []).append(str(one.partition))
     partitions: Counter[str] = Counter()
     first: dict[str, tuple[str, list[str]]] = {}
     for (settled_by, words), names in by_words.items():
@@ -426,7 +440,10 @@ def _unknown(asked: Sequence[PartitionIncident], scope: Scope) -> tuple[str, ...
     for settled_by, _ in partitions.most_common(MOST_NAMED):
         words, names = first[settled_by]
         sentences.append(f"{_upper(words)} ({listed(names, most=2)}). {_upper(settled_by)} would show it.")
-    sentences += _conditions(asked)
+    if any(one.likely is not Took.PROCESS for one in returns):
+        sentences = [*returned_words(asked), *sentences]
+    else:
+        sentences += returned_words(asked)
     if len(partitions) > MOST_NAMED:
         more = len(partitions) - MOST_NAMED
         sentences.append(
@@ -441,24 +458,27 @@ def _unknown(asked: Sequence[PartitionIncident], scope: Scope) -> tuple[str, ...
     return tuple(sentences)
 
 
-def _conditions(asked: Sequence[PartitionIncident]) -> list[str]:
-    """Return what has to be true for a loss where brokers led again that had gone down, and what the other logs of their disks say of it."""
-    brokers = {doubt.returned for one in asked for doubt in one.doubts if isinstance(doubt.returned, int)}
-    words = []
-    for broker in sorted(brokers):
-        held = [one for one in asked if any(log.is_final and log.broker_id == broker for log in one.logs)]
-        short = [one for one in held if any(each.broker_id == broker for each in one.past_end)]
-        ends = "end" if len(short) > 1 else "ends"
-        said = (
-            f"{len(short)} of its {counted(len(held), 'log')} {ends} below a high watermark that it wrote down, which speaks for it"
-            if short
-            else f"none of its {counted(len(held), 'log')} ends below a high watermark that it wrote down, which speaks against it"
+def doubtful_returns(asked: Sequence[PartitionIncident]) -> dict[Outage, list[PartitionIncident]]:
+    """Return how brokers had gone down of which it is not known whether they had lost anything when they led again, each with the partitions."""
+    found: dict[Outage, list[PartitionIncident]] = {}
+    for one in asked:
+        for outage in dict.fromkeys(doubt.outage for doubt in one.doubts if isinstance(doubt.outage, Outage)):
+            found.setdefault(outage, []).append(one)
+    return found
+
+
+def returned_words(asked: Sequence[PartitionIncident]) -> list[str]:
+    """Return what has to be true for a loss where brokers led again that had gone down, what speaks for and against it, and what settles it."""
+    return [
+        outage_words(
+            outage,
+            listed([str(one.partition) for one in doubted], most=2),
+            logs=sum(any(log.is_final and log.broker_id == outage.broker_id for log in one.logs) for one in asked),
+            short=sum(any(each.broker_id == outage.broker_id for each in one.past_end) for one in asked),
+            lost=[str(one.partition) for one in doubted if any(each.was_committed != "no" for each in one.losses)],
         )
-        words.append(
-            f"A loss on broker {broker} needs that its machine went down (power, kernel), not its process alone, whose writes stay in the page cache: {said}."
-            " The system log of the machine settles it: no boot before the broker came back, and nothing was lost."
-        )
-    return words
+        for outage, doubted in sorted(doubtful_returns(asked).items(), key=lambda item: item[0][:1])
+    ]
 
 
 def _upper(words: str) -> str:

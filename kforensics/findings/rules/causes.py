@@ -13,8 +13,9 @@ from kforensics.evidence.model import Citation
 from kforensics.reconcile.history.causes import CauseName
 from kforensics.reconcile.incident.model import ExplainedTruncation, Holder, LossEntry, PartitionIncident
 from kforensics.reconcile.observed.leadership import Election
+from kforensics.reconcile.observed.outages import Outage, Took
 from kforensics.units import METADATA_TOPIC, METADATA_TOPICS, TopicPartition
-from kforensics.words import counted, form, joined_by_and, listed, utc_text
+from kforensics.words import counted, form, joined_by_and, listed, utc_text, utc_words
 
 MOST_NAMED = 4
 MOST_CAUSES = 2
@@ -376,3 +377,36 @@ def _set_aside(losses: Sequence[LossEntry]) -> list[Holder]:
         for holder in loss.held_by
         if holder.is_stray or holder.is_vanishing
     ]
+
+
+def outage_words(outage: Outage, partitions: str, *, logs: int, short: int, lost: Sequence[str] = ()) -> str:
+    """Return what has to be true for a loss where a broker led again that had gone down, what speaks for it and against it, and what settles it.
+
+    Args:
+        logs: how many logs of its are given.
+        short: how many of them end below a high watermark that it wrote down.
+        lost: partitions of these of which records are known to be lost.
+    """
+    broker = outage.broker_id
+    after = f" after its start at {utc_words(outage.start_ms)}" if isinstance(outage.start_ms, int) else ""
+    words = [
+        f"Whether broker {broker} had lost records when it led again{after} ({partitions}): only if its machine went down (power, kernel).",
+        "What a killed process has written stays in the page cache.",
+    ]
+    signs = {took: [one.words for one in outage.signs if one.took is took] for took in Took}
+    if lost:
+        signs[Took.MACHINE].append(f"records of {listed(list(lost), most=2)} are gone")
+    if short:
+        ends = form(short, "ends", "end")
+        signs[Took.MACHINE].append(
+            f"{short} of its {counted(logs, 'log')} {ends} below a high watermark that it wrote down"
+        )
+    elif logs:
+        signs[Took.PROCESS].append(f"none of its {counted(logs, 'log')} ends below a high watermark that it wrote down")
+    words += [f"Evidence for it: {one}." for one in signs[Took.MACHINE]]
+    words += [f"Evidence against it: {one}." for one in signs[Took.PROCESS]]
+    if outage.proven is None:
+        words.append(
+            "The journal of its machine settles it (`journalctl --list-boots`): no boot before the broker came back, and nothing was lost."
+        )
+    return " ".join(words)

@@ -66,6 +66,7 @@ class LogEventKind(StrEnum):
     BROKER_HALTED = "broker-halted"
     NEW_LOG_DIR = "new-log-dir"
     BROKER_STARTED = "broker-started"
+    MACHINE_STARTED = "machine-started"
     BROKER_STOPPED = "broker-stopped"
     STOP_REQUESTED = "stop-requested"
     BROKER_REGISTERED = "broker-registered"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kforensics.damage import Absent
 from kforensics.reconcile.logs.tiers import RemoteCopies, Tiers
 from kforensics.reconcile.observed.leadership import Election, GapKind, LeadershipAccount, Risk
+from kforensics.reconcile.observed.outages import Outage, Took, outage_between
 from kforensics.units import OffsetRange, TopicPartition
 
 if TYPE_CHECKING:
@@ -53,8 +54,8 @@ class Doubt(NamedTuple):
     """The offsets of the truncation that it is about."""
     is_input: bool = True
     """Whether what would show it can be given to kforensics."""
-    returned: int | Absent = Absent.NOT_APPLICABLE
-    """The broker that led before as well, and has lost only what its own disk lost when it went down."""
+    outage: Outage | Absent = Absent.NOT_APPLICABLE
+    """The end of a broker that led before as well, and has lost only what its own disk lost when it went down."""
 
     @property
     def is_of_lines(self) -> bool:
@@ -101,6 +102,8 @@ class Moments:
     """An earlier rank, a later one and a node that had written nothing to any log in between."""
     since_ms: int | None = None
     """The time from which on the user asks; None where he asks for all that the inputs show."""
+    outages: Mapping[int, Sequence[Outage]] = field(default_factory=dict)
+    """The ends of each broker that were not in order, by its lines."""
     remote_copies: RemoteCopies = field(default_factory=RemoteCopies)
     is_stopped: bool = False
     """The user says that no broker ran when the directories as they are now were copied."""
@@ -295,7 +298,7 @@ def _of_elections(
         assert election.risk is not None
         state = election.state
         settled_by, is_input = _settled_by(election, account, copies, moments)
-        is_own = election.previous == state.leader and election.risk in {Risk.UNCLEAN, Risk.UNCLEAN_RESTART}
+        outage = _outage(election, account, moments)
         yield Reliance(
             Doubt(
                 DoubtKind.ELECTION,
@@ -303,10 +306,28 @@ def _of_elections(
                 settled_by,
                 leader_epoch=state.leader_epoch,
                 is_input=is_input,
-                returned=state.leader if is_own else Absent.NOT_APPLICABLE,
+                outage=outage,
             ),
-            tuple(_witnesses(election, account, copies, moments, needed_in_sync)),
+            (
+                *_witnesses(election, account, copies, moments, needed_in_sync),
+                *([frozenset[CopyKey]()] if isinstance(outage, Outage) and outage.proven is Took.PROCESS else ()),
+            ),
         )
+
+
+def _outage(election: Election, account: LeadershipAccount, moments: Moments) -> Outage | Absent:
+    """Return how a broker had gone down that leads again and was not exchanged meanwhile; a killed process takes nothing with it."""
+    state = election.state
+    if (
+        not isinstance(state.leader, int)
+        or election.previous != state.leader
+        or election.risk not in {Risk.UNCLEAN, Risk.UNCLEAN_RESTART}
+    ):
+        return Absent.NOT_APPLICABLE
+    until = election.restart.time_ms if election.restart is not None else state.time_ms
+    led = [one for one in account.states[: account.states.index(state) + 1] if one.leader == state.leader]
+    led = [one for one in led if one.leader_epoch < state.leader_epoch] or led
+    return outage_between(led[-1].time_ms, until, state.leader, moments.outages)
 
 
 def _settled_by(

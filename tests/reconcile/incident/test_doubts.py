@@ -8,6 +8,7 @@ from kforensics.damage import Absent
 from kforensics.reconcile.incident.doubts import DoubtKind, Fencing, Moments, doubts_of
 from kforensics.reconcile.observed.facts import Restart
 from kforensics.reconcile.observed.leadership import Election, LeadershipAccount, Risk
+from kforensics.reconcile.observed.outages import Outage, Sign, Took
 from tests.builders.history import PARTITION, leadership, log_copy
 from tests.builders.logs import batch, replica
 
@@ -53,6 +54,16 @@ def in_doubt(*copies, states=(LED, ALONE, NONE, AGAIN), moments=None, restarts=(
 def elections_in_doubt(*copies, **more):
     """The kinds of those about elections."""
     return [one.kind for one in in_doubt(*copies, **more) if one.kind is DoubtKind.ELECTION]
+
+
+@pytest.mark.parametrize(
+    ("took", "is_proof", "is_open"),
+    [(Took.PROCESS, True, False), (Took.PROCESS, False, True), (Took.MACHINE, True, True)],
+)
+def test_a_killed_process_takes_nothing_with_it_where_its_machine_is_proven_to_have_run_on(took, is_proof, is_open):
+    moments = Moments(metadata_ends={0: 15, 1: 40}, outages={1: (Outage(1, 25, (Sign(took, "so", is_proof),)),)})
+
+    assert bool(elections_in_doubt(moments=moments)) == is_open
 
 
 def test_without_a_copy_of_the_leader_before_it_is_open():

@@ -1,0 +1,159 @@
+"""What took a broker down, by its lines and those of its machine: writes of a killed process stay in the page cache, a power loss takes them."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from kforensics.evidence.broker_logs import LogFile, read_log_files
+from kforensics.evidence.discovery.beside_data import LogPlace
+from kforensics.reconcile.observed.logged_events import LoggedEvent
+from kforensics.reconcile.observed.outages import Outage, Sign, Took, outage_between, outages_of
+from tests.builders.metadata_logs import history_of, metadata_batch, metadata_record
+
+RAN = "[Log partition=t-0, dir=/d] Truncating to offset 5 (kafka.log.Log)"
+CONFIGURED = "KafkaConfig values: (kafka.server.KafkaConfig)"
+UNCLEAN = "Attempting recovery for all logs in /d since no clean shutdown file was found (kafka.log.LogManager)"
+STARTED = "[KafkaServer id=3] started (kafka.server.KafkaServer)"
+LIFE = [(0, STARTED), (20, RAN), (60, CONFIGURED), (61, UNCLEAN), (65, STARTED)]
+BOOT = "0123456789abcdef" * 2
+
+
+def written(second: int, line: str) -> str:
+    return f"[2024-05-01 12:{second // 60:02d}:{second % 60:02d},000] INFO {line}"
+
+
+def outages(tmp_path, *texts: str, history=None, heartbeats=()):
+    files = []
+    for number, text in enumerate(texts):
+        path = tmp_path / "broker-3" / f"server.log.{number}"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+        files.append(LogPlace(path, ".", 0))
+    events = [
+        LoggedEvent(event, 3, event.time_ms, file)
+        for file in read_log_files(files)
+        if isinstance(file, LogFile)
+        for event in file.events
+    ]
+    events.sort(key=lambda one: one.time_ms)
+    return outages_of(events, history, {3: heartbeats}).get(3, ())
+
+
+def lines(*more):
+    return "".join(written(second, line) + "\n" for second, line in sorted((*LIFE, *more)))
+
+
+def test_a_start_after_a_clean_stop_is_none(tmp_path):
+    assert outages(tmp_path, lines().replace(UNCLEAN, "")) == ()
+
+
+def test_lines_of_a_start_alone_tell_nothing(tmp_path):
+    (one,) = outages(tmp_path, lines())
+
+    assert (one.likely, one.proven, one.signs) == (None, None, ())
+
+
+@pytest.mark.parametrize(
+    ("journal", "proven"),
+    [
+        ("{0}\n-- Boot " + BOOT + " --\n{1}", Took.MACHINE),
+        ("{0}\n-- Reboot --\n{1}", Took.MACHINE),
+        ("-- Boot " + BOOT + " --\n{0}\n{1}", Took.PROCESS),
+        ("{0}\n{1}", None),
+    ],
+)
+def test_a_journal_shows_whether_the_machine_ran_on(tmp_path, journal, proven):
+    before, after = lines().split(written(60, CONFIGURED))
+    (one,) = outages(tmp_path, journal.format(before.rstrip(), written(60, CONFIGURED) + after))
+
+    assert one.proven == proven
+
+
+@pytest.mark.parametrize(("later", "proven"), [(BOOT, Took.PROCESS), (BOOT[::-1], Took.MACHINE)])
+def test_boot_ids_of_a_journal_in_json_do(tmp_path, later, proven):
+    rows = [(written(second, line), BOOT if second < 60 else later) for second, line in LIFE]
+    text = "".join(json.dumps({"_BOOT_ID": boot, "MESSAGE": line}) + "\n" for line, boot in rows)
+    (one,) = outages(tmp_path, text)
+
+    assert one.proven == proven
+
+
+def test_lines_of_the_kernel_do(tmp_path):
+    (one,) = outages(tmp_path, lines(), written(55, "kernel: Linux version 6.1.0-18-amd64 (debian) #1 SMP") + "\n")
+    (ran_on,) = outages(tmp_path, lines(), written(10, "kernel: Linux version 6.1.0-18-amd64 (debian) #1 SMP") + "\n")
+
+    assert one.proven is Took.MACHINE
+    assert ran_on.proven is None
+
+
+@pytest.mark.parametrize(
+    ("reason", "likely"),
+    [
+        ("Record is corrupt (stored crc = 1, computed crc = 2)", Took.MACHINE),
+        ("Found record size 0 smaller than minimum record overhead (14) in file /d/t-0/0.log.", Took.MACHINE),
+        ("Found record size 100 smaller than minimum record overhead (14)", None),
+    ],
+)
+def test_records_that_no_cut_write_leaves_speak_for_the_machine(tmp_path, reason, likely):
+    found = f"Found invalid messages in log segment /d/t-0/00000000000000000000.log at byte offset 7: {reason} (kafka.log.LogSegment)"
+    (one,) = outages(tmp_path, lines((62, found)))
+
+    assert (one.likely, one.proven) == (likely, None)
+
+
+def test_a_torn_end_is_left_by_both_and_lets_no_other_sign_decide(tmp_path):
+    cut = "[LogLoader partition=t-0, dir=/d] Corruption found in segment 0, truncating to offset 90 (x)"
+    (one,) = outages(tmp_path, lines((62, cut)))
+
+    assert one.likely is None
+    assert one._replace(signs=(*one.signs, Sign(Took.PROCESS, "a"))).likely is None
+
+
+@pytest.mark.parametrize(
+    ("kept", "is_voter", "likely"), [(40, False, Took.PROCESS), (12, False, Took.MACHINE), (40, True, None)]
+)
+def test_the_metadata_log_that_no_broker_flushes_shows_how_much_was_there_again(tmp_path, kept, is_voter, likely):
+    """One record a second until the controller fences the broker, whose last heartbeat was in second 20."""
+    begun = 1_714_564_800_000
+    batches = [
+        metadata_batch(second, [metadata_record("NoOpRecord", {})], times_ms=[begun + second * 500])
+        for second in range(60)
+    ]
+    history = history_of(tmp_path, *batches)
+    if is_voter:
+        history = replace(history, current_voters=(3,))
+    own = "partition=__cluster_metadata-0"
+    (one,) = outages(
+        tmp_path,
+        lines(
+            (
+                60,
+                f"[LogLoader {own}, dir=/d] Recovering unflushed segment 0. 0 recovered for __cluster_metadata-0. (x)",
+            ),
+            (
+                60,
+                f"[ProducerStateManager {own}] Wrote producer snapshot at offset {kept} with 0 producer ids in 7 ms. (x)",
+            ),
+        ),
+        history=history,
+        heartbeats=((begun + 29_000, begun + 20_000),),
+    )
+
+    assert (one.likely, one.proven) == (likely, None)
+
+
+def test_of_several_ends_the_one_counts_that_nothing_excuses():
+    killed = Outage(3, 2_000, (Sign(Took.PROCESS, "a", is_proof=True),))
+    unknown = Outage(3, 1_000)
+
+    assert outage_between(0, 5_000, 3, {3: (unknown, killed)}) is unknown
+    assert outage_between(1_500, 5_000, 3, {3: (unknown, killed)}) is killed
+    assert outage_between(3_000, 5_000, 3, {3: (unknown, killed)}) == Outage(3)
+
+
+def test_signs_that_contradict_each_other_decide_nothing():
+    both = Outage(3, 0, (Sign(Took.PROCESS, "a"), Sign(Took.MACHINE, "b")))
+
+    assert both.likely is None
+    assert both._replace(signs=(*both.signs, Sign(Took.MACHINE, "c", is_proof=True))).proven is Took.MACHINE
