@@ -18,7 +18,9 @@ from kforensics.findings.answers.graver import Asked, may_be_calmer, with_graver
 from kforensics.findings.answers.model import STATES, Answer, State, exit_code
 from kforensics.findings.concern import JudgedPartition
 from kforensics.findings.model import Weight, by_gravity
+from kforensics.source.naming import FileKind
 from kforensics.units import METADATA_TOPICS, REMOTE_LOG_TOPIC, Depth
+from kforensics.words import counted
 
 
 class _History(NamedTuple):
@@ -46,8 +48,10 @@ def no_calmer(command: str, found: Conclusion, case: Case, topics: Collection[st
 
 def no_calmer_than_history(command: str, found: Conclusion, case: Case) -> Conclusion:
     """Return the conclusion of a command that can say what was lost, no calmer than what elections on record and retention have lost."""
-    if case.is_weighed or State.MAYBE_LOST not in STATES[command]:
+    if case.is_weighed:
         return found
+    if State.MAYBE_LOST not in STATES[command]:
+        return _no_calmer_than_lines(found, case)
     answer, code = found.answer, exit_code(command, found.answer, found.findings, found.problems)
     if may_be_calmer(answer):
         answer = with_graver(answer, early_of(case), code=code)
@@ -55,7 +59,47 @@ def no_calmer_than_history(command: str, found: Conclusion, case: Case) -> Concl
         history = _elections_of(case)
         answer = with_graver(answer, history.lost, code=code)
         answer = replace(answer, unknown=tuple(dict.fromkeys((*answer.unknown, *history.returned))))
-    return found._replace(answer=answer)
+    return _no_calmer_than_lines(found._replace(answer=answer), case)
+
+
+def _no_calmer_than_lines(found: Conclusion, case: Case) -> Conclusion:
+    """Return the conclusion, no calmer than lines of brokers that name offsets which no log given reaches: a log lost its end, or was copied before."""
+    answer, words = found.answer, _past_ends_of(case)
+    if not words:
+        return found
+    first, *others = words
+    if answer.state.weight > Weight.DECIDE:
+        return found._replace(answer=replace(answer, unknown=(*answer.unknown, f"{first[:1].upper()}{first[1:]}.")))
+    more = f" The same is so of {counted(len(others), 'other partition')}." if others else ""
+    said = f"The inputs do not show {first}: see `kforensics explain`.{more} {answer.headline}"
+    return found._replace(answer=replace(answer, state=State.UNKNOWN, headline=said))
+
+
+@fact_of_question
+def _past_ends_of(case: Case) -> tuple[str, ...]:
+    """Return by partition what `explain` says of offsets that lines of a broker name and no log of it given reaches."""
+    now = now_of(case)
+    if not any(one.described.kind in {"log-files", FileKind.LOG_FILE.value} for one in now.inputs.found):
+        return ()
+    from kforensics.case.cluster import cluster_of  # noqa: PLC0415 - what reads broker logs
+    from kforensics.evidence.replica.collect import collect_replica  # noqa: PLC0415 - the same
+
+    try:
+        facts = cluster_of(now).facts
+        topics = frozenset(
+            partition.topic
+            for partition, group in places_of(now).by_partition.items()
+            if is_wanted(partition, case.ask) and (ends := facts.logged_ends(partition))
+            for place in group
+            if place.is_live and isinstance(broker := place.state.broker_id, int) and broker in ends
+            if ends[broker].offset > collect_replica(place, depth=Depth.TAILS).replica.lineage.log_end_offset
+        )
+        asked = now.asking(topics=topics, partitions=case.ask.partitions, depth=Depth.TAILS)
+        explained = _command("explain").explain(replace(asked, is_weighed=True)) if topics else None
+    except (EvidenceError, UsageError):
+        return ()
+    incidents = () if explained is None else explained.incidents
+    return tuple(f"{doubt.words} ({one.partition})" for one in incidents for doubt in one.doubts if doubt.is_of_lines)
 
 
 def graver_of(case: Case, topics: Collection[str] | None = None) -> Asked | None:
