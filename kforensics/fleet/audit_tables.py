@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -15,7 +17,7 @@ import pyarrow.parquet as pq
 from kforensics.errors import EvidenceNotFound, EvidenceUnreadable, UsageError, did_you_mean, nearest_names
 from kforensics.findings.model import Severity
 from kforensics.fleet.publishing import part_stem
-from kforensics.fleet.schemas import AUDIT_TABLES
+from kforensics.fleet.schemas import AUDIT_TABLES, OF_VERDICTS
 from kforensics.fleet.storage import Options, parse_location
 from kforensics.fleet.tables import AUDIT_MANIFEST, Tables
 from kforensics.units import Depth
@@ -113,6 +115,11 @@ class AuditTables(Tables):
         return int(self.manifest["audited_ns"])
 
     @property
+    def moment(self) -> datetime:
+        """When it began, to the microsecond."""
+        return datetime.fromtimestamp(0, UTC) + timedelta(microseconds=self.audited_ns // 1_000)
+
+    @property
     def age(self) -> tuple[int, str]:
         """What orders the audits of a history."""
         return self.audited_ns, self.audit_id
@@ -128,15 +135,34 @@ class AuditTables(Tables):
 
     def parts(self, table: str) -> list[str]:
         """Return the names of the parts that the manifest lists, sorted."""
-        return sorted(self._counts(table))
+        return sorted(self.rows_of_parts(table))
 
-    def _counts(self, table: str) -> Mapping[str, int]:
+    def rows_of_parts(self, table: str) -> Mapping[str, int]:
+        """Return the number of rows of each part that the manifest lists, whether they are of this audit or not."""
         counts: Mapping[str, int] = self.manifest["tables"].get(table, {}).get("parts", {})
         return counts
 
     def row_count(self, table: str) -> int:
         """Return the number of rows of a table, by the manifest."""
-        return sum(self._counts(table).values())
+        return int(self.manifest["tables"].get(table, {}).get("rows", 0))
+
+    @property
+    def kept_from(self) -> tuple[str, ...]:
+        """The earlier audits whose parts hold rows of this one, the oldest first."""
+        return tuple(self.manifest.get("kept_from", ()))
+
+    @cached_property
+    def _replaced(self) -> pa.Array:
+        return super().dataset("replaced").to_table(columns=["verdict_id"])["verdict_id"].combine_chunks()
+
+    def dataset(self, table: str, parts: Iterable[str] | None = None) -> pd.Dataset:
+        """Return the rows of a table: those that this audit wrote, and of earlier ones those whose verdicts it keeps."""
+        found = super().dataset(table, parts)
+        if not self.kept_from or table not in OF_VERDICTS:
+            return found
+        number = pd.field("verdict_id")
+        is_kept = number.is_valid() & ~number.isin(self._replaced)
+        return found.filter((pd.field("audit_id") == self.audit_id) | is_kept)
 
     def distinct(self, table: str, column: str, where: Any = None) -> set[Any]:
         """Return the values of a column, null left out."""
@@ -148,7 +174,7 @@ class AuditTables(Tables):
         Raises:
             EvidenceUnreadable: a part is missing, can't be read, or has another number of rows.
         """
-        named = [(table, part, count) for table in AUDIT_TABLES for part, count in self._counts(table).items()]
+        named = [(table, part, count) for table in AUDIT_TABLES for part, count in self.rows_of_parts(table).items()]
         with ThreadPoolExecutor(_READERS) as pool:
             for (table, part, count), found in zip(named, pool.map(self._rows_of, named), strict=True):
                 if found != count:

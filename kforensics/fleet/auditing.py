@@ -7,7 +7,7 @@ and only buckets whose digests differ are read again, by the workers, from the b
 import functools
 import json
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -16,6 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.dataset as pd
 
 from kforensics import __version__
 from kforensics.ask.model import Ask
@@ -29,12 +30,12 @@ from kforensics.fleet.closing import audited_brokers, fold_problems, unanswered,
 from kforensics.fleet.facts import Gathered
 from kforensics.fleet.judge import READ_BYTES, STATE, JudgeContext
 from kforensics.fleet.keeping import (
-    OF_VERDICTS,
     READING,
     Kept,
     facts_without_kept,
     kept_verdicts,
     shared_digests,
+    where_they_are,
     without_kept,
 )
 from kforensics.fleet.knowledge import COMMITS_TABLE, FACTS_TABLE, Fleet, cluster_of_inputs, stated_by_cluster
@@ -50,14 +51,17 @@ from kforensics.fleet.plan import (
     is_unchanged,
     log_dir_tasks,
 )
-from kforensics.fleet.publishing import ClusterOf, Counts, Publisher, working_chunks
-from kforensics.fleet.schemas import TABLES
+from kforensics.fleet.publishing import NO_PART, ClusterOf, Counts, Layout, Publisher, working_chunks
+from kforensics.fleet.schemas import OF_VERDICTS, REPLACED, TABLES
 from kforensics.fleet.sources import FoundSources, Source, check_output, find_sources
 from kforensics.fleet.stages import ScanContext, cores_of, gather_fleet, groups_of, list_fleet, scan_and_judge
 from kforensics.fleet.table_formats import TableFormat
 from kforensics.fleet.tables import Tables
 from kforensics.fleet.watch import Progress, Stage
 from kforensics.units import Depth, TopicPartition
+
+MOST_CHAINED = 30
+"""Audits whose parts hold rows of one more; then all are written again, so that no audit is spread over ever more files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,10 +182,7 @@ class _Audit:
             check_wanted(wanted, {TopicPartition(topic, 0) for one in totals for topic in one.topics})
         begun["fingerprint"] = fingerprint_of(found, tasks, totals, options)
         self._clock.stage("plan")
-        expected = {
-            "plan": sum(one.replicas + one.segments for one in totals),
-            "problems": sum(one.problems for one in totals),
-        }
+        expected = {"problems": sum(one.problems for one in totals)}
         for earlier in dict.fromkeys(self._bases.values()) if not found.problems else ():
             if is_unchanged(begun["fingerprint"], totals, earlier):
                 return self._take_over(begun, expected, earlier)
@@ -199,7 +200,7 @@ class _Audit:
         gathered = gather_fleet(lambda: self._session.spark, fleet)
         audited = audited_brokers(found, self._clusters)
         digests = shared_digests(gathered, audited, options)
-        kept = kept_verdicts(fleet, gathered, digests, self._bases)
+        kept = where_they_are(kept_verdicts(fleet, gathered, digests, self._bases), self._referable())
         self._clock.stage("facts")
         scan = self._scan_context(fleet, gathered, kept)
         judge = JudgeContext(
@@ -234,23 +235,43 @@ class _Audit:
         for counts in (judged, absent, written, *(one["rows"] for one in done)):
             for table, count in counts.items():
                 expected[table] = expected.get(table, 0) + count
-        counts = self._publish(TABLES, kept)
-        kept_rows = {
-            table: sum(chunk.num_rows for chunk in kept.chunks(table, ["verdict_id"])) for table in OF_VERDICTS
+        counts = self._publish([name for name in TABLES if name != "plan"], kept)
+        copied = {
+            table: sum(
+                chunk.num_rows
+                for chunk in kept.chunks(table, ["verdict_id"], of=kept.verdicts.keys() - kept.replaced.keys())
+            )
+            for table in OF_VERDICTS
         }
-        for table, count in kept_rows.items():
+        for table, count in copied.items():
             expected[table] = expected.get(table, 0) + count
         return self._close(
             {
                 **begun,
                 "read_bytes": sum(one["read_bytes"] for one in done) + read_by_judge,
-                "reused_segments": sum(one["reused"] for one in done) + kept_rows["segments"],
                 "kept_verdicts": len(kept.keys),
             },
             expected,
             counts,
+            kept,
+            reused=sum(one["reused"] for one in done) + copied["segments"],
             tasks=len(scan.pieces),
         )
+
+    def _referable(self) -> set[AuditTables]:
+        """Return the earlier audits whose parts can go on to hold rows: the last ones of this history, of the same clusters, and of not too long a chain."""
+        if not self._output.is_history or self._named is not None:
+            return set()
+        now = (self._output.stamp.audited_ns, self._output.stamp.audit_id)
+        booked: dict[AuditTables, set[str]] = {}
+        for cluster, own in zip(self._clusters, self._booked, strict=True):
+            if cluster in self._bases:
+                booked.setdefault(self._bases[cluster], set()).add(own or "")
+        return {
+            one
+            for one, clusters in booked.items()
+            if clusters == set(one.manifest["clusters"]) and one.age < now and len(one.kept_from) < MOST_CHAINED
+        }
 
     def _scan_context(self, fleet: Fleet, gathered: Mapping[str, Gathered], kept: Kept) -> ScanContext:
         totals: Sequence[LogDirTotals] = fleet.totals
@@ -276,35 +297,86 @@ class _Audit:
 
     def _take_over(self, begun: dict[str, Any], expected: Mapping[str, int], earlier: AuditTables) -> AuditOutcome:
         """Write what the earlier audit found as the result of this one."""
-        publisher = Publisher(self._output.tables, self._output.layout)
-        counts = self._publish((name for name in TABLES if name not in TAKEN_OVER), Kept())
+        numbers = earlier.column_table("partitions", ["verdict_id"])["verdict_id"].combine_chunks()
+        kept = where_they_are(Kept(verdicts={earlier: numbers}), self._referable())
+        publisher = Publisher(self._output.tables, self._layout(kept))
+        counts: Counts = {}
+        rows = dict(expected)
         for table in TAKEN_OVER:
-            chunks = (pa.Table.from_batches([one]) for one in earlier.dataset(table).to_batches())
+            where = ~pd.field("verdict_id").is_valid() if kept.replaced and table in OF_VERDICTS else None
+            chunks = [pa.Table.from_batches([one]) for one in earlier.dataset(table).to_batches(filter=where)]
             rows_of = ((one, one["cluster_id"]) for one in chunks)
-            counts[table] = publisher.publish(table, rows_of, empty_for=self._first_cluster)
-        reused = earlier.row_count("segments")
-        rows = {**expected, **{table: earlier.row_count(table) for table in TAKEN_OVER}}
-        return self._close({**begun, "read_bytes": 0, "reused_segments": reused}, rows, counts)
+            counts[table] = publisher.publish(table, rows_of, empty_for=self._empty_for(table, kept))
+            rows[table] = sum(one.num_rows for one in chunks)
+        counts["replaced"] = publisher.publish("replaced", (), empty_for=self._empty_for("replaced", kept))
+        reused = 0 if kept.replaced else rows["segments"]
+        return self._close({**begun, "read_bytes": 0}, rows, counts, kept, reused=reused)
 
-    def _publish(self, tables: Iterator[str] | Mapping[str, Any], kept: Kept) -> Counts:
-        publisher = Publisher(self._output.tables, self._output.layout)
+    def _layout(self, kept: Kept) -> Layout:
+        chains = {cluster or None: first for cluster, first in kept.chains.items()}
+        depth = (self._options.depth or Depth.CONTENT).value
+        return replace(self._output.layout, stamp=replace(self._output.stamp, depth=depth, chains=chains))
+
+    def _empty_for(self, table: str, kept: Kept) -> str | None:
+        return NO_PART if kept.replaced and (table in OF_VERDICTS or table == "replaced") else self._first_cluster
+
+    def _publish(self, tables: Iterable[str], kept: Kept) -> Counts:
+        publisher = Publisher(self._output.tables, self._layout(kept))
         cluster_of = _cluster_of(self._booked, self._tasks)
         work, run = self._output.work, self._output.run
         counts: Counts = {}
+        # What was read of a partition that could not be judged then has a number, too, and the next audit has no row for it.
+        written: dict[str, dict[int, str | None]] = {table: {} for table in OF_VERDICTS}
         for table in tables:
-            chunks = working_chunks(work, table, run, cluster_of)
-            kept_chunks = kept.chunks(table) if table in OF_VERDICTS else ()
-            whole = chain(chunks, ((one, one["cluster_id"]) for one in kept_chunks))
-            counts[table] = publisher.publish(table, whole, empty_for=self._first_cluster)
+
+            def numbered(table: str = table) -> Iterator[tuple[pa.Table, pa.Array]]:
+                for rows, clusters in working_chunks(work, table, run, cluster_of):
+                    if table in written:
+                        own = pa.table({"number": rows["verdict_id"], "cluster": clusters}).group_by(
+                            ["number", "cluster"]
+                        )
+                        written[table] |= {one["number"]: one["cluster"] for one in own.aggregate([]).to_pylist()}
+                    yield rows, clusters
+
+            kept_chunks = kept.copied(table) if table in OF_VERDICTS else ()
+            whole = chain(numbered(), ((one, one["cluster_id"]) for one in kept_chunks))
+            counts[table] = publisher.publish(table, whole, empty_for=self._empty_for(table, kept))
+        judged = {None, *written["partitions"]}
+        lost = {number: cluster for own in written.values() for number, cluster in own.items() if number not in judged}
+        replaced = [
+            pa.table(
+                {
+                    "verdict_id": pa.array(list(lost), pa.int64()),
+                    "cluster_id": pa.array(list(lost.values()), pa.string()),
+                }
+            ),
+            *kept.replaced.values(),
+        ]
+        chunks = ((one.select(REPLACED.names), one["cluster_id"]) for one in replaced if one.num_rows)
+        counts["replaced"] = publisher.publish("replaced", chunks, empty_for=self._empty_for("replaced", kept))
         return counts
 
     def _close(
-        self, manifest: dict[str, Any], expected: Mapping[str, int], counts: Counts, *, tasks: int = 0
+        self,
+        manifest: dict[str, Any],
+        expected: Mapping[str, int],
+        counts: Counts,
+        kept: Kept,
+        *,
+        reused: int,
+        tasks: int = 0,
     ) -> AuditOutcome:
         self._lock.check()
         self._clock.stage("write")
-        manifest = {**manifest, "seconds": self._clock.seconds}
-        finished = self._output.finish(manifest, expected, counts, earlier=self._named)
+        kept_rows = {table: kept.row_count(table) for table in OF_VERDICTS}
+        manifest = {
+            **manifest,
+            "reused_segments": reused + kept_rows["segments"],
+            "kept_from": kept.kept_from,
+            "chains": kept.chains,
+            "seconds": self._clock.seconds,
+        }
+        finished = self._output.finish(manifest, expected, counts, kept, kept_rows, earlier=self._named)
         return AuditOutcome(
             tables=finished,
             seconds=self._clock.seconds,
@@ -352,11 +424,9 @@ def _cluster_of(clusters: Sequence[str | None], tasks: Sequence[LogDirTask]) -> 
     by_source = {one.source: clusters[one.input] for one in tasks}
     by_input = dict(enumerate(clusters))
 
-    def cluster_of(table: str, part: str, rows: pa.Table) -> pa.Array:
+    def cluster_of(rows: pa.Table) -> pa.Array:
         if "cluster_id" in rows.column_names:
             return rows["cluster_id"].combine_chunks()
-        if table == "plan":
-            return pa.repeat(pa.scalar(by_input[tasks[int(part.rpartition("-")[2])].input], pa.string()), rows.num_rows)
         column, known = (rows["input"], by_input) if "input" in rows.column_names else (rows["source"], by_source)
         keys = pa.array(list(known), column.type)
         places = pc.index_in(column, value_set=keys)

@@ -110,6 +110,8 @@ def check_schema(session: Any, schema: str) -> None:
 def save_tables(session: Any, audit: AuditTables, schema: str) -> None:
     """Write the tables of an audit into the tables of a catalog, which are made where they are not there; what they have of this audit is replaced.
 
+    Rows that earlier audits wrote are written where the catalog has not all of these audits: then this one is there as a whole, under its own name.
+
     Args:
         schema: of the catalog, such as `lake.kafka`; the catalog and its format are those of Spark's configuration.
 
@@ -120,18 +122,50 @@ def save_tables(session: Any, audit: AuditTables, schema: str) -> None:
     from pyspark.errors import AnalysisException
     from pyspark.sql.functions import col
 
-    for table in AUDIT_TABLES:
-        name = f"{schema}.{table}"
-        try:
+    name = f"{schema}.nodes"
+    try:
+        with errors_of_tasks(audit):
+            is_whole = not _has_chain(session, audit, name)
+        # What tells whether an audit is there is written last.
+        for table in sorted(AUDIT_TABLES, key=lambda one: one == "nodes"):
+            name = f"{schema}.{table}"
             with errors_of_tasks(audit):
-                writer = frame_of(session, audit, table).writeTo(name)
+                writer = _saved(frame_of(session, audit, table), audit, table, is_whole=is_whole).writeTo(name)
                 if session.catalog.tableExists(name):
                     writer.overwrite(col("audit_id") == audit.audit_id)
                 else:
                     writer.create()
-        except EvidenceUnreadable as error:
-            cause = error.__cause__
-            if not isinstance(cause, AnalysisException):
-                raise
-            said = redacted(str(cause).strip().partition("\n")[0])
-            raise UsageError(f"--save-to {schema}: {name} can't be written: {said}") from error
+    except EvidenceUnreadable as error:
+        cause = error.__cause__
+        if not isinstance(cause, AnalysisException):
+            raise
+        said = redacted(str(cause).strip().partition("\n")[0])
+        raise UsageError(f"--save-to {schema}: {name} can't be written: {said}") from error
+
+
+def _has_chain(session: Any, audit: AuditTables, nodes: str) -> bool:
+    """Return whether a table of nodes has all audits that wrote rows of this one, in its chain."""
+    if not audit.kept_from or not session.catalog.tableExists(nodes):
+        return not audit.kept_from
+    return set(audit.kept_from) <= _audits_of(session, nodes, sorted(set(audit.manifest["chains"].values())))
+
+
+def _audits_of(session: Any, nodes: str, chains: Sequence[str]) -> set[str]:
+    from pyspark.sql.functions import col
+
+    found = session.table(nodes).where(col("chain").isin(list(chains))).select("audit_id").distinct().collect()
+    return {row.audit_id for row in found}
+
+
+def _saved(frame: Any, audit: AuditTables, table: str, *, is_whole: bool) -> Any:
+    """Return the rows of a table that are written: its own ones, or all under its name."""
+    from pyspark.sql.functions import col, lit
+
+    if not audit.kept_from:
+        return frame
+    if not is_whole:
+        return frame.where(col("audit_id") == audit.audit_id)
+    if table == "replaced":
+        return frame.limit(0)
+    own = {"audit_id": lit(audit.audit_id), "audited_at": lit(audit.moment)}
+    return frame.withColumns({**own, "chain": own["audit_id"]} if table == "nodes" else own)

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -26,9 +26,6 @@ from kforensics.units import Depth
 READING = "reading"
 """The table of the stages that lists what is read, where not all that is listed is."""
 
-OF_VERDICTS = ("replicas", "segments", "digests", "lineage", "partitions", "findings")
-"""The tables whose rows are about one partition."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Kept:
@@ -37,6 +34,8 @@ class Kept:
     verdicts: Mapping[AuditTables, pa.Array] = field(default_factory=dict)
     """The numbers of those of each earlier audit."""
     keys: frozenset[PartitionKey] = frozenset()
+    replaced: Mapping[AuditTables, pa.Table] = field(default_factory=dict)
+    """Of the earlier audits whose parts go on to hold the kept rows, the verdicts that are not kept, each with its cluster."""
 
     @cached_property
     def _names(self) -> Mapping[str, pa.Array]:
@@ -53,9 +52,50 @@ class Kept:
         own = pc.binary_join_element_wise(pc.cast(rows["partition"], pa.string()), rows["topic"], "-")
         return rows.filter(pc.invert(pc.is_in(own, value_set=names)))
 
-    def chunks(self, table: str, columns: Sequence[str] | None = None, where: Any = None) -> Iterator[pa.Table]:
-        """Yield the rows of a table that are kept."""
+    def copied(self, table: str) -> Iterator[pa.Table]:
+        """Yield the rows of a table that are kept and must be written again."""
+        return self.chunks(table, of={one for one in self.verdicts if one not in self.replaced})
+
+    @property
+    def kept_from(self) -> list[str]:
+        """The audits whose parts hold rows that are kept, the oldest first."""
+        return [
+            name for one in sorted(self.replaced, key=lambda base: base.age) for name in (*one.kept_from, one.audit_id)
+        ]
+
+    @property
+    def chains(self) -> dict[str, str]:
+        """By cluster, the first audit of those whose parts hold its rows."""
+        return {
+            cluster: str(one.manifest.get("chains", {}).get(cluster, one.audit_id))
+            for one in self.replaced
+            for cluster in one.manifest["clusters"]
+        }
+
+    def parts(self, table: str) -> dict[str, int]:
+        """Return the parts of a table that hold rows which are kept, each with all of its rows."""
+        return {part: rows for one in self.replaced for part, rows in one.rows_of_parts(table).items()}
+
+    def row_count(self, table: str) -> int:
+        """Return the number of rows of a table that are kept where they are."""
+        count = 0
+        for base, replaced in self.replaced.items():
+            number = pd.field("verdict_id")
+            is_left = ~number.is_valid() | number.isin(replaced["verdict_id"].combine_chunks())
+            count += base.row_count(table) - base.dataset(table).count_rows(filter=is_left)
+        return count
+
+    def chunks(
+        self,
+        table: str,
+        columns: Sequence[str] | None = None,
+        where: Any = None,
+        of: Collection[AuditTables] | None = None,
+    ) -> Iterator[pa.Table]:
+        """Yield the rows of a table that are kept, of all earlier audits or of some."""
         for base, numbers in self.verdicts.items():
+            if of is not None and base not in of:
+                continue
             is_kept = pd.field("verdict_id").isin(numbers)
             named = None if columns is None else list(columns)
             for batch in base.dataset(table).to_batches(columns=named, filter=all_of(is_kept, where)):
@@ -65,6 +105,18 @@ class Kept:
         """Yield some columns of the rows that are kept."""
         for chunk in self.chunks(table, columns, where):
             yield from chunk.to_pylist()
+
+
+def where_they_are(kept: Kept, may_be: Collection[AuditTables]) -> Kept:
+    """Return the verdicts with those of the audits whose parts go on to hold them: where most are replaced, what is left is written again."""
+    found = {}
+    for base, numbers in kept.verdicts.items():
+        if base in may_be:
+            known = base.column_table("partitions", ["verdict_id", "cluster_id"])
+            others = known.filter(pc.invert(pc.is_in(known["verdict_id"], value_set=numbers)))
+            if others.num_rows <= len(numbers):
+                found[base] = others
+    return replace(kept, replaced=found)
 
 
 def shared_digests(

@@ -8,7 +8,6 @@ finding. What became of each is written when an audit ends, into the table `chan
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
-from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
@@ -292,7 +291,7 @@ def life_of(
     before: Sequence[Row], after: AuditTables, earlier_audits: Iterable[AuditTables] = ()
 ) -> list[dict[str, Any]]:
     """Return the rows of the table `changes`: every finding of an audit, and of those before it each that was not closed."""
-    now = _moment(after)
+    now = after.moment
     known = {row["finding_id"]: row for row in before}
     later = {row["finding_id"]: row for row in after.rows("findings", columns=FINDING_COLUMNS)}
     seen = {row["finding_id"]: one for row, one in _seen_in(after, list(later.values()))}
@@ -342,13 +341,9 @@ def written_changes(audit: AuditTables) -> Iterator[ChangedRow]:
         yield ChangedRow(**values)
 
 
-def _moment(audit: AuditTables) -> datetime:
-    return datetime.fromtimestamp(0, UTC) + timedelta(microseconds=audit.audited_ns // 1_000)
-
-
 def _seen_in(audit: AuditTables, rows: Sequence[Row]) -> Iterator[tuple[Row, dict[str, Any]]]:
     """Yield findings of an audit with what the life of each begins with."""
-    now = _moment(audit)
+    now = audit.moment
     numbers = _numbers(audit)
     wanted = {(row["topic"], row["partition"]) for row in rows if row["topic"] is not None}
     shown: dict[tuple[str, int], set[tuple[str | None, int]]] = {}

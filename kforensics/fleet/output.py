@@ -12,10 +12,11 @@ import pyarrow as pa
 
 from kforensics.errors import EvidenceUnreadable, UsageError
 from kforensics.fleet.audit_tables import AUDIT_SCHEMA, AUDITS, WORK, AuditTables, history_of, manifest_name
+from kforensics.fleet.keeping import Kept
 from kforensics.fleet.lifecycle import bases_of, life_of, open_findings
 from kforensics.fleet.lock import LOCK
 from kforensics.fleet.publishing import AuditStamp, Counts, Layout, Publisher, check_rows, is_part_of, total_rows
-from kforensics.fleet.schemas import AUDIT_TABLES, CHANGES, OF_SEGMENTS
+from kforensics.fleet.schemas import AUDIT_TABLES, CHANGES, OF_SEGMENTS, OF_VERDICTS
 from kforensics.fleet.table_formats import TableFormat, require_table_format, table_log
 from kforensics.fleet.tables import AUDIT_MANIFEST, Tables, WorkTables
 
@@ -101,6 +102,8 @@ class Output:
         manifest: Mapping[str, Any],
         expected: Mapping[str, int],
         counts: Counts,
+        kept: Kept,
+        kept_rows: Mapping[str, int],
         *,
         earlier: AuditTables | None = None,
     ) -> AuditTables:
@@ -108,7 +111,7 @@ class Output:
         check_rows(str(self.tables), expected, total_rows(counts))
         audits = history_of(self.tables) if self.is_history else [earlier] if earlier is not None else []
         bases = bases_of(audits, manifest["clusters"])
-        published = AuditTables(self.tables.location, {**manifest, "tables": _named(counts)})
+        published = AuditTables(self.tables.location, {**manifest, "tables": _named(counts, kept, kept_rows)})
         last = [one for one in audits if one.audit_id in bases]
         before = [row for one in last for row in open_findings(one, bases[one.audit_id])]
         rows = pa.Table.from_pylist(life_of(before, published, last), schema=CHANGES)
@@ -117,7 +120,12 @@ class Output:
             "changes", [(rows, rows["cluster_id"])], empty_for=next(iter(clusters), None)
         )
         counts = {**counts, "changes": changes}
-        whole = {**manifest, "is_complete": True, "compared_with": sorted(bases), "tables": _named(counts)}
+        whole = {
+            **manifest,
+            "is_complete": True,
+            "compared_with": sorted(bases),
+            "tables": _named(counts, kept, kept_rows),
+        }
         finished = AuditTables(self.tables.location, whole)
         finished.check_parts()
         if (log := self._log) is not None:
@@ -128,8 +136,14 @@ class Output:
         return finished
 
 
-def _named(counts: Counts) -> dict[str, Any]:
-    return {table: {"rows": sum(parts.values()), "parts": parts} for table, parts in counts.items()}
+def _named(counts: Counts, kept: Kept, kept_rows: Mapping[str, int]) -> dict[str, Any]:
+    return {
+        table: {
+            "rows": sum(parts.values()) + kept_rows.get(table, 0),
+            "parts": {**(kept.parts(table) if table in {*OF_VERDICTS, "replaced"} else {}), **parts},
+        }
+        for table, parts in counts.items()
+    }
 
 
 def open_output(

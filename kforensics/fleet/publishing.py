@@ -26,10 +26,13 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._-]|^[._]")
 NO_CLUSTER = "__HIVE_DEFAULT_PARTITION__"
 """The name of a folder whose value is null, as Hive, Spark and pyarrow have it."""
 
+NO_PART = "*"
+"""Stands for no cluster, in the place of the one that gets an empty part."""
+
 Counts = dict[str, dict[str, int]]
 """The rows of each part, by table."""
 
-ClusterOf = Callable[[str, str, pa.Table], pa.Array]
+ClusterOf = Callable[[pa.Table], pa.Array]
 """Gives the cluster of each row of a part of a table."""
 
 
@@ -39,6 +42,9 @@ class AuditStamp:
 
     audit_id: str
     audited_ns: int
+    depth: str = ""
+    chains: Mapping[str | None, str] = field(default_factory=dict)
+    """By cluster, the first of the audits that have rows of this one; this one itself where it has all."""
 
     @property
     def date(self) -> str:
@@ -53,6 +59,10 @@ class AuditStamp:
             "audited_at": pa.repeat(pa.scalar(self.audited_ns // 1_000, pa.timestamp("us", tz="UTC")), count),
             "cluster_id": pc.cast(clusters, pa.string()),
         }
+        if "chain" in schema.names:
+            own["depth"] = pa.repeat(pa.scalar(self.depth), count)
+            chains = [self.chains.get(one, self.audit_id) for one in clusters.to_pylist()]
+            own["chain"] = pa.array(chains, pa.string())
         columns = [own[one.name] if one.name in own else pc.cast(rows[one.name], one.type) for one in schema]
         return pa.table(columns, schema=schema)
 
@@ -138,7 +148,8 @@ class Publisher:
         """Write one table.
 
         Args:
-            empty_for: the cluster whose folder gets an empty part where there are no rows: a table without any part is none for most readers.
+            empty_for: the cluster whose folder gets an empty part where there are no rows: a table without any part is none for most readers;
+                `NO_PART` where it has parts of earlier audits.
         """
         counts: dict[str, int] = {}
         parts: dict[str | None, _Part] = {}
@@ -155,7 +166,7 @@ class Publisher:
                         self._write(table, cluster, part)
                         if part.stream.tell() >= PART_BYTES:
                             self._close(cluster, part, counts)
-            if not parts:
+            if not parts and empty_for != NO_PART:
                 nothing = self._layout.schema(table).empty_table()
                 parts[empty_for if self._layout.is_history else None] = _Part(waiting=[nothing])
             for cluster, part in parts.items():
@@ -204,7 +215,7 @@ def working_chunks(work: Tables, table: str, run: int, cluster_of: ClusterOf) ->
         if "run-" in part and f"run-{run:04d}-" not in part:
             continue
         rows = work.read_part(table, part)
-        yield rows, cluster_of(table, part, rows)
+        yield rows, cluster_of(rows)
 
 
 def total_rows(counts: Mapping[str, Mapping[str, int]]) -> dict[str, int]:

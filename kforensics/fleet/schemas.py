@@ -213,6 +213,14 @@ CHANGES = pa.schema(
 )
 """What became of each finding by an audit, and since when it is known; written when the audit ends."""
 
+REPLACED = pa.schema([("verdict_id", _LONG)])
+"""The verdicts of the audits before that an audit keeps no more: it has others in their place, or none."""
+
+OF_VERDICTS = ("replicas", "segments", "digests", "lineage", "partitions", "findings")
+"""The tables whose rows are about one partition."""
+
+OF_NODES_OF_AUDITS = (("depth", _TEXT), ("chain", _TEXT))
+
 AUDIT_COLUMNS = (
     ("audit_id", _TEXT),
     ("audited_at", pa.timestamp("us", tz="UTC")),
@@ -222,6 +230,11 @@ AUDIT_COLUMNS = (
 
 AUDIT_TABLES: dict[str, pa.Schema] = {
     name: pa.schema([*schema, *(pa.field(*one) for one in AUDIT_COLUMNS if one[0] not in schema.names)])
-    for name, schema in {**TABLES, "changes": CHANGES}.items()
+    for name, schema in {
+        **{name: schema for name, schema in TABLES.items() if name != "plan"},
+        "nodes": pa.schema([*NODES, *OF_NODES_OF_AUDITS]),
+        "changes": CHANGES,
+        "replaced": REPLACED,
+    }.items()
 }
-"""The tables as a finished audit has them."""
+"""The tables as a finished audit has them: what was listed of files is in `segments`, too."""

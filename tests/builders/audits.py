@@ -2,11 +2,12 @@
 
 from kforensics.findings.model import Severity
 from kforensics.fleet.auditing import _cluster_of
+from kforensics.fleet.keeping import Kept
 from kforensics.fleet.lock import hold_lock
 from kforensics.fleet.output import open_output
 from kforensics.fleet.publishing import Publisher, working_chunks
 from kforensics.fleet.rows import finding_rows
-from kforensics.fleet.schemas import TABLES
+from kforensics.fleet.schemas import AUDIT_TABLES, TABLES
 from kforensics.fleet.tables import Tables
 from kforensics.reconcile.replicas.report import WORST, Verdict
 from kforensics.units import Depth, OffsetRange, TopicPartition
@@ -122,6 +123,7 @@ def write_audit(
             table: publisher.publish(
                 table, working_chunks(output.work, table, output.run, cluster_of), empty_for=cluster
             )
-            for table in TABLES
+            for table in AUDIT_TABLES
+            if table != "changes"
         }
-        return output.finish(begun, {table: len(content) for table, content in rows.items()}, counts)
+        return output.finish(begun, {table: len(content) for table, content in rows.items()}, counts, Kept(), {})

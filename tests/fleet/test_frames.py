@@ -151,6 +151,27 @@ def test_an_audit_that_is_saved_twice_is_once_in_tables_of_iceberg(history, tmp_
     assert done.stdout.splitlines()[-1] == "[('1', 3), ('2', 3), ('2', 4)]"
 
 
+@pytest.mark.parametrize(("there", "is_whole"), [({"1", "2"}, False), ({"2"}, True), (set(), True)])
+def test_rows_of_earlier_audits_are_saved_where_the_catalog_has_not_all_of_them(history, monkeypatch, there, is_whole):
+    (*_, audit) = open_audits(history)
+    audit.manifest |= {"kept_from": ["1", "2"], "chains": {"a": "1"}}
+    made = set()
+    catalog = Catalog("lake.k.nodes")
+    monkeypatch.setattr(frames, "frame_of", lambda *_: catalog)
+
+    def saved(frame, *_, is_whole):
+        made.add(is_whole)
+        return frame
+
+    monkeypatch.setattr(frames, "_saved", saved)
+    monkeypatch.setattr(frames, "_audits_of", lambda *_: there)
+
+    frames.save_tables(catalog, audit, "lake.k")
+
+    assert {is_whole} == made
+    assert catalog.done[-1].startswith("lake.k.nodes")
+
+
 class Catalog:
     """A catalog and its writers as far as `save_tables` uses them."""
 

@@ -2,20 +2,25 @@
 
 import os
 
+import pyarrow.dataset as pd
 import pytest
 
 from kforensics.ask.model import Ask
 from kforensics.evidence.model import Problem
-from kforensics.fleet import pieces, stages
+from kforensics.fleet import auditing, pieces, stages
+from kforensics.fleet.audit_tables import open_audits
 from kforensics.fleet.judge import JudgedRows
+from kforensics.fleet.publishing import part_stem
 from kforensics.fleet.rows import problem_row
+from kforensics.fleet.tables import Tables
+from kforensics.fleet.views import view_statements
 from kforensics.units import Depth
 from tests.builders.coordinators import batch, commit, write_log
 from tests.builders.directories import copied, log_dir
 
 LONG_AGO = (1_700_000_000, 1_700_000_000)
-OWN = {"audit_id", "audited_at", "verdict_id", "scanned_ns"}
-TABLES = ("nodes", "replicas", "segments", "digests", "lineage", "partitions", "findings", "problems", "plan")
+OWN = {"audit_id", "audited_at", "verdict_id", "scanned_ns", "chain"}
+TABLES = ("nodes", "replicas", "segments", "digests", "lineage", "partitions", "findings", "problems")
 
 
 def settled(place, time=LONG_AGO):
@@ -93,6 +98,112 @@ def test_only_what_changed_is_judged(night, cluster, depth):
 
     assert ["orders-2"] == night(options=options)
     assert [] == night(options=options)
+
+
+def append(cluster, partition, at, broker=2):
+    log = cluster / f"broker-{broker}" / f"orders-{partition}" / f"{0:020}.log"
+    log.write_bytes(log.read_bytes() + batch(at, [(b"k", b"w")]))
+    os.utime(log, (LONG_AGO[0] + at,) * 2)
+
+
+def parts_of(history, audit):
+    return {
+        (one.parent.parent.parent.name, one.name) for one in history.rglob(f"{part_stem(audit.audit_id)}-*.parquet")
+    }
+
+
+def test_only_rows_of_what_changed_are_written_with_what_they_replace(night, cluster, tmp_path):
+    history = tmp_path / "history"
+    night()
+    night()
+    append(cluster, 2, 5)
+    night()
+    first, second, third = open_audits(history)
+
+    # Findings about the whole cluster have no verdict to be kept by.
+    assert not OF_VERDICTS_ALONE & {table for table, _ in parts_of(history, second)}
+    assert {0, 1} == {second.row_count("replaced"), third.row_count("replaced") - second.row_count("replaced")}
+    own = list(Tables.rows(third, "partitions", where=pd.field("audit_id") == third.audit_id))
+    assert [("orders", 2)] == [(row["topic"], row["partition"]) for row in own]
+    assert [first.audit_id, second.audit_id] == list(third.kept_from)
+    assert len(EVERY) == third.row_count("partitions") == len(list(third.rows("partitions")))
+    third.check_parts()
+
+
+OF_VERDICTS_ALONE = {"partitions", "replicas", "segments", "digests", "lineage", "replaced"}
+
+
+def test_a_chain_that_is_long_is_written_again_as_a_whole(night, cluster, tmp_path, monkeypatch):
+    monkeypatch.setattr(auditing, "MOST_CHAINED", 2)
+    for at in range(5, 9):
+        night()
+        append(cluster, 2, at)
+
+    assert [0, 1, 2, 0] == [len(one.kept_from) for one in open_audits(tmp_path / "history")]
+
+
+def test_where_most_is_other_all_is_written_again(night, cluster, tmp_path):
+    night()
+    for partition in range(4):
+        append(cluster, partition, 5 if partition else 10, broker=2 if partition else 1)
+    night()
+
+    assert () == open_audits(tmp_path / "history")[-1].kept_from
+
+
+def test_what_was_read_of_a_partition_that_could_not_be_judged_is_not_kept(audit_here, cluster, tmp_path, monkeypatch):
+    judge, refused = JudgedRows.judge, ["orders-1"]
+
+    def judging(self, key, *values, **more):
+        if f"{key[1]}-{key[2]}" in refused:
+            raise ValueError("no")
+        return judge(self, key, *values, **more)
+
+    monkeypatch.setattr(JudgedRows, "judge", judging)
+    more = {"out": tmp_path / "history", "is_history": True, "options": Ask(leader=2)}
+    audit_here(cluster, **more)
+    refused.clear()
+    later = [audit_here(cluster, **more) for _ in range(2)]
+
+    expected = content(audit_here(cluster, options=Ask(leader=2)))
+    assert [expected] * 2 == [content(one) for one in later]
+    assert [0, 1] == [len(one.kept_from) > 0 for one in later] or [1, 2] == [len(one.kept_from) for one in later]
+
+
+def test_an_audit_of_fewer_clusters_is_no_part_of_a_chain(audit_here, cluster, tmp_path):
+    other = log_dir(tmp_path / "other" / "broker-1", 1, partitions=())
+    (other / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=other\n")
+    write_log(other, "orders-0", (0, batch(0, [(b"k", b"v")])))
+    settled(tmp_path / "other")
+    both, one = (cluster, tmp_path / "other"), (tmp_path / "other",)
+    more = {"out": tmp_path / "history", "is_history": True}
+
+    nights = [audit_here(*places, **more) for places in (both, both, one, both, both)]
+
+    assert [0, 1, 0, 0, 1] == [len(night.kept_from) for night in nights]
+    assert content(nights[1]) == content(nights[3]) == content(nights[4]) == content(audit_here(*both))
+    assert content(nights[2]) == content(audit_here(*one))
+
+
+@pytest.mark.spark
+def test_views_in_sql_show_the_rows_that_hold(spark, night, cluster, tmp_path):
+    history = tmp_path / "history"
+    night()
+    for at in (5, 6):
+        append(cluster, 2, at)
+        night()
+        night(options=Ask(leader=2, depth=Depth.TAILS))
+    wanted = {"partitions", "replaced", "nodes", "audits", "partitions_now", "partitions_before"}
+    for statement in view_statements(str(history)):
+        if statement.split()[5] in wanted:
+            spark.sql(statement)
+
+    *_, before, now = open_audits(history)
+    assert before.kept_from
+    assert now.kept_from
+    for view, audit in (("now", now), ("before", before)):
+        found = spark.sql(f"select verdict_id from partitions_{view} order by 1").collect()
+        assert sorted(row["verdict_id"] for row in audit.rows("partitions")) == [row.verdict_id for row in found]
 
 
 def test_a_new_partition_and_one_that_is_gone(night, cluster):

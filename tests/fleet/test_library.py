@@ -2,6 +2,7 @@
 
 import inspect
 import json
+from contextlib import nullcontext
 from typing import Any
 
 import pyarrow as pa
@@ -89,8 +90,9 @@ def test_an_audit_takes_a_session_and_writes_tables(tmp_path, audit_here, monkey
     as_before = auditing._Session
 
     def opening(session):
-        sessions.append(session.enter_result)
-        return as_before(session)
+        spark = session.__enter__()
+        sessions.append(spark)
+        return as_before(nullcontext(spark))
 
     monkeypatch.setattr(auditing, "_Session", opening)
     monkeypatch.setattr(auditing, "groups_of", lambda *_: 1)

@@ -157,7 +157,8 @@ def test_a_history_is_built_on_its_latest_audit_and_told_apart_by_id(run_audit, 
     assert first.findings == third.findings
     assert ["monday", "tuesday", "wednesday"] == [one.audit_id for one in open_audits(place)]
     parts = [one.name for one in place.glob("findings/**/*.parquet")]
-    assert ["monday-00000.parquet", "tuesday-00000.parquet", "wednesday-00000.parquet"] == sorted(parts)
+    # Of those after it nothing changed: their rows are in its parts.
+    assert ["monday-00000.parquet"] == parts
 
 
 def test_tables_that_are_not_those_that_were_written_are_refused(run_audit, fleet):
