@@ -27,6 +27,7 @@ from kforensics.findings.answers.triage import (
     Holders,
     TopicRow,
     Unasked,
+    set_aside_owners,
     steps_script,
     topic_rows,
     triage_answer,
@@ -93,7 +94,8 @@ def run(ask: Ask) -> Result[Triage]:
     topics = topic_rows(explained.body.incidents, judged, present)
     findings = _findings(results, explained.inputs)
     standing = _standing(case, findings)
-    answer = triage_answer(asked, unasked, topics, ask, _holders(explained.inputs))
+    set_aside = set_aside_owners(explained.body.incidents, judged)
+    answer = triage_answer(asked, unasked, topics, ask, _holders(explained.inputs), set_aside)
     answer = with_cleaners(answer, (*findings, *standing))
     if ask.steps is not None:
         _write_steps(ask.steps, answer, ask, case, predicted)

@@ -9,6 +9,8 @@ class View(NamedTuple):
 
     width: int = 80
     """Columns."""
+    room: int | None = None
+    """Lines that the answer leaves to the rest of a screen; None where all may be shown."""
     unicode: bool = False
     """Whether lines and marks beyond ASCII can be shown."""
     colour: bool = False

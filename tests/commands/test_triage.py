@@ -470,3 +470,55 @@ def test_that_logs_load_is_not_the_first_that_is_said(shown, incident):
 
     assert (code, screen.startswith("No log is on the disk of broker 3")) == (3, True)
     assert "loads all" not in screen
+
+
+def test_a_reassignment_that_goes_on_leaves_no_start_unknown_while_a_replica_that_stays_holds_the_same(shown, incident):
+    root = incident("recreated-topic-4.x")
+    one, controller = root / FINAL / "broker-1", root / FINAL / "controller-100"
+
+    code, screen = shown(root / FINAL, root / "logs")
+    words = " ".join(screen.split())
+
+    assert (code, words.startswith("Nothing that was committed is lost from 11 partitions since")) == (0, True)
+    assert "410 records of deleted topics inventory and oldstuff go with their directories" in words
+    code, screen = shown("predict", root / FINAL, root / "logs", "-v")
+    assert (code, "a replica that stays holds the same offsets." in " ".join(screen.split())) == (0, True)
+    code, screen = shown("predict", one, controller, "-v")
+    assert (code, "a replica that stays" in " ".join(screen.split())) == (3, False)
+
+
+def test_that_nothing_was_lost_is_said_beside_what_a_start_deletes(shown, incident):
+    root = incident("benign-rolling-restart-4.x")
+
+    code, screen = shown(root / FINAL, root / "logs")
+
+    assert (code, "Nothing that was committed is lost from 10 partitions since" in " ".join(screen.split())) == (
+        1,
+        True,
+    )
+
+
+def test_copies_of_what_replicas_hold_are_not_called_copies_of_lost_records(shown, incident):
+    root = incident("fast-failover-1.1")
+    before = root / "snapshots" / "02-both-down-a-has-tail"
+
+    _, screen = shown(root / FINAL, root / "logs", "--before", before)
+    words = " ".join(screen.split())
+
+    assert "no input holds what is lost" in words
+    assert "Keep the snapshots: 4 directories in them still hold records that a leader lacks." in words
+    assert len(screen.splitlines()) <= 30
+
+
+def test_what_directories_set_aside_hold_is_counted_once():
+    asked = [
+        Asked("explain", Answer(state=State.LOST, headline="116 records are lost.")),
+        Asked("diff", Answer(state=State.MAYBE_AT_RISK, headline="MAYBE AT RISK: directories hold 116 records.")),
+    ]
+
+    said = triage_answer(asked, [], [], Ask(), Holders(), ("broker 51", "broker 52")).headline
+
+    assert said == (
+        "116 records are lost. Directories of brokers 51 and 52 that are no replica any more still hold lost records."
+    )
+    assert "MAYBE AT RISK" in triage_answer(asked, [], [], Ask(), Holders()).headline

@@ -23,7 +23,14 @@ from kforensics.protocol.loading.disk import ENDINGS
 from kforensics.protocol.loading.node import Fate
 from kforensics.protocol.loading.starts import StartResult
 from kforensics.protocol.versions import parse_version, protocol_of
-from kforensics.reconcile.logs.predicted_load import Election, FirstStart, LeavingReplica, ReturningLeader, StartOrder
+from kforensics.reconcile.logs.predicted_load import (
+    Election,
+    FirstStart,
+    LeavingReplica,
+    PredictedLog,
+    ReturningLeader,
+    StartOrder,
+)
 from kforensics.reconcile.observed.metadata_facts import MIN_INSYNC_REPLICAS
 from kforensics.reconcile.replicas.report import PartitionReport, WhatIf
 from kforensics.units import Depth
@@ -150,8 +157,26 @@ def leaving_replicas(started: Sequence[NodeStarts], surroundings: Surroundings) 
             one = moving.get((log.topic, log.partition))
             is_removed = one is not None and node.node.node_id in one.removing_replicas
             if one is not None and is_removed and log.start == 1 and log.fate is Fate.KEPT:
-                found.append(LeavingReplica(log.node, log.path, one.when.offset, one.when.citation))
+                staying = [
+                    each.node.node_id
+                    for each in started
+                    if each.node.node_id in {*one.replicas} - {*one.removing_replicas}
+                    and any(_holds_all_of(other, log) for other in each.logs)
+                ]
+                kept_by = staying[0] if staying else Absent.UNKNOWN
+                found.append(LeavingReplica(log.node, log.path, one.when.offset, one.when.citation, kept_by))
     return tuple(found)
+
+
+def _holds_all_of(other: PredictedLog, log: PredictedLog) -> bool:
+    """Whether a replica that is kept begins and ends where another one of its partition does, or beyond, once both are loaded."""
+    mine, theirs = log.after, other.after
+    if (other.topic, other.partition) != (log.topic, log.partition) or other.fate is not Fate.KEPT:
+        return False
+    if isinstance(mine, Absent) or isinstance(theirs, Absent):
+        return False
+    starts, ends = (theirs.log_start_offset, mine.log_start_offset), (mine.log_end_offset, theirs.log_end_offset)
+    return all(isinstance(low, int) and isinstance(high, int) and low <= high for low, high in (starts, ends))
 
 
 def made_empty(started: Sequence[NodeStarts], surroundings: Surroundings) -> Mapping[int, tuple[str, ...]]:

@@ -92,18 +92,19 @@ def what_to_keep(losses: Sequence[LossEntry], incidents: Sequence[PartitionIncid
                 f"Do not start {owner} before its {form(len(names), 'directory', 'directories')} {listed(names, most=MOST_NAMED)} {form(len(names), 'is', 'are')} copied: as a follower it will truncate what only it holds."
             )
         )
-    held = sorted(
-        {
-            (holder.input, holder.path)
-            for loss in losses
-            if loss.was_committed != "no"
-            for holder in loss.held_by
-            if not holder.in_use and not holder.is_final
-        }
-    )
+    copied = [
+        (loss, (holder.input, holder.path))
+        for loss in losses
+        if loss.was_committed != "no"
+        for holder in loss.held_by
+        if not holder.in_use and not holder.is_final
+    ]
+    gone = {place for loss, place in copied if not loss.in_use}
+    held = gone or {place for _, place in copied}
     if held:
+        what = "lost records" if gone else "records that a leader lacks"
         advice.append(
-            f"Keep the snapshots: {counted(len(held), 'directory', 'directories')} in them still {form(len(held), 'holds', 'hold')} lost records."
+            f"Keep the snapshots: {counted(len(held), 'directory', 'directories')} in them still {form(len(held), 'holds', 'hold')} {what}."
         )
     return advice
 

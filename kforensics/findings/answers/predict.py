@@ -375,7 +375,7 @@ def _is_in_doubt(found: PredictedCluster) -> bool:
         or any(log.due is Absent.UNREADABLE for log in found.reached)
         or (found.order is not None and found.order.missing)
         or found.twice
-        or found.leaving
+        or any(isinstance(one.kept_by, Absent) for one in found.leaving)
         or found.without_segment
         or found.filled_strays
         or found.quorum

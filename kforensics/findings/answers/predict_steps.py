@@ -284,7 +284,7 @@ def _elected(found: PredictedCluster) -> Iterator[str]:
 _OLDER = "What versions before 0.10 would do, which these files allow too: their loaders are not modelled. If the version is a later one, give it with --kafka."
 
 _AS_A_FOLLOWER = (
-    "What it discards as a follower depends on the log of its leader: a start only loads the logs. Give the log directories of all brokers of the "
+    "What a broker discards as a follower depends on the log of its leader: a start only loads the logs. Give the log directories of all brokers of the "
     "cluster: their replicas are compared then, and --order says which broker to start first."
 )
 
@@ -353,13 +353,18 @@ def _leaving(found: PredictedCluster) -> Iterator[str]:
     for one in found.leaving:
         path = f"{found.inputs[one.cited.input].path.rstrip('/')}/{one.cited.path}"
         shown.append(f"{one.path} of {found.node(one.node)} (offset {one.offset} of the metadata log, in {path})")
-    if shown:
-        count = len(shown)
-        yield (
-            f"Whether {form(count, 'a replica is', f'{count} replicas are')} still assigned when {form(count, 'its broker is', 'their brokers are')} started: "
-            f"a reassignment removes {listed(shown, most=4)}. Where it completes before, the directory is a stray, which Kafka 3.0 to 3.6 deletes and 3.7 and later "
-            "renames: its records are not served there."
-        )
+    if not shown:
+        return
+    count = len(shown)
+    kept = all(isinstance(one.kept_by, int) for one in found.leaving)
+    but = (
+        f", and {form(count, 'a replica that stays holds', 'replicas that stay hold')} the same offsets" if kept else ""
+    )
+    yield (
+        f"Whether {form(count, 'a replica is', f'{count} replicas are')} still assigned when {form(count, 'its broker is', 'their brokers are')} started: "
+        f"a reassignment removes {listed(shown, most=4)}. Where it completes before, the directory is a stray, which Kafka 3.0 to 3.6 deletes and 3.7 and later "
+        f"renames: its records are not served there{but}."
+    )
 
 
 def _of_identity(found: PredictedCluster) -> Iterator[str]:

@@ -14,8 +14,8 @@ from kforensics.exits import ExitCode
 from kforensics.findings.answers.graver import SENTENCES, Asked
 from kforensics.findings.answers.model import STATES, Answer, State
 from kforensics.findings.answers.predict_steps import COPY_FIRST
-from kforensics.findings.concern import ConcernKind, JudgedPartition
-from kforensics.reconcile.incident.model import PartitionIncident
+from kforensics.findings.concern import Concern, ConcernKind, JudgedPartition
+from kforensics.reconcile.incident.model import Holder, PartitionIncident
 from kforensics.units import METADATA_TOPICS
 from kforensics.words import (
     EXPORT,
@@ -76,12 +76,26 @@ class TopicRow(NamedTuple):
 
     @property
     def held_by(self) -> str:
-        """Who still holds lost records, in words; empty for none."""
-        earlier = f"copies of {joined_by_and(self.copied_from)}" if self.copied_from else ""
-        return "; ".join(filter(None, (joined_by_and(self.now_on) if self.now_on else "", earlier)))
+        """Who still holds lost records, in few words; empty for none."""
+        if self.now_on == self.copied_from:
+            return f"{_few(self.now_on)} and copies" if self.now_on else ""
+        earlier = f"copies of {_few(self.copied_from)}" if self.copied_from else ""
+        return "; ".join(filter(None, (_few(self.now_on), earlier)))
 
 
-LOADS_ALL = re.compile(r"Kafka \S+ loads all \S+ logs(?: as they are|, and loading discards no record)\.")
+MOST_HOLDERS = 3
+
+
+def _few(owners: Sequence[str]) -> str:
+    """Return who it is in a cell of a table: `brokers 1, 2`."""
+    return (
+        counted(len(owners), "holder") if len(owners) > MOST_HOLDERS else joined_by_and(owners).replace(" and ", ", ")
+    )
+
+
+LOADS_ALL = re.compile(
+    r"(?:As after a crash.*, )?Kafka .+ loads (?:all \S+ logs|its only log)(?: as they are|, and loading discards no record)\."
+)
 _HARM = frozenset({State.AT_RISK, State.MAYBE_AT_RISK})
 
 
@@ -105,14 +119,8 @@ def _row(
     topic: str, incident: PartitionIncident | None, judged: JudgedPartition | None, present: Collection[int]
 ) -> TopicRow:
     losses = [] if incident is None else [one for one in incident.losses if not one.in_use]
-    holders = [one for loss in losses if loss.was_committed != "no" for one in loss.held_by]
-    is_set_aside = any(one.is_stray or one.is_vanishing for one in holders)
-    risky = [
-        one
-        for one in (() if judged is None else judged.concerns)
-        # What directories that are no replica hold is counted as lost then.
-        if one.state in _HARM and not (is_set_aside and one.kind is ConcernKind.OUTSIDE)
-    ]
+    holders = _holders_of_lost(incident)
+    risky = list(_risks(incident, judged))
     since = [one for one in losses if any(not each.is_final and each.input in present for each in one.held_by)]
     certain_since = sum(one.records for one in since if one.was_committed == "certain")
     possible_since = sum(one.records for one in since if one.was_committed == "possible")
@@ -132,6 +140,35 @@ def _row(
     )
 
 
+def _holders_of_lost(incident: PartitionIncident | None) -> list[Holder]:
+    losses = () if incident is None else incident.losses
+    return [one for loss in losses if not loss.in_use and loss.was_committed != "no" for one in loss.held_by]
+
+
+def _risks(incident: PartitionIncident | None, judged: JudgedPartition | None) -> Iterator[Concern]:
+    """Yield what is at risk of a partition; what directories that are no replica hold is counted as lost where that is known."""
+    is_set_aside = any(one.is_stray or one.is_vanishing for one in _holders_of_lost(incident))
+    for one in () if judged is None else judged.concerns:
+        if one.state in _HARM and not (is_set_aside and one.kind is ConcernKind.OUTSIDE):
+            yield one
+
+
+def set_aside_owners(incidents: Sequence[PartitionIncident], judged: Sequence[JudgedPartition]) -> tuple[str, ...]:
+    """Return who holds in directories that are no replica what is counted as lost, where nothing else is at risk."""
+    incident_of = {one.partition: one for one in incidents}
+    if any(next(_risks(incident_of.get(one.partition), one), None) for one in judged):
+        return ()
+    return tuple(
+        dict.fromkeys(
+            owner
+            for one in judged
+            for each in one.concerns
+            if each.state in _HARM and each.kind is ConcernKind.OUTSIDE
+            for owner in each.owners
+        )
+    )
+
+
 def _sum(one: TopicRow, other: TopicRow) -> TopicRow:
     return TopicRow(
         topic=one.topic,
@@ -148,17 +185,33 @@ def _sum(one: TopicRow, other: TopicRow) -> TopicRow:
 
 
 def triage_answer(
-    asked: Sequence[Asked], unasked: Sequence[Unasked], topics: Sequence[TopicRow], ask: Ask, holders: Holders
+    asked: Sequence[Asked],
+    unasked: Sequence[Unasked],
+    topics: Sequence[TopicRow],
+    ask: Ask,
+    holders: Holders,
+    set_aside: Sequence[str] = (),
 ) -> Answer:
-    """Return the answer over all questions."""
+    """Return the answer over all questions.
+
+    Args:
+        set_aside: who holds in directories that are no replica what is lost, where nothing else is at risk.
+    """
     rank = {state: at for at, state in enumerate(STATES["triage"])}
     states = {one.command: one.answer.state if one.answer.state in rank else State.NOTHING_LOST for one in asked}
     ordered = sorted(asked, key=lambda one: rank[states[one.command]])
     worst = ordered[0]
-    said = [worst, *_also(worst, ordered[1:], topics)]
+    is_repeated = bool(set_aside) and worst.command == "explain"
+    said = [
+        worst,
+        *(one for one in _also(worst, ordered[1:], topics) if not (is_repeated and one.answer.state in _HARM)),
+        *(one for one in asked if one is not worst and _is_calm_beside(one, worst)),
+    ]
     # What two questions say alike is said once; that logs load is said where the starts are.
     sentences = list(dict.fromkeys(each for one in said for each in SENTENCES.split(one.answer.headline)))
     headline = " ".join([one for one in sentences if not LOADS_ALL.fullmatch(one)] or sentences)
+    if is_repeated:
+        headline += f" Directories of {joined_by_and(set_aside)} that are no replica any more still hold lost records."
     since = sum(row.lost_since for row in topics)
     if since and {"explain", "diff"} <= {one.command for one in said}:
         headline += f" {counted(since, 'record')} {form(since, 'is', 'are')} in both counts, truncated after the directories were copied."
@@ -168,6 +221,14 @@ def triage_answer(
         now=with_place(_steps(said, [one.command for one in asked], topics, ask, holders)),
         tell=tuple(dict.fromkeys(words for one in said for words in one.answer.tell)),
         unknown=tuple(_unknown(ordered, unasked)),
+    )
+
+
+def _is_calm_beside(one: Asked, worst: Asked) -> bool:
+    """Whether a calm answer is said, too: that nothing was lost beside what does not speak of that, and what a start removes beside what is calm."""
+    is_of_now = worst.command in {"predict", "groups", "transactions"}
+    return one.code == ExitCode.NOTHING_FOUND and (
+        (one.command == "explain" and is_of_now) or (one.command == "predict" and worst.code == ExitCode.NOTHING_FOUND)
     )
 
 
@@ -183,7 +244,7 @@ def _unknown(asked: Sequence[Asked], unasked: Sequence[Unasked]) -> Iterator[str
     if len(every) > most:
         yield (
             f"{counted(len(every) - most, 'more open question')}: kforensics {listed([one.command for one in asked], most=len(asked))} "
-            f"{'has' if len(asked) == 1 else 'have'} them."
+            f"{'has' if len(asked) == 1 else 'have'} {form(len(every) - most, 'it', 'them')}."
         )
 
 

@@ -352,16 +352,16 @@ def _settled_by(
         and not copy.is_final
         and (not copy.view.batch_epochs or copy.view.batch_epochs[-1].leader_epoch <= newest)
     ]
-    if not own:
-        return f"a copy of the disks of broker {who} from before {moment}", True
     power = "machine (did it lose power?)"
     is_by_crash = election.risk in {Risk.UNCLEAN, Risk.UNCLEAN_RESTART}
     if is_by_crash and any(
         isinstance(who, int) and _was_stopped(who, copy.rank, election, account, moments) for copy in own
     ):
         return f"the system log of broker {who}'s {power}", False
-    later = f"a later copy of broker {who}'s disks than those given, from before {moment}"
-    return (f"{later}, or the system log of its {power}" if is_by_crash else later), True
+    copy_of = f"later copy of broker {who}'s disks than those given," if own else f"copy of the disks of broker {who}"
+    later = f"a {copy_of} from before {moment}"
+    # The log of another broker was truncated since then, whatever became of its machine.
+    return (f"{later}, or the system log of its {power}" if is_by_crash and who == state.leader else later), True
 
 
 def _led_before(election: Election) -> int | Absent:

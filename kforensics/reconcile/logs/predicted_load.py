@@ -195,6 +195,8 @@ class LeavingReplica(NamedTuple):
     offset: int
     """In the metadata log: where that says so."""
     cited: Citation
+    kept_by: int | Absent
+    """The node of another replica that stays, and whose log holds the same offsets."""
 
 
 class VersionOutcome(NamedTuple):

@@ -62,6 +62,8 @@ LABEL_ROOM = 24
 """Columns that a heading leaves to what is before its aside."""
 LEAST_NAME = 16
 """The least columns of a cell that is shortened."""
+SCREEN = 30
+"""Lines of a screen, where what to do now leaves room for the rest."""
 _ALL = 1 << 30
 
 
@@ -71,6 +73,9 @@ def write(result: Result[Any], view: View, *, content: Content) -> Iterator[str]
     Args:
         content: what is between the answer and the seal; it is all where the answer is known only behind it.
     """
+    if not view.verbose and result.shape not in CONTENT:
+        answer = answer_lines(result.answer, command=result.command, width=view.width)
+        view = view._replace(room=SCREEN - sum(1 for _ in answer))
     blocks = content(result, view) if result.shape in CONTENT else whole(result, view, content)
     for is_laid_out, some in groupby(blocks, key=lambda block: isinstance(block, Lines)):
         if is_laid_out:

@@ -1,5 +1,6 @@
 """What `triage` shows: what is lost or at risk by topic, what happened, what a start does, and the questions that have more."""
 
+import textwrap
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -27,7 +28,7 @@ ROOM = 5
 """Lines that a screen has for events and their cause without -v."""
 
 COLUMNS = (
-    Column("topic"),
+    Column("topic", is_shortened=True),
     *(Column(title, is_number=True) for title in ("partitions", "lost", "maybe", "at risk", "maybe")),
     Column("held by"),
 )
@@ -56,7 +57,11 @@ def blocks(result: Result[Triage], view: View) -> Iterator[Block]:
         )
         if len(shown) < len(body.topics):
             yield Prose(f"and {counted(len(body.topics) - len(shown), 'more topic')} (-v lists them)", Tone.QUIET, 1)
-    yield from _happened(body, view)
+    ends = list(_ends(body, result.inputs))
+    room = ROOM if view.room is None else view.room - _height(ends, view.width) - 3
+    if shown:
+        room -= len(shown) + 3 + (len(shown) < len(body.topics))
+    yield from _happened(body, view, min(room, ROOM))
     if view.page:
         references = References(result.inputs)
         yield from by_topic(body.explained.incidents)
@@ -64,12 +69,18 @@ def blocks(result: Result[Triage], view: View) -> Iterator[Block]:
         yield from worst_over_time(body.explained, references)
         yield Section(title="What a start does")
     yield GAP
+    yield from (Prose(text) for text in ends[:-1])
+    yield Prose(ends[-1], Tone.QUIET)
+
+
+def _ends(body: Triage, inputs: Sequence[Input]) -> Iterator[str]:
+    """Yield what the starts do, and which questions have more."""
     if body.starts:
-        starts = "; ".join(_starts(body.starts, result.inputs))
-        yield Prose(f"{starts[0].upper()}{starts[1:]}.")
+        starts = "; ".join(_starts(body.starts, inputs))
+        yield f"{starts[0].upper()}{starts[1:]}."
     names = listed([one.command for one in body.asked], most=len(body.asked))
     ends = " by the ends of their logs" if body.depth is Depth.TAILS else ""
-    yield Prose(f"{counted(body.partitions, 'partition')} judged{ends}. More: kforensics {names}.", Tone.QUIET)
+    yield f"{counted(body.partitions, 'partition')} judged{ends}. More: kforensics {names}."
 
 
 class _Event(NamedTuple):
@@ -79,13 +90,16 @@ class _Event(NamedTuple):
     last_ms: int | Absent
 
 
-def _happened(body: Triage, view: View) -> Iterator[Block]:
+def _happened(body: Triage, view: View, room: int) -> Iterator[Block]:
     cause = "" if body.cause is None else root_cause_sentence(body.cause)
     events = _events(body, view)
     day = _day(events)
     lines = [(event, _words(event, day)) for event in events]
-    while not (view.verbose or view.page) and lines and _height([cause, *(words for _, words in lines)], view) > ROOM:
-        lines.pop()
+    if not (view.verbose or view.page):
+        width = view.width - 8
+        while lines and _height([cause, *(words for _, words in lines)], width) > room:
+            lines.pop()
+        cause = cause if _height([cause], width) <= room else ""
     if not cause and not lines:
         return
     yield Section(title=f"What happened on {day} (UTC)" if day and lines else "What happened (UTC)")
@@ -95,9 +109,9 @@ def _happened(body: Triage, view: View) -> Iterator[Block]:
         yield item(words)
 
 
-def _height(sentences: Sequence[str], view: View) -> int:
-    """Return about how many lines of a screen sentences take."""
-    return sum(-(-len(one) // (view.width - 8)) for one in sentences)
+def _height(sentences: Sequence[str], width: int) -> int:
+    """Return how many lines of so many columns sentences take."""
+    return sum(len(textwrap.wrap(one, width)) for one in sentences)
 
 
 def _events(body: Triage, view: View) -> list[_Event]:
