@@ -372,6 +372,8 @@ class Producers:
         if is_shorter and not self._rules.truncates_snapshots:
             # The file is written over and not truncated: what is left of a longer one breaks its checksum.
             length, states = self._disk.length(name), LoadFailure("CorruptSnapshotException", "Snapshot is corrupt")
+        if self._rules.truncates_snapshots:
+            self._disk.refuse_folder(name, "FileNotFoundException")
         self._disk.write(name, length, rule, Content.SNAPSHOT, states)
         self._snapshots[self.map_end] = name
         self._snapshot_end = self.map_end

@@ -79,7 +79,7 @@ class LoadingRules:
     counts_back_by_sequence: bool = False
     """Before 2.1: a transaction begins so many offsets before the end of its first batch as that has sequence numbers (`ProducerAppendInfo.append`)."""
     truncates_snapshots: bool = False
-    """Before 2.1: a snapshot that is written over has the new length only (`FileOutputStream`)."""
+    """Before 2.1: a snapshot that is written over has the new length only, and a folder of its name is not found (`FileOutputStream`)."""
     indexes_base_offsets: bool = False
     """Before 2.0: an offset index names the first offset of a batch, and its last entry is above the segment's base (KAFKA-5857)."""
     completes_every_swap: bool = False

@@ -29,7 +29,7 @@ from tests.oracle.client import RefusedError, ask_metadata, create_topic, produc
 from tests.oracle.cluster import free_ports, wait_until
 from tests.oracle.jars import RELEASES, class_path
 from tests.oracle.loading.judge import OPEN_MODULES
-from tests.oracle.loading.node_edits import node_edits, write_text
+from tests.oracle.loading.node_edits import further_edits, node_edits, write_text
 
 TOPICS = tuple(f"orders{at}" for at in range(6))
 AGED, AGE_MS = "aged", 10 * 86_400_000
@@ -57,7 +57,10 @@ _LOADED = re.compile(
 
 
 class Node:
-    """One node with two log directories; `home` holds them, and what ZooKeeper keeps where the version needs it."""
+    """One node with two log directories; `home` holds them, and what ZooKeeper keeps where the version needs it.
+
+    It is its own controller, unless another is given, which is started before it and ended after it.
+    """
 
     def __init__(
         self,
@@ -66,11 +69,27 @@ class Node:
         home: Path,
         ports: Sequence[int],
         settings: Mapping[str, object] | None = None,
+        *,
+        roles: str = "broker,controller",
+        controller: "Node | None" = None,
     ) -> None:
         self.kafka, self.jars, self.home, self.ports = kafka, jars, home, ports
         self.settings = dict(settings or {})
+        self.roles, self.controller = roles, controller
+        self.node_id = 2 if roles == "controller" else 1
         self.is_kraft = parse_version(kafka) >= FIRST_KRAFT
         self._zookeeper: subprocess.Popen[bytes] | None = None
+        self.controller_process: subprocess.Popen[bytes] | None = None
+
+    def with_own_controller(self, *, is_dynamic: bool) -> "Node":
+        """Return it as a broker alone, with a controller of its own; the voters are in the metadata log where they are dynamic (KIP-853)."""
+        place = f"127.0.0.1:{self.ports[1]}"
+        settings: dict[str, object] = {"controller.quorum.voters": f"2@{place}"}
+        if is_dynamic:
+            settings = {"controller.quorum.voters": "", "controller.quorum.bootstrap.servers": place}
+        settings |= self.settings
+        beside = Node(self.kafka, self.jars, _beside(self.home), self.ports, settings, roles="controller")
+        return Node(self.kafka, self.jars, self.home, self.ports, settings, roles="broker", controller=beside)
 
     @property
     def log_dirs(self) -> list[Path]:
@@ -84,7 +103,13 @@ class Node:
             source = self.home.with_name(self.home.name + ending)
             if source.is_dir():
                 shutil.copytree(source, home.with_name(home.name + ending), ignore=leave_out)
-        return Node(self.kafka, self.jars, home, ports or self.ports, self.settings)
+        ports = ports or self.ports
+        moved = {
+            name: value.replace(f":{self.ports[1]}", f":{ports[1]}") if isinstance(value, str) else value
+            for name, value in self.settings.items()
+        }
+        beside = self.controller.copied_to(_beside(home), ports) if self.controller is not None else None
+        return Node(self.kafka, self.jars, home, ports, moved, roles=self.roles, controller=beside)
 
     def _java(self, *command: str) -> list[str]:
         log = self.home / "log4j.properties"
@@ -108,14 +133,18 @@ class Node:
             "log.cleaner.dedupe.buffer.size": 2 << 20,
         }
         if self.is_kraft:
+            listeners = {
+                "broker": f"PLAINTEXT://127.0.0.1:{client}",
+                "controller": f"CONTROLLER://127.0.0.1:{controller}",
+            }
             settings |= {
-                "process.roles": "broker,controller",
-                "node.id": 1,
+                "process.roles": self.roles,
+                "node.id": self.node_id,
                 "controller.quorum.voters": f"1@127.0.0.1:{controller}",
                 "controller.listener.names": "CONTROLLER",
                 "metadata.log.max.record.bytes.between.snapshots": 1_000,
                 "initial.broker.registration.timeout.ms": 20_000,
-                "listeners": f"PLAINTEXT://127.0.0.1:{client},CONTROLLER://127.0.0.1:{controller}",
+                "listeners": ",".join(listeners[role] for role in self.roles.split(",")),
                 "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
             }
         else:
@@ -130,12 +159,17 @@ class Node:
         path.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
         return path
 
-    def format(self) -> None:
-        """Make the log directories."""
+    def format(self, *options: str, cluster: str = "") -> None:
+        """Make the log directories, those of its controller too."""
         if not self.is_kraft:
             return
-        cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        command = self._java("kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(self.properties()))
+        cluster = cluster or base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        if self.controller is not None:
+            self.controller.home.mkdir(parents=True)
+            self.controller.format(*options, cluster=cluster)
+        elif not self.settings.get("controller.quorum.voters", "static"):
+            options = (*options, "--standalone")
+        command = self._java("kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(self.properties()), *options)
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def start(self) -> subprocess.Popen[bytes]:
@@ -144,6 +178,8 @@ class Node:
         properties = self.properties()
         if not self.is_kraft:
             self._start_zookeeper()
+        if self.controller is not None:
+            self.controller_process = self.controller.start()
         with (self.home / "console").open("wb") as console:
             return subprocess.Popen(
                 self._java("kafka.Kafka", str(properties)),
@@ -180,10 +216,17 @@ class Node:
             self._zookeeper.kill()
             self._zookeeper.wait()
             self._zookeeper = None
+        if self.controller is not None and self.controller_process is not None:
+            self.controller.end(self.controller_process, cleanly=cleanly)
+            self.controller_process = None
 
     def console(self) -> str:
         """What it logged."""
         return (self.home / "console").read_text(errors="replace")
+
+
+def _beside(home: Path) -> Path:
+    return home.with_name(f"{home.name}.controller")
 
 
 def jars_of(kafka: str) -> str:
@@ -254,6 +297,7 @@ def edits(*, is_kraft: bool = True) -> dict[str, Callable[[Node], None]]:
     }
     if is_kraft:
         found |= {f"node: {name}": edit for name, edit in node_edits().items()}
+    found |= {f"further: {name}": edit for name, edit in further_edits().items()}
     if not is_kraft:
         # Directories of such a broker have the same meta.properties; with two ids they are of two brokers for all that files say. Not every log has a topic id.
         for name in ("a cloned disk", "no partition.metadata", "another node.id in one directory"):
@@ -261,10 +305,14 @@ def edits(*, is_kraft: bool = True) -> dict[str, Callable[[Node], None]]:
     return found
 
 
-def prepare(node: Node) -> None:
-    """Start a new node, write to its topics, stop it cleanly."""
+def prepare(node: Node, *options: str) -> None:
+    """Start a new node, write to its topics, stop it cleanly.
+
+    Args:
+        options: of `kafka-storage format`.
+    """
     node.home.mkdir(parents=True)
-    node.format()
+    node.format(*options)
     process = node.start()
     try:
         wait_until(
@@ -299,7 +347,8 @@ class Trees:
 
 def predicted(node: Node) -> dict[str, Any]:
     """What `kforensics predict` says of the first start."""
-    inputs = [str(node.home), str(node.properties())]
+    nodes = [node, *([] if node.controller is None else [node.controller])]
+    inputs = [str(place) for one in nodes for place in (one.home, one.properties())]
     done = subprocess.run(
         [sys.executable, "-m", "kforensics", "predict", *inputs, "--kafka", node.kafka, "--format", "json"],
         capture_output=True,
@@ -309,8 +358,14 @@ def predicted(node: Node) -> dict[str, Any]:
     if not done.stdout:
         raise RuntimeError(done.stderr)
     document = json.loads(done.stdout)
-    start = document["starts"][0]
-    logs = [log for log in document["logs"] if log["start"] == 1 and log["after"]]
+    homes = [_home_of(document, start, nodes) for start in document["starts"]]
+    firsts = dict(reversed([*zip(homes, document["starts"], strict=True)]))
+    start = firsts[node.home]
+    logs = [
+        log
+        for log in document["logs"]
+        if log["start"] == 1 and log["after"] and _home_of(document, log, nodes) == node.home
+    ]
     loaded = {
         Path(log["path"]).name: [log["after"]["log_start_offset"], log["after"]["log_end_offset"]] for log in logs
     }
@@ -328,6 +383,7 @@ def predicted(node: Node) -> dict[str, Any]:
         "scanned": start["logs_scanned"] if start["loads_logs"] else 0,
         "strays": sorted(Path(log["path"]).name for log in logs if log["becomes"] == "stray" and start["loads_logs"]),
         "exception": start["exception"] or "",
+        "controller": firsts[node.controller.home] if node.controller is not None else None,
         "is_open": start["outcome"] is None or bool(document["problems"]),
         "state": document["answer"]["state"],
         "headline": document["answer"]["headline"],
@@ -335,6 +391,11 @@ def predicted(node: Node) -> dict[str, Any]:
         "aged": sum(len(log["retention"]["segments"]) for log in served if log["retention"]),
         "trees": trees,
     }
+
+
+def _home_of(document: dict[str, Any], one: dict[str, Any], nodes: Sequence[Node]) -> Path:
+    path = Path(document["inputs"][one["input"]]["path"])
+    return next(node.home for node in nodes if path.is_relative_to(node.home))
 
 
 def files_of(folder: Path) -> dict[str, int]:
@@ -387,6 +448,8 @@ def observed(node: Node, watch_seconds: int = 0) -> dict[str, Any]:
             time.sleep(1)
         trees.watched = _partition_files(node)
         ended = process.poll()
+        beside = node.controller_process
+        of_controller = None if beside is None else "exits" if beside.poll() is not None else "starts"
     finally:
         node.end(process)
     console = node.console()
@@ -418,6 +481,7 @@ def observed(node: Node, watch_seconds: int = 0) -> dict[str, Any]:
         "aged": len(set(_AGED.findall(console))),
         "trees": trees,
         "unled": unled,
+        "controller": of_controller,
         "emptied": sorted(
             name
             for name in ({f"{topic}-0" for topic in (*TOPICS, AGED)} | {name for name in held if "." not in name})
@@ -444,6 +508,9 @@ def differences(told: dict[str, Any], seen: dict[str, Any], *, is_watched: bool 
     if seen["outcome"] == "starts":
         keys += ["scanned", "aged"] if is_watched else ["scanned"]
     out = [f"{key}: {told[key]} predicted, {seen[key]} seen" for key in keys if told[key] != seen[key]]
+    told_of = told["controller"] and told["controller"]["outcome"]
+    if told_of is not None and told_of != seen["controller"]:
+        out.append(f"controller: {told_of} predicted, {seen['controller']} seen")
     for name, ends in seen["loaded"].items():
         if name in told["loaded"] and told["loaded"][name] != ends:
             out.append(f"{name}: {told['loaded'][name]} predicted, {ends} seen")
@@ -484,48 +551,81 @@ def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--kafka", default="4.1.0")
     parser.add_argument("--jars", default=None)
-    parser.add_argument("--only", default="")
+    parser.add_argument("--only", default="", metavar="PATTERN", help="edits whose names match")
     parser.add_argument("--skip", type=int, default=0, metavar="COUNT", help="leave out the first edits")
     parser.add_argument("--watch", type=int, default=0, metavar="SECONDS", help="look again so long after the start")
-    parser.add_argument("--at-once", type=int, default=1, help="brokers that run at the same time")
     parser.add_argument("--keep", type=Path, default=None, help="a folder for the nodes that differ")
+    parser.add_argument("--edit", choices=("node", "broker", "controller"), default="node", help="of two nodes: which")
+    parser.add_argument("--dynamic", action="store_true", help="voters in the metadata log (KIP-853, 3.9)")
+    parser.add_argument("--made-by", default=None, metavar="VERSION", help="the release that wrote the directories")
+    parser.add_argument("--release", default=None, metavar="VERSION", help="--release-version of kafka-storage format")
     given = parser.parse_args()
     jars = given.jars or jars_of(given.kafka)
+    maker = given.made_by or given.kafka
     with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR")) as work:
-        base = Node(given.kafka, jars, Path(work) / "base", free_ports(2), {"log.retention.ms": -1})
-        prepare(base)
+        made_with = jars_of(maker) if given.made_by else jars
+        base = Node(maker, made_with, Path(work) / "base", free_ports(2), {"log.retention.ms": -1})
+        if given.edit != "node":
+            base = base.with_own_controller(is_dynamic=given.dynamic)
+        prepare(base, *(["--release-version", given.release] if given.release else []))
         if given.watch:
             base.settings.clear()
+        for one in (base, base.controller):
+            if one is not None:
+                one.kafka, one.jars = given.kafka, jars
 
-        def tried(number: int, name: str, edit: Callable[[Node], None]) -> bool:
-            node = base.copied_to(Path(work) / str(number), free_ports(2))
-            try:
-                edit(node)
-            except ValueError:
-                print(f"{name}: nothing to edit")
-                return False
-            try:
-                told = predicted(node)
-            except RuntimeError as error:
-                print(f"{name}: predict ended with {error}", flush=True)
-                return True
-            seen = observed(node, given.watch)
-            odd = differences(told, seen, is_watched=bool(given.watch))
-            what = f"{seen['outcome']}, {len(seen['loaded'])} logs loaded, {seen['scanned']} scanned"
-            if not told["is_open"] and seen["outcome"] == "exits" and f"{told['exception']}" not in node.console():
-                odd.append(f"{told['exception'] or 'no exception'} predicted, it is not in the log")
-            beside = "".join(f"; {key}: {', '.join(seen[key])}" for key in ("strays", "unled", "emptied") if seen[key])
-            result = "; ".join(odd) or ("not predicted" if told["is_open"] else "as predicted")
-            print(f"{name}: {what}{beside}; {told['state']}: {told['headline']}")
-            print(f"{name}: {what}; {result}", flush=True)
-            if odd and given.keep:
-                shutil.copytree(node.home, given.keep / re.sub(r"\W+", "-", name), dirs_exist_ok=True)
-            shutil.rmtree(node.home)
-            return bool(odd)
+        chosen = [(name, edit) for name, edit in edits(is_kraft=base.is_kraft).items() if re.search(given.only, name)]
+        made = partial(_edited, base, Path(work), is_controller=given.edit == "controller")
+        odd = 0
+        # The next one is edited and predicted while a broker runs.
+        with ThreadPoolExecutor(1) as pool:
+            coming = [pool.submit(made, *chosen[given.skip])] if chosen[given.skip :] else []
+            for at, (name, _) in enumerate(chosen[given.skip :], given.skip + 1):
+                found = coming.pop().result()
+                coming += [pool.submit(made, *one) for one in chosen[at : at + 1]]
+                odd += found is not None and _tried(name, *found, given.watch, given.keep)
+        return odd
 
-        chosen = [(name, edit) for name, edit in edits(is_kraft=base.is_kraft).items() if given.only in name]
-        with ThreadPoolExecutor(given.at_once) as pool:
-            return sum(pool.map(lambda each: tried(each[0], *each[1]), [*enumerate(chosen)][given.skip :]))
+
+def _edited(
+    base: Node, work: Path, name: str, edit: Callable[[Node], None], *, is_controller: bool
+) -> tuple[Node, dict[str, Any] | str] | None:
+    """Return an edited copy with what is predicted of it, or why nothing is; nothing where there is nothing to edit."""
+    node = base.copied_to(work / re.sub(r"\W+", "-", name), free_ports(2))
+    try:
+        edit(node.controller if is_controller and node.controller is not None else node)
+    except (ValueError, StopIteration, OSError):
+        return None
+    try:
+        return node, predicted(node)
+    except (RuntimeError, KeyError, LookupError) as error:
+        return node, repr(error)
+
+
+def _tried(name: str, node: Node, told: dict[str, Any] | str, watch_seconds: int, keep: Path | None) -> bool:
+    """Start a node, print how that differs from what was predicted, and return whether it does."""
+    if isinstance(told, str):
+        print(f"{name}: predict ended with {told}", flush=True)
+        return True
+    seen = observed(node, watch_seconds)
+    odd = differences(told, seen, is_watched=bool(watch_seconds))
+    what = f"{seen['outcome']}, {len(seen['loaded'])} logs loaded, {seen['scanned']} scanned"
+    ends = [(node, told["exception"], seen["outcome"])]
+    if node.controller is not None:
+        what = f"controller {seen['controller']}, {what}"
+        ends.append((node.controller, told["controller"]["exception"], seen["controller"]))
+    for one, exception, outcome in ends:
+        if not told["is_open"] and outcome == "exits" and f"{exception}" not in one.console():
+            odd.append(f"{exception or 'no exception'} predicted, it is not in the log of node {one.node_id}")
+    beside = "".join(f"; {key}: {', '.join(seen[key])}" for key in ("strays", "unled", "emptied") if seen[key])
+    result = "; ".join(odd) or ("not predicted" if told["is_open"] else "as predicted")
+    print(f"{name}: {what}{beside}; {told['state']}: {told['headline']}")
+    print(f"{name}: {what}; {result}", flush=True)
+    for one, _, _ in ends:
+        if keep and (odd or told["is_open"]):
+            shutil.copytree(one.home, keep / re.sub(r"\W+", "-", name) / one.home.name, dirs_exist_ok=True)
+        shutil.rmtree(one.home)
+    return bool(odd)
 
 
 if __name__ == "__main__":

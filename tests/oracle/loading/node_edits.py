@@ -41,6 +41,11 @@ def node_edits() -> Mapping[str, Edit]:
     return {**_of_quorum(), **_of_metadata(), **_of_identity(), **_of_disks()}
 
 
+def further_edits() -> Mapping[str, Edit]:
+    """Edits by name that a broker with ZooKeeper is started on as well: files of logs, checkpoints, and settings."""
+    return {**_of_logs(), **_of_checkpoints(), **_of_settings()}
+
+
 def _quorum(node: "Node") -> Path:
     return next(one / "__cluster_metadata-0" for one in node.log_dirs if (one / "__cluster_metadata-0").is_dir())
 
@@ -119,7 +124,7 @@ def _of_quorum() -> Mapping[str, Edit]:
         "a malformed epoch file of the metadata log": named(EPOCH_FILE, "0\n2\n0 0\n"),
         "no epoch file of the metadata log": lambda node: (_quorum(node) / EPOCH_FILE).unlink(),
         "an empty partition.metadata of the metadata log": named("partition.metadata"),
-        "voters by the settings without it": _setting("controller.quorum.voters", lambda _: "2@127.0.0.1:1"),
+        "voters by the settings without it": _setting("controller.quorum.voters", lambda _: "9@127.0.0.1:1"),
     }
 
 
@@ -196,8 +201,7 @@ def _of_metadata() -> Mapping[str, Edit]:
 
 
 def _topic_id(node: "Node", name: str) -> str:
-    text = _place(node, name).joinpath("partition.metadata").read_text()
-    return text.partition("topic_id: ")[2].strip()
+    return next(at for at, topic in _history(node).latest().topics.items() if topic.name == name.rpartition("-")[0])
 
 
 def _epoch(node: "Node") -> int:
@@ -221,7 +225,9 @@ def _of_identity() -> Mapping[str, Edit]:
 
     def renumbered(node: "Node") -> None:
         set_meta(node, "node.id", "7", places=(0, 1))
-        node.settings |= {"node.id": 7, "controller.quorum.voters": f"7@127.0.0.1:{node.ports[1]}"}
+        node.settings["node.id"] = 7
+        if "controller" in node.roles:
+            node.settings["controller.quorum.voters"] = f"7@127.0.0.1:{node.ports[1]}"
 
     def removed(name: str) -> Edit:
         def edit(node: "Node") -> None:
@@ -417,3 +423,216 @@ def _of_disks() -> Mapping[str, Edit]:
             node.log_dirs[0] / "recovery-point-offset-checkpoint", "0\n3\norders0 0 5\n"
         ),
     }
+
+
+_LOG = f"{0:020d}.log"
+
+
+def _without_marker(node: "Node") -> None:
+    for one in node.log_dirs:
+        (one / ".kafka_cleanshutdown").unlink()
+
+
+def _unclean(edit: Edit) -> Edit:
+    def both(node: "Node") -> None:
+        edit(node)
+        _without_marker(node)
+
+    return both
+
+
+def _of_logs() -> Mapping[str, Edit]:
+    def at(node: "Node", name: str = "orders0-0") -> Path:
+        return _place(node, name)
+
+    def filed(name: str, data: bytes) -> Edit:
+        def edit(node: "Node") -> None:
+            (at(node) / name).write_bytes(data)
+
+        return edit
+
+    def flipped_last(node: "Node") -> None:
+        _flip(at(node) / _LOG, 0.95)
+
+    def half_a_batch(node: "Node") -> None:
+        data = (at(node) / _LOG).read_bytes()
+        (at(node) / _LOG).write_bytes(data + data[:100])
+
+    def copied_to(base: int) -> Edit:
+        def edit(node: "Node") -> None:
+            shutil.copy(at(node) / _LOG, at(node) / f"{base:020d}.log")
+
+        return edit
+
+    def copied_as(name: str) -> Edit:
+        def edit(node: "Node") -> None:
+            shutil.copy(at(node) / _LOG, at(node) / name)
+
+        return edit
+
+    def swapped_in(node: "Node") -> None:
+        (at(node) / _LOG).rename(at(node) / f"{_LOG}.swap")
+
+    def cleaned_away(node: "Node") -> None:
+        (at(node) / _LOG).rename(at(node) / f"{_LOG}.deleted")
+
+    def as_file(node: "Node") -> None:
+        mine = at(node)
+        shutil.rmtree(mine)
+        write_text(mine, "")
+
+    def emptied(node: "Node") -> None:
+        mine = at(node)
+        shutil.rmtree(mine)
+        mine.mkdir()
+
+    def only_id(node: "Node") -> None:
+        for one in at(node).iterdir():
+            if one.name != "partition.metadata":
+                one.unlink()
+
+    def folder(name: str) -> Edit:
+        return lambda node: (node.log_dirs[1] / name).mkdir()
+
+    def topic_id(value: "Callable[[Node], str]") -> Edit:
+        return lambda node: write_text(at(node) / "partition.metadata", f"version: 0\ntopic_id: {value(node)}")
+
+    def of_other(node: "Node") -> str:
+        text = (at(node, "orders1-0") / "partition.metadata").read_text()
+        return text.partition("topic_id: ")[2].strip()
+
+    def positions(node: "Node") -> None:
+        (at(node) / f"{0:020d}.timeindex").write_bytes(bytes(24))
+
+    def remade(node: "Node") -> None:
+        """What a copy without ids leaves: the log in a directory of a name with a later partition."""
+        shutil.copytree(at(node), at(node).with_name("orders0-1"))
+
+    def epochs(text: str) -> Edit:
+        return lambda node: write_text(at(node) / EPOCH_FILE, text)
+
+    return {
+        "an offset index of odd length": filed(f"{0:020d}.index", bytes(13)),
+        "an offset index of odd length, without marker": _unclean(filed(f"{0:020d}.index", bytes(13))),
+        "an offset index of noise": filed(f"{0:020d}.index", bytes(range(1, 81))),
+        "an offset index of noise, without marker": _unclean(filed(f"{0:020d}.index", bytes(range(1, 81)))),
+        "a time index of zeros": positions,
+        "a flipped bit in the last batch": flipped_last,
+        "a flipped bit in the last batch, without marker": _unclean(flipped_last),
+        "half a batch at the end": half_a_batch,
+        "half a batch at the end, without marker": _unclean(half_a_batch),
+        "an empty segment": lambda node: os.truncate(at(node) / _LOG, 0),
+        "an empty segment, without marker": _unclean(lambda node: os.truncate(at(node) / _LOG, 0)),
+        "a segment twice, the second above the end": copied_to(500),
+        "a segment twice, the second within": copied_to(3),
+        "a segment twice, the second within, without marker": _unclean(copied_to(3)),
+        "an unpadded name of a segment": copied_as("30.log"),
+        "a copy of a segment with an ending": copied_as(f"{_LOG}.bak"),
+        "a segment of a name that is no number": copied_as("copy.log"),
+        "a segment to be swapped in": swapped_in,
+        "a segment to be swapped in, without marker": _unclean(swapped_in),
+        "a cleaned segment beside its log": copied_as(f"{_LOG}.cleaned"),
+        "a segment to be swapped in beside its log": copied_as(f"{_LOG}.swap"),
+        "a segment that was being deleted": cleaned_away,
+        "no files but partition.metadata": only_id,
+        "no files of a log": emptied,
+        "no files of a log, without marker": _unclean(emptied),
+        "a file in place of a log": as_file,
+        "a snapshot of producers of noise": filed(f"{9:020d}.snapshot", bytes(range(80))),
+        "an empty snapshot of producers": filed(f"{9:020d}.snapshot", b""),
+        "the topic id of another topic": topic_id(of_other),
+        "the topic id of no topic": topic_id(lambda _: _OTHER_ID),
+        "a topic id of zeros": topic_id(lambda _: "AAAAAAAAAAAAAAAAAAAAAA"),
+        "a topic id that is none": topic_id(lambda _: "orders"),
+        "a partition beyond the count": remade,
+        "a leader epoch of 2147483647": epochs("0\n2\n0 0\n2147483647 3\n"),
+        "a leader epoch that is too large": epochs("0\n1\n2147483648 0\n"),
+        "an epoch file of version 1": epochs("1\n1\n0 0\n"),
+        "an epoch above the end of the log": epochs("0\n2\n0 0\n7 5000\n"),
+        "an epoch file of zeros": filed(EPOCH_FILE, bytes(20)),
+        "an epoch file that was being written": filed(f"{EPOCH_FILE}.tmp", b"0\n1\n"),
+        "a folder with no number": folder("backup"),
+        "a folder of a file system's snapshots": folder(".snapshot"),
+        "a folder of remote indexes": folder("remote-log-index-cache"),
+        "a folder with an ending": folder("orders0-0.bak"),
+        "an empty folder of a partition": folder("other-3"),
+        "an empty folder to be deleted": folder(f"other-3.{'c' * 32}-delete"),
+        "an empty folder of a future log": folder(f"orders0-0.{'c' * 32}-future"),
+    }
+
+
+def _of_checkpoints() -> Mapping[str, Edit]:
+    def both(name: str, text: str) -> Edit:
+        def edit(node: "Node") -> None:
+            for one in node.log_dirs:
+                write_text(one / name, text)
+
+        return edit
+
+    def without_points(node: "Node") -> None:
+        for one in node.log_dirs:
+            (one / points).unlink()
+
+    points, starts, marks = (
+        "recovery-point-offset-checkpoint",
+        "log-start-offset-checkpoint",
+        "replication-offset-checkpoint",
+    )
+    zeros = "\0" * 40
+    return {
+        "empty recovery points": both(points, ""),
+        "recovery points of zeros": lambda node: write_text(node.log_dirs[1] / points, zeros),
+        "recovery points of version 9": lambda node: write_text(node.log_dirs[1] / points, "9\n0\n"),
+        "recovery points that are no numbers": lambda node: write_text(
+            node.log_dirs[1] / points, "0\n1\norders0 0 many\n"
+        ),
+        "recovery points above the ends": both(points, "0\n2\norders0 0 900\norders1 0 900\n"),
+        "recovery points above the ends, without marker": _unclean(
+            both(points, "0\n2\norders0 0 900\norders1 0 900\n")
+        ),
+        "no recovery points, without marker": _unclean(without_points),
+        "recovery points that were being written": both(f"{points}.tmp", "0\n9"),
+        "log starts within the logs": both(starts, "0\n2\norders0 0 5\norders1 0 4\n"),
+        "log starts above the ends": both(starts, "0\n2\norders0 0 900\norders1 0 900\n"),
+        "log starts above the ends, without marker": _unclean(both(starts, "0\n2\norders0 0 900\norders1 0 900\n")),
+        "negative log starts": both(starts, "0\n1\norders0 0 -5\n"),
+        "empty high watermarks": both(marks, ""),
+        "malformed high watermarks": both(marks, "0\n3\norders0 0 5\n"),
+        "high watermarks above the ends": both(marks, "0\n2\norders0 0 900\norders1 0 900\n"),
+        "high watermarks of zero": both(marks, "0\n2\norders0 0 0\norders1 0 0\n"),
+        "malformed positions of the cleaner": both("cleaner-offset-checkpoint", "0\n3\norders0 0 5\n"),
+        "an empty meta.properties that was being written": both("meta.properties.tmp", ""),
+        "a marker of another version": both(".kafka_cleanshutdown", '{"version":7,"brokerEpoch":1}'),
+        "a marker that is no JSON": both(".kafka_cleanshutdown", "clean"),
+        "an empty high watermark file that was being written": both(f"{marks}.tmp", ""),
+    }
+
+
+def _of_settings() -> Mapping[str, Edit]:
+    def exchanged(node: "Node") -> str:
+        return ",".join(map(str, reversed(node.log_dirs)))
+
+    given: Mapping[str, tuple[str, Callable[[Node], object]]] = {
+        "log directories in the other order": ("log.dirs", exchanged),
+        "log directories with blanks and slashes": (
+            "log.dirs",
+            lambda node: " , ".join(f"{one}/" for one in node.log_dirs),
+        ),
+        "no log directory": ("log.dirs", lambda _: ""),
+        "no thread that recovers": ("num.recovery.threads.per.data.dir", lambda _: 0),
+        "segments that are too small": ("log.segment.bytes", lambda _: 100_000),
+        "a size that is no number": ("log.retention.bytes", lambda _: "1G"),
+        "a policy that nobody knows": ("log.cleanup.policy", lambda _: "compress"),
+        "a setting that nobody knows": ("log.message.format.wish", lambda _: "3"),
+        "an older protocol that is no longer read": ("inter.broker.protocol.version", lambda _: "0.10.0"),
+        "a protocol of a later release": ("inter.broker.protocol.version", lambda _: "9.9"),
+        "a broker id beside it": ("broker.id", lambda _: 7),
+        "another node id": ("node.id", lambda _: 7),
+        "roles of a controller alone": ("process.roles", lambda _: "controller"),
+        "no voters": ("controller.quorum.voters", lambda _: ""),
+        "voters that are none": ("controller.quorum.voters", lambda _: "one@localhost"),
+        "ZooKeeper beside the roles": ("zookeeper.connect", lambda node: f"127.0.0.1:{node.ports[1]}"),
+        "a listener that nobody maps": ("listeners", lambda node: f"INSIDE://127.0.0.1:{node.ports[0]}"),
+        "an advertised address of all": ("advertised.listeners", lambda node: f"PLAINTEXT://0.0.0.0:{node.ports[0]}"),
+    }
+    return {name: _setting(key, value) for name, (key, value) in given.items()}
