@@ -298,6 +298,26 @@ def test_a_version_below_the_level_of_the_cluster_is_refused(node, capsys):
     assert document["starts"][0]["loads_logs"] is False
 
 
+@pytest.mark.parametrize("level", [2, 3])
+def test_a_feature_of_a_later_release_ends_the_start(node, capsys, level):
+    (history,) = [read_metadata_log(files) for files in find_metadata_logs(find_inputs([node]))]
+    (log,) = (node / "data-0" / "__cluster_metadata-0").glob("*.log")
+    record = metadata_record("FeatureLevelRecord", {"name": "transaction.version", "feature_level": level})
+    log.write_bytes(log.read_bytes() + metadata_batch(history.end_offset, [record], epoch=history.last_epoch))
+
+    document, _ = predict(capsys, node, "--kafka", "4.1.0")
+
+    start = document["starts"][0]
+    if level == 2:
+        assert (start["outcome"], start["reason"]) == ("starts", "")
+        return
+    assert (start["outcome"], start["loads_logs"]) == ("exits", False)
+    assert "version 3 of transaction.version" in start["reason"]
+    assert document["answer"]["state"] == "will-not-start"
+    inferred, _ = predict(capsys, node)
+    assert inferred["answer"]["state"] == "unknown", "a release that is later than is known may support it"
+
+
 def test_a_metadata_log_is_read_whole_after_a_clean_stop_too(node, capsys):
     log = node / "data-0" / "__cluster_metadata-0" / LOG
     data = bytearray(log.read_bytes())

@@ -29,6 +29,7 @@ from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
 from kforensics.evidence.discovery.log_dirs import SMALL_FILE_LIMIT
 from kforensics.evidence.discovery.partition_dirs import LOGS_LEFT_OUT
+from kforensics.evidence.metadata.state import METADATA_VERSION
 from kforensics.evidence.model import Problem
 from kforensics.evidence.replica.loader_dirs import FoundLogs, find_logs
 from kforensics.evidence.replica.loader_scan import ScansAhead
@@ -44,6 +45,7 @@ from kforensics.protocol.loading.node import (
     Refusal,
     fates,
     is_migrating,
+    refuse_features,
     refuse_identity,
     refuse_level,
     refuse_registration,
@@ -501,6 +503,10 @@ class _NodeStarter:
             is_controller=self._is_controller,
             is_unstable_enabled=any(self._known.in_file.get(name) == "true" for name in _UNSTABLE_LEVELS),
         )
+        if refusal is None and self._around.state is not None:
+            levels = self._around.state.features
+            features = {name: level for name, level in levels.items() if name != METADATA_VERSION}
+            refusal = refuse_features(features, version, is_controller=self._is_controller)
         if refusal is None and any(one.described.kind in {"broker", "combined"} for one in node.inputs):
             refusal = refuse_segment_bytes(version, self._known.segment_bytes())
         return refusal

@@ -1,6 +1,6 @@
 """Which version of Kafka is started: as given, else as the node's log says, else as it registered itself, else any that the files allow."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -73,8 +73,8 @@ def check_version(text: str) -> KafkaVersion:
 def given_version(text: str, history: MetadataHistory | None) -> NodeVersion:
     """Return the version of `--kafka`, with what of the metadata it can't be said to read."""
     version = check_version(text)
-    # Whether it reads a newer metadata.version or file is known; what it does with the rest is not.
-    return NodeVersion(version, "given", newer=next(_newer_metadata(history, without={METADATA_VERSION}), ""))
+    # Whether it takes newer levels or files is known; what it does with newer records is not.
+    return NodeVersion(version, "given", newer=next(_newer_records(history), ""))
 
 
 def version_of_node(node: "Node", around: Surroundings, *, is_alone: bool) -> NodeVersion:
@@ -128,7 +128,9 @@ def _newer(
     """Yield what only a version later than those that are modelled wrote, in words."""
     if logged is not None and logged >= FIRST_NOT_MODELLED:
         yield f"its log names Kafka {logged}, which is newer than {NEWEST_KNOWN.major}.{NEWEST_KNOWN.minor}, which kforensics knows"
-    yield from _newer_metadata(history)
+    if history is not None:
+        yield from (words for _, words in newer_features(history))
+    yield from _newer_records(history)
     supported = _supported(history, node_id)
     if supported > NEWEST_LEVEL:
         yield f"the metadata.version up to which it registered: {newer_than_known('level', supported, NEWEST_LEVEL)}"
@@ -145,12 +147,9 @@ def _newer(
                     continue
 
 
-def _newer_metadata(history: MetadataHistory | None, without: Collection[str] = ()) -> Iterator[str]:
-    """Yield features and records of the metadata log that are newer than known, in words."""
-    if history is None:
-        return
-    yield from (words for change, words in newer_features(history) if change.name not in without)
-    for one in history.unread:
+def _newer_records(history: MetadataHistory | None) -> Iterator[str]:
+    """Yield records of the metadata log that are newer than known, in words."""
+    for one in history.unread if history is not None else ():
         if one.is_newer:
             yield f"offset {one.offset} of the metadata log: {one.words}"
 

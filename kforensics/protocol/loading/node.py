@@ -21,14 +21,24 @@ LEVEL_OF_DIRECTORY_IDS = 17
 """metadata.version 3.7-IV2: registrations name directory ids (KIP-858)."""
 LEAST_LEVEL_OF_4 = 7
 """metadata.version 3.3-IV3, the oldest that 4.x reads."""
-_KNOWN_LEVELS = {(3, 7): 20, (3, 8): 21, (3, 9): 23, (4, 0): 26, (4, 1): 29, (4, 3): 31, (4, 4): 34}
+_KNOWN_LEVELS = {(3, 7): 20, (3, 8): 21, (3, 9): 23, (4, 0): 26, (4, 1): 29, (4, 2): 30, (4, 3): 31, (4, 4): 34}
 """The newest level that a release reads, where it reads more than its own last one (`MetadataVersion`)."""
-_PRODUCTION_LEVELS = {(3, 7): 19, (3, 8): 20, (3, 9): 21, (4, 0): 25, (4, 1): 27, (4, 3): 30, (4, 4): 33}
+_PRODUCTION_LEVELS = {(3, 7): 19, (3, 8): 20, (3, 9): 21, (4, 0): 25, (4, 1): 27, (4, 2): 29, (4, 3): 30, (4, 4): 33}
 """The newest level that a node of the release says it supports: of those that it reads, the last one for production."""
+_FEATURE_LEVELS: Mapping[str, tuple[tuple[KafkaVersion, int], ...]] = {
+    "eligible.leader.replicas.version": ((KafkaVersion(4, 0), 1),),
+    "group.version": ((KafkaVersion(4, 0), 1),),
+    "kraft.version": ((KafkaVersion(3, 9), 1),),
+    "share.version": ((KafkaVersion(4, 1), 1), (KafkaVersion(4, 4), 2)),
+    "streams.version": ((KafkaVersion(4, 2), 1),),
+    "transaction.version": ((KafkaVersion(4, 0), 2),),
+}
+"""The newest level of each other feature that nodes support, with the release that brought it (`QuorumFeatures` of 3.3 to 4.4)."""
 UNREGISTERED = "InvalidRegistrationException"
 """The controller does not let a broker register, which waits for it until a timeout, and loads its logs in the meantime."""
 _NOT_MET = "requirement failed: "
 _FIRST_THAT_TAKES_A_DIRECTORY_TWICE = KafkaVersion(4, 4)
+_FIRST_THAT_CHECKS_LISTS = KafkaVersion(4, 2)
 UNKNOWN_LEVEL = "No MetadataVersion with feature level"
 TWICE_NAMED = "Duplicate log directory found"
 UNREADABLE_LEVEL = "IllegalArgumentException"
@@ -251,6 +261,8 @@ def refuse_roles(version: KafkaVersion, node_id: int | Absent, values: Mapping[s
         return Refusal("ConfigException", words)
     if not values.get("controller.listener.names", "not given").strip():
         words = "controller.listener.names must contain at least one value appearing in the 'listeners' configuration"
+        if version >= _FIRST_THAT_CHECKS_LISTS:
+            return Refusal("ConfigException", "Configuration 'controller.listener.names' must not be empty.")
         return Refusal("IllegalArgumentException", f"{_NOT_MET}{words}")
     named = [one.partition("@")[0].strip() for one in values.get("controller.quorum.voters", "").split(",")]
     if named == [""] or not all(one.isdecimal() for one in named):
@@ -322,6 +334,25 @@ def refuse_level(
         f"Unable to register because the broker does not support finalized version {level} ({name}) of metadata.version"
     )
     return Refusal("UnsupportedVersionException", words)
+
+
+def refuse_features(levels: Mapping[str, int], version: KafkaVersion, *, is_controller: bool) -> Refusal | None:
+    """Judge the levels of features by the release that is started, as a controller does that replays them, or one with which a broker registers.
+
+    Args:
+        levels: of each feature but metadata.version.
+    """
+    for name, level in levels.items():
+        newest = max((one for since, one in _FEATURE_LEVELS.get(name, ()) if version >= since), default=0)
+        if level <= newest:
+            continue
+        known = f"0-{newest}" if newest else "0"
+        if is_controller:
+            words = f"Tried to apply FeatureLevelRecord of {name} {level}, but this controller only supports versions {known}"
+            return Refusal("RuntimeException", words)
+        words = f"Unable to register because the broker does not support finalized version {level} of {name}"
+        return Refusal("UnsupportedVersionException", f"{words} (it supports {known})")
+    return None
 
 
 def refuse_registration(

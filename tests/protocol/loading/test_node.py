@@ -11,6 +11,7 @@ from kforensics.protocol.loading.node import (
     fates,
     newest_level,
     refuse_bootstrap,
+    refuse_features,
     refuse_identity,
     refuse_level,
     refuse_registration,
@@ -170,6 +171,12 @@ def test_roles_and_voters_by_the_settings_are_held_against_each_other(changed, e
     assert (found and found.exception) == exception
 
 
+def test_a_list_that_must_not_be_empty_is_a_matter_of_its_definition_since_4_2():
+    changed = {**VOTERS, "process.roles": "controller", "controller.listener.names": ""}
+    found = [refuse_roles(KafkaVersion(4, minor), 1, changed) for minor in (1, 2)]
+    assert [one and one.exception for one in found] == ["IllegalArgumentException", "ConfigException"]
+
+
 def test_a_migration_is_nothing_since_4_0():
     migrating = {"process.roles": "controller", "zookeeper.metadata.migration.enable": "true"}
     assert refuse_roles(NEW, 1, {**VOTERS, **migrating}) is None
@@ -212,6 +219,7 @@ def test_levels_that_a_release_does_not_read_refuse_it():
         (20, (3, 7, 1), False, "UnsupportedVersionException"),
         (20, (3, 8), True, None),
         (28, (4, 1), True, "RuntimeException"),
+        (30, (4, 2), True, "RuntimeException"),
         (28, (4, 1), False, "UnsupportedVersionException"),
         (30, (4, 1), False, "IllegalArgumentException"),
         (34, (4, 4), True, "RuntimeException"),
@@ -222,7 +230,31 @@ def test_a_level_that_a_release_reads_and_does_not_support_is_refused(level, ver
     found = refuse_level(level, KafkaVersion(*version), is_controller=is_controller)
     assert (found and found.exception) == exception
     allowed = refuse_level(level, KafkaVersion(*version), is_controller=is_controller, is_unstable_enabled=True)
-    assert (allowed is None) is (level != 30)
+    assert (allowed is None) is (level != 30 or version[1] > 1)
+
+
+@pytest.mark.parametrize(
+    ("levels", "version", "words"),
+    [
+        ({"share.version": 2, "group.version": 1}, (4, 4), None),
+        ({"share.version": 2}, (4, 3), "share.version 2, but this controller only supports versions 0-1"),
+        ({"share.version": 1}, (4, 0), "share.version 1, but this controller only supports versions 0"),
+        ({"streams.version": 0, "kraft.version": 1}, (3, 9), None),
+        ({"kraft.version": 1}, (3, 8), "kraft.version 1"),
+        ({"some.feature": 1}, (4, 4), "some.feature 1"),
+    ],
+)
+def test_levels_of_other_features_are_held_against_what_the_release_supports(levels, version, words):
+    found = refuse_features(levels, KafkaVersion(*version), is_controller=True)
+    if words is None:
+        assert found is None
+        return
+    assert found is not None
+    assert found.exception == "RuntimeException"
+    assert words in found.reason
+    broker = refuse_features(levels, KafkaVersion(*version), is_controller=False)
+    assert broker is not None
+    assert broker.exception == "UnsupportedVersionException"
 
 
 @pytest.mark.parametrize("is_controller", [True, False])
