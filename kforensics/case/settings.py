@@ -53,6 +53,10 @@ class Surroundings:
     """Every node's copy of the metadata log; none but the newest has its partitions."""
     printed: Mapping[str, Sequence[tuple[int, Mapping[str, str]]]] = field(default_factory=dict)
     """What each node printed of its settings, by its id, with the times."""
+    voters_down: tuple[int, ...] = ()
+    """Voters that do not start, where no controller is elected without them."""
+    voters_in_doubt: tuple[int, ...] = ()
+    """Voters of which it is not known whether they start, where no controller is elected without them."""
 
     @cached_property
     def state(self) -> MetadataState | None:

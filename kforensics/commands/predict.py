@@ -48,6 +48,7 @@ from kforensics.findings.model import Finding
 from kforensics.findings.rules.directories import future_finding
 from kforensics.formats.log_lines.event import LogEventKind
 from kforensics.protocol.loading.node import FIRST_WITHOUT_ZOOKEEPER, Fate
+from kforensics.protocol.loading.starts import StartResult
 from kforensics.protocol.loading.versions import AskedVersion
 from kforensics.reconcile.logs.predicted_load import (
     LostPiece,
@@ -121,7 +122,7 @@ def run(request: Ask, *, case: Case | None = None) -> Result[Prediction]:
     surroundings = look_around(inputs, log_files, problems, case=case, is_of_one_moment=len(ids) == len(set(ids)))
     given = None if request.kafka is None else given_version(request.kafka, surroundings.history)
     starting = _Nodes(request, inputs, surroundings, nodes, given, case)
-    started = [starting.start(node) for node in nodes]
+    started = starting.start_all()
     problems += [problem for one in started for problem in one.problems]
     known = Case(ask=request, inputs=inputs) if case is None else case.asked(request)
     logs = _with_lost_records(inputs, tuple(log for one in started for log in one.logs), problems)
@@ -301,6 +302,25 @@ class _Nodes:
             settings=self._request.settings,
             without=self._without,
         )
+
+    def start_all(self) -> list[NodeStarts]:
+        """Return the starts of the nodes: of voters first, since no broker is let in where too few of them start."""
+        history = self._around.history
+        voters = history.current_voters if history is not None and self._around.is_of_one_moment else ()
+        started = {id_: self.start(one) for one in self._nodes if isinstance(id_ := one.node_id, int) and id_ in voters}
+        down = tuple(id_ for id_, one in started.items() if one.starts[-1].result is StartResult.EXITS)
+        in_doubt = tuple(id_ for id_, one in started.items() if one.starts[-1].result is Absent.UNKNOWN)
+        spare = (len(voters) - 1) // 2
+        if len(down) > spare:
+            self._around = replace(self._around, voters_down=down)
+        elif len(down) + len(in_doubt) > spare:
+            self._around = replace(self._around, voters_in_doubt=in_doubt)
+        if len(down) + len(in_doubt) > spare:
+            started = {id_: one for id_, one in started.items() if id_ in {*down, *in_doubt}}
+        return [
+            known if isinstance(id_ := one.node_id, int) and (known := started.get(id_)) else self.start(one)
+            for one in self._nodes
+        ]
 
     def start(
         self, node: Node, conditions: Conditions | None = None, ahead: Mapping[int, Ahead] | None = None

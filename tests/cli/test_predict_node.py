@@ -298,6 +298,40 @@ def test_a_version_below_the_level_of_the_cluster_is_refused(node, capsys):
     assert document["starts"][0]["loads_logs"] is False
 
 
+def test_no_broker_is_let_in_where_its_only_controller_does_not_start(fixtures, tmp_path, capsys):
+    for name in ("broker-1", "controller-100"):
+        copied(fixtures / "unclean-election" / name, tmp_path / name)
+    nodes = tmp_path / "broker-1", tmp_path / "controller-100"
+    before, _ = predict(capsys, *nodes, "--kafka", "4.1.0")
+    assert {one["outcome"] for one in before["starts"]} == {"starts"}
+
+    (nodes[1] / "__cluster_metadata-0" / "quorum-state").write_text("")
+    document, code = predict(capsys, *nodes, "--kafka", "4.1.0")
+
+    exceptions = {one["input"]: one["exception"] for one in document["starts"]}
+    assert list(exceptions.values()) == ["RuntimeException", "UncheckedIOException"]
+    assert not any(one["loads_logs"] for one in document["starts"])
+    assert (code, document["answer"]["state"]) == (1, "will-not-start")
+    assert document["answer"]["headline"].startswith("Controller 100 (and 1 more) does not start")
+    assert any(one.startswith("Mend the metadata log of controller 100 first") for one in document["answer"]["now"])
+    assert not any("of broker 1 first" in one for one in document["answer"]["now"]), "it only waits for the controller"
+
+
+def test_log_directories_that_two_settings_name_are_of_two_nodes(node, tmp_path, capsys):
+    other = tmp_path / "controller"
+    other.mkdir()
+    (other / "meta.properties").write_text(edited((node / "data-1" / "meta.properties").read_text(), "node.id", "9"))
+    for at, places in enumerate(((node / "data-0", node / "data-1"), (other,))):
+        (tmp_path / str(at)).mkdir()
+        text = f"process.roles=broker\nlog.dirs={','.join(map(str, places))}\n"
+        (tmp_path / str(at) / "server.properties").write_text(text)
+
+    document, _ = predict(capsys, node, other, tmp_path / "0", tmp_path / "1", "--kafka", "4.1.0")
+
+    assert "previous node id" not in str(document["starts"])
+    assert len({one["input"] for one in document["starts"]}) == 2
+
+
 @pytest.mark.parametrize("level", [2, 3])
 def test_a_feature_of_a_later_release_ends_the_start(node, capsys, level):
     (history,) = [read_metadata_log(files) for files in find_metadata_logs(find_inputs([node]))]

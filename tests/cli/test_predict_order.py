@@ -130,5 +130,5 @@ def test_a_controller_without_a_version_on_record_gives_the_brokers_none(coordin
     assert document["kafka_source"] == "metadata-log"
     assert f"Kafka {document['kafka']} " in document["answer"]["headline"]
     assert any(
-        re.search(r"broker 100 is started with: Kafka .* is assumed", one) for one in document["answer"]["unknown"]
+        re.search(r"controller 100 is started with: Kafka .* is assumed", one) for one in document["answer"]["unknown"]
     )

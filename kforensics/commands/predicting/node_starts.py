@@ -53,6 +53,7 @@ from kforensics.protocol.loading.node import (
     refuse_segment_bytes,
     refuse_settings,
     refuse_values,
+    refuse_without_controller,
     unclean_for_controller,
 )
 from kforensics.protocol.loading.starts import LoadedLogDir, LogLoad, Start, StartResult, is_loaded, start_of
@@ -67,6 +68,7 @@ from kforensics.reconcile.logs.predicted_load import (
 )
 from kforensics.source.mapped import read_evidence
 from kforensics.source.walk import Obstacle, join
+from kforensics.words import form, listed
 
 MOST_STARTS = 4
 """Starts that are predicted at most; a third already changes nothing that the second did not."""
@@ -267,7 +269,7 @@ class _NodeStarter:
         }
         refusal = self._refusal()
         self._newer = self._newer_than_known() if self._conditions.is_inferred or refusal is None else ""
-        not_judged = IDENTITY_UNREAD if self._is_identity_unread() else self._newer
+        not_judged = IDENTITY_UNREAD if self._is_identity_unread() else self._newer or self._doubt_of_voters()
         if not_judged:
             refusal = None
         is_reached = refusal is None and not not_judged
@@ -418,6 +420,12 @@ class _NodeStarter:
                         unread = True
         return unread
 
+    def _doubt_of_voters(self) -> str:
+        """Return why it is not known whether a controller lets the node in; empty where it is, or it needs none."""
+        voters = self._around.voters_in_doubt if self._node.is_kraft and self._directories else ()
+        names = f"{form(len(voters), 'voter')} {listed([str(one) for one in voters])}"
+        return f"whether {names} can start is not known, and no controller is elected without" if voters else ""
+
     def _newer_than_known(self) -> str:
         """Return what is newer than known, so that nothing can be said of the start."""
         if self._conditions.newer or not self._conditions.is_inferred:
@@ -491,12 +499,9 @@ class _NodeStarter:
         if self._metadata is not None and self._metadata.refusal is not None:
             return self._metadata.refusal
         quorum = self._around.quorum
-        if quorum is not None and quorum.is_stuck and self._directories:
-            words = "Received a fatal error while waiting for the controller to acknowledge that we are caught up"
-            return Refusal(
-                "RuntimeException",
-                f"{words} (once initial.broker.registration.timeout.ms is over: no controller is elected)",
-            )
+        is_stuck = bool(self._around.voters_down) or (quorum is not None and quorum.is_stuck)
+        if is_stuck and self._directories:
+            return refuse_without_controller()
         refusal = refuse_level(
             self._around.level,
             version,

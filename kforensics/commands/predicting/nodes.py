@@ -262,8 +262,9 @@ def _ids(one: FoundInput) -> set[str]:
 
 
 def _is_same_node(one: FoundInput, other: FoundInput, configured: Sequence[ConfiguredNode]) -> bool:
-    if any(_is_named(one, node.log_dirs) and _is_named(other, node.log_dirs) for node in configured):
-        return True
+    naming = [{node for node in configured if _is_named(each, node.log_dirs)} for each in (one, other)]
+    if all(naming):
+        return not naming[0].isdisjoint(naming[1])
     if _has_metadata_log(one) and _has_metadata_log(other):
         return False
     # Directories with ids of their own are no copies of each other, whatever they hold.

@@ -16,7 +16,7 @@ from kforensics.findings.answers.predict_steps import (
 )
 from kforensics.findings.concern import ConcernKind
 from kforensics.findings.rules.quorum import quorum_words
-from kforensics.protocol.loading.node import UNREGISTERED, Fate
+from kforensics.protocol.loading.node import UNREGISTERED, Fate, Refusal
 from kforensics.protocol.loading.starts import StartResult
 from kforensics.reconcile.logs.predicted_load import DueSegments, PredictedLog
 from kforensics.words import counted, form, joined_by_and, listed, utc_words, with_place
@@ -220,7 +220,8 @@ def _misdated(segments: int) -> str:
 
 
 def _not_starting(found: PredictedCluster, version: str) -> str:
-    first = found.failed[0]
+    causes = (one for one in found.failed if not Refusal(str(one.exception), one.reason).is_of_quorum)
+    first = next(causes, found.failed[0])
     node = found.node(first.input)
     others = len({start.input for start in found.failed}) - 1
     node = f"{node[0].upper()}{node[1:]}" + (f" (and {others} more)" if others else "")

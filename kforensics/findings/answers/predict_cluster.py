@@ -385,7 +385,8 @@ def _is_below(copy: PredictedLog, log: PredictedLog) -> bool:
 
 def node_words(one: Input) -> str:
     """Return the node that an input is of, in words."""
-    return f"the node at {one.path}" if isinstance(one.broker_id, Absent) else f"broker {one.broker_id}"
+    role = "controller" if one.kind == "controller" else "broker"
+    return f"the node at {one.path}" if isinstance(one.broker_id, Absent) else f"{role} {one.broker_id}"
 
 
 def _by_number(node: str) -> tuple[int, str]:

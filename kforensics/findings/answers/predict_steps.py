@@ -17,7 +17,6 @@ from kforensics.reconcile.logs.predicted_load import (
     DueSegments,
     FurtherEnd,
     PredictedLog,
-    PredictedStart,
     StartOrder,
     VersionOutcome,
 )
@@ -152,12 +151,13 @@ def _keep(found: PredictedCluster) -> Iterator[str]:
             "else these partitions begin empty."
         )
     for start in found.starts:
-        if isinstance(start.exception, str) and Refusal(start.exception, start.reason).is_of_level:
+        refusal = Refusal(str(start.exception), start.reason)
+        if refusal.is_of_level:
             yield f"Start {found.node(start.input)} with a release that reads the metadata.version of the cluster: {start.reason.rstrip('.')}."
-        elif found.quorum is not None and found.quorum.is_stuck:
-            continue  # what is to be mended is said of the quorum
+        elif refusal.is_of_quorum or (found.quorum is not None and found.quorum.is_stuck):
+            continue  # what is to be mended is said of the quorum, or of its controllers
         elif start.exception == UNREGISTERED or not (start.loads_logs or isinstance(start.result, Absent)):
-            yield f"{_first_step(found, start)} of {found.node(start.input)} first: {start.reason.rstrip('.')}."
+            yield f"{_first_step(found, start.input, refusal)} of {found.node(start.input)} first: {start.reason.rstrip('.')}."
     yield from _records_kept(found)
 
 
@@ -208,10 +208,12 @@ def discarded_by_loading(logs: Sequence[PredictedLog], inputs: Sequence[Input]) 
             )
 
 
-def _first_step(found: PredictedCluster, start: PredictedStart) -> str:
-    if isinstance(start.exception, str) and Refusal(start.exception, start.reason).is_of_settings:
+def _first_step(found: PredictedCluster, number: int, refusal: Refusal) -> str:
+    if refusal.is_of_settings:
         return "Mend the settings"
-    return "Check the mount" if start.input in found.blank_nodes else "Mend the identity"
+    if refusal.is_of_metadata_log:
+        return "Mend the metadata log"
+    return "Check the mount" if number in found.blank_nodes else "Mend the identity"
 
 
 def _holder(holder: Input, of: Input) -> str:

@@ -49,6 +49,9 @@ FIRST_WITH_VOTERS_IN_LOG = KafkaVersion(3, 9)
 """The first release that no longer holds the configured voters against those in `quorum-state` (KIP-853)."""
 
 
+_NO_CONTROLLER = "Received a fatal error while waiting for the controller to acknowledge that we are caught up"
+
+
 class NodeDirectory(NamedTuple):
     """The statements of a log directory about its node."""
 
@@ -82,6 +85,16 @@ class Refusal(NamedTuple):
     def is_of_settings(self) -> bool:
         """Whether settings alone cause it."""
         return self.exception == "ConfigException" or self.reason.startswith((_NOT_MET, TWICE_NAMED))
+
+    @property
+    def is_of_quorum(self) -> bool:
+        """Whether the node only lacks a controller."""
+        return self.reason.startswith(_NO_CONTROLLER)
+
+    @property
+    def is_of_metadata_log(self) -> bool:
+        """Whether a file of the metadata log causes it."""
+        return any(name in self.reason for name in (".checkpoint", "quorum-state", "__cluster_metadata-0"))
 
     @property
     def is_of_level(self) -> bool:
@@ -120,6 +133,12 @@ class HeldLog(NamedTuple):
     ending: str
     """`-future`, `-stray`, `-delete`, or nothing."""
     directory_id: str | Absent
+
+
+def refuse_without_controller() -> Refusal:
+    """Return what ends a broker that no controller lets in."""
+    words = f"{_NO_CONTROLLER} (once initial.broker.registration.timeout.ms is over: no controller is elected)"
+    return Refusal("RuntimeException", words)
 
 
 def refuse_identity(
