@@ -331,6 +331,29 @@ def test_log_directories_that_two_settings_name_are_of_two_nodes(node, tmp_path,
     assert "previous node id" not in str(document["starts"])
     assert len({one["input"] for one in document["starts"]}) == 2
 
+    named = tmp_path / "1" / "server.properties"
+    named.write_text(f"{named.read_text()}node.id=2\n")
+    document, _ = predict(capsys, node, other, tmp_path / "0", tmp_path / "1", "--kafka", "4.1.0")
+
+    assert [one["exception"] for one in document["starts"]] == [None, "RuntimeException"]
+    assert "Stored node id 9 doesn't match previous node id 2" in document["starts"][1]["reason"]
+
+
+def test_a_controller_alone_has_no_use_for_its_other_log_directories(fixtures, tmp_path, capsys):
+    root = tmp_path / "one"
+    copied(fixtures / "unclean-election" / "controller-100", root / "data-0")
+    (root / "data-1").mkdir()
+    meta = edited((root / "data-0" / "meta.properties").read_text(), "directory.id", "none")
+    (root / "data-1" / "meta.properties").write_text(meta)
+    (root / "data-1" / "recovery-point-offset-checkpoint").write_text("0\n3\norders 0 5\n")
+
+    for roles, outcome in (("controller", "starts"), ("broker,controller", "dir-offline")):
+        (tmp_path / "server.properties").write_text(
+            f"node.id=100\nprocess.roles={roles}\nlog.dirs={root}/data-0,{root}/data-1\n"
+        )
+        document, _ = predict(capsys, root, tmp_path / "server.properties", "--kafka", "4.1.0")
+        assert [one["outcome"] for one in document["starts"]] == [outcome]
+
 
 @pytest.mark.parametrize("level", [2, 3])
 def test_a_feature_of_a_later_release_ends_the_start(node, capsys, level):

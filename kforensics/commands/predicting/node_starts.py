@@ -57,7 +57,7 @@ from kforensics.protocol.loading.node import (
     unclean_for_controller,
 )
 from kforensics.protocol.loading.starts import LoadedLogDir, LogLoad, Start, StartResult, is_loaded, start_of
-from kforensics.protocol.loading.versions import AskedVersion, LoadingRules
+from kforensics.protocol.loading.versions import AskedVersion
 from kforensics.protocol.versions import KafkaVersion
 from kforensics.reconcile.logs.predicted_load import (
     IDENTITY_UNREAD,
@@ -200,7 +200,7 @@ class _NodeStarter:
         self._no_directories = {
             path: LoadFailure("IOException", f"{path} is no directory", is_io=True)
             for path in named
-            if os.path.isfile(path)  # noqa: PTH113 - many nodes, few of them with settings
+            if not self._is_controller_alone and os.path.isfile(path)  # noqa: PTH113 - many nodes, few of them with settings
         }
         for number, one in node.members:
             without = conditions.without.get(number, frozenset())
@@ -237,6 +237,8 @@ class _NodeStarter:
 
     def _directories_without_identity(self) -> Mapping[tuple[int, str], LoadFailure]:
         """Return the log directories whose `meta.properties` Kafka does not take, by input and path: they are offline, and none of their logs is loaded (3.7)."""
+        if self._is_controller_alone:
+            return {}
         places = [(number, each.path) for number, _, each in self._node.log_dirs()]
         described = zip(places, self._node.directories(), strict=True)
         return {
@@ -280,7 +282,7 @@ class _NodeStarter:
                 LoadedLogDir(
                     key_of(place, one.path),
                     markers[place, one.path],
-                    self._untaken.get((place, one.path)) or _malformed(one, self._rules),
+                    self._untaken.get((place, one.path)) or self._malformed(one),
                     self._node.is_kraft and (place, one.path) in self._metadata_dirs,
                 )
                 for place, one in self._log_dirs
@@ -449,6 +451,21 @@ class _NodeStarter:
         )
 
     @property
+    def _is_controller_alone(self) -> bool:
+        """Whether it loads no log of a partition, and has no use for what else lies in its log directories."""
+        if roles := self._known.in_file.get("process.roles", ""):
+            return "broker" not in roles
+        return {one.described.kind for one in self._node.inputs} == {"controller"}
+
+    def _malformed(self, log_dir: FoundLogs) -> LoadFailure | Absent:
+        """Return a checkpoint of the wrong shape, which takes the directory offline (1.0); since 3.1 a number that is none only resets the offsets."""
+        judges = not self._rules.io_errors_end_start and not self._is_controller_alone
+        for read in (log_dir.recovery_points, log_dir.log_starts) if judges else ():
+            if isinstance(read, LoadFailure) and (read.is_io or self._rules.bad_numbers_are_io):
+                return read
+        return Absent.NOT_APPLICABLE
+
+    @property
     def _begins_metadata_anew(self) -> bool:
         """Whether it is the only voter by its settings, and no metadata log is there: none is known to it then."""
         voters = [
@@ -477,6 +494,7 @@ class _NodeStarter:
         version, node = self._asked, self._node
         directories = self._directories_named() if node.is_kraft else list(node.directories())
         settings, refusal = node.configured, None
+        own_id = Absent.UNKNOWN if settings is None else settings.node_id
         if settings is not None:
             refusal = refuse_settings(version, has_roles=settings.has_roles, has_zookeeper=settings.has_zookeeper)
         refusal = refusal or refuse_values(version, self._known.in_file)
@@ -485,7 +503,7 @@ class _NodeStarter:
             directories,
             version,
             is_kraft=node.is_kraft or (version >= FIRST_WITHOUT_ZOOKEEPER and node.is_blank),
-            node_id=self._around.configured_id(self._node_count),
+            node_id=self._around.configured_id(self._node_count) if isinstance(own_id, Absent) else own_id,
             is_migrating=is_migrating(self._known.in_file),
         )
         if refusal is not None or not node.is_kraft:
@@ -694,11 +712,3 @@ def _unknown(log: PredictedLog) -> PredictedLog:
 
 def _exits(end: Start | Unpredictable) -> bool:
     return isinstance(end, Start) and end.result is StartResult.EXITS
-
-
-def _malformed(log_dir: FoundLogs, rules: LoadingRules) -> LoadFailure | Absent:
-    """Return a checkpoint of the wrong shape, which takes the directory offline (1.0); since 3.1 a number that is none only resets the offsets."""
-    for read in (log_dir.recovery_points, log_dir.log_starts) if not rules.io_errors_end_start else ():
-        if isinstance(read, LoadFailure) and (read.is_io or rules.bad_numbers_are_io):
-            return read
-    return Absent.NOT_APPLICABLE

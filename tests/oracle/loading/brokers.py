@@ -358,6 +358,8 @@ def predicted(node: Node) -> dict[str, Any]:
     if not done.stdout:
         raise RuntimeError(done.stderr)
     document = json.loads(done.stdout)
+    if "starts" not in document:
+        raise RuntimeError(document.get("error", document))
     homes = [_home_of(document, start, nodes) for start in document["starts"]]
     firsts = dict(reversed([*zip(homes, document["starts"], strict=True)]))
     start = firsts[node.home]
