@@ -538,7 +538,7 @@ def refuse_values(version: KafkaVersion, values: Mapping[str, str]) -> Refusal |
         words = "log.retention.ms must be unlimited (-1) or, greater than or equal to 1"
         return Refusal("IllegalArgumentException", f"{_NOT_MET}{words}")
     paths = [path.strip().rstrip("/") for path in judged.get("log.dirs", "").split(",")]
-    if version >= _FIRST_THAT_TAKES_A_DIRECTORY_TWICE:
+    if version >= _FIRST_THAT_TAKES_A_DIRECTORY_TWICE or values.get("process.roles") == "controller":
         return None
     twice = next((path for at, path in enumerate(paths) if path and path in paths[:at]), None)
     return None if twice is None else Refusal("KafkaException", f"{TWICE_NAMED}: {twice}")

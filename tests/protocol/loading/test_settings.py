@@ -78,3 +78,12 @@ def test_segments_of_topics_smaller_than_a_release_takes_end_its_start(version, 
 
     assert (found and found.reason) == refused
     assert (found and found.exception) == (refused and "ConfigException")
+
+
+def test_a_log_directory_that_is_named_twice_matters_to_a_broker_before_4_4():
+    twice = {"log.dirs": "/a, /b,/a/"}
+    assert refuse_values(KafkaVersion(4, 4), twice) is None
+    assert refuse_values(KafkaVersion(4, 1), {**twice, "process.roles": "controller"}) is None
+    found = refuse_values(KafkaVersion(4, 1), {**twice, "process.roles": "broker,controller"})
+    assert found is not None
+    assert found.reason == "Duplicate log directory found: /a"
