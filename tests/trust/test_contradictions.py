@@ -32,6 +32,12 @@ def test_the_commands_agree_on_simulated_histories(seed):
         assert [] == list(contradictions(subject, [name for name in RELATIONS if name != "a capture is its directory"]))
 
 
+def test_records_that_a_replica_and_its_earlier_copies_hold_are_counted_once():
+    """A snapshot of broker 3 shares nothing with the log of the guessed leader, but begins as that of broker 3 does now."""
+    with simulated(4553) as subject:
+        assert [] == list(contradictions(subject, ["lost is not present", "salvage counts as explain does"]))
+
+
 def test_a_broker_that_a_start_refuses_is_promised_nothing(tmp_path):
     """The recovery points have a line without its offset: every log directory of the broker fails."""
     root = tmp_path / "cluster"

@@ -244,6 +244,11 @@ class Agreement:
         )
         return bool(mine) and bool(its) and not mine & its
 
+    def begin_alike(self, one: LoadedLog, other: LoadedLog) -> bool:
+        """Return whether the range that both hold begins with the same records."""
+        common = common_range(one, other)
+        return common is not None and self.until(one, other) > common.first
+
     def until(self, one: LoadedLog, other: LoadedLog) -> int:
         """Return the exclusive offset up to which they hold the same; 0 where they have no offset in common."""
         return agreed_until(one, other, self.parted_at(one, other))
@@ -277,14 +282,20 @@ def of_one_incarnation(
     Args:
         created_ms: when the partition was created, where a log line says it; what was last written before is of another topic.
     """
-    return tuple(
+    every = tuple(copies)
+    own = [
         copy
-        for copy in copies
+        for copy in every
         if copy is leader
         or not (
             _is_of_earlier(copy, leader, agreement, created_ms)
             or (isinstance(created_ms, int) and was_set_aside(copy, leader, deleted, agreement))
         )
+    ]
+    # A log that now goes on as the leader's does may still begin as its earlier copies did.
+    now = [copy for copy in own if copy.is_in_use and copy is not leader]
+    return tuple(
+        copy for copy in every if copy in own or any(agreement.begin_alike(copy.view, one.view) for one in now)
     )
 
 

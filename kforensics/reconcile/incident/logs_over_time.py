@@ -26,8 +26,7 @@ from kforensics.reconcile.history.log_starts import LogStart
 from kforensics.reconcile.history.truncations import ObservedTruncation, find_truncations
 from kforensics.reconcile.incident.logged_losses import DeletedRecords, is_by_epoch, uncommitted_from, unrecorded_time
 from kforensics.reconcile.incident.model import IncidentEvidence, LeaderBasis
-from kforensics.reconcile.logs.divergence import common_range
-from kforensics.reconcile.logs.loaded_log import LoadedLog, load_log
+from kforensics.reconcile.logs.loaded_log import load_log
 from kforensics.reconcile.observed.broker_lives import LINES_OF_A_START_MS
 from kforensics.reconcile.observed.broker_versions import BrokerVersions
 from kforensics.reconcile.observed.facts import ClusterFacts, Leadership, LoggedEnd
@@ -415,7 +414,7 @@ class LogsOverTime:
             return True
         # KRaft brokers up to 3.6 put strays aside in the same way.
         return evidence.has_zookeeper and any(
-            self._begin_alike(load_log(replica), copy.view)
+            self.agreement.begin_alike(load_log(replica), copy.view)
             for replica in (*self.final, *(one for _, one in self.before))
             if replica.state == "deleted"
         )
@@ -433,17 +432,13 @@ class LogsOverTime:
             and not self._was_requested(copy)
         )
 
-    def _begin_alike(self, one: LoadedLog, other: LoadedLog) -> bool:
-        common = common_range(one, other)
-        return common is not None and self.agreement.until(one, other) > common.first
-
     def is_same_log(self, copy: LogCopy) -> bool:
         """Whether the copy is shown to be of the log that the leader holds now: it begins with the same records, or its topic has the same id."""
         if self.leader is None:
             return False
         its, own = copy.view.replica.topic_id, self.leader.view.replica.topic_id
         is_same_topic = not isinstance(its, Absent) and its == own
-        return is_same_topic or self._begin_alike(copy.view, self.leader.view)
+        return is_same_topic or self.agreement.begin_alike(copy.view, self.leader.view)
 
     def is_every_node_given(self) -> bool:
         """Whether every node of the earlier snapshots, and every replica, is among the inputs as it is now: else the newest commit may be on one that is not."""
