@@ -42,7 +42,7 @@ def tiers_of(case: Case) -> tuple[Tiers, ...]:
 
 def tiers_up_to(case: Case, ends: Ends) -> Iterator[Tiers]:
     """Yield the partitions that are partly in remote storage, by the records of the copies among the inputs; none where these are of several clusters."""
-    if not any(partition.topic == REMOTE_LOG_TOPIC for partition in places_of(case).by_partition):
+    if not any(partition.topic == REMOTE_LOG_TOPIC or _is_late(place) for partition, place in _live(case)):
         return
     try:
         remote = remote_copies_of(case)
@@ -51,9 +51,7 @@ def tiers_up_to(case: Case, ends: Ends) -> Iterator[Tiers]:
     named = {(found[0].topic, number) for (_, number), found in remote.segments.items()}
     groups: dict[tuple[TopicPartition, str | Absent], list[tuple[PartitionPlace, Replica]]] = defaultdict(list)
     for partition, place in _live(case):
-        start = checkpoint_value(place.state, "log_start", partition)
-        is_late = isinstance(start, CheckpointValue) and start.value < list_log(place).first_base
-        if is_late or partition in named:
+        if partition in named or _is_late(place):
             try:
                 replica = collect_directory(place).replica
             except EvidenceError:
@@ -86,6 +84,12 @@ def _live(case: Case) -> Iterator[tuple[TopicPartition, PartitionPlace]]:
         for place in group:
             if place.state.input not in case.ranks and place.is_live:
                 yield partition, place
+
+
+def _is_late(place: PartitionPlace) -> bool:
+    """Whether the first segment here begins above the log start, as that of a tiered log."""
+    start = _start(place)
+    return isinstance(start, CheckpointValue) and start.value < list_log(place).first_base
 
 
 def _start(place: PartitionPlace) -> CheckpointValue | Absent:

@@ -19,7 +19,7 @@ from kforensics.findings.answers.model import STATES, Answer, State, exit_code
 from kforensics.findings.concern import JudgedPartition
 from kforensics.findings.model import Weight, by_gravity
 from kforensics.source.naming import FileKind
-from kforensics.units import METADATA_TOPICS, REMOTE_LOG_TOPIC, Depth
+from kforensics.units import METADATA_TOPICS, Depth
 from kforensics.words import counted
 
 
@@ -158,15 +158,15 @@ def _lost_at_elections(judged: Sequence[JudgedPartition], case: Case) -> _Histor
 
 
 def no_calmer_than_tiers(found: Conclusion, case: Case) -> Conclusion:
-    """Return the conclusion, no calmer than offsets allow that are in neither tier."""
-    if not any(partition.topic == REMOTE_LOG_TOPIC for partition in places_of(case).by_partition):
-        return found
-    from kforensics.case.tiers import tiers_of  # noqa: PLC0415 - few clusters have remote storage
-    from kforensics.findings.rules.tiers import IN_NEITHER_TIER, tier_findings  # noqa: PLC0415 - likewise
+    """Return the conclusion, no calmer than offsets allow that are in neither tier, or may be."""
+    from kforensics.case.tiers import tiers_of  # noqa: PLC0415 - what reads metadata
+    from kforensics.findings.rules.tiers import IN_NEITHER_TIER, not_shown, tier_findings  # noqa: PLC0415 - likewise
 
-    asked = (each for each in tiers_of(case) if is_wanted(each.partition, case.ask))
+    asked = [each for each in tiers_of(case) if is_wanted(each.partition, case.ask)]
+    if not asked:
+        return found
     holes = [one for each in asked for one in tier_findings(each) if one.code == IN_NEITHER_TIER.code]
-    answer = found.answer
+    answer = replace(found.answer, unknown=(*found.answer.unknown, *(one for each in asked for one in not_shown(each))))
     if holes and answer.state.weight <= Weight.DECIDE:
         words = f"{holes[0].statement}: see `kforensics verify`. {answer.headline}"
         state = State.UNKNOWN if answer.state.weight < Weight.DECIDE else answer.state

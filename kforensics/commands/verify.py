@@ -1,11 +1,11 @@
 """Every file against its format and its neighbours; damage is looked up on the other replicas."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from kforensics.ask.model import Ask
-from kforensics.case.model import Case, places_of
+from kforensics.case.model import Case
 from kforensics.case.processes import Progress
 from kforensics.case.wanted import wanted_of
 from kforensics.commands.graver import no_calmer
@@ -20,10 +20,11 @@ from kforensics.evidence.metadata.files import unexplained
 from kforensics.findings.answers.verify import verify_answer
 from kforensics.findings.model import by_gravity
 from kforensics.findings.rules.files import epochs_by_partition, verify_findings
+from kforensics.findings.rules.tiers import not_shown
 from kforensics.formats.segment.walk import Level
 from kforensics.reconcile.logs.tiers import Tiers
 from kforensics.reconcile.replicas.holders import IntactReplicas
-from kforensics.units import METADATA_TOPICS, REMOTE_LOG_TOPIC, TopicPartition
+from kforensics.units import METADATA_TOPICS, TopicPartition
 
 if TYPE_CHECKING:
     from kforensics.reconcile.observed.leadership import LeadershipAccount
@@ -88,6 +89,7 @@ def run(request: Ask, progress: Progress | None = None) -> Result[VerifyResult]:
         findings = by_gravity((*findings, *never_cleaned(case, verification.partitions)))
         findings = with_causes(case, findings, reads_records=level is Level.RECORDS)
     answer = verify_answer(verification, findings, level=level)
+    answer = replace(answer, unknown=(*answer.unknown, *(one for each in tiers for one in not_shown(each))))
     concluded = Conclusion(answer=answer, findings=findings, problems=tuple(verification.problems))
     return Result(
         command="verify",
@@ -100,9 +102,7 @@ def run(request: Ask, progress: Progress | None = None) -> Result[VerifyResult]:
 
 def _tiers(case: Case, verification: Verification) -> tuple[Tiers, ...]:
     """Return where the offsets of tiered partitions are, whose logs end where they were read to."""
-    if not any(partition.topic == REMOTE_LOG_TOPIC for partition in places_of(case).by_partition):
-        return ()
-    from kforensics.case.tiers import tiers_up_to  # noqa: PLC0415 - few clusters have remote storage
+    from kforensics.case.tiers import tiers_up_to  # noqa: PLC0415 - what reads metadata
 
     read = (one for one in verification.partitions if one.context.of_kind(FileKind.SEGMENT))
     return tuple(tiers_up_to(case, {(one.context.input, one.context.path): _end_of(one) for one in read}))

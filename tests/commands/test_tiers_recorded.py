@@ -1,6 +1,7 @@
 """Where a real broker had the offsets of a tiered topic: copied, cut off while it copied, copied again, and cut off while it deleted."""
 
 import json
+import shutil
 
 import pytest
 
@@ -82,3 +83,17 @@ def test_lines_about_remote_storage_say_which_rule_deleted(coordinators):
     assert "2026-11-27 01:02:03 UTC by retention by time (retention.ms 2 seconds)" in said
     assert "no line names" not in said
     assert "2026-11-27 01:02:03 UTC" not in without
+
+
+@pytest.mark.parametrize("command", [verify, diff, predict])
+def test_without_the_record_of_the_copies_it_is_not_known_whether_they_are_there(command, coordinators, tmp_path):
+    place = tmp_path / "now"
+    shutil.copytree(coordinators(RECORDING) / "snapshots" / "30-copied-again", place)
+    whole = command(place).answer
+    shutil.rmtree(next(place.glob("*/__remote_log_metadata-0")))
+    lacking = command(place)
+
+    words = "Whether remote storage holds offsets 0 to 41 of archive-0, which no live log here holds"
+    assert any(one.startswith(words) for one in lacking.answer.unknown)
+    assert not any("remote storage holds" in one for one in whole.unknown)
+    assert "KF122" not in {one.code for one in lacking.findings}, "what was not read may be there"

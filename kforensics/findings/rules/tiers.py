@@ -57,6 +57,17 @@ def tier_findings(tiers: Tiers) -> Iterator[Finding]:
         )
 
 
+def not_shown(tiers: Tiers) -> Iterator[str]:
+    """Yield which offsets may be in remote storage, and which record, that was not read whole, would show it."""
+    for one in tiers.ranges:
+        if one.tier is Tier.UNKNOWN:
+            lacks = next(part.lacks for part in tiers.parts if one.offsets.first <= part.offsets.first and part.lacks)
+            yield (
+                f"Whether remote storage holds offsets {one.offsets.first:,} to {one.offsets.last:,} of {tiers.partition},"
+                f" which no live log here holds. {lacks} would name the copies."
+            )
+
+
 def _kinds(copies: Sequence[RemoteSegment], tiers: Tiers) -> str:
     begins = begins_at(tiers.log_start_offset, tiers.epochs, tiers.copies)
     below = [one.is_finished and one.offsets.last < begins for one in copies]
