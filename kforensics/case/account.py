@@ -1,7 +1,7 @@
 """The account of what happened to one partition, and to many partitions in several processes: what `explain` and `trace` share."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
@@ -19,7 +19,7 @@ from kforensics.case.tiers import remote_copies_of
 from kforensics.case.wanted import is_wanted
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
-from kforensics.evidence.coordinators.replica_log import holds_records
+from kforensics.evidence.coordinators.replica_log import holds_records, read_producers
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.quorum import newest_log
@@ -31,6 +31,7 @@ from kforensics.evidence.replica.ends import ends_at_hand
 from kforensics.evidence.replica.loader_reader import read_needed
 from kforensics.findings.answers.explain import incident_state
 from kforensics.formats.checkpoint.properties import MetaProperties
+from kforensics.formats.index import ProducerEntry
 from kforensics.formats.log.loader_values import Content, Need
 from kforensics.formats.log_lines.event import LogEventKind
 from kforensics.protocol.loading.disk import TIME_INDEX
@@ -326,6 +327,14 @@ def _indexed_ms(roots: Sequence[Path], replica: Replica, segment: Segment) -> in
     return found if isinstance(found, int) and found >= 0 else Absent.UNKNOWN
 
 
+def _producers(
+    roots: Sequence[Path], replica: Replica, offsets: Iterable[int]
+) -> Mapping[int, Sequence[ProducerEntry]]:
+    """Return what the producer snapshots of some offsets name; nothing of those that are not there, or can't be read."""
+    paths = [(at, f"{replica.path}/{at:020d}.snapshot") for at in offsets if at in replica.producer_snapshots]
+    return {at: entries for at, _, entries in read_producers(roots[replica.input], paths)}
+
+
 def explain_replicas(
     shared: Accounts, partition: TopicPartition, collected: Sequence[CollectedReplica]
 ) -> tuple[PartitionIncident, tuple[Problem, ...]]:
@@ -335,7 +344,7 @@ def explain_replicas(
         EndsDoNotDecideError: the ends of the logs were read alone, and do not decide.
         EvidenceError: they were, and what is needed below can't be read.
     """
-    ranks = shared.case.ranks
+    ranks, roots = shared.case.ranks, [one.root for one in shared.case.inputs.found]
     incident = explain_partition(
         LogsOverTime(
             partition,
@@ -358,7 +367,8 @@ def explain_replicas(
                 deletions=shared.deletions.get(partition, ()),
                 log_starts=shared.log_starts.get(partition, ()),
                 retention=partial(retention_of(shared.case), partition),
-                indexed_ms=partial(_indexed_ms, [one.root for one in shared.case.inputs.found]),
+                indexed_ms=partial(_indexed_ms, roots),
+                producers=partial(_producers, roots),
                 wanted_leader=shared.case.ask.leader,
                 is_order_in_doubt=bool(shared.case.later),
             ),

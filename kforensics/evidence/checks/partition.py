@@ -50,7 +50,7 @@ from kforensics.formats.checkpoint.properties import PartitionMetadata
 from kforensics.formats.index import ProducerEntry, ProducerSnapshot
 from kforensics.formats.log.batch_table import BATCH_HEADER
 from kforensics.formats.log.batches import iter_batch_records
-from kforensics.formats.log.sequences import SequenceBreak, WrittenAgain, joined_scans
+from kforensics.formats.log.sequences import SequenceBreak, WrittenAgain, joined_scans, told_breaks
 from kforensics.formats.segment.walk import Buffers, Level
 from kforensics.source.mapped import open_evidence
 from kforensics.source.naming import DirectoryState, FileKind, FileSuffix
@@ -372,17 +372,17 @@ class _PartitionCheck:
 
     def _sequence_breaks(self, segments: list[ScannedSegment]) -> tuple[SequenceBreak, ...]:
         """Return the breaks that neither damage nor a cleaner explains, nor a snapshot in between, by which the broker had forgotten the producer."""
-        joined = joined_scans(segment.scan.sequences for segment in segments)
+        if not segments:
+            return ()
+        first = segments[0].base_offset
+        begins = (value.entries for file, value in self._snapshots() if base_offset_of(file) == first)
+        joined = joined_scans((segment.scan.sequences for segment in segments), next(begins, ()))
         if joined.is_thinned or self._is_compacted(segments) or any(segment.scan.damage for segment in segments):
             return ()
         snapshots = {
             base_offset_of(file): {entry.producer_id for entry in value.entries} for file, value in self._snapshots()
         }
-        return tuple(
-            one
-            for one in joined.breaks
-            if all(one.producer_id in known for at, known in snapshots.items() if one.after_offset < at <= one.offset)
-        )
+        return told_breaks(joined.breaks, snapshots)
 
     def _snapshots(self) -> Iterator[tuple[FoundFile, ProducerSnapshot]]:
         for file in self._context.of_kind(FileKind.PRODUCER_SNAPSHOT):

@@ -1,8 +1,9 @@
 """One replica of a coordinator's topic: its segments, its batches, and where two of them part."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -160,17 +161,21 @@ def list_log(place: PartitionPlace) -> ReplicaLog:
 
 def first_producers(log: ReplicaLog, offset: int) -> Iterator[tuple[int, str, Sequence[ProducerEntry]]]:
     """Yield the first producer snapshot at or behind an offset that can be read, with its offset and path; nothing where there is none."""
-    for at, path in log.snapshots:
-        if at < offset:
-            continue
+    yield from islice(read_producers(log.place.state.root, (one for one in log.snapshots if one[0] >= offset)), 1)
+
+
+def read_producers(
+    root: Path, snapshots: Iterable[tuple[int, str]]
+) -> Iterator[tuple[int, str, Sequence[ProducerEntry]]]:
+    """Yield what producer snapshots name, with their offsets and paths; of one that can't be read verify says what is wrong."""
+    for at, path in snapshots:
         try:
-            with open_evidence(log.place.state.root / path) as file:
+            with open_evidence(root / path) as file:
                 snapshot = parse_producer_snapshot(file.read_all(_SNAPSHOT_LIMIT))
         except (EvidenceError, FormatError):
-            continue  # the broker takes an older or newer one, too; verify says what is wrong with it
+            continue
         if snapshot.crc_valid:
             yield at, path, snapshot.entries
-            return
 
 
 def holds_records(place: PartitionPlace) -> bool:

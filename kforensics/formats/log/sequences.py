@@ -1,11 +1,12 @@
 """The sequence numbers of idempotent producers over the batches of a log: where they do not follow each other."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kforensics.formats.index import ProducerEntry
 from kforensics.formats.log.batch_table import CONTROL_BIT, TRANSACTIONAL_BIT, BatchTable
 
 _LARGEST = 0x7FFFFFFF
@@ -25,6 +26,7 @@ class SequenceBreak(NamedTuple):
     offset: int
     """The first offset of the second one."""
     expected: int
+    """0 where the producer's epoch was raised in between."""
     found: int
 
     @property
@@ -100,6 +102,14 @@ class SequenceScan:
         self.start_offset: int | None = None
         self.end_offset: int | None = None
 
+    def begin(self, producers: Iterable[ProducerEntry]) -> None:
+        """Take the last batch of each producer before the log begins, by the producer snapshot of that offset."""
+        for one in producers:
+            if one.last_sequence >= 0:
+                follows = (one.last_sequence + 1) & _LARGEST
+                last = one.last_offset
+                self.last_batches[one.producer_id] = _Batch(one.producer_epoch, one.last_sequence, follows, last, last)
+
     def add(self, batches: BatchTable) -> None:
         """Add the sound batches that come next."""
         if self.is_thinned or not len(batches):
@@ -124,7 +134,7 @@ class SequenceScan:
         is_plain = (batches["attributes"][at] & TRANSACTIONAL_BIT) == 0  # a transaction may have an epoch of its own
         self._find_again(batches, at, np.flatnonzero(~is_other & (epochs[1:] > epochs[:-1]) & is_plain[1:]) + 1)
         columns = (epochs, sequences, follows, bases, lasts)
-        breaks = np.flatnonzero(~is_other & (sequences[1:] != follows[:-1]))
+        breaks = np.flatnonzero(~is_other & (sequences[1:] != follows[:-1]) & (sequences[1:] != 0))
         for producer_id, before, batch in zip(
             ids[breaks].tolist(), _rows(columns, breaks), _rows(columns, breaks + 1), strict=True
         ):
@@ -180,10 +190,9 @@ class SequenceScan:
         self.last_batches.update(last)
 
     def _note(self, producer_id: int, before: _Batch, batch: _Batch) -> None:
-        is_break = before.producer_epoch == batch.producer_epoch and batch.first_sequence not in {
-            0,
-            before.next_sequence,
-        }
+        # A raised epoch begins at 0 (KIP-360); a lower one is of a producer that was fenced since.
+        expected = 0 if batch.producer_epoch > before.producer_epoch else before.next_sequence
+        is_break = batch.producer_epoch >= before.producer_epoch and batch.first_sequence not in {0, expected}
         if is_break and len(self.breaks) < MOST_BREAKS:
             self.breaks.append(
                 SequenceBreak(
@@ -191,7 +200,7 @@ class SequenceScan:
                     batch.producer_epoch,
                     before.last_offset,
                     batch.base_offset,
-                    before.next_sequence,
+                    expected,
                     batch.first_sequence,
                 )
             )
@@ -205,9 +214,27 @@ def _rows(columns: Sequence[NDArray[Any]], at: NDArray[np.int64]) -> Iterator[_B
     return map(_Batch._make, zip(*(column[at].tolist() for column in columns), strict=True))
 
 
-def joined_scans(parts: Iterable[SequenceScan]) -> SequenceScan:
-    """Return the scan of several parts of a log, one behind the other."""
+def joined_scans(parts: Iterable[SequenceScan], producers: Iterable[ProducerEntry] = ()) -> SequenceScan:
+    """Return the scan of several parts of a log, one behind the other.
+
+    Args:
+        producers: what the producer snapshot at its first offset has.
+    """
     joined = SequenceScan()
+    joined.begin(producers)
     for part in parts:
         joined.extend(part)
     return joined
+
+
+def told_breaks(breaks: Iterable[SequenceBreak], snapshots: Mapping[int, Collection[int]]) -> tuple[SequenceBreak, ...]:
+    """Return the breaks without those of producers that the broker had forgotten in between, by a producer snapshot.
+
+    Args:
+        snapshots: the producers that each names, by its offset.
+    """
+    return tuple(
+        one
+        for one in breaks
+        if all(one.producer_id in known for at, known in snapshots.items() if one.after_offset < at <= one.offset)
+    )

@@ -1,12 +1,13 @@
 """The incident of one partition: its truncations with cause and recomputation, its losses, and the groups and producers that are affected."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 from kforensics.damage import Absent, Damage
 from kforensics.evidence.model import Citation, Replica, Segment, owner_words
+from kforensics.formats.index import ProducerEntry
 from kforensics.formats.log.sequences import SequenceBreak, WrittenAgain
 from kforensics.protocol.retention import RetentionTimes
 from kforensics.protocol.truncation import ProtocolName
@@ -57,6 +58,8 @@ class IncidentEvidence:
     """What retention it has had at a broker."""
     indexed_ms: Callable[[Replica, Segment], int | Absent] = lambda _replica, _segment: Absent.UNKNOWN
     """The last timestamp in the time index beside a segment, which a broker takes for its largest once it has started."""
+    producers: Callable[[Replica, Iterable[int]], Mapping[int, Sequence[ProducerEntry]]] = lambda _replica, _offsets: {}
+    """What the producer snapshots of a directory name that are of some offsets."""
     deletions: "Sequence[DeletionRequest]" = ()
     """Requests of clients to delete records of the partition, by log lines."""
     is_deletion_logged: bool = False

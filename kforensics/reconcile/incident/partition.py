@@ -10,7 +10,7 @@ import numpy as np
 from kforensics.damage import Absent, DamageKind
 from kforensics.evidence.model import Replica, owner_words
 from kforensics.formats.log.batch_table import BATCH_DTYPE, BatchTable
-from kforensics.formats.log.sequences import SequenceBreak, SequenceScan, WrittenAgain
+from kforensics.formats.log.sequences import SequenceBreak, SequenceScan, WrittenAgain, told_breaks
 from kforensics.reconcile.bugs.evidence import BugTrace, TraceEvidence
 from kforensics.reconcile.bugs.traces import bug_traces
 from kforensics.reconcile.history.causes import CauseEvidence
@@ -224,7 +224,7 @@ def _sequence_breaks(known: LogsOverTime) -> tuple[BrokenSequences, ...]:
     found: dict[_Broken, list[LogCopy]] = defaultdict(list)
     for copy in known.copies:
         if copy.is_in_use:
-            found[_breaks_of(copy.view)].append(copy)
+            found[_breaks_of(copy.view, known)].append(copy)
     return tuple(
         BrokenSequences(
             breaks,
@@ -265,6 +265,21 @@ def _whereabouts(known: LogsOverTime, breaks: Sequence[SequenceBreak]) -> Iterat
     if is_read_whole:
         is_whole = known.account is not None and known.is_leader_known and not known.missing_replicas
         yield "No replica holds them." if is_whole else "No log here holds them; another replica may."
+    for copy in known.copies:
+        replica = copy.view.replica
+        for at, entries in known.evidence.producers(replica, replica.producer_snapshots).items():
+            for entry in entries:
+                is_same = (entry.producer_id, entry.producer_epoch) == (one.producer_id, one.producer_epoch)
+                if is_same and one.first <= entry.last_sequence <= one.last:
+                    owner = owner_words(copy.view.replica.input, copy.broker_id)
+                    yield f"Producer snapshot {at} of {owner} names sequence {entry.last_sequence} at offset {entry.last_offset}: it had been appended there."
+                    return
+    first = one.after_offset + 1
+    cut = next((each for each in known.observed if each.to_offset <= first < each.from_offset), None)
+    if cut is not None:
+        yield f"Broker {cut.broker_id} truncated its log from offset {cut.from_offset} to {cut.to_offset}, where they would come: they may have been there."
+    elif is_read_whole and not known.observed:
+        yield "No truncation of these logs is on record, and no producer snapshot here names them: nothing shows that they were ever appended."
 
 
 def _overlap(row: np.void, one: SequenceBreak) -> int:
@@ -281,11 +296,14 @@ def _batches_of(rows: BatchTable, one: SequenceBreak) -> BatchTable:
     return found
 
 
-def _breaks_of(log: LoadedLog) -> _Broken:
+def _breaks_of(log: LoadedLog, known: LogsOverTime) -> _Broken:
     """Return the places of one log and what was written again in it, none where damage or a cleaner explains them; segments of which no batch was kept part it."""
     if log.cleaned_below or any(one.damage or one.is_thinned for one in log.segments):
         return (), ()
     scans = [SequenceScan()]
+    if log.segments and not isinstance(log.segments[0].batches, Absent):
+        for entries in known.evidence.producers(log.replica, [log.segments[0].base_offset]).values():
+            scans[0].begin(entries)
     for segment in log.segments:
         if isinstance(segment.batches, Absent) or segment.unread_below:
             scans.append(SequenceScan())
@@ -295,7 +313,11 @@ def _breaks_of(log: LoadedLog) -> _Broken:
     if any(one.is_thinned for one in scans):
         return (), ()
     again = (each._replace(positions=(-1, -1)) for one in scans for each in one.again)  # one place in equal logs
-    return tuple(place for one in scans for place in one.breaks), tuple(again)
+    breaks = [place for one in scans for place in one.breaks]
+    between = {at for one in breaks for at in log.replica.producer_snapshots if one.after_offset < at <= one.offset}
+    snapshots = known.evidence.producers(log.replica, between)
+    named = {at: {one.producer_id for one in entries} for at, entries in snapshots.items()}
+    return told_breaks(breaks, named), tuple(again)
 
 
 def _causes(known: LogsOverTime) -> CauseEvidence:

@@ -83,12 +83,37 @@ def test_many_breaks_and_many_producers_take_steps_in_proportion(tmp_path):
     assert steps(many) < 2.1 * steps(few)
 
 
-def test_a_snapshot_shows_that_missing_sequences_were_appended(tmp_path):
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (verify, "00000000000000000012.snapshot names sequence 11 at offset 11: the broker had appended it"),
+        (explain, "Producer snapshot 12 of broker 1 names sequence 11 at offset 11: it had been appended there"),
+    ],
+)
+def test_a_snapshot_shows_that_missing_sequences_were_appended(tmp_path, command, words):
     place = written(tmp_path / "b1", (0, [batch(0, 10, 0), batch(10, 5, 12)]))
     entry = ProducerEntry(4100, 2, 11, 11, 1, 1_700_000_000_000, -1, -1)
     (place / "shipments-4/00000000000000000012.snapshot").write_bytes(encode_producers([entry]))
-    found = codes(verify(place))["KF118"]
-    assert "00000000000000000012.snapshot names sequence 11 at offset 11: the broker had appended it" in found.meaning
+    found = codes(command(place))["KF118"]
+    assert words in found.meaning
+    assert "nothing shows that they were ever appended" not in found.meaning
+
+
+def test_what_no_truncation_and_no_snapshot_names_may_never_have_been_appended(tmp_path):
+    place = written(tmp_path / "b1", (0, [batch(0, 10, 0), batch(10, 5, 12)]))
+    assert "nothing shows that they were ever appended" in codes(explain(place))["KF118"].meaning
+
+
+@pytest.mark.parametrize("command", [verify, explain])
+def test_a_log_that_does_not_go_on_where_the_snapshot_at_its_beginning_ends(tmp_path, command):
+    place = written(tmp_path / "b1", (100, [batch(100, 5, 158)]))
+    (place / "shipments-4/leader-epoch-checkpoint").write_text("0\n1\n3 100\n")
+    snapshot = place / "shipments-4/00000000000000000100.snapshot"
+    for last, statement in ((155, "sequences 156 and 157 of producer 4100 (epoch 2) are missing"), (157, "")):
+        snapshot.write_bytes(encode_producers([ProducerEntry(4100, 2, last, 99, 4, 1_700_000_000_000, -1, -1)]))
+        found = codes(command(place))
+        assert set(found) == ({"KF118"} if statement else set())
+        assert not statement or f"{statement} between offsets 99 and 100" in found["KF118"].statement
 
 
 def sent(offset, sequence, epoch, *, time_ms=0, value=b"v", producer=7):
@@ -124,7 +149,8 @@ def test_nothing_is_said_where_a_cleaner_has_been(tmp_path, command):
     assert not codes(command(written(tmp_path / "b", (0, [batch(0, 10, 0), batch(10, 5, 12)]), cleaner=15)))
 
 
-def test_nothing_is_said_of_a_producer_that_the_broker_had_forgotten(tmp_path):
+@pytest.mark.parametrize("command", [verify, explain])
+def test_nothing_is_said_of_a_producer_that_the_broker_had_forgotten(tmp_path, command):
     place = written(tmp_path / "b1", (0, [batch(0, 10, 0)]), (10, [batch(10, 5, 12)]))
     (place / "shipments-4/00000000000000000010.snapshot").write_bytes(encode_producers([]))
-    assert not codes(verify(place))
+    assert not codes(command(place))

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from kforensics.formats.index import ProducerEntry
 from kforensics.formats.log.batch_table import CONTROL_BIT, empty_batches
 from kforensics.formats.log.sequences import MOST_BREAKS, SequenceScan, joined_scans
 
@@ -53,13 +54,36 @@ def test_behind_the_largest_sequence_comes_0():
 
 
 def test_a_new_epoch_a_new_beginning_and_batches_without_sequences_break_nothing():
-    assert not scanned(rows((0, 5, 7, 0, 0), (5, 5, 7, 1, 3))).breaks
+    assert not scanned(rows((0, 5, 7, 0, 0), (5, 5, 7, 1, 0))).breaks
+    assert not scanned(rows((0, 5, 7, 1, 0), (5, 5, 7, 0, 3))).breaks, "of a producer that was fenced"
     assert not scanned(rows((0, 5, 7, 0, 0), (5, 5, 7, 0, 0))).breaks
     assert not scanned(rows((0, 5, -1, -1, -1), (5, 5, 7, 0, -1), (10, 1, -1, -1, -1))).breaks
     marked = rows((0, 5, 7, 0, 0), (5, 1, 7, 0, 0), (6, 1, 7, 0, 5))
     marked["attributes"][1] = CONTROL_BIT
     marked["base_sequence"][1] = 90
     assert not scanned(marked).breaks
+
+
+@pytest.mark.parametrize("cut", range(3))
+def test_a_raised_epoch_that_does_not_begin_at_0_lacks_its_beginning(cut):
+    batches = rows((0, 5, 7, 0, 0), (5, 5, 7, 1, 3))
+    (found,) = joined_scans([scanned(batches[:cut]), scanned(batches[cut:])]).breaks
+
+    assert (found.producer_epoch, found.after_offset, found.offset) == (1, 4, 5)
+    assert (found.is_repeat, found.length, found.first, found.last) == (False, 3, 0, 2)
+
+
+@pytest.mark.parametrize(
+    ("sequence", "epoch", "expected"),
+    [(158, 0, (156, 157)), (156, 0, None), (0, 0, None), (0, 1, None), (2, 1, (0, 1))],
+)
+def test_what_the_snapshot_at_the_beginning_of_a_log_names_comes_before_it(sequence, epoch, expected):
+    known = [ProducerEntry(7, 0, 155, 99, 4, 1000, -1, -1), ProducerEntry(8, 0, -1, -1, 0, 1000, 3, -1)]
+    log = rows((100, 5, 7, epoch, sequence), (105, 5, 8, 0, 4))
+    found = joined_scans([scanned(log)], known).breaks
+
+    assert [(one.first, one.last) for one in found] == [expected] * (expected is not None)
+    assert all((one.after_offset, one.offset) == (99, 100) for one in found)
 
 
 def test_a_log_without_offsets_or_records_of_its_batches_is_thinned():
