@@ -102,7 +102,8 @@ class OffsetsLog:
         return self._given.last_unclean_election(self.partition, until_now=True)
 
     @cached_property
-    def _newest_epoch(self) -> int:
+    def newest_epoch(self) -> int:
+        """The newest leader epoch that its replicas know; -1 where none can be read."""
         return max(*self._epochs.values(), *(_last_epoch(place) for place in self._places))
 
     @cached_property
@@ -112,11 +113,11 @@ class OffsetsLog:
 
     @cached_property
     def _leadership(self) -> LeadershipAccount:
-        return self._given.leadership(self.partition, newest_epoch=self._newest_epoch)
+        return self._given.leadership(self.partition, newest_epoch=self.newest_epoch)
 
     def _unshown_elections(self) -> str | None:
         """Return a clause that says which elections since the history begins no input shows: one may have been unclean; none where all are shown or there was none."""
-        if 0 <= self._newest_epoch <= self._first_epoch:
+        if 0 <= self.newest_epoch <= self._first_epoch:
             return None
         gap = next(iter(self._leadership.gaps_since(self._first_epoch)), None)
         if gap is None:

@@ -95,7 +95,12 @@ def test_groups_of_a_log_that_had_been_longer_are_not_known_to_be_none(coordinat
     assert (result.exit_code, result.answer.state.value) == (3, "unknown")
     assert "has committed anything" not in result.answer.headline
     assert any("had reached offset 27 by line" in one and "ends at 0 here" in one for one in result.answer.unknown)
-    assert not any("had reached" in one for one in groups(Ask(paths=(wiped,), jobs=1)).answer.unknown)
+    alone = groups(Ask(paths=(wiped,), jobs=1))
+    assert (alone.exit_code, alone.answer.state.value) == (3, "unknown"), (
+        "an empty log shows nothing of the epochs before"
+    )
+    assert any("its log is empty in leader epoch 4" in one for one in alone.answer.unknown)
+    assert not any("had reached" in one for one in alone.answer.unknown)
 
 
 def test_only_what_went_before_its_time_is_lost(coordinators):

@@ -10,7 +10,7 @@ from kforensics.reconcile.coordinator_topics import CoordinatorTopic
 from kforensics.reconcile.groups.replay import Change
 from kforensics.reconcile.groups.state import GroupType
 from kforensics.reconcile.groups.views import GroupPosition, GroupView
-from kforensics.words import counted, form, listed, name_text, utc_words
+from kforensics.words import Step, command_line, counted, form, listed, name_text, utc_words
 
 MOST_NAMED = 4
 
@@ -238,16 +238,21 @@ class JudgedGroups:
                 f"Before {listed(groups, most=MOST_NAMED)} {form(len(groups), 'consumes', 'consume')} again: set the position by hand, which commits no leader epoch:"
                 " kafka-consumer-groups.sh --reset-offsets --to-offset."
             )
-        resets = [one for one in self._behind if one.by == "administrator" and one.removed_by is None]
+        held = {(group.name, one.topic, one.partition) for group in self.groups for one in group.positions}
+        resets = [
+            one
+            for one in self._behind
+            if one.by == "administrator" and one.removed_by is None
+            if (one.key.group, one.key.topic, one.key.partition) in held
+        ]
         if resets:
             one = resets[0]
-            tool = "kafka-consumer-groups.sh --reset-offsets --to-offset"
+            name, where = name_text(one.key.group), f"{name_text(one.key.topic)}:{one.key.partition}"
+            sentence = f"If the reset was a mistake: stop {name}, and set its position in {where} to {one.previous} again; what it has read again stays processed twice"
             if one.is_share:
-                tool = "kafka-share-groups.sh --reset-offsets --to-datetime, which takes no offset"
-            yield (
-                f"If the reset was a mistake: stop {name_text(one.key.group)} and set {name_text(one.key.topic)}:{one.key.partition} to {one.previous} "
-                f"({tool}); what it has read again stays processed twice."
-            )
+                yield f"{sentence} (kafka-share-groups.sh --reset-offsets --to-datetime, which takes no offset)."
+            else:
+                yield Step(sentence, (_reset(name, where, str(one.previous)),))
 
     def _tell(self) -> Iterator[str]:
         for words, found in (
@@ -301,6 +306,12 @@ def epoch_words(one: GroupPosition) -> str:
         f"it committed {one.position.offset:,} of {name_text(one.topic)}-{one.partition} with leader epoch {one.position.leader_epoch}, and {log}. {why}"
         f" A consumer that checks its position (2.3 and later) does not stay: {one.way_on}."
     )
+
+
+def _reset(group: str, where: str, offset: str) -> str:
+    """Return the command that sets a position."""
+    words = ["--group", group, "--topic", where, "--reset-offsets", "--to-offset", offset, "--execute"]
+    return f"kafka-consumer-groups.sh --bootstrap-server HOST:PORT {command_line(words)}"
 
 
 def _groups_of(changes: Iterable[Change]) -> str:

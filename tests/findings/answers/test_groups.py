@@ -1,5 +1,7 @@
 """What is said of set-backs: an emergency while a group is behind, and past once it has caught up."""
 
+from typing import Any
+
 import pytest
 
 from kforensics.evidence.coordinators.group_log import GroupLogReader
@@ -7,7 +9,8 @@ from kforensics.evidence.coordinators.replica_log import list_log
 from kforensics.findings.answers.groups import JudgedGroups
 from kforensics.findings.rules.coordinators import group_findings
 from kforensics.reconcile.coordinator_topics import CoordinatorTopic
-from kforensics.reconcile.groups.replay import Replay, Retention, with_return
+from kforensics.reconcile.groups.replay import Position, Replay, Retention, with_return
+from kforensics.reconcile.groups.views import GroupPosition, GroupView
 from tests.builders.coordinators import NOW, batch, commit, write_log
 
 HOUR_MS = 3_600_000
@@ -33,10 +36,18 @@ def setbacks(tmp_path):
     return of
 
 
-def answer(found):
+def held(change):
+    """The group of a change with its position, at the end of that change."""
+    nowhere: Any = None
+    position = Position(change.offset, change.time_ms, -1, -1, nowhere, nowhere)
+    one = GroupPosition(topic=change.key.topic, partition=change.key.partition, position=position, log_end_offset=100)
+    return GroupView(name=change.key.group, state=None, is_known_empty=True, positions=(one,))
+
+
+def answer(found, groups=()):
     found = sorted(found, key=lambda one: (one.caught_up_ms is not None, -one.set_back))
     return JudgedGroups(
-        groups=(),
+        groups=groups,
         setbacks=found,
         setback_count=len(found),
         topic=CoordinatorTopic(name="__consumer_offsets", present=frozenset({0}), count=1),
@@ -65,10 +76,14 @@ def test_a_set_back_that_was_caught_up_is_past(setbacks, last):
 def test_a_group_that_is_still_behind_is_told_before_one_that_is_not(setbacks):
     found = setbacks(big=(90, 0, 90), small=(12, 5, 8))
 
-    said = answer(found)
+    said = answer(found, [held(one) for one in found])
 
     assert said.headline.startswith("SMALL WAS SET BACK: t-0 from 12 to 5")
     assert said.headline.endswith("1 more, 1 of them caught up again.")
-    assert "set t:0 to 12" in said.now[0]
+    (step,) = said.now
+    assert step.commands == (
+        "kafka-consumer-groups.sh --bootstrap-server HOST:PORT --group small --topic t:0 --reset-offsets --to-offset 12 --execute",
+    )
+    assert answer(found).now == (), "its position has expired since: there is nothing to set"
     assert not any("90" in words for words in said.now)
     assert said.tell[0] == "The owners of small: up to 7 records are read again."
