@@ -12,6 +12,7 @@ from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, UsageError
 from kforensics.evidence.discovery.inputs import belonging_together
 from kforensics.evidence.metadata.files import find_metadata_logs
+from kforensics.exits import ExitCode
 from kforensics.findings.answers.diff import lost_before
 from kforensics.findings.answers.explain import returned_words
 from kforensics.findings.answers.graver import Asked, may_be_calmer, with_graver
@@ -68,7 +69,7 @@ def _no_calmer_than_lines(found: Conclusion, case: Case) -> Conclusion:
     if not words:
         return found
     first, *others = words
-    if answer.state.weight > Weight.DECIDE:
+    if answer.state.weight > Weight.DECIDE or answer.state.exit_code == ExitCode.FINDINGS:
         return found._replace(answer=replace(answer, unknown=(*answer.unknown, f"{first[:1].upper()}{first[1:]}.")))
     more = f" The same is so of {counted(len(others), 'other partition')}." if others else ""
     said = f"The inputs do not show {first}: see `kforensics explain`.{more} {answer.headline}"
