@@ -35,7 +35,8 @@ WINDOW_LENGTH = 1 << 20
 """Bytes that are read and searched at a time."""
 
 RANGE_LENGTH = 16 << 20
-"""Bytes of a file that one process reads at a time."""
+"""Bytes of a file that one of several processes reads at a time."""
+_WHOLE = 1 << 62
 
 EVENTS_KEPT = 250_000
 """Events of one file that are kept whatever they say, some 100 MB; above that only those in `DECISIVE`."""
@@ -136,7 +137,7 @@ def read_log_files(
         clusters: those that are wanted: lines of others are left out of a file that names one of these, too.
         window: the time that is asked about; lines of long files that are outside of it are counted and not searched.
     """
-    plans = [_plan(place, window) for place in places]
+    plans = [_plan(place, window, RANGE_LENGTH if jobs > 1 else _WHOLE) for place in places]
     tasks = [(at, part) for at, plan in enumerate(plans) if isinstance(plan, list) for part in plan]
 
     def work(task: tuple[int, _Part], _progress: Progress) -> _Reading | EvidenceError:
@@ -156,7 +157,7 @@ def read_log_files(
     ]
 
 
-def _plan(place: LogPlace, window: TimeWindow | None) -> "list[_Part] | LogFile | EvidenceError | None":
+def _plan(place: LogPlace, window: TimeWindow | None, length: int) -> "list[_Part] | LogFile | EvidenceError | None":
     """Return the ranges that a file is read in; one where its lines don't end with single bytes. A log by its name alone is returned as it is."""
     from kforensics.formats.log_lines.unwrap import encoding_of  # noqa: PLC0415 - 30 ms, where no log is given
 
@@ -171,7 +172,7 @@ def _plan(place: LogPlace, window: TimeWindow | None) -> "list[_Part] | LogFile 
                 return [_Part(0, file.size, head, is_compressed=is_compressed)]
             ranges = (ranges_inside(place.location, window) if window else None) or [(0, file.size)]
             edges = {edge for one in ranges for edge in one}
-            bounds = sorted({*range(0, file.size, RANGE_LENGTH), *edges, 0, file.size})
+            bounds = sorted({*range(0, file.size, length), *edges, 0, file.size})
             return [
                 _Part(
                     start,
@@ -387,7 +388,7 @@ class _Reading:
         lines = self.census.lines
         for line, boot in later.boots:
             self._note_boot(line + lines, boot)
-        self._keep(event._replace(line=event.line + lines) if lines else event for event in later.events)
+        self._keep([event._replace(line=event.line + lines) for event in later.events] if lines else later.events)
         for name, event in later.clusters.items():
             self.clusters.setdefault(name, event._replace(line=event.line + lines))
         for event in later.runs:
@@ -410,27 +411,32 @@ class _Reading:
         self.census = self.census.plus(window.census)
         self.zones.update(window.zones)
         self._note_unknown({shape.decode("utf-8", "replace"): count for shape, count in window.unknown.items()})
+        self.counts.update([event.row for event in window.events])
+        self._note_nodes(window.events)
         for event in window.events:
-            self.counts[event.row] += 1 + event.repeats
-            self._note_node(event)
+            if event.repeats:
+                self.counts[event.row] += event.repeats
             if event.kind is LogEventKind.CLUSTER_NAMED:
                 self.clusters.setdefault(str(event.fields["cluster"]), event)
                 self._name_cluster(event)
-        self._keep(event for event in window.events if event.kind not in _OF_THE_FILE and event.kind not in told)
+        self._keep([event for event in window.events if event.kind not in _OF_THE_FILE and event.kind not in told])
 
     def _note_unknown(self, more: Mapping[str, int]) -> None:
         self.unknown.update(more)
         if len(self.unknown) > _UNKNOWN_LIMIT:
             self.unknown = Counter(dict(self.unknown.most_common(_UNKNOWN_LIMIT // 2)))
 
-    def _note_node(self, event: LogEvent) -> None:
-        if isinstance(event.broker_id, int) and event.kind not in _CONTROLLER_KINDS:
-            self.by_writer.setdefault(event.writer, set()).add(event.broker_id)
-        if event.kind is LogEventKind.CONFIGURATION:
-            named = (event.number(name) for name in ("node.id", "broker.id"))
-            configured = next((one for one in named if isinstance(one, int) and one >= 0), None)
-            if configured is not None:
-                self.by_writer.setdefault(event.writer, set()).add(configured)
+    def _note_nodes(self, events: Iterable[LogEvent]) -> None:
+        named = {(event.writer, event.broker_id) for event in events if event.kind not in _CONTROLLER_KINDS}
+        for event in events:
+            if event.kind is LogEventKind.CONFIGURATION:
+                ids = (event.number(name) for name in ("node.id", "broker.id"))
+                named.add(
+                    (event.writer, next((one for one in ids if isinstance(one, int) and one >= 0), Absent.UNKNOWN))
+                )
+        for writer, node in named:
+            if isinstance(node, int):
+                self.by_writer.setdefault(writer, set()).add(node)
 
     def _name_cluster(self, event: LogEvent) -> None:
         cluster = str(event.fields["cluster"])
@@ -458,12 +464,14 @@ class _Reading:
                 kept.append(event)
         count = len(self.events) - len(kept)
         self.events, self.by_writer = kept, {}
-        for event in kept:
-            self._note_node(event)
+        self._note_nodes(kept)
         self.clusters = {name: event for name, event in self.clusters.items() if name not in others}
         return f"{counted(count, 'event')} of lines of {form(len(others), 'cluster', 'clusters')} {listed(sorted(others))} were left out"
 
-    def _keep(self, events: Iterable[LogEvent]) -> None:
+    def _keep(self, events: list[LogEvent]) -> None:
+        if len(self.events) + len(events) <= EVENTS_KEPT:
+            self.events += events
+            return
         for event in events:
             if len(self.events) < EVENTS_KEPT or (event.kind in DECISIVE and len(self.events) < 2 * EVENTS_KEPT):
                 self.events.append(event)

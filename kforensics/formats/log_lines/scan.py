@@ -13,7 +13,8 @@ counted by them alone, the others read one by one; what wraps a line is taken of
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -73,6 +74,11 @@ _SAME_LIMIT = 1 << 12
 _PROBED = 20
 """The lines that are looked at for a time as Kafka writes it."""
 _MARKS = np.frombuffer(b",.:", np.uint8)
+_BRACKET = ord("]")
+_ONCE = 0, Absent.NOT_APPLICABLE, ""
+"""Of an event that no other line repeats, and no writer is named before."""
+_OPEN, _WITHOUT = -1, -2
+"""Of a text: it is to be read; no message is in it."""
 _DIGITS, _DIGIT_VALUES = np.array([6, 5, 3, 2, 1]), np.array([10_000, 1_000, 100, 10, 1], np.int32)
 _BELOW_LIMIT = 60
 """The lines below a message that may belong to it."""
@@ -141,11 +147,16 @@ def _windows(chunks: Iterable[bytes], encoding: Encoding | None) -> Iterator[tup
         held += len(chunk)
         if held < WINDOW_LENGTH:
             continue
-        window = b"".join(parts)
-        encoding = encoding or encoding_of(window)
-        split = end_of_lines(window, encoding, are_whole=True) or len(window)
-        parts, held = [window[split:]], len(window) - split
-        yield window[:split], encoding, False
+        encoding = encoding or encoding_of(b"".join(parts))
+        # Most windows end in their last chunk: then all that is copied is the window.
+        behind = len(chunk) - end_of_lines(chunk, encoding, are_whole=True) if encoding.name == "utf-8" else len(chunk)
+        if behind == len(chunk):
+            parts = [b"".join(parts)]
+            behind = (held - end_of_lines(parts[0], encoding, are_whole=True)) % held
+        left = parts[-1][len(parts[-1]) - behind :]
+        parts[-1] = parts[-1][: len(parts[-1]) - behind]
+        window, parts, held = b"".join(parts), [left], behind
+        yield window, encoding, False
     window = b"".join(parts)
     encoding = encoding or encoding_of(window)
     split = end_of_lines(window, encoding)
@@ -235,10 +246,8 @@ class _Window:
                 is_told[:] = False
                 is_told[repeats] = True
                 self._read_all(positions, lines, is_told[lines])
-            elif len(repeats):
-                self._repeats[event] += len(repeats)
-                self._lasts[event] = max(self._lasts.get(event, 0), int(repeats[-1]))
-                self._known[repeats] = True
+            else:
+                self._repeat_all(event, repeats)
         for event, times in self._repeats.items():
             moment = line_moment(self._line(self._lasts[event]))
             self._events[event] = self._events[event]._replace(repeats=times, last_time_ms=moment.time_ms)
@@ -247,35 +256,80 @@ class _Window:
 
     def _read_all(self, positions: NDArray[np.intp], lines: NDArray[np.intp], wanted: NDArray[np.bool_]) -> None:
         """Read the messages that begin at positions of the wanted lines, one of each line."""
-        text, same, repeats, lasts, lines = self._text, self._same, self._repeats, self._lasts, lines[wanted]
-        starts = self._starts[lines]
-        stops = self._stops[lines]
-        is_last = np.diff(lines, append=-1) != 0
-        done = of_rest = -1
-        rest = b""
+        wanted_lines, places = lines[wanted], positions[wanted].tolist()
+        if not places:
+            return
+        first = np.flatnonzero(np.diff(wanted_lines, prepend=-1))
+        lines = wanted_lines[first]
+        starts, stops = self._starts[lines], self._stops[lines]
+        lates = self._in_minute(starts)
+        bounds = zip((starts + self._time_length).tolist(), stops.tolist(), strict=True)
+        texts = [self._text[begin:stop] for begin, stop in bounds]
+        is_open, counted = self._known_texts(lines, texts, lates)
+        columns = lines, starts, stops, lates, first, np.append(first[1:], len(places))
+        self._read_lines(places, texts, columns, np.flatnonzero(is_open))
+        for kind, at in counted.items():
+            if kind in self._firsts:
+                self._repeat_all(self._firsts[kind], lines[at])
+            else:
+                self._read_lines(places, texts, columns, at)
+
+    def _known_texts(
+        self, lines: NDArray[np.intp], texts: list[bytes], lates: NDArray[np.int32]
+    ) -> tuple[NDArray[np.bool_], dict[LogEventKind, NDArray[np.intp]]]:
+        """Return which lines are to be read, and those that are only counted: their texts were read before."""
+        known = _KNOWN.get
+        numbers = np.fromiter((known(text, _OPEN) for text in texts), np.intp, len(lines))
+        numbers[lates < 0] = _OPEN
+        groups, kinds = _groups(self._counted)
+        of_lines = groups[numbers]
+        self._near[lines[of_lines == _WITHOUT]] = True
+        is_open = of_lines == _OPEN
+        counted: dict[LogEventKind, NDArray[np.intp]] = {}
+        for number in np.flatnonzero(np.bincount(of_lines[of_lines >= 0])).tolist():
+            kind, at = kinds[number], np.flatnonzero(of_lines == number)
+            if kind not in self._firsts:
+                is_open[at[0]] = True  # the first line of each kind is read
+                at = at[1:]
+            counted[kind] = at
+        return is_open, counted
+
+    def _read_lines(
+        self, places: list[int], texts: list[bytes], columns: tuple[NDArray[Any], ...], wanted: NDArray[np.intp]
+    ) -> None:
+        """Read some lines one by one.
+
+        Args:
+            texts: what stands behind the time of each.
+            columns: the number, the bounds and the time of each, as `_in_minute` gives it, and which of the places are in it.
+        """
+        same, repeats, lasts = self._same, self._repeats, self._lasts
         known: list[int] = []
-        places = (positions[wanted], lines, starts, stops, is_last, self._in_minute(starts))
-        for position, line, start, stop, last, late in zip(*(one.tolist() for one in places), strict=True):
-            if line == done:
-                continue
-            if line != of_rest:
-                rest, of_rest = text[start + self._time_length : stop], line
+        chosen = (one[wanted].tolist() for one in columns)
+        for at, line, start, stop, late, first, end in zip(wanted.tolist(), *chosen, strict=True):
+            rest = texts[at]
             number = same.get(rest)
             if number is not None:
                 repeats[number] += 1
                 lasts[number] = line
                 known.append(line)
-                done = line
+                continue
+            time_ms = self._time_ms(start, late) if late >= 0 else None
+            if time_ms is None:
+                self._read_places(places[first:end], line, start, stop)
                 continue
             found = _KNOWN.get(rest)
-            if found is not None and (time_ms := self._time_ms(start, late)) is not None:
-                self._add_known(found, line, start, stop, rest, time_ms)
-                done = line
-            elif self._read(position, line, start, min(stop, start + LINE_LENGTH_LIMIT)):
-                done = line
-            elif last and b'"' not in rest and self._time_ms(start, late) is not None:
+            if found is not None:
+                self._add_known(_FOUND[found], line, start, stop, rest, time_ms)
+            elif b'"' in rest or len(rest) > LONGEST_REMEMBERED:
+                self._read_places(places[first:end], line, start, stop)
+            elif not any(self._read_plain(place, line, start, stop, rest, time_ms) for place in places[first:end]):
                 _remember(rest, _NOTHING)
         self._known[known] = True
+
+    def _read_places(self, places: list[int], line: int, start: int, stop: int) -> None:
+        end = min(stop, start + LINE_LENGTH_LIMIT)
+        any(self._read(place, line, start, end) for place in places)
 
     def _in_minute(self, starts: NDArray[np.intp]) -> NDArray[np.int32]:
         """Return the milliseconds since the last minute of lines whose times are as long as that of the first one; -1 for others."""
@@ -298,10 +352,8 @@ class _Window:
         """Return the time at the start of a line, where it is as long as that of the first one.
 
         Args:
-            late: the milliseconds since the last minute, -1 where they are not known.
+            late: the milliseconds since the last minute.
         """
-        if late < 0:
-            return None
         minute = self._text[start : start + self._time_length - (6 if self._has_fraction else 2)]
         time_ms = self._minutes.get(minute)
         if time_ms is None:
@@ -365,6 +417,21 @@ class _Window:
         self._add(message, line, head, found.level, text[start + head.end : end])
         return True
 
+    def _read_plain(self, position: int, line: int, start: int, stop: int, rest: bytes, time_ms: int) -> bool:
+        """Read the message that may begin at a position of a line that nothing wraps, behind a time; return whether the line is done with."""
+        text, begin = self._text, start + self._time_length
+        is_timed = position > begin and (text[begin] == _BRACKET or common_moment(text, start) is not None)
+        message = message_at(text, position, begin, stop) if is_timed else None
+        if message is None:
+            return self._read(position, line, start, stop)
+        level, has_time = _level_and_time(text[begin : message.start])
+        if has_time or is_exception(message):
+            return self._read(position, line, start, stop)
+        found = _Plain(message, level, has_time)
+        self._add_known(found, line, start, stop, rest, time_ms)
+        _remember(rest, found)
+        return True
+
     def _add_known(self, known: "_Plain", line: int, start: int, stop: int, rest: bytes, time_ms: int) -> None:
         """Add the event of a text that was read before."""
         message = known.message
@@ -380,28 +447,17 @@ class _Window:
             self._add(message, line, head, known.level, rest)
             return
         end = stop - (self._text[stop - 1 : stop] == b"\r")
-        self._append(
-            LogEvent(
-                kind,
-                time_ms,
-                False,
-                known.level,
-                message.topic_partition,
-                message.broker_id,
-                message.fields,
-                self._first_line + line,
-                Span(self._position + start, end - start),
-                0,
-                Absent.NOT_APPLICABLE,
-                "",
-                message.row.number,
-            )
-        )
+        row, partition, node, fields, _ = message
+        span = tuple.__new__(Span, (self._position + start, end - start))
+        number = self._first_line + line
+        # A call of the class itself takes three times as long.
+        of_event = kind, time_ms, False, known.level, partition, node, fields, number, span, *_ONCE, row.number
+        self._append(tuple.__new__(LogEvent, of_event))
 
     def _append(self, event: LogEvent) -> None:
         """Add an event behind which no other of its partition is folded into one before it."""
         self._owner = event
-        if (before := self._latest.pop(event.topic_partition, None)) is not None:
+        if self._latest and (before := self._latest.pop(event.topic_partition, None)) is not None:
             self._same.pop(before[1], None)
         self._events.append(event)
 
@@ -421,6 +477,12 @@ class _Window:
         self._repeats[number] += 1
         self._lasts[number] = line
         self._known[line] = True
+
+    def _repeat_all(self, number: int, lines: NDArray[np.intp]) -> None:
+        if len(lines):
+            self._repeats[number] += len(lines)
+            self._lasts[number] = max(self._lasts.get(number, 0), int(lines[-1]))
+            self._known[lines] = True
 
     def _add(
         self, message: Message, line: int, head: Head, level: str, text: bytes, *, stack: bytes | None = None
@@ -700,14 +762,33 @@ _NOTHING = _Plain(None, "", has_time=False)
 
 
 # Brokers repeat themselves: most lines differ only in their time.
-_KNOWN: dict[bytes, _Plain] = {}
+_KNOWN: dict[bytes, int] = {}
+"""The number of what is found in a text behind the time of a line."""
+_FOUND: list[_Plain] = []
 _KNOWN_LIMIT = 1 << 14
+_GROUPS: dict[frozenset[LogEventKind], tuple[list[int], Sequence[LogEventKind]]] = {}
 
 
 def _remember(text: bytes, found: _Plain) -> None:
-    if len(_KNOWN) >= _KNOWN_LIMIT:
+    if len(_FOUND) >= _KNOWN_LIMIT:
         _KNOWN.clear()
-    _KNOWN[text] = found
+        _FOUND.clear()
+        _GROUPS.clear()
+    _KNOWN[text] = len(_FOUND)
+    _FOUND.append(found)
+
+
+def _groups(counted: frozenset[LogEventKind]) -> tuple[NDArray[np.intp], Sequence[LogEventKind]]:
+    """Return what becomes of the lines with each text: the number of their kind among those that follow, where they are only counted.
+
+    Returns:
+        The last is that of texts that are not known.
+    """
+    groups, kinds = _GROUPS.setdefault(counted, ([], tuple(sorted(counted))))
+    for found in _FOUND[len(groups) :]:
+        kind = found.message.row.section.kind if found.message is not None else None
+        groups.append(_WITHOUT if kind is None else kinds.index(kind) if kind in counted else _OPEN)
+    return np.array([*groups, _OPEN], np.intp), kinds
 
 
 def plain_message(text: bytes, position: int) -> _Plain:
@@ -715,8 +796,13 @@ def plain_message(text: bytes, position: int) -> _Plain:
     message = message_at(text, position)
     if message is None:
         return _NOTHING
-    before = text[: message.start]
-    return _Plain(message, _level_in(before), b":" in before and bool(stamps_in(before)))
+    return _Plain(message, *_level_and_time(text[: message.start]))
+
+
+@lru_cache(maxsize=1 << 13)
+def _level_and_time(before: bytes) -> tuple[str, bool]:
+    """Return the level before a message, and whether a time stands there."""
+    return _level_in(before), b":" in before and bool(stamps_in(before))
 
 
 def _level_in(text: bytes) -> str:

@@ -202,10 +202,11 @@ def keys() -> dict[bytes, tuple[Row, ...]]:
     return {key: tuple(sorted(rows, key=lambda row: -len(row.anchor))) for key, rows in found.items()}
 
 
-def rows_at(text: bytes, position: int) -> tuple[Row, ...]:
-    """Return the rows whose messages begin like a text at a position."""
+@lru_cache(maxsize=4096)
+def rows_like(begun: bytes) -> tuple[Row, ...]:
+    """Return the rows whose messages begin like a text, by at most its `KEY_LENGTHS[0]` first bytes."""
     known = keys()
-    return tuple(row for length in KEY_LENGTHS for row in known.get(text[position : position + length], ()))
+    return tuple(row for length in KEY_LENGTHS for row in known.get(begun[:length], ()))
 
 
 @cache
@@ -276,15 +277,21 @@ LONGEST_REMEMBERED = 1 << 11
 """The most bytes of a text that is cached; a log may consist of long lines that all differ."""
 
 
-def message_at(text: bytes, position: int) -> Message | None:
-    """Return the message whose first words stand at a position of a text; None if none is known."""
-    for row in rows_at(text, position):
-        if not text.startswith(row.anchor.encode(), position):
+def message_at(text: bytes, position: int, begin: int = 0, end: int | None = None) -> Message | None:
+    """Return the message whose first words stand at a position of a text; None if none is known.
+
+    Args:
+        begin: where the line begins in the text.
+        end: where it ends.
+    """
+    end = len(text) if end is None else end
+    for row in rows_like(text[position : min(end, position + KEY_LENGTHS[0])]):
+        if not text.startswith(row.anchor.encode(), position, end):
             continue
-        pattern = _pattern(row.number)
-        found = pattern.expression.search(text) if row.is_searched else pattern.expression.match(text, position)
+        find = _pattern(row.number).expression
+        found = find.search(text, begin, end) if row.is_searched else find.match(text, position, end)
         if found is not None:
-            return _message(row, pattern, found, text)
+            return _message(row, found, text, begin, end)
     return None
 
 
@@ -307,15 +314,16 @@ def is_exception(message: Message) -> bool:
     return "exception" in message.row.section.flags
 
 
-def _message(row: Row, pattern: _Pattern, found: re.Match[bytes], text: bytes) -> Message:
+def _message(row: Row, found: re.Match[bytes], text: bytes, begin: int, end: int) -> Message:
+    pattern = _pattern(row.number)
     fields: dict[str, FieldValue] = {**row.constant}
     for index, name, convert in pattern.convert:
         value = found[index]
         if value is not None:
             fields[name] = convert(value)
-            if found.end(index) == len(text) and isinstance(shown := fields[name], str):
+            if found.end(index) == end and isinstance(shown := fields[name], str):
                 fields[name] = _SUFFIX.sub("", shown)
-    speaker = _identity(_BEFORE_TIME.sub(b"", text[max(0, found.start() - 600) : found.start()]))
+    speaker = _identity(text[max(begin, found.start() - 600) : found.start()])
     if speaker.leader is not Absent.NOT_WRITTEN:
         fields.setdefault("leader", speaker.leader)
     if speaker.directory is not Absent.NOT_WRITTEN:
@@ -368,8 +376,9 @@ class _Identity(NamedTuple):
     directory: str | Absent
 
 
-@lru_cache(maxsize=4096)
-def _identity(text: bytes) -> _Identity:
+@lru_cache(maxsize=1 << 13)
+def _identity(before: bytes) -> _Identity:
+    text = _BEFORE_TIME.sub(b"", before)
     partition = _IDENTITY_PARTITION.search(text)
     old = None if partition else _IDENTITY_OLD_PARTITION.search(text)
     topic_partition: TopicPartition | Absent = Absent.NOT_WRITTEN
