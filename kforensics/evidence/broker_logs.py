@@ -45,7 +45,8 @@ _LINE_START = re.compile(rb"\n(?=[^\s}\]])")
 _UNKNOWN_KEPT, _UNKNOWN_LIMIT = 20, 2_000
 _LEAST_FALLS = 2
 
-_BOOT_MARKS = (b"-- Boot ", b"-- Reboot --", b"_BOOT_ID")
+_JOURNAL = re.compile(rb'(?m)^-- |"_BOOT_ID"|^\S[^\n]{0,100}? [\w.@-]+\[\d+\]: ')
+"""What only a journal has in its first lines; in other logs no boots are looked for."""
 _BOOT = re.compile(rb'(?m)^-- Boot ([0-9a-f]{32}) --|"_BOOT_ID" ?: ?"([0-9a-f]{32})"|^-- Reboot --')
 _REBOOT = "-- Reboot --"
 _NODE_DIRECTORY = re.compile(r"(?:broker|controller|kafka|node)[-_.]?(?P<id>\d{1,9})", re.ASCII)
@@ -249,9 +250,9 @@ def _read_part(place: LogPlace, part: "_Part", *, keeps_told: bool, is_all: bool
                 reading.not_searched_later = reading.not_searched if part.is_later else 0
                 reading.census = LineCensus(lines=reading.not_searched)
                 return reading
-        for window in scan_log(
-            reading.noting_boots(chunks), position=first, layout=layout, encoding=encoding, counted=counted_only
-        ):
+        if _JOURNAL.search(part.head) is not None:
+            chunks = reading.noting_boots(chunks)
+        for window in scan_log(chunks, position=first, layout=layout, encoding=encoding, counted=counted_only):
             reading.add(window, told)
     return reading
 
@@ -366,11 +367,10 @@ class _Reading:
     def noting_boots(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
         """Yield the chunks as they are, and note where a journal marks that another boot begins."""
         for chunk in chunks:
-            if any(mark in chunk for mark in _BOOT_MARKS):
-                done = line = 0
-                for found in _BOOT.finditer(chunk):
-                    line, done = line + chunk.count(b"\n", done, found.start()), found.start()
-                    self._note_boot(self.lines_seen + line + 1, (found[1] or found[2] or found[0]).decode())
+            done = line = 0
+            for found in _BOOT.finditer(chunk):
+                line, done = line + chunk.count(b"\n", done, found.start()), found.start()
+                self._note_boot(self.lines_seen + line + 1, (found[1] or found[2] or found[0]).decode())
             self.lines_seen += chunk.count(b"\n")
             yield chunk
 
