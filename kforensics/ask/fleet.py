@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kforensics.ask.model import Ask
-from kforensics.ask.option import option, parse_pairs, switch
+from kforensics.ask.option import option, parse_days, parse_pairs, switch
 
 SEVERITIES = ("critical", "error", "warning", "note")
 
@@ -22,7 +22,12 @@ class FleetAsk(Ask):
         "nodes (.yaml, .csv, .parquet with node and location); captures (.kfc), or directories of them. They can be mixed.",
     )
     tables: str | None = option(
-        takes="fleet-report", metavar="TABLES", help="Tables or a history that `fleet audit` wrote."
+        takes="fleet-report fleet-history",
+        metavar="TABLES",
+        help={
+            "fleet-report": "Tables or a history that `fleet audit` wrote.",
+            "fleet-history": "A history that `fleet audit --history` wrote.",
+        },
     )
     several_tables: tuple[str, ...] = option(
         takes="fleet-trend",
@@ -30,6 +35,15 @@ class FleetAsk(Ask):
         default=(),
         metavar="TABLES...",
         help="A history that `fleet audit --history` wrote, or the tables of several audits.",
+    )
+    keep_days: int = option(
+        "--keep",
+        takes="fleet-history",
+        is_needed=True,
+        default=0,
+        metavar="DAYS",
+        read=parse_days,
+        help="Remove audits that began earlier, such as 90d; the latest of each cluster stays, and so do rows of older ones that hold still.",
     )
     new_tables: str | None = option(
         "--out",
@@ -169,7 +183,7 @@ class FleetAsk(Ask):
     )
     take_over: bool = switch(
         "--take-over",
-        takes="fleet-audit",
+        takes="fleet-audit fleet-history",
         help="Take the lock of an audit that was killed, or ended otherwise without releasing it; an audit that runs keeps it.",
     )
     digests_only: bool = switch(
@@ -179,7 +193,7 @@ class FleetAsk(Ask):
     )
     storage: Mapping[str, str] = option(
         "--storage-option",
-        takes="fleet-audit fleet-report fleet-trend fleet-scan",
+        takes="fleet-audit fleet-report fleet-trend fleet-history fleet-scan",
         name="storage_option",
         default={},
         metavar="NAME=VALUE",

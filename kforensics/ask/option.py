@@ -39,6 +39,15 @@ def parse_rate(text: str, option: str) -> int:
     return rate
 
 
+def parse_days(text: str | int, option: str) -> int:
+    """Return days, as in `90d`, `90` or `13w`; one at least."""
+    match = re.fullmatch(r"([0-9]{1,6})([dw]?)", str(text).strip(), re.ASCII | re.IGNORECASE)
+    days = int(match[1]) * (7 if match[2].lower() == "w" else 1) if match is not None else 0
+    if not days:
+        raise UsageError(f"{option} {text}: expected days, such as 90d or 13w")
+    return days
+
+
 def _size_of(text: str) -> int | None:
     from decimal import Decimal  # noqa: PLC0415 - few runs name a size
 

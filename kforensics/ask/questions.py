@@ -83,6 +83,10 @@ WORDS = {
     "fleet-trend": (
         "Show audit by audit how many findings there were, and how many were new, gone, worse, better or unchanged. Needs neither Spark nor Java."
     ),
+    "fleet-history": (
+        "Remove old audits of a history, and what only they hold. Needs neither Spark nor Java.\n\n"
+        "A reader sees the history before or after, and where the work ends half way the next run or audit ends it. What is open keeps the time when it was first seen."
+    ),
     "fleet-scan": (
         "Extract on a broker what an audit needs of its disks: the old name of `kforensics capture`. Needs no Spark.\n\n"
         "With --out NAME.kfc it is `kforensics capture`. With another --out it takes the capture into that directory, with a row a batch, and where an earlier run left one there, reads only what changed since; `fleet audit` takes the directory, as do all other commands. No keys, no values.\n\n"

@@ -129,6 +129,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("What changed since", "kforensics fleet report audit-2 --since audit-1"),
     ),
     "fleet trend": (("The last week", "kforensics fleet trend history --last 7"),),
+    "fleet history": (("A quarter of a year", "kforensics fleet history history --keep 90d"),),
     "fleet scan": (("On a broker", "kforensics fleet scan /var/lib/kafka --out evidence-of-1 --read-rate 50MB/s"),),
     "help": (
         ("What a word means", "kforensics help high-watermark"),

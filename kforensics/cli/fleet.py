@@ -69,6 +69,18 @@ def trend(output: Output, ask: FleetAsk) -> None:
     output.finish(run_trend(ask))
 
 
+@question("fleet-history")
+def history(output: Output, ask: FleetAsk) -> None:
+    """Trim a history."""
+    from kforensics.fleet.commands import require_pyarrow, run_history
+
+    output.check(())
+    require_pyarrow()
+    with interrupted_by_signals():
+        result = run_history(ask)
+    output.finish(result)
+
+
 def _finish(output: Output, result: "Result[Any]") -> NoReturn:
     """Write the result; name expired acceptances on standard error where the format has no place for sentences."""
     gate = result.body.gate
@@ -102,7 +114,7 @@ def scan(output: Output, ask: FleetAsk) -> None:
     output.finish(result)
 
 
-for _command in (audit, report, trend, scan):
+for _command in (audit, report, trend, history, scan):
     fleet.command(help=help_of(_command), epilog=epilog_of(f"fleet {_command.__name__}"))(_command)
 
 

@@ -81,6 +81,7 @@ def fleet_stub() -> str:
         "fleet-audit": "Audited[FleetSummary]",
         "fleet-report": "Audited[Any]",
         "fleet-trend": "Answered[AuditTrend]",
+        "fleet-history": "Answered[TrimmedHistory]",
     }
     functions = [
         line
@@ -90,7 +91,7 @@ def fleet_stub() -> str:
     return (
         "# Generated of the options in kforensics/ask: python -m kforensics.cli.manpage\n\n"
         "from collections.abc import Iterable, Mapping\nfrom os import PathLike\nfrom typing import Any\n\n"
-        "from kforensics.findings.fleet_summary import AuditTrend, FleetSummary\n"
+        "from kforensics.findings.fleet_summary import AuditTrend, FleetSummary, TrimmedHistory\n"
         "from kforensics.library import Answered, Audited\n\n"
         "__all__: list[str]\n\nAnyPath = str | PathLike[str]\nAnyPaths = AnyPath | Iterable[AnyPath]\n\n"
         + "\n".join(functions)

@@ -262,6 +262,20 @@ class AuditTrend:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TrimmedHistory:
+    """A history after its old audits were removed."""
+
+    tables: str
+    days: int
+    audits: tuple[str, ...]
+    """Those that are left, the oldest first."""
+    trimmed_audits: tuple[str, ...]
+    removed_files: int
+    oldest_ms: int
+    """When the oldest audit that is left began."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ScanResult:
     """The counts of what `fleet scan` extracted of a broker's disks."""
 

@@ -4,7 +4,7 @@ result = kforensics.fleet.audit("/mnt/broker-*", history="/mnt/audits", session=
 result.to_arrow("changes")        # any table of the audit as a whole
 """
 
-_FUNCTIONS = ("audit", "report", "scan", "trend")
+_FUNCTIONS = ("audit", "history", "report", "scan", "trend")
 __all__ = [*_FUNCTIONS]  # noqa: PLE0604 - names, too
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from os import PathLike
 from typing import Any
 
-from kforensics.findings.fleet_summary import AuditTrend, FleetSummary
+from kforensics.findings.fleet_summary import AuditTrend, FleetSummary, TrimmedHistory
 from kforensics.library import Answered, Audited
 
 __all__: list[str]
@@ -39,6 +39,13 @@ def audit(
     session: Any = ...,
 ) -> Audited[FleetSummary]:
     """Judge every partition of a fleet as diff does, on Spark, and write Parquet tables and a summary."""
+def history(
+    *paths: AnyPaths,
+    keep: Any | None = ...,
+    take_over: bool = ...,
+    storage_option: Mapping[str, str] = ...,
+) -> Answered[TrimmedHistory]:
+    """Remove old audits of a history, and what only they hold. Needs neither Spark nor Java."""
 def report(
     *paths: AnyPaths,
     topics: str | Iterable[str] = ...,

@@ -31,6 +31,9 @@ PREVIOUS = "previous"
 AUDITS = "_audits"
 """The folder of a history with a manifest for each audit."""
 
+TRIMMED = f"{AUDITS}/.trimmed.json"
+"""The manifest that names the audits of a history which are trimmed, until nothing is left of them."""
+
 WORK = "_work"
 """The folder of what the stages write before it is published; readers of Parquet skip names that begin with an underscore."""
 
@@ -201,7 +204,13 @@ def manifest_name(audit_id: str) -> str:
 
 
 def history_of(tables: Tables) -> list[AuditTables]:
-    """Return the finished audits of a history, the oldest first; none where it is no history."""
+    """Return the finished audits of a history, the oldest first, without those that are trimmed; none where it is no history."""
+    trimmed = frozenset((tables.read_manifest(TRIMMED) or {}).get("audits", ()))
+    return [one for one in every_audit(tables) if one.audit_id not in trimmed]
+
+
+def every_audit(tables: Tables) -> list[AuditTables]:
+    """Return the finished audits of a history, the oldest first, with those of which a trim has not removed all."""
     names = [f"{AUDITS}/{name}" for name in tables.names(AUDITS) if name.endswith(".json")]
     with ThreadPoolExecutor(_READERS) as pool:
         found = [one for one in pool.map(tables.read_manifest, names) if one is not None]

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,13 +16,13 @@ from kforensics.case.wanted import not_there
 from kforensics.commands.capture import names_a_capture
 from kforensics.commands.capture import run as capture
 from kforensics.commands.outside import check_new_file
-from kforensics.commands.result import Conclusion, Result, now_ms
+from kforensics.commands.result import Body, Conclusion, Result, now_ms
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, EvidenceUnreadable, KforensicsError, UsageError
 from kforensics.exits import ExitCode
-from kforensics.findings.answers.fleet import comparison_answer, fleet_answer, scan_answer, trend_answer
+from kforensics.findings.answers.fleet import comparison_answer, fleet_answer, history_answer, scan_answer, trend_answer
 from kforensics.findings.answers.model import exit_code
-from kforensics.findings.fleet_summary import AuditComparison, AuditTrend, FleetSummary, ScanResult
+from kforensics.findings.fleet_summary import AuditComparison, AuditTrend, FleetSummary, ScanResult, TrimmedHistory
 from kforensics.findings.gate import Acceptance, FailOn, decide, parse_acceptances
 from kforensics.findings.model import Severity
 from kforensics.findings.rule import all_rules
@@ -39,7 +39,16 @@ if TYPE_CHECKING:
 UNKNOWN_CLUSTER = "unknown"
 """The name of what is of no known cluster."""
 
-__all__ = ["require_pyarrow", "require_spark", "run_audit", "run_comparison", "run_report", "run_scan", "run_trend"]
+__all__ = [
+    "require_pyarrow",
+    "require_spark",
+    "run_audit",
+    "run_comparison",
+    "run_history",
+    "run_report",
+    "run_scan",
+    "run_trend",
+]
 
 
 def run(command: str, request: FleetAsk, session: Any = None) -> Result[Any]:
@@ -52,9 +61,28 @@ def run(command: str, request: FleetAsk, session: Any = None) -> Result[Any]:
         return run_report(request) if request.since is None else run_comparison(request)
     if command == "fleet-trend":
         return run_trend(request)
+    if command == "fleet-history":
+        return run_history(request)
     if request.evidence is not None and names_a_capture(request.evidence):
         return capture(replace(request, out=Path(request.evidence)))
     return run_scan(request)
+
+
+def _steadily(run: Callable[[FleetAsk], Result[Body]]) -> Callable[[FleetAsk], Result[Body]]:
+    """Make a command that reads a history look again where it was trimmed meanwhile."""
+
+    @wraps(run)
+    def reading(request: FleetAsk) -> Result[Body]:
+        from kforensics.fleet.tables import Tables
+        from kforensics.fleet.trimming import looked_again
+
+        text = request.tables or next(iter(request.several_tables), "")
+        check_options(request.storage)
+        place = parse_location(str(text), request.storage)
+        with _named_errors(place):
+            return looked_again(Tables(place), lambda: run(request))
+
+    return reading
 
 
 def run_audit(
@@ -144,6 +172,7 @@ def run_audit(
     return result
 
 
+@_steadily
 def run_report(request: FleetAsk) -> Result[FleetSummary]:
     """Summarise tables of an audit, or a part of them."""
     from kforensics.fleet.audit_tables import open_audit
@@ -270,6 +299,7 @@ def _require(words: str, wanted: Iterable[str | int], known: Iterable[str | int]
             raise not_there(words.format(one), one, names)
 
 
+@_steadily
 def run_comparison(request: FleetAsk) -> Result[AuditComparison]:
     """Say what changed between two audits."""
     from kforensics.fleet.audit_tables import earlier_audit, open_audit
@@ -290,6 +320,7 @@ def run_comparison(request: FleetAsk) -> Result[AuditComparison]:
     )
 
 
+@_steadily
 def run_trend(request: FleetAsk) -> Result[AuditTrend]:
     """Count the findings of audits one after the other."""
     from kforensics.fleet.audit_tables import open_audits
@@ -304,6 +335,18 @@ def run_trend(request: FleetAsk) -> Result[AuditTrend]:
     audits.sort(key=lambda one: one.age)
     trend = trend_of(audits, request.last, _filters(request, *audits))
     return Result(command="fleet trend", body=trend, concluded=Conclusion(answer=trend_answer(trend)))
+
+
+def run_history(request: FleetAsk) -> Result[TrimmedHistory]:
+    """Remove old audits of a history."""
+    from kforensics.fleet.tables import Tables
+    from kforensics.fleet.trimming import trim_history
+
+    check_options(request.storage)
+    place = parse_location(str(request.tables), request.storage)
+    with _named_errors(place):
+        found = trim_history(Tables(place), request.keep_days, take_over=request.take_over)
+    return Result(command="fleet history", body=found, concluded=Conclusion(answer=history_answer(found)))
 
 
 def run_scan(request: FleetAsk, progress: Progress | None = None) -> Result[ScanResult]:

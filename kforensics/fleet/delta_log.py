@@ -3,7 +3,7 @@
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -83,9 +83,9 @@ class DeltaLog:
                 storage_options=self._options,
             )
 
-    def forget(self, audit_id: str) -> None:
-        """Take back what an audit that did not finish committed; its files are still there."""
-        for table in AUDIT_TABLES:
+    def forget(self, audit_id: str, tables: Iterable[str] = tuple(AUDIT_TABLES)) -> None:
+        """Take back what an audit committed; its files are still there."""
+        for table in tables:
             found = self._table(table)
             with self._errors_at(table):
                 if found is not None and any(is_part_of(uri, audit_id) for uri in found.file_uris()):

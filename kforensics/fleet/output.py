@@ -19,6 +19,7 @@ from kforensics.fleet.publishing import AuditStamp, Counts, Layout, Publisher, c
 from kforensics.fleet.schemas import AUDIT_TABLES, CHANGES, OF_SEGMENTS, OF_VERDICTS
 from kforensics.fleet.table_formats import TableFormat, require_table_format, table_log
 from kforensics.fleet.tables import AUDIT_MANIFEST, Tables, WorkTables
+from kforensics.fleet.trimming import finish_trim
 
 if TYPE_CHECKING:
     from kforensics.fleet.delta_log import DeltaLog
@@ -58,6 +59,8 @@ class Output:
     def begin(self, manifest: Mapping[str, Any], tables: Iterable[str]) -> dict[str, Any]:
         """Declare the audit begun, and make room for its stages."""
         names = tuple(tables)
+        if self.is_history:
+            finish_trim(self.tables)
         if (log := self._log) is not None:
             log.check()
         if self.run > 1:
@@ -195,6 +198,8 @@ def _history_output(out: Path, audit_id: str | None, table_format: TableFormat |
     require_table_format(chosen)
     table_log(chosen, tables)  # refuses options of its storage that it can't take
     finished = next((one for one in known if one.audit_id == audit_id), None)
+    if finished is None and any(audit_id in one.kept_from for one in known):
+        raise UsageError(f"{out} holds rows of the audit {audit_id}, which was trimmed: give another --audit-id")
     run = 1
     stamp = _new_stamp(audit_id)
     if begun is not None:

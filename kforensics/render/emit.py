@@ -109,6 +109,7 @@ SHAPES: dict[str, Shape] = {
         "fleet:COMPARISON",
     ),
     "fleet trend": Shape("fleet:trend", "audits", "fleet:TREND", "write_trend_lines"),
+    "fleet history": Shape("fleet:history", "", "fleet:HISTORY"),
     "fleet scan": Shape("fleet:scan", "", "fleet:SCAN"),
 }
 """By the kind of a result, how it is written. Modules are loaded when they are needed."""

@@ -14,6 +14,7 @@ from kforensics.findings.fleet_summary import (
     PartitionLine,
     ScanResult,
     TrendLine,
+    TrimmedHistory,
 )
 from kforensics.findings.model import Severity
 from kforensics.units import OffsetRange, TopicPartition
@@ -177,6 +178,18 @@ def fleet_trend(word=""):
         for number in range(3)
     )
     return AuditTrend(tables=(f"tables{word}",), audit_count=3, lines=lines)
+
+
+def trimmed_history(word=""):
+    """A history of which one audit was removed."""
+    return TrimmedHistory(
+        tables=f"history{word}",
+        days=90,
+        audits=(f"audit-1{word}", f"audit-2{word}"),
+        trimmed_audits=(f"audit-0{word}",),
+        removed_files=9,
+        oldest_ms=1_700_086_400_000,
+    )
 
 
 def fleet_scan(word=""):

@@ -97,7 +97,9 @@ def test_quiet_is_the_headline_alone(name, fixtures, capsys):
     assert "--quiet writes one line of text" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", [*COMMANDS, "fleet audit", "fleet report", "fleet trend", "fleet scan"])
+@pytest.mark.parametrize(
+    "name", [*COMMANDS, "fleet audit", "fleet report", "fleet trend", "fleet history", "fleet scan"]
+)
 def test_the_short_help_has_the_options_that_people_need_and_examples(name, capsys):
     assert run([*name.split(), "-h"]) == 0
     short = capsys.readouterr().out

@@ -165,7 +165,9 @@ def test_an_option_is_declared_once_for_all_commands_that_have_it(flag, commands
     assert len({(one.kind, one.option.many, one.option.read) for one in declared.values()}) == 1
 
 
-@pytest.mark.parametrize("name", [name for name in WORDS if name not in {"simulate", "fleet-trend", "fleet-scan"}])
+@pytest.mark.parametrize(
+    "name", [name for name in WORDS if name not in {"simulate", "fleet-trend", "fleet-history", "fleet-scan"}]
+)
 def test_brief_is_everywhere_where_there_is_an_answer(name, capsys):
     run([*name.split("-"), "--help"])
 

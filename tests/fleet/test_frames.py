@@ -151,8 +151,12 @@ def test_an_audit_that_is_saved_twice_is_once_in_tables_of_iceberg(history, tmp_
     assert done.stdout.splitlines()[-1] == "[('1', 3), ('2', 3), ('2', 4)]"
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize(("there", "is_whole"), [({"1", "2"}, False), ({"2"}, True), (set(), True)])
-def test_rows_of_earlier_audits_are_saved_where_the_catalog_has_not_all_of_them(history, monkeypatch, there, is_whole):
+def test_rows_of_earlier_audits_are_saved_where_the_catalog_has_not_all_of_them(
+    spark, history, monkeypatch, there, is_whole
+):
+    assert spark
     (*_, audit) = open_audits(history)
     audit.manifest |= {"kept_from": ["1", "2"], "chains": {"a": "1"}}
     made = set()

@@ -25,7 +25,7 @@ def history(tmp_path):
 
 
 def test_functions_are_those_of_the_command_line():
-    assert {"audit", "report", "scan", "trend"} == set(kforensics.fleet.__all__)
+    assert {"audit", "history", "report", "scan", "trend"} == set(kforensics.fleet.__all__)
     taken = set(inspect.signature(kforensics.fleet.audit).parameters)
     assert {"paths", "out", "history", "fail_on", "session", "storage_option", "depth", "topics"} <= taken
     assert "session" not in inspect.signature(kforensics.fleet.report).parameters

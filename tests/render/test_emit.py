@@ -43,7 +43,7 @@ def test_every_command_can_be_written_for_people_and_for_programs():
 
 def test_every_command_has_every_rendered_format():
     """Rows are the answer of all but these."""
-    without_rows = {"capture", "simulate explore", "simulate write", "fleet scan"}
+    without_rows = {"capture", "simulate explore", "simulate write", "fleet scan", "fleet history"}
     for shape in set(RESULTS) - {"seal manifest"}:
         lacking = {*RENDERERS, OutputFormat.CSV} - set(formats_of(shape))
         assert lacking == ({OutputFormat.CSV} if shape in without_rows else set()), shape

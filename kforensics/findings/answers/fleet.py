@@ -6,10 +6,10 @@ from kforensics.damage import Absent
 from kforensics.findings.answers.diff import deleted_topics, diff_answer, of_deleted_topics
 from kforensics.findings.answers.model import CALM_OF_DIFF, Answer, State, worst_state
 from kforensics.findings.changes import NOT_BETTER, Change
-from kforensics.findings.fleet_summary import AuditComparison, AuditTrend, FleetSummary, ScanResult
+from kforensics.findings.fleet_summary import AuditComparison, AuditTrend, FleetSummary, ScanResult, TrimmedHistory
 from kforensics.findings.rules.settled import BELOW_THE_ENDS
 from kforensics.units import Depth
-from kforensics.words import byte_count, counted, form
+from kforensics.words import byte_count, counted, form, utc_text
 
 _GRAVE = ("critical", "error", "warning")
 
@@ -160,6 +160,20 @@ def _comparison_words(comparison: AuditComparison, *, is_open: bool) -> str:
     if changes:
         parts.append(f"{counted(changes, 'partition')} with another verdict")
     return f"{'; '.join(parts)}."
+
+
+def history_answer(found: TrimmedHistory) -> Answer:
+    """Return the answer to what is left of a history."""
+    gone = len(found.trimmed_audits)
+    left = f"{counted(len(found.audits), 'audit')} {form(len(found.audits), 'is', 'are')} left, the oldest of {utc_text(found.oldest_ms)[:10]}"
+    if not gone:
+        return Answer(
+            state=State.COMPLETE, headline=f"No audit that can go is older than {counted(found.days, 'day')}: {left}."
+        )
+    files = f", with {counted(found.removed_files, 'file')} that only {form(gone, 'it', 'they')} held"
+    return Answer(
+        state=State.COMPLETE, headline=f"{counted(gone, 'audit')} {form(gone, 'was', 'were')} removed{files}: {left}."
+    )
 
 
 def trend_answer(trend: AuditTrend) -> Answer:

@@ -119,6 +119,7 @@ STATES: dict[str, dict[State, int]] = {
         "trace --erasure": "bytes-left unknown no-bytes-left",
         "seal": "changed unknown unchanged complete",
         "fleet scan": "unknown complete",
+        "fleet history": "complete",
         "fleet report": _FLEET,
         "fleet trend": "unknown complete",
         "fleet comparison": "changed unknown unchanged",

@@ -6,7 +6,14 @@ from typing import Any, NamedTuple
 
 from kforensics.commands.result import Result
 from kforensics.findings.answers.model import Answer
-from kforensics.findings.fleet_summary import AuditComparison, AuditTrend, FleetSummary, ScanResult, TrendLine
+from kforensics.findings.fleet_summary import (
+    AuditComparison,
+    AuditTrend,
+    FleetSummary,
+    ScanResult,
+    TrendLine,
+    TrimmedHistory,
+)
 from kforensics.render.json.document import json_line, typed_lines, write_document
 from kforensics.render.json.shape import Document, Field, Shape, own, shape
 from kforensics.render.view import View
@@ -103,6 +110,12 @@ SCAN = Document(
     ScanResult,
     own("replicas segments read_bytes reused_segments evidence evidence_bytes"),
     command="fleet scan",
+)
+HISTORY = Document(
+    "fleet-history",
+    TrimmedHistory,
+    own("tables days audits trimmed_audits removed_files oldest_ms"),
+    command="fleet history",
 )
 TREND = Document(
     "fleet-trend",

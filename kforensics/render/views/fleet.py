@@ -21,6 +21,7 @@ from kforensics.findings.fleet_summary import (
     PartitionLine,
     ScanResult,
     TrendLine,
+    TrimmedHistory,
 )
 from kforensics.findings.model import Finding, Severity
 from kforensics.findings.rule import all_rules
@@ -642,6 +643,15 @@ def _trend_row(line: TrendLine) -> tuple[str, ...]:
         "" if is_first else ", ".join(changes) or "no change",
         line.audit_id,
     )
+
+
+# ---------------------------------------------------------------- what is left of a history
+
+
+def history(result: Result[TrimmedHistory], view: View) -> Iterator[Block]:
+    """Yield the audits that were removed, where they are asked for."""
+    if view.verbose or view.page:
+        yield from (item(f"removed: {one}") for one in result.body.trimmed_audits)
 
 
 # ---------------------------------------------------------------- what `fleet scan` took
