@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 
 import pytest
 
@@ -175,3 +176,29 @@ def test_producer_snapshots_and_first_batches_say_of_when_records_are(coordinato
     assert times.begins_ms() in range(written_ms - 60_000, written_ms + 60_000)
     assert times.early_from(0, 16) == (0, times.created_ms)
     assert times._replace(created_ms=Absent.UNKNOWN).early_from(0, 16) == (15, written_ms)
+
+
+def test_of_segments_that_were_removed_by_hand_no_broker_is_said_to_have_deleted_them(coordinators, tmp_path):
+    before, *_ = moments(coordinators(RECORDING))
+    shutil.copytree(before, tmp_path / "now")
+    for one in (tmp_path / "now").glob("*/kept-0/00000000000000000000.*"):
+        one.unlink()
+    asked = Ask(paths=(tmp_path / "now",), jobs=1)
+    of_groups, traced = groups(asked), trace(replace(asked, topics=frozenset({"kept"}), offset=1))
+    removals = [one.removal for view in of_groups.body.groups for one in view.positions if one.topic == "kept"]
+
+    assert {one.by for one in removals if one is not None} == {"no-broker"}
+    assert "4 offsets are gone before by-hand and etl read them" in of_groups.answer.headline
+    assert (traced.answer.state.value, traced.exit_code) == ("unknown", 3)
+    said = f"{of_groups.answer} {traced.answer}"
+    assert "retention" not in said
+    assert "DeleteRecords" not in said
+
+
+def test_the_first_line_has_the_answer(coordinators):
+    _, deleted, _, logs = moments(coordinators(RECORDING))
+    gone = trace(Ask(paths=(deleted, logs), topics=frozenset({"timed"}), offset=3, jobs=1)).answer.headline
+    kept = verify(Ask(paths=(deleted,), topics=frozenset({"future"}), jobs=1)).answer.headline
+
+    assert "it was removed at 2026-11-26 21:52:22 UTC by retention by time (retention.ms 1 second)" in gone
+    assert "the record at offset 0 in segment 00000000000000000000.log is stamped 2031-04-26 20:00:00 UTC" in kept

@@ -31,7 +31,7 @@ _MOST_FILES = 2
 
 _WORDS = {
     GapReason.COMPACTED: "a cleaner removed records here",
-    GapReason.RETENTION: "below the log start: retention or DeleteRecords removed them, and no copy is shown to be of this log",
+    GapReason.RETENTION: "below the log start, and no copy is shown to be of this log",
     GapReason.DAMAGED: "damaged, and no sound copy is among the inputs",
     GapReason.NOT_READ: "beyond what kforensics reads at once, and not shown to be damaged",
     GapReason.NEVER_SEEN: "no input holds them",

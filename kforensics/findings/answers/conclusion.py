@@ -383,7 +383,7 @@ def _deleted_since(incidents: Sequence[PartitionIncident]) -> list[str]:
             continue
         before = [log.log_start_offset for log in incident.logs if not log.is_final and not log.is_remnant]
         removal = start.removal(min(before, default=start.offset))
-        if removal is not None and removal.by is not Remover.REQUEST:
+        if removal is not None and removal.by not in {Remover.REQUEST, Remover.NONE}:
             sentences.append(
                 f"Offsets {min(before):,} to {start.offset - 1:,} of {incident.partition} were deleted since the earlier snapshot{',' if isinstance(removal.since_ms, int) else ''} {removal.sentence}."
             )

@@ -151,7 +151,8 @@ class JudgedGroups:
             return ""
         groups = listed(sorted({name_text(group.name) for group, _ in self._below}), most=MOST_NAMED)
         count = sum(one.deleted_unread for _, one in self._below)
-        return f" {counted(count, 'offset')} {form(count, 'was', 'were')} deleted before {groups} read them."
+        went = _WENT[any(one.is_deleted for _, one in self._below)]
+        return f" {counted(count, 'offset')} {form(count, *went)} {groups} read them."
 
     def _doubts(self) -> Iterator[str]:
         is_past = self.at_ms is not None
@@ -274,6 +275,10 @@ class JudgedGroups:
             yield f"The owners of {groups}: they have read records that are not in the log any more."
 
 
+_WENT = {True: ("was deleted before", "were deleted before"), False: ("is gone before", "are gone before")}
+"""By whether a broker deleted the offsets."""
+
+
 def _lost(worst: Change) -> str:
     where = f"{name_text(worst.key.topic)}-{worst.key.partition}"
     cause = "the cause is unknown" if worst.by == "unknown" else _by_whom(worst)
@@ -286,7 +291,7 @@ def below_words(one: GroupPosition) -> str:
     count, left = one.deleted_unread, one.left_unread
     words = (
         f"{name_text(one.topic)}-{one.partition}: it committed {one.position.offset:,}, and the log starts at {one.log_start_offset:,}: "
-        f"{counted(count, 'offset')} {form(count, 'was', 'were')} deleted before it read them"
+        f"{counted(count, 'offset')} {form(count, *_WENT[one.is_deleted])} it read them"
     )
     if isinstance(left, int):
         words += f", {left:,} {form(left, 'is', 'are')} left"

@@ -39,6 +39,8 @@ class _Of:
     offsets: dict[TopicPartition, list[int]] = field(default_factory=dict)
     """The first offsets of each partition, and one more where there are more."""
     partitions: dict[TopicPartition, int] = field(default_factory=dict)
+    fates: set[str] = field(default_factory=set)
+    """What happened to them, in words; of many the first two."""
 
 
 class TraceTally:
@@ -77,6 +79,8 @@ class TraceTally:
         offsets = of.offsets[one.partition]
         if len(offsets) < _MOST:
             offsets.append(one.offset)
+        if len(of.fates) < 2:
+            of.fates.update(fate.statement for fate in one.fate[:1])
         self.records += 1
         self.copies += len(one.copies)
         self._of_partition[one.partition] += 1
@@ -352,6 +356,8 @@ def _headline(state: State, those: _Of) -> str:
             proof = f"{those.certain:,} committed" if those.certain else "none proven committed"
             return f"LOST: {many} of {partitions} held by no live replica ({proof}; {left})"
         case State.UNKNOWN:
+            if not those.copies:
+                return f"UNKNOWN: {many} of {partitions}, of which no input holds a copy{_why(those)}"
             return f"UNKNOWN: {many} of {partitions} in {counted(those.copies, 'copy', 'copies')} that no broker serves, and nothing shows why"
         case State.IN_REMOTE_STORAGE:
             return (
@@ -362,7 +368,13 @@ def _headline(state: State, those: _Of) -> str:
         case State.SUPERSEDED:
             return f"SUPERSEDED: {many} of {partitions} followed by a later one of the same key, or cleaned; {left}"
         case _:
-            return f"DELETED ON PURPOSE: {many} of {partitions}; {left}"
+            return f"DELETED ON PURPOSE: {many} of {partitions}; {left}{_why(those)}"
+
+
+def _why(those: _Of) -> str:
+    """Return what happened to the records as a sentence behind another, where it is one thing."""
+    why = next(iter(those.fates), "") if len(those.fates) == 1 else ""
+    return f". {why[:1].upper()}{why[1:]}" if why else ""
 
 
 def _others(tally: TraceTally, state: State) -> str:

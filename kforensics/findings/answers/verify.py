@@ -8,6 +8,7 @@ from kforensics.evidence.checks.consistency import Verification
 from kforensics.evidence.checks.context import FileKind, FileReport, FileState
 from kforensics.findings.answers.model import Answer, State
 from kforensics.findings.model import Finding
+from kforensics.findings.rules.upkeep import STAMPED_AHEAD
 from kforensics.formats.segment.walk import Level
 from kforensics.units import OffsetRange
 from kforensics.words import counted, form
@@ -69,9 +70,10 @@ def verify_answer(verification: Verification, findings: Sequence[Finding], *, le
         )
     if torn:
         what = f"Nothing is damaged, and {counted(torn, 'file')} would be repaired by a start of the broker"
+    ahead = next((f" {one.statement}." for one in findings if one.code == STAMPED_AHEAD.code), "")
     return Answer(
         state=State.REPAIRABLE if torn else State.SOUND,
-        headline=f"{what}: {total} with {contents} ({_DEPTHS[level]}){rest}.",
+        headline=f"{what}: {total} with {contents} ({_DEPTHS[level]}){rest}.{ahead}",
         unknown=starts,
     )
 

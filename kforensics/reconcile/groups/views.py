@@ -6,7 +6,7 @@ from kforensics.damage import Absent
 from kforensics.evidence.coordinators.group_log import Name
 from kforensics.reconcile.groups.replay import Position
 from kforensics.reconcile.groups.state import GroupState, ShareState
-from kforensics.reconcile.history.log_starts import Removal
+from kforensics.reconcile.history.log_starts import Removal, Remover
 from kforensics.words import counted
 
 
@@ -50,6 +50,11 @@ class GroupPosition:
         """Offsets from the position to the log start: their records were deleted before the group read them."""
         start = self.log_start_offset
         return 0 if isinstance(start, Absent) or self.share is not None else max(start - self.position.offset, 0)
+
+    @property
+    def is_deleted(self) -> bool:
+        """Whether a broker may have deleted those: not where its files show that none did."""
+        return self.removal is None or self.removal.by is not Remover.NONE
 
     @property
     def left_unread(self) -> int | Absent:

@@ -31,6 +31,8 @@ class Remover(StrEnum):
     EARLY = "retention-early"
     """By time, though no record was old enough."""
     REQUEST = "delete-records"
+    NONE = "no-broker"
+    """No rule of a broker can have: files were removed by hand or left out, or the settings were others."""
     UNKNOWN = "unknown"
 
 
@@ -219,8 +221,8 @@ class LogStart:
             )
             return Removal(Remover.REQUEST, "likely", since_ms, words, cited)
         if isinstance(self.epochs_from, int) and self.epochs_from < self.offset:
-            words = f"no broker that ended its work: the leader epochs still begin at {self.epochs_from:,}, so that files were removed by hand or left out of the copy, or the broker was killed as it deleted them"
-            return Removal(Remover.UNKNOWN, "possible", since_ms, words, cited)
+            words = f"no broker, as far as its files show: the leader epochs still begin at {self.epochs_from:,}. Segments were removed by hand or left out of the copy, or the broker was killed as it deleted them"
+            return Removal(Remover.NONE, "possible", since_ms, words, cited)
         times = self.times
         if not times.periods:
             words = "retention or DeleteRecords: no line and no setting among the inputs says which"
@@ -242,7 +244,7 @@ class LogStart:
             return Removal(remover, "possible", since_ms, words, cited)
         if not any(one.policy.deletes for one in times.every):
             words = "neither retention nor DeleteRecords, which take nothing from a topic whose cleanup.policy is compact alone: the policy was another one, or files were removed by hand"
-            return Removal(Remover.UNKNOWN, "possible", since_ms, words, cited)
+            return Removal(Remover.NONE, "possible", since_ms, words, cited)
         words = "a client's request (DeleteRecords), unless settings were changed since: by those of now retention deletes nothing"
         return Removal(Remover.REQUEST, "possible", since_ms, words, cited)
 

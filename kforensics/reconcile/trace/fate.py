@@ -194,7 +194,7 @@ class FateJudge:
             )
         elif self._is_below_start(record.offset):
             fate.append(self._below_start(record.offset))
-            state = self._lost if fate[-1].kind is FateKind.DELETED_EARLY else "deleted-on-purpose"
+            state = self._state_below(fate[-1])
         elif successor is not None:
             state = "superseded"
         elif was_cleaned and (record.key is not None or found.outcome is True):
@@ -277,8 +277,7 @@ class FateJudge:
             return self._without_copy(offset, self._lost, committed, tuple(self._fate_of(losses, offset)))
         if self._is_below_start(offset):
             fate = self._below_start(offset)
-            state = self._lost if fate.kind is FateKind.DELETED_EARLY else "deleted-on-purpose"
-            return self._without_copy(offset, state, "possible", (fate,))
+            return self._without_copy(offset, self._state_below(fate), "possible", (fate,))
         leader = self._leader
         is_inside = leader is not None and leader.content_start_offset <= offset < leader.log_end_offset
         if leader is not None and is_inside and offset < leader.cleaned_below:
@@ -406,12 +405,17 @@ class FateJudge:
         removal = known.removal(offset)
         by = "retention or DeleteRecords removed it" if removal is None else f"it was removed {removal.sentence}"
         cited = () if removal is None else removal.citations
-        is_early = removal is not None and removal.by is Remover.EARLY
+        kinds = {Remover.EARLY: FateKind.DELETED_EARLY, Remover.NONE: FateKind.UNEXPLAINED}
         return Fate(
-            FateKind.DELETED_EARLY if is_early else FateKind.BELOW_LOG_START,
+            FateKind.BELOW_LOG_START if removal is None else kinds.get(removal.by, FateKind.BELOW_LOG_START),
             f"the log starts at offset {start:,} now: {by}{left}",
             tuple(dict.fromkeys((*cited, *citations))),
         )
+
+    def _state_below(self, fate: Fate) -> str:
+        """Return the state of a record below the log start that has this fate."""
+        states = {FateKind.DELETED_EARLY: self._lost, FateKind.UNEXPLAINED: "unknown"}
+        return states.get(fate.kind, "deleted-on-purpose")
 
     def _successor(self, record: Record, *, is_live: bool) -> LaterRecord | None:
         if record.key is None:

@@ -223,7 +223,7 @@ def _row(one: GroupPosition) -> tuple[str, str, str, str, str]:
     past = "  PAST THE END" if one.is_past_the_end is True else ""
     if one.deleted_unread:
         left = "" if isinstance(one.left_unread, Absent) else f", {one.left_unread:,} left"
-        past = f"  BELOW THE START: {one.deleted_unread:,} deleted unread{left}"
+        past = f"  BELOW THE START: {one.deleted_unread:,} {'deleted' if one.is_deleted else 'gone'} unread{left}"
     elif one.has_wrong_epoch:
         past = f"  LEADER EPOCH {one.position.leader_epoch}: {one.way_on}"
     elif one.is_before_markers:

@@ -98,7 +98,7 @@ def test_the_move_that_passed_the_offset_counts():
     [
         ({"is_inside": True}, Remover.REQUEST, "likely"),
         ({"times": times(KEPT)}, Remover.REQUEST, "possible"),
-        ({"times": times(KEPT._replace(retention_ms=1000, deletes=False))}, Remover.UNKNOWN, "possible"),
+        ({"times": times(KEPT._replace(retention_ms=1000, deletes=False))}, Remover.NONE, "possible"),
         ({"times": times(KEPT._replace(retention_ms=1000))}, Remover.TIME, "possible"),
         ({"times": times(KEPT._replace(retention_bytes=1000))}, Remover.SIZE, "possible"),
         ({"times": times(KEPT._replace(retention_ms=1000, retention_bytes=9))}, Remover.UNKNOWN, "possible"),
@@ -164,7 +164,7 @@ def test_a_log_whose_leader_epochs_begin_below_it_was_shortened_by_no_broker():
     known = {"times": times(KEPT._replace(retention_ms=WEEK_MS), age_ms=HOUR_MS)}
 
     cut, moved = start(epochs_from=0, **known).removal(0), start(epochs_from=40, **known).removal(0)
-    assert (Remover.UNKNOWN, Remover.EARLY) == (cut.by, moved.by)
+    assert (Remover.NONE, Remover.EARLY) == (cut.by, moved.by)
     assert "removed by hand or left out of the copy" in cut.words
     assert "retention" not in cut.words
     named = start(epochs_from=0, moves=moves(BY_TIME, MOVED)).removal(0)
