@@ -383,7 +383,11 @@ def predicted(node: Node) -> dict[str, Any]:
         "outcome": start["outcome"],
         "loaded": loaded if start["loads_logs"] else {},
         "scanned": start["logs_scanned"] if start["loads_logs"] else 0,
-        "strays": sorted(Path(log["path"]).name for log in logs if log["becomes"] == "stray" and start["loads_logs"]),
+        "strays": sorted(
+            Path(log["path"]).name.partition(".")[0]
+            for log in logs
+            if log["becomes"] == "stray" and start["loads_logs"]
+        ),
         "exception": start["exception"] or "",
         "controller": firsts[node.controller.home] if node.controller is not None else None,
         "is_open": start["outcome"] is None or bool(document["problems"]),
@@ -604,6 +608,11 @@ def _edited(
         return node, repr(error)
 
 
+def _is_named(exception: str, console: str) -> bool:
+    # Of one that has taken a directory offline only the cause is logged.
+    return exception in console or (exception == "KafkaStorageException" and "LogDirFailureChannel" in console)
+
+
 def _tried(name: str, node: Node, told: dict[str, Any] | str, watch_seconds: int, keep: Path | None) -> bool:
     """Start a node, print how that differs from what was predicted, and return whether it does."""
     if isinstance(told, str):
@@ -617,7 +626,7 @@ def _tried(name: str, node: Node, told: dict[str, Any] | str, watch_seconds: int
         what = f"controller {seen['controller']}, {what}"
         ends.append((node.controller, told["controller"]["exception"], seen["controller"]))
     for one, exception, outcome in ends:
-        if not told["is_open"] and outcome == "exits" and f"{exception}" not in one.console():
+        if not told["is_open"] and outcome == "exits" and not _is_named(f"{exception}", one.console()):
             odd.append(f"{exception or 'no exception'} predicted, it is not in the log of node {one.node_id}")
     beside = "".join(f"; {key}: {', '.join(seen[key])}" for key in ("strays", "unled", "emptied") if seen[key])
     result = "; ".join(odd) or ("not predicted" if told["is_open"] else "as predicted")
