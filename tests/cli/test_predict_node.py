@@ -317,6 +317,29 @@ def test_no_broker_is_let_in_where_its_only_controller_does_not_start(fixtures, 
     assert not any("of broker 1 first" in one for one in document["answer"]["now"]), "it only waits for the controller"
 
 
+@pytest.mark.parametrize("name", ["replication-offset-checkpoint", "cleaner-offset-checkpoint"])
+def test_a_malformed_checkpoint_that_is_read_once_the_logs_are_loaded_takes_its_directory(node, tmp_path, capsys, name):
+    (node / "data-1" / name).write_text("0\n3\norders 0 5\n")
+
+    document, _ = predict(capsys, node, "--kafka", "4.1.0")
+
+    assert [one["outcome"] for one in document["starts"]] == ["dir-offline"]
+    assert document["starts"][0]["exception"] == "KafkaStorageException"
+    (node / "data-1" / name).write_text("0\n1\norders 0 many\n")
+    document, _ = predict(capsys, node, "--kafka", "4.1.0")
+    assert [one["outcome"] for one in document["starts"]] == ["starts"], "a number that is none is no I/O error"
+
+
+def test_a_log_that_ends_below_its_log_start_is_not_calm(node, capsys):
+    (node / "data-1" / "log-start-offset-checkpoint").write_text("0\n1\norders 1 9000\n")
+
+    document, code = predict(capsys, node, "--kafka", "4.1.0")
+
+    assert (code, document["answer"]["state"]) == (3, "unknown")
+    assert "may have lost its end before" in document["answer"]["headline"]
+    assert "log-start-offset-checkpoint says 9000" in " ".join(document["answer"]["unknown"])
+
+
 def test_log_directories_that_two_settings_name_are_of_two_nodes(node, tmp_path, capsys):
     other = tmp_path / "controller"
     other.mkdir()

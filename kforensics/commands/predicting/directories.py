@@ -13,7 +13,13 @@ from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
 from kforensics.evidence.discovery.inputs import FoundInput
 from kforensics.evidence.replica.ends import read_log_tail
-from kforensics.evidence.replica.loader_dirs import HIGH_WATERMARKS, RECOVERY_POINTS, FoundDirectory, FoundLogs
+from kforensics.evidence.replica.loader_dirs import (
+    HIGH_WATERMARKS,
+    LOG_STARTS,
+    RECOVERY_POINTS,
+    FoundDirectory,
+    FoundLogs,
+)
 from kforensics.evidence.replica.loader_reader import read_needed
 from kforensics.evidence.replica.loader_scan import ScansAhead
 from kforensics.formats.log.batch_table import BATCH_HEADER, NEWEST_MAGIC, NO_TIMESTAMP
@@ -185,6 +191,7 @@ def further_end(directory: StartedDirectory, before: LogAtStart) -> FurtherEnd |
         for file, offset in (
             (RECOVERY_POINTS, before.recovery_point),
             (HIGH_WATERMARKS, checkpointed(found.high_watermarks, directory.partition)),
+            (LOG_STARTS, checkpointed(found.log_starts, directory.partition)),
         )
         if not isinstance(offset, Absent) and offset > end
     ]

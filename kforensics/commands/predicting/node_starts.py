@@ -68,6 +68,7 @@ from kforensics.reconcile.logs.predicted_load import (
 )
 from kforensics.source.mapped import read_evidence
 from kforensics.source.walk import Obstacle, join
+from kforensics.units import TopicPartition
 from kforensics.words import form, listed
 
 MOST_STARTS = 4
@@ -282,10 +283,12 @@ class _NodeStarter:
                 LoadedLogDir(
                     key_of(place, one.path),
                     markers[place, one.path],
-                    self._untaken.get((place, one.path)) or self._malformed(one),
+                    self._untaken.get((place, one.path), late if isinstance(early, Absent) else early),
                     self._node.is_kraft and (place, one.path) in self._metadata_dirs,
+                    is_read_later=isinstance(early, Absent),
                 )
                 for place, one in self._log_dirs
+                for early, late in [self._malformed(place, one)]
             ]
             log_dirs += [LoadedLogDir(path, False, failure) for path, failure in self._no_directories.items()]
             ahead: Mapping[int, Ahead] = {}
@@ -457,13 +460,25 @@ class _NodeStarter:
             return "broker" not in roles
         return {one.described.kind for one in self._node.inputs} == {"controller"}
 
-    def _malformed(self, log_dir: FoundLogs) -> LoadFailure | Absent:
-        """Return a checkpoint of the wrong shape, which takes the directory offline (1.0); since 3.1 a number that is none only resets the offsets."""
-        judges = not self._rules.io_errors_end_start and not self._is_controller_alone
-        for read in (log_dir.recovery_points, log_dir.log_starts) if judges else ():
-            if isinstance(read, LoadFailure) and (read.is_io or self._rules.bad_numbers_are_io):
-                return read
-        return Absent.NOT_APPLICABLE
+    def _malformed(self, number: int, log_dir: FoundLogs) -> tuple[LoadFailure | Absent, LoadFailure | Absent]:
+        """Return checkpoints of the wrong shape, which take the directory offline (1.0): one that is read before the logs load, and one that is read then."""
+        nothing = Absent.NOT_APPLICABLE
+        if self._rules.io_errors_end_start or self._is_controller_alone:
+            return nothing, nothing
+        early = [log_dir.recovery_points, log_dir.log_starts]
+        late = [log_dir.cleaner_positions] if self._known.in_file.get("log.cleaner.enable") != "false" else []
+        if any(
+            one.place == (number, log_dir.path) and one.partition is not None and not one.name.endswith(ENDINGS)
+            for one in self._directories
+        ):
+            late.append(log_dir.high_watermarks)
+        return self._first_malformed(early), self._first_malformed(late)
+
+    def _first_malformed(self, read: Iterable[Mapping[TopicPartition, int] | LoadFailure]) -> LoadFailure | Absent:
+        """Return the first failure of a directory: since 3.1 a number that is none only resets the offsets."""
+        failures = (one for one in read if isinstance(one, LoadFailure))
+        is_io = self._rules.bad_numbers_are_io
+        return next((one for one in failures if one.is_io or is_io), Absent.NOT_APPLICABLE)
 
     @property
     def _begins_metadata_anew(self) -> bool:

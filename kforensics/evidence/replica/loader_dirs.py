@@ -17,6 +17,7 @@ from kforensics.units import TopicPartition
 MARKER = ".kafka_cleanshutdown"
 RECOVERY_POINTS, LOG_STARTS = "recovery-point-offset-checkpoint", "log-start-offset-checkpoint"
 HIGH_WATERMARKS = "replication-offset-checkpoint"
+CLEANER_POSITIONS = "cleaner-offset-checkpoint"
 CHECKPOINT_LIMIT = 64 << 20
 
 
@@ -73,6 +74,7 @@ class FoundLogs:
     recovery_points: dict[TopicPartition, int] | LoadFailure
     log_starts: dict[TopicPartition, int] | LoadFailure
     high_watermarks: dict[TopicPartition, int] | LoadFailure
+    cleaner_positions: dict[TopicPartition, int] | LoadFailure
     directories: tuple[FoundDirectory, ...]
 
 
@@ -104,6 +106,7 @@ def _log_dir(index: int, one: FoundInput, path: str, problems: list[Problem], wi
         recovery_points=_checkpoint(index, one, join(path, RECOVERY_POINTS), names, problems),
         log_starts=_checkpoint(index, one, join(path, LOG_STARTS), names, problems),
         high_watermarks=_checkpoint(index, one, join(path, HIGH_WATERMARKS), names, problems),
+        cleaner_positions=_checkpoint(index, one, join(path, CLEANER_POSITIONS), names, problems),
         directories=tuple(
             FoundDirectory(sys.intern(entry.name), sys.intern(join(path, entry.name)), one, without)
             for entry in listing.entries

@@ -5,7 +5,7 @@ Rules by version: `MetaPropertiesEnsemble.verify` (3.7), `BrokerMetadataCheckpoi
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -216,6 +216,8 @@ def _mismatch(
             words = f"Stored node id {one.node_id} doesn't match previous node id {expected} in {_place(one)}"
             return Refusal("RuntimeException", words) if is_ensemble else _inconsistent(one)
         expected = one.node_id
+    if (2, 8) <= version < ((3, 4) if is_kraft else (3, 7)) and len({one.directory_id for one in known}) > 1:
+        return _inconsistent(known[1])  # the files are compared whole, with the ids that 3.7 has written (KAFKA-18442)
     return _directory_ids(known) if is_ensemble and is_kraft else None
 
 
@@ -269,6 +271,8 @@ def refuse_roles(version: KafkaVersion, node_id: int | Absent, values: Mapping[s
     node_id = int(configured) if configured.isdecimal() and len(configured) < 10 else node_id
     if not roles or isinstance(node_id, Absent):
         return None
+    if "broker.id" in values and values["broker.id"].strip() != configured:
+        return Refusal("ConfigException", "You must set `node.id` to the same value as `broker.id`.")
     if unknown := sorted(roles - {"broker", "controller"}):
         return _invalid("process.roles", unknown[0], "String must be one of: broker, controller")
     if (
@@ -283,9 +287,23 @@ def refuse_roles(version: KafkaVersion, node_id: int | Absent, values: Mapping[s
         if version >= _FIRST_THAT_CHECKS_LISTS:
             return Refusal("ConfigException", "Configuration 'controller.listener.names' must not be empty.")
         return Refusal("IllegalArgumentException", f"{_NOT_MET}{words}")
+    if listening := _refuse_listeners(values, roles):
+        return listening
     named = [one.partition("@")[0].strip() for one in values.get("controller.quorum.voters", "").split(",")]
-    if named == [""] or not all(one.isdecimal() for one in named):
-        return None
+    if named == [""]:
+        is_empty = "controller.quorum.voters" in values and not values.get("controller.quorum.bootstrap.servers")
+        words = "If using process.roles, controller.quorum.voters must contain a parseable set of voters"
+        instead = (
+            ", or controller.quorum.bootstrap.servers the controllers" if version >= FIRST_WITH_VOTERS_IN_LOG else ""
+        )
+        return Refusal("ConfigException", f"{words}{instead}.") if is_empty else None
+    if strange := next((one for one in named if not one.isdecimal()), ""):
+        is_replaced = "config.providers" in values
+        return (
+            None
+            if is_replaced
+            else Refusal("ConfigException", f"Failed to parse voter ID as an integer from {strange}")
+        )
     is_voter = str(node_id) in named
     must = "must be" if "controller" in roles else "must not be"
     if is_voter is ("controller" in roles):
@@ -293,6 +311,35 @@ def refuse_roles(version: KafkaVersion, node_id: int | Absent, values: Mapping[s
     words = f"the node id {node_id} {must} included in the set of voters controller.quorum.voters={', '.join(named)}"
     role = "contains the 'controller' role" if "controller" in roles else "contains just the 'broker' role"
     return Refusal("IllegalArgumentException", f"{_NOT_MET}If process.roles {role}, {words}")
+
+
+_PROTOCOLS = frozenset({"PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"})
+
+
+def _refuse_listeners(values: Mapping[str, str], roles: Collection[str]) -> Refusal | None:
+    """Judge the listeners of a node without ZooKeeper by its roles and by the protocols that they are mapped to."""
+    if "config.providers" in values:
+        return None
+
+    def names(key: str) -> list[str]:
+        return [one.strip().partition(":")[0].upper() for one in values.get(key, "").split(",") if one.strip()]
+
+    listening, of_controller = names("listeners"), {*names("controller.listener.names")}
+    mapped = {*names("listener.security.protocol.map")} or _PROTOCOLS | of_controller
+    if unmapped := next((one for one in listening if one not in mapped), ""):
+        return Refusal("IllegalArgumentException", f"No security protocol defined for listener {unmapped}")
+    if "broker" not in roles and of_controller and not of_controller.issuperset(listening):
+        words = "The listeners config must only contain KRaft controller listeners from controller.listener.names when process.roles=controller"
+        return Refusal("IllegalArgumentException", f"{_NOT_MET}{words}")
+    advertised = values.get("advertised.listeners", "") or ",".join(
+        one
+        for one in values.get("listeners", "").split(",")
+        if one.strip().partition(":")[0].upper() not in of_controller
+    )
+    if "broker" in roles and "://0.0.0.0:" in advertised:
+        words = "advertised.listeners cannot use the nonroutable meta-address 0.0.0.0. Use a routable IP address."
+        return Refusal("IllegalArgumentException", f"{_NOT_MET}{words}")
+    return None
 
 
 def refuse_bootstrap(levels: Sequence[int], version: KafkaVersion) -> Refusal | None:
@@ -489,6 +536,7 @@ _NUMBERS: Mapping[str, _Number] = {
     "log.cleaner.delete.retention.ms": _Number(64, (((3, 3), 0),)),
     "log.cleaner.min.compaction.lag.ms": _Number(64, (((3, 3), 0),), since=(0, 10)),
     "log.cleaner.max.compaction.lag.ms": _Number(64, (((3, 3), 1),), since=(2, 3)),
+    "num.recovery.threads.per.data.dir": _Number(32, ((_FIRST, 1),)),
     "transactional.id.expiration.ms": _Number(32, ((_FIRST, 1),), since=(0, 11)),
     "producer.id.expiration.ms": _Number(32, ((_FIRST, 1),), since=(3, 4)),
 }
@@ -536,6 +584,9 @@ def refuse_values(version: KafkaVersion, values: Mapping[str, str]) -> Refusal |
     time = next((name for name in _RETENTION_TIMES if name in values), "")
     if time in judged and not int(judged[time]):
         words = "log.retention.ms must be unlimited (-1) or, greater than or equal to 1"
+        return Refusal("IllegalArgumentException", f"{_NOT_MET}{words}")
+    if not judged.get("log.dirs", "not given").strip() and version < _FIRST_THAT_CHECKS_LISTS:
+        words = "At least one log directory must be defined via log.dirs or log.dir."
         return Refusal("IllegalArgumentException", f"{_NOT_MET}{words}")
     paths = [path.strip().rstrip("/") for path in judged.get("log.dirs", "").split(",")]
     if version >= _FIRST_THAT_TAKES_A_DIRECTORY_TWICE or values.get("process.roles") == "controller":

@@ -60,6 +60,8 @@ class LoadedLogDir(NamedTuple):
     """What reading an offset checkpoint throws where its lines are malformed: offsets are 0, and the directory goes offline once its logs are loaded."""
     has_metadata_log: bool = False
     """It holds the metadata log of the node."""
+    is_read_later: bool = False
+    """Whether the malformed checkpoint is read once the logs are loaded: high watermarks for the first that leads or follows, the positions of the cleaner by its threads."""
 
 
 class LogLoad(NamedTuple):
@@ -128,6 +130,7 @@ def start_of(
             reader = next(
                 (load.name for load in loads if load.log_dir == log_dir.path and _has_open_transaction(load)), None
             )
+            reader = None if log_dir.is_read_later else reader
             if reader is not None:
                 return Start(StartResult.EXITS, failure.exception, f"{reader}: the log directory is already offline")
             offline.setdefault(log_dir.path, failure)

@@ -598,6 +598,13 @@ def _of_checkpoints() -> Mapping[str, Edit]:
         "negative log starts": both(starts, "0\n1\norders0 0 -5\n"),
         "empty high watermarks": both(marks, ""),
         "malformed high watermarks": both(marks, "0\n3\norders0 0 5\n"),
+        "malformed high watermarks of one directory": lambda node: write_text(
+            node.log_dirs[1] / marks, "0\n3\norders0 0 5\n"
+        ),
+        "high watermarks of version 9": lambda node: write_text(node.log_dirs[1] / marks, "9\n0\n"),
+        "high watermarks that are no numbers": lambda node: write_text(
+            node.log_dirs[1] / marks, "0\n1\norders0 0 many\n"
+        ),
         "high watermarks above the ends": both(marks, "0\n2\norders0 0 900\norders1 0 900\n"),
         "high watermarks of zero": both(marks, "0\n2\norders0 0 0\norders1 0 0\n"),
         "malformed positions of the cleaner": both("cleaner-offset-checkpoint", "0\n3\norders0 0 5\n"),

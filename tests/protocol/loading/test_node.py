@@ -52,7 +52,8 @@ def refusal(*directories, version=NEW, is_kraft=True, **given):
 def test_directories_of_one_node_are_in_order():
     assert refusal(METADATA, directory("b")) is None
     assert refusal(METADATA, directory("b"), version=OLD, node_id=1) is None
-    assert refusal(directory(version=0), directory("b", version=0), version=OLD, is_kraft=False) is None
+    same = {"version": 0, "directory_id": Absent.NOT_WRITTEN}
+    assert refusal(directory(**same), directory("b", **same), version=OLD, is_kraft=False) is None
 
 
 @pytest.mark.parametrize(
@@ -76,6 +77,24 @@ def test_directories_that_contradict_each_other_end_the_start(second, version, e
     assert found is not None
     assert found[0] == exception
     assert words in found[1]
+
+
+def test_files_that_3_7_gave_directory_ids_differ_for_a_release_that_compares_them_whole():
+    """Measured: 3.3.2 ends on what 3.9.1 left with two log directories, 3.6.2 starts on it."""
+    zookeeper = directory(version=0), directory("b", version=0)
+    for version, is_kraft, is_refused in (
+        ((3, 3, 2), True, True),
+        ((3, 4), True, False),
+        ((3, 6, 2), True, False),
+        ((3, 6, 2), False, True),
+        ((3, 9), False, False),
+        ((2, 7), False, False),
+    ):
+        found = refusal(
+            *((METADATA, directory("b")) if is_kraft else zookeeper), version=KafkaVersion(*version), is_kraft=is_kraft
+        )
+        assert (found and found[0]) == ("InconsistentBrokerMetadataException" if is_refused else None), version
+    assert refusal(METADATA, version=KafkaVersion(3, 3, 2)) is None, "one log directory differs from none"
 
 
 def test_directory_ids_do_not_matter_before_3_7_nor_with_zookeeper():
@@ -145,6 +164,7 @@ def test_the_newest_level_that_a_release_reads(version, newest):
     assert newest_level(KafkaVersion(*version)) == newest
 
 
+LISTENERS = {"listeners": "PLAINTEXT://a:1,CONTROLLER://a:2", "controller.listener.names": "CONTROLLER"}
 VOTERS = {"node.id": "1", "controller.quorum.voters": "1@a:9093,2@b:9093"}
 
 
@@ -159,6 +179,42 @@ VOTERS = {"node.id": "1", "controller.quorum.voters": "1@a:9093,2@b:9093"}
         ({"process.roles": "broker"}, "IllegalArgumentException"),
         ({"process.roles": "broker,observer"}, "ConfigException"),
         ({"process.roles": "controller", "controller.listener.names": ""}, "IllegalArgumentException"),
+        ({"process.roles": "controller", "broker.id": "7"}, "ConfigException"),
+        ({"process.roles": "controller", "broker.id": "1"}, None),
+        ({"process.roles": "controller", "controller.quorum.voters": ""}, "ConfigException"),
+        ({"process.roles": "controller", "controller.quorum.voters": "one@a:1"}, "ConfigException"),
+        (
+            {
+                "process.roles": "controller",
+                "controller.quorum.voters": "",
+                "controller.quorum.bootstrap.servers": "a:1",
+            },
+            None,
+        ),
+        ({**LISTENERS, "process.roles": "broker,controller"}, None),
+        ({**LISTENERS, "process.roles": "controller"}, "IllegalArgumentException"),
+        ({**LISTENERS, "process.roles": "controller", "listeners": "CONTROLLER://:2"}, None),
+        (
+            {**LISTENERS, "process.roles": "broker,controller", "listeners": "INSIDE://a:1,CONTROLLER://a:2"},
+            "IllegalArgumentException",
+        ),
+        (
+            {
+                **LISTENERS,
+                "process.roles": "broker,controller",
+                "listeners": "INSIDE://a:1,CONTROLLER://a:2",
+                "listener.security.protocol.map": "inside:SSL,CONTROLLER:SSL",
+            },
+            None,
+        ),
+        (
+            {**LISTENERS, "process.roles": "broker,controller", "listeners": "PLAINTEXT://0.0.0.0:1,CONTROLLER://a:2"},
+            "IllegalArgumentException",
+        ),
+        (
+            {**LISTENERS, "process.roles": "broker,controller", "listeners": "PLAINTEXT://:1,CONTROLLER://0.0.0.0:2"},
+            None,
+        ),
         ({"process.roles": "controller", "zookeeper.metadata.migration.enable": "true"}, "ConfigException"),
         (
             {"process.roles": "controller", "zookeeper.metadata.migration.enable": "true", "zookeeper.connect": "z"},

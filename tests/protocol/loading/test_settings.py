@@ -80,6 +80,16 @@ def test_segments_of_topics_smaller_than_a_release_takes_end_its_start(version, 
     assert (found and found.exception) == (refused and "ConfigException")
 
 
+def test_a_start_needs_a_log_directory_and_a_thread_that_recovers():
+    for values, exception in (
+        ({"log.dirs": " "}, "IllegalArgumentException"),
+        ({"num.recovery.threads.per.data.dir": "0"}, "ConfigException"),
+        ({"num.recovery.threads.per.data.dir": "1", "log.dirs": "/a"}, None),
+    ):
+        found = refuse_values(KafkaVersion(4, 1), values)
+        assert (found and found.exception) == exception
+
+
 def test_a_log_directory_that_is_named_twice_matters_to_a_broker_before_4_4():
     twice = {"log.dirs": "/a, /b,/a/"}
     assert refuse_values(KafkaVersion(4, 4), twice) is None
