@@ -99,6 +99,8 @@ def run(request: Ask, *, case: Case | None = None) -> Result[Prediction]:
     if request.cluster is not None:
         inputs = belonging_together(inputs, cluster=request.cluster)
     configured = configured_nodes(inputs)
+    if case is not None:
+        inputs = _listed_beside(inputs, case.inputs)
     inputs, nodes = nodes_of(inputs, configured)
     if case is not None and inputs.described != case.inputs.described:
         case = None  # an empty disk is a log directory for a start alone
@@ -165,6 +167,18 @@ def run(request: Ask, *, case: Case | None = None) -> Result[Prediction]:
                 known,
             ),
             known,
+        ),
+    )
+
+
+def _listed_beside(inputs: Inputs, others: Inputs) -> Inputs:
+    """Return inputs of which what others have listed is not listed again."""
+    known = {one.root: one.listings for one in others.found}
+    return replace(
+        inputs,
+        found=tuple(
+            replace(one, listings=one.listings.beside(known[one.root])) if one.root in known else one
+            for one in inputs.found
         ),
     )
 

@@ -25,6 +25,9 @@ LISTING_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC
 PASSING_FLAGS = getattr(os, "O_PATH", os.O_RDONLY) | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC
 NO_ACCESS_TIME = getattr(os, "O_NOATIME", 0)  # Linux only, and only for the owner of the file
 
+MOST_HELD = 64
+"""Directories whose descriptors are kept for the next file in them."""
+
 DEEP = 64
 """Parts of a path up to which each directory is reached by way of the one above it: evidence may have thousands within each other."""
 
@@ -146,7 +149,7 @@ class EvidenceFile:
         """
         filled = self._fill(position, buffer)
         if position == 0 and filled and buffer[0]:
-            problem = stand_in(self.path, self.size, bytes(buffer[: min(filled, 8)]), self._bytes_of)
+            problem = stand_in(os.fspath(self._named), self.size, bytes(buffer[: min(filled, 8)]), self._bytes_of)
             if problem is not None:
                 raise EvidenceUnreadable(str(self.path), problem)
         return filled
@@ -160,7 +163,7 @@ class EvidenceFile:
         filled = 0
         if held_ranges:
             length = max(min(len(buffer), self.size - position), 0)
-            held = held_ranges.find(str(self.path), position, length, self.version)
+            held = held_ranges.find(os.fspath(self._named), position, length, self.version)
             if held is not None:
                 buffer[: len(held)] = held
                 return len(held)
@@ -283,7 +286,7 @@ class EvidenceFile:
         if (now.st_size, now.st_mtime_ns) != (self.size, self.mtime_ns):
             return True
         try:
-            named = self.path.lstat()
+            named = os.lstat(self._named)
         except OSError:
             return True
         return (named.st_dev, named.st_ino) != self.identity[:2]
@@ -378,7 +381,12 @@ def open_named(path: Path) -> EvidenceFile:
 def open_below(root: Path, relative: str) -> EvidenceFile:
     """Open a regular file for reading."""
     # Joining paths takes longer than finding a file in a capture.
-    return root.open_below(relative) if isinstance(root, ForeignPath) else open_evidence(root / relative)
+    return root.open_below(relative) if isinstance(root, ForeignPath) else open_evidence(path_below(root, relative))
+
+
+def path_below(root: Path, relative: str) -> Path | str:
+    """Return a path below a root; of the operating system's as text, which is made in a tenth of the time of a path."""
+    return root / relative if isinstance(root, ForeignPath) else f"{root}/{relative}"
 
 
 def open_image(path: Path | str) -> EvidenceFile:
@@ -454,12 +462,35 @@ class _Directory:
         close(self.descriptor)
 
 
+_held_directories: dict[str, _Directory] | None = None
+
+
+@contextmanager
+def directories_held() -> Iterator[None]:
+    """Look at the way to a directory once for as long as the block runs: whatever takes its place meanwhile, files are opened in the one that was there."""
+    global _held_directories  # noqa: PLW0603 - as the descriptors are the process's
+    is_outer = _held_directories is None
+    try:
+        _held_directories = {} if _held_directories is None else _held_directories
+        yield
+    finally:
+        if is_outer:
+            _held_directories = None
+
+
 def _directory(path: str) -> _Directory:
+    if _held_directories is not None and (held := _held_directories.get(path)) is not None:
+        return held
     status = os.stat(path)  # noqa: PTH116 - of each file that is opened
-    return _reached(path, status.st_dev, status.st_ino)
+    found = _reached(path, status.st_dev, status.st_ino)
+    if _held_directories is not None:
+        if len(_held_directories) == MOST_HELD:
+            _held_directories.clear()
+        _held_directories[path] = found
+    return found
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=MOST_HELD)
 def _reached(path: str, device: int, inode: int) -> _Directory:
     """Return the directory that was at a path when it was looked at: as long as the same is there, it is walked to once."""
     parent, _, name = path.rpartition("/")
@@ -534,6 +565,16 @@ def status_of(path: Path | str) -> os.stat_result:
     """
     directory, name = _place_of(path)
     return os.stat(name, dir_fd=directory.descriptor, follow_symlinks=False)
+
+
+def length_and_time(root: Path, relative: str) -> tuple[int, int]:
+    """Return the length of a file and the time of its last change, in nanoseconds, as they are now."""
+    path = path_below(root, relative)
+    if isinstance(path, ForeignPath):
+        with path.open_as_evidence() as file:
+            return file.size, file.mtime_ns
+    status = status_of(path)
+    return status.st_size, status.st_mtime_ns
 
 
 def link_target(path: Path) -> str:

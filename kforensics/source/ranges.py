@@ -33,7 +33,7 @@ LARGEST_REQUEST = 1 << 20
 class Range(NamedTuple):
     """Bytes that are wanted: `length` of them from `position` on."""
 
-    path: Path
+    path: Path | str
     position: int
     length: int
 

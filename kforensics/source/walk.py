@@ -9,7 +9,7 @@ import re
 import stat
 import time
 from array import array
-from collections.abc import Callable, Iterable, Iterator, MutableSequence, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableSequence, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
@@ -106,6 +106,9 @@ class Listing(NamedTuple):
     obstacles: tuple[Obstacle, ...] = ()
 
 
+NOTHING_LISTED: "Mapping[str, _Packed]" = {}
+
+
 class Listings:
     """The directories below a root, each listed once, when it is first asked for.
 
@@ -113,10 +116,13 @@ class Listings:
     kept packed, in some 20 bytes per name beside the name itself. Another process lists the directories again, since the listings are not pickled.
     """
 
-    def __init__(self, root: Path, *, kept: "dict[str, _Packed] | None" = None) -> None:
+    def __init__(
+        self, root: Path, *, kept: "dict[str, _Packed] | None" = None, known: "Mapping[str, _Packed]" = NOTHING_LISTED
+    ) -> None:
         self.root = root
         # By the whole path as text, which takes a tenth of the room of a path.
         self._kept: dict[str, _Packed] = {} if kept is None else kept
+        self._known = known
         self._prefix = f"{root}".rstrip("/")
 
     def __reduce__(self) -> "tuple[type[Listings], tuple[Path]]":
@@ -124,7 +130,11 @@ class Listings:
 
     def below(self, folder: str) -> "Listings":
         """Return the same listings relative to a directory below the root."""
-        return Listings(self.root / folder, kept=self._kept) if folder else self
+        return Listings(self.root / folder, kept=self._kept, known=self._known) if folder else self
+
+    def beside(self, other: "Listings") -> "Listings":
+        """Return the same listings, in which directories that others have listed already are not listed again."""
+        return Listings(self.root, kept=self._kept, known=other._kept)  # noqa: SLF001 - of its own class
 
     def of(self, relative: str) -> Listing:
         """Return the listing of a directory, sorted by name; each directory is listed once, but those of storage that never changes."""
@@ -146,17 +156,21 @@ class Listings:
 
     def once(self, relative: str) -> Listing:
         """Return the listing of a directory that is not asked for again: where it has not been listed, its listing is not kept."""
-        if f"{self._prefix}/{relative}" in self._kept:
+        if self._listed(f"{self._prefix}/{relative}") is not None:
             return self.of(relative)
         return list_directory(self.root, relative)
 
     def _packed(self, relative: str) -> "_Packed":
         key = f"{self._prefix}/{relative}" if relative else self._prefix
-        packed = self._kept.get(key)
+        packed = self._listed(key)
         if packed is None:
             changed_ns = _settled_change(self.root, relative)
             packed = self._kept[key] = _Packed.of(list_directory(self.root, relative), relative, changed_ns)
         return packed
+
+    def _listed(self, key: str) -> "_Packed | None":
+        packed = self._kept.get(key)
+        return self._known.get(key) if packed is None else packed
 
     def forget(self, relative: str) -> None:
         """Drop the listings of a directory and of what is below it, which are not needed any more."""

@@ -167,7 +167,9 @@ def generate(root: Path, partitions: int, segments: int, older_length: int = OLD
             if not older.exists():
                 older.write_bytes(batch)
                 os.truncate(older, older_length)
-            end = _write_partition(node / f"orders-{number}", batch, older, segments, is_other=is_other)
+            end = _write_partition(
+                node / f"orders-{number}", batch, older, segments, number * SMALL_RECORDS, is_other=is_other
+            )
             entries.append(CheckpointEntry("orders", number, end))
         checkpoint = encode_checkpoint(Checkpoint(entries=tuple(entries)))
         for name in ("replication-offset-checkpoint", "recovery-point-offset-checkpoint"):
@@ -176,12 +178,16 @@ def generate(root: Path, partitions: int, segments: int, older_length: int = OLD
         older.unlink()
 
 
-def _write_partition(folder: Path, batch: bytes, older: Path, segments: int, *, is_other: bool) -> int:
+def _write_partition(
+    folder: Path, batch: bytes, older: Path, segments: int, first_behind: int, *, is_other: bool
+) -> int:
+    """Write a partition and return the end of its log; no other one has the same offsets behind its first segment."""
     folder.mkdir()
     each = OLDER_LENGTH // len(batch) * SMALL_RECORDS
+    bases = [number * each + (first_behind if number else 0) for number in range(segments + 1)]
     small = [(at * SMALL_RECORDS, at * len(batch)) for at in range(2, OLDER_LENGTH // len(batch), 2)]
-    for number in range(segments):
-        stem = f"{number * each:020}"
+    for base in bases[:-1]:
+        stem = f"{base:020}"
         os.link(older, folder / f"{stem}.log")
         source = older.with_name(f"{older.name}.index")
         if not source.exists():
@@ -191,7 +197,7 @@ def _write_partition(folder: Path, batch: bytes, older: Path, segments: int, *, 
         if not times.exists():
             times.write_bytes(encode_index(time_index([(FIRST_TIMESTAMP_MS, SMALL_RECORDS - 1)])))
         os.link(times, folder / f"{stem}.timeindex")
-    base = segments * each
+    base = bases[-1]
     own_epoch = ACTIVE_BATCHES - TRUNCATED_BATCHES
     data, entries = bytearray(), []
     for at in range(ACTIVE_BATCHES):

@@ -6,7 +6,15 @@ import pytest
 
 from kforensics.errors import EvidenceNotFound, EvidenceUnreadable
 from kforensics.source import mapped
-from kforensics.source.mapped import link_target, open_below, open_evidence, open_named, read_evidence, status_of
+from kforensics.source.mapped import (
+    directories_held,
+    link_target,
+    open_below,
+    open_evidence,
+    open_named,
+    read_evidence,
+    status_of,
+)
 from kforensics.source.walk import list_directory
 
 
@@ -237,3 +245,21 @@ def test_words_of_the_system_name_no_path(exchanged):
     assert [one.message for one in list_directory(exchanged.parent, "orders-0/below").obstacles]
     for one in list_directory(exchanged.parent, "orders-0/below").obstacles:
         assert str(exchanged.parent) not in one.message
+
+
+def test_a_directory_that_is_held_is_the_one_that_was_there(tmp_path):
+    folder, outside = tmp_path / "orders-0", tmp_path / "outside"
+    for place, word in ((folder, "inside"), (outside, "secret")):
+        place.mkdir()
+        (place / "file").write_text(word)
+
+    with directories_held():
+        assert read_evidence(folder / "file", 100) == b"inside"
+        folder.rename(tmp_path / "away")
+        folder.symlink_to(outside)
+        assert read_evidence(folder / "file", 100) == b"inside"
+        with directories_held():
+            assert read_evidence(folder / "file", 100) == b"inside"
+        assert read_evidence(folder / "file", 100) == b"inside"
+    with pytest.raises(EvidenceUnreadable, match="behind a symbolic link"):
+        read_evidence(folder / "file", 100)

@@ -142,7 +142,7 @@ def test_files_that_are_missing_or_end_early_are_results(tmp_path, files):
         Range(folder, 0, 8),
     ]
 
-    found = {(one.wanted.path.name, one.wanted.position): one for one in read_ranges(wanted)}
+    found = {(str(one.wanted.path).rpartition("/")[2], one.wanted.position): one for one in read_ranges(wanted)}
 
     assert len(found[files[0].name, 90].data) == 10
     assert found[files[0].name, -4].data == found[files[0].name, 500].data == b""

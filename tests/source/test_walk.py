@@ -210,3 +210,21 @@ def test_the_order_is_that_of_the_names(tmp_path):
         (tmp_path / name).write_bytes(b"")
 
     assert [entry.name for entry in list_directory(tmp_path, "").entries] == ["a", "b", "c"]
+
+
+def test_what_others_have_listed_is_not_listed_again(log_dir, monkeypatch):
+    first = Listings(log_dir)
+    listed = first.of("orders-0")
+    beside = Listings(log_dir).beside(first)
+    monkeypatch.setattr(walk, "list_directory", None)
+
+    assert beside.of("orders-0") == beside.once("orders-0") == listed
+    assert beside.below("orders-0").of("") == listed
+    beside.forget("orders-0")
+    assert first.of("orders-0") == listed
+
+    monkeypatch.undo()
+    (log_dir / "orders-1").mkdir()
+    assert not beside.of("orders-1").entries
+    (log_dir / "orders-1" / "notes.txt").touch()
+    assert [one.name for one in first.of("orders-1").entries] == ["notes.txt"]

@@ -22,6 +22,7 @@ from kforensics.evidence.replica.loader_dirs import (
 )
 from kforensics.evidence.replica.loader_reader import read_needed
 from kforensics.evidence.replica.loader_scan import ScansAhead
+from kforensics.formats.index import TIME_ENTRY_LENGTH, TimeEnds
 from kforensics.formats.log.batch_table import BATCH_HEADER, NEWEST_MAGIC, NO_TIMESTAMP
 from kforensics.formats.log.loader_values import Batches, Content, LoadFailure, Need, TopicIdFile
 from kforensics.formats.segment.walk import Level, walk_segment
@@ -45,6 +46,7 @@ from kforensics.protocol.retention import AgedSegment, RetentionRule, aged_out_a
 from kforensics.protocol.versions import KafkaVersion
 from kforensics.reconcile.logs.predicted_load import DueSegments, FurtherEnd, LogAtStart, PinnedRetention
 from kforensics.source.mapped import open_evidence
+from kforensics.source.store import ForeignPath
 from kforensics.source.walk import Obstacle, join
 from kforensics.units import EpochEntry, TopicPartition
 
@@ -413,9 +415,13 @@ def _timestamp(disk: DirectoryOnDisk, outcome: LoadOutcome, base: int, *, now_ms
 def _indexed_timestamp(disk: DirectoryOnDisk, outcome: LoadOutcome, base: int) -> int:
     """Return the last timestamp of the time index of a segment, -1 where it has none."""
     index = outcome.origins.get(f"{padded(base)}{TIME_INDEX}")
-    if index is None or not disk.files.get(index):
+    if index is None or disk.files.get(index, 0) < TIME_ENTRY_LENGTH:
         return NO_TIMESTAMP
-    return cast("int", _read(disk, Need(disk.origins.get(index, index), Content.LAST_TIMESTAMP)))
+    origin = disk.origins.get(index, index)
+    if isinstance(disk.folder, ForeignPath):
+        return cast("int", _read(disk, Need(origin, Content.LAST_TIMESTAMP)))
+    # Versions before 2.3 look at both ends of it.
+    return cast("TimeEnds", _read(disk, Need(origin, Content.TIME_INDEX))).last_timestamp
 
 
 def _read(disk: DirectoryOnDisk, need: Need) -> object:

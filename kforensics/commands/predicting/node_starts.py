@@ -66,7 +66,7 @@ from kforensics.reconcile.logs.predicted_load import (
     PredictedLog,
     PredictedStart,
 )
-from kforensics.source.mapped import read_evidence
+from kforensics.source.mapped import directories_held, read_evidence
 from kforensics.source.walk import Obstacle, join
 from kforensics.units import TopicPartition
 from kforensics.words import form, listed
@@ -156,9 +156,18 @@ def start_node(
         others: other versions, under which each log is looked at while it is read.
         ahead: what the logs come to in the first start, as an earlier one of them has found.
     """
-    return _NodeStarter(
-        node, conditions, surroundings, reads, node_count, outcomes, keeps_reads=keeps_reads, jobs=jobs, others=others
-    ).start(ahead)
+    with directories_held():
+        return _NodeStarter(
+            node,
+            conditions,
+            surroundings,
+            reads,
+            node_count,
+            outcomes,
+            keeps_reads=keeps_reads,
+            jobs=jobs,
+            others=others,
+        ).start(ahead)
 
 
 class _NodeStarter:

@@ -31,7 +31,7 @@ from kforensics.formats.checkpoint.lines import parse_leader_epoch_checkpoint
 from kforensics.formats.checkpoint.properties import parse_partition_metadata
 from kforensics.source.capture import CapturedSegment
 from kforensics.source.capture_file import Capture
-from kforensics.source.mapped import open_below
+from kforensics.source.mapped import length_and_time, open_below
 from kforensics.source.naming import (
     FileKind,
     FileName,
@@ -436,8 +436,7 @@ def changes_since(place: PartitionPlace, replica: Replica, others: Sequence[Repl
         return ()
     last = replica.segments[-1]
     try:
-        with open_below(place.state.root, last.path) as file:
-            now = (file.size, file.mtime_ns)
+        now = length_and_time(place.state.root, last.path)
         is_listed = not place.state.listings.may_have_changed(place.path)
         names = () if is_listed else directory_names(place.state.root, place.path)
     except (EvidenceError, OSError):

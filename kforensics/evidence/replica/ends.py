@@ -27,7 +27,7 @@ from kforensics.formats.log.batch_table import (
 from kforensics.formats.primitives.word_buffer import SegmentBytes
 from kforensics.formats.segment.walk import Level, walk_segment
 from kforensics.source.capture import CapturedSegment
-from kforensics.source.mapped import EvidenceFile, held_ranges, open_evidence
+from kforensics.source.mapped import EvidenceFile, directories_held, held_ranges, open_evidence, path_below
 from kforensics.source.naming import FileKind
 from kforensics.source.ranges import Range, at_hand
 from kforensics.source.walk import FoundDirectory, FoundFile, walk_partition
@@ -94,7 +94,7 @@ class IndexEntries:
         return self._pages[page][within : within + OFFSET_ENTRY_LENGTH]
 
 
-def indexed_position(index: Path, relative_offset: int | None = None) -> int:
+def indexed_position(index: Path | str, relative_offset: int | None = None) -> int:
     """Return the position that an index names for an offset; 0 where it names none, or can't be read.
 
     Args:
@@ -294,7 +294,7 @@ class _End(NamedTuple):
 
 @contextmanager
 def ends_at_hand(groups: Iterable[Sequence[PartitionPlace]]) -> Iterator[None]:
-    """Hold the ends of logs in memory for as long as the block runs."""
+    """Hold the ends of logs in memory for as long as the block runs, and their directories."""
     wanted: list[Range] = []
     ends: dict[TopicPartition, list[_End]] = defaultdict(list)
     for place in (place for group in groups for place in group):
@@ -303,7 +303,7 @@ def ends_at_hand(groups: Iterable[Sequence[PartitionPlace]]) -> Iterator[None]:
         end = _end_of(place, wanted)
         if end is not None:
             ends[place.topic_partition].append(end)
-    with at_hand(wanted), at_hand(one for group in ends.values() for one in _last_batches(group)):
+    with directories_held(), at_hand(wanted), at_hand(one for group in ends.values() for one in _last_batches(group)):
         yield
 
 
@@ -317,38 +317,38 @@ def _end_of(place: PartitionPlace, wanted: list[Range]) -> _End | None:
         if not found.name.is_transient:
             kinds[found.name.kind].append(found)
     small = [*kinds[FileKind.LEADER_EPOCH_CHECKPOINT], *kinds[FileKind.PARTITION_METADATA]]
-    wanted += [Range(root / one.path, 0, one.length) for one in small if 0 < one.length <= SMALL_FILE]
+    wanted += [Range(path_below(root, one.path), 0, one.length) for one in small if 0 < one.length <= SMALL_FILE]
     logs = sorted((one for one in kinds[FileKind.SEGMENT] if one.length), key=lambda one: one.path)
     if not logs or not place.state.clean_shutdown:
         return None
-    wanted.append(Range(root / logs[0].path, 0, BATCH_HEADER.length))
+    wanted.append(Range(path_below(root, logs[0].path), 0, BATCH_HEADER.length))
     beside = {one.path: one for kind in (FileKind.OFFSET_INDEX, FileKind.TIME_INDEX) for one in kinds[kind]}
     times = beside.get(logs[-1].path.removesuffix(".log") + ".timeindex")
     if times is not None and (last := last_time_entry_span(times.length)) is not None:
-        wanted.append(Range(root / times.path, last.position, last.length))
+        wanted.append(Range(path_below(root, times.path), last.position, last.length))
     index = beside.get(logs[-1].path.removesuffix(".log") + ".index")
     if index is None or index.length < OFFSET_ENTRY_LENGTH:
-        wanted.append(Range(root / logs[-1].path, 0, min(logs[-1].length, LARGEST_END)))
+        wanted.append(Range(path_below(root, logs[-1].path), 0, min(logs[-1].length, LARGEST_END)))
         return None
     page = (index.length - OFFSET_ENTRY_LENGTH) // PAGE * PAGE
-    wanted.append(Range(root / index.path, page, index.length - page))
+    wanted.append(Range(path_below(root, index.path), page, index.length - page))
     return _End(place, logs[-1], index, next(iter(kinds[FileKind.LEADER_EPOCH_CHECKPOINT]), None))
 
 
 def _last_batches(group: Sequence[_End]) -> Iterator[Range]:
     """Yield the end of each log of a partition, and more where their epoch checkpoints show that they part."""
     checkpoints = {
-        bytes(held_ranges.find(str(one.place.state.root / one.epochs.path), 0, one.epochs.length) or b"")
+        bytes(held_ranges.find(str(path_below(one.place.state.root, one.epochs.path)), 0, one.epochs.length) or b"")
         for one in group
         if one.epochs is not None
     }
     for one in group:
         root = one.place.state.root
-        start = indexed_position(root / one.offset_index.path)
+        start = indexed_position(path_below(root, one.offset_index.path))
         if len(checkpoints) > 1:
             start = min(start, max(one.log.length - AROUND_PARTING, 0))
         if 0 <= one.log.length - start <= LARGEST_END:
-            yield Range(root / one.log.path, start, one.log.length - start)
+            yield Range(path_below(root, one.log.path), start, one.log.length - start)
 
 
 # The time of the first record of a replica whose log is here from its first offset on.

@@ -32,7 +32,7 @@ from kforensics.formats.log.loader_values import (
     ProducerState,
     TopicIdFile,
 )
-from kforensics.source.mapped import open_evidence, read_evidence
+from kforensics.source.mapped import EvidenceFile, open_evidence, read_evidence
 from kforensics.source.store import ForeignPath
 from kforensics.units import EpochEntry, TopicPartition
 
@@ -199,7 +199,7 @@ def read_needed(folder: Path, need: Need, scans: ScansAhead | None = None) -> ob
                     parts = scans.take(str(path), file.size)
                 return scan_batches(file, need.position, parts)
             case Content.OFFSET_INDEX:
-                return _OffsetEntries(path, file.size // OFFSET_INDEX_LAYOUT.length)
+                return _OffsetEntries(path, file)
             case Content.TIME_INDEX:
                 if (ends := read_time_ends(file.read, file.size)) is None:
                     raise EvidenceUnreadable(str(path), "it became shorter while it was read")
@@ -215,25 +215,29 @@ def read_needed(folder: Path, need: Need, scans: ScansAhead | None = None) -> ob
 class _OffsetEntries:
     """The entries of an offset index, read as they are asked for: an active one has more than a million, and most are zeros."""
 
-    def __init__(self, path: Path | str, count: int) -> None:
-        self._path, self._count = path, count
+    def __init__(self, path: Path | str, file: EvidenceFile) -> None:
+        self._path, self._count = path, file.size // OFFSET_INDEX_LAYOUT.length
         self._pages: dict[int, np.ndarray[tuple[int], np.dtype[np.int32]]] = {}
+        if self._count:  # the last one is asked for first
+            self._read(file, (self._count - 1) // _ENTRIES_OF_A_PAGE)
 
     def __len__(self) -> int:
         return self._count
 
     def __getitem__(self, at: int) -> tuple[int, int]:
         page, place = divmod(at, _ENTRIES_OF_A_PAGE)
-        words = self._pages.get(page)
-        if words is None:
-            length = OFFSET_INDEX_LAYOUT.length
-            first = page * _ENTRIES_OF_A_PAGE
+        if page not in self._pages:
             with open_evidence(self._path) as file:
-                data = file.read(first * length, min(_ENTRIES_OF_A_PAGE, self._count - first) * length)
-            words = self._pages[page] = np.frombuffer(data, dtype=">i4")
+                self._read(file, page)
+        words = self._pages[page]
         if len(words) <= 2 * place + 1:
             raise EvidenceUnreadable(str(self._path), "it became shorter while it was read")
         return int(words[2 * place]), int(words[2 * place + 1])
+
+    def _read(self, file: EvidenceFile, page: int) -> None:
+        length, first = OFFSET_INDEX_LAYOUT.length, page * _ENTRIES_OF_A_PAGE
+        data = file.read(first * length, min(_ENTRIES_OF_A_PAGE, self._count - first) * length)
+        self._pages[page] = np.frombuffer(data, dtype=">i4")
 
 
 def _snapshot(data: bytes) -> tuple[ProducerState, ...] | LoadFailure:

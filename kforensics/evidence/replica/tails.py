@@ -17,12 +17,12 @@ from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.model import DIGEST_DTYPE, CheckpointValue, Replica, Segment
-from kforensics.evidence.replica.ends import IndexEntries, PartOfFile
+from kforensics.evidence.replica.ends import LARGEST_END, IndexEntries, PartOfFile
 from kforensics.evidence.replica.segments import scan_segment
 from kforensics.formats.index import read_last_time_entry
 from kforensics.formats.log.batch_table import BATCH_HEADER, LOG_OVERHEAD, NO_EPOCH, empty_batches
 from kforensics.formats.segment.walk import Level, walk_segment
-from kforensics.source.mapped import EvidenceFile, open_evidence
+from kforensics.source.mapped import EvidenceFile, open_below
 from kforensics.source.walk import FoundFile
 from kforensics.units import METADATA_TOPICS, EpochEntry
 
@@ -126,9 +126,7 @@ class _Tails:
         entries = self._index(at) if file.size else None
         start = entries.position(entries.count - 1) if entries is not None and entries.count else 0
         if 0 < start < file.size:
-            segment = scan_segment(
-                file, path=found.path, base_offset=self._bases[at], start=start, mtime_ns=file.mtime_ns
-            )
+            segment = _scan_end(file, found.path, self._bases[at], start)
             is_found = segment.batch_count and not any(one.span.position == start for one in segment.damage)
             if is_found and isinstance(segment.first_offset, int):
                 return replace(segment, changed=file.changed(), unread_below=segment.first_offset), start
@@ -283,8 +281,34 @@ class _Tails:
 
     def _open(self, path: str) -> EvidenceFile:
         if path not in self._opened:
-            self._opened[path] = self._stack.enter_context(open_evidence(self._root / path))
+            self._opened[path] = self._stack.enter_context(open_below(self._root, path))
         return self._opened[path]
+
+
+class _ScannedEnd(NamedTuple):
+    """The end of a segment that was scanned last, and its bytes."""
+
+    base_offset: int
+    start: int
+    size: int
+    data: bytes
+    segment: Segment
+
+
+_scanned_last: _ScannedEnd | None = None
+
+
+def _scan_end(file: EvidenceFile, path: str, base_offset: int, start: int) -> Segment:
+    """Scan a segment from a position on, once for replicas that end in the same bytes."""
+    global _scanned_last  # noqa: PLW0603 - the replicas of a partition are read one behind the other
+    if file.size - start > LARGEST_END:
+        return scan_segment(file, path=path, base_offset=base_offset, start=start, mtime_ns=file.mtime_ns)
+    data, last = file.read(start, file.size - start), _scanned_last
+    if last is not None and last[:4] == (base_offset, start, file.size, data):
+        return replace(last.segment, path=path, mtime_ns=file.mtime_ns)
+    segment = scan_segment(file, path=path, base_offset=base_offset, start=start, mtime_ns=file.mtime_ns)
+    _scanned_last = _ScannedEnd(base_offset, start, file.size, data, segment)
+    return segment
 
 
 def _agrees(claimed: Sequence[EpochEntry], *points: _Point) -> bool:

@@ -8,7 +8,7 @@ from kforensics.evidence.model import BatchReader, CheckpointValue, Replica
 from kforensics.protocol.epochs import epoch_at
 from kforensics.reconcile.committed.proofs import FILE_TIME_SLACK_MS
 from kforensics.reconcile.logs.divergence import Divergence, agreed_until, common_range, first_divergence
-from kforensics.reconcile.logs.loaded_log import LoadedLog, load_log
+from kforensics.reconcile.logs.loaded_log import LoadedLog, load_beside, load_log
 from kforensics.reconcile.observed.facts import Leadership
 from kforensics.reconcile.observed.logged_truncations import LoggedTruncation
 from kforensics.reconcile.replicas.leader import choose_leader
@@ -99,7 +99,8 @@ def copies_of(
             continue
         if replica.state != "deleted" or not isinstance(replica.topic_id, Absent):
             known = copies if replica.is_log_known else unread
-            known.append(LogCopy(view=load_log(replica), rank=rank, is_final=is_final))
+            view = load_beside(replica, copies[0].view if copies else None)
+            known.append(LogCopy(view=view, rank=rank, is_final=is_final))
         if replica.deleted_segments:
             # The checkpointed high watermark is of the log as it is now and says nothing of what was discarded before.
             remnant = replace(

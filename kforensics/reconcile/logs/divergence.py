@@ -15,7 +15,7 @@ from kforensics.evidence.model import BUCKET_OFFSETS, BatchReader, Citation, Rep
 from kforensics.formats.log.batch_table import CODEC_MASK, DELETE_HORIZON_BIT, TIMESTAMP_TYPE_BIT, BatchTable
 from kforensics.formats.log.records import Record
 from kforensics.protocol.epochs import epoch_at
-from kforensics.reconcile.logs.loaded_log import LoadedLog
+from kforensics.reconcile.logs.loaded_log import LoadedLog, are_loaded_alike
 from kforensics.units import OffsetRange
 
 _CHUNK_BUCKETS = 16
@@ -238,6 +238,8 @@ def _divergence_by_ends(
     Replicas that hold one batch of an epoch hold the same below it, unless content was changed or lost in one of them: what lies below the last batch
     before that place that is in both logs is taken up as undecided.
     """
+    if undecided is None and are_loaded_alike((one, other)) and _is_end_at_hand(one):
+        return None  # as of nearly all
     parted = _first_other_epoch(one, other, common)
     edge = common.last + 1 if parted is None else parted
     first = _last_shared(one, other, OffsetRange(common.first, edge - 1), reader) if edge > common.first else edge
@@ -249,6 +251,12 @@ def _divergence_by_ends(
     if found is None and parted is not None and parted >= by_record_below:
         raise EndsDoNotDecideError(one.replica, other.replica)
     return found
+
+
+def _is_end_at_hand(view: LoadedLog) -> bool:
+    """Whether the last batch of a log was read and kept."""
+    last = next((one for one in reversed(view.segments) if one.batch_count), None)
+    return last is not None and not isinstance(last.batches, Absent) and last.last_offset == view.log_end_offset - 1
 
 
 def _last_shared(one: LoadedLog, other: LoadedLog, below: OffsetRange, reader: BatchReader) -> int:

@@ -195,9 +195,14 @@ def load_logs(replicas: Sequence[Replica]) -> list[LoadedLog]:
     """Return replicas of one partition after their brokers have loaded them; what their files say alike is worked out once."""
     loaded: list[LoadedLog] = []
     for replica in replicas:
-        like = _like(loaded[0], replica) if loaded else None
-        loaded.append(load_log(replica) if like is None else like)
+        loaded.append(load_beside(replica, loaded[0] if loaded else None))
     return loaded
+
+
+def load_beside(replica: Replica, other: LoadedLog | None) -> LoadedLog:
+    """Return a replica after its broker has loaded it, as another one of its partition was where their files say the same."""
+    like = None if other is None else _like(other, replica)
+    return load_log(replica) if like is None else like
 
 
 _SHARED = ("state_without_high_watermark", "missing", "digests", "digest_bytes", "last_epoch", "lost_ranges")

@@ -11,8 +11,9 @@ from kforensics.errors import EvidenceUnreadable
 from kforensics.evidence.coordinators.replica_log import list_log
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.evidence.discovery.partition_dirs import find_places
-from kforensics.evidence.replica import batch_reader
+from kforensics.evidence.replica import batch_reader, tails
 from kforensics.evidence.replica.collect import collect_replica
+from kforensics.evidence.replica.segments import scan_segment
 from kforensics.source.mapped import open_below
 from kforensics.units import Depth
 from tests.builders.coordinators import batch
@@ -39,6 +40,31 @@ def test_the_epochs_of_a_sound_log_are_found_without_most_of_it(log):
 
     assert (ends.unread_below, content.unread_below) == (10, 0)
     assert ends.segments[0].epochs == content.segments[0].epochs
+
+
+def test_replicas_that_end_in_the_same_bytes_are_scanned_once(log, monkeypatch):
+    scanned = []
+
+    def watched(file, **at):
+        scanned.append(at["path"])
+        return scan_segment(file, **at)
+
+    monkeypatch.setattr(tails, "scan_segment", watched)
+    monkeypatch.setattr(tails, "_scanned_last", None)
+    first, *others = (copied(log, log.with_name(f"broker-{number}")) for number in (2, 3, 4))
+    segment = others[1] / "orders-0" / "00000000000000000000.log"
+    data = bytearray(segment.read_bytes())
+    data[-1] ^= 1
+    segment.write_bytes(data)
+
+    replicas = [_collected(root, Depth.TAILS) for root in (first, *others)]
+
+    assert len(scanned) == 2
+    ends = [one.segments[-1] for one in replicas]
+    assert ends[0].digests is ends[1].digests
+    assert ends[1].mtime_ns == (others[0] / "orders-0" / segment.name).stat().st_mtime_ns
+    assert not ends[1].damage
+    assert ends[2].damage
 
 
 def _index(positions):

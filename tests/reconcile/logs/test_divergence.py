@@ -1,8 +1,11 @@
+from dataclasses import replace
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kforensics.reconcile.logs.divergence import first_divergence
-from kforensics.reconcile.logs.loaded_log import load_log
+from kforensics.reconcile.logs.loaded_log import load_log, load_logs
 from tests.builders.logs import MemoryReader, batch, record, replica
 
 
@@ -145,3 +148,27 @@ def test_the_first_of_the_records_that_either_log_lacks_is_reported():
     found = divergence(one, other, {"b1/t-0": every[:3] + every[4:], "b2/t-0": every[:7] + every[8:]})
 
     assert 3 == found.offset
+
+
+class _Unasked(MemoryReader):
+    def batches(self, one, first_offset, last_offset):
+        raise AssertionError(f"{one.path}: {first_offset} to {last_offset}")
+
+
+def test_logs_that_are_loaded_alike_are_not_read_again():
+    """Of both the end alone was read."""
+    one, other, third = (
+        replace(one, segments=tuple(replace(each, unread_below=10) for each in one.segments))
+        for one in (
+            replica(1, [batch(0, 9, 0), batch(10, 12, 0, 7), batch(13, 14, 0)]),
+            replica(2, [batch(0, 9, 0), batch(10, 12, 0, 7), batch(13, 14, 0)]),
+            replica(3, [batch(0, 9, 0), batch(10, 12, 0, 8), batch(13, 14, 0)]),
+        )
+    )
+    first, second, differing = load_logs([one, other, third])
+
+    assert first_divergence(first, second, _Unasked({})) is None
+    with pytest.raises(AssertionError):
+        first_divergence(first, differing, _Unasked({}))
+    with pytest.raises(AssertionError):
+        first_divergence(first, second, _Unasked({}), [])  # what it proves neither is asked for
