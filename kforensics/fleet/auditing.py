@@ -50,6 +50,7 @@ from kforensics.fleet.plan import (
     inputs_without_logs,
     is_unchanged,
     log_dir_tasks,
+    verdict_id,
 )
 from kforensics.fleet.publishing import NO_PART, ClusterOf, Counts, Layout, Publisher, working_chunks
 from kforensics.fleet.schemas import OF_VERDICTS, REPLACED, TABLES
@@ -58,7 +59,7 @@ from kforensics.fleet.stages import ScanContext, cores_of, gather_fleet, groups_
 from kforensics.fleet.table_formats import TableFormat
 from kforensics.fleet.tables import Tables
 from kforensics.fleet.watch import Progress, Stage
-from kforensics.units import Depth, TopicPartition
+from kforensics.units import OFFSETS_TOPIC, Depth, TopicPartition
 
 MOST_CHAINED = 30
 """Audits whose parts hold rows of one more; then all are written again, so that no audit is spread over ever more files."""
@@ -174,7 +175,7 @@ class _Audit:
         work = output.work
         begun = output.begin(
             {**_manifest(sources, self._bases, options, self._booked), "retired": [list(one) for one in found.retired]},
-            [*TABLES, COMMITS_TABLE, FACTS_TABLE, READING, STATE],
+            [*TABLES, FACTS_TABLE, READING, STATE],
         )
         totals = list_fleet(lambda: self._session.spark, found, tasks, work, options, self._progress)
         if totals:
@@ -184,7 +185,7 @@ class _Audit:
         self._clock.stage("plan")
         expected = {"problems": sum(one.problems for one in totals)}
         for earlier in dict.fromkeys(self._bases.values()) if not found.problems else ():
-            if is_unchanged(begun["fingerprint"], totals, earlier):
+            if earlier.parts(COMMITS_TABLE) and is_unchanged(begun["fingerprint"], totals, earlier):
                 return self._take_over(begun, expected, earlier)
         bare = inputs_without_logs(tasks, totals)
         left_out = [Problem(input=number, path=WHOLE_INPUT, message=LOGS_LEFT_OUT) for number in sorted(bare)]
@@ -196,6 +197,8 @@ class _Audit:
             totals=tuple(read),
             assignments=stated_by_cluster(found.assignments, set(self._clusters)),
             tables=work,
+            bases=self._bases,
+            audit=output.stamp.audit_id,
         )
         gathered = gather_fleet(lambda: self._session.spark, fleet)
         audited = audited_brokers(found, self._clusters)
@@ -236,6 +239,7 @@ class _Audit:
             for table, count in counts.items():
                 expected[table] = expected.get(table, 0) + count
         counts = self._publish([name for name in TABLES if name != "plan"], kept)
+        expected[COMMITS_TABLE] = sum(counts[COMMITS_TABLE].values())
         copied = {
             table: sum(
                 chunk.num_rows
@@ -244,7 +248,7 @@ class _Audit:
             for table in OF_VERDICTS
         }
         for table, count in copied.items():
-            expected[table] = expected.get(table, 0) + count
+            expected[table] = expected.get(table, 0) + (count if table != COMMITS_TABLE else 0)
         return self._close(
             {
                 **begun,
@@ -327,6 +331,8 @@ class _Audit:
         counts: Counts = {}
         # What was read of a partition that could not be judged then has a number, too, and the next audit has no row for it.
         written: dict[str, dict[int, str | None]] = {table: {} for table in OF_VERDICTS}
+        audit_id = self._output.stamp.audit_id
+        of_offsets = pa.array([verdict_id(audit_id, key) for key in kept.keys if key[1] == OFFSETS_TOPIC], pa.int64())
         for table in tables:
 
             def numbered(table: str = table) -> Iterator[tuple[pa.Table, pa.Array]]:
@@ -336,12 +342,16 @@ class _Audit:
                             ["number", "cluster"]
                         )
                         written[table] |= {one["number"]: one["cluster"] for one in own.aggregate([]).to_pylist()}
+                    if table == COMMITS_TABLE:
+                        # Those of earlier audits were brought here for what is known, and are kept where they are.
+                        is_other = pc.invert(pc.is_in(rows["verdict_id"], value_set=of_offsets))
+                        rows, clusters = rows.filter(is_other), clusters.filter(is_other)  # noqa: PLW2901
                     yield rows, clusters
 
             kept_chunks = kept.copied(table) if table in OF_VERDICTS else ()
             whole = chain(numbered(), ((one, one["cluster_id"]) for one in kept_chunks))
             counts[table] = publisher.publish(table, whole, empty_for=self._empty_for(table, kept))
-        judged = {None, *written["partitions"]}
+        judged = {None, *written["partitions"], *of_offsets.to_pylist()}
         lost = {number: cluster for own in written.values() for number, cluster in own.items() if number not in judged}
         replaced = [
             pa.table(

@@ -15,13 +15,13 @@ from kforensics import __version__
 from kforensics.ask.model import Ask
 from kforensics.fleet.audit_tables import AuditTables, all_of
 from kforensics.fleet.facts import NOTHING, Gathered
-from kforensics.fleet.knowledge import FACTS_TABLE, Fleet
+from kforensics.fleet.knowledge import COMMITS_TABLE, FACTS_TABLE, Fleet
 from kforensics.fleet.pieces import PartitionKey
 from kforensics.fleet.plan import DIRECTORY_WEIGHT, FILE_WEIGHT, IS_DIRECTORY, LogDirTotals, options_words, part_name
 from kforensics.fleet.schemas import FACTS, PLAN
 from kforensics.fleet.tables import Tables
 from kforensics.source.walk import SETTLED_NS
-from kforensics.units import Depth
+from kforensics.units import OFFSETS_TOPIC, Depth
 
 READING = "reading"
 """The table of the stages that lists what is read, where not all that is listed is."""
@@ -174,9 +174,10 @@ def kept_verdicts(
     verdicts: dict[AuditTables, pa.Array] = {}
     keys: set[PartitionKey] = set()
     for base, known in now.items():
-        troubled = _troubled(base) | troubled_now
-        if None in troubled:
-            continue  # what could not be read may have been of any partition
+        unread = base.column_table(COMMITS_TABLE, ["log"], pd.field("group_id").is_null())
+        troubled = _troubled(base) | troubled_now | {(OFFSETS_TOPIC, one) for one in unread["log"].to_pylist()}
+        if None in troubled or not base.parts(COMMITS_TABLE):
+            continue  # what could not be read may have been of any partition; what groups committed was not kept by earlier versions
         columns = base.column_table(
             "partitions", ["fingerprint", "verdict_id", "audited_at"], pd.field("fingerprint").is_valid()
         )

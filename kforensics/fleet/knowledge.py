@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from typing import Any
 
+import pyarrow as pa
 import pyarrow.dataset as pd
 
 from kforensics.case.cluster import commits_by_partition, gather_cluster, given_brokers
@@ -27,13 +28,14 @@ from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.quorum import newest_log
 from kforensics.evidence.model import Citation, Problem
 from kforensics.fleet.assignments import Assignments
+from kforensics.fleet.audit_tables import AuditTables
 from kforensics.fleet.facts import NOTHING, ClusterKnowledge, Gathered, SplitKnowledge, no_commits
-from kforensics.fleet.plan import IS_DIRECTORY, LogDirTask, LogDirTotals, part_name
+from kforensics.fleet.plan import IS_DIRECTORY, LogDirTask, LogDirTotals, part_name, verdict_id
 from kforensics.fleet.schemas import COMMITS, FACTS
 from kforensics.fleet.sources import LISTERS, PlannedInput
 from kforensics.fleet.tables import Tables
 from kforensics.source.naming import FileKind, FileSuffix, parse_partition_directory
-from kforensics.source.walk import Found, FoundFile, join, walk_partition
+from kforensics.source.walk import SETTLED_NS, Found, FoundFile, join, walk_partition
 from kforensics.units import OFFSETS_TOPIC, TopicPartition
 
 MOST_METADATA_LOGS = 16
@@ -88,6 +90,10 @@ class Fleet:
     assignments: Mapping[str, Assignments]
     """By cluster, what the inventory says."""
     tables: Tables
+    bases: Mapping[str, AuditTables] = field(default_factory=dict)
+    """By cluster, the earlier audit whose commits are taken over where nothing changed."""
+    audit: str = ""
+    """The name of the audit."""
 
     @cached_property
     def members(self) -> Mapping[str, Sequence[int]]:
@@ -179,7 +185,7 @@ def gather_knowledge(fleet: Fleet, cluster: str) -> Gathered:
 
 
 def list_commits(fleet: Fleet, number: int) -> int:
-    """Write what consumer groups committed by the segments of one log directory, the highest by group, partition and leader epoch; a file that can't be read gives none.
+    """Write what consumer groups committed by the segments of one log directory, the highest by group, partition and leader epoch; a file that can't be read has a row without any.
 
     Returns:
         The number of rows.
@@ -197,35 +203,82 @@ def list_commits(fleet: Fleet, number: int) -> int:
         topic_partition=TopicPartition(OFFSETS_TOPIC, 0),
         directory_state="live",
     )
-    where = (pd.field("kind") != IS_DIRECTORY) & (pd.field("topic") == OFFSETS_TOPIC)
-    listed = fleet.tables.read_part("plan", part_name(number), columns=["path", "partition"], filters=where)
-    rows = []
-    for row in listed.to_pylist():
-        with suppress(EvidenceError):
-            for one in highest_commits(commits_in_file(place, row["path"])):
-                assert isinstance(one.citation.span, Span)
-                rows.append(
-                    {
-                        "log": row["partition"],
-                        "input": task.input,
-                        "path": one.citation.path,
-                        "position": one.citation.span.position,
-                        "topic": one.partition.topic,
-                        "partition": one.partition.partition,
-                        "group_id": one.group,
-                        "committed_offset": one.offset,
-                        "leader_epoch": None if isinstance(one.leader_epoch, Absent) else one.leader_epoch,
-                        "time_ms": one.time_ms,
-                    }
-                )
+    cluster = fleet.clusters[task.input]
+    columns = ["kind", "path", "directory", "partition", "fingerprint", "mtime_ns"]
+    where = pd.field("topic") == OFFSETS_TOPIC
+    listed = fleet.tables.read_part("plan", part_name(number), columns=columns, filters=where).to_pylist()
+    directories = {row["path"]: row for row in listed if row["kind"] == IS_DIRECTORY}
+    known = _unchanged(directories, task.source, fleet.bases[cluster]) if cluster in fleet.bases else frozenset()
+    own = {one: verdict_id(fleet.audit, (cluster, OFFSETS_TOPIC, one)) for one in {row["partition"] for row in listed}}
+    rows: list[dict[str, Any]] = []
+    if known:
+        of_source = pd.field("source") == task.source
+        rows += (
+            {**row, "verdict_id": own[row["log"]]}
+            for row in fleet.bases[cluster].rows(COMMITS_TABLE, columns=COMMITS.names, where=of_source)
+            if row["path"].rpartition("/")[0] in known
+        )
+    for row in listed:
+        if row["kind"] == IS_DIRECTORY or row["directory"] in known:
+            continue
+        of_log = {
+            "log": row["partition"],
+            "input": task.input,
+            "source": task.source,
+            "path": row["path"],
+            "verdict_id": own[row["partition"]],
+        }
+        try:
+            found = [*highest_commits(commits_in_file(place, row["path"]))]
+        except EvidenceError:
+            rows.append(of_log)
+            continue
+        for one in found:
+            assert isinstance(one.citation.span, Span)
+            rows.append(
+                {
+                    **of_log,
+                    "position": one.citation.span.position,
+                    "topic": one.partition.topic,
+                    "partition": one.partition.partition,
+                    "group_id": one.group,
+                    "committed_offset": one.offset,
+                    "leader_epoch": None if isinstance(one.leader_epoch, Absent) else one.leader_epoch,
+                    "time_ms": one.time_ms,
+                }
+            )
     fleet.tables.write(COMMITS_TABLE, part_name(number), rows, COMMITS)
     return len(rows)
+
+
+def _unchanged(directories: Mapping[str, Mapping[str, Any]], source: str, base: AuditTables) -> frozenset[str]:
+    """Return the directories of consumers' offsets that are as an earlier audit saw them, which could read all of their files."""
+    if not directories or not base.parts(COMMITS_TABLE):
+        return frozenset()
+    of_topic = pd.field("topic") == OFFSETS_TOPIC
+    problems = base.column_table("problems", ["topic", "partition"], of_topic | pd.field("topic").is_null())
+    if problems["topic"].null_count:
+        return frozenset()  # what could not be read may have been of any partition
+    unread = base.column_table(COMMITS_TABLE, ["log"], pd.field("group_id").is_null())
+    troubled = {*problems["partition"].to_pylist(), *unread["log"].to_pylist()}
+    columns = ["path", "partition", "fingerprint", "audited_at"]
+    found = base.column_table("replicas", columns, of_topic & (pd.field("source") == source))
+    times = found["audited_at"].cast(pa.int64()).to_pylist()
+    return frozenset(
+        row["path"]
+        for row, time in zip(found.select(columns[:3]).to_pylist(), times, strict=True)
+        if row["partition"] not in troubled
+        and (now := directories.get(row["path"])) is not None
+        and now["fingerprint"] == row["fingerprint"]
+        and now["mtime_ns"] + SETTLED_NS < time * 1_000
+    )
 
 
 def _commits_of(fleet: Fleet, listed: Iterable[tuple[LogDirTask, LogDirTotals]]) -> Iterator[GroupCommitRecord]:
     """Yield what the groups of a cluster committed in the order in which `diff` reads it: of equal commits the first one counts."""
     parts = [part_name(one.number) for _, one in listed if one.offsets_bytes]
-    rows = [row for part in parts for row in fleet.tables.read_part(COMMITS_TABLE, part).to_pylist()]
+    is_read = pd.field("group_id").is_valid()
+    rows = [row for part in parts for row in fleet.tables.read_part(COMMITS_TABLE, part, filters=is_read).to_pylist()]
     for row in sorted(rows, key=lambda row: (row["log"], row["input"], row["path"], row["position"])):
         yield GroupCommitRecord(
             partition=TopicPartition(row["topic"], row["partition"]),

@@ -358,7 +358,7 @@ def _pieces(one: LogDirTotals, room: int, wanted: int) -> Iterator[Piece]:
 
 # ---------------------------------------------------------------- whether anything changed
 
-TAKEN_OVER = ("nodes", "replicas", "segments", "digests", "lineage", "partitions", "findings", "problems")
+TAKEN_OVER = ("nodes", "replicas", "segments", "digests", "lineage", "partitions", "findings", "problems", "commits")
 """The tables that are the same where nothing has changed."""
 
 

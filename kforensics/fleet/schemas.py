@@ -170,10 +170,10 @@ PLAN = pa.schema(
 """The files to read in a log directory, in the order of reading; `at` is the weight of all that comes before."""
 
 COMMITS = pa.schema(
-    _columns((_INT, "log input"), (_TEXT, "path"), (_LONG, "position"), (_TEXT, "topic"), (_INT, "partition"))
-    + _columns((_TEXT, "group_id"), (_LONG, "committed_offset"), (_INT, "leader_epoch"), (_LONG, "time_ms"))
+    _columns((_INT, "log input"), (_TEXT, "source path"), (_LONG, "position"), (_TEXT, "topic"), (_INT, "partition"))
+    + _columns((_TEXT, "group_id"), (_LONG, "committed_offset"), (_INT, "leader_epoch"), (_LONG, "time_ms verdict_id"))
 )
-"""What a consumer group committed, the highest by partition and leader epoch of each file, where the stages hand it to one another."""
+"""What a consumer group committed, the highest by partition and leader epoch of each file."""
 
 FACTS = pa.schema(
     _columns((_TEXT, "cluster_id topic"), (_INT, "partition"), (_BOOL, "is_known"), (_TEXT, "topic_id facts"))
@@ -190,6 +190,7 @@ TABLES: dict[str, pa.Schema] = {
     "findings": FINDINGS,
     "problems": PROBLEMS,
     "plan": PLAN,
+    "commits": COMMITS,
 }
 
 OF_SEGMENTS = ("segments", "digests", "lineage")
@@ -216,7 +217,7 @@ CHANGES = pa.schema(
 REPLACED = pa.schema([("verdict_id", _LONG)])
 """The verdicts of the audits before that an audit keeps no more: it has others in their place, or none."""
 
-OF_VERDICTS = ("replicas", "segments", "digests", "lineage", "partitions", "findings")
+OF_VERDICTS = ("replicas", "segments", "digests", "lineage", "partitions", "findings", "commits")
 """The tables whose rows are about one partition."""
 
 OF_NODES_OF_AUDITS = (("depth", _TEXT), ("chain", _TEXT))

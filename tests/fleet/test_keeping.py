@@ -6,8 +6,11 @@ import pyarrow.dataset as pd
 import pytest
 
 from kforensics.ask.model import Ask
+from kforensics.errors import EvidenceUnreadable
+from kforensics.evidence.group_commits import commits_in_file
 from kforensics.evidence.model import Problem
-from kforensics.fleet import auditing, pieces, stages
+from kforensics.evidence.replica.segments import read_segment
+from kforensics.fleet import auditing, knowledge, pieces, stages
 from kforensics.fleet.audit_tables import open_audits
 from kforensics.fleet.judge import JudgedRows
 from kforensics.fleet.publishing import part_stem
@@ -20,7 +23,7 @@ from tests.builders.directories import copied, log_dir
 
 LONG_AGO = (1_700_000_000, 1_700_000_000)
 OWN = {"audit_id", "audited_at", "verdict_id", "scanned_ns", "chain"}
-TABLES = ("nodes", "replicas", "segments", "digests", "lineage", "partitions", "findings", "problems")
+TABLES = ("nodes", "replicas", "segments", "digests", "lineage", "partitions", "findings", "problems", "commits")
 
 
 def settled(place, time=LONG_AGO):
@@ -130,7 +133,7 @@ def test_only_rows_of_what_changed_are_written_with_what_they_replace(night, clu
     third.check_parts()
 
 
-OF_VERDICTS_ALONE = {"partitions", "replicas", "segments", "digests", "lineage", "replaced"}
+OF_VERDICTS_ALONE = {"commits", "partitions", "replicas", "segments", "digests", "lineage", "replaced"}
 
 
 def test_a_chain_that_is_long_is_written_again_as_a_whole(night, cluster, tmp_path, monkeypatch):
@@ -204,6 +207,52 @@ def test_views_in_sql_show_the_rows_that_hold(spark, night, cluster, tmp_path):
     for view, audit in (("now", now), ("before", before)):
         found = spark.sql(f"select verdict_id from partitions_{view} order by 1").collect()
         assert sorted(row["verdict_id"] for row in audit.rows("partitions")) == [row.verdict_id for row in found]
+
+
+def test_offsets_are_read_again_only_of_partitions_that_changed(night, cluster, monkeypatch):
+    read, real = [], commits_in_file
+
+    def reading(place, path):
+        read.append(path.split("/")[0])
+        return real(place, path)
+
+    monkeypatch.setattr(knowledge, "commits_in_file", reading)
+    log = cluster / "broker-3" / "__consumer_offsets-1" / f"{0:020}.log"
+    for at in range(2):
+        log.write_bytes(log.read_bytes() + batch(2 + at, [commit("g", "orders", 3, 9 + at, leader_epoch=0)]))
+        os.utime(log, (LONG_AGO[0] + at,) * 2)
+        read.clear()
+        night()
+    # Once by the audit into the history, and twice by the one that knows no other.
+    assert ["__consumer_offsets-0", "__consumer_offsets-1", "__consumer_offsets-1"] == sorted(read)
+
+    append(cluster, 2, 5)
+    read.clear()
+    assert ["orders-2"] == night()
+    assert ["__consumer_offsets-0", "__consumer_offsets-1"] == sorted(read)
+
+
+def test_offsets_of_a_file_that_could_not_be_read_are_read_again(audit_here, cluster, tmp_path, monkeypatch):
+    read, real = read_segment, commits_in_file
+
+    def refusing(file, *, path, base_offset):
+        if "__consumer_offsets-1" in path:
+            raise EvidenceUnreadable(path, "Input/output error")
+        return read(file, path=path, base_offset=base_offset)
+
+    def nothing(*_):
+        raise EvidenceUnreadable("x", "Input/output error")
+
+    more = {"out": tmp_path / "history", "is_history": True, "options": Ask(leader=2)}
+    monkeypatch.setattr(pieces, "read_segment", refusing)
+    monkeypatch.setattr(knowledge, "commits_in_file", nothing)
+    assert [None] * 2 == [row["group_id"] for row in audit_here(cluster, **more).rows("commits")]
+    monkeypatch.setattr(pieces, "read_segment", read)
+    monkeypatch.setattr(knowledge, "commits_in_file", real)
+    later = audit_here(cluster, **more)
+
+    assert None not in [row["group_id"] for row in later.rows("commits")]
+    assert content(audit_here(cluster, options=Ask(leader=2))) == content(later)
 
 
 def test_a_new_partition_and_one_that_is_gone(night, cluster):
