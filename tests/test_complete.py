@@ -19,7 +19,6 @@ from kforensics.findings.concern import RISKS
 from kforensics.findings.model import Severity
 from kforensics.findings.rule import all_rules
 from kforensics.findings.rules.causes import CAUSES
-from kforensics.fleet import table_formats
 from kforensics.formats.log_lines.event import DECISIVE, FOLDED, LogEventKind
 from kforensics.formats.log_lines.table import sections, told_kinds
 from kforensics.formats.segment.walk import Level
@@ -124,7 +123,6 @@ def test_every_event_is_in_the_docs(event):
     [
         ("fleet-report", "severity", Severity),
         ("fleet-audit", "fail_on", gate.FailOn),
-        ("fleet-audit", "table_format", table_formats.TableFormat),
         ("verify", "level", Level),
         ("salvage", "form", FormName),
         ("diff", "protocol", ProtocolName),

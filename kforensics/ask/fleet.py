@@ -76,13 +76,6 @@ class FleetAsk(Ask):
     shown_audit: str | None = option(
         "--audit", takes="fleet-report", metavar="ID", help="An audit of a history; the latest where none is named."
     )
-    table_format: str | None = option(
-        "--table-format",
-        takes="fleet-audit",
-        choices=("parquet", "delta"),
-        help="The format of a history: parquet, files in folders of cluster and day; delta, and the log of Delta Lake. "
-        "Where none is named, that of the history, else parquet.",
-    )
     save_to: str | None = option(
         "--save-to",
         takes="fleet-audit",

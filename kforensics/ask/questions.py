@@ -200,8 +200,6 @@ def _contradictions(command: str, ask: Any) -> Iterable[str]:
     """Yield why what is asked can't be answered."""
     match command:
         case "fleet-audit":
-            if ask.table_format is not None and ask.history_tables is None:
-                yield "--table-format needs --history"
             if (ask.new_tables is None) == (ask.history_tables is None):
                 yield "give either --out, a directory for this audit alone, or --history, tables to which it is appended"
         case "fleet-report" if ask.since is not None and (ask.metrics or ask.fail_on or ask.accept):

@@ -25,7 +25,6 @@ def audit(
     out: str | None = ...,
     history: str | None = ...,
     audit_id: str | None = ...,
-    table_format: str | None = ...,
     save_to: str | None = ...,
     master: str | None = ...,
     since: str | None = ...,

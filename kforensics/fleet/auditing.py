@@ -56,7 +56,6 @@ from kforensics.fleet.publishing import NO_PART, ClusterOf, Counts, Layout, Publ
 from kforensics.fleet.schemas import OF_VERDICTS, REPLACED, TABLES
 from kforensics.fleet.sources import FoundSources, Source, check_output, find_sources
 from kforensics.fleet.stages import ScanContext, cores_of, gather_fleet, groups_of, list_fleet, scan_and_judge
-from kforensics.fleet.table_formats import TableFormat
 from kforensics.fleet.tables import Tables
 from kforensics.fleet.watch import Progress, Stage
 from kforensics.units import OFFSETS_TOPIC, Depth, TopicPartition
@@ -89,7 +88,6 @@ def audit(
     progress: Progress | None = None,
     is_history: bool = False,
     audit_id: str | None = None,
-    table_format: TableFormat | None = None,
     take_over: bool = False,
 ) -> AuditOutcome:
     """Audit the inputs of the sources and write the tables.
@@ -110,7 +108,7 @@ def audit(
         out, is_history=is_history, audit_id=audit_id
     )  # what is refused, is refused before a lock is written there
     with hold_lock(Tables(out), take_over=take_over) as lock:
-        output = open_output(out, is_history=is_history, audit_id=audit_id, table_format=table_format)
+        output = open_output(out, is_history=is_history, audit_id=audit_id)
         if output.finished is not None:
             return AuditOutcome(tables=output.finished, seconds={}, read_bytes=0, reused_segments=0)
         named = None if since is None else open_audit(since)

@@ -94,12 +94,8 @@ def run_audit(
     from kforensics.fleet.lock import require_free
     from kforensics.fleet.output import open_output
     from kforensics.fleet.sources import check_output, read_sources
-    from kforensics.fleet.table_formats import TableFormat, require_table_format
 
     check_metrics(request.metrics)
-    table_format = None if request.table_format is None else TableFormat(request.table_format)
-    if table_format is not None:
-        require_table_format(table_format)
     check_options(request.storage)
     found = read_sources(list(request.sources), request.storage)
     rules = _gate_rules(request)
@@ -140,7 +136,7 @@ def run_audit(
 
     with _named_errors(target), open_here:
         # What is refused, or there already, needs no Spark.
-        output = open_output(target, is_history=is_history, audit_id=request.audit_id, table_format=table_format)
+        output = open_output(target, is_history=is_history, audit_id=request.audit_id)
         tables = output.finished
         if tables is None:
             require_free(output.tables, take_over=request.take_over)
@@ -153,7 +149,6 @@ def run_audit(
                 take_over=request.take_over,
                 is_history=is_history,
                 audit_id=request.audit_id,
-                table_format=table_format,
                 keep_going=request.keep_going,
                 progress=progress,
             )

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
@@ -17,12 +17,8 @@ from kforensics.fleet.lifecycle import bases_of, life_of, open_findings
 from kforensics.fleet.lock import LOCK
 from kforensics.fleet.publishing import AuditStamp, Counts, Layout, Publisher, check_rows, is_part_of, total_rows
 from kforensics.fleet.schemas import AUDIT_TABLES, CHANGES, OF_SEGMENTS, OF_VERDICTS
-from kforensics.fleet.table_formats import TableFormat, require_table_format, table_log
 from kforensics.fleet.tables import AUDIT_MANIFEST, Tables, WorkTables
 from kforensics.fleet.trimming import finish_trim
-
-if TYPE_CHECKING:
-    from kforensics.fleet.delta_log import DeltaLog
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +29,6 @@ class Output:
     stamp: AuditStamp
     run: int
     is_history: bool
-    table_format: TableFormat = TableFormat.PARQUET
     finished: AuditTables | None = None
     """The audit of this id, where the history has it already."""
 
@@ -41,15 +36,6 @@ class Output:
     def work(self) -> Tables:
         """What the stages write."""
         return WorkTables(self.tables.location / WORK)
-
-    @property
-    def _log(self) -> "DeltaLog | None":
-        return table_log(self.table_format, self.tables) if self.is_history else None
-
-    def _earlier_parts(self, table: str) -> dict[str, int]:
-        """Return what a log that is not there would have of the audits before this one."""
-        found = (one.manifest["tables"].get(table, {}).get("parts", {}) for one in history_of(self.tables))
-        return {part: rows for parts in found for part, rows in parts.items()}
 
     @property
     def layout(self) -> Layout:
@@ -61,8 +47,6 @@ class Output:
         names = tuple(tables)
         if self.is_history:
             finish_trim(self.tables)
-        if (log := self._log) is not None:
-            log.check()
         if self.run > 1:
             for name in names:
                 if name not in OF_SEGMENTS:
@@ -82,7 +66,6 @@ class Output:
             "audited_at": datetime.fromtimestamp(self.stamp.audited_ns / 1e9, UTC).isoformat(),
             "audited_ns": self.stamp.audited_ns,
             "run": self.run,
-            "table_format": self.table_format.value,
             **manifest,
         }
         (self.work if self.is_history else self.tables).write_manifest(AUDIT_MANIFEST, started)
@@ -93,8 +76,6 @@ class Output:
         begun = self.work.read_manifest(AUDIT_MANIFEST) or {}
         known = {one.audit_id for one in history_of(self.tables)}
         if "audit_id" in begun and begun["audit_id"] not in known:
-            if (log := self._log) is not None:
-                log.forget(str(begun["audit_id"]))
             for table in AUDIT_TABLES:
                 for name in self.tables.all_names(table):
                     if is_part_of(name, str(begun["audit_id"])):
@@ -131,9 +112,6 @@ class Output:
         }
         finished = AuditTables(self.tables.location, whole)
         finished.check_parts()
-        if (log := self._log) is not None:
-            for table, parts in counts.items():
-                log.commit(table, parts if log.is_there(table) else {**self._earlier_parts(table), **parts})
         self.tables.write_manifest(manifest_name(self.stamp.audit_id) if self.is_history else AUDIT_MANIFEST, whole)
         self.work.remove_folder("")
         return finished
@@ -149,11 +127,9 @@ def _named(counts: Counts, kept: Kept, kept_rows: Mapping[str, int]) -> dict[str
     }
 
 
-def open_output(
-    out: Path, *, is_history: bool, audit_id: str | None, table_format: TableFormat | None = None
-) -> Output:
+def open_output(out: Path, *, is_history: bool, audit_id: str | None) -> Output:
     """Return the output of an audit that begins or continues."""
-    return _history_output(out, audit_id, table_format) if is_history else _own_output(out, audit_id)
+    return _history_output(out, audit_id) if is_history else _own_output(out, audit_id)
 
 
 def _own_output(out: Path, audit_id: str | None) -> Output:
@@ -175,7 +151,7 @@ def _own_output(out: Path, audit_id: str | None) -> Output:
     return Output(tables=tables, stamp=stamp, run=int(manifest.get("run", 0)) + 1, is_history=False)
 
 
-def _history_output(out: Path, audit_id: str | None, table_format: TableFormat | None) -> Output:
+def _history_output(out: Path, audit_id: str | None) -> Output:
     tables = Tables(out)
     if tables.read_manifest(AUDIT_MANIFEST) is not None:
         raise UsageError(f"{out} holds the tables of one audit and is no history: give another --history")
@@ -184,19 +160,12 @@ def _history_output(out: Path, audit_id: str | None, table_format: TableFormat |
     begun = work.read_manifest(AUDIT_MANIFEST)
     if not known and begun is None and not tables.is_empty(frozenset({LOCK, WORK})):
         raise UsageError(f"{out} is not empty and holds no history of audits; kforensics overwrites nothing")
-    # What an interrupted first audit committed to the log of a format stays in that format.
-    manifests = [one.manifest for one in known] or ([begun] if begun is not None else [])
-    named = {str(one.get("table_format", TableFormat.PARQUET)) for one in manifests}
-    if unknown := sorted(named - {*TableFormat}):
+    # Before, a history could have a log of another format, which would lack what is written now.
+    named = {str(one.manifest.get("table_format", "parquet")) for one in known} - {"parquet"}
+    if named:
         raise UsageError(
-            f"{out} is a history in the format {', '.join(unknown)}, which there is no longer: give another --history, and --save-to"
+            f"{out} is a history in the format {', '.join(sorted(named))}, which there is no longer: give another --history, and --save-to"
         )
-    used = {*map(TableFormat, named)}
-    chosen = table_format or next(iter(used), TableFormat.PARQUET)
-    if used - {chosen}:
-        raise UsageError(f"{out} is a history in the format {', '.join(used)}, not {chosen}: give another --history")
-    require_table_format(chosen)
-    table_log(chosen, tables)  # refuses options of its storage that it can't take
     finished = next((one for one in known if one.audit_id == audit_id), None)
     if finished is None and any(audit_id in one.kept_from for one in known):
         raise UsageError(f"{out} holds rows of the audit {audit_id}, which was trimmed: give another --audit-id")
@@ -207,7 +176,7 @@ def _history_output(out: Path, audit_id: str | None, table_format: TableFormat |
         run = int(begun.get("run", 0)) + 1
         if audit_id is not None and begun.get("audit_id") == audit_id:
             stamp = AuditStamp(audit_id=audit_id, audited_ns=int(begun.get("audited_ns", 0)))
-    return Output(tables=tables, stamp=stamp, run=run, is_history=True, table_format=chosen, finished=finished)
+    return Output(tables=tables, stamp=stamp, run=run, is_history=True, finished=finished)
 
 
 def _new_stamp(audit_id: str | None) -> AuditStamp:

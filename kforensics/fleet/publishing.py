@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -82,13 +82,6 @@ def part_stem(audit_id: str) -> str:
 def is_part_of(name: str, audit_id: str) -> bool:
     """Return whether a file of a history is a part of an audit, by its name."""
     return re.fullmatch(rf"{re.escape(part_stem(audit_id))}-\d{{5,}}\.parquet", name.rpartition("/")[2]) is not None
-
-
-def folder_values(part: str) -> tuple[str | None, str]:
-    """Return the cluster and the day that the folders of a history's part are named by."""
-    folders = dict(name.split("=", 1) for name in part.split("/")[:-1])
-    cluster = folders["cluster_id"]
-    return None if cluster == NO_CLUSTER else unquote(cluster), folders["audit_date"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

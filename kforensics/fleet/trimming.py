@@ -11,7 +11,6 @@ from kforensics.errors import EvidenceError, UsageError
 from kforensics.findings.fleet_summary import TrimmedHistory
 from kforensics.fleet.audit_tables import AUDITS, TRIMMED, AuditTables, every_audit, history_of, manifest_name
 from kforensics.fleet.lock import hold_lock
-from kforensics.fleet.table_formats import TableFormat, table_log
 from kforensics.fleet.tables import AUDIT_MANIFEST, Tables
 
 DAY_NS = 86_400 * 1_000_000_000
@@ -68,13 +67,7 @@ def finish_trim(tables: Tables) -> None:
     kept = {one.audit_id for one in left}
     gone = [one for one in every_audit(tables) if one.audit_id not in kept]
     for table in sorted({name for one in gone for name in one.manifest["tables"]}):
-        only = set(_only(table, gone, left))
-        for one in gone:
-            own = only & one.rows_of_parts(table).keys()
-            log = table_log(TableFormat(one.manifest.get("table_format", TableFormat.PARQUET)), tables)
-            if own and log is not None:
-                log.forget(one.audit_id, [table])
-        for part in sorted(only):
+        for part in _only(table, gone, left):
             tables.remove(table, part)
     for one in gone:
         tables.remove_file(*manifest_name(one.audit_id).split("/"))

@@ -34,7 +34,6 @@ def write_audit(
     *,
     audit_id=None,
     is_history=False,
-    table_format=None,
     nodes=(1, 2),
     cluster=CLUSTER,
     problems=(),
@@ -61,7 +60,7 @@ def write_audit(
     tables = Tables(out)
     members = [one if isinstance(one, tuple) else (one, cluster) for one in nodes]
     with hold_lock(tables):
-        output = open_output(out, is_history=is_history, audit_id=audit_id, table_format=table_format)
+        output = open_output(out, is_history=is_history, audit_id=audit_id)
         begun = output.begin(
             {
                 "tool_version": "0",

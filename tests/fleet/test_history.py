@@ -13,6 +13,7 @@ from kforensics.fleet.audit_tables import WORK, open_audit, open_audits, previou
 from kforensics.fleet.level_rows import LEVELS
 from kforensics.fleet.lock import hold_lock
 from kforensics.fleet.output import open_output
+from kforensics.fleet.publishing import is_part_of, part_stem
 from kforensics.fleet.schemas import AUDIT_TABLES, TABLES
 from kforensics.fleet.tables import AUDIT_MANIFEST, HISTORY_PARTITIONING, Tables
 from kforensics.fleet.views import view_statements
@@ -286,3 +287,21 @@ def test_a_filter_on_findings_makes_no_fleet_sound(tmp_path, capsys):
     screen = " ".join(capsys.readouterr().out.split())
     assert "fleet is sound" not in screen
     assert "All replicas of 1 partition agree on 2 nodes, every assigned replica given." in screen
+
+
+def test_a_history_in_a_format_that_is_gone_is_refused(tmp_path):
+    place = tmp_path / "history"
+    append(place, "one", one_finding())
+    manifest = place / "_audits" / "one.json"
+    manifest.write_text(manifest.read_text().replace('"audit_id"', '"table_format": "delta", "audit_id"', 1))
+
+    with pytest.raises(UsageError, match=r"in the format delta, which there is no longer: .* --save-to"):
+        append(place, "two", one_finding())
+
+
+def test_names_of_audits_become_names_of_files_that_are_told_apart():
+    ids = ["night", "night-1", "night/1", "night 1", "..", "a" * 9, "ä"]
+    assert len(ids) == len({part_stem(one) for one in ids})
+    assert is_part_of("cluster_id=x/audit_date=2026-11-22/night-00000.parquet", "night")
+    assert not is_part_of("night-1-00000.parquet", "night")
+    assert not any("/" in part_stem(one) or part_stem(one).startswith((".", "_")) for one in ids)

@@ -9,17 +9,14 @@ from kforensics.ask.fleet import FleetAsk
 from kforensics.ask.model import Ask
 from kforensics.cli.app import run
 from kforensics.errors import UsageError
-from kforensics.fleet import trimming
-from kforensics.fleet.audit_tables import TRIMMED, history_of, open_audit, open_audits
+from kforensics.fleet.audit_tables import TRIMMED, open_audit, open_audits
 from kforensics.fleet.commands import run_report, run_trend
 from kforensics.fleet.lock import LOCK
-from kforensics.fleet.table_formats import TableFormat
 from kforensics.fleet.tables import Tables
 from kforensics.fleet.trimming import DAY_NS, trim_history
 from kforensics.units import Depth
 from tests.builders.audits import one_finding, write_audit
 from tests.fleet.test_keeping import append, cluster, content  # noqa: F401 - a fixture
-from tests.fleet.test_table_formats import PACKAGES
 
 
 @pytest.fixture
@@ -157,17 +154,3 @@ def test_what_is_no_history_is_refused(tmp_path, capsys):
     assert 2 == run(["fleet", "history", str(tmp_path / "own"), "--keep", "0d"])
     assert "expected days, such as 90d or 13w" in capsys.readouterr().err
     assert not (tmp_path / "nothing").exists()
-
-
-def test_the_log_of_a_format_has_no_row_of_what_is_trimmed(history, aged):
-    pytest.importorskip(*PACKAGES.values())
-    from deltalake import DeltaTable
-
-    for name in ("1", "2"):
-        write_audit(history, [one_finding()], audit_id=name, is_history=True, table_format=TableFormat.DELTA)
-    aged({"1": 100})
-    assert trimming.trim_history(Tables(history), 90).trimmed_audits == ("1",)
-
-    for table in ("findings", "nodes"):
-        assert {"2"} == set(DeltaTable(str(history / table)).to_pyarrow_table()["audit_id"].to_pylist())
-    assert ["2"] == [one.audit_id for one in history_of(Tables(history))]
