@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kforensics.case.model import Case, fact_of_question, now_of, places_of
 from kforensics.case.wanted import is_wanted
@@ -15,13 +15,17 @@ from kforensics.evidence.metadata.files import find_metadata_logs
 from kforensics.exits import ExitCode
 from kforensics.findings.answers.diff import lost_before
 from kforensics.findings.answers.explain import returned_words
-from kforensics.findings.answers.graver import Asked, may_be_calmer, with_graver
+from kforensics.findings.answers.graver import Asked, beyond, may_be_calmer, with_graver
 from kforensics.findings.answers.model import STATES, Answer, State, exit_code
 from kforensics.findings.concern import JudgedPartition
 from kforensics.findings.model import Weight, by_gravity
+from kforensics.findings.rules.quorum import quorum_steps, quorum_words
 from kforensics.source.naming import FileKind
 from kforensics.units import METADATA_TOPICS, Depth
-from kforensics.words import counted
+from kforensics.words import counted, with_place
+
+if TYPE_CHECKING:
+    from kforensics.evidence.metadata.set_back import QuorumSetBack
 
 
 class _History(NamedTuple):
@@ -54,8 +58,9 @@ def no_calmer_than_history(command: str, found: Conclusion, case: Case) -> Concl
     if State.MAYBE_LOST not in STATES[command]:
         return _no_calmer_than_lines(found, case)
     answer, code = found.answer, exit_code(command, found.answer, found.findings, found.problems)
-    if may_be_calmer(answer):
-        answer = with_graver(answer, early_of(case), code=code)
+    for known in (early_of, set_aside_of):
+        if may_be_calmer(answer):
+            answer = with_graver(answer, known(case), code=code)
     if may_be_calmer(answer):
         history = _elections_of(case)
         answer = with_graver(answer, history.lost, code=code)
@@ -130,8 +135,9 @@ def _elections_of(case: Case) -> _History:
 
 def no_calmer_than_before(answer: Answer, judged: Sequence[JudgedPartition], case: Case) -> Answer:
     """Return an answer of `diff`, no calmer than what elections on record have lost: replicas that agree now say nothing of that."""
-    if not case.is_weighed and may_be_calmer(answer):
-        answer = with_graver(answer, early_of(case))
+    for known in (early_of, set_aside_of):
+        if not case.is_weighed and may_be_calmer(answer):
+            answer = with_graver(answer, known(case))
     if case.is_weighed or answer.state.exit_code:
         return answer
     history = _lost_at_elections(judged, case)
@@ -202,6 +208,66 @@ def early_of(case: Case) -> Asked | None:
     if explained is None or not explained.has_early_losses:
         return None
     return Asked("explain", explained.answer, case.ask)
+
+
+@fact_of_question
+def set_aside_of(case: Case) -> Asked | None:
+    """Return what `explain` says of topics that the newest metadata never named and whose directories were set aside; None where there are none, or nothing is lost by it."""
+    now = now_of(case)
+    if not find_metadata_logs(now.inputs):
+        return None
+    asked = now.asking(topics=case.ask.topics, partitions=case.ask.partitions, depth=Depth.TAILS)
+    topics = frozenset(
+        partition.topic
+        for partition, group in places_of(now).by_partition.items()
+        if partition.topic not in METADATA_TOPICS and is_wanted(partition, asked.ask)
+        if group and all(place.directory_state in {"deleted", "stray"} for place in group)
+    )
+    asked = asked.asking(topics=topics)
+    try:
+        explained = _command("explain").explain(replace(asked, is_weighed=True)) if topics else None
+    except (EvidenceError, UsageError):
+        return None
+    is_lost = explained is not None and explained.answer.state in _COMES_TO_LOSSES
+    return Asked("explain", explained.answer, case.ask) if explained is not None and is_lost else None
+
+
+_COMES_TO_LOSSES = frozenset({State.LOST, State.MAYBE_LOST})
+
+
+def no_calmer_than_metadata(found: Conclusion, case: Case, *, of_quorum: bool = True) -> Conclusion:
+    """Return the conclusion of a command that asks for files or metadata, no calmer than a quorum that can't go on, and than what it has set aside.
+
+    Args:
+        of_quorum: whether it does not speak of the quorum itself.
+    """
+    answer, quorum, lost = found.answer, _quorum_of(case) if of_quorum else None, set_aside_of(case)
+    if answer.state.weight >= Weight.DECIDE or (quorum is None and lost is None):
+        return found
+    said, now = ("", ()) if quorum is None else (f"{quorum_words(quorum)} ", tuple(quorum_steps(quorum)))
+    if lost is not None:
+        first, _, rest = lost.answer.headline.partition(". ")
+        said, now = f"{said}{first.rstrip('.')}: see `kforensics explain`. {rest} ", (*now, *lost.answer.now)
+    answer = replace(
+        answer,
+        state=State.UNKNOWN,
+        headline=f"{said}{beyond(answer.headline, said)}".rstrip(),
+        now=with_place(tuple(dict.fromkeys((*now, *answer.now)))),
+    )
+    return found._replace(answer=answer)
+
+
+@fact_of_question
+def _quorum_of(case: Case) -> "QuorumSetBack | None":
+    now = now_of(case)
+    if not find_metadata_logs(now.inputs):
+        return None
+    from kforensics.case.cluster import cluster_of  # noqa: PLC0415 - what reads metadata logs
+
+    try:
+        return cluster_of(now).quorum
+    except EvidenceError:
+        return None
 
 
 def _command(name: str) -> Any:

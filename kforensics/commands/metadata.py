@@ -6,7 +6,9 @@ from functools import partial
 from pathlib import PurePosixPath
 
 from kforensics.ask.model import Ask
+from kforensics.case.model import Case
 from kforensics.case.wanted import not_there
+from kforensics.commands.graver import no_calmer_than_metadata
 from kforensics.commands.result import Conclusion, Result
 from kforensics.damage import Absent, Damage
 from kforensics.errors import EvidenceError, UsageError
@@ -127,14 +129,18 @@ def run(request: Ask) -> Result[MetadataView]:
             at_offset=at_offset,
             quorum=quorum,
         ),
-        concluded=Conclusion(
-            answer=metadata_answer(
-                comparison,
-                problems,
-                lost_end=lost_metadata(newest.end_offset, epochs),
-                quorum=quorum,
+        concluded=no_calmer_than_metadata(
+            Conclusion(
+                answer=metadata_answer(
+                    comparison,
+                    problems,
+                    lost_end=lost_metadata(newest.end_offset, epochs),
+                    quorum=quorum,
+                ),
+                problems=problems,
             ),
-            problems=problems,
+            Case(ask=request, inputs=inputs),
+            of_quorum=False,
         ),
     )
 

@@ -8,7 +8,7 @@ from kforensics.ask.model import Ask
 from kforensics.case.model import Case
 from kforensics.case.processes import Progress
 from kforensics.case.wanted import wanted_of
-from kforensics.commands.graver import no_calmer
+from kforensics.commands.graver import no_calmer, no_calmer_than_metadata
 from kforensics.commands.result import Conclusion, Result
 from kforensics.commands.seal_of_report import seal_of
 from kforensics.damage import Absent
@@ -95,7 +95,7 @@ def run(request: Ask, progress: Progress | None = None) -> Result[VerifyResult]:
         command="verify",
         inputs=inputs.described,
         body=VerifyResult(level=level, verification=verification, intact=intact, tiers=tiers),
-        concluded=no_calmer("verify", concluded, case),
+        concluded=no_calmer_than_metadata(no_calmer("verify", concluded, case), case),
         seal=seal,
     )
 

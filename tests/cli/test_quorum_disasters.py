@@ -101,6 +101,26 @@ def test_records_set_aside_are_the_subject_after_the_start_and_salvage_takes_the
 
 
 @pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("name", [*SET_BACK, "dynamic-half-done"])
+def test_no_command_is_calm_after_the_start(quorums, say, name, command):
+    code, document = say(command, quorums(name) / "after")
+
+    assert code in {1, 3}
+    assert document["answer"]["state"] not in CALM
+
+
+@pytest.mark.parametrize("command", ["diff", "verify", "metadata"])
+def test_what_a_quorum_has_set_aside_stands_first_with_the_copy_that_keeps_it(quorums, say, command):
+    _, document = say(command, quorums("brokers-newer") / "after")
+    answer = document["answer"]
+
+    assert answer["headline"].startswith(
+        "6 records of payments-0 that were possibly committed are in -delete directories only, which brokers remove"
+    )
+    assert answer["now"][0].startswith("Copy these 2 directories before any broker starts")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("name", ["majority-emptied", "only-controller-emptied", "voter-restored"])
 def test_logs_of_two_quorums_within_one_epoch_are_no_truncation_to_come(quorums, say, name, command):
     code, document = say(command, quorums(name) / "after")
