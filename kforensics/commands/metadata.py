@@ -19,7 +19,7 @@ from kforensics.evidence.metadata.events import EventSelection, MetadataEvent, c
 from kforensics.evidence.metadata.files import is_metadata_directory
 from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.log import read_metadata_logs
-from kforensics.evidence.metadata.set_back import QuorumSetBack, quorum_set_back
+from kforensics.evidence.metadata.set_back import QuorumSetBack, absent_controllers, quorum_set_back
 from kforensics.evidence.metadata.state import MetadataState
 from kforensics.evidence.model import Problem
 from kforensics.evidence.replica.unaccounted import lost_metadata
@@ -136,6 +136,7 @@ def run(request: Ask) -> Result[MetadataView]:
                     problems,
                     lost_end=lost_metadata(newest.end_offset, epochs),
                     quorum=quorum,
+                    absent=absent_controllers(histories, inputs),
                 ),
                 problems=problems,
             ),

@@ -40,6 +40,7 @@ from kforensics.evidence.broker_logs import LogFile
 from kforensics.evidence.discovery.inputs import Inputs, belonging_together
 from kforensics.evidence.discovery.partition_dirs import LostDirectory, find_places, log_dir_states, lost_directories
 from kforensics.evidence.metadata.files import unexplained
+from kforensics.evidence.metadata.set_back import absent_controllers
 from kforensics.evidence.model import Citation, Problem
 from kforensics.findings.answers.predict import predict_answer
 from kforensics.findings.answers.predict_cluster import MissingDirectories, PredictedCluster
@@ -448,6 +449,7 @@ class _Nodes:
             replicas=replicas,
             unseen=unseen_leaders(started, self._around) if is_apart else None,
             quorum=self._around.quorum,
+            absent=absent_controllers(self._around.histories, self._inputs) if self._around.histories else None,
             lost=lost,
             allows_older=any(one.allows_older for one in self.versions.values()),
             assumed_nodes={

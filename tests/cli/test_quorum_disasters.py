@@ -150,3 +150,28 @@ def test_a_change_to_dynamic_voters_that_was_left_half_done_elects_nobody(quorum
     assert truth["directories"]["before"]["broker-1"] == truth["directories"]["after"]["broker-1"]
     _, document = say("metadata", root / "after")
     assert (True, [102, 103]) == (document["quorum"]["is_stuck"], document["quorum"]["voters"])
+
+
+@pytest.mark.parametrize(
+    ("name", "flag", "ids"),
+    [
+        ("voter-restored", "", ()),
+        ("dynamic-half-done", " --no-initial-controllers", ("controller 102 as vrswEP_5zTEqo9b7z7-jog",)),
+    ],
+)
+def test_where_no_controller_is_left_the_longest_copy_and_the_way_back_are_named(quorums, say, name, flag, ids):
+    before = quorums(name) / "before"
+    brokers = [before / "broker-1", before / "broker-2"]
+    _, document = say("metadata", *brokers)
+    unknown = document["answer"]["unknown"]
+
+    assert any("broker-2/__cluster_metadata-0 is the longest copy given" in one for one in unknown)
+    (step,) = [one for one in unknown if "kafka-storage.sh format" in one]
+    assert step.rstrip("`").endswith(f"--config controller.properties{flag}")
+    assert "--standalone and --initial-controllers (3.9 and later) begin a quorum that forgets all topics" in step
+    assert all(one in step for one in ids)
+    # A start is not calm about what controllers may hold that nobody gave.
+    _, document = say("predict", *brokers)
+    assert any("brokers set aside, or delete, what the metadata" in one for one in document["answer"]["unknown"])
+    _, document = say("metadata", before)
+    assert not any("is the longest copy given" in one for one in document["answer"]["unknown"])

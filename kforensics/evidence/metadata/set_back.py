@@ -83,6 +83,17 @@ class AffectedBroker(NamedTuple):
     """Its broker epoch by its clean-shutdown marker, and by the metadata that the quorum goes on with (-1 for none), where they differ."""
 
 
+class AbsentControllers(NamedTuple):
+    """The controllers of a cluster of which none is among the inputs, and the longest copy of their metadata."""
+
+    voters: tuple[int, ...]
+    directories: Mapping[int, str]
+    """The directory ids by which dynamic voters are known; empty where they are static."""
+    path: str
+    end: int
+    cluster_id: str | Absent
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuorumSetBack:
     """Voters that can go on without metadata that was committed, or none that can be elected at all."""
@@ -185,6 +196,22 @@ def quorum_set_back(
         source=None if known.full is None else (known.path_of_full(), known.full.end_offset),
         state=known.state,
         brokers=() if is_stuck else tuple(known.brokers(named)),
+    )
+
+
+def absent_controllers(histories: "Sequence[MetadataHistory]", inputs: "Inputs") -> AbsentControllers | None:
+    """Return the controllers, where no directory of any of them is among the inputs, and brokers hold copies of their metadata."""
+    newest = newest_log(histories)
+    given = {found.described.broker_id for _, found in inputs.numbered}
+    if newest is None or not newest.current_voters or given & set(newest.current_voters):
+        return None
+    own = inputs.described[newest.input]
+    return AbsentControllers(
+        voters=tuple(sorted(newest.current_voters)),
+        directories=newest.voter_directories,
+        path=join(own.path.rstrip("/"), newest.directory),
+        end=newest.end_offset,
+        cluster_id=own.cluster_id,
     )
 
 

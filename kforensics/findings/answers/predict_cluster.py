@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.partition_dirs import LostDirectory
-from kforensics.evidence.metadata.set_back import QuorumSetBack
+from kforensics.evidence.metadata.set_back import AbsentControllers, QuorumSetBack
 from kforensics.evidence.model import Input
 from kforensics.findings.answers.graver import Asked
 from kforensics.protocol.loading.disk import ENDINGS
@@ -195,6 +195,8 @@ class PredictedCluster:
     """What is discarded as a follower of a broker that is not given, where the replicas are not compared."""
     quorum: QuorumSetBack | None = None
     """The voters that can go on without metadata that was committed."""
+    absent: AbsentControllers | None = None
+    """The controllers, where none of them is given."""
     lost: Sequence[LostDirectory] = ()
     """Partitions that checkpoints name and of which their node holds no directory."""
     allows_older: bool = False

@@ -8,7 +8,7 @@ from kforensics.findings.answers.graver import Asked, see
 from kforensics.findings.answers.model import CALM_OF_DIFF, State
 from kforensics.findings.answers.predict_cluster import PredictedCluster, node_words
 from kforensics.findings.concern import copies_of_places
-from kforensics.findings.rules.quorum import quorum_steps
+from kforensics.findings.rules.quorum import absent_words, quorum_steps
 from kforensics.protocol.election import ElectionKind
 from kforensics.protocol.loading.node import UNREGISTERED, Fate, Refusal
 from kforensics.protocol.loading.starts import StartResult
@@ -307,6 +307,8 @@ def predict_unknowns(found: PredictedCluster) -> Iterator[str]:
         yield f"What each discards as a follower, by `kforensics diff`: {found.replicas.answer.headline}"
     elif found.replicas is not None and found.replicas.answer.state in CALM_OF_DIFF:
         yield "Whether the replicas hold the same below the ends of their logs: `kforensics diff` compares their content."
+    if found.absent is not None:
+        yield f"{absent_words(found.absent.voters)} If they are lost, `kforensics metadata` says which copy reaches furthest, and how it is put back."
     yield from _of_identity(found)
     yield from _of_starts(found)
     yield from _of_retention(found)

@@ -7,11 +7,11 @@ from kforensics.damage import Absent
 from kforensics.findings.answers.model import Answer, State
 from kforensics.protocol.versions import NEWEST_LEVEL, KafkaVersion, least_version_of_level, level_name
 from kforensics.units import METADATA_TOPIC
-from kforensics.words import Prohibition, counted, form, listed
+from kforensics.words import Prohibition, Step, counted, form, listed
 
 if TYPE_CHECKING:
     from kforensics.evidence.metadata.compare import LogComparison, MetadataTail
-    from kforensics.evidence.metadata.set_back import AffectedBroker, Forgotten, QuorumSetBack
+    from kforensics.evidence.metadata.set_back import AbsentControllers, AffectedBroker, Forgotten, QuorumSetBack
     from kforensics.evidence.model import Problem
     from kforensics.evidence.replica.unaccounted import Unaccounted
 
@@ -141,6 +141,38 @@ def quorum_tell(found: "QuorumSetBack") -> Iterator[str]:
         yield f"Producers and consumers of {topics}: {form(len(found.forgotten.topics), 'the topic', 'the topics')} can be gone after the next start."
 
 
+def absent_words(voters: Collection[int]) -> str:
+    """Return what none of the inputs shows where no controller is among them."""
+    names, one = _names(voters), len(voters) == 1
+    return (
+        f"What {names} {form(len(voters), 'holds', 'hold')}, {'which is not' if one else 'none of which is'} among the inputs: brokers set aside, or delete,"
+        " what the metadata of their controllers does not assign to them."
+    )
+
+
+def _ways_back(absent: "AbsentControllers") -> Iterator[str]:
+    """Yield how the copy of a broker is made the metadata of new controllers, where the disks of all are lost."""
+    names, each = _names(absent.voters), form(len(absent.voters), "it", "each")
+    yield (
+        f"If the disks of {names} are lost, {absent.path} is the longest copy given: it reaches to offset {absent.end - 1}, and what came later is gone."
+        " Kafka has no tool that goes on with it, and does not support it: try it on copies of all disks, with every node stopped."
+    )
+    flag, then = (
+        "",
+        f"keep controller.quorum.voters as it was, and give {each} the copy as {METADATA_TOPIC}-0, without its quorum-state.",
+    )
+    if absent.directories:
+        flag = " --no-initial-controllers"
+        ids = listed([f"controller {node} as {known}" for node, known in sorted(absent.directories.items())], most=9)
+        then = f"write the directory.id by which the voters know {each} into its meta.properties ({ids}), and give {each} the copy as {METADATA_TOPIC}-0, without its quorum-state."
+    cluster = absent.cluster_id or "CLUSTER_ID"
+    yield Step(
+        f"Format {form(len(absent.voters), 'the new controller', 'each new controller')} with the id of the cluster and {form(len(absent.voters), 'its', 'its own')} former node.id,"
+        f" then {then} --standalone and --initial-controllers (3.9 and later) begin a quorum that forgets all topics:",
+        (f"kafka-storage.sh format --cluster-id {cluster} --config controller.properties{flag}",),
+    )
+
+
 def forgotten_words(gone: "Forgotten") -> Iterator[str]:
     """Yield what a quorum forgets, kind by kind."""
     if gone.topics:
@@ -186,6 +218,7 @@ def metadata_answer(
     *,
     lost_end: "Unaccounted | None" = None,
     quorum: "QuorumSetBack | None" = None,
+    absent: "AbsentControllers | None" = None,
 ) -> Answer:
     """Return the answer to what the metadata logs hold.
 
@@ -213,6 +246,7 @@ def metadata_answer(
             ),
             *((f"What the metadata holds in the places of {unread} is not shown.",) if unread else ()),
             *_uncommitted(comparison),
+            *(() if absent is None else (absent_words(absent.voters), *_ways_back(absent))),
         ),
     )
 
