@@ -21,6 +21,7 @@ from kforensics.case.comparison import (
     single_files,
     without_directories,
 )
+from kforensics.case.disks import misnamed_directories, stuck_and_doubled
 from kforensics.case.model import Case, places_of
 from kforensics.case.opening import of_one_moment
 from kforensics.case.processes import Progress
@@ -35,6 +36,7 @@ from kforensics.evidence.metadata.quorum import newest_log
 from kforensics.evidence.model import Input, Problem, Replica
 from kforensics.evidence.replica.batch_reader import FileBatchReader
 from kforensics.findings.answers.diff import diff_answer
+from kforensics.findings.answers.graver import with_disks
 from kforensics.findings.answers.model import Answer, State, weighed
 from kforensics.findings.concern import Concern, ConcernKind
 from kforensics.findings.model import Finding, by_gravity
@@ -42,7 +44,7 @@ from kforensics.findings.rules.inputs import RefusedStart, identity_findings, wi
 from kforensics.findings.rules.replicas import partition_findings
 from kforensics.formats.log.records import Record
 from kforensics.reconcile.observed.facts import ClusterFacts
-from kforensics.reconcile.replicas.report import PartitionReport
+from kforensics.reconcile.replicas.report import PartitionReport, Verdict
 from kforensics.units import METADATA_TOPICS, Depth, TopicPartition
 
 if TYPE_CHECKING:
@@ -159,8 +161,10 @@ def compare(
     ]
     results.sort(key=lambda one: one.partition)
     refused = _refused_starts(inputs, gathered, results)
+    disks = (*stuck_and_doubled(case), *misnamed_directories(case, _of_other_topics(results)))
     findings = by_gravity(
         (
+            *disks,
             *identity_findings(inputs, nodes_in_parts(inputs)),
             *_missing_isr(inputs, groups, gathered.facts, {result.partition: result.state for result in results}),
             *with_refused_starts((item for result in results for item in result.findings), refused),
@@ -177,14 +181,17 @@ def compare(
     judged = [result.judged for result in results]
     return DiffResult(
         inputs=inputs.described,
-        answer=diff_answer(
-            judged,
-            paths=_paths_on_brokers(inputs),
-            findings=findings,
-            problems=inputs.below_named(problems),
-            refused=refused,
-            quorum=gathered.quorum,
-            not_given=absent if newest is not None and shared.knowledge.given else (),
+        answer=with_disks(
+            diff_answer(
+                judged,
+                paths=_paths_on_brokers(inputs),
+                findings=findings,
+                problems=inputs.below_named(problems),
+                refused=refused,
+                quorum=gathered.quorum,
+                not_given=absent if newest is not None and shared.knowledge.given else (),
+            ),
+            disks,
         ),
         partitions=tuple(results),
         findings=findings,
@@ -201,6 +208,16 @@ def _refused_starts(inputs: Inputs, gathered: Cluster, results: Sequence[Partiti
     from kforensics.commands.predicting.refusals import logs_in_doubt, refused_starts  # noqa: PLC0415 - 20 ms, for these alone
 
     return refused_starts(inputs, gathered, logs_in_doubt(reports))
+
+
+def _of_other_topics(results: Sequence[PartitionResult]) -> set[TopicPartition]:
+    """Return the partitions of which a directory has another topic id, or its broker none."""
+    return {
+        one.partition
+        for one in results
+        if one.report is not None
+        and (one.report.without_disk or any(each.verdict is Verdict.DIFFERENT_TOPIC for each in one.report.replicas))
+    }
 
 
 def _missing_isr(

@@ -15,6 +15,7 @@ from kforensics.case.account import (
 )
 from kforensics.case.cluster import Cluster, cluster_of, newest_time
 from kforensics.case.comparison import comparison_of, known_partitions, tell_results
+from kforensics.case.disks import misnamed_directories, stuck_and_doubled
 from kforensics.case.leaders import leaders_of
 from kforensics.case.model import Case, places_of
 from kforensics.case.opening import open_case
@@ -36,6 +37,7 @@ from kforensics.evidence.metadata.state import PartitionState
 from kforensics.evidence.model import Problem, full_path
 from kforensics.findings.answers.conclusion import conclude
 from kforensics.findings.answers.explain import Scope, explain_answer, incident_state
+from kforensics.findings.answers.graver import with_disks
 from kforensics.findings.model import Finding, by_gravity
 from kforensics.findings.rules.losses import STAMPED_LONG_AGO, TOLD_BESIDE, explain_findings
 from kforensics.findings.rules.tiers import OF_TIERS
@@ -142,7 +144,11 @@ def explain(case: Case, progress: Progress | None = None, *, beside: Case | None
     met = (*places.problems, *gathered.problems, *(problem for one in results for problem in one.problems))
     problems = list(dict.fromkeys(met))
     topics = {tp.topic for tp in (*places.by_partition, *leaderships, *others, *shared.logged)}
-    findings = explain_findings(incidents, timeline)
+    amiss = {
+        one.partition for one in incidents if one.losses or any(doubt.kind is DoubtKind.DISK for doubt in one.doubts)
+    }
+    disks = (*stuck_and_doubled(case), *misnamed_directories(case, amiss))
+    findings = by_gravity((*disks, *explain_findings(incidents, timeline)))
     done = operations(timeline, incidents, looked=case.nodes_by_rank())
     bugs = broker_bugs(shared.signs_of_brokers, gathered.versions)
     words = conclude(
@@ -169,6 +175,7 @@ def explain(case: Case, progress: Progress | None = None, *, beside: Case | None
             failures=failure_words(node_failures(events)),
         ),
     )
+    answer = with_disks(answer, disks)
     problems += gathered.left_out
     if not any(incident.copies and incident.partition.topic not in METADATA_TOPICS for incident in incidents):
         problems.append(Problem(input=0, path=".", message=NO_LOGS))

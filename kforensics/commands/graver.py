@@ -53,10 +53,8 @@ def no_calmer(command: str, found: Conclusion, case: Case, topics: Collection[st
 
 def no_calmer_than_history(command: str, found: Conclusion, case: Case) -> Conclusion:
     """Return the conclusion of a command that can say what was lost, no calmer than what elections on record and retention have lost."""
-    if case.is_weighed:
+    if case.is_weighed or State.MAYBE_LOST not in STATES[command]:
         return found
-    if State.MAYBE_LOST not in STATES[command]:
-        return _no_calmer_than_lines(found, case)
     answer, code = found.answer, exit_code(command, found.answer, found.findings, found.problems)
     for known in (early_of, set_aside_of):
         if may_be_calmer(answer):

@@ -46,7 +46,7 @@ from kforensics.findings.answers.predict import predict_answer
 from kforensics.findings.answers.predict_cluster import MissingDirectories, PredictedCluster
 from kforensics.findings.answers.predict_steps import start_of_log
 from kforensics.findings.model import Finding
-from kforensics.findings.rules.directories import future_finding
+from kforensics.findings.rules.directories import future_finding, misnamed_finding
 from kforensics.formats.log_lines.event import LogEventKind
 from kforensics.protocol.loading.node import FIRST_WITHOUT_ZOOKEEPER, Fate
 from kforensics.protocol.loading.starts import StartResult
@@ -163,7 +163,7 @@ def run(request: Ask, *, case: Case | None = None) -> Result[Prediction]:
             "predict",
             no_calmer_than_tiers(
                 Conclusion(
-                    answer=predict_answer(cluster), findings=tuple(_stuck_moves(cluster)), problems=tuple(problems)
+                    answer=predict_answer(cluster), findings=tuple(_of_disks(cluster)), problems=tuple(problems)
                 ),
                 known,
             ),
@@ -184,8 +184,12 @@ def _listed_beside(inputs: Inputs, others: Inputs) -> Inputs:
     )
 
 
-def _stuck_moves(cluster: PredictedCluster) -> Iterator[Finding]:
-    """Yield the moves between log directories that can't go on once the nodes run."""
+def _of_disks(cluster: PredictedCluster) -> Iterator[Finding]:
+    """Yield the directories under the name of another topic, and the moves between log directories that can't go on once the nodes run."""
+    for (number, path), topic in cluster.misnamed.items():
+        if (named := parse_partition_directory(path.rpartition("/")[2])) is not None:
+            where = Citation(input=number, path=path)
+            yield misnamed_finding(named.topic_partition, cluster.inputs[number].broker_id, where, topic)
     for log, copy in cluster.stuck_futures:
         start, end = start_of_log(log), copy.before.log_end_offset
         if (

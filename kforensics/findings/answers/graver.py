@@ -1,6 +1,7 @@
 """What stands before the answer of a command where the replicas of the same partitions, or their history, come to something graver: no command is calm then."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -9,8 +10,8 @@ from kforensics.ask.questions import command_of
 from kforensics.exits import ExitCode
 from kforensics.findings.answers.model import STATES, Answer, State
 from kforensics.findings.concern import ConcernKind
-from kforensics.findings.model import Weight
-from kforensics.words import Step
+from kforensics.findings.model import Finding, Weight
+from kforensics.words import Step, counted
 
 SENTENCES = re.compile(r"(?<=\.) (?=[A-Z])")
 _COMES_TO = {
@@ -78,3 +79,24 @@ def with_graver(answer: Answer, graver: Asked | None, *, code: int = 0) -> Answe
         now=tuple(dict.fromkeys((*graver.answer.now, see(graver), *answer.now))),
         tell=tuple(dict.fromkeys((*graver.answer.tell, *answer.tell))),
     )
+
+
+def with_disks(answer: Answer, found: Sequence[Finding]) -> Answer:
+    """Return the answer with what is wrong with log directories of one broker as they lie side by side: it stands first, and no answer is calm then."""
+    if not found:
+        return answer
+    told = " ".join(f"{one.statement[:1].upper()}{one.statement[1:]}." for one in found[:_MOST_DISKS])
+    more = (
+        f" The same of {counted(len(found) - _MOST_DISKS, 'more directory', 'more directories')}."
+        if len(found) > _MOST_DISKS
+        else ""
+    )
+    return replace(
+        answer,
+        state=answer.state if answer.state.weight >= Weight.DECIDE else State.UNKNOWN,
+        headline=f"{told}{more} {answer.headline}",
+        now=tuple(dict.fromkeys((*(one.advice for one in found if one.advice), *answer.now))),
+    )
+
+
+_MOST_DISKS = 2

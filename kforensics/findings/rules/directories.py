@@ -1,7 +1,7 @@
 """What should be in a place and is not, or is there and should not be: missing segments, partitions in two directories, other topics, unknown files."""
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -113,6 +113,27 @@ OTHER_TOPIC = Rule(
     told_apart_by=ToldApartBy.FILE,
 )
 
+MISNAMED = Rule(
+    "KF517",
+    Weight.DAMAGE,
+    title="a directory under the name of another topic",
+    meaning="Its partition.metadata has the id of another topic of the cluster. A broker does not serve it (InconsistentTopicIdException); consumers and followers find nothing there, and the records are not lost.",
+    advice="Look whose records it holds before the broker is started. Where directories were exchanged, give each its own name again; where only the file is of another directory, put its own back.",
+    references=("KIP-516",),
+    told_apart_by=ToldApartBy.FILE,
+)
+
+
+def misnamed_finding(partition: TopicPartition, broker_id: int | Absent, directory: Citation, topic: str) -> Finding:
+    """Return the finding about a directory that has the topic id of another topic."""
+    return MISNAMED.states(
+        f"broker {broker_id} has {directory.path} with the topic id of {topic}, and does not serve it",
+        topic_partition=partition,
+        broker_id=broker_id,
+        citations=(directory,),
+    )
+
+
 STRAY = Rule(
     "KF505",
     Weight.NOTE,
@@ -188,6 +209,16 @@ IN_TWO_LOG_DIRECTORIES = Rule(
 )
 
 
+def doubled_finding(partition: TopicPartition, broker_id: int | Absent, places: Sequence[Citation]) -> Finding:
+    """Return the finding about a partition that several log directories of a node hold."""
+    return IN_TWO_LOG_DIRECTORIES.states(
+        f"{'the node' if isinstance(broker_id, Absent) else f'broker {broker_id}'} holds {partition} in {len(places)} of its log directories",
+        topic_partition=partition,
+        broker_id=broker_id,
+        citations=tuple(places),
+    )
+
+
 @OF_INVENTORY
 def _doubled(inventory: "Inventory") -> Iterator[Finding]:
     live: dict[tuple[int, TopicPartition], list[ListedPartition]] = defaultdict(list)
@@ -197,12 +228,7 @@ def _doubled(inventory: "Inventory") -> Iterator[Finding]:
     nodes = {node.input: node for node in inventory.nodes}
     for (index, key), replicas in live.items():
         if len(replicas) > 1 and index in nodes:
-            yield IN_TWO_LOG_DIRECTORIES.states(
-                f"{key} is in {len(replicas)} log directories of the node",
-                topic_partition=key,
-                broker_id=nodes[index].node_id,
-                citations=tuple(Citation(input=index, path=one.path) for one in replicas),
-            )
+            yield doubled_finding(key, nodes[index].node_id, [Citation(input=index, path=one.path) for one in replicas])
 
 
 STRANGE_DIRECTORY = Rule(

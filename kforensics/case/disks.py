@@ -1,0 +1,99 @@
+"""What is wrong with the log directories of one broker as they lie side by side: a partition in two of them, moves that can't end, and directories under the name of another topic."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import PurePath
+
+from kforensics.case.cluster import cluster_of
+from kforensics.case.model import Case, fact_of_question, now_of, places_of
+from kforensics.case.wanted import is_wanted
+from kforensics.damage import Absent
+from kforensics.evidence.discovery.inputs import Inputs
+from kforensics.evidence.discovery.partition_dirs import PartitionPlace
+from kforensics.evidence.metadata.quorum import newest_log
+from kforensics.evidence.model import Citation, Replica
+from kforensics.evidence.replica.collect import collect_replica
+from kforensics.findings.model import Finding
+from kforensics.findings.rules.directories import doubled_finding, future_finding, misnamed_finding
+from kforensics.units import Depth, TopicPartition
+
+
+@fact_of_question
+def stuck_and_doubled(case: Case) -> tuple[Finding, ...]:
+    """Return the partitions that two log directories of a broker hold, and the moves between log directories that can't end."""
+    now = now_of(case)
+    found: list[Finding] = []
+    for partition, group in places_of(now).by_partition.items():
+        if len({one.state.broker_id for one in group}) == len(group) or not is_wanted(partition, case.ask):
+            continue
+        own: dict[int, list[PartitionPlace]] = defaultdict(list)
+        for place in group:
+            if place.directory_state in {"live", "future"} and isinstance(broker := place.state.broker_id, int):
+                own[broker].append(place)
+        for broker, places in own.items():
+            live = [one for one in places if one.is_live]
+            futures = [one for one in places if not one.is_live]
+            if len(live) > 1 and _are_disks_of_one(live, now.inputs):
+                found.append(doubled_finding(partition, broker, list(map(_citation, live))))
+            elif len(live) == 1 and futures:
+                found += _stuck(partition, broker, live[0], futures)
+    return tuple(found)
+
+
+def _are_disks_of_one(places: Sequence[PartitionPlace], inputs: Inputs) -> bool:
+    """Whether directories lie side by side, each with an id of its own: copies of one directory have the same id."""
+    known = [
+        (PurePath(str(inputs.found[one.state.input].root / log_dir.path)).parent, log_dir.meta.directory_id)
+        for one in places
+        for log_dir in inputs.found[one.state.input].log_dirs
+        if log_dir.path == one.state.log_dir and not isinstance(log_dir.meta, Absent)
+    ]
+    ids = {directory for _, directory in known if isinstance(directory, str)}
+    return len({parent for parent, _ in known}) == 1 and len(ids) == len(places)
+
+
+def _stuck(
+    partition: TopicPartition, broker: int, place: PartitionPlace, futures: Sequence[PartitionPlace]
+) -> Iterator[Finding]:
+    start = _replica(place).lineage.log_start_offset
+    for one in futures:
+        end = _replica(one).lineage.log_end_offset
+        if isinstance(start, int) and end < start:
+            yield future_finding(
+                partition=partition, broker_id=broker, future=(_citation(one), end), current=(_citation(place), start)
+            )
+
+
+def misnamed_directories(case: Case, partitions: Collection[TopicPartition]) -> tuple[Finding, ...]:
+    """Return the directories whose topic id is that of another topic of the metadata: their names were exchanged, or a file of another one was put there.
+
+    Args:
+        partitions: of which something is amiss, since each directory is looked at.
+    """
+    now = now_of(case)
+    newest = newest_log(cluster_of(now).histories)
+    if newest is None or not partitions:
+        return ()
+    names = {
+        topic_id: name
+        for name, ids in newest.topic_ids.items()
+        for topic_id in ids
+        if isinstance(newest.topics[topic_id].removed, Absent)
+    }
+    found = []
+    for partition in sorted(partitions):
+        for place in places_of(now).by_partition.get(partition, ()):
+            if not place.is_live:
+                continue
+            topic = names.get(str(_replica(place).topic_id))
+            if topic is not None and topic != partition.topic:
+                found.append(misnamed_finding(partition, place.state.broker_id, _citation(place), topic))
+    return tuple(found)
+
+
+def _replica(place: PartitionPlace) -> Replica:
+    return collect_replica(place, depth=Depth.TAILS).replica
+
+
+def _citation(place: PartitionPlace) -> Citation:
+    return Citation(input=place.state.input, path=place.path)

@@ -1,0 +1,103 @@
+"""Log directories of one broker as they lie side by side: what is wrong with them is said by diff, explain and triage, as by predict."""
+
+import json
+import shutil
+
+import pytest
+
+from kforensics.cli.app import run
+from tests.builders.directories import copied
+
+COMMANDS = ("diff", "explain", "triage")
+NOT_CALM = {"unknown", "will-not-start", "maybe-lost", "lost", "at-risk", "maybe-at-risk"}
+FUTURE = "orders-0.0123456789abcdef0123456789abcdef-future"
+
+
+@pytest.fixture
+def say(capsys):
+    def call(name, *arguments):
+        run([name, *map(str, arguments), "--format", "json"])
+        document = json.loads(capsys.readouterr().out)
+        return document["answer"], [one["code"] for one in document.get("findings", ())]
+
+    return call
+
+
+@pytest.fixture
+def disks(quorums, tmp_path):
+    """A broker of two log directories, of which the second is empty, and another that holds the same partitions."""
+    before = quorums("only-controller-emptied") / "before"
+    copied(before / "broker-2", tmp_path / "broker-2")
+    first, second = tmp_path / "broker-1" / "d1", tmp_path / "broker-1" / "d2"
+    copied(before / "broker-1", first)
+    second.mkdir()
+    for name in ("meta.properties", "bootstrap.checkpoint", ".kafka_cleanshutdown"):
+        shutil.copy(first / name, second / name)
+    for one in first.glob("*-offset-checkpoint"):
+        (second / one.name).write_text("0\n0\n")
+    meta = second / "meta.properties"
+    lines = [one for one in meta.read_text().splitlines() if not one.startswith("directory.id=")]
+    meta.write_text("\n".join([*lines, "directory.id=Xk0wxQGCNPSes97VI4wl8Q", ""]))
+    return first, second
+
+
+def cluster(disks):
+    return disks[0].parent.parent
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_two_log_directories_that_are_in_order_are_no_trouble(disks, say, command):
+    answer, codes = say(command, cluster(disks))
+
+    assert not {"KF502", "KF516", "KF517"} & set(codes)
+    assert not any(words in answer["headline"] for words in ("log directories", "topic id", "future log"))
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_move_that_can_never_catch_up(disks, say, command):
+    first, second = disks
+    shutil.copytree(first / "orders-0", second / FUTURE)
+    answer, codes = say(command, cluster(disks))
+    assert "future log" not in answer["headline"]
+
+    (second / FUTURE / f"{0:020}.log").write_bytes(b"")
+    (first / "log-start-offset-checkpoint").write_text("0\n1\norders 0 3\n")
+    answer, codes = say(command, cluster(disks))
+    assert (
+        f"The future log d2/{FUTURE} ends at 0, below 3, where the log of orders-0 in d1/orders-0 begins"
+        in answer["headline"]
+    )
+    assert answer["state"] in NOT_CALM
+    assert any("delete the -future directory alone" in one for one in answer["now"])
+    assert command == "triage" or "KF516" in codes
+
+
+@pytest.mark.parametrize("command", ["diff", "explain"])
+def test_one_partition_in_two_log_directories_of_a_broker(disks, say, command):
+    first, second = disks
+    shutil.copytree(first / "orders-0", second / "orders-0")
+    answer, codes = say(command, cluster(disks))
+
+    assert answer["headline"].startswith("Broker 1 holds orders-0 in 2 of its log directories.")
+    assert answer["state"] in NOT_CALM
+    assert "KF502" in codes
+    # Two copies of one log directory are no two disks.
+    shutil.copy(first / "meta.properties", second / "meta.properties")
+    assert "KF502" not in say(command, cluster(disks))[1]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_directories_whose_names_were_exchanged(disks, say, command):
+    first, _ = disks
+    (first / "orders-0").rename(first / "payments-1")
+    (first / "payments-0").rename(first / "orders-0")
+    (first / "payments-1").rename(first / "payments-0")
+    answer, codes = say(command, cluster(disks))
+
+    assert answer["headline"].startswith(
+        "Broker 1 has d1/orders-0 with the topic id of payments, and does not serve it."
+    )
+    assert answer["state"] in NOT_CALM
+    assert any("give each its own name again" in one for one in answer["now"])
+    assert command == "triage" or "KF517" in codes
+    assert "KF517" in say("predict", cluster(disks))[1]
