@@ -358,6 +358,28 @@ def test_before_0_10_1_there_are_no_time_indexes_and_retention_goes_by_when_a_se
     assert created == ({"index", "timeindex"} if due is None else {"index"})
 
 
+def test_an_empty_disk_that_is_named_beside_those_of_one_broker_is_one_of_its_own(tmp_path, capsys):
+    first, second, other = tmp_path / "a" / "data", tmp_path / "b" / "data", tmp_path / "other"
+    for number, one in enumerate((first, other), 1):
+        (one / "orders-0").mkdir(parents=True)
+        (one / "orders-0" / LOG).touch()
+        (one / "meta.properties").write_text(f"version=0\nbroker.id={number}\n")
+        (one / ".kafka_cleanshutdown").touch()
+    second.mkdir(parents=True)
+    asked = ["predict", "--kafka", "2.8.1", "--format", "json", str(first), str(second)]
+
+    assert run(asked) == 3
+    document = json.loads(capsys.readouterr().out)
+    assert [(one["outcome"], one["clean"]) for one in document["starts"]] == [("starts", True)]
+    assert f"{second} is empty: new, emptied, or not mounted." in document["answer"]["headline"]
+    assert any(
+        f"Whether the disk of {second} is mounted: it is given as" in one for one in document["answer"]["unknown"]
+    )
+    # Beside two brokers it is not known whose disk it is.
+    assert run([*asked, str(other)]) == 3
+    assert "an empty directory" in capsys.readouterr().err
+
+
 def test_an_empty_disk_that_server_properties_names_is_a_log_directory_of_its_broker(tmp_path, capsys):
     first, second, settings = tmp_path / "data-0", tmp_path / "data-1", tmp_path / "server.properties"
     (first / "orders-0").mkdir(parents=True)

@@ -58,8 +58,19 @@ def test_one_that_did_not_is_elected_as_the_last_known_leader_and_what_that_may_
 
     (said,) = [one for one in later if "is elected" in one]
     assert "broker 2 is elected for 2 partitions (orders-0 and payments-0) as the last known leader" in said
-    assert "nothing, unless its machine went down too" in said
+    assert "nothing, unless its machine went down too (power, kernel)." in said
+    assert "None of its logs ends below what its other files say, which speaks against it." in said
     assert "cleanly, with all" not in said
+
+
+def test_a_log_that_ends_below_what_its_files_say_speaks_for_a_machine_that_went_down(cluster, say):
+    (cluster / "broker-2" / ".kafka_cleanshutdown").unlink()
+    log = next((cluster / "broker-2" / "orders-0").glob("*.log"))
+    log.write_bytes(b"")
+    (said,) = [one for one in say("predict", cluster)["answer"]["later"] if "is elected" in one]
+
+    assert "orders-0 ends below what other files say of it, which speaks for that." in said
+    assert "speaks against" not in said
 
 
 def test_a_loss_by_a_leader_that_came_back_has_its_condition(quorums, say):

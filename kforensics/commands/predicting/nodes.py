@@ -265,6 +265,8 @@ def _is_same_node(one: FoundInput, other: FoundInput, configured: Sequence[Confi
     naming = [{node for node in configured if _is_named(each, node.log_dirs)} for each in (one, other)]
     if all(naming):
         return not naming[0].isdisjoint(naming[1])
+    if _is_blank(one) and not configured:
+        return True  # it was taken for a log directory of the only node that is given
     if _has_metadata_log(one) and _has_metadata_log(other):
         return False
     # Directories with ids of their own are no copies of each other, whatever they hold.
@@ -283,8 +285,16 @@ def _is_same_node(one: FoundInput, other: FoundInput, configured: Sequence[Confi
     return is_same_id or (runs_without_zookeeper([one, other]) and _has_metadata_log(one) != _has_metadata_log(other))
 
 
+def _is_blank(one: FoundInput) -> bool:
+    return all(not one.listings.of(log_dir.path).entries for log_dir in one.log_dirs)
+
+
 def find_start_inputs(paths: Sequence[Path], *, keep_going: bool) -> Inputs:
-    """Return the inputs that paths name; an empty directory, named or below one that is, is one where a `server.properties` among them names it."""
+    """Return the inputs that paths name.
+
+    An empty directory, named or below one that is, is one where a `server.properties` among them names it; beside the log directories of a single node it is one of its own where it is
+    named and no settings are given: the mount point of a disk that is not mounted.
+    """
     find = partial(find_inputs, with_server_logs=True, why_not=why_not_compared, with_emptied=False)
     empty = [path for path in dict.fromkeys(paths) if _is_empty(path)]
     others = [path for path in paths if path not in empty]
@@ -292,7 +302,9 @@ def find_start_inputs(paths: Sequence[Path], *, keep_going: bool) -> Inputs:
         return find(paths, keep_going=keep_going)
     inputs = find(others, keep_going=True)
     named = set(chain.from_iterable(node.log_dirs for node in configured_nodes(inputs)))
-    blank = [path for path in empty if path.resolve() in named]
+    nodes = {one.described.broker_id for one in inputs.found if one.log_dirs}
+    is_of_one = not named and len(nodes) == 1 and not nodes & set(Absent)
+    blank = [path for path in empty if is_of_one or path.resolve() in named]
     inside = {one: _empty_below(one, named) for one in others if not isinstance(one, ForeignPath)}
     if len(blank) < len(empty) or inputs.problems:
         unusable = {one.described.path for one in inputs.found if one.described.kind == "unreadable"}

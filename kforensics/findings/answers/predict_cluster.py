@@ -89,8 +89,8 @@ class MissingDirectories:
     def _words_of_blank(self) -> str:
         one = len(self.blank)
         named = (
-            f"Whether {form(one, 'the disk', 'the disks')} of {', '.join(self.blank)} {form(one, 'is', 'are')} mounted: server.properties names "
-            f"{form(one, 'it as a log directory', 'them as log directories')} of node {self.node_id}, and nothing is in {form(one, 'it', 'them')}."
+            f"Whether {form(one, 'the disk', 'the disks')} of {', '.join(self.blank)} {form(one, 'is', 'are')} mounted: "
+            f"{form(one, 'it is given as a log directory', 'they are given as log directories')} of node {self.node_id}, and nothing is in {form(one, 'it', 'them')}."
         )
         does = (
             f"A broker with ZooKeeper takes {form(one, 'it for a new disk', 'them for new disks')}: it writes meta.properties, and creates empty replicas of "

@@ -271,7 +271,7 @@ def _elected(found: PredictedCluster) -> Iterator[str]:
             case ElectionKind.LAST_KNOWN:
                 yield (
                     f"Once back, broker {one.broker} is elected for {what} as the last known leader, as ISR and ELR are empty then (KIP-966). The metadata calls that unclean;"
-                    " it loses what its own disk lost when it went down: nothing, unless its machine went down too."
+                    f" it loses what its own disk lost when it went down: nothing, unless its machine went down too (power, kernel). {_of_its_disk(found, one.broker)}"
                 )
             case (
                 ElectionKind.NONE
@@ -281,6 +281,16 @@ def _elected(found: PredictedCluster) -> Iterator[str]:
                 | ElectionKind.UNCHANGED
             ):
                 yield f"No replica of {what} is elected by itself, as ISR and ELR are empty and no last known leader is on record: `kforensics diff` says which one loses least."
+
+
+def _of_its_disk(found: PredictedCluster, broker: int) -> str:
+    """Return what the disk of a broker says of how it went down: a killed process leaves in the page cache what it wrote, so that logs end where other files say."""
+    early = [log.path for log in found.ended_early if found.inputs[log.node].broker_id == broker]
+    if early:
+        said = f"{listed(early, most=2)} {form(len(early), 'ends', 'end')} below what other files say of {form(len(early), 'it', 'them')}, which speaks for that."
+    else:
+        said = "None of its logs ends below what its other files say, which speaks against it."
+    return f"{said} The journal of the machine settles it (`journalctl --list-boots`)."
 
 
 _OLDER = "What versions before 0.10 would do, which these files allow too: their loaders are not modelled. If the version is a later one, give it with --kafka."
