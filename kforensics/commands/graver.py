@@ -19,7 +19,7 @@ from kforensics.findings.answers.graver import Asked, beyond, may_be_calmer, wit
 from kforensics.findings.answers.model import STATES, Answer, State, exit_code
 from kforensics.findings.concern import JudgedPartition
 from kforensics.findings.model import Weight, by_gravity
-from kforensics.findings.rules.quorum import quorum_steps, quorum_words
+from kforensics.findings.rules.quorum import with_quorum
 from kforensics.source.naming import FileKind
 from kforensics.units import METADATA_TOPICS, Depth
 from kforensics.words import counted, with_place
@@ -242,17 +242,16 @@ def no_calmer_than_metadata(found: Conclusion, case: Case, *, of_quorum: bool = 
     answer, quorum, lost = found.answer, _quorum_of(case) if of_quorum else None, set_aside_of(case)
     if answer.state.weight >= Weight.DECIDE or (quorum is None and lost is None):
         return found
-    said, now = ("", ()) if quorum is None else (f"{quorum_words(quorum)} ", tuple(quorum_steps(quorum)))
     if lost is not None:
         first, _, rest = lost.answer.headline.partition(". ")
-        said, now = f"{said}{first.rstrip('.')}: see `kforensics explain`. {rest} ", (*now, *lost.answer.now)
-    answer = replace(
-        answer,
-        state=State.UNKNOWN,
-        headline=f"{said}{beyond(answer.headline, said)}".rstrip(),
-        now=with_place(tuple(dict.fromkeys((*now, *answer.now)))),
-    )
-    return found._replace(answer=answer)
+        said = f"{first.rstrip('.')}: see `kforensics explain`. {rest}".rstrip()
+        answer = replace(
+            answer,
+            state=State.UNKNOWN,
+            headline=f"{said} {beyond(answer.headline, said)}".rstrip(),
+            now=with_place(tuple(dict.fromkeys((*lost.answer.now, *answer.now)))),
+        )
+    return found._replace(answer=answer if quorum is None else with_quorum(answer, quorum))
 
 
 @fact_of_question

@@ -23,6 +23,7 @@ from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.quorum import newest_log
 from kforensics.evidence.model import Input, Problem
 from kforensics.findings.answers.trace import TraceTally, erasure_answer, trace_answer
+from kforensics.findings.rules.quorum import with_quorum
 from kforensics.protocol.coordinators import Placement, place_key
 from kforensics.reconcile.trace.model import SearchedPartition, TracedRecord
 from kforensics.units import TopicPartition
@@ -134,6 +135,9 @@ def run(request: Ask) -> Result[TraceReport]:
             problems=problems,
             is_whole_topic=is_whole_topic,
         )
+        quorum = gathered.quorum
+        if quorum is not None and quorum.forgotten is not None and topic in quorum.forgotten.topics:
+            answer = with_quorum(answer, quorum)
     report = TraceReport(
         by=_by(request),
         topic=topic,

@@ -109,6 +109,18 @@ def test_no_command_is_calm_after_the_start(quorums, say, name, command):
     assert document["answer"]["state"] not in CALM
 
 
+@pytest.mark.parametrize("name", SET_BACK)
+def test_a_record_is_traced_with_what_a_start_does_to_its_topic(quorums, say, name):
+    before = quorums(name) / "before"
+    code, document = say("trace", before, "--topic", "payments", "--offset", "3")
+    answer = document["answer"]
+
+    assert (code, answer["state"]) == (3, "unknown")
+    assert "A start forgets" in answer["headline"]
+    assert "PRESENT: 1 matching record of payments-0" in answer["headline"]
+    assert answer["now"][0].startswith("Start no node of this cluster as it is")
+
+
 @pytest.mark.parametrize("command", ["diff", "verify", "metadata"])
 def test_what_a_quorum_has_set_aside_stands_first_with_the_copy_that_keeps_it(quorums, say, command):
     _, document = say(command, quorums("brokers-newer") / "after")

@@ -1,10 +1,12 @@
 """The answer of metadata logs, and what is said of a quorum that goes on without metadata that was committed, or that can elect no controller."""
 
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kforensics.damage import Absent
 from kforensics.findings.answers.model import Answer, State
+from kforensics.findings.model import Weight
 from kforensics.protocol.versions import NEWEST_LEVEL, KafkaVersion, least_version_of_level, level_name
 from kforensics.units import METADATA_TOPIC
 from kforensics.words import Prohibition, Step, counted, form, listed
@@ -132,6 +134,16 @@ def quorum_steps(found: "QuorumSetBack") -> Iterator[str]:
             f"Give {names} this metadata log first: {path}, which reaches to offset {end - 1}, as {METADATA_TOPIC}-0, without its quorum-state and owned by the user of Kafka."
             " Kafka has no tool for it, and does not support it: try it on copies."
         )
+
+
+def with_quorum(answer: Answer, found: "QuorumSetBack") -> Answer:
+    """Return an answer that does not speak of the quorum itself, with what it goes on with first: none is calm then."""
+    return replace(
+        answer,
+        state=answer.state if answer.state.weight >= Weight.DECIDE else State.UNKNOWN,
+        headline=f"{quorum_words(found)} {answer.headline}",
+        now=tuple(dict.fromkeys((*quorum_steps(found), *answer.now))),
+    )
 
 
 def quorum_tell(found: "QuorumSetBack") -> Iterator[str]:
