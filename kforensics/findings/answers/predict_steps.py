@@ -283,7 +283,7 @@ def _elected(found: PredictedCluster) -> Iterator[str]:
                 yield f"No replica of {what} is elected by itself, as ISR and ELR are empty and no last known leader is on record: `kforensics diff` says which one loses least."
 
 
-def _of_its_disk(found: PredictedCluster, broker: int) -> str:
+def _of_its_disk(found: PredictedCluster, broker: int | None) -> str:
     """Return what the disk of a broker says of how it went down: a killed process leaves in the page cache what it wrote, so that logs end where other files say."""
     early = [log.path for log in found.ended_early if found.inputs[log.node].broker_id == broker]
     if early:
