@@ -16,7 +16,7 @@ from kforensics.exits import ExitCode
 from kforensics.findings.answers.diff import lost_before
 from kforensics.findings.answers.explain import returned_words
 from kforensics.findings.answers.graver import Asked, beyond, may_be_calmer, with_graver
-from kforensics.findings.answers.model import STATES, Answer, State, exit_code
+from kforensics.findings.answers.model import STATES, Answer, State, exit_code, no_calmer_than_open
 from kforensics.findings.concern import JudgedPartition
 from kforensics.findings.model import Weight, by_gravity
 from kforensics.findings.rules.quorum import with_quorum
@@ -247,7 +247,7 @@ def no_calmer_than_metadata(found: Conclusion, case: Case, *, of_quorum: bool = 
         said = f"{first.rstrip('.')}: see `kforensics explain`. {rest}".rstrip()
         answer = replace(
             answer,
-            state=State.UNKNOWN,
+            state=no_calmer_than_open(answer.state),
             headline=f"{said} {beyond(answer.headline, said)}".rstrip(),
             now=with_place(tuple(dict.fromkeys((*lost.answer.now, *answer.now)))),
         )

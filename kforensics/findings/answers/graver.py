@@ -8,7 +8,7 @@ from typing import NamedTuple
 from kforensics.ask.model import Ask
 from kforensics.ask.questions import command_of
 from kforensics.exits import ExitCode
-from kforensics.findings.answers.model import STATES, Answer, State
+from kforensics.findings.answers.model import STATES, Answer, State, no_calmer_than_open
 from kforensics.findings.concern import ConcernKind
 from kforensics.findings.model import Finding, Weight
 from kforensics.words import Step, counted
@@ -93,7 +93,7 @@ def with_disks(answer: Answer, found: Sequence[Finding]) -> Answer:
     )
     return replace(
         answer,
-        state=answer.state if answer.state.weight >= Weight.DECIDE else State.UNKNOWN,
+        state=no_calmer_than_open(answer.state),
         headline=f"{told}{more} {answer.headline}",
         now=tuple(dict.fromkeys((*(one.advice for one in found if one.advice), *answer.now))),
     )

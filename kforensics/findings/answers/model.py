@@ -151,6 +151,12 @@ class Answer:
     """What is unknown, and which input would show it."""
 
 
+def no_calmer_than_open(state: State) -> State:
+    """Return a state, `unknown` for one that is calm: something beside it is open."""
+    is_graver = state.weight >= Weight.DECIDE or state.exit_code == ExitCode.FINDINGS
+    return state if is_graver else State.UNKNOWN
+
+
 def worst_state(states: Iterable[State]) -> State | None:
     """Return the worst of some states, or None where there are none."""
     return min(states, key=_ORDER.__getitem__, default=None)

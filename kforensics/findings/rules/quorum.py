@@ -5,8 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kforensics.damage import Absent
-from kforensics.findings.answers.model import Answer, State
-from kforensics.findings.model import Weight
+from kforensics.findings.answers.model import Answer, State, no_calmer_than_open
 from kforensics.protocol.versions import NEWEST_LEVEL, KafkaVersion, least_version_of_level, level_name
 from kforensics.units import METADATA_TOPIC
 from kforensics.words import Prohibition, Step, counted, form, listed
@@ -140,7 +139,7 @@ def with_quorum(answer: Answer, found: "QuorumSetBack") -> Answer:
     """Return an answer that does not speak of the quorum itself, with what it goes on with first: none is calm then."""
     return replace(
         answer,
-        state=answer.state if answer.state.weight >= Weight.DECIDE else State.UNKNOWN,
+        state=no_calmer_than_open(answer.state),
         headline=f"{quorum_words(found)} {answer.headline}",
         now=tuple(dict.fromkeys((*quorum_steps(found), *answer.now))),
     )
