@@ -103,7 +103,9 @@ def check(pyz: Path, interpreters: list[str]) -> int:
     expected: dict[str, str] = {}
     for interpreter in interpreters:
         with TemporaryDirectory() as work:
-            shown, failed = outputs(pyz, shlex.split(interpreter), Path(work))
+            # It is run from another directory.
+            words = [str(Path(one).absolute()) if "/" in one else one for one in shlex.split(interpreter)]
+            shown, failed = outputs(pyz, words, Path(work))
         complaints += [f"{interpreter}: {words}" for words in failed]
         expected = expected or shown
         complaints += [

@@ -158,10 +158,10 @@ def _watched(run: Callable[[Sequence[str]], int]) -> Callable[[Sequence[str]], i
 
 
 def _printed_kind(arguments: Sequence[str]) -> str | None:
-    """`json` or `jsonl` where a command prints that; a seal is always JSON."""
-    if arguments[:1] == ["seal"] and not any(word.startswith(("--check", "--help", "-h")) for word in arguments):
-        return "json"
+    """`json` or `jsonl` where a command prints that; a manifest is JSON where no form is asked for."""
     kind = _option(arguments, "--format")
+    if arguments[:1] == ["seal"] and not any(word.startswith(("--check", "--help", "-h")) for word in arguments):
+        return "json" if kind in {None, "json", "text"} else None
     return kind if kind in {"json", "jsonl"} else None
 
 

@@ -15,6 +15,7 @@ from kforensics.ask.simulate import SimulateAsk
 from kforensics.cli.command import Output, question
 from kforensics.cli.terminal import check_out, write_result
 from kforensics.errors import UsageError
+from kforensics.render.emit import OutputFormat
 
 _SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 
@@ -83,6 +84,9 @@ def seal(output: Output, ask: Ask) -> None:
         check_out(output.out, [Path(one.path) for one in checked.inputs])
         output.finish(checked)
     result = run(ask, ask_passphrase)
+    result.body.is_listed = output.format not in {OutputFormat.TEXT, OutputFormat.JSON}
+    if result.body.is_listed and ask.sign_with is not None:
+        raise UsageError(f"--sign-with signs a manifest: it does not go with --format {output.format}")
     output.write(result)
     if ask.sign_with is not None and output.out is not None:
         write_result(result.body.signature(output.out.name), signature_path)

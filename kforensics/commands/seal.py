@@ -54,6 +54,10 @@ class NewSeal:
     key: "Ed25519PrivateKey | None"
     sha256: str = field(default="", init=False)
     """Complete once the manifest has been read to its end."""
+    is_listed: bool = field(default=False, init=False)
+    """A page or table of what it names is written, and not the manifest."""
+    listed: str = field(default="", init=False)
+    """The manifest, where its answer was asked for before it was written."""
 
     def signature(self, name: str) -> str:
         """Return the signature over the manifest as a DSSE envelope."""
@@ -92,9 +96,10 @@ def run(request: Ask, passphrase: Callable[[], bytes] = bytes) -> Result[NewSeal
     body = NewSeal(pieces=pieces(), key=key)
 
     def conclude() -> Conclusion:
-        for _ in body.pieces:
-            pass
-        return Conclusion(answer=manifest_answer(counts, sha256=body.sha256), problems=tuple(counts.problems))
+        if not body.sha256:
+            body.listed = "".join(body.pieces)
+        sha256 = "" if body.is_listed else body.sha256
+        return Conclusion(answer=manifest_answer(counts, sha256=sha256), problems=tuple(counts.problems))
 
     return Result(command="seal", shape="seal manifest", inputs=_inputs(shown), body=body, concluded=conclude)
 

@@ -94,8 +94,13 @@ SHAPES: dict[str, Shape] = {
     "groups": Shape("groups:blocks", "groups.positions", "coordinators:GROUPS", "write_commits"),
     "transactions": Shape("transactions:blocks", "partitions.open|torn", "coordinators:TRANSACTIONS", "write_replicas"),
     "trace": Shape("trace:blocks", "records.copies", "trace:write", "write_lines"),
-    # A manifest has one form.
-    "seal manifest": Shape(json="files:write_manifest", others={OutputFormat.TEXT: "json.files:write_manifest"}),
+    # A manifest has one form; the others list what it names.
+    "seal manifest": Shape(
+        "seal:manifest_blocks",
+        "entries",
+        "files:write_manifest",
+        others={OutputFormat.TEXT: "json.files:write_manifest"},
+    ),
     "seal check": Shape("seal:blocks", "differences", "files:write_check"),
     "simulate list": Shape("simulate:scenarios", "scenarios", "simulate:write_list"),
     "simulate replay": Shape("simulate:replays", "protocols.steps.replicas", "simulate:write_replays"),

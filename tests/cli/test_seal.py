@@ -1,5 +1,6 @@
 """`seal`: a manifest tells every later change of the evidence, and its signature every change of the manifest."""
 
+import hashlib
 import json
 import os
 import stat
@@ -317,3 +318,29 @@ def test_a_seal_of_nothing_says_so(tmp_path, capsys, is_empty):
 
     said = "nothing lies below the paths: is the volume mounted?" in capsys.readouterr().err
     assert said is is_empty
+
+
+@pytest.mark.parametrize("form", ["html", "markdown", "csv"])
+def test_what_a_manifest_names_is_a_page_too_and_no_manifest(evidence, tmp_path, capsys, untouched, form):
+    page = tmp_path / "page"
+    with untouched(evidence):
+        assert run(["seal", str(evidence), "--format", form, "-o", str(page), "--case-id", "C-1"]) == 0
+
+    headline = capsys.readouterr().err
+    assert headline.startswith("Hashed ")
+    assert "this is no manifest, and nothing can be compared with it." in headline
+    text = page.read_text().replace("\\", "")
+    for one in sorted(evidence.rglob("*")):
+        if one.is_file():
+            assert hashlib.sha256(one.read_bytes()).hexdigest() in text
+    assert "manifest's sha256" not in text
+    assert run(["seal", "--check", str(page)]) == 3
+
+
+def test_no_signature_is_made_over_a_page(evidence, tmp_path, capsys):
+    key, _ = make_keys(tmp_path)
+
+    code = run(["seal", str(evidence), "--format", "html", "-o", str(tmp_path / "page"), "--sign-with", str(key)])
+
+    assert (code, (tmp_path / "page").exists()) == (2, False)
+    assert "--sign-with signs a manifest: it does not go with --format html" in capsys.readouterr().err

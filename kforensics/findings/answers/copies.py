@@ -67,8 +67,14 @@ _ALTERED = {Change.CONTENT: "altered", Change.MISSING: "missing", Change.ADDED: 
 
 
 def manifest_answer(counts: SealCounts, *, sha256: str) -> Answer:
-    """Return the answer to what a new manifest seals."""
+    """Return the answer to what a new manifest seals, or to what it would seal where none is written, without its sum."""
     empty = "" if counts.files or counts.incomplete else " (nothing lies below the paths: is the volume mounted?)"
+    if not sha256:
+        return Answer(
+            state=State.UNKNOWN if counts.incomplete else State.COMPLETE,
+            headline=f"Hashed {counted(counts.files, 'file')}, {byte_count(counts.bytes)}{empty}; this is no manifest, and nothing can be compared with it.",
+            now=("Write the manifest: the same command with -o FILE and no --format.",),
+        )
     return Answer(
         state=State.UNKNOWN if counts.incomplete else State.COMPLETE,
         headline=f"sealed {counted(counts.files, 'file')}, {byte_count(counts.bytes)}{empty}; the manifest's sha256 is {sha256}",

@@ -49,7 +49,7 @@ def write_listed(result: Result[Listing], view: View) -> Iterator[str]:
 
 def write_manifest(result: Result[NewSeal], _view: View) -> Iterator[str]:
     """Return the manifest, made while it is written."""
-    return result.body.pieces
+    return iter((result.body.listed,)) if result.body.listed else result.body.pieces
 
 
 def write_check(result: Result[CheckedManifest], _view: View) -> Iterator[str]:

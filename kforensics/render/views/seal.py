@@ -1,15 +1,16 @@
 """What `capture` and the check of a seal show: what is in the file or would be read; who sealed when, then the differences by kind."""
 
+import json
 from collections.abc import Iterator, Sequence
 
 from kforensics.commands.capture import CaptureReport, WrittenCapture
 from kforensics.commands.result import Result
-from kforensics.commands.seal import CheckedManifest
+from kforensics.commands.seal import CheckedManifest, NewSeal
 from kforensics.commands.sealing import CheckedSignature, SignatureState
 from kforensics.damage import Absent
 from kforensics.evidence.model import Problem
 from kforensics.evidence.seal import Change, Difference, ManifestHead, SealEntry
-from kforensics.render.blocks import GAP, Block, Prose, Section, item
+from kforensics.render.blocks import GAP, Block, Column, Prose, Section, Table, item
 from kforensics.render.frame import problem_items
 from kforensics.render.view import View
 from kforensics.words import byte_count, counted, form
@@ -43,6 +44,42 @@ def blocks(result: Result[CheckedManifest], view: View) -> Iterator[Block]:
         if count > len(check.named[change]):
             yield Prose(f"and {count - len(check.named[change]):,} more (--format json lists all)", depth=1)
     yield from _problems(check.problems, check.shown, view)
+
+
+def manifest_blocks(result: Result[NewSeal], view: View) -> Iterator[Block]:
+    """Yield what a new manifest names, with the hash of each file."""
+    if not result.body.listed:
+        return
+    manifest = json.loads(result.body.listed)
+    envelope = manifest["envelope"]
+    by = f" by {envelope['operator']}" if envelope["operator"] else ""
+    case = f", case {envelope['case_id']}" if envelope["case_id"] else ""
+    yield Prose(f"Hashed {envelope['sealed_utc']}{by}{case}.")
+    shown = [one.path for one in result.inputs]
+    yield Section(title="Files and directories")
+    yield Table(
+        name="Files and directories",
+        columns=[
+            Column("Path", is_mono=True),
+            Column("Kind"),
+            Column("Bytes", is_number=True),
+            Column("Modified"),
+            Column("Mode", is_mono=True),
+            Column("SHA-256", is_mono=True),
+        ],
+        rows=[
+            (
+                place(one["input"], one["path"], shown),
+                one["kind"],
+                "" if one["bytes"] is None else one["bytes"],
+                one["modified_utc"] or "not known",
+                one["mode"],
+                one["sha256"] or one.get("problem") or "",
+            )
+            for one in manifest["entries"]
+        ],
+    )
+    yield from _problems(result.problems, shown, view)
 
 
 def _sealed_words(head: ManifestHead) -> str:
