@@ -8,6 +8,7 @@ from kforensics.damage import Absent
 from kforensics.evidence.model import Citation
 from kforensics.findings.rules.causes import root_cause
 from kforensics.reconcile.history.causes import Cause, CauseName
+from kforensics.reconcile.observed.leadership import Risk
 from kforensics.units import METADATA_TOPICS, OffsetRange, TopicPartition
 from tests.builders.incidents import explanation
 
@@ -32,6 +33,22 @@ def test_the_election_that_the_loss_cites_is_named_with_time_and_isr():
     assert (TopicPartition("topic", 0),) == found.partitions
     assert ((), 0) == (found.other_causes, found.unexplained)
     assert 1 == len(found.citations)
+
+
+def test_an_election_that_the_loss_does_not_cite_is_named_where_it_is_the_only_unclean_one_since():
+    one = incident(losses=(loss(citations=(), leader_epoch=Absent.UNKNOWN),))
+    assert one.account is not None
+    election = next(one for one in one.account.elections if one.risk is Risk.UNCLEAN)
+    again = election._replace(state=replace(election.state, leader_epoch=election.state.leader_epoch + 1))
+
+    def brokers(*elections):
+        found = root_cause([replace(one, account=replace(one.account, elections=elections))])
+        assert found is not None
+        return found.brokers
+
+    assert brokers(election) == (1,)
+    assert brokers(election, again) is Absent.UNKNOWN
+    assert brokers(election._replace(risk=Risk.UNCLEAN_RESTART)) is Absent.UNKNOWN
 
 
 @pytest.mark.parametrize("changes", [{"confidence": "possible"}, {"cause": CauseName.UNKNOWN}])

@@ -12,7 +12,7 @@ from kforensics.damage import Absent
 from kforensics.evidence.model import Citation
 from kforensics.reconcile.history.causes import CauseName
 from kforensics.reconcile.incident.model import ExplainedTruncation, Holder, LossEntry, PartitionIncident
-from kforensics.reconcile.observed.leadership import Election
+from kforensics.reconcile.observed.leadership import Election, Risk
 from kforensics.reconcile.observed.outages import Outage, Took
 from kforensics.units import METADATA_TOPIC, METADATA_TOPICS, TopicPartition
 from kforensics.words import counted, form, joined_by_and, listed, utc_text, utc_words
@@ -256,12 +256,16 @@ def _origin(incident: PartitionIncident, loss: LossEntry) -> _Origin:
 
 
 def _election(incident: PartitionIncident, loss: LossEntry) -> Election | None:
+    """Return the election that a loss cites, or the only one of its kind since the records were written."""
     elections = () if incident.account is None else incident.account.elections
     written_in = loss.leader_epoch if isinstance(loss.leader_epoch, int) else -1
-    return next(
-        (one for one in elections if one.state.citation in loss.citations and one.state.leader_epoch > written_in),
-        None,
-    )
+    later = [one for one in elections if one.state.leader_epoch > written_in]
+    cited = next((one for one in later if one.state.citation in loss.citations), None)
+    of_kind = [one for one in later if one.risk is not None and one.risk is _RISKS.get(loss.cause)]
+    return cited or (of_kind[0] if len(of_kind) == 1 else None)
+
+
+_RISKS = {CauseName.UNCLEAN_ELECTION: Risk.UNCLEAN, CauseName.DISK_REPLACED: Risk.OTHER_DISK}
 
 
 def _truncation(truncations: Sequence[ExplainedTruncation], loss: LossEntry) -> ExplainedTruncation | None:
@@ -292,7 +296,8 @@ def _rest(cause: RootCause) -> str:
 def _happened(cause: RootCause) -> str:
     words, of = CAUSES[cause.cause], listed([str(one) for one in cause.partitions], most=MOST_NAMED)
     if isinstance(cause.brokers, Absent):
-        return f"{words.name} took records of {of}, on a broker that the inputs do not name"
+        which = "by which election" if words.is_by_election else "on which broker"
+        return f"{words.name} took records of {of}: {which} is not shown for all of them"
     count = len(cause.brokers)
     return words.happened.format(
         name=words.name,

@@ -259,7 +259,7 @@ class Page:
         yield (
             f'<section class="verdict tone-{label.tone}" aria-labelledby="answer">\n'
             f'<p class="label"><span class="mark" aria-hidden="true">{label.mark}</span>{text(label.words)}</p>\n'
-            f'<h1 id="answer">{text(answer.headline)}</h1>\n{"".join(self._lead)}</section>\n'
+            f'<h1 id="answer">{_sentence(answer.headline)}</h1>\n{"".join(self._lead)}</section>\n'
         )
         advice = "".join(
             f'<section class="{one.anchor}" aria-labelledby="{one.anchor}"><h2 id="{one.anchor}">{one.title}</h2>{_listed(one.sentences)}</section>\n'

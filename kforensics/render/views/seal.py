@@ -58,23 +58,22 @@ def manifest_blocks(result: Result[NewSeal], view: View) -> Iterator[Block]:
     shown = [one.path for one in result.inputs]
     yield Section(title="Files and directories")
     yield Table(
-        name="Files and directories",
+        name="By path",
         columns=[
-            Column("Path", is_mono=True),
-            Column("Kind"),
-            Column("Bytes", is_number=True),
-            Column("Modified"),
-            Column("Mode", is_mono=True),
+            Column("path", is_mono=True),
+            Column("bytes", is_number=True),
+            Column("modified"),
+            Column("mode", is_mono=True),
             Column("SHA-256", is_mono=True),
         ],
+        is_ledger=True,
         rows=[
             (
                 place(one["input"], one["path"], shown),
-                one["kind"],
                 "" if one["bytes"] is None else one["bytes"],
-                one["modified_utc"] or "not known",
+                (one["modified_utc"] or "not known").partition(".")[0].replace("T", " "),
                 one["mode"],
-                one["sha256"] or one.get("problem") or "",
+                one["sha256"] or one.get("problem") or one["kind"],
             )
             for one in manifest["entries"]
         ],

@@ -32,6 +32,13 @@ COLUMNS = (
     *(Column(title, is_number=True) for title in ("partitions", "lost", "maybe", "at risk", "maybe")),
     Column("held by"),
 )
+PAGE_COLUMNS = (
+    *COLUMNS[:3],
+    Column("maybe lost", is_number=True),
+    COLUMNS[4],
+    Column("maybe at risk", is_number=True),
+    COLUMNS[-1],
+)
 
 
 def blocks(result: Result[Triage], view: View) -> Iterator[Block]:
@@ -42,7 +49,7 @@ def blocks(result: Result[Triage], view: View) -> Iterator[Block]:
         yield Section(title="Lost and at risk")
         yield Table(
             name="topics",
-            columns=COLUMNS,
+            columns=PAGE_COLUMNS if view.page else COLUMNS,
             is_ledger=True,
             rows=[
                 (
