@@ -115,6 +115,17 @@ class OffsetsLog:
     def _leadership(self) -> LeadershipAccount:
         return self._given.leadership(self.partition, newest_epoch=self.newest_epoch)
 
+    @property
+    def is_shown_from_its_creation(self) -> bool:
+        """Whether inputs show every leader since the partition was created, and that none of them can have lost anything: a log that is empty always was."""
+        account = self._leadership
+        return (
+            bool(account.states)
+            and account.states[0].leader_epoch == 0
+            and not account.risky
+            and next(iter(account.gaps_since(0)), None) is None
+        )
+
     def _unshown_elections(self) -> str | None:
         """Return a clause that says which elections since the history begins no input shows: one may have been unclean; none where all are shown or there was none."""
         if 0 <= self.newest_epoch <= self._first_epoch:

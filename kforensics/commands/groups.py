@@ -235,7 +235,11 @@ def _unread(given: Leaders, logs: Mapping[int, OffsetsLog]) -> dict[int, str]:
     """Return the partitions whose log is here in part, or of which commits may be lost, each with a clause that says why."""
     unread = {number: why for number, log in logs.items() if (why := log.unread) is not None}
     if not any(log.outline.end for log in logs.values()):
-        empty = {number: epoch for number, log in logs.items() if (epoch := log.newest_epoch) > 0}
+        empty = {
+            number: epoch
+            for number, log in logs.items()
+            if (epoch := log.newest_epoch) > 0 and not log.is_shown_from_its_creation
+        }
         words = (
             "its log is empty in leader epoch {}, as those of all partitions here are: nothing shows that it always was"
         )

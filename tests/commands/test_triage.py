@@ -522,3 +522,20 @@ def test_what_directories_set_aside_hold_is_counted_once():
         "116 records are lost. Directories of brokers 51 and 52 that are no replica any more still hold lost records."
     )
     assert "MAYBE AT RISK" in triage_answer(asked, [], [], Ask(), Holders()).headline
+
+
+def test_a_controller_that_leaves_no_marker_is_not_asked_for_one(shown, incident):
+    root = incident("epoch-truncate-2.8")
+
+    _, screen = shown("predict", root / FINAL, root / "logs", "-v")
+
+    assert screen.startswith("Kafka 2.8.1 loads all 31 logs, and loading discards no record.")
+    assert "still running" not in screen
+
+
+def test_empty_logs_of_offsets_whose_leaders_are_all_shown_leave_no_group_unknown(shown, incident):
+    root = incident("controller-change-4.4")
+
+    assert shown("groups", root / FINAL, root / "logs")[0] == 0
+    code, screen = shown(root / FINAL, root / "logs")
+    assert (code, "No commit of a group" in screen) == (0, False)

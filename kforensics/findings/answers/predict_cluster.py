@@ -357,7 +357,7 @@ class PredictedCluster:
 
     def without_marker(self) -> tuple[list[str], bool]:
         """Return the nodes whose first start finds no marker, and whether all do; a controller alone never writes one."""
-        loading = {log.node for log in self.logs}
+        loading = {log.node for log in self.logs if self.inputs[log.node].kind != "controller"}
         firsts = [start for start in self.starts if start.number == 1 and start.input in loading]
         unclean = [start for start in firsts if not start.clean]
         return sorted({self.node(start.input) for start in unclean}, key=_by_number), len(unclean) == len(firsts)
