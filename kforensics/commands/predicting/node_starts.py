@@ -544,16 +544,22 @@ class _NodeStarter:
         is_stuck = bool(self._around.voters_down) or (quorum is not None and quorum.is_stuck)
         if is_stuck and self._directories:
             return refuse_without_controller()
+        is_unstable_enabled = any(self._known.in_file.get(name) == "true" for name in _UNSTABLE_LEVELS)
         refusal = refuse_level(
             self._around.level,
             version,
             is_controller=self._is_controller,
-            is_unstable_enabled=any(self._known.in_file.get(name) == "true" for name in _UNSTABLE_LEVELS),
+            is_unstable_enabled=is_unstable_enabled,
         )
         if refusal is None and self._around.state is not None:
             levels = self._around.state.features
             features = {name: level for name, level in levels.items() if name != METADATA_VERSION}
-            refusal = refuse_features(features, version, is_controller=self._is_controller)
+            refusal = refuse_features(
+                features,
+                version,
+                is_controller=self._is_controller,
+                is_unstable_enabled=is_unstable_enabled or "process.roles" not in self._known.in_file,
+            )
         if refusal is None and any(one.described.kind in {"broker", "combined"} for one in node.inputs):
             refusal = refuse_segment_bytes(version, self._known.segment_bytes())
         return refusal

@@ -51,6 +51,9 @@ FIRST_WITH_VOTERS_IN_LOG = KafkaVersion(3, 9)
 
 _NO_CONTROLLER = "Received a fatal error while waiting for the controller to acknowledge that we are caught up"
 
+_UNSTABLE_LEVELS = {"streams.version": (KafkaVersion(4, 1), 1), "transaction.version": (KafkaVersion(3, 9), 2)}
+"""Levels that releases before support where their settings let them use what is not for production."""
+
 
 class NodeDirectory(NamedTuple):
     """The statements of a log directory about its node."""
@@ -402,22 +405,28 @@ def refuse_level(
     return Refusal("UnsupportedVersionException", words)
 
 
-def refuse_features(levels: Mapping[str, int], version: KafkaVersion, *, is_controller: bool) -> Refusal | None:
+def refuse_features(
+    levels: Mapping[str, int], version: KafkaVersion, *, is_controller: bool, is_unstable_enabled: bool = False
+) -> Refusal | None:
     """Judge the levels of features by the release that is started, as a controller does that replays them, or one with which a broker registers.
 
     Args:
         levels: of each feature but metadata.version.
+        is_unstable_enabled: the settings may let it use levels that are not for production in its release.
     """
     for name, level in levels.items():
-        newest = max((one for since, one in _FEATURE_LEVELS.get(name, ()) if version >= since), default=0)
+        known = _FEATURE_LEVELS.get(name, ())
+        if is_unstable_enabled and name in _UNSTABLE_LEVELS:
+            known = (*known, _UNSTABLE_LEVELS[name])
+        newest = max((one for since, one in known if version >= since), default=0)
         if level <= newest:
             continue
-        known = f"0-{newest}" if newest else "0"
+        supported = f"0-{newest}" if newest else "0"
         if is_controller:
-            words = f"Tried to apply FeatureLevelRecord of {name} {level}, but this controller only supports versions {known}"
+            words = f"Tried to apply FeatureLevelRecord of {name} {level}, but this controller only supports versions {supported}"
             return Refusal("RuntimeException", words)
         words = f"Unable to register because the broker does not support finalized version {level} of {name}"
-        return Refusal("UnsupportedVersionException", f"{words} (it supports {known})")
+        return Refusal("UnsupportedVersionException", f"{words} (it supports {supported})")
     return None
 
 

@@ -38,6 +38,7 @@ SEGMENT = "00000000000000000000"
 FIRST_KRAFT = (3, 0)
 CALM = frozenset({"starts-unchanged", "starts-and-repairs"})
 START_SECONDS = 150
+FAULT_SECONDS = 20
 STARTED = re.compile(r"Kafka Server started|\[KafkaServer id=1\] started")
 _LOG4J_1 = """\
 log4j.rootLogger=INFO, out
@@ -45,6 +46,7 @@ log4j.appender.out=org.apache.log4j.ConsoleAppender
 log4j.appender.out.layout=org.apache.log4j.PatternLayout
 log4j.appender.out.layout.ConversionPattern=[%d] %p %m (%c)%n
 """
+_FAULT = "Encountered fatal fault"
 _SCANNED = re.compile(
     r"\[(?:LogLoader|Log|UnifiedLog) partition=(?P<name>[^,]+), dir=[^\]]+\] (?:Recovering (?:unflushed )?segment|Could not find offset index)"
 )
@@ -448,7 +450,8 @@ def observed(node: Node, watch_seconds: int = 0) -> dict[str, Any]:
     unled: list[str] = []
     try:
         while process.poll() is None and not STARTED.search(node.console()):
-            if time.monotonic() > began + START_SECONDS:
+            # Brokers of 3.3 may hang in the shutdown that a fatal fault begins.
+            if time.monotonic() > began + (FAULT_SECONDS if _FAULT in node.console() else START_SECONDS):
                 break
             time.sleep(0.5)
         if process.poll() is None:
@@ -486,7 +489,11 @@ def observed(node: Node, watch_seconds: int = 0) -> dict[str, Any]:
     ]
     scanned = {match["name"] for match in _SCANNED.finditer(console)} - {"__cluster_metadata-0"}
     return {
-        "outcome": "exits" if ended is not None else "dir-offline" if is_offline else "starts",
+        "outcome": "exits"
+        if ended is not None or not STARTED.search(console)
+        else "dir-offline"
+        if is_offline
+        else "starts",
         "loaded": loaded,
         "scanned": len(scanned),
         "strays": sorted(strays),

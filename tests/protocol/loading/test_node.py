@@ -313,6 +313,14 @@ def test_levels_of_other_features_are_held_against_what_the_release_supports(lev
     assert broker.exception == "UnsupportedVersionException"
 
 
+def test_levels_that_are_not_for_production_may_be_let_in_by_settings():
+    for levels, version in (({"streams.version": 1}, (4, 1)), ({"transaction.version": 2}, (3, 9))):
+        asked = KafkaVersion(*version)
+        assert refuse_features(levels, asked, is_controller=True) is not None
+        assert refuse_features(levels, asked, is_controller=True, is_unstable_enabled=True) is None
+    assert refuse_features({"streams.version": 1}, KafkaVersion(4, 0), is_controller=True, is_unstable_enabled=True)
+
+
 @pytest.mark.parametrize("is_controller", [True, False])
 def test_going_back_to_a_release_that_does_not_know_the_level(is_controller):
     assert refuse_level(30, KafkaVersion(4, 3, 1), is_controller=is_controller) is None
