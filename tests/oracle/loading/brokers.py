@@ -46,7 +46,7 @@ log4j.appender.out=org.apache.log4j.ConsoleAppender
 log4j.appender.out.layout=org.apache.log4j.PatternLayout
 log4j.appender.out.layout.ConversionPattern=[%d] %p %m (%c)%n
 """
-_FAULT = "Encountered fatal fault"
+_FAULT = re.compile("Encountered fatal fault|Exiting Kafka due to fatal exception")
 _SCANNED = re.compile(
     r"\[(?:LogLoader|Log|UnifiedLog) partition=(?P<name>[^,]+), dir=[^\]]+\] (?:Recovering (?:unflushed )?segment|Could not find offset index)"
 )
@@ -451,7 +451,7 @@ def observed(node: Node, watch_seconds: int = 0) -> dict[str, Any]:
     try:
         while process.poll() is None and not STARTED.search(node.console()):
             # Brokers of 3.3 may hang in the shutdown that a fatal fault begins.
-            if time.monotonic() > began + (FAULT_SECONDS if _FAULT in node.console() else START_SECONDS):
+            if time.monotonic() > began + (FAULT_SECONDS if _FAULT.search(node.console()) else START_SECONDS):
                 break
             time.sleep(0.5)
         if process.poll() is None:
