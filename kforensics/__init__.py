@@ -10,25 +10,6 @@ value, `to_dict()` for its document and `to_arrow(...)` for rows. Only paths tha
 """
 
 __version__ = "0.1.0"
-
-_FUNCTIONS = (
-    "capture",
-    "diff",
-    "dump",
-    "explain",
-    "groups",
-    "logs",
-    "ls",
-    "metadata",
-    "predict",
-    "salvage",
-    "seal",
-    "simulate",
-    "trace",
-    "transactions",
-    "triage",
-    "verify",
-)
 _ERRORS = (
     "EvidenceError",
     "EvidenceNotFound",
@@ -39,22 +20,29 @@ _ERRORS = (
     "NotADataDir",
     "UsageError",
 )
-__all__ = ["__version__", *_ERRORS, *_FUNCTIONS]  # noqa: PLE0604 - names, too
+
+
+def _functions() -> tuple[str, ...]:
+    from kforensics.ask.commands import FUNCTIONS  # noqa: PLC0415 - whatever is loaded here delays the moment from which an interrupt is handled
+
+    return FUNCTIONS
 
 
 def __dir__() -> list[str]:
     """Return the names that are meant to be used."""
-    return sorted(__all__)
+    return sorted(["__version__", *_ERRORS, *_functions()])
 
 
 def __getattr__(name: str) -> object:
     """Return a function or an error, loaded when it is first asked for: `kforensics --help` imports this module too."""
-    from importlib import import_module  # noqa: PLC0415 - whatever is loaded here delays the moment from which an interrupt is handled
+    from importlib import import_module  # noqa: PLC0415 - as above
 
-    if name in _FUNCTIONS:
-        found = import_module("kforensics.library").function_of(name)
-    elif name in _ERRORS:
+    if name in _ERRORS:
         found = getattr(import_module("kforensics.errors"), name)
+    elif name == "__all__":
+        found = __dir__()
+    elif not name.startswith("_") and name in _functions():
+        found = import_module("kforensics.library").function_of(name)
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = found

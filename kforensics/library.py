@@ -9,7 +9,8 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from kforensics.ask.questions import WORDS, called, options_of
+from kforensics.ask.commands import COMMANDS
+from kforensics.ask.questions import called, options_of
 from kforensics.case.processes import paced
 from kforensics.commands.result import Body, Result
 from kforensics.errors import MissingExtra
@@ -19,9 +20,6 @@ from kforensics.render.view import View
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-COMMANDS = tuple(name for name in WORDS if not name.startswith("fleet-"))
-"""The commands that are functions of the package."""
 
 
 class Answered(Result[Body]):
@@ -181,7 +179,7 @@ def function_of(name: str) -> Callable[..., Answered[Any]]:
         return found
 
     ask.__name__ = ask.__qualname__ = name.removeprefix("fleet-")
-    ask.__doc__ = WORDS[name]
+    ask.__doc__ = COMMANDS[name].words
     ask.__module__ = "kforensics.fleet" if of_fleet else "kforensics"
     ask.__signature__ = signature_of(name)  # type: ignore[attr-defined] # for help() and for editors
     return ask

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 import kforensics
-from kforensics.ask.questions import WORDS, each_path, options_of
-from kforensics.cli.app import COMMANDS, run
+from kforensics.ask.commands import COMMANDS, FUNCTIONS
+from kforensics.ask.questions import each_path, options_of
+from kforensics.cli.app import run
 from kforensics.commands.result import Result
 from kforensics.errors import EvidenceNotFound, UsageError
 from tests.builders.directories import copied
@@ -125,7 +126,7 @@ def test_what_is_no_path_is_a_clear_error(tmp_path):
 def test_only_what_is_promised_is_listed():
     functions = {name for name in dir(kforensics) if name.islower() and name != "__version__"}
 
-    assert {*COMMANDS} == functions == {name for name in WORDS if not name.startswith("fleet-")}
+    assert {*FUNCTIONS} == functions == {name for name in COMMANDS if not name.startswith("fleet-")}
     assert all(issubclass(getattr(kforensics, name), Exception) for name in dir(kforensics) if name[0].isupper())
     with pytest.raises(AttributeError):
         getattr(kforensics, "nothing")  # noqa: B009 - mypy knows what there is
@@ -152,7 +153,7 @@ def test_what_the_examples_in_the_docs_import_is_there():
         exec(compile(ast.Module(body=imports, type_ignores=[]), page, "exec"), {})
 
 
-FUNCTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
+CALLS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("ls", {"depth": "content"}),
     ("verify", {"level": "crc", "jobs": 1}),
     ("diff", {"topics": "orders", "replicas": [1, 2, 3], "depth": "tails"}),
@@ -165,7 +166,7 @@ FUNCTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
 )
 
 
-@pytest.mark.parametrize(("name", "options"), FUNCTIONS)
+@pytest.mark.parametrize(("name", "options"), CALLS)
 def test_a_function_gives_the_document_of_its_command(name, options, fixtures, capsys):
     tree = fixtures / "unclean-election"
     words = [word for one in options_of(name) if one.name in options for word in _words(one, options[one.name])]

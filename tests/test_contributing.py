@@ -108,6 +108,7 @@ def test_every_example_touches_few_modules():
         "A finding",
         "An option",
         "A protocol version",
+        "A command",
         "A field of a metadata record",
     ]
     assert {title: paths for title, paths in touched.items() if len(paths) > MOST_MODULES} == {}
@@ -175,6 +176,38 @@ def test_an_option_is_taken_by_the_command_line_and_by_the_function(tool, node, 
     assert [] == listed["partitions"]
     assert b"1" == done.stdout.strip()
     assert "List this topic alone." in " ".join(tool("ls", "--help").split())
+
+
+def test_a_command_is_asked_everywhere_of_three_modules(tool, node, package):
+    listed = json.loads(tool("count", node / "broker-1", "--format", "json"))
+    code = f"import kforensics; print(kforensics.count({str(node)!r}).to_dict()['by_topic'], 'count' in kforensics.__all__)"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=package,
+        env=os.environ | {"PYTHONPATH": str(package)},
+        capture_output=True,
+        check=True,
+    )
+    schema = "from kforensics.render.json.schemas import schemas; print(schemas()['count']['properties']['by_topic'])"
+    made = subprocess.run(
+        [sys.executable, "-c", schema],
+        cwd=package,
+        env=os.environ | {"PYTHONPATH": str(package)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert (listed["schema"], listed["by_topic"]) == ("kforensics/count/2", {"orders": 1})
+    assert listed["answer"]["state"] == "complete"
+    assert b"{'orders': 1} True" == done.stdout.strip()
+    assert "'type': 'integer'" in made.stdout
+    assert "orders: 1 directory" in tool("count", node / "broker-1")
+    assert tool("count", node / "broker-1", "--format", "html").startswith("<!doctype html>")
+    assert "Count the partitions of each topic" in " ".join(tool("count", "--help").split())
+    assert "kforensics count evidence" in tool("count", "-h")
+    assert "count: unknown 3, complete 0" in tool("help", "exit-codes")
+    assert "  count  " in tool("help", "formats")
 
 
 def test_the_examples_fit_the_style_of_the_package(package):

@@ -12,7 +12,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from kforensics import schema
-from kforensics.cli.app import COMMANDS, run
+from kforensics.ask.commands import FUNCTIONS as COMMANDS
+from kforensics.cli.app import run
 from kforensics.cli.fleet import fleet
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceNotFound

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from kforensics.ask.commands import COMMANDS, WITHOUT_PATHS
 from kforensics.ask.option import (
     option,
     parse_base64,
@@ -51,7 +52,7 @@ class Ask:
     """What a command is asked; each takes the options that name it."""
 
     paths: tuple[Path, ...] = option(
-        takes="triage ls dump verify diff explain logs predict salvage trace groups transactions metadata capture seal fleet-scan",
+        takes=" ".join(name for name in COMMANDS if name not in WITHOUT_PATHS),
         default=(),
         metavar={
             "": "PATH...",

@@ -1,4 +1,4 @@
-"""The commands that are asked: their words, what contradicts itself, and how an `Ask` is made for each."""
+"""The commands that are asked: what contradicts itself, and how an `Ask` is made for each."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from os import fspath
@@ -11,93 +11,6 @@ from kforensics.ask.option import Spelled, as_path, several, spelled_options
 from kforensics.ask.simulate import SimulateAsk
 from kforensics.errors import UsageError, did_you_mean, nearest_names
 from kforensics.words import command_line
-
-WORDS = {
-    "triage": (
-        "Answer first what was lost, what is at risk, where it is saved, and what to do.\n\n"
-        "Give whatever there is: data directories, captures, broker logs, earlier copies with --before. One screen sums up what explain, diff, predict, groups and transactions say of it; `kforensics PATH` is the same. All content is read of logs of up to 64 MiB together, of larger ones only the ends, but with --depth content; transactions need all of it, and are asked about of up to 1 GiB. The exit code is 1 where anything is lost or at risk, 3 where the inputs do not show it."
-    ),
-    "ls": (
-        "List what is here: nodes, log directories, partitions with their offsets, every file by its kind.\n\n"
-        "Of each log only the end is read, but with --depth content. In the table, epoch is the leader epoch of the last batch, start and end are the log start and log end offset, HW is the high watermark and recovery the recovery point; a dash means a value that nothing here holds."
-    ),
-    "dump": (
-        "Decode any file of a data directory: batches or records, indexes, snapshots, checkpoints.\n\n"
-        "Damage is shown in its place. Records of the metadata log and of Kafka's own topics are decoded to named fields."
-    ),
-    "verify": (
-        "Check every file against its format and against its neighbours.\n\n"
-        "Checksums, batch order, leader epochs, lengths and counts; indexes, transactions, producer snapshots and checkpoints against the log; names against content. Behind a damaged batch it continues with the next good one. Where another replica among the inputs holds a damaged range intact, it is named. Exit code 0 says that nothing is damaged."
-    ),
-    "diff": (
-        "Compare the replicas of every partition: where each will truncate, what differs, and what each possible leader would lose.\n\n"
-        "Give the data directories of the brokers of one cluster, and of its controllers where it has them. The first line says what is at risk. The exit code follows from it: 1 where something is at risk, differs for good or is truncated, 3 where the inputs do not show it."
-    ),
-    "explain": (
-        "Explain what happened in an incident: every truncation with its cause, and every lost record.\n\n"
-        "Works on one broker's directory alone and gets better with every other replica, metadata log, log file and earlier snapshot; it says what is missing. `--format html -o report.html` makes a page for the post-mortem. Exit code 1 means that records that were or may have been committed are lost."
-    ),
-    "logs": (
-        "Say what the logs of brokers mean: every known line by its kind, harmless, a symptom or a cause, and all nodes on one clock.\n\n"
-        "Takes log files of any layout, of containers and log collectors too; no data directory is needed. With --line it says what one line means. Exit code 1: a cause is among the lines; 3: no line is known."
-    ),
-    "predict": (
-        "Say what a broker will do to its logs when it is started: scanned, truncated, deleted, rebuilt, or refused, file by file.\n\n"
-        "Give the log directories of a stopped broker, or a copy of them, and those of the other brokers to learn who else holds what would be discarded. Nothing is written. Starts are computed one after the other until one succeeds or nothing changes. Where it is not given, the version is the one that the server log names, or that the node registered."
-    ),
-    "salvage": (
-        "Get records back: the best copy of what is lost, at risk, or of everything, with a list of gaps.\n\n"
-        "Reads live replicas, .deleted and .swap files, -delete, -stray and -future directories, earlier snapshots, and sound batches behind damage; writes only to OUT, never below an input, and connects to nothing. OUT/manifest.json says of every run of records where it was and what its SHA-256 is, and of every gap why it is there; OUT/README how to put the records back. Exit code 0: all is saved; 1: there are gaps; 3: it is unknown whether that is all, or something could not be read or written."
-    ),
-    "trace": (
-        "Trace a record: every copy of it and what became of it, or what was searched without finding it.\n\n"
-        "Reads live replicas, .deleted and .swap files, -delete, -stray and -future directories, captures and earlier snapshots. Records that match everything given are found. `never-here` is the answer only where every offset of the logs was read, on every replica; otherwise the gaps are named."
-    ),
-    "groups": (
-        "Show the positions of consumer groups, how far behind they are, and who set them back.\n\n"
-        "`__consumer_offsets` is replayed in the order of its log: commits, transactional ones with their marker, resets, expiry, deletion, and what a truncation took."
-    ),
-    "transactions": (
-        "Show open transactions, whether they hang, and what ends them.\n\n"
-        "The logs of the partitions are joined with what the coordinators wrote into `__transaction_state`: a transaction hangs, is torn by a truncation, waits for its coordinator, or is in time. Nothing is sent to a cluster."
-    ),
-    "metadata": (
-        "Show the history of partitions, topics and brokers from the KRaft metadata log and its snapshots.\n\n"
-        "The metadata logs of several nodes are compared with each other, and the newest one is shown."
-    ),
-    "capture": (
-        "Save a node's evidence in one file; every command accepts it in place of directories.\n\n"
-        "On each broker `kforensics capture`, and where the files are brought together `kforensics diff *.kfc`. Every small file, the metadata log and the log files are in it byte for byte; of segments offsets, leader epochs, damage and digests, and a row a batch where a truncation can still happen. No key, value or header of a user's record is in it, unless --with-tail is given. It reads at the lowest priority for disk and processor, and writes only FILE."
-    ),
-    "seal": (
-        "Seal evidence: a manifest with size, times and sha256 of everything below the paths, to show later that nothing changed.\n\n"
-        "Without --check the manifest is written to standard output or to --out, and its own sha256 to standard error: write that down, or sign the manifest. With --check the exit code is 0 where everything is as it was sealed, 1 where something differs, is missing or was added, or the signature does not hold, and 3 where something can't be read."
-    ),
-    "fleet-audit": (
-        "Judge every partition of a fleet as diff does, on Spark, and write Parquet tables and a summary.\n\n"
-        "Every source must be readable from every worker by its path; of a capture only the file. Needs Java 17 or later, and kforensics installed with its extra named spark."
-    ),
-    "fleet-report": (
-        "Show an audit again, a part of it, or what changed since an earlier one. Needs neither Spark nor Java."
-    ),
-    "fleet-trend": (
-        "Show audit by audit how many findings there were, and how many were new, gone, worse, better or unchanged. Needs neither Spark nor Java."
-    ),
-    "fleet-history": (
-        "Remove old audits of a history, and what only they hold. Needs neither Spark nor Java.\n\n"
-        "A reader sees the history before or after, and where the work ends half way the next run or audit ends it. What is open keeps the time when it was first seen."
-    ),
-    "fleet-scan": (
-        "Extract on a broker what an audit needs of its disks: the old name of `kforensics capture`. Needs no Spark.\n\n"
-        "With --out NAME.kfc it is `kforensics capture`. With another --out it takes the capture into that directory, with a row a batch, and where an earlier run left one there, reads only what changed since; `fleet audit` takes the directory, as do all other commands. No keys, no values.\n\n"
-        "Reads at the lowest priority for disk and processor, and continues where it was interrupted. The captures can be brought together from all brokers and given to `fleet audit`."
-    ),
-    "simulate": (
-        "Replay how replicas lose and diverge, explore every interleaving, or write a history as data directories.\n\n"
-        "A scenario is shown step by step under each truncation protocol. Exploring visits all states of a small configuration and shows the shortest way to a broken invariant: exit code 1 where one breaks, 3 where --max-states ended the search first."
-    ),
-}
-"""What each command does, in paragraphs: its help, its manual page, and the documentation of its function."""
 
 
 def options_of(command: str) -> tuple[Spelled, ...]:

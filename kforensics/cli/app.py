@@ -19,9 +19,9 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from kforensics import __version__
+from kforensics.ask.commands import FUNCTIONS
 from kforensics.cli.command import command_of
-from kforensics.cli.examples import epilog_of, help_of
-from kforensics.cli.help import ShortHelpOption
+from kforensics.cli.help import ShortHelpOption, epilog_of, help_of
 from kforensics.cli.terminal import ColourOption, forget_output, write_refusal
 from kforensics.errors import (
     EvidenceError,
@@ -52,30 +52,10 @@ segment again, 20,000 pages for a gigabyte of records."""
 
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
-COMMANDS = (
-    "triage",
-    "ls",
-    "dump",
-    "capture",
-    "diff",
-    "explain",
-    "logs",
-    "verify",
-    "predict",
-    "salvage",
-    "trace",
-    "seal",
-    "simulate",
-    "metadata",
-    "groups",
-    "transactions",
-)
-"""The commands in the order of the help, each a function of its name in the module of its name."""
-
 _OWN = {"capture": "own.capture", "seal": "own.seal", "simulate": "own.simulate", "help": "help.help_"}
 """Commands with a function of their own, and where it is."""
 
-EVERY_COMMAND = (*COMMANDS, "help", "fleet")
+EVERY_COMMAND = (*FUNCTIONS, "help", "fleet")
 
 
 def _version(asked: bool) -> None:
@@ -240,7 +220,7 @@ def _reachable(arguments: Sequence[str]) -> Sequence[str]:
     """Return the command that the arguments begin with; all of them where it is `help`, or none."""
     if arguments[:1] == ["--version"]:
         return ()  # it is answered before a command is looked up
-    return arguments[:1] if arguments and arguments[0] in {*COMMANDS, "fleet"} else EVERY_COMMAND
+    return arguments[:1] if arguments and arguments[0] in {*FUNCTIONS, "fleet"} else EVERY_COMMAND
 
 
 def _report_defect(error: Exception) -> ExitCode:
@@ -316,7 +296,7 @@ def defect_words(error: BaseException) -> str:
 
 
 def _help_for(arguments: Sequence[str]) -> str:
-    return f"{arguments[0]} --help" if arguments and arguments[0] in {*COMMANDS, "help"} else "--help"
+    return f"{arguments[0]} --help" if arguments and arguments[0] in {*FUNCTIONS, "help"} else "--help"
 
 
 def _say(words: str) -> None:

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NoReturn
 
 import typer
 
+from kforensics.ask.commands import COMMANDS
 from kforensics.ask.model import Ask
 from kforensics.ask.option import Spelled
-from kforensics.ask.questions import WORDS, ask_of, options_of
+from kforensics.ask.questions import ask_of, options_of
 from kforensics.cli.help import ShortHelpOption
 from kforensics.cli.terminal import (
     ColourChoice,
@@ -217,7 +218,7 @@ def question(name: str) -> Callable[[Answering], Callable[..., None]]:
         run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined] # typer reads options from it
         run.__annotations__ = {one.name: one.annotation for one in parameters}
         run.__name__ = name.rpartition("-")[2]
-        run.__doc__ = WORDS[name]
+        run.__doc__ = COMMANDS[name].words
         return run
 
     return decorate

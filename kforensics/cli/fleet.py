@@ -11,8 +11,7 @@ import typer
 
 from kforensics.ask.fleet import FleetAsk
 from kforensics.cli.command import Output, question
-from kforensics.cli.examples import epilog_of, help_of
-from kforensics.cli.help import ShortHelpOption
+from kforensics.cli.help import ShortHelpOption, epilog_of, help_of
 from kforensics.cli.own import interrupted_by_signals, take
 from kforensics.errors import UsageError
 from kforensics.render.emit import OutputFormat

@@ -1,5 +1,6 @@
 """`kforensics help`: a topic, a command, a word of the glossary, or what a finding means; and the short help that `-h` shows."""
 
+import inspect
 import re
 import textwrap
 from collections.abc import Callable, Iterator
@@ -7,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from kforensics.cli.examples import EXAMPLES, described
+from kforensics.ask.commands import COMMANDS
 from kforensics.cli.terminal import screen_width, write_result
 from kforensics.errors import UsageError, did_you_mean, nearest_names
 from kforensics.exits import EXIT_MEANINGS
@@ -210,7 +211,7 @@ def _short_lines(context: typer.Context) -> Iterator[str]:
         [(name, _first_paragraph(one.help).partition(": ")[0]) for name, one in commands.items()]
         or [(_spelled(one), one.help or "") for one in options]
     )
-    examples = EXAMPLES.get(path.partition(" ")[2] or "triage", ())[:MOST_EXAMPLES]
+    examples = examples_of(path.partition(" ")[2] or "triage")[:MOST_EXAMPLES]
     for words, line in examples:
         yield ""
         yield f"{described(words)}"
@@ -306,3 +307,32 @@ _MADE: dict[str, Callable[[], Iterator[str]]] = {
     "glossary": _glossary_lines,
 }
 """Topics that are made of the tables that the commands use."""
+
+
+OF_HELP = (
+    ("What a word means", "kforensics help high-watermark"),
+    ("What a finding means", "kforensics help KF201"),
+    ("What exit codes say", "kforensics help exit-codes"),
+)
+
+
+def examples_of(name: str) -> tuple[tuple[str, str], ...]:
+    """Return the examples of a command by its name on the command line: each a purpose, and a line."""
+    command = COMMANDS.get(name.replace(" ", "-"))
+    return command.examples if command else OF_HELP if name == "help" else ()
+
+
+def described(words: str) -> str:
+    """Return the purpose of an example, as the line before it says."""
+    return words if words.endswith("?") else f"{words}:"
+
+
+def epilog_of(name: str) -> str:
+    """Return the examples of a command as the end of its help: paragraphs, as typer lays them out."""
+    return "\n\n".join(("Examples:", *(f"{described(words)}\n\n  $ {line}" for words, line in examples_of(name))))
+
+
+def help_of(command: Callable[..., None]) -> str:
+    """Return the paragraphs of a command's docstring, each on one line: typer would break lines where the source does."""
+    paragraphs = (inspect.getdoc(command) or "").split("\n\n")
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)

@@ -14,13 +14,12 @@ from typer.main import get_command
 
 import kforensics
 from kforensics import __version__
-from kforensics.ask.questions import WORDS, options_of
+from kforensics.ask.commands import COMMANDS, FUNCTIONS
+from kforensics.ask.questions import options_of
 from kforensics.cli.app import PROGRAM, application
-from kforensics.cli.examples import EXAMPLES, described
-from kforensics.cli.help import choices_of, topic_text
+from kforensics.cli.help import choices_of, described, examples_of, topic_text
 from kforensics.exits import EXIT_MEANINGS
 from kforensics.findings.rule import all_rules
-from kforensics.library import COMMANDS
 from kforensics.render.json.schemas import texts
 
 PAGE_DATE = "2026-11-21"
@@ -59,7 +58,7 @@ def pages() -> dict[str, str]:
 def stub() -> str:
     """Return the types of the functions of the package, which are made of the options of the commands."""
     results: dict[str, str] = {}
-    functions = [line for name in sorted(COMMANDS) for line in _function_stub(name, results)]
+    functions = [line for name in sorted(FUNCTIONS) for line in _function_stub(name, results)]
     errors = sorted(name for name in kforensics.__all__ if name[0].isupper())
     modules = "".join(
         f"from {module} import {name}\n" for name, module in sorted(results.items(), key=lambda one: one[::-1])
@@ -85,7 +84,7 @@ def fleet_stub() -> str:
     }
     functions = [
         line
-        for name in sorted(name for name in WORDS if name.startswith("fleet-"))
+        for name in sorted(name for name in COMMANDS if name.startswith("fleet-"))
         for line in _signature_stub(name, kinds.get(name, "Answered[Any]"))
     ]
     return (
@@ -122,7 +121,7 @@ def _signature_stub(name: str, result: str) -> Iterator[str]:
     if name == "fleet-audit":
         yield "    session: Any = ...,"
     yield f") -> {result}:"
-    yield f'    """{WORDS[name].partition(chr(10))[0]}"""'
+    yield f'    """{COMMANDS[name].words.partition(chr(10))[0]}"""'
 
 
 def findings_page() -> str:
@@ -250,7 +249,7 @@ def _exit_status() -> Iterator[str]:
 
 def _examples(name: str) -> Iterator[str]:
     yield ".SH EXAMPLES"
-    for words, line in EXAMPLES[name]:
+    for words, line in examples_of(name):
         yield from (".PP", _text(described(words)), ".PP", ".RS 4", ".nf", _escape(line), ".fi", ".RE")
 
 

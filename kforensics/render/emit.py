@@ -6,6 +6,7 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from kforensics.ask.commands import FUNCTIONS
 from kforensics.errors import UsageError
 from kforensics.render.view import View
 
@@ -61,7 +62,7 @@ class Shape(NamedTuple):
     rows: str = ""
     """The place in the document of the rows that are the answer, where rows are the answer (`formats.rows`)."""
     json: str = ""
-    """The module below `kforensics.render.json`, and its document, or the function that writes it."""
+    """The module below `kforensics.render.json`, and its document, or the function that writes it; where that is not said, the document has the fields of the body."""
     lines: str = ""
     """The function there that makes an object a line."""
     others: dict[OutputFormat, str] = {}  # noqa: RUF012 - a default of a row of a table
@@ -70,7 +71,7 @@ class Shape(NamedTuple):
     def formats(self) -> Iterator[OutputFormat]:
         """Yield the formats that results have."""
         for one in OutputFormat:
-            own = {OutputFormat.CSV: self.rows, OutputFormat.JSON: self.json, OutputFormat.JSONL: self.lines}
+            own = {OutputFormat.CSV: self.rows, OutputFormat.JSON: "json", OutputFormat.JSONL: self.lines}
             if own.get(one, self.view if one in RENDERERS else "") or one in self.others:
                 yield one
 
@@ -81,7 +82,7 @@ SHAPES: dict[str, Shape] = {
     "triage": Shape("triage:blocks", "topics", "explain:TRIAGE", others=_EVENTS),
     "ls": Shape("ls:blocks", "partitions", "files:write_listing", "write_listed"),
     "dump": Shape("dump:blocks", "*", "dump:write", "write_lines"),
-    "capture": Shape("seal:capture_blocks", "", "files:CAPTURE"),
+    "capture": Shape("seal:capture_blocks"),
     "diff": Shape("diff:blocks", "*.replicas", "replicas:write", "write_lines"),
     "explain": Shape("explain:blocks", "losses", "explain:EXPLAIN", "write_lines", _EVENTS),
     "logs": Shape("logs:blocks", "kinds", "logs:LOGS"),
@@ -119,12 +120,14 @@ SHAPES: dict[str, Shape] = {
 }
 """By the kind of a result, how it is written. Modules are loaded when they are needed."""
 
-_SHAPES = {
+SEVERAL = {
     "seal": ("seal manifest", "seal check"),
     "simulate": ("simulate list", "simulate replay", "simulate explore", "simulate write"),
     "fleet report": ("fleet report", "fleet comparison"),
 }
 """The shapes of the results of a command, where they are not one of its own name."""
+
+SHAPES |= {name: Shape(f"{name}:blocks") for name in FUNCTIONS if name not in {*SHAPES, *SEVERAL}}
 
 CONTENT = frozenset({"dump", "seal manifest"})
 """Shapes whose text is content, read while it is written: the answer is known only afterwards."""
@@ -132,7 +135,7 @@ CONTENT = frozenset({"dump", "seal manifest"})
 
 def shapes_of(command: str) -> tuple[str, ...]:
     """Return the shapes that results of a command can have."""
-    return _SHAPES.get(command, (command,))
+    return SEVERAL.get(command, (command,))
 
 
 def formats_of(*shapes: str) -> tuple[OutputFormat, ...]:
@@ -156,7 +159,7 @@ def writer_of(shape: str, chosen: OutputFormat) -> Writer:
     if chosen in how.others:
         writer = _loaded(how.others[chosen])
     elif chosen is OutputFormat.JSON:
-        writer = _of_document(_loaded(f"json.{how.json}"))
+        writer = _of_document(_loaded(f"json.{how.json}") if how.json else None, shape)
     elif chosen is OutputFormat.JSONL:
         writer = _loaded(f"json.{how.json.partition(':')[0]}:{how.lines}")
     elif chosen is OutputFormat.CSV:
@@ -167,12 +170,15 @@ def writer_of(shape: str, chosen: OutputFormat) -> Writer:
     return writer
 
 
-def _of_document(found: Any) -> Writer:
-    """Return a writer as it is, or that of a document of which a table has every field."""
+def _of_document(found: Any, shape: str) -> Writer:
+    """Return a writer as it is, or that of a document of which a table has every field, or whose fields are those of the body."""
     from kforensics.render.json.document import write_document  # noqa: PLC0415 - for documents alone
+    from kforensics.render.json.shape import plain_document  # noqa: PLC0415 - likewise
 
-    written: Writer = found if callable(found) else lambda result, _view: write_document(found, result)
-    return written
+    if callable(found):
+        written: Writer = found
+        return written
+    return lambda result, _view: write_document(found or plain_document(shape, type(result.body)), result)
 
 
 def _loaded(place: str) -> Any:

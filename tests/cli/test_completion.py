@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from kforensics.cli.app import COMMANDS, run
+from kforensics.ask.commands import FUNCTIONS as COMMANDS
+from kforensics.cli.app import run
 from tests.conftest import ROOT
 
 GIVES_UP_AFTER_SECONDS = 30

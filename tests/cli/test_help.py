@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from kforensics.cli.app import COMMANDS, run
-from kforensics.cli.examples import EXAMPLES
+from kforensics.ask.commands import FUNCTIONS as COMMANDS
+from kforensics.cli.app import run
 from kforensics.cli.fleet import fleet
-from kforensics.cli.help import topic_names, topic_text
+from kforensics.cli.help import examples_of, topic_names, topic_text
 from kforensics.errors import UsageError
 from kforensics.exits import EXIT_MEANINGS, SHORT_MEANINGS
 from kforensics.findings.answers.model import STATES
@@ -72,8 +72,8 @@ def test_no_such_topic_names_the_nearest(capsys):
 def test_every_command_has_examples_of_itself():
     names = {*COMMANDS, "help"}
     names |= {f"fleet {one.callback.__name__}" for one in fleet.registered_commands if one.callback}
-    assert names == set(EXAMPLES)
-    assert all(line.startswith(f"kforensics {name}") for name, some in EXAMPLES.items() for _, line in some)
+    assert all(examples_of(name) for name in names)
+    assert all(line.startswith(f"kforensics {name}") for name in names for _, line in examples_of(name))
 
 
 @pytest.mark.parametrize("arguments", [["--color", "always", "ls"], ["ls", "--color", "always"]])

@@ -8,8 +8,9 @@ from datetime import UTC, datetime
 import pytest
 
 from kforensics.ask import option as values
+from kforensics.ask.commands import COMMANDS
 from kforensics.ask.option import parse_rate, parse_size, parse_time
-from kforensics.ask.questions import WORDS, options_of
+from kforensics.ask.questions import options_of
 from kforensics.cli.app import run
 from kforensics.errors import UsageError
 from kforensics.render.emit import OutputFormat, formats_of, shapes_of
@@ -156,7 +157,7 @@ EARLIER = {"capture", "fleet-audit", "fleet-report"}
 @pytest.mark.parametrize(("flag", "commands"), EVERYWHERE.items())
 def test_an_option_is_declared_once_for_all_commands_that_have_it(flag, commands):
     declared = {
-        name: one for name in WORDS for one in options_of(name) if flag in one.option.flags and name not in EARLIER
+        name: one for name in COMMANDS for one in options_of(name) if flag in one.option.flags and name not in EARLIER
     }
     fields = {one.field for name, one in declared.items() if name != "dump"}
 
@@ -166,7 +167,7 @@ def test_an_option_is_declared_once_for_all_commands_that_have_it(flag, commands
 
 
 @pytest.mark.parametrize(
-    "name", [name for name in WORDS if name not in {"simulate", "fleet-trend", "fleet-history", "fleet-scan"}]
+    "name", [name for name in COMMANDS if name not in {"simulate", "fleet-trend", "fleet-history", "fleet-scan"}]
 )
 def test_brief_is_everywhere_where_there_is_an_answer(name, capsys):
     run([*name.split("-"), "--help"])

@@ -13,7 +13,8 @@ from random import Random
 from tempfile import TemporaryDirectory, TemporaryFile
 from typing import IO
 
-from kforensics.cli.app import COMMANDS, run
+from kforensics.ask.commands import FUNCTIONS as COMMANDS
+from kforensics.cli.app import run
 from tests.fuzz.mutation import mutate
 
 RECORDED = Path(__file__).parents[2] / "fixtures" / "unclean-election"

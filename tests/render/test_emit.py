@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
-from kforensics.cli.app import COMMANDS, application
+from kforensics.ask.commands import FUNCTIONS as COMMANDS
+from kforensics.cli.app import application
 from kforensics.cli.fleet import fleet
 from kforensics.errors import UsageError
 from kforensics.findings.answers.model import STATES

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from kforensics.ask.commands import COMMANDS
 from kforensics.damage import Absent
 from kforensics.evidence.model import Input, Problem
 from kforensics.exits import ExitCode
@@ -95,35 +96,17 @@ _WEIGHTS = {
 }
 _ORDER = {state: at for at, state in enumerate(State)}
 
-_DIFF = "at-risk maybe-at-risk diverged unknown uncommitted-only behind same-ends agree"
-_FLEET = "at-risk maybe-at-risk diverged damaged unknown uncommitted-only behind same-ends agree"
 
 STATES: dict[str, dict[State, int]] = {
     command: {state: state.exit_code for state in map(State, states.split())}
-    for command, states in {
-        "triage": "lost at-risk will-not-start loses maybe-lost maybe-at-risk diverged hanging torn past-the-end prepared set-back below-the-start wrong-epoch unknown uncommitted-lost uncommitted-only nothing-lost",
-        "diff": f"lost maybe-lost {_DIFF}",
-        "fleet audit": _FLEET,
-        "logs": "causes unknown symptoms harmless",
-        "explain": "lost at-risk maybe-lost diverged unknown uncommitted-lost nothing-lost",
-        "verify": "lost at-risk maybe-lost diverged damaged unknown repairable sound",
-        "dump": "damaged unknown complete",
-        "capture": "unknown complete",
-        "ls": "unknown complete",
-        "metadata": "diverged unknown behind agree complete",
-        "predict": "lost will-not-start loses maybe-lost unknown starts-and-repairs starts-unchanged",
-        "salvage": "at-risk diverged gaps unknown saved",
-        "transactions": "at-risk diverged hanging torn prepared unknown in-time none-open",
-        "groups": "at-risk diverged past-the-end set-back below-the-start wrong-epoch unknown no-setback",
-        "trace": "lost unknown in-remote-storage present superseded deleted-on-purpose never-here",
-        "trace --erasure": "bytes-left unknown no-bytes-left",
-        "seal": "changed unknown unchanged complete",
-        "fleet scan": "unknown complete",
-        "fleet history": "complete",
-        "fleet report": _FLEET,
-        "fleet trend": "unknown complete",
-        "fleet comparison": "changed unknown unchanged",
-    }.items()
+    for command, states in (
+        *(
+            (f"fleet {one.removeprefix('fleet-')}" if one.startswith("fleet-") else one, COMMANDS[one].states)
+            for one in COMMANDS
+        ),
+        ("trace --erasure", "bytes-left unknown no-bytes-left"),
+        ("fleet comparison", "changed unknown unchanged"),
+    )
 }
 """The states of each command, worst first, each with its exit code."""
 

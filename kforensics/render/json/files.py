@@ -1,10 +1,9 @@
-"""The documents of commands that look at one file after the other: `ls`, `verify`, `capture` and the check of a seal."""
+"""The documents of commands that look at one file after the other: `ls`, `verify` and the check of a seal."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from kforensics.commands.capture import CaptureReport
 from kforensics.commands.ls import ListedFile, Listing
 from kforensics.commands.result import Result
 from kforensics.commands.seal import CheckedManifest, NewSeal
@@ -96,12 +95,6 @@ LS = Document(
         "finding": Finding,
         "problem": Problem,
     },
-)
-
-CAPTURE = Document(
-    "capture",
-    CaptureReport,
-    {"node_id": "", "cluster_id": "", "plan": "", "capture": ("", "Not written with `--plan`.")},
 )
 
 shape(

@@ -24,15 +24,20 @@ from kforensics.damage import Absent
 from kforensics.evidence.model import Input, Problem
 from kforensics.findings.answers.model import STATES, Answer
 from kforensics.findings.model import Finding
+from kforensics.render.emit import SHAPES as WRITTEN
 from kforensics.render.json.document import SCHEMA_NUMBER, SEAL
-from kforensics.render.json.shape import DOCUMENTS, SHAPES, Document, Each, Field, Shape, shape_of, steps_of
-from kforensics.units import EpochEntry
-
-MODULES = (
-    *("coordinators", "entries", "explain", "files", "fleet", "logs", "metadata", "replicas", "salvage"),
-    *("simulate", "start", "trace"),
+from kforensics.render.json.shape import (
+    DOCUMENTS,
+    SHAPES,
+    Document,
+    Each,
+    Field,
+    Shape,
+    plain_document,
+    shape_of,
+    steps_of,
 )
-"""Those that have the table of a document."""
+from kforensics.units import EpochEntry
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 BYTES = {
@@ -59,8 +64,13 @@ NATURAL = frozenset(
 
 def schemas() -> dict[str, dict[str, Any]]:
     """Return the schema of each document and of each line, by its name."""
-    for name in MODULES:
-        import_module(f"kforensics.render.json.{name}")
+    import_module("kforensics.render.json.entries")  # those of `dump`
+    for shape, how in WRITTEN.items():
+        if how.json:
+            import_module(f"kforensics.render.json.{how.json.partition(':')[0]}")
+        else:
+            returned = get_type_hints(import_module(f"kforensics.commands.{shape}").run)["return"]
+            plain_document(shape, *get_args(returned))
     import_module("kforensics.commands.seal_of_report")  # names the class of a seal
     made = {}
     for name, told in sorted(DOCUMENTS.items()):

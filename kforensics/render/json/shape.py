@@ -4,6 +4,7 @@ The schemas are made of the same tables: the type of a field is that of the attr
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -120,6 +121,11 @@ class Document:
 
 DOCUMENTS: dict[str, Document] = {}
 """By name, those whose modules are loaded."""
+
+
+def plain_document(name: str, of: type) -> Document:
+    """Return a document that has the fields of its body by their own names."""
+    return DOCUMENTS.get(name) or Document(name, of, {one.name: "" for one in fields(of)})
 
 
 def _field_of(given: Given) -> Field:
