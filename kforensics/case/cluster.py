@@ -14,12 +14,12 @@ from kforensics.evidence.discovery.log_dirs import FoundLogDir
 from kforensics.evidence.discovery.partition_dirs import LogDirState, LostDirectory, PartitionPlace, Places
 from kforensics.evidence.metadata.files import find_metadata_logs
 from kforensics.evidence.metadata.quorum import majority, newest_log
-from kforensics.evidence.model import CheckpointValue, Problem
+from kforensics.evidence.model import CheckpointValue, GroupCommit, Problem
 from kforensics.formats.checkpoint.properties import NEWEST_VERSION, WHAT, MetaProperties
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.protocol.versions import NEWEST_FEATURE_LEVELS, KafkaVersion, least_version_of_level, protocols_since
 from kforensics.reconcile.observed.broker_versions import BrokerVersions
-from kforensics.reconcile.observed.facts import ClusterFacts, Commits, CommittedFacts, Given, GivenBroker, GroupCommit
+from kforensics.reconcile.observed.facts import ClusterFacts, Commits, CommittedFacts, Given, GivenBroker
 from kforensics.source.walk import join
 from kforensics.units import OFFSETS_TOPIC, TopicPartition
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from kforensics.case.broker_logs import LoggedEvidence
     from kforensics.evidence.broker_logs import LogFile
     from kforensics.evidence.discovery.log_spans import LogSpan
-    from kforensics.evidence.group_commits import GroupCommitRecord
     from kforensics.evidence.metadata.history import MetadataHistory
     from kforensics.evidence.metadata.set_back import QuorumSetBack
     from kforensics.evidence.metadata.state import FeatureChange
@@ -369,17 +368,10 @@ class CommittedOffsets:
 
 
 def commits_by_partition(
-    commits: "Iterable[GroupCommitRecord]", rename_group: Callable[[str], str] = str
+    commits: Iterable[GroupCommit], rename_group: Callable[[str], str] = str
 ) -> dict[TopicPartition, tuple[GroupCommit, ...]]:
     """Return what groups committed in each partition."""
     out: dict[TopicPartition, list[GroupCommit]] = {}
     for commit in commits:
-        found = GroupCommit(
-            group=rename_group(commit.group),
-            offset=commit.offset,
-            leader_epoch=commit.leader_epoch,
-            time_ms=commit.time_ms,
-            citation=commit.citation,
-        )
-        out.setdefault(commit.partition, []).append(found)
+        out.setdefault(commit.partition, []).append(commit._replace(group=rename_group(commit.group)))
     return {partition: tuple(commits) for partition, commits in out.items()}

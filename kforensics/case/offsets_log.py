@@ -14,7 +14,7 @@ from kforensics.errors import EvidenceError
 from kforensics.evidence.coordinators.group_log import CommitKey, GroupEvent, GroupLogReader, Name, outline
 from kforensics.evidence.coordinators.replica_log import batch_outline, first_difference, list_log
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace, checkpoint_value
-from kforensics.evidence.model import Citation, Problem
+from kforensics.evidence.model import Citation, GroupCommit, Problem
 from kforensics.evidence.replica.loader_reader import read_needed
 from kforensics.formats.log.batch_table import BatchTable
 from kforensics.formats.log.loader_values import Content, LoadFailure, Need
@@ -22,7 +22,6 @@ from kforensics.formats.log_lines.event import LogEventKind
 from kforensics.protocol.epochs import Epochs
 from kforensics.protocol.loading.disk import EPOCH_FILE
 from kforensics.reconcile.groups.replay import MINUTE_MS, Change, Detour, Position, Replay, Retention
-from kforensics.reconcile.observed.facts import GroupCommit
 from kforensics.reconcile.observed.leadership import LeadershipAccount
 from kforensics.units import OFFSETS_TOPIC, TopicPartition
 
@@ -366,8 +365,11 @@ class PositionsNow:
         if self._known is None:
             self._known = defaultdict(list)
             for key, position in positions_now(self._given).items():
-                name = key.group.decode(errors="replace") if isinstance(key.group, bytes) else key.group
+                name, topic = (
+                    one.decode(errors="replace") if isinstance(one, bytes) else one for one in (key.group, key.topic)
+                )
                 commit = GroupCommit(
+                    partition=TopicPartition(topic, key.partition),
                     group=self._rename(name),
                     offset=position.offset,
                     leader_epoch=position.leader_epoch if position.leader_epoch >= 0 else Absent.NOT_WRITTEN,

@@ -18,7 +18,7 @@ from kforensics.commands.salvaging.model import Filters, PartitionPlan, SavedPar
 from kforensics.commands.salvaging.outputs import FormName, HoldsDelimiter, NotRebased, require_form
 from kforensics.commands.salvaging.plans import Task, Tasks, all_tasks, at_risk_tasks, lost_tasks, plans_of
 from kforensics.commands.salvaging.saving import DEFAULT_WRITERS, save_partition
-from kforensics.commands.salvaging.segments import SegmentLog, SegmentOptions
+from kforensics.commands.salvaging.segments import SegmentLog
 from kforensics.errors import UsageError
 from kforensics.evidence.carving import CarvedReader
 from kforensics.evidence.discovery.inputs import Inputs, find_inputs
@@ -271,8 +271,8 @@ class _Shared:
 
     def batch_writer(self, stem: str, plan: PartitionPlan) -> SegmentLog:
         """Return the writer of whole batches."""
-        options = SegmentOptions(topic_id=self.case.ask.topic_id or plan.topic_id, from_zero=self.case.ask.from_zero)
-        return SegmentLog(self.folder, stem, plan.partition, options)
+        topic_id = self.case.ask.topic_id or plan.topic_id
+        return SegmentLog(self.folder, stem, plan.partition, topic_id=topic_id, from_zero=self.case.ask.from_zero)
 
 
 @dataclass(frozen=True, slots=True)

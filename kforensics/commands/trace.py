@@ -49,14 +49,6 @@ class TracedRecords:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Erasure:
-    """What proves an erasure report."""
-
-    files: tuple[CitedFile, ...]
-    """The files that were searched."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class TraceReport:
     """The records that were found, and what was searched."""
 
@@ -66,8 +58,8 @@ class TraceReport:
     partitions: tuple[SearchedPartition, ...]
     placement: Placement | None
     """Where default partitioners put the key, if it is known."""
-    erasure: Erasure | None = None
-    """Where `--erasure` asks for it."""
+    erasure: tuple[CitedFile, ...] | None = None
+    """The files that were searched, where `--erasure` asks for a report that proves it."""
 
 
 def run(request: Ask) -> Result[TraceReport]:
@@ -114,15 +106,15 @@ def run(request: Ask) -> Result[TraceReport]:
     problems = list(dict.fromkeys(problems))
     is_whole_topic = bool(recorded) or bool(request.partitions)
     looked = tuple(one.looked for one in found)
-    erasure: Erasure | None = None
+    erasure: tuple[CitedFile, ...] | None = None
     if request.erasure:
-        erasure = Erasure(files=_hashed(inputs.found, [file for one in found for file in one.files], jobs))
+        erasure = _hashed(inputs.found, [file for one in found for file in one.files], jobs)
         damaged = [_named(inputs.described, *file) for one in found for file in one.damaged]
         answer = erasure_answer(
             records.tally,
             looked,
             damaged=damaged,
-            files=len(erasure.files),
+            files=len(erasure),
             problems=problems,
             is_whole_topic=is_whole_topic,
         )

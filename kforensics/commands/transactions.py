@@ -35,7 +35,7 @@ from kforensics.evidence.coordinators.replica_log import list_log
 from kforensics.evidence.coordinators.transaction_log import TransactionState
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.replica.loader_dirs import FoundLogs, find_logs
-from kforensics.findings.answers.transactions import JudgedTransactions, LackingLogs
+from kforensics.findings.answers.transactions import JudgedTransactions
 from kforensics.findings.rules.coordinators import transaction_findings
 from kforensics.formats.log.loader_values import LoadFailure
 from kforensics.formats.messages.control import ControlType
@@ -114,9 +114,9 @@ def run(request: Ask, *, case: Case | None = None) -> Result[Transactions]:
         commits=_commits_elsewhere(live, scans, coordinators, request.at_ms),
         partly=frozenset(one.producer_id for one in waiting),
     )
-    lacking = _lacking(given, request, scans, states)
+    absent = tuple(one for one in given.without_log() if one.topic != TRANSACTIONS_TOPIC and is_wanted(one, request))
     _check_ids(request.transactional_ids, coordinators)
-    if coordinators.topic.is_complete and not lacking.absent:
+    if coordinators.topic.is_complete and not absent:
         _check_producers(request.producer_ids, scans, coordinators)
     pseudonyms = pseudonyms_of(request)
     redaction = None if pseudonyms is None else CoordinatorRedaction(pseudonyms, given)
@@ -155,7 +155,8 @@ def run(request: Ask, *, case: Case | None = None) -> Result[Transactions]:
         unread=len(problems),
         skipped=states.skipped,
         why_skipped=states.why_skipped,
-        lacking=lacking,
+        absent=absent,
+        cut_short=_cut_short(given, request, scans, states),
         asked=(*sorted(request.transactional_ids), *(f"producer {one}" for one in sorted(request.producer_ids))),
     ).answer()
     concluded = Conclusion(
@@ -171,24 +172,20 @@ def run(request: Ask, *, case: Case | None = None) -> Result[Transactions]:
     return result if redaction is None else redaction.result(result)
 
 
-def _lacking(
+def _cut_short(
     given: Leaders,
     request: Ask,
     scans: Sequence[ReplicaTransactions],
     states: StateLogs,
-) -> LackingLogs:
+) -> tuple[TopicPartition, ...]:
+    """Return the partitions of which each log here ends below what was written of it."""
     ends: dict[TopicPartition, int] = {}
     for one in scans if request.at_ms is None else ():
         ends[one.place.topic_partition] = max(one.log_end_offset, ends.get(one.place.topic_partition, 0))
     ends |= states.ends()
     unread = {one.place.topic_partition for one in scans if one.problems}
-    return LackingLogs(
-        absent=tuple(one for one in given.without_log() if one.topic != TRANSACTIONS_TOPIC and is_wanted(one, request)),
-        # Of what could not be read the problems tell.
-        cut_short=tuple(
-            sorted(one for one, end in ends.items() if end < given.promised_end(one) and one not in unread)
-        ),
-    )
+    # Of what could not be read the problems tell.
+    return tuple(sorted(one for one, end in ends.items() if end < given.promised_end(one) and one not in unread))
 
 
 def _wanted(

@@ -1,13 +1,12 @@
 """Offsets that consumer groups committed, from every replica of `__consumer_offsets` among the inputs."""
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
 from kforensics.damage import Absent, Span
 from kforensics.errors import EvidenceError
 from kforensics.evidence.captured.reading import captured_commits
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
-from kforensics.evidence.model import Citation
+from kforensics.evidence.model import Citation, GroupCommit
 from kforensics.evidence.replica.collect import segment_paths
 from kforensics.formats.log.records import Record
 from kforensics.formats.messages.schema import Decoded
@@ -19,19 +18,7 @@ from kforensics.units import OFFSETS_TOPIC, TopicPartition
 _COMMIT_KEYS = frozenset({"OffsetCommitKey", "LegacyOffsetCommitKey"})
 
 
-class GroupCommitRecord(NamedTuple):
-    """One committed offset as it lies in the log."""
-
-    partition: TopicPartition
-    group: str
-    offset: int
-    leader_epoch: int | Absent
-    """The leader epoch of the last consumed record, if the client sent it (value version 3 and later)."""
-    time_ms: int
-    citation: Citation
-
-
-def walk_group_commits(places: Iterable[PartitionPlace]) -> Iterator[GroupCommitRecord]:
+def walk_group_commits(places: Iterable[PartitionPlace]) -> Iterator[GroupCommit]:
     """Yield the offset commits that can be read, in the order of the logs; an unreadable file gives none.
 
     Commits inside a transaction that was aborted or is still open are left out: they never took effect.
@@ -46,7 +33,7 @@ def walk_group_commits(places: Iterable[PartitionPlace]) -> Iterator[GroupCommit
                 continue
 
 
-def commits_in_file(place: PartitionPlace, path: str) -> Iterator[GroupCommitRecord]:
+def commits_in_file(place: PartitionPlace, path: str) -> Iterator[GroupCommit]:
     """Yield the offset commits of one segment that took effect, in the order in which they did; of each transaction the highest."""
     # A transaction that never ends must not hold all of a log: of its commits only those are kept that can count.
     pending: dict[int, _Highest] = {}
@@ -71,20 +58,20 @@ def commits_in_file(place: PartitionPlace, path: str) -> Iterator[GroupCommitRec
                 yield commit
 
 
-def _captured_commits(file: CapturedSegment, place: PartitionPlace, path: str) -> Iterator[GroupCommitRecord]:
+def _captured_commits(file: CapturedSegment, place: PartitionPlace, path: str) -> Iterator[GroupCommit]:
     """Yield the commits that a capture holds of a segment: the highest of each group, partition and leader epoch."""
-    for one in captured_commits(file):
-        yield GroupCommitRecord(
-            partition=TopicPartition(one.topic, one.partition),
-            group=one.group,
-            offset=one.offset,
-            leader_epoch=Absent.NOT_WRITTEN if one.leader_epoch is None else one.leader_epoch,
-            time_ms=one.time_ms,
-            citation=Citation(input=place.state.input, path=path, span=Span(one.position, 0)),
+    for topic, partition, group, offset, leader_epoch, time_ms, position in captured_commits(file):
+        yield GroupCommit(
+            partition=TopicPartition(topic, partition),
+            group=group,
+            offset=offset,
+            leader_epoch=Absent.NOT_WRITTEN if leader_epoch is None else leader_epoch,
+            time_ms=time_ms,
+            citation=Citation(input=place.state.input, path=path, span=Span(position, 0)),
         )
 
 
-def highest_commits(commits: Iterable[GroupCommitRecord]) -> Iterable[GroupCommitRecord]:
+def highest_commits(commits: Iterable[GroupCommit]) -> Iterable[GroupCommit]:
     """Return the first of the highest offsets that each group committed in each leader epoch of a partition."""
     best: _Highest = {}
     for commit in commits:
@@ -92,16 +79,16 @@ def highest_commits(commits: Iterable[GroupCommitRecord]) -> Iterable[GroupCommi
     return best.values()
 
 
-_Highest = dict[tuple[TopicPartition, str, int | Absent], GroupCommitRecord]
+_Highest = dict[tuple[TopicPartition, str, int | Absent], GroupCommit]
 
 
-def _keep(best: _Highest, commit: GroupCommitRecord) -> None:
+def _keep(best: _Highest, commit: GroupCommit) -> None:
     key = (commit.partition, commit.group, commit.leader_epoch)
     if key not in best or best[key].offset < commit.offset:
         best[key] = commit
 
 
-def _commit_of(record: Record, place: PartitionPlace, path: str) -> GroupCommitRecord | None:
+def _commit_of(record: Record, place: PartitionPlace, path: str) -> GroupCommit | None:
     if record.key is None or record.value is None or record.key[:2] not in {b"\x00\x00", b"\x00\x01"}:
         return None
     from kforensics.formats.messages.coordinators import parse_group_record  # noqa: PLC0415 - 10 ms, where no group committed
@@ -115,7 +102,7 @@ def _commit_of(record: Record, place: PartitionPlace, path: str) -> GroupCommitR
         return None
     key, value = parsed.key.fields, parsed.value.fields
     epoch = value.get("leader_epoch", -1)
-    return GroupCommitRecord(
+    return GroupCommit(
         partition=TopicPartition(str(key["topic"]), int(key["partition"])),
         group=str(key["group"]),
         offset=int(value["offset"]),

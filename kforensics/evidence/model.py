@@ -261,3 +261,15 @@ class BatchReader(Protocol):
     def records(self, replica: Replica, first_offset: int, last_offset: int) -> Iterator[Record]:
         """Yield every record at the offsets, in file order, payloads included."""
         ...
+
+
+class GroupCommit(NamedTuple):
+    """An offset that a consumer group committed: its members have read everything below it."""
+
+    partition: TopicPartition
+    group: str
+    offset: int
+    leader_epoch: int | Absent
+    """The leader epoch of the last consumed record, if the client sent it (value version 3 and later)."""
+    time_ms: int
+    citation: Citation

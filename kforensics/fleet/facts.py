@@ -24,7 +24,7 @@ from kforensics.evidence.metadata.state import (
     Unread,
     When,
 )
-from kforensics.evidence.model import CheckpointValue, Citation, Problem
+from kforensics.evidence.model import CheckpointValue, Citation, GroupCommit, Problem
 from kforensics.fleet.assignments import Assignments
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.protocol.versions import KafkaVersion
@@ -34,7 +34,6 @@ from kforensics.reconcile.observed.facts import (
     ClusterFacts,
     CommittedFacts,
     GivenBroker,
-    GroupCommit,
     Leadership,
     LoggedEnd,
     LogLoad,

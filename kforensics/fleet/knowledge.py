@@ -22,11 +22,11 @@ from kforensics.evidence.discovery.partition_dirs import (
     lost_directories,
     packed_line,
 )
-from kforensics.evidence.group_commits import GroupCommitRecord, commits_in_file, highest_commits
+from kforensics.evidence.group_commits import commits_in_file, highest_commits
 from kforensics.evidence.metadata.compare import refuse_two_clusters
 from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.quorum import newest_log
-from kforensics.evidence.model import Citation, Problem
+from kforensics.evidence.model import Citation, GroupCommit, Problem
 from kforensics.fleet.assignments import Assignments
 from kforensics.fleet.audit_tables import AuditTables
 from kforensics.fleet.facts import NOTHING, ClusterKnowledge, Gathered, SplitKnowledge, no_commits
@@ -274,13 +274,13 @@ def _unchanged(directories: Mapping[str, Mapping[str, Any]], source: str, base: 
     )
 
 
-def _commits_of(fleet: Fleet, listed: Iterable[tuple[LogDirTask, LogDirTotals]]) -> Iterator[GroupCommitRecord]:
+def _commits_of(fleet: Fleet, listed: Iterable[tuple[LogDirTask, LogDirTotals]]) -> Iterator[GroupCommit]:
     """Yield what the groups of a cluster committed in the order in which `diff` reads it: of equal commits the first one counts."""
     parts = [part_name(one.number) for _, one in listed if one.offsets_bytes]
     is_read = pd.field("group_id").is_valid()
     rows = [row for part in parts for row in fleet.tables.read_part(COMMITS_TABLE, part, filters=is_read).to_pylist()]
     for row in sorted(rows, key=lambda row: (row["log"], row["input"], row["path"], row["position"])):
-        yield GroupCommitRecord(
+        yield GroupCommit(
             partition=TopicPartition(row["topic"], row["partition"]),
             group=row["group_id"],
             offset=row["committed_offset"],

@@ -93,7 +93,7 @@ def _cited_files(result: Result[Any]) -> Sequence[CitedFile]:
     if result.command == "explain":
         files: Sequence[CitedFile] = result.body.files
         return files
-    return result.body.erasure.files if result.command == "trace" and result.body.erasure is not None else ()
+    return result.body.erasure or () if result.command == "trace" else ()
 
 
 def spoken(problems: Iterable[Problem]) -> Iterator[Problem]:

@@ -40,12 +40,6 @@ SETTLED_NS = 2_000_000_000
 _BLOCK = 1 << 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Known:
-    file: CapturedSegment
-    row: dict[str, Any]
-
-
 class EarlierCaptures:
     """The captures that segments need not be read again for.
 
@@ -117,7 +111,7 @@ class ReusedScan:
         return writer.add_records(self.file, self.scan.bytes_from, self.scan.length, folder)
 
 
-def _unchanged(capture: Capture, inner: str, path: Path, started_ns: int) -> _Known | None:
+def _unchanged(capture: Capture, inner: str, path: Path, started_ns: int) -> CapturedSegment | None:
     """Return the segment in the capture, where the file is the same inode with the same length and times, and was settled when it was read."""
     entry = capture.entry(inner)
     row = entry.content.get("segment") if entry is not None else None
@@ -129,7 +123,7 @@ def _unchanged(capture: Capture, inner: str, path: Path, started_ns: int) -> _Kn
         return None
     if max(now.st_mtime_ns, now.st_ctime_ns) > started_ns - SETTLED_NS:
         return None
-    return _Known(file=CapturedSegment(capture, inner, entry), row=row)
+    return CapturedSegment(capture, inner, entry)
 
 
 def _indexes(capture: Capture, inner: str, task: SegmentTask) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -141,8 +135,7 @@ def _indexes(capture: Capture, inner: str, task: SegmentTask) -> Iterator[tuple[
             yield ending, dict(entry.content)
 
 
-def _reused(known: _Known, task: SegmentTask, *, with_bytes: bool) -> ReusedScan | None:
-    file = known.file
+def _reused(file: CapturedSegment, task: SegmentTask, *, with_bytes: bool) -> ReusedScan | None:
     segment = captured_segment(file, path="", base_offset=task.base_offset)  # which refuses what can't be
     if task.by_record and not has_records(file):
         return None
@@ -167,11 +160,11 @@ def _reused(known: _Known, task: SegmentTask, *, with_bytes: bool) -> ReusedScan
         if len(below):
             bytes_from = int(below["position"][-1]) + int(below["length"][-1])
     if with_bytes:
-        if "bytes" not in known.row or known.row["bytes_from"] > task.bytes_from:
+        if "bytes" not in file.row or file.row["bytes_from"] > task.bytes_from:
             return None
         held = file.held()
         bytes_from = max(bytes_from, held[0].position) if held else file.size
-    row = {name: value for name, value in known.row.items() if name not in {"bytes", "bytes_from"}}
+    row = {name: value for name, value in file.row.items() if name not in {"bytes", "bytes_from"}}
     row["carried_from"] = task.carried_from if batches else None
     row["first"] = first
     row["records"] = [] if task.by_record else None

@@ -54,17 +54,6 @@ _PIECE = 1 << 20
 _OFFSET = struct.Struct(">q")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SegmentOptions:
-    """What the logs are written like."""
-
-    topic_id: str | Absent = Absent.NOT_WRITTEN
-    """Written to `partition.metadata`."""
-    from_zero: bool = False
-    """Whether the first batch gets offset 0, and the others the same shift."""
-    segment_length: int = SEGMENT_LENGTH
-
-
 @dataclass(slots=True)
 class _Segment:
     """One segment while it is written."""
@@ -139,8 +128,18 @@ def _read(file: EvidenceFile, start: int, end: int) -> memoryview:
 class SegmentLog:
     """The log of one partition and label."""
 
-    def __init__(self, folder: OutFolder, stem: str, partition: TopicPartition, options: SegmentOptions) -> None:
-        self._folder, self._stem, self._partition, self._options = folder, stem, partition, options
+    def __init__(
+        self,
+        folder: OutFolder,
+        stem: str,
+        partition: TopicPartition,
+        *,
+        topic_id: str | Absent = Absent.NOT_WRITTEN,
+        from_zero: bool = False,
+        segment_length: int = SEGMENT_LENGTH,
+    ) -> None:
+        self._folder, self._stem, self._partition = folder, stem, partition
+        self._topic_id, self._from_zero, self._segment_length = topic_id, from_zero, segment_length
         self._part = 1
         self._written: list[WrittenFile] = []
         self._segment: _Segment | None = None
@@ -238,7 +237,7 @@ class SegmentLog:
 
     def _shifted(self, rows: BatchTable) -> BatchTable:
         if self._shift is None:
-            self._shift = int(rows["base_offset"][0]) if self._options.from_zero else 0
+            self._shift = int(rows["base_offset"][0]) if self._from_zero else 0
         if not self._shift:
             return rows
         wrapped = (rows["magic"] == 0) & (rows["attributes"] & CODEC_MASK > 0)
@@ -254,7 +253,7 @@ class SegmentLog:
         begins, self._begins_segment = self._begins_segment, False
         is_full = segment is not None and (
             begins
-            or segment.log.tell() + int(row["length"]) > self._options.segment_length
+            or segment.log.tell() + int(row["length"]) > self._segment_length
             or int(row["last_offset"]) - segment.base_offset > LARGEST_RELATIVE
             or (len(segment.offsets) + 1) * 8 > LARGEST_INDEX
             or (len(segment.times) + 2) * 12 > LARGEST_INDEX
@@ -270,9 +269,7 @@ class SegmentLog:
     def _fitting(self, rows: BatchTable, at: int, segment: _Segment) -> int:
         """How far rows go into the segment: by bytes, offsets, and a bound that keeps indexes small."""
         ends = segment.log.tell() + np.cumsum(rows["length"][at:].astype(np.int64))
-        fits = (ends <= self._options.segment_length) & (
-            rows["last_offset"][at:] - segment.base_offset <= LARGEST_RELATIVE
-        )
+        fits = (ends <= self._segment_length) & (rows["last_offset"][at:] - segment.base_offset <= LARGEST_RELATIVE)
         room = LARGEST_INDEX // 12 - max(len(segment.offsets), len(segment.times)) - 2
         count = len(fits) if fits.all() else int(np.argmin(fits))
         return at + max(1, min(count, room))
@@ -363,7 +360,7 @@ class SegmentLog:
             self._close_segment(self._end - (self._shift or 0), is_last=True)
         checkpoint = encode_leader_epoch_checkpoint(LeaderEpochCheckpoint(lines=tuple(self._epochs)))
         self._written.append(self._folder.write(f"{self._path}/leader-epoch-checkpoint", checkpoint))
-        topic_id = self._options.topic_id
+        topic_id = self._topic_id
         if not isinstance(topic_id, Absent):
             metadata = encode_partition_metadata(PartitionMetadata(version=0, topic_id=topic_id))
             self._written.append(self._folder.write(f"{self._path}/partition.metadata", metadata))

@@ -4,7 +4,7 @@ import marshal
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from operator import itemgetter
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -190,33 +190,25 @@ def captured_extent(file: CapturedSegment) -> tuple[Span, int]:
     return Span(extent[0], extent[1]), extent[2]
 
 
-class CapturedCommit(NamedTuple):
-    """The highest offset that a consumer group committed in a leader epoch of a partition, and where its batch is."""
-
-    topic: str
-    partition: int
-    group: str
-    offset: int
-    leader_epoch: int | None
-    time_ms: int
-    position: int
+COMMIT_FIELDS = 7
+"""What is kept of a commit."""
 
 
-def captured_commits(file: CapturedSegment) -> Iterator[CapturedCommit]:
-    """Yield the commits in a segment of `__consumer_offsets`."""
+def captured_commits(file: CapturedSegment) -> Iterator[tuple[str, int, str, int, int | None, int, int]]:
+    """Yield the highest offset that each group committed in a leader epoch of a partition, as a segment of `__consumer_offsets` has it.
+
+    Yields:
+        Topic, partition, group, offset, leader epoch, time, and the position of the batch.
+    """
     claimed = file.row.get("commits") or []
     for one in claimed if isinstance(claimed, list) else [None]:
-        if not isinstance(one, list) or len(one) != len(CapturedCommit._fields):
+        if not isinstance(one, list) or len(one) != COMMIT_FIELDS:
             raise file.capture.refuse(f"what it says of commits in {file.inner} is impossible")
-        commit = CapturedCommit(*one)
-        texts, numbers = (
-            (commit.topic, commit.group),
-            (commit.partition, commit.offset, commit.time_ms, commit.position),
-        )
-        has_epoch = commit.leader_epoch is None or _is_number(commit.leader_epoch)
-        if not (has_epoch and all(isinstance(text, str) for text in texts) and all(map(_is_number, numbers))):
+        topic, partition, group, offset, leader_epoch, time_ms, position = one
+        numbers = (partition, offset, time_ms, position, 0 if leader_epoch is None else leader_epoch)
+        if not (isinstance(topic, str) and isinstance(group, str) and all(map(_is_number, numbers))):
             raise file.capture.refuse(f"what it says of commits in {file.inner} is impossible")
-        yield commit
+        yield topic, partition, group, offset, leader_epoch, time_ms, position
 
 
 def has_records(file: CapturedSegment) -> bool:

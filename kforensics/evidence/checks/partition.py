@@ -235,9 +235,8 @@ class _PartitionCheck:
                 self._found.add(file.path, damage)
             elif kind is FileKind.METADATA_SNAPSHOT:
                 with open_evidence(self._context.root / file.path) as evidence:
-                    scan = scan_metadata_snapshot(evidence, level=self._level)
-                self._found.counts[file.path] = (scan.batch_count, scan.record_count)
-                self._found.add(file.path, scan.damage)
+                    self._found.counts[file.path], places = scan_metadata_snapshot(evidence, level=self._level)
+                self._found.add(file.path, places)
             elif kind is FileKind.LOCK:
                 self._found.add(file.path, lock_damage(file.length))
         except MissingBytes:

@@ -137,15 +137,6 @@ class StampedBatch(NamedTuple):
     length: int
 
 
-class TailBatch(NamedTuple):
-    """One of the last sound batches of magic 2."""
-
-    position: int
-    length: int
-    base_offset: int
-    last_offset: int
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentScan:
     """The findings of one pass."""
@@ -181,7 +172,7 @@ class SegmentScan:
     """The smallest of the first and the largest timestamps of sound batches."""
     longest_batch: int | None = 0
     """The offsets of the longest sound batch, 0 where there is none; unknown of a capture that holds batches."""
-    tail: tuple[TailBatch, ...] = ()
+    tail: tuple[StampedBatch, ...] = ()
     """The last sound batches, two at most; none where messages of magic 0 or 1 are among them."""
     lacks_epochs: bool = False
     """Whether a sound batch of magic 2 has no leader epoch."""
@@ -306,7 +297,7 @@ class _Collector:
         self._sequences = SequenceScan()
         self._has_empty_batch = self._lacks_epochs = False
         self._longest_batch = 0
-        self._tail: list[TailBatch] = []
+        self._tail: list[StampedBatch] = []
         self._newest: StampedBatch | None = None
         self._oldest_ms: int | None = None
 
@@ -357,9 +348,7 @@ class _Collector:
 
     def _add_times(self, sound: BatchTable) -> None:
         stamps = sound["max_timestamp"]
-        row = sound[int(np.argmax(stamps))]
-        names = ("max_timestamp", "base_offset", "last_offset", "position", "length")
-        newest = StampedBatch(*(int(row[name]) for name in names))
+        newest = _stamped(sound[int(np.argmax(stamps))])
         if self._newest is None or newest.timestamp_ms > self._newest.timestamp_ms:
             self._newest = newest
         oldest = int(np.minimum(stamps, sound["base_timestamp"]).min())
@@ -403,11 +392,13 @@ class _Collector:
         )
 
 
-def _tail_of(sound: BatchTable) -> list[TailBatch]:
-    return [
-        TailBatch(int(row["position"]), int(row["length"]), int(row["base_offset"]), int(row["last_offset"]))
-        for row in sound
-    ]
+def _tail_of(sound: BatchTable) -> list[StampedBatch]:
+    return [_stamped(row) for row in sound]
+
+
+def _stamped(row: "np.void") -> StampedBatch:
+    names = ("max_timestamp", "base_offset", "last_offset", "position", "length")
+    return StampedBatch(*(int(row[name]) for name in names))
 
 
 def _in_order(batches: BatchTable, damage: tuple[Damage, ...]) -> BatchTable:

@@ -7,7 +7,7 @@ import numpy as np
 
 from kforensics.damage import Absent, Damage, DamageCause, DamageKind, Gravity, Span
 from kforensics.evidence.checks.context import PartitionContext, Remark, SoundRange, base_offset_of, mismatch
-from kforensics.evidence.checks.segment_scan import EpochRun, SegmentScan, TailBatch
+from kforensics.evidence.checks.segment_scan import EpochRun, SegmentScan, StampedBatch
 from kforensics.evidence.model import CheckpointValue
 from kforensics.evidence.replica.unaccounted import (
     EPOCHS_FILE,
@@ -302,9 +302,9 @@ def settle_raised_offset(
         return segment
     *before, batch = scan.tail
     previous = before[-1].last_offset if before else segment.base_offset - 1
-    extent = batch.last_offset - batch.base_offset
+    extent = batch.last_offset - batch.first_offset
     right_offset = previous + 1
-    if batch.base_offset <= right_offset or extent < 0 or batch.last_offset != scan.last_offset:
+    if batch.first_offset <= right_offset or extent < 0 or batch.last_offset != scan.last_offset:
         return segment
     contradicting = list(_contradicting(segment.base_offset, batch, right_offset, after, indexes))
     confirming = list(_confirming(context, right_offset + extent + 1))
@@ -314,7 +314,7 @@ def settle_raised_offset(
         Span(batch.position, batch.length),
         kind=DamageKind.ORDER,
         expected=f"base offset {right_offset}, as {', '.join([*contradicting, *confirming])} have it",
-        found=f"{batch.base_offset} to {batch.last_offset}",
+        found=f"{batch.first_offset} to {batch.last_offset}",
         gravity=Gravity.DAMAGE,
     )
     return replace(
@@ -324,7 +324,7 @@ def settle_raised_offset(
 
 def _contradicting(
     segment_base: int,
-    batch: TailBatch,
+    batch: StampedBatch,
     right_offset: int,
     after: ScannedSegment | None,
     indexes: tuple[SparseIndex | None, SparseIndex | None],
@@ -343,9 +343,9 @@ def _contradicting(
         yield "the next segment"
 
 
-def _within(offsets: "np.ndarray[tuple[int], np.dtype[np.int64]]", batch: TailBatch, right_offset: int) -> bool:
+def _within(offsets: "np.ndarray[tuple[int], np.dtype[np.int64]]", batch: StampedBatch, right_offset: int) -> bool:
     """Return whether one of the offsets lies in the batch where it follows its predecessor."""
-    return bool(((offsets >= right_offset) & (offsets <= right_offset + batch.last_offset - batch.base_offset)).any())
+    return bool(((offsets >= right_offset) & (offsets <= right_offset + batch.last_offset - batch.first_offset)).any())
 
 
 def _is_compacted(context: PartitionContext, scan: SegmentScan) -> bool:
@@ -366,32 +366,34 @@ def _confirming(context: PartitionContext, end: int) -> Iterator[str]:
             yield words
 
 
-def _cause(batch: TailBatch, right_offset: int) -> DamageCause | Absent:
-    flip = flip_between(batch.position, 8, batch.base_offset, right_offset)
+def _cause(batch: StampedBatch, right_offset: int) -> DamageCause | Absent:
+    flip = flip_between(batch.position, 8, batch.first_offset, right_offset)
     if flip is None:
         return Absent.UNKNOWN
-    detail = f"one flipped bit in the base offset: {right_offset} became {batch.base_offset}"
+    detail = f"one flipped bit in the base offset: {right_offset} became {batch.first_offset}"
     return DamageCause(kind="bit-flip", detail=detail, flip=flip)
 
 
-def _corrected(scan: SegmentScan, batch: TailBatch, right_offset: int, damage: Damage) -> SegmentScan:
+def _corrected(scan: SegmentScan, batch: StampedBatch, right_offset: int, damage: Damage) -> SegmentScan:
     """Return the scan with the batch where it belongs, so that its neighbours are not blamed."""
-    last = right_offset + batch.last_offset - batch.base_offset
+    last = right_offset + batch.last_offset - batch.first_offset
     return replace(
         scan,
-        first_offset=right_offset if scan.first_offset == batch.base_offset else scan.first_offset,
+        first_offset=right_offset if scan.first_offset == batch.first_offset else scan.first_offset,
         last_offset=last,
         damage=(*scan.damage, damage),
         epoch_runs=_corrected_runs(scan.epoch_runs, batch, right_offset, last),
-        tail=(*scan.tail[:-1], batch._replace(base_offset=right_offset, last_offset=last)),
+        tail=(*scan.tail[:-1], batch._replace(first_offset=right_offset, last_offset=last)),
     )
 
 
-def _corrected_runs(runs: Sequence[EpochRun], batch: TailBatch, right_offset: int, last: int) -> tuple[EpochRun, ...]:
+def _corrected_runs(
+    runs: Sequence[EpochRun], batch: StampedBatch, right_offset: int, last: int
+) -> tuple[EpochRun, ...]:
     return tuple(
         replace(
             run,
-            first_offset=right_offset if run.first_offset == batch.base_offset else run.first_offset,
+            first_offset=right_offset if run.first_offset == batch.first_offset else run.first_offset,
             last_offset=last if run.last_offset == batch.last_offset else run.last_offset,
         )
         for run in runs

@@ -8,7 +8,7 @@ has a larger one.
 
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -186,17 +186,8 @@ def _unknown_epochs(checkpoint: LeaderEpochCheckpoint, runs: Sequence[EpochRun],
 _LARGEST_CONTROL_BATCH = 1 << 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetadataSnapshotScan:
-    """The findings of one pass over a snapshot."""
-
-    batch_count: int
-    record_count: int
-    damage: tuple[Damage, ...]
-
-
-def scan_metadata_snapshot(file: EvidenceFile, *, level: Level) -> MetadataSnapshotScan:
-    """Walk a snapshot of the metadata log once."""
+def scan_metadata_snapshot(file: EvidenceFile, *, level: Level) -> tuple[tuple[int, int], list[Damage]]:
+    """Walk a snapshot of the metadata log once, and return how many batches and records it has, and what is damaged."""
     first: Any = None
     last: Any = None
     batches = records = 0
@@ -212,7 +203,7 @@ def scan_metadata_snapshot(file: EvidenceFile, *, level: Level) -> MetadataSnaps
     if not damage:
         damage += _end_damage(file, first, "snapshot-header", "first")
         damage += _end_damage(file, last, "snapshot-footer", "last")
-    return MetadataSnapshotScan(batch_count=batches, record_count=records, damage=tuple(damage))
+    return (batches, records), damage
 
 
 def _end_damage(file: EvidenceFile, row: Any, wanted: str, place: str) -> list[Damage]:

@@ -104,10 +104,10 @@ class _Scan:
         is_kept = _is_outermost(rows)
         at = np.flatnonzero(_is_transactional(rows))
         order = at[np.argsort(rows["producer_id"][at], kind="stable")]
-        runs = _producer_runs(rows[order])
+        starts, ends, matters = _producer_runs(rows[order])
         # The first batch and the last marker show that a transaction of the producer was ended.
-        is_kept[order[runs.starts]] = is_kept[order[runs.ends - 1]] = True
-        is_kept[order[np.repeat(runs.matters, runs.ends - runs.starts)]] = True
+        is_kept[order[starts]] = is_kept[order[ends - 1]] = True
+        is_kept[order[np.repeat(matters, ends - starts)]] = True
         found: BatchTable = rows[is_kept]
         return found
 
@@ -124,15 +124,15 @@ class _Scan:
             return
         self.has_transactions = True
         rows = rows[np.argsort(rows["producer_id"], kind="stable")]
-        runs, known = _producer_runs(rows), np.fromiter({*self.open, *self.seeds}, dtype=np.int64)
-        producers = rows["producer_id"][runs.starts]
+        starts, ends, matters = _producer_runs(rows)
+        producers = rows["producer_id"][starts]
         # A producer whose transactions all begin and end among these batches leaves nothing behind.
-        matters = runs.matters | np.isin(producers, known)
+        matters = matters | np.isin(producers, np.fromiter({*self.open, *self.seeds}, dtype=np.int64))
         if self.log.read_from:
             self.seen.update(producers[~matters].tolist())
         lone: list[np.void] = []
         for producer, start, end in zip(
-            producers[matters].tolist(), runs.starts[matters].tolist(), runs.ends[matters].tolist(), strict=True
+            producers[matters].tolist(), starts[matters].tolist(), ends[matters].tolist(), strict=True
         ):
             lone += self._add_producer(producer, rows[start:end], batches.path)
         for row in sorted(lone, key=lambda one: int(one["base_offset"])):
@@ -243,27 +243,22 @@ def _is_transactional(rows: BatchTable) -> NDArray[np.bool_]:
     return mask
 
 
-class _ProducerRuns(NamedTuple):
-    """Rows of transactional batches by producer."""
+def _producer_runs(rows: BatchTable) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
+    """Return where the runs of rows of each producer begin and end; those of one are together, in the order of the log.
 
-    starts: NDArray[np.int64]
-    ends: NDArray[np.int64]
-    matters: NDArray[np.bool_]
-    """Whether a transaction is open behind them, or a marker has no batch before it among them."""
-
-
-def _producer_runs(rows: BatchTable) -> _ProducerRuns:
-    """Return the runs of rows of each producer; those of one are together, in the order of the log."""
+    Returns:
+        Also whether a transaction is open behind them, or a marker has no batch before it among them.
+    """
     if not len(rows):
         none = np.zeros(0, dtype=np.int64)
-        return _ProducerRuns(none, none, none.astype(np.bool_))
+        return none, none, none.astype(np.bool_)
     producers, control = rows["producer_id"], (rows["attributes"] & CONTROL_BIT) != 0
     is_first = np.concatenate(([True], producers[1:] != producers[:-1]))
     starts = np.flatnonzero(is_first)
     ends = np.concatenate((starts[1:], [len(rows)]))
     is_double = np.concatenate(([False], control[1:] & control[:-1])) & ~is_first
     matters = ~control[ends - 1] | control[starts] | np.logical_or.reduceat(is_double, starts)
-    return _ProducerRuns(starts, ends, matters)
+    return starts, ends, matters
 
 
 def _is_outermost(rows: BatchTable) -> NDArray[np.bool_]:

@@ -30,13 +30,6 @@ from kforensics.units import TopicPartition
 _LINE_BITS = 32
 
 
-class CheckpointLine(NamedTuple):
-    """An offset, and the line that states it."""
-
-    offset: int
-    line: int
-
-
 def packed_line(offset: int, line: int) -> int:
     """Return offset and line of a checkpoint in one number.
 
@@ -46,9 +39,9 @@ def packed_line(offset: int, line: int) -> int:
     return offset << _LINE_BITS | line
 
 
-def unpacked_line(packed: int) -> CheckpointLine:
+def unpacked_line(packed: int) -> tuple[int, int]:
     """Return offset and line of a checkpoint that `packed_line` put into one number."""
-    return CheckpointLine(packed >> _LINE_BITS, packed & ((1 << _LINE_BITS) - 1))
+    return packed >> _LINE_BITS, packed & ((1 << _LINE_BITS) - 1)
 
 
 class CheckpointLines(Mapping[TopicPartition, int]):
@@ -261,7 +254,7 @@ def no_logs_are_here(states: Iterable[LogDirState], *, has_segments: bool) -> bo
         return False
     names = ("high_watermark", "recovery_point")
     return any(
-        unpacked_line(packed).offset
+        unpacked_line(packed)[0]
         for state in states
         for name in names
         for packed in state.checkpoints.get(name, {}).values()
@@ -331,7 +324,7 @@ def named_without_directory(state: LogDirState, here: Collection[TopicPartition]
     for name in ("high_watermark", "recovery_point", "log_start"):
         for partition, packed in state.without_directory.get(name, {}).items():
             if partition not in here and (
-                unpacked_line(packed).offset > unpacked_line(found.get(partition, (0, ""))[0]).offset
+                unpacked_line(packed)[0] > unpacked_line(found.get(partition, (0, ""))[0])[0]
             ):
                 found[partition] = packed, name
     return [
@@ -474,7 +467,7 @@ def checkpoint_value(state: LogDirState, name: str, partition: TopicPartition) -
 def checkpoint_offset(state: LogDirState, name: str, partition: TopicPartition) -> int | Absent:
     """Return the value that one of the `CHECKPOINTS` has for a partition, without the line that says it."""
     packed = _packed_line_of(state, name, partition)
-    return packed if isinstance(packed, Absent) else unpacked_line(packed).offset
+    return packed if isinstance(packed, Absent) else unpacked_line(packed)[0]
 
 
 def begins_with_first_segment(state: LogDirState, partition: TopicPartition) -> bool:
@@ -495,8 +488,8 @@ def _packed_line_of(state: LogDirState, name: str, partition: TopicPartition) ->
 
 def _unpacked(state: LogDirState, name: str, packed: int) -> CheckpointValue:
     path = join(state.log_dir, CHECKPOINTS[name])
-    stated = unpacked_line(packed)
-    return CheckpointValue(value=stated.offset, citation=Citation(input=state.input, path=path, line=stated.line))
+    offset, line = unpacked_line(packed)
+    return CheckpointValue(value=offset, citation=Citation(input=state.input, path=path, line=line))
 
 
 def problem_of(input_index: int, path: str, error: Exception) -> Problem:

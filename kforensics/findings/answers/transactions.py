@@ -37,16 +37,6 @@ class _Seen(NamedTuple):
     place: tuple[int, str, int]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LackingLogs:
-    """The partitions whose logs are not here, or not to their ends."""
-
-    absent: Sequence[TopicPartition] = ()
-    """Partitions that metadata or a checkpoint names, and of which no input holds a live replica."""
-    cut_short: Sequence[TopicPartition] = ()
-    """Each log here ends below a high watermark or recovery point that was written of it."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class JudgedTransactions:
     """What is known of transactions, and the answer to which of them hold consumers back."""
@@ -64,7 +54,10 @@ class JudgedTransactions:
     """Places that could not be read."""
     skipped: int
     """Records of `__transaction_state` that are not understood."""
-    lacking: LackingLogs
+    absent: Sequence[TopicPartition] = ()
+    """Partitions that metadata or a checkpoint names, and of which no input holds a live replica."""
+    cut_short: Sequence[TopicPartition] = ()
+    """Each log here ends below a high watermark or recovery point that was written of it."""
     why_skipped: str = ""
     """Why the first of those records is not understood, in words."""
     asked: Sequence[str] = ()
@@ -141,11 +134,11 @@ class JudgedTransactions:
             yield skipped_words(self.skipped, topic.name, self.why_skipped)
 
     def _lacks(self) -> Iterator[str]:
-        if self.lacking.absent:
-            yield f"Whether a transaction is open in {_some(self.lacking.absent)}: no log of theirs is among the inputs."
-        if self.lacking.cut_short:
+        if self.absent:
+            yield f"Whether a transaction is open in {_some(self.absent)}: no log of theirs is among the inputs."
+        if self.cut_short:
             yield (
-                f"What the logs of {_some(self.lacking.cut_short)} held at their ends: each that is here ends below a high watermark or recovery point "
+                f"What the logs of {_some(self.cut_short)} held at their ends: each that is here ends below a high watermark or recovery point "
                 "that was written of it."
             )
 

@@ -10,7 +10,6 @@ way, is left to the exact reader, `metadata.py`, which has the fields of every r
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -58,16 +57,6 @@ class OtherRecord(NamedTuple):
     value: bytes | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Kinds:
-    """The kind of each record: whether it is a record of a partition or a NoOpRecord, its api key and its version."""
-
-    is_of_partition: NDArray[np.bool_]
-    is_no_op: NDArray[np.bool_]
-    key: NDArray[np.uint8]
-    version: NDArray[np.uint8]
-
-
 def sort_records(chunk: RecordChunk, rows: NDArray[np.intp]) -> Iterator[PartitionRecords | OtherRecord]:
     """Yield the records at `rows` in their order without the NoOpRecords, which change nothing.
 
@@ -77,12 +66,12 @@ def sort_records(chunk: RecordChunk, rows: NDArray[np.intp]) -> Iterator[Partiti
     if not len(rows):
         return
     is_control = chunk.batches["attributes"][chunk.rows[rows]] & CONTROL_BIT > 0
-    kinds = _kinds(chunk, rows, is_control)
-    is_kept = ~kinds.is_no_op
+    is_of_partition, is_no_op, key, version = _kinds(chunk, rows, is_control)
+    is_kept = ~is_no_op
     rows, is_control = rows[is_kept], is_control[is_kept]
-    is_other = ~kinds.is_of_partition[is_kept]
+    is_other = ~is_of_partition[is_kept]
     subjects, tails = _split(chunk, rows[~is_other])
-    key, version = kinds.key[is_kept], kinds.version[is_kept]
+    key, version = key[is_kept], version[is_kept]
     differs = (key[1:] != key[:-1]) | (version[1:] != version[:-1])
     edges = np.flatnonzero(is_other[1:] | is_other[:-1] | differs) + 1
     taken = 0
@@ -104,10 +93,13 @@ def sort_records(chunk: RecordChunk, rows: NDArray[np.intp]) -> Iterator[Partiti
         yield PartitionRecords(rows[first:end], are_changes, int(version[first]), subjects[part], tails[part])
 
 
-def _kinds(chunk: RecordChunk, rows: NDArray[np.intp], is_control: NDArray[np.bool_]) -> _Kinds:
+def _kinds(
+    chunk: RecordChunk, rows: NDArray[np.intp], is_control: NDArray[np.bool_]
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.uint8], NDArray[np.uint8]]:
+    """Return of each record whether it is one of a partition or a NoOpRecord, its api key and its version."""
     if len(chunk.view) < _NO_OP_LENGTH:
         nothing = np.zeros(len(rows), np.bool_)
-        return _Kinds(nothing, nothing, nothing.view(np.uint8), nothing.view(np.uint8))
+        return nothing, nothing, nothing.view(np.uint8), nothing.view(np.uint8)
     content = np.frombuffer(chunk.view, np.uint8)
     length = chunk.value_length[rows]
     is_framed = (length >= _NO_OP_LENGTH) & ~is_control
@@ -117,12 +109,7 @@ def _kinds(chunk: RecordChunk, rows: NDArray[np.intp], is_control: NDArray[np.bo
     key, version = content[start + 1], content[start + 2]
     is_no_op = (length == _NO_OP_LENGTH) & (version == 0) & (content[start + FRAME_LENGTH] == 0)
     is_of_partition = ((key == _CHANGE_KEY) | (key == _PARTITION_KEY)) & (version < _LONG_VARINT)
-    return _Kinds(
-        is_framed & is_of_partition & (length > _WHAT),
-        is_framed & (key == _NO_OP_KEY) & is_no_op,
-        key,
-        version,
-    )
+    return is_framed & is_of_partition & (length > _WHAT), is_framed & (key == _NO_OP_KEY) & is_no_op, key, version
 
 
 def _split(chunk: RecordChunk, rows: NDArray[np.intp]) -> tuple[list[bytes], list[bytes]]:

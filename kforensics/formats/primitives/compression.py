@@ -14,7 +14,6 @@ levels declare (level 22: 128 MiB, whatever the content) is read.
 import zlib
 from collections.abc import Iterator
 from struct import Struct
-from typing import NamedTuple
 
 import cramjam
 import xxhash
@@ -189,14 +188,6 @@ def _window_too_large(data: memoryview) -> WindowTooLarge:
     return WindowTooLarge(Span(0, len(data)), expected=expected, found=f"{window} bytes")
 
 
-class FrameHeader(NamedTuple):
-    """The length of a zstd frame's header, and the window that it declares; None if it declares the size of the content instead."""
-
-    end: int
-    window: int
-    has_checksum: bool
-
-
 _SHORTEST_FRAME_HEADER = 6
 _SINGLE_SEGMENT = 0x20
 _LARGEST_WINDOW_DESCRIPTOR = (27 - 10) << 3
@@ -205,8 +196,11 @@ _DICTIONARY_LENGTHS = (0, 1, 2, 4)
 _RUN_BLOCK = 1
 
 
-def _frame_header(data: memoryview, start: int) -> FrameHeader:
-    """Read a frame header (RFC 8878, 3.1.1.1); at least `_SHORTEST_FRAME_HEADER` bytes are there."""
+def _frame_header(data: memoryview, start: int) -> tuple[int, int, bool]:
+    """Return where a frame header ends (RFC 8878, 3.1.1.1), the window that it declares, or the size of the content instead, and whether a checksum follows.
+
+    At least `_SHORTEST_FRAME_HEADER` bytes are there.
+    """
     descriptor = data[start + 4]
     has_checksum = bool(descriptor & 0x04)
     place = start + 5
@@ -214,11 +208,11 @@ def _frame_header(data: memoryview, start: int) -> FrameHeader:
         exponent, mantissa = data[place] >> 3, data[place] & 7
         base = 1 << 10 + exponent
         end = place + 1 + _DICTIONARY_LENGTHS[descriptor & 3] + _CONTENT_SIZE_LENGTHS[descriptor >> 6]
-        return FrameHeader(end, base + (base >> 3) * mantissa, has_checksum)
+        return end, base + (base >> 3) * mantissa, has_checksum
     place += _DICTIONARY_LENGTHS[descriptor & 3]
     length = _CONTENT_SIZE_LENGTHS[descriptor >> 6] or 1
     size = int.from_bytes(data[place : place + length], "little") + (256 if length == 2 else 0)
-    return FrameHeader(place + length, size, has_checksum)
+    return place + length, size, has_checksum
 
 
 def zstd_windows(data: memoryview) -> Iterator[int]:
@@ -230,15 +224,14 @@ def zstd_windows(data: memoryview) -> Iterator[int]:
             continue
         if data[start : start + 4] != ZSTD_MAGIC:
             return
-        header = _frame_header(data, start)
-        yield header.window
-        start = header.end
+        start, window, has_checksum = _frame_header(data, start)
+        yield window
         is_last = False
         while not is_last and start + 3 <= len(data):
             block = int.from_bytes(data[start : start + 3], "little")
             is_last = bool(block & 1)
             start += 3 + (1 if block >> 1 & 3 == _RUN_BLOCK else block >> 3)
-        start += 4 * header.has_checksum
+        start += 4 * has_checksum
 
 
 def _with_right_header_checksum(data: memoryview) -> Buffer:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from kforensics.damage import Absent
 from kforensics.evidence.metadata.quorum import majority, reached_by_majority
-from kforensics.evidence.model import BatchReader, Citation
+from kforensics.evidence.model import BatchReader, CheckpointValue, Citation
 from kforensics.formats.log.batch_table import CONTROL_BIT, TRANSACTIONAL_BIT
 from kforensics.formats.primitives.numbers import first_of_each
 from kforensics.protocol.epochs import epoch_at
@@ -100,14 +100,6 @@ class Bound(NamedTuple):
     citations: tuple[Citation, ...]
 
 
-class LoggedHighWatermark(NamedTuple):
-    """A high watermark that a line states of a log as a copy shows it."""
-
-    view: LoadedLog
-    value: int
-    citation: Citation
-
-
 class Moment(NamedTuple):
     """The logs of a partition in one snapshot."""
 
@@ -136,7 +128,7 @@ class CommitProofs:
     """By broker, the offset from which its recorded high watermark proves nothing."""
     weakened: frozenset[int] = frozenset()
     """Brokers whose log was shortened by anything but a leader epoch: what they lack proves nothing."""
-    logged: Sequence[LoggedHighWatermark] = ()
+    logged: Sequence[tuple[LoadedLog, CheckpointValue]] = ()
     """High watermarks that log lines state of logs among `views`."""
     moments: Sequence[Moment] = ()
     """Earlier snapshots, with who was in sync by the metadata log of then."""
@@ -213,8 +205,7 @@ class CommitProofs:
 
     def _by_logged_high_watermarks(self, view: LoadedLog) -> list[Bound]:
         bounds = []
-        for logged in self.logged:
-            of = logged.view
+        for of, logged in self.logged:
             same_until = view.log_end_offset if of is view else self.agree_until(view, of)
             bounds.append(
                 Bound(

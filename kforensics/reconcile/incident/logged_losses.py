@@ -291,18 +291,19 @@ def uncommitted_from(
     last = _last_written(truncation, leaderships, by_epoch=by_epoch)
     if last is None:
         return None
+    last_epoch, until = last
     if truncation.to_offset:
         kept = epoch_at(tuple(leader_epochs), truncation.to_offset - 1)
     else:
         # Nothing stayed, so they may be as old as the partition.
         kept = leaderships[0].leader_epoch if leaderships else Absent.UNKNOWN
-    if isinstance(kept, Absent) or kept > last.leader_epoch:
+    if isinstance(kept, Absent) or kept > last_epoch:
         return None
     return judge.never_after(
         kept,
-        last.leader_epoch,
+        last_epoch,
         truncation.broker_id,
-        until=last.until,
+        until=until,
         by_ms=unrecorded_time(truncation, leaderships),
     )
 
@@ -318,17 +319,10 @@ def unrecorded_time(truncation: ObservedTruncation, leaderships: Sequence[Leader
     return Absent.NOT_APPLICABLE if is_on_record or not truncation.is_logged else truncation.time_ms
 
 
-class _LastWritten(NamedTuple):
-    """The leader epoch of the last record that was truncated."""
-
-    leader_epoch: int
-    until: int | None
-    """The leader epoch of the leader that it truncated to, where it may have copied records of leaders in between too."""
-
-
 def _last_written(
     truncation: ObservedTruncation, leaderships: Sequence[Leadership], *, by_epoch: bool
-) -> _LastWritten | None:
+) -> tuple[int, int | None] | None:
+    """Return the leader epoch of the last record that was truncated; and that of the leader that it truncated to, where it may have copied records of leaders in between too."""
     followed, broker = truncation.leader_epoch, truncation.broker_id
     own = _own_term(truncation, leaderships)
     if own is None:
@@ -341,7 +335,7 @@ def _last_written(
                 for state in leaderships
             )
         )
-        return _LastWritten(followed - 1, None) if isinstance(followed, int) and is_known else None
+        return (followed - 1, None) if isinstance(followed, int) and is_known else None
     later = [
         state
         for state in leaderships
@@ -351,8 +345,8 @@ def _last_written(
     ]
     was_away = all(isinstance(state.isr, frozenset) and broker not in state.isr for state in later)
     if was_away:
-        return _LastWritten(own.leader_epoch, None)
-    return _LastWritten(own.leader_epoch, followed if isinstance(followed, int) else later[-1].leader_epoch)
+        return own.leader_epoch, None
+    return own.leader_epoch, followed if isinstance(followed, int) else later[-1].leader_epoch
 
 
 def _is_earlier(state: Leadership, truncation: ObservedTruncation) -> bool:

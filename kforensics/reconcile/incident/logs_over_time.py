@@ -5,13 +5,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from kforensics.damage import Absent
-from kforensics.evidence.model import BatchReader, Replica
+from kforensics.evidence.model import BatchReader, CheckpointValue, Replica
 from kforensics.protocol.retention import RetentionTimes
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.protocol.versions import NEWEST_PROTOCOL, PROTOCOL_RULES
 from kforensics.reconcile.bugs.traces import doubted_high_watermarks
 from kforensics.reconcile.committed.judge import CommitJudge
-from kforensics.reconcile.committed.proofs import FILE_TIME_SLACK_MS, Bound, LoggedHighWatermark, Moment
+from kforensics.reconcile.committed.proofs import FILE_TIME_SLACK_MS, Bound, Moment
 from kforensics.reconcile.history.causes import election_behind
 from kforensics.reconcile.history.log_copies import (
     Agreement,
@@ -26,7 +26,7 @@ from kforensics.reconcile.history.log_starts import LogStart
 from kforensics.reconcile.history.truncations import ObservedTruncation, find_truncations
 from kforensics.reconcile.incident.logged_losses import DeletedRecords, is_by_epoch, uncommitted_from, unrecorded_time
 from kforensics.reconcile.incident.model import IncidentEvidence, LeaderBasis
-from kforensics.reconcile.logs.loaded_log import load_log
+from kforensics.reconcile.logs.loaded_log import LoadedLog, load_log
 from kforensics.reconcile.observed.broker_lives import LINES_OF_A_START_MS
 from kforensics.reconcile.observed.broker_versions import BrokerVersions
 from kforensics.reconcile.observed.facts import ClusterFacts, Leadership, LoggedEnd
@@ -77,7 +77,7 @@ def _with_trusted_high_watermark(
 
 def logged_high_watermarks(
     observed: Iterable[ObservedTruncation], copies: Collection[LogCopy]
-) -> list[LoggedHighWatermark]:
+) -> list[tuple[LoadedLog, CheckpointValue]]:
     """Return the high watermarks that lines state of logs before a truncation, where a copy shows that log."""
     found = []
     for one in observed:
@@ -86,7 +86,7 @@ def logged_high_watermarks(
             continue
         # Without its time a copy may be of before an earlier truncation, and hold other records at these offsets.
         if before.view.log_end_offset == one.from_offset and isinstance(before.taken_ms, int):
-            found.append(LoggedHighWatermark(before.view, known.value, known.citation))
+            found.append((before.view, known))
     return found
 
 

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 from kforensics.damage import Absent, Damage
-from kforensics.evidence.model import Citation, Replica, Segment, owner_words
+from kforensics.evidence.model import Citation, GroupCommit, Replica, Segment, owner_words
 from kforensics.formats.index import ProducerEntry
 from kforensics.formats.log.sequences import SequenceBreak, WrittenAgain
 from kforensics.protocol.retention import RetentionTimes
@@ -20,7 +20,7 @@ from kforensics.reconcile.history.topic_incarnations import Incarnation
 from kforensics.reconcile.incident.doubts import CopyKey, Doubt, DoubtKind, Moments, Reliance, WholeReturn
 from kforensics.reconcile.logs.tiers import Tiers
 from kforensics.reconcile.observed.broker_versions import BrokerVersions
-from kforensics.reconcile.observed.facts import ClusterFacts, GroupCommit, Leadership
+from kforensics.reconcile.observed.facts import ClusterFacts, Leadership
 from kforensics.reconcile.observed.leadership import LeadershipAccount
 from kforensics.reconcile.observed.logged_truncations import LoggedTruncation
 from kforensics.reconcile.observed.own_evidence import LackedEpoch

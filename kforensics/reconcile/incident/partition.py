@@ -8,7 +8,7 @@ from itertools import islice
 import numpy as np
 
 from kforensics.damage import Absent, DamageKind
-from kforensics.evidence.model import Replica, owner_words
+from kforensics.evidence.model import GroupCommit, Replica, owner_words
 from kforensics.formats.log.batch_table import BATCH_DTYPE, BatchTable
 from kforensics.formats.log.sequences import SequenceBreak, SequenceScan, WrittenAgain, told_breaks
 from kforensics.reconcile.bugs.evidence import BugTrace, TraceEvidence
@@ -47,7 +47,7 @@ from kforensics.reconcile.incident.model import (
 )
 from kforensics.reconcile.incident.partition_doubts import partition_doubts
 from kforensics.reconcile.logs.loaded_log import LoadedLog
-from kforensics.reconcile.observed.facts import GroupCommit, Leadership
+from kforensics.reconcile.observed.facts import Leadership
 from kforensics.reconcile.observed.leadership import Election
 from kforensics.reconcile.observed.own_evidence import lacked_epoch
 from kforensics.units import METADATA_TOPICS

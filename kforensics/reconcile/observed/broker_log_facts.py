@@ -8,20 +8,13 @@ from itertools import pairwise
 
 from kforensics.damage import Absent
 from kforensics.evidence.broker_logs import LogFile
+from kforensics.evidence.model import GroupCommit
 from kforensics.formats.log_lines.event import LogEvent
 from kforensics.formats.log_lines.event import LogEventKind as Kind
 from kforensics.protocol.versions import KafkaVersion, advances_only_at_min_isr, parse_version
 from kforensics.reconcile.observed.broker_lives import BrokerLife, broker_lives, log_loads
 from kforensics.reconcile.observed.clocks import SKEW_TOLERATED_MS
-from kforensics.reconcile.observed.facts import (
-    ClusterFacts,
-    GroupCommit,
-    Leadership,
-    LoggedEnd,
-    LogLoad,
-    OwnIsrLine,
-    Restart,
-)
+from kforensics.reconcile.observed.facts import ClusterFacts, Leadership, LoggedEnd, LogLoad, OwnIsrLine, Restart
 from kforensics.reconcile.observed.logged_events import LoggedEvent, is_of_other_directory
 from kforensics.reconcile.observed.logged_leaderships import logged_assignments, logged_leaderships
 from kforensics.reconcile.observed.logged_periods import logged_periods

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from kforensics.damage import Absent
-from kforensics.evidence.model import CheckpointValue, Citation
+from kforensics.evidence.model import CheckpointValue, Citation, GroupCommit
 from kforensics.units import TopicPartition
 
 
@@ -105,16 +105,6 @@ class LoggedEnd(NamedTuple):
     def place(self) -> str:
         """The line, in words."""
         return f"line {self.citation.line} of {self.citation.path}"
-
-
-class GroupCommit(NamedTuple):
-    """A committed offset of a consumer group, whose members have read everything below it."""
-
-    group: str
-    offset: int
-    leader_epoch: int | Absent
-    time_ms: int | Absent
-    citation: Citation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

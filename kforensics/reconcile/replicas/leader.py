@@ -102,12 +102,13 @@ def choose_leader(
             )
         returning = _next_leader(newest, leaderships, by_broker, is_stopped=is_stopped, has_newest=has_newest)
         if returning is not None:
+            view, why, is_only = returning
             return LeaderChoice(
-                returning.view,
+                view,
                 newest.leader_epoch,
                 source,
-                f"{asked}{where}: it names no leader, and {returning.view.replica.owner} is {returning.why}",
-                is_known=returning.is_only,
+                f"{asked}{where}: it names no leader, and {view.replica.owner} is {why}",
+                is_known=is_only,
                 citations=(newest.citation,),
             )
         whose = "of which no replica is among the inputs"
@@ -147,15 +148,6 @@ def source_of(state: Leadership) -> str:
     )
 
 
-class _Returning(NamedTuple):
-    """A replica that leads a partition without a leader once its broker is back."""
-
-    view: LoadedLog
-    why: str
-    is_only: bool
-    """No other one can be elected in its place."""
-
-
 def _next_leader(
     newest: Leadership,
     leaderships: Sequence[Leadership],
@@ -163,8 +155,8 @@ def _next_leader(
     *,
     is_stopped: bool,
     has_newest: bool,
-) -> _Returning | None:
-    """Return the replica that leads a partition without a leader when it returns: of the ISR the last leader, else by assignment; else one of the ELR; else the last known leader (KIP-966).
+) -> tuple[LoadedLog, str, bool] | None:
+    """Return the replica that leads a partition without a leader when it returns, why, and whether no other one can be elected in its place: of the ISR the last leader, else by assignment; else one of the ELR; else the last known leader (KIP-966).
 
     A broker that did not stop cleanly is taken out of the ELR when it registers; one without a marker may have been copied while it ran.
     """
@@ -175,16 +167,14 @@ def _next_leader(
     if newest.isr:
         found = (by_broker[b] for b in (last, *order) if b is not None and b in newest.isr and b in by_broker)
         view = next(found, None)
-        return None if view is None else _Returning(view, "the next in its ISR", len(newest.isr) == 1)
+        return None if view is None else (view, "the next in its ISR", len(newest.isr) == 1)
     if newest.eligible - by_broker.keys() or not has_newest:
         return None
     clean = [b for b in order if b in newest.eligible and by_broker[b].replica.clean_shutdown]
     if clean:
         # Of several the first that is back is elected.
         only = by_broker[clean[0]] if len(clean) == 1 else None
-        return (
-            None if only is None else _Returning(only, "in its ELR, which is elected cleanly (KIP-966)", is_only=True)
-        )
+        return None if only is None else (only, "in its ELR, which is elected cleanly (KIP-966)", True)
     known = [b for b in newest.last_known if b in by_broker]
     if len(newest.last_known) != 1 or not known or (newest.eligible and not is_stopped):
         return None
@@ -193,7 +183,7 @@ def _next_leader(
         return None  # it may have been copied while it ran
     empty = "ISR is empty, and ELR once it is back" if newest.eligible else "ISR and ELR are empty"
     why = f"the last known leader, which is elected uncleanly by itself: {empty} (KIP-966)"
-    return _Returning(view, why, is_only=True)
+    return view, why, True
 
 
 def _eligible_instead(

@@ -31,7 +31,7 @@ def write_lines(result: Result[TraceReport], view: View) -> Iterator[str]:
         yield f'{{"type": "record", {_text(one, view)[1:]}\n'
     yield from typed_lines(
         ("partition", body.partitions),
-        ("file", body.erasure.files if body.erasure is not None else ()),
+        ("file", body.erasure or ()),
         ("finding", result.findings),
         ("problem", result.problems),
     )
@@ -106,7 +106,10 @@ TRACE = Document(
         "erasure": Field(
             _erasure,
             "With `--erasure` alone.",
-            {"places": Field("records.tally.copies", "How many hold bytes of the key.", int), "files": "erasure.files"},
+            {
+                "places": Field("records.tally.copies", "How many hold bytes of the key.", int),
+                "files": ("erasure", "The files that were searched."),
+            },
             is_optional=True,
         ),
         "records": Field(lambda _: None, "Distinct ones.", Each(RECORD), is_optional=True),

@@ -77,7 +77,7 @@ def blocks(result: Result[TraceReport], view: View) -> Iterator[Block]:
         yield Table(
             name="Files that were searched",
             columns=_FILES,
-            rows=[_file(one, result.inputs, view) for one in body.erasure.files],
+            rows=[_file(one, result.inputs, view) for one in body.erasure],
             has_heading=False,
         )
     yield from problem_items(result.problems, result.inputs, view)

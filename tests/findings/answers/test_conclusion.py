@@ -6,7 +6,7 @@ import pytest
 
 from kforensics.damage import Absent
 from kforensics.evidence.event_kinds import EventKind
-from kforensics.evidence.model import Input
+from kforensics.evidence.model import GroupCommit, Input
 from kforensics.findings.answers.advice import missing_evidence
 from kforensics.findings.answers.conclusion import conclude
 from kforensics.findings.rules.causes import CAUSES, causes_of
@@ -16,7 +16,6 @@ from kforensics.reconcile.incident.model import GroupAtRisk, Holder
 from kforensics.reconcile.incident.operations import Operation
 from kforensics.reconcile.incident.partition import groups_at_risk
 from kforensics.reconcile.observed.clocks import Clock
-from kforensics.reconcile.observed.facts import GroupCommit
 from kforensics.reconcile.timeline.events import TimelineEntry
 from kforensics.units import OffsetRange, TopicPartition
 from tests.builders.history import leadership, log_file
@@ -87,7 +86,9 @@ def test_consumers_are_told_where_they_stick_and_how_to_end_it():
 
 
 def commit(offset, time_ms, group="g"):
-    return GroupCommit(group=group, offset=offset, leader_epoch=0, time_ms=time_ms, citation=HERE)
+    return GroupCommit(
+        TopicPartition("orders", 0), group=group, offset=offset, leader_epoch=0, time_ms=time_ms, citation=HERE
+    )
 
 
 def test_a_group_that_had_committed_later_was_set_back():

@@ -11,6 +11,7 @@ import os
 import sys
 import tempfile
 from contextlib import redirect_stderr, redirect_stdout
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -40,16 +41,13 @@ def salvage(source: Path, out: Path, *options: str, small: bool = False) -> dict
     """Everything as segments; the document of the command."""
     text = io.StringIO()
     length = SMALL_SEGMENT if small else segments.SEGMENT_LENGTH
-    options_of = segments.SegmentOptions
-
-    def with_length(**given: Any) -> segments.SegmentOptions:
-        return options_of(**{**given, "segment_length": length})
+    with_length = partial(segments.SegmentLog, segment_length=length)
 
     arguments = ["salvage", str(source), "--what", "all", "--form", "segments", "-o", str(out), "--format", "json"]
     with (
         redirect_stdout(text),
         redirect_stderr(io.StringIO()),
-        mock.patch("kforensics.commands.salvage.SegmentOptions", with_length),
+        mock.patch("kforensics.commands.salvage.SegmentLog", with_length),
     ):
         run([*arguments, "--jobs", "1", *options])
     document: dict[str, Any] = json.loads(text.getvalue())

@@ -3,14 +3,15 @@ from dataclasses import dataclass, replace
 import pytest
 
 from kforensics.damage import Absent
+from kforensics.evidence.model import GroupCommit
 from kforensics.findings.rules.replicas import partition_findings
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.committed.judge import CommitJudge
 from kforensics.reconcile.logs.divergence import agreed_until
 from kforensics.reconcile.logs.loaded_log import load_log
-from kforensics.reconcile.observed.facts import ClusterFacts, GivenBroker, GroupCommit
+from kforensics.reconcile.observed.facts import ClusterFacts, GivenBroker
 from kforensics.reconcile.replicas.report import Verdict
-from kforensics.units import OffsetRange
+from kforensics.units import OffsetRange, TopicPartition
 from tests.builders.history import leadership
 from tests.builders.logs import HERE, MemoryReader, batch, record, replica
 from tests.builders.reports import report_on
@@ -100,8 +101,10 @@ def test_a_successor_that_lost_its_disk_cache_proves_nothing():
 
 
 def test_a_group_that_read_in_the_same_epoch_proves_commitment():
-    commit = GroupCommit(group="g", offset=70, leader_epoch=0, time_ms=0, citation=HERE)
-    in_other_epoch = GroupCommit(group="g", offset=80, leader_epoch=1, time_ms=0, citation=HERE)
+    commit = GroupCommit(TopicPartition("orders", 0), group="g", offset=70, leader_epoch=0, time_ms=0, citation=HERE)
+    in_other_epoch = GroupCommit(
+        TopicPartition("orders", 0), group="g", offset=80, leader_epoch=1, time_ms=0, citation=HERE
+    )
 
     truncation = report_of(judge(OLD_LEADER, NEW_LEADER, facts=Facts(groups=(commit, in_other_epoch))), 1).truncation
 
