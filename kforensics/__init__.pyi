@@ -5,7 +5,7 @@ from os import PathLike
 from typing import Any
 
 from kforensics.commands.capture import CaptureReport
-from kforensics.commands.diff import DiffResult
+from kforensics.commands.comparing import DiffResult
 from kforensics.commands.dump import DumpContent
 from kforensics.commands.explanation import Explanation
 from kforensics.commands.groups import Groups

@@ -24,7 +24,7 @@ from typing import Any
 from kforensics.ask.fleet import FleetAsk
 from kforensics.ask.model import Ask
 from kforensics.commands.capture import run as capture
-from kforensics.commands.diff import DiffResult, compare
+from kforensics.commands.comparing import DiffResult, compare
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.evidence.plain import to_plain
 from kforensics.findings.answers.fleet import fleet_answer

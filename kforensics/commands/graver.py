@@ -118,7 +118,7 @@ def graver_of(case: Case, topics: Collection[str] | None = None) -> Asked | None
 def _compared_by_ends(case: Case) -> Any:
     asked = by_ends_of(case)
     try:
-        return None if asked is None else _command("diff").compare(asked)
+        return None if asked is None else _command("comparing").compare(asked)
     except (EvidenceError, UsageError):
         return None
 

@@ -9,7 +9,7 @@ import pytest
 
 from kforensics.ask.model import Ask
 from kforensics.cli.app import run
-from kforensics.commands.diff import compare
+from kforensics.commands.comparing import compare
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.findings.answers.model import State

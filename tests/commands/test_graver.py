@@ -82,7 +82,7 @@ def test_a_marker_that_one_replica_lacks_is_not_lost(incident):
 
 
 def test_one_directory_alone_is_not_compared(fixtures, monkeypatch):
-    monkeypatch.setattr("kforensics.commands.diff.compare", lambda *_: pytest.fail("it compared"))
+    monkeypatch.setattr("kforensics.commands.comparing.compare", lambda *_: pytest.fail("it compared"))
 
     result = verify.run(Ask(paths=(fixtures / "unclean-election" / "broker-1",), jobs=1))
 

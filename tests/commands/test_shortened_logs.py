@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from kforensics.case.comparison import PartitionResult
-from kforensics.commands.diff import with_shortened_logs
+from kforensics.commands.comparing import with_shortened_logs
 from kforensics.findings.answers.model import State
 from kforensics.findings.concern import Concern, ConcernKind, JudgedPartition
 from kforensics.reconcile.replicas.report import Verdict

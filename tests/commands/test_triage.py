@@ -78,7 +78,7 @@ def test_a_total_loss_is_not_hidden_by_replicas_that_agree(shown, incident):
 def test_logs_are_compared_by_what_explain_has_read_of_them(shown, fixtures, monkeypatch):
     answers = {name: shown(name, fixtures / "unclean-election", "--depth", "tails") for name in ("triage", "predict")}
 
-    for place in ("kforensics.case.comparison.compare_all", "kforensics.commands.diff.compare_all"):
+    for place in ("kforensics.case.comparison.compare_all", "kforensics.commands.comparing.compare_all"):
         monkeypatch.setattr(place, lambda *_: pytest.fail("it read the logs again"))
 
     assert shown("triage", fixtures / "unclean-election", "--depth", "tails") == answers["triage"]

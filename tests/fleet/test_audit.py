@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from kforensics.ask.model import Ask
-from kforensics.commands.diff import compare
+from kforensics.commands.comparing import compare
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.findings.answers.fleet import fleet_answer
 from kforensics.findings.answers.model import State

@@ -9,7 +9,7 @@ import pytest
 import kforensics.fleet
 from kforensics.ask.model import Ask
 from kforensics.commands.capture import run as capture
-from kforensics.commands.diff import compare
+from kforensics.commands.comparing import compare
 from kforensics.evidence import group_commits
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.fleet import plan

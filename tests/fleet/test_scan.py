@@ -7,7 +7,7 @@ import pytest
 from kforensics.ask.fleet import FleetAsk
 from kforensics.ask.model import Ask
 from kforensics.commands.capturing import earlier_captures
-from kforensics.commands.diff import compare
+from kforensics.commands.comparing import compare
 from kforensics.errors import UsageError
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.fleet.commands import run_scan

@@ -24,7 +24,7 @@ import pyarrow.fs
 import pytest
 
 from kforensics.cli.app import run
-from kforensics.commands.diff import compare
+from kforensics.commands.comparing import compare
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.fleet.storage import StoragePath, parse_location
 from tests.builders.cases import case_of

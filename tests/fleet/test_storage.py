@@ -11,7 +11,7 @@ import pyarrow.fs
 import pytest
 
 from kforensics.cli.app import run
-from kforensics.commands.diff import compare
+from kforensics.commands.comparing import compare
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, EvidenceNotFound, EvidenceUnreadable, UsageError
 from kforensics.evidence.discovery.inputs import find_inputs

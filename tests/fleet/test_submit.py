@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 import kforensics
-from kforensics.commands.diff import compare
+from kforensics.commands.comparing import compare
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.fleet.session import find_java
 from tests.builders.cases import case_of

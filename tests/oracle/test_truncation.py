@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kforensics.ask.model import Ask
-from kforensics.commands.diff import compare
+from kforensics.commands.comparing import compare
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.protocol.truncation import ProtocolName

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from kforensics.ask.model import Ask
 from kforensics.case.opening import open_case
-from kforensics.commands.diff import compare
+from kforensics.commands.comparing import compare
 from kforensics.commands.explain import explain
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import find_inputs

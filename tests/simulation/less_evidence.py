@@ -7,7 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from kforensics.ask.model import Ask
-from kforensics.commands.diff import DiffResult, compare
+from kforensics.commands.comparing import DiffResult, compare
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.findings.answers.model import State
 from kforensics.protocol.truncation import ProtocolName

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from kforensics.cli.app import run
-from kforensics.commands.diff import compare
+from kforensics.commands.comparing import compare
 from kforensics.damage import Absent
 from kforensics.errors import UsageError
 from kforensics.evidence.discovery.inputs import find_inputs

@@ -49,7 +49,7 @@ def compare_followers(
         return None
     from kforensics.case.cluster import ReadBefore, cluster_of, gather_cluster  # noqa: PLC0415 - for several nodes alone
     from kforensics.case.model import places_of, tell  # noqa: PLC0415
-    from kforensics.commands.diff import compare  # noqa: PLC0415
+    from kforensics.commands.comparing import compare  # noqa: PLC0415
 
     asked = Ask(
         paths=request.paths,
@@ -259,17 +259,17 @@ def unserved_strays(started: Sequence[NodeStarts], surroundings: Surroundings) -
     )
 
 
-def find_order(request: Ask, known: Case | None = None) -> StartOrder:
+def find_order(request: Ask, known: Case | None) -> StartOrder:
     """Return the order that loses least, from what each replica would discard of the others as the leader.
 
     Args:
         known: a case of the same inputs, whose facts are known.
     """
-    from kforensics.commands.diff import run  # noqa: PLC0415 - for `--order` alone
+    from kforensics.commands.comparing import case_of, compare  # noqa: PLC0415 - for `--order` alone
 
     asked = Ask(paths=request.paths, is_stopped=True, keep_going=request.keep_going, depth=request.depth)
-    compared = run(asked, case=known)
-    reports = [one for one in compared.body.reports if one.what_if and not one.is_quorum and not one.is_deleted]
+    compared = compare(case_of(asked) if known is None else known.asked(asked), keep_quiet=True)
+    reports = [one for one in compared.reports if one.what_if and not one.is_quorum and not one.is_deleted]
     brokers = sorted({broker for report in reports for broker in map(_broker, report.what_if) if broker is not None})
     certain: Counter[int] = Counter()
     possible: Counter[int] = Counter()
@@ -313,7 +313,7 @@ def find_order(request: Ask, known: Case | None = None) -> StartOrder:
             sorted(
                 {
                     broker
-                    for report in compared.body.reports
+                    for report in compared.reports
                     if not report.is_quorum and not report.is_deleted
                     for broker in report.missing_replicas
                 }

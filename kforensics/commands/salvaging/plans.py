@@ -156,7 +156,7 @@ def _source(request: Ask, leader: int | Absent, *, is_known: bool) -> str:
 
 def at_risk_tasks(case: Case) -> Tasks:
     """Return the tasks for all that `diff` expects a start, a truncation or an election to discard, or that one replica alone holds."""
-    from kforensics.commands.diff import compare  # noqa: PLC0415 - for what is at risk alone
+    from kforensics.commands.comparing import compare  # noqa: PLC0415 - for what is at risk alone
 
     compared = compare(now_of(case), keep_quiet=True)
     places = places_of(case).by_partition

@@ -5,7 +5,7 @@ import zlib
 from collections.abc import Iterator
 from typing import Any
 
-from kforensics.commands.diff import DiffResult
+from kforensics.commands.comparing import DiffResult
 from kforensics.commands.result import Result
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation

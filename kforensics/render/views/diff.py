@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from kforensics.case.comparison import QUIET_VERDICTS
-from kforensics.commands.diff import DiffResult
+from kforensics.commands.comparing import DiffResult
 from kforensics.commands.result import Result
 from kforensics.damage import Absent
 from kforensics.evidence.model import CheckpointValue, Input

@@ -2,7 +2,7 @@
 
 from kforensics.ask.model import Ask
 from kforensics.case import cluster as known
-from kforensics.commands import diff, predict
+from kforensics.commands import comparing, predict
 from kforensics.commands.predicting import cluster
 from kforensics.protocol.truncation import ProtocolName
 from tests.conftest import FIXTURES
@@ -30,8 +30,8 @@ def test_followers_truncate_by_the_version_that_is_started(monkeypatch):
         hints.append(known.cluster_of(case).protocol_hints)
         return compare(case, **options)
 
-    compare = diff.compare
-    monkeypatch.setattr(diff, "compare", compared)
+    compare = comparing.compare
+    monkeypatch.setattr(comparing, "compare", compared)
     predict.run(Ask(paths=BROKERS, jobs=1, kafka="4.1.0"))
     predict.run(Ask(paths=BROKERS, jobs=1))
 
