@@ -22,8 +22,7 @@ from kforensics.errors import EvidenceError
 from kforensics.evidence.coordinators.replica_log import holds_records, read_producers
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.metadata.history import MetadataHistory
-from kforensics.evidence.metadata.quorum import newest_log
-from kforensics.evidence.metadata.state import BrokerState
+from kforensics.evidence.metadata.state import BrokerState, newest_log
 from kforensics.evidence.model import Problem, Replica, Segment
 from kforensics.evidence.replica.batch_reader import FileBatchReader
 from kforensics.evidence.replica.collect import CollectedReplica, collect_replica

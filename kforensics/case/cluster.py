@@ -13,7 +13,7 @@ from kforensics.evidence.discovery.inputs import Inputs, empty_beside
 from kforensics.evidence.discovery.log_dirs import FoundLogDir
 from kforensics.evidence.discovery.partition_dirs import LogDirState, LostDirectory, PartitionPlace, Places
 from kforensics.evidence.metadata.files import find_metadata_logs
-from kforensics.evidence.metadata.quorum import majority, newest_log
+from kforensics.evidence.metadata.state import majority, newest_log
 from kforensics.evidence.model import CheckpointValue, GroupCommit, Problem
 from kforensics.formats.checkpoint.properties import NEWEST_VERSION, WHAT, MetaProperties
 from kforensics.protocol.truncation import ProtocolName

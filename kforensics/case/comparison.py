@@ -16,7 +16,7 @@ from kforensics.errors import EvidenceError
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT, Inputs
 from kforensics.evidence.discovery.log_dirs import FoundLogDir, are_of_one_node
 from kforensics.evidence.discovery.partition_dirs import LostDirectory, PartitionPlace
-from kforensics.evidence.metadata.quorum import end_of_majority
+from kforensics.evidence.metadata.state import end_of_majority
 from kforensics.evidence.model import DIGEST_DTYPE, BatchReader, Problem, Replica, Segment
 from kforensics.evidence.replica.batch_reader import FileBatchReader
 from kforensics.evidence.replica.collect import (

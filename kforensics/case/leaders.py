@@ -8,7 +8,7 @@ from kforensics.case.model import Case, fact_of_question, places_of, settings_of
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace, checkpoint_value
 from kforensics.evidence.metadata.history import MetadataHistory
-from kforensics.evidence.metadata.quorum import newest_log
+from kforensics.evidence.metadata.state import newest_log
 from kforensics.formats.log_lines.event import LogEventKind
 from kforensics.protocol.versions import KafkaVersion
 from kforensics.reconcile.observed.facts import Leadership

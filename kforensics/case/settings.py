@@ -20,9 +20,8 @@ from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.metadata.compare import refuse_two_clusters
 from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.log import read_metadata_logs
-from kforensics.evidence.metadata.quorum import newest_log
 from kforensics.evidence.metadata.set_back import QuorumSetBack, quorum_set_back
-from kforensics.evidence.metadata.state import ConfigChange, MetadataState
+from kforensics.evidence.metadata.state import ConfigChange, MetadataState, newest_log
 from kforensics.evidence.model import Problem
 from kforensics.formats.log_lines.event import LogEventKind
 from kforensics.protocol.coordinators import CREATED_WITH, created_policy

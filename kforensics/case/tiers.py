@@ -9,7 +9,7 @@ from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, InputsRefused
 from kforensics.evidence.coordinators.replica_log import list_log
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace, checkpoint_value
-from kforensics.evidence.metadata.quorum import newest_log
+from kforensics.evidence.metadata.state import newest_log
 from kforensics.evidence.model import CheckpointValue, Replica
 from kforensics.evidence.replica.collect import collect_directory
 from kforensics.reconcile.logs.tiers import RemoteCopies, Tiers

@@ -13,8 +13,7 @@ from kforensics.damage import Absent
 from kforensics.errors import InputsRefused
 from kforensics.evidence.checks.context import CheckedPartition
 from kforensics.evidence.coordinators.replica_log import list_log
-from kforensics.evidence.discovery.cleaning import cleaner_lag, cleaner_lag_of
-from kforensics.evidence.discovery.partition_dirs import PartitionPlace, checkpoint_value
+from kforensics.evidence.discovery.partition_dirs import PartitionPlace, checkpoint_value, cleaner_lag, cleaner_lag_of
 from kforensics.evidence.model import CheckpointValue, Citation, owner_words
 from kforensics.findings.answers.graver import SENTENCES
 from kforensics.findings.answers.model import Answer

@@ -27,7 +27,7 @@ from kforensics.case.processes import Progress
 from kforensics.case.wanted import check_wanted, is_wanted
 from kforensics.evidence.discovery.inputs import Inputs, find_inputs, why_not_compared
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
-from kforensics.evidence.metadata.quorum import newest_log
+from kforensics.evidence.metadata.state import newest_log
 from kforensics.evidence.model import Input, Problem
 from kforensics.findings.answers.diff import diff_answer
 from kforensics.findings.answers.graver import with_disks

@@ -32,8 +32,7 @@ from kforensics.evidence.discovery.inputs import Inputs
 from kforensics.evidence.discovery.log_spans import LogSpan
 from kforensics.evidence.discovery.partition_dirs import Places
 from kforensics.evidence.metadata.history import MetadataHistory, listening_hosts
-from kforensics.evidence.metadata.quorum import newest_log
-from kforensics.evidence.metadata.state import PartitionState
+from kforensics.evidence.metadata.state import PartitionState, newest_log
 from kforensics.evidence.model import Problem, full_path
 from kforensics.findings.answers.conclusion import conclude
 from kforensics.findings.answers.explain import Scope, explain_answer, incident_state

@@ -20,7 +20,7 @@ from kforensics.errors import MissingExtra, UsageError
 from kforensics.evidence.content.search import RecordSearch
 from kforensics.evidence.discovery.inputs import FoundInput
 from kforensics.evidence.metadata.history import MetadataHistory
-from kforensics.evidence.metadata.quorum import newest_log
+from kforensics.evidence.metadata.state import newest_log
 from kforensics.evidence.model import Input, Problem
 from kforensics.findings.answers.trace import TraceTally, erasure_answer, trace_answer
 from kforensics.findings.rules.quorum import with_quorum

@@ -7,15 +7,16 @@ from functools import partial
 
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, FormatError
-from kforensics.evidence.discovery.cleaning import CleanerLag, cleaner_lag
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT, FoundInput, Inputs
 from kforensics.evidence.discovery.log_dirs import FoundLogDir
 from kforensics.evidence.discovery.partition_dirs import (
     LOGS_LEFT_OUT,
+    CleanerLag,
     LogDirState,
     LostDirectory,
     begins_with_first_segment,
     checkpoint_value,
+    cleaner_lag,
     log_dir_states,
     lost_directories,
     no_logs_are_here,

@@ -25,7 +25,7 @@ from kforensics.evidence.discovery.partition_dirs import (
 from kforensics.evidence.group_commits import commits_in_file, highest_commits
 from kforensics.evidence.metadata.compare import refuse_two_clusters
 from kforensics.evidence.metadata.history import MetadataHistory
-from kforensics.evidence.metadata.quorum import newest_log
+from kforensics.evidence.metadata.state import newest_log
 from kforensics.evidence.model import Citation, GroupCommit, Problem
 from kforensics.fleet.assignments import Assignments
 from kforensics.fleet.audit_tables import AuditTables

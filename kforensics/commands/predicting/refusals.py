@@ -11,7 +11,7 @@ from kforensics.commands.predicting.version import version_of_node
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, UsageError
 from kforensics.evidence.discovery.inputs import Inputs
-from kforensics.evidence.metadata.quorum import newest_log
+from kforensics.evidence.metadata.state import newest_log
 from kforensics.evidence.model import Problem
 from kforensics.findings.rules.inputs import RefusedStart
 from kforensics.protocol.loading.starts import StartResult

@@ -13,7 +13,7 @@ from kforensics.commands.tracing.records import Place
 from kforensics.commands.tracing.scan import ScannedReplica
 from kforensics.damage import Absent
 from kforensics.evidence.content.search import RecordSearch
-from kforensics.evidence.metadata.quorum import newest_log
+from kforensics.evidence.metadata.state import newest_log
 from kforensics.evidence.model import Problem, Replica
 from kforensics.protocol.coordinators import CREATED_WITH, created_policy
 from kforensics.reconcile.history.log_starts import LogStartMove, log_start_moves

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kforensics.damage import Absent, Damage, DamageKind, Gravity, Span
-from kforensics.evidence.discovery.cleaning import CleanerLag
+from kforensics.evidence.discovery.partition_dirs import CleanerLag
 from kforensics.evidence.model import CheckpointValue
 from kforensics.formats.log.sequences import SequenceBreak, WrittenAgain
 from kforensics.source.naming import DirectoryState, FileKind, FileSuffix, PartitionDirectoryName

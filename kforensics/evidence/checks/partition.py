@@ -41,7 +41,7 @@ from kforensics.evidence.checks.small_files import (
     scan_metadata_snapshot,
     settle_fallen_epochs,
 )
-from kforensics.evidence.discovery.cleaning import CleanerLag, cleaner_lag
+from kforensics.evidence.discovery.partition_dirs import CleanerLag, cleaner_lag
 from kforensics.evidence.file_kinds import FILE_KINDS, lock_damage, read_and_understand
 from kforensics.evidence.model import CheckpointValue
 from kforensics.formats.checkpoint.json_files import QuorumState

@@ -326,7 +326,7 @@ class _Collector:
         self._producers.add(sound)
         self._sequences.add(sound)
         self._add_times(sound)
-        self._tail = [*self._tail, *_tail_of(sound[-2:])][-2:]
+        self._tail = [*self._tail, *map(_stamped, sound[-2:])][-2:]
 
     def _add_epochs(self, sound: BatchTable) -> None:
         epochs = sound["partition_leader_epoch"]
@@ -390,10 +390,6 @@ class _Collector:
             longest_batch=self._longest_batch,
             tail=() if self._magics - {2} else tuple(self._tail),
         )
-
-
-def _tail_of(sound: BatchTable) -> list[StampedBatch]:
-    return [_stamped(row) for row in sound]
 
 
 def _stamped(row: "np.void") -> StampedBatch:

@@ -1,4 +1,4 @@
-"""The places of partition directories, and what the files of their log directories say of all of them."""
+"""The places of partition directories, what the files of their log directories say of all of them, and how far the cleaner of a compacted topic has got."""
 
 import stat
 from array import array
@@ -24,8 +24,8 @@ from kforensics.source.naming import (
     parse_partition_directory,
 )
 from kforensics.source.store import Store, store_of
-from kforensics.source.walk import Found, FoundDirectory, FoundFile, Listings, Obstacle, join
-from kforensics.units import TopicPartition
+from kforensics.source.walk import Found, FoundDirectory, FoundFile, Listings, Obstacle, join, walk_partition
+from kforensics.units import OFFSETS_TOPIC, SHARE_TOPIC, TRANSACTIONS_TOPIC, TopicPartition
 
 _LINE_BITS = 32
 
@@ -513,3 +513,61 @@ def parsed_once(parse: Callable[[bytes], Value], data: bytes) -> Value:
         data: `SHORT` bytes at most.
     """
     return parse(data)
+
+
+_COMPACTED = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC, SHARE_TOPIC})
+"""Topics that brokers create with `cleanup.policy=compact`; any other is one where the cleaner's checkpoint names it."""
+
+_FEWEST_SEGMENTS = 3
+_LEAST_HOURS_MS = 3_600_000
+"""A running cleaner looks every 15 seconds for a log of which half is dirty (`log.cleaner.backoff.ms`, `min.cleanable.dirty.ratio`)."""
+
+
+class CleanerLag(NamedTuple):
+    """Closed segments that a running cleaner would have compacted."""
+
+    cleaner_point: int | Absent
+    """Where the cleaner stands by its checkpoint; absent where that does not name the log."""
+    first_offset: int
+    """Where they begin."""
+    end_offset: int
+    """Where the active segment begins, which no cleaner touches."""
+    segments: int
+    bytes: int
+    percent: int
+    """Of the bytes of all closed segments."""
+    since_ms: int
+    """When the oldest of them was written last."""
+
+
+def cleaner_lag(topic: str, files: Iterable[FoundFile], cleaner_point: int | Absent) -> CleanerLag | None:
+    """Return how much waits for the cleaner, none where it may only not have come to it yet."""
+    if topic not in _COMPACTED and not isinstance(cleaner_point, int):
+        return None
+    live = sorted(
+        (base, file.length, file.mtime_ns // 1_000_000)
+        for file in files
+        if file.name.kind is FileKind.SEGMENT
+        and file.name.suffix is FileSuffix.NONE
+        and isinstance(base := file.name.base_offset, int)
+    )
+    if len(live) <= _FEWEST_SEGMENTS:
+        return None
+    point = cleaner_point if isinstance(cleaner_point, int) else 0
+    closed, end = live[:-1], live[-1][0]
+    dirty = [one for one in closed if one[0] >= point]
+    total, waiting = sum(length for _, length, _ in closed), sum(length for _, length, _ in dirty)
+    if len(dirty) < _FEWEST_SEGMENTS or waiting * 2 < total or dirty[-1][2] - dirty[0][2] < _LEAST_HOURS_MS:
+        return None
+    return CleanerLag(
+        cleaner_point, max(dirty[0][0], point), end, len(dirty), waiting, waiting * 100 // total, dirty[0][2]
+    )
+
+
+def cleaner_lag_of(place: PartitionPlace) -> CleanerLag | None:
+    """Return the same of a partition directory that was found."""
+    point = checkpoint_value(place.state, "cleaner_point", place.topic_partition)
+    name = place.path.rpartition("/")[2]
+    files = (one for one in walk_partition(place.state.listings, place.path, name=name) if isinstance(one, FoundFile))
+    value = point.value if isinstance(point, CheckpointValue) else point
+    return cleaner_lag(place.topic_partition.topic, files, value)

@@ -11,7 +11,7 @@ from kforensics.damage import Absent
 from kforensics.errors import EvidenceUnreadable, InputsRefused
 from kforensics.evidence.discovery.inputs import Inputs
 from kforensics.evidence.metadata.history import MetadataHistory
-from kforensics.evidence.metadata.quorum import newest_log, reached_by_majority
+from kforensics.evidence.metadata.state import newest_log, reached_by_majority
 from kforensics.formats.checkpoint.properties import MetaProperties
 from kforensics.formats.log.batch_table import BatchTable
 

@@ -19,9 +19,8 @@ from kforensics.evidence.discovery.inputs import WHOLE_INPUT, Inputs
 from kforensics.evidence.metadata.files import MetadataFiles, RecordPlaces, find_metadata_logs
 from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.partitions import PartitionHistories
-from kforensics.evidence.metadata.quorum import newest_log
 from kforensics.evidence.metadata.replay import MetadataReplay
-from kforensics.evidence.metadata.state import QuorumChange, SnapshotFile, TopicState, Unread, When
+from kforensics.evidence.metadata.state import QuorumChange, SnapshotFile, TopicState, Unread, When, newest_log
 from kforensics.evidence.model import Citation, Problem
 from kforensics.formats.columns.record_stream import RecordChunk
 from kforensics.formats.log.batch_table import CONTROL_BIT, NO_TIMESTAMP, BatchTable, empty_batches

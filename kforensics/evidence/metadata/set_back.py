@@ -10,8 +10,7 @@ from kforensics.damage import Absent
 from kforensics.evidence.discovery.beside_data import ServerSettings
 from kforensics.evidence.metadata.compare import common_end, mixed_from
 from kforensics.evidence.metadata.files import find_metadata_logs
-from kforensics.evidence.metadata.quorum import majority, newest_log
-from kforensics.evidence.metadata.state import MetadataState
+from kforensics.evidence.metadata.state import MetadataState, majority, newest_log
 from kforensics.source.naming import parse_partition_directory
 from kforensics.source.walk import join
 from kforensics.units import TopicPartition

@@ -1,12 +1,16 @@
-"""The state that the KRaft metadata log gives of topics, partitions, brokers, configurations and features, and when it did."""
+"""The state that the KRaft metadata log gives of topics, partitions, brokers, configurations and features, when it did, and what more than half of the voters hold (KIP-595)."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation
 from kforensics.units import TopicPartition
+
+if TYPE_CHECKING:
+    from kforensics.evidence.metadata.history import MetadataHistory
 
 METADATA_VERSION = "metadata.version"
 """The feature whose level says which records the cluster writes."""
@@ -211,3 +215,34 @@ class MetadataState:
         """Return a partition by the name of its topic, none where there is no such one."""
         found = self.topic_named(topic)
         return None if found is None else self.partitions.get((found.topic_id, partition))
+
+
+_End = TypeVar("_End", int, float)
+
+
+def newest_log(histories: "Sequence[MetadataHistory]") -> "MetadataHistory | None":
+    """Return the log that a new controller would have to hold: highest last epoch, then the longest; a voter's before a copy."""
+    return max(histories, key=lambda one: (one.last_epoch, one.end_offset, one.is_of_voter), default=None)
+
+
+def majority(voters: int) -> int:
+    """Return how many voters elect a controller and commit a record: more than half."""
+    return voters // 2 + 1
+
+
+def reached_by_majority(ends: Iterable[_End], voters: int) -> _End | None:
+    """Return the highest end that more than half of the voters reach; none where too few ends are given."""
+    highest = sorted(ends, reverse=True)
+    return highest[majority(voters) - 1] if len(highest) >= majority(voters) else None
+
+
+def end_of_majority(newest: "MetadataHistory", histories: "Sequence[MetadataHistory]") -> float:
+    """Return the exclusive offset up to which most voters may hold the metadata log: what is above is committed nowhere (KIP-595).
+
+    Args:
+        histories: the logs of all nodes, of one moment; a voter that is not given may hold everything.
+    """
+    given = {one.node_id: one.end_offset for one in histories}
+    voters = newest.current_voters
+    end = reached_by_majority((given.get(voter, math.inf) for voter in voters), len(voters))
+    return math.inf if end is None else end

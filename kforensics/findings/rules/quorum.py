@@ -276,7 +276,7 @@ def _state(comparison: "LogComparison", is_incomplete: bool) -> State:
 
 def _can_be_committed(tail: "MetadataTail", comparison: "LogComparison") -> bool:
     """Whether a majority of the voters can hold a tail that differs from the newest log; a majority that holds the newest log there excludes it."""
-    from kforensics.evidence.metadata.quorum import majority  # noqa: PLC0415 - answers without metadata load none of it
+    from kforensics.evidence.metadata.state import majority  # noqa: PLC0415 - answers without metadata load none of it
 
     voters = comparison.voters
     without = {

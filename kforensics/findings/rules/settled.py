@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from kforensics.damage import Absent
-from kforensics.evidence.metadata.quorum import majority
+from kforensics.evidence.metadata.state import majority
 from kforensics.findings.answers.model import State
 from kforensics.findings.concern import (
     MOST_NAMED,

@@ -12,7 +12,7 @@ from kforensics.words import byte_count, counted, listed, utc_words
 
 if TYPE_CHECKING:
     from kforensics.evidence.checks.context import StampedAhead
-    from kforensics.evidence.discovery.cleaning import CleanerLag
+    from kforensics.evidence.discovery.partition_dirs import CleanerLag
 
 CLEANER_STANDS = Rule(
     "KF121",

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kforensics.damage import Absent
-from kforensics.evidence.metadata.quorum import majority, reached_by_majority
+from kforensics.evidence.metadata.state import majority, reached_by_majority
 from kforensics.evidence.model import BatchReader, CheckpointValue, Citation
 from kforensics.formats.log.batch_table import CONTROL_BIT, TRANSACTIONAL_BIT
 from kforensics.formats.primitives.numbers import first_of_each

@@ -5,7 +5,7 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 
 from kforensics.ask.model import Ask
 from kforensics.damage import Absent
-from kforensics.evidence.metadata.quorum import majority
+from kforensics.evidence.metadata.state import majority
 from kforensics.evidence.model import BatchReader, Replica
 from kforensics.protocol.epochs import epoch_at
 from kforensics.protocol.truncation import ProtocolName, TruncationOutcome

@@ -16,9 +16,8 @@ from kforensics.evidence.metadata.events import change_events
 from kforensics.evidence.metadata.files import find_metadata_logs
 from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.log import read_metadata_log
-from kforensics.evidence.metadata.quorum import newest_log
 from kforensics.evidence.metadata.replay import MetadataReplay
-from kforensics.evidence.metadata.state import BROKER_RESOURCE, TOPIC_RESOURCE, When
+from kforensics.evidence.metadata.state import BROKER_RESOURCE, TOPIC_RESOURCE, When, newest_log
 from kforensics.evidence.model import Citation
 from kforensics.formats.log.batches import RecordBatch, build_record_batch, encode_record_batch
 from kforensics.formats.messages.control import ControlType, encode_control_record

@@ -8,7 +8,7 @@ from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.evidence.event_kinds import EventKind
 from kforensics.evidence.metadata.events import change_events, is_unclean_election
-from kforensics.evidence.metadata.quorum import newest_log
+from kforensics.evidence.metadata.state import newest_log
 from kforensics.formats.log.batch_table import CONTROL_BIT
 from kforensics.formats.log.batches import build_record_batch, encode_record_batch
 from kforensics.formats.messages.control import ControlType, encode_control_record
