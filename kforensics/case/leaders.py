@@ -225,11 +225,7 @@ class Leaders:
         return account_of(partition, Absent.UNKNOWN, self.cluster.facts, newest_epoch=newest_epoch)
 
     def promised_end(self, partition: TopicPartition) -> int:
-        """Return the highest high watermark or recovery point that a replica of now was left with: a log that ends below it has lost records.
-
-        Returns:
-            0 where no replica of now has either.
-        """
+        """Return the highest high watermark or recovery point that a replica of now was left with, 0 where none has either: a log that ends below it has lost records."""
         return max((value for _, value in self._promises(partition)), default=0)
 
     def promised_end_of_leader(

@@ -75,11 +75,7 @@ class DirectoryOnDisk:
     def load_after_clean_shutdown(
         self, *, recovery_point: int, log_start_offset: int, settings: LoadSettings, rules: LoadingRules
     ) -> LoadOutcome | None:
-        """Load the log where its log directory was closed cleanly and only derived files change, for which little is read.
-
-        Returns:
-            As `load`; None where that has to be asked.
-        """
+        """Load the log where its log directory was closed cleanly and only derived files change, for which little is read; None where `load` has to be asked."""
         directory = LoadedDirectory(
             name=self.folder.name, files=self.files, folders=self.folders, contents=_Contents(self)
         )

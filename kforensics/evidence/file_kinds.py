@@ -127,11 +127,7 @@ def understand(kind: FileKind, data: bytes, length: int | None = None) -> tuple[
 
 
 def file_entries(file: EvidenceFile, path: Path, name: FileName) -> Iterator[FileEntry | Damage]:
-    """Yield the entries of a file that is no segment.
-
-    Yields:
-        Entries, and damage in its place; one entry with the length alone where the kind has no entries.
-    """
+    """Yield the entries of a file that is no segment, and damage in its place; one entry with the length alone where the kind has none."""
     entries = FILE_KINDS[name.kind].entries
     if entries is None:
         yield FileEntry(name.kind.value, {"bytes": file.size})

@@ -184,11 +184,7 @@ def elect(
 def elect_preferred(
     partition: PartitionRegistration, live: Collection[int], *, controller: ControllerKind = ControllerKind.KRAFT
 ) -> ElectionOutcome:
-    """Elect the preferred leader, the first replica of the assignment, if it is live and in the ISR.
-
-    Returns:
-        The partition after the election, unchanged where the preferred leader leads already or can't be elected.
-    """
+    """Elect the preferred leader, the first replica of the assignment, if it is live and in the ISR; unchanged where it leads already or can't be elected."""
     preferred = partition.replicas[0]
     if partition.leader == preferred or preferred not in live or preferred not in partition.isr:
         return ElectionOutcome(kind=ElectionKind.UNCHANGED, partition=partition)
@@ -233,11 +229,7 @@ def isr_without(
 def isr_with(
     partition: PartitionRegistration, joining: int, *, min_insync_replicas: int = 1, uses_elr: bool = False
 ) -> PartitionRegistration:
-    """Return the partition after a replica joined the ISR; at min.insync.replicas the ELR is emptied (KIP-966).
-
-    Returns:
-        The partition with the ISR in the order of its assignment; the same where the replica was in it.
-    """
+    """Return the partition after a replica joined the ISR, which stays in the order of the assignment; at min.insync.replicas the ELR is emptied (KIP-966)."""
     if joining in partition.isr:
         return partition
     isr = tuple(replica for replica in partition.replicas if replica in partition.isr or replica == joining)

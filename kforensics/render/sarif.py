@@ -29,11 +29,7 @@ _LEVELS = {Severity.CRITICAL: "error", Severity.ERROR: "error", Severity.WARNING
 
 
 def write(result: Result[Any], _view: View) -> str:
-    """Return a result of any command as a SARIF log with one run, ending in a line break.
-
-    Returns:
-        JSON of SARIF 2.1.0. Problems are notifications of the tool, and exit codes 0 and 1 count as a successful execution.
-    """
+    """Return a result of any command as a log of SARIF 2.1.0 with one run, ending in a line break; problems are notifications of the tool."""
     findings, exit_code = result.findings, result.exit_code
     codes = sorted({one.code for one in findings})
     run = {

@@ -362,11 +362,7 @@ class Explorer:
         self._transitions = Transitions(self.model, size)
 
     def explore(self, invariant: Invariant | None = None, *, max_states: int | None = None) -> Exploration:
-        """Visit every reachable state, level by level, until the invariant breaks.
-
-        Returns:
-            How many states were met, whether these are all, and the shortest history that breaks the invariant, where one does.
-        """
+        """Visit every reachable state, level by level, until the invariant breaks, and return how many there were and the shortest history that breaks it."""
         start = self._transitions.encode(self.size.initial_state())
         expand = self._transitions.expand
         came_from = {start: start}

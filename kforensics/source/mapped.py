@@ -83,11 +83,7 @@ class HeldRanges:
         self._by_path.setdefault(path, []).append((version, position, data))
 
     def find(self, path: str, position: int, length: int, version: tuple[int, ...] | None = None) -> memoryview | None:
-        """Return the bytes of a span where all of them are held: what was read before a file changed is not given as its content now.
-
-        Returns:
-            The bytes, or None where some of them are not held in one piece.
-        """
+        """Return the bytes of a span where all of them are held in one piece: what was read before a file changed is not given as its content now."""
         for known, start, data in self._by_path.get(path, ()):
             if version is not None and version != known:
                 continue
@@ -192,11 +188,7 @@ class EvidenceFile:
         return self._descriptor >= 0
 
     def read_from_memory(self, position: int, buffer: memoryview) -> int | None:
-        """Fill the buffer as far as the page cache holds the bytes, without a wait for the disk.
-
-        Returns:
-            The number of bytes read, 0 where the first one is not in the cache; None where the system does not say what is in its cache.
-        """
+        """Fill the buffer as far as the page cache holds the bytes, without a wait for the disk, and return their number; None where the system does not say what is there."""
         if not self.is_of_the_system or not READ_NO_WAIT or not len(buffer):
             return None
         try:

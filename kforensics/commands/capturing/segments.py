@@ -100,11 +100,7 @@ def capture_segment(task: SegmentTask) -> CapturedScan:
 
 
 def capture_ends(place: PartitionPlace, tasks: Mapping[str, SegmentTask]) -> dict[str, CapturedScan] | None:
-    """Read of a partition directory what depth tails reads.
-
-    Returns:
-        The scans by name; none where the ends of the log decide too little, so that all of it has to be read.
-    """
+    """Read of a partition directory what depth tails reads; none where the ends of the log decide too little, so that all of it has to be read."""
     scans: dict[str, CapturedScan] = {}
 
     def scan(found: FoundFile) -> Segment:

@@ -63,11 +63,7 @@ class Merge:
 
 
 def runs_of(selection: Selection) -> Iterator[Run | Merge]:
-    """Yield the batches of a selection as runs, in order of label and offset.
-
-    Yields:
-        Runs, and what has to be merged of runs of several copies, where a cleaner passed one of them.
-    """
+    """Yield the batches of a selection as runs, in order of label and offset; runs of several copies to be merged where a cleaner passed one of them."""
     rows, copies, labels = selection.rows, selection.copies, selection.labels
     clusters = _clusters(selection)
     ends = rows["position"].astype(np.int64) + rows["length"]

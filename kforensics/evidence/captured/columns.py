@@ -197,11 +197,7 @@ def _digests(values: Sequence[Any]) -> NDArray[np.uint8]:
 
 
 def unpack_records(columns: Mapping[str, NDArray[Any]]) -> Iterator[Record]:
-    """Yield the records of a segment out of its columns, digests in the place of keys, values and headers.
-
-    Yields:
-        Records with -1 for sequence, producer epoch and leader epoch, which the columns do not have.
-    """
+    """Yield the records of a segment out of its columns, digests in the place of keys, values and headers, -1 in that of sequence and epochs."""
     sums = {
         name: np.cumsum(columns[f"{name}_gap"].astype(np.int64)).tolist()
         for name in ("offset", "timestamp", "position")

@@ -82,11 +82,7 @@ def version_hint(log_dirs: Sequence[FoundLogDir]) -> str | Absent:
 
 
 def look_at_log_dir(listings: Listings, path: str) -> FoundLogDir:
-    """Return a log directory by its own small files and the names in it.
-
-    Returns:
-        The directory; a small file that can't be read or parsed is absent in it, and no error is raised.
-    """
+    """Return a log directory by its own small files and the names in it; a small file that can't be read or parsed is absent in it."""
     root = listings.root
     names = _names_in(listings, path)
     files, live = names.files, names.live

@@ -455,11 +455,7 @@ def log_dir_states(index: int, found: FoundInput, problems: list[Problem]) -> di
 
 
 def checkpoint_value(state: LogDirState, name: str, partition: TopicPartition) -> CheckpointValue | Absent:
-    """Return the value that one of the `CHECKPOINTS` has for a partition.
-
-    Returns:
-        The value with its line; `UNREADABLE` where the file is, `NOT_WRITTEN` where it has no such line.
-    """
+    """Return the value that one of the `CHECKPOINTS` has for a partition; `UNREADABLE` where the file is, `NOT_WRITTEN` where it has no such line."""
     packed = _packed_line_of(state, name, partition)
     return packed if isinstance(packed, Absent) else _unpacked(state, name, packed)
 

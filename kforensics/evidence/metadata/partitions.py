@@ -124,11 +124,7 @@ class PartitionHistories(Mapping[tuple[str, int], Sequence[PartitionState]]):
         return None if number is None else self.state(int(self._rows_of(number)[-1]))
 
     def at(self, key: tuple[str, int], offset: int) -> PartitionState | None:
-        """Return the state of a partition once the records up to and with `offset` are applied.
-
-        Returns:
-            The state, or None where no record was about the partition by then.
-        """
+        """Return the state of a partition once the records up to and with `offset` are applied; None where none was about it by then."""
         number = self._numbers.get(key)
         if number is None:
             return None

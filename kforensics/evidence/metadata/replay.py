@@ -81,11 +81,7 @@ class MetadataReplay:
         times: NDArray[np.int64],
         places: NDArray[np.int64],
     ) -> list[int]:
-        """Apply the next records of the log, outside of a transaction, and return which of them are left to `add`.
-
-        Returns:
-            Numbers of records among these: those of unknown partitions or topics, and those that can't be decoded.
-        """
+        """Apply the next records of the log, outside of a transaction, and return the numbers of those left to `add`: of unknown partitions or topics, or undecodable."""
         if records.are_changes:
             return self.partitions.change_all(records, offsets, times, places)
         origins = map(Origin, offsets.tolist(), times.tolist(), places.tolist())

@@ -57,11 +57,7 @@ class _Read(NamedTuple):
 def read_tails(
     place: PartitionPlace, files: Sequence[FoundFile], directory: Replica, scan: Scan
 ) -> list[Segment] | None:
-    """Return the segments in use of a partition directory, read from where its broker reads them when it loads the log.
-
-    Returns:
-        The segments; none where all of them have to be read.
-    """
+    """Return the segments in use of a partition directory, read from where its broker reads them when it loads the log; none where all has to be read."""
     if not files or place.topic_partition.topic in METADATA_TOPICS:
         return None  # the metadata log is opened as after a crash with a recovery point of 0 (`KafkaRaftLog.createLog`)
     if any(_base(files[0]) < base < _base(files[-1]) for base, _ in directory.orphan_indexes):

@@ -107,11 +107,7 @@ CAUSES = {
 
 
 def causes_of(losses: Sequence[LossEntry]) -> str:
-    """Return the causes of some losses, in words that claim no more than is known of each: a cause that is only possible is none.
-
-    Returns:
-        The causes; where some of the records have none that is known, the number of those that have one.
-    """
+    """Return the causes of some losses, in words that claim no more than is known of each: a cause that is only possible is none, and counts say of how many."""
     known, possible = Counter[CauseName](), Counter[CauseName]()
     unexplained = 0
     for loss in losses:

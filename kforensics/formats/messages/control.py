@@ -103,11 +103,7 @@ _NUMBERS = {kind: number for number, (kind, _) in CONTROL_TABLES.items()}
 
 
 def parse_control_record(key: bytes | None, value: bytes | None) -> ControlRecord:
-    """Decode a control record as far as possible (`ControlRecordType`).
-
-    Returns:
-        The record; an unknown type, or a message that does not fit, is `Undecoded` with the reason.
-    """
+    """Decode a control record as far as possible (`ControlRecordType`); an unknown type, or a message that does not fit, is `Undecoded` with the reason."""
     if key is None or len(key) < _KEY.size:
         found = "no key" if key is None else f"a key of {len(key)} bytes"
         return ControlRecord(ControlType.UNKNOWN, None, Undecoded(f"{found} names no type"))

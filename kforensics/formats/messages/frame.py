@@ -113,11 +113,7 @@ def encode_framed(
 
 
 def parse_coordinator_record(key: bytes | None, value: bytes | None, tables: CoordinatorTables) -> CoordinatorRecord:
-    """Decode the key and value of a record of a coordinator topic, each as far as possible (`CoordinatorRecordSerde`).
-
-    Returns:
-        Both parts; the `version` of the key is the record type.
-    """
+    """Decode the key, whose version is the record type, and the value of a record of a coordinator topic, each as far as possible (`CoordinatorRecordSerde`)."""
     parsed_key = _parse_coordinator_key(key, tables)
     if value is None:
         return CoordinatorRecord(parsed_key, None)

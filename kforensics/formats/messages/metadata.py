@@ -304,11 +304,7 @@ PREVIEW_TABLES = by_api_key(
 
 
 def parse_metadata_record(value: bytes) -> Decoded | Undecoded:
-    """Decode a record of the metadata log, of a metadata snapshot or of `bootstrap.checkpoint` (`MetadataRecordSerde`).
-
-    Returns:
-        The message, or `Undecoded` with the reason.
-    """
+    """Decode a record of the metadata log, of a metadata snapshot or of `bootstrap.checkpoint` (`MetadataRecordSerde`)."""
     return parse_framed(value, METADATA_TABLES, PREVIEW_TABLES)
 
 

@@ -48,11 +48,7 @@ _SMALL_ARRAYS = 32
 
 
 def decode_message(table: Message, version: int, data: bytes, position: int = 0) -> Decoded | Undecoded:
-    """Decode the message at `position`.
-
-    Returns:
-        The message, or `Undecoded` with the reason if it does not fit the schema; no error is raised.
-    """
+    """Decode the message at `position`; it is `Undecoded` with the reason if it does not fit the schema, and no error is raised."""
     reader = message_reader(table, version)
     if reader is None:
         return not_known("version", version, table.versions[-1], table.name, version, table.api_key)

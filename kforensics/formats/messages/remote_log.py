@@ -58,9 +58,5 @@ REMOTE_LOG_TABLES = by_api_key(
 
 
 def parse_remote_log_record(value: bytes) -> Decoded | Undecoded:
-    """Decode a record of `__remote_log_metadata` (KIP-405).
-
-    Returns:
-        The message, or `Undecoded` with the reason.
-    """
+    """Decode a record of `__remote_log_metadata` (KIP-405)."""
     return parse_framed(value, REMOTE_LOG_TABLES, {})

@@ -35,11 +35,7 @@ CRC32_REFLECTED = 0xEDB88320
 
 
 def locate_flipped_bit(syndrome: int, length: int, polynomial: int = CRC32C_REFLECTED) -> tuple[int, int] | None:
-    """Find the one bit whose flip explains a wrong checksum.
-
-    Returns:
-        The place of its byte among those covered and the bit in it, 0 the lowest; None if no single bit explains the difference.
-    """
+    """Find the one bit whose flip explains a wrong checksum: its byte among those covered and the bit in it, 0 the lowest; None if none does."""
     if syndrome == 0:
         return None
     powers = _powers(polynomial)

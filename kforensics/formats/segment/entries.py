@@ -108,11 +108,7 @@ def claimed_length(view: memoryview, place: int) -> int | None:
 
 
 def header_entry(window: WordBuffer, file_position: int) -> BatchTable:
-    """Return the row of the entry at the start of the window, of which only the header needs to be there.
-
-    Returns:
-        One row, whose `crc_valid` is not checked yet.
-    """
+    """Return the row of the entry at the start of the window, of which only the header needs to be there: its checksum is not checked yet."""
     headers = window.headers[:1].view(BATCH_HEADER.dtype)
     table = _table(headers, np.zeros(1, dtype=np.int64), file_position)
     if headers["magic"][0] < 2:

@@ -273,11 +273,7 @@ def iter_records(source: SegmentBytes, *, start: int = 0, end: int | None = None
 def iter_record_chunks(
     source: SegmentBytes, *, start: int = 0, end: int | None = None, buffers: Buffers | None = None
 ) -> "Iterator[RecordChunk | Damage]":
-    """Yield the same as `iter_records`, as columns over the bytes of many records at a time.
-
-    Yields:
-        Chunks, each valid until the next one is asked for, and damage in its place.
-    """
+    """Yield the same as `iter_records`, as columns over the bytes of many records at a time, each valid until the next one is asked for."""
     for _, found in iter_windows_with_records(source, start=start, end=end, buffers=buffers):
         yield from found
 

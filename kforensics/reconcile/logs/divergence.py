@@ -47,11 +47,7 @@ def same_batches_until(one: LoadedLog, other: LoadedLog, start: int, reader: Bat
 
 
 def same_batches_from(one: LoadedLog, other: LoadedLog, start: int, reader: BatchReader) -> int:
-    """Return the offset from which on two logs hold the same batches up to the end of the shorter one, leader epochs aside.
-
-    Returns:
-        The offset; the end of the shorter log where their last batches below it differ.
-    """
+    """Return the offset from which on two logs hold the same batches up to the end of the shorter one, leader epochs aside; that end where their last batches differ."""
     end = min(one.log_end_offset, other.log_end_offset)
     if start >= end:
         return end

@@ -354,11 +354,7 @@ _IDENTITY = np.dtype([("base_offset", "<i8"), ("last_offset", "<i8"), ("crc", "<
 
 
 def identities(rows: BatchTable) -> NDArray[np.void]:
-    """Return what makes each batch itself: its offsets, length and checksum.
-
-    Returns:
-        One value a batch, which sorts and compares as a whole.
-    """
+    """Return what makes each batch itself, its offsets, length and checksum, as one value that sorts and compares as a whole."""
     out = np.empty(len(rows), dtype=_IDENTITY)
     for name in _IDENTITY.names or ():
         out[name] = rows[name]

@@ -56,11 +56,7 @@ class Coordinators:
         return TRANSACTIONS_TOPIC if isinstance(partition, Absent) else f"{TRANSACTIONS_TOPIC}-{partition}"
 
     def lost_since(self, transactional_id: str | bytes, time_ms: int) -> int | None:
-        """Return when an unclean election may have taken states of a transactional id that are newer than a time; none where none on record can have.
-
-        Returns:
-            UTC ms; a negative number where the time of the election is not known.
-        """
+        """Return when, in UTC ms, an unclean election may have taken newer states of a transactional id; negative where its time is not known, none where none on record can have."""
         partition = self.topic.partition_of(transactional_id)
         when = None if isinstance(partition, Absent) else self.unclean.get(partition)
         return when if when is not None and (when < 0 or when >= time_ms) else None

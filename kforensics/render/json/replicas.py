@@ -38,11 +38,7 @@ def write_lines(result: Result[DiffResult], _view: View) -> Iterator[str]:
 
 
 def flatten(report: PartitionReport, state: State) -> bytes:
-    """Return a report with the state of its partition as it is written, small enough to be kept for each of a million partitions.
-
-    Returns:
-        JSON, compressed by zlib.
-    """
+    """Return a report with the state of its partition as it is written, compressed by zlib: small enough to be kept for each of a million partitions."""
     return zlib.compress(json.dumps(plain_report(report, state)).encode(), 1)
 
 
