@@ -27,11 +27,7 @@ class OffsetRange(NamedTuple):
         return self.last - self.first + 1
 
     def without(self, taken: "Iterable[OffsetRange]") -> "Iterator[OffsetRange]":
-        """Yield the runs of these offsets that none of the others covers, in order.
-
-        Args:
-            taken: in any order; they may overlap and reach beyond these offsets.
-        """
+        """Yield the runs of these offsets that none of the others covers, in order; these may overlap, be in any order and reach beyond."""
         begin = self.first
         for other in sorted(taken):
             if other.last < begin or other.first > self.last:

@@ -126,11 +126,7 @@ class Count(NamedTuple):
 
 
 def counted(count: int, singular: str, plural: str | None = None) -> str:
-    """Return a count with its noun: `1 record`, `43 records`, `1,204 batches`.
-
-    Args:
-        plural: the noun for all others; None for the singular with an s.
-    """
+    """Return a count with its noun, whose plural is given where it has not an s: `1 record`, `43 records`, `1,204 batches`."""
     return f"{count:,} {form(count, singular, plural)}"
 
 
@@ -200,11 +196,7 @@ def time_of_day(time_ms: int) -> str:
 
 
 def shift_text(shift_ms: int) -> str:
-    """Return what was added to a time to make it UTC: `-2:00:00`, `+0:00:01.500`.
-
-    Args:
-        shift_ms: negative for a clock ahead of UTC.
-    """
+    """Return what was added to a time to make it UTC, negative for a clock ahead: `-2:00:00`, `+0:00:01.500`."""
     seconds, millis = divmod(abs(shift_ms), 1000)
     text = f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}" + (f".{millis:03}" if millis else "")
     return f"{'-' if shift_ms < 0 else '+'}{text}"

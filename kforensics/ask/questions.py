@@ -23,11 +23,7 @@ _SUBJECTS = frozenset({"cluster", "topics", "partitions", "is_stopped", "keep_go
 
 
 def command_of(command: str, ask: Ask, *more: str, paths: Iterable[Path | str] | None = None) -> str:
-    """Return the command that asks another question of the subjects of an `Ask`, as it can be pasted.
-
-    Args:
-        paths: in place of those that were named.
-    """
+    """Return the command that asks another question of the subjects of an `Ask`, or of other paths in place of those that were named, as it can be pasted."""
     words = ["kforensics", command, *more]
     named = [f"./{one}" if str(one).startswith("-") else str(one) for one in (ask.paths if paths is None else paths)]
     for option in (one for one in options_of(command) if one.field in _SUBJECTS):

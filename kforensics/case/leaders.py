@@ -217,11 +217,7 @@ class Leaders:
         return f"the log of broker {broker} had reached offset {reached.offset:,} by {reached.place}, and ends at {end:,} here"
 
     def leadership(self, partition: TopicPartition, *, newest_epoch: int) -> LeadershipAccount:
-        """Return who led a partition, with what is unknown of it.
-
-        Args:
-            newest_epoch: the highest leader epoch that a replica of it knows, -1 where none knows any.
-        """
+        """Return who led a partition, with what is unknown of it, given the highest leader epoch that a replica of it knows, -1 where none knows any."""
         return account_of(partition, Absent.UNKNOWN, self.cluster.facts, newest_epoch=newest_epoch)
 
     def promised_end(self, partition: TopicPartition) -> int:
@@ -280,11 +276,7 @@ class Leaders:
 
 
 def weight_of(leader: int | Absent, place: PartitionPlace, last_epoch: int, end: int) -> tuple[bool, int, int]:
-    """Return how much a replica speaks for its partition: as the leader, else by its last leader epoch and its log end offset.
-
-    Args:
-        last_epoch: of its log, -1 for none.
-    """
+    """Return how much a replica speaks for its partition: as the leader, else by its last leader epoch, -1 for none, and its log end offset."""
     return place.state.broker_id == leader, last_epoch, end
 
 

@@ -79,11 +79,7 @@ def spread(
 
 
 def in_chunks(weights: Iterable[int], *, weight: int, most: int) -> Iterator[tuple[int, int]]:
-    """Yield runs of indexes [first, end) whose weights add up to about `weight`.
-
-    Args:
-        weight: of a run, which its last member may exceed.
-    """
+    """Yield runs of indexes [first, end) whose weights add up to about `weight`, which the last member of a run may exceed."""
     first = total = 0
     end = 0
     for end, one in enumerate(weights, 1):

@@ -143,11 +143,7 @@ def server_properties(inputs: Inputs, problems: list[Problem]) -> tuple[Mapping[
 
 
 def node_id_of(properties: Mapping[str, str]) -> str:
-    """Return the id that a `server.properties` gives its node, as text; empty where it gives none.
-
-    Args:
-        properties: value by name; `node.id` counts before `broker.id`.
-    """
+    """Return the id that a `server.properties` gives its node, as text; empty where it gives none: `node.id` counts before `broker.id`."""
     return properties.get("node.id", properties.get("broker.id", ""))
 
 
@@ -270,11 +266,7 @@ class Settings:
         return default if number is None else number
 
     def of_broker(self, name: str, default: int) -> int:
-        """Return a whole number that only brokers have.
-
-        Args:
-            default: Kafka's, where nothing names the setting or its value is none.
-        """
+        """Return a whole number that only brokers have; Kafka's default where nothing names the setting or its value is none."""
         value = next((one[name] for one in (self._given, self._broker, self.in_file) if name in one), "")
         number = _number(value)
         return default if number is None else number
@@ -355,11 +347,7 @@ class Settings:
 
 
 def settings_by_node(case: Case, problems: list[Problem]) -> Callable[[int | Absent], Settings]:
-    """Return a function that gives the settings of a node as they are now, by the newest metadata log and the files among the inputs.
-
-    Args:
-        problems: what can't be read is added.
-    """
+    """Return a function that gives the settings of a node as they are now, by the newest metadata log and the files among the inputs; add problems with these."""
     gathered = cluster_of(case)
     newest = newest_log([one for one in gathered.histories if one.input not in case.ranks])
     files = server_properties(case.for_facts(), problems)

@@ -27,11 +27,7 @@ class Filters(Protocol):
 
 
 def is_wanted(partition: TopicPartition, filters: Filters) -> bool:
-    """Whether the filters ask for the partition.
-
-    Args:
-        filters: without topics all are asked for, without numbers all of these topics.
-    """
+    """Whether the filters ask for the partition: without topics all are asked for, without numbers all of these topics."""
     if filters.topics and partition.topic not in filters.topics:
         return False
     return not filters.partitions or partition.partition in filters.partitions

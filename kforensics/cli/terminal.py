@@ -100,11 +100,7 @@ class ByteProgress:
         self._task = task
 
     def expect(self, total: int) -> None:
-        """Say how many bytes there are to read.
-
-        Args:
-            total: in bytes, of all inputs.
-        """
+        """Say how many bytes of all inputs there are to read."""
         self._bar.update(self._task, total=total)
 
     def __call__(self, count: int, found: int = 0) -> None:

@@ -67,11 +67,7 @@ class DiffResult:
 
 
 def case_of(ask: Ask, rename_group: Callable[[str], str] = str) -> Case:
-    """Return the case of what is given as it is now, of one cluster and each node once.
-
-    Args:
-        rename_group: what consumer groups are called.
-    """
+    """Return the case of what is given as it is now, of one cluster and each node once, with consumer groups as they are called."""
     inputs = find_inputs(ask.paths, with_server_logs=True, why_not=why_not_compared, keep_going=ask.keep_going)
     return Case(ask=ask, inputs=of_one_moment(inputs, ask), rename_group=rename_group)
 

@@ -35,11 +35,7 @@ def run(
     flatten: Flatten | None = None,
     keep_quiet: bool = True,
 ) -> Result[DiffResult]:
-    """Compare the replicas of every partition below the paths.
-
-    Args:
-        flatten: makes of each report what is written out, where it was computed; keeps memory small.
-    """
+    """Compare the replicas of every partition below the paths; `flatten` makes of each report what is written out where it was computed, which keeps memory small."""
     pseudonyms = pseudonyms_of(request)
     if case is None:
         case = case_of(request, rename_group=pseudonyms.group if pseudonyms else str)

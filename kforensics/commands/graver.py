@@ -39,11 +39,7 @@ class _History(NamedTuple):
 
 
 def no_calmer(command: str, found: Conclusion, case: Case, topics: Collection[str] | None = None) -> Conclusion:
-    """Return the conclusion of a command, no calmer than the replicas of what it is about.
-
-    Args:
-        topics: that it is about; none for those that are asked about.
-    """
+    """Return the conclusion of a command, no calmer than the replicas of the topics that it is about; none for those that are asked about."""
     if case.is_weighed or not may_be_calmer(found.answer):
         return found
     code = exit_code(command, found.answer, found.findings, found.problems)

@@ -72,11 +72,7 @@ Discarded: TypeAlias = Mapping[tuple[int, str], Sequence[LostPiece]]
 def find_lost_records(
     inputs: Inputs, index: int, path: str, lost: LostRecords, problems: list[Problem], discarded: Discarded
 ) -> LostRecords:
-    """Count the records in the bytes that go, and those of them that other replicas hold and keep.
-
-    Args:
-        discarded: what the starts that are predicted discard, here and elsewhere.
-    """
+    """Count the records in the bytes that go in the starts that are predicted, and those of them that other replicas hold and keep."""
     one = inputs.found[index]
     found: dict[tuple[int, int], _Batch] = {}
     for piece in lost.pieces:

@@ -88,11 +88,7 @@ class Names(NamedTuple):
 
 
 def names_below(paths: Sequence[Path], topics: Collection[str] = ()) -> Names:
-    """Return the topics, their partitions and the brokers below paths, by the names of directories alone; none where a path can't be used.
-
-    Args:
-        topics: whose partitions are wanted; of all where there are none.
-    """
+    """Return the topics, partitions of some or all, and the brokers below paths, by the names of directories alone; none where a path can't be used."""
     try:
         inputs = find_inputs(paths, keep_going=True)
     except EvidenceError:

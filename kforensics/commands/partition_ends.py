@@ -59,11 +59,7 @@ class PartitionEnds:
         self.problems: list[Problem] = []
 
     def view(self, key: CommitKey, position: Position, share: ShareState | None) -> GroupPosition:
-        """Return a position with how it stands to its log.
-
-        Args:
-            share: the state of its deliveries, where it is that of a share group.
-        """
+        """Return a position with how it stands to its log, that of a share group with the state of its deliveries."""
         ends = _Ends()
         if isinstance(key.topic, str):
             partition = TopicPartition(key.topic, key.partition)

@@ -90,11 +90,7 @@ def write_lines(file: EvidenceFile, path: Path, make: LineMaker, descriptor: int
 def line_windows(
     file: EvidenceFile, make: LineMaker, *, start: int = 0, end: int | None = None, skip_to: int = 0
 ) -> Iterator[tuple[list[bytes], Damage | None]]:
-    """Yield lines of all records, some at a time, and the damage that some of them are.
-
-    Args:
-        skip_to: batches and damage that begin before this position are walked, and not shown.
-    """
+    """Yield lines of all records, some at a time, and the damage that some of them are; what begins before `skip_to` is walked, and not shown."""
     for part in iter_record_chunks(file, start=start, end=end):
         if isinstance(part, Damage):
             if part.span.position >= skip_to:

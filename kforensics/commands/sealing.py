@@ -104,11 +104,7 @@ class SealCheck:
 
 
 def check_seal(manifest: EvidenceFile, paths: Sequence[Path], *, jobs: int, is_part: bool = False) -> SealCheck:
-    """Compare what is there with a manifest; the work is done as the differences are asked for.
-
-    Args:
-        is_part: whether there may be more paths than were sealed, where all that were are among them by name.
-    """
+    """Compare what is there with a manifest as the differences are asked for; with `is_part` more paths may be there than were sealed."""
     digest = hashlib.sha256()
     try:
         reader = ManifestReader(_lines(manifest, digest))

@@ -115,11 +115,7 @@ class Replayed(NamedTuple):
 
 
 def replayed(places: Iterable[PartitionPlace]) -> Replayed:
-    """Return every copy on record; what can't be read adds nothing.
-
-    Args:
-        places: the directories of `__remote_log_metadata`.
-    """
+    """Return every copy on record in the directories of `__remote_log_metadata`; what can't be read adds nothing."""
     copies: dict[str, RemoteSegment] = {}
     states: dict[str, tuple[int, int, int]] = {}
     ends: dict[int, int] = {}

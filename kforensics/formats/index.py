@@ -94,11 +94,7 @@ def parse_sparse_index(
 
 
 def encode_index(index: SparseIndex) -> bytes:
-    """Encode the file with its preallocated tail of zeros (`AbstractIndex`).
-
-    Args:
-        index: its entries are written as they are, malformed ones included.
-    """
+    """Encode the file with its entries as they are, malformed ones included, and its preallocated tail of zeros (`AbstractIndex`)."""
     return index.entries.tobytes() + bytes(index.zero_tail.length)
 
 
@@ -252,11 +248,7 @@ def _entry(data: bytes) -> TimeEntry | None:
 
 
 def time_index(entries: list[tuple[int, int]], *, preallocated: int = 0) -> SparseIndex:
-    """Build a time index for a file to be written.
-
-    Args:
-        entries: pairs of a timestamp in ms and an offset relative to the segment's base offset.
-    """
+    """Build a time index for a file to be written, of pairs of a timestamp in ms and an offset relative to the segment's base offset."""
     return build_index(TIME_INDEX_LAYOUT, entries, preallocated)
 
 
@@ -300,11 +292,7 @@ class TxnIndex:
 
 
 def parse_txn_index(data: bytes | memoryview) -> TxnIndex:
-    """Parse a transaction index (`TransactionIndex`); malformed entries stay among the entries.
-
-    Args:
-        data: the whole file; an incomplete entry at its end is damage, and no entry.
-    """
+    """Parse a transaction index (`TransactionIndex`); malformed entries stay among the entries, an incomplete one at the end is damage alone."""
     damage = DamageList()
     whole = len(data) // TXN_ENTRY_LENGTH * TXN_ENTRY_LENGTH
     entries = tuple(AbortedTransaction(*values) for values in TXN_INDEX_LAYOUT.struct.iter_unpack(data[:whole]))
@@ -319,11 +307,7 @@ def parse_txn_index(data: bytes | memoryview) -> TxnIndex:
 
 
 def encode_aborted_transactions(entries: Iterable[AbortedTransaction]) -> bytes:
-    """Encode a transaction index of these entries (`TransactionIndex`).
-
-    Args:
-        entries: written in their order; a broker writes them with rising offsets of their markers.
-    """
+    """Encode a transaction index of these entries in their order; a broker writes them with rising offsets of their markers (`TransactionIndex`)."""
     return b"".join(TXN_INDEX_LAYOUT.struct.pack(*entry) for entry in entries)
 
 
@@ -436,11 +420,7 @@ def parse_producer_snapshot(data: bytes | memoryview) -> ProducerSnapshot:
 
 
 def encode_producers(entries: Iterable[ProducerEntry]) -> bytes:
-    """Encode a snapshot of these producers with its checksum (`ProducerStateManager.writeSnapshot`, version 1).
-
-    Args:
-        entries: written in their order, with Kafka's -1 for what a producer does not have.
-    """
+    """Encode a snapshot of these producers with its checksum, and -1 for what one does not have (`ProducerStateManager.writeSnapshot`, version 1)."""
     body = [ENTRY_LAYOUT.struct.pack(*entry) for entry in entries]
     covered = HEADER_LAYOUT.struct.pack(PRODUCER_SNAPSHOT_VERSION, 0, len(body))[_CRC_COVERS_FROM:] + b"".join(body)
     return HEADER_LAYOUT.struct.pack(PRODUCER_SNAPSHOT_VERSION, crc32c(covered), len(body))[:_CRC_COVERS_FROM] + covered

@@ -131,11 +131,7 @@ class Placement:
 
 
 def murmur2(data: bytes) -> int:
-    """Return the 32-bit hash of the Java client, unsigned (`Utils.murmur2`).
-
-    Args:
-        data: the serialized key; a producer hashes no null keys.
-    """
+    """Return the 32-bit hash of the Java client of a serialized key, unsigned (`Utils.murmur2`); a producer hashes no null keys."""
     value = _SEED ^ len(data)
     whole = len(data) // 4 * 4
     for at in range(0, whole, 4):

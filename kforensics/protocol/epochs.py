@@ -91,11 +91,7 @@ def assign(epochs: Epochs, leader_epoch: int, start_offset: int, rules: EpochRul
 
 
 def truncate_from_end(epochs: Epochs, truncate_to: int) -> Epochs:
-    """Return the cache after the log was truncated: epochs that start at or above `truncate_to` are removed (`truncateFromEnd`).
-
-    Args:
-        truncate_to: the new log end offset; a negative one leaves the cache as it is.
-    """
+    """Return the cache after the log was truncated: epochs that start at or above `truncate_to` are removed, none by a negative one (`truncateFromEnd`)."""
     if truncate_to < 0 or not epochs or epochs[-1].start_offset < truncate_to:
         return epochs
     return tuple(entry for entry in epochs if entry.start_offset < truncate_to)

@@ -142,11 +142,7 @@ def is_aged(timestamp_ms: int, now_ms: int, retention_ms: int) -> bool:
 
 
 def aged_out_at(timestamps_ms: Sequence[int], retention_ms: int) -> list[int]:
-    """Return when retention by time may delete each segment of a log at the earliest: none before those in front of it.
-
-    Args:
-        timestamps_ms: the largest timestamp of each, oldest first; one of the future holds back all behind it.
-    """
+    """Return when retention by time may delete each segment of a log, oldest first, at the earliest: none before those in front of it."""
     return [newest + retention_ms for newest in accumulate(timestamps_ms, max)]
 
 

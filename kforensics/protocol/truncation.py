@@ -205,11 +205,7 @@ def truncate_log(log: LogState, truncate_to: int, *, rules: EpochRules = CURRENT
 
 
 def restart_log_at(offset: int) -> LogState:
-    """Return the log after `truncateFullyAndStartAt`: it is empty and starts at `offset`, as does the high watermark (KAFKA-9491).
-
-    Args:
-        offset: where the log starts and ends; the follower takes it from the leader's log start offset.
-    """
+    """Return the log after `truncateFullyAndStartAt`: it is empty and starts at `offset`, the leader's log start, as does the high watermark (KAFKA-9491)."""
     return LogState(epochs=(), log_start_offset=offset, log_end_offset=offset, high_watermark=offset)
 
 

@@ -165,11 +165,7 @@ def level_name(level: int) -> str:
 
 
 def parse_version(text: str) -> KafkaVersion:
-    """Return a release as in `AppInfo` lines and jar names, whatever follows the numbers.
-
-    Args:
-        text: begins with the version; a number that is missing is 0.
-    """
+    """Return a release as in `AppInfo` lines and jar names, whatever follows the numbers; one that is missing is 0."""
     match = _VERSION.match(text)
     if match is None:
         raise ValueError(f"not a Kafka version: {text!r}")
@@ -177,11 +173,7 @@ def parse_version(text: str) -> KafkaVersion:
 
 
 def parse_inter_broker_version(text: str) -> InterBrokerVersion:
-    """Return a level as in `inter.broker.protocol.version`.
-
-    Args:
-        text: such as 0.11.0-IV2, 2.7-IV1 or 3.6, which means the last level of the release.
-    """
+    """Return a level as in `inter.broker.protocol.version`, such as 0.11.0-IV2, 2.7-IV1 or 3.6, which means the last level of the release."""
     match = _LEVEL.fullmatch(text)
     if match is None:
         raise ValueError(f"not an inter-broker protocol version: {text!r}")

@@ -36,11 +36,7 @@ def leader_high_watermark(
 
 
 def follower_high_watermark(log_end_offset: int, leader_high_watermark_in_answer: int) -> int:
-    """Return a follower's high watermark after a fetch: the leader's from the response, at most its own log end offset.
-
-    Args:
-        log_end_offset: of the follower, once it has appended what the response brought.
-    """
+    """Return a follower's high watermark after it appended what a fetch brought: the leader's from the response, at most its own log end offset."""
     return min(log_end_offset, leader_high_watermark_in_answer)
 
 

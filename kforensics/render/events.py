@@ -213,11 +213,7 @@ _SHOWN_ALONE = frozenset(
 def shown_entries(
     timeline: Sequence[TimelineEntry], incidents: Sequence[PartitionIncident], *, verbose: bool
 ) -> list[TimelineEntry]:
-    """Return the entries that a person needs to follow the incident: none where nothing happened, all where `verbose`.
-
-    Args:
-        incidents: of all partitions; those of partitions that lost or truncated nothing are left out.
-    """
+    """Return the entries that a person needs to follow the incident, not those of partitions that lost or truncated nothing: none where nothing happened, all where `verbose`."""
     if verbose:
         return list(timeline)
     eventful = {
@@ -246,11 +242,7 @@ def shown_entries(
 
 
 def _decides(entry: TimelineEntry, elections: Collection[tuple[TopicPartition, int | Absent]]) -> bool:
-    """Whether an entry decided something.
-
-    Args:
-        elections: partitions and leader epochs in which logs were truncated.
-    """
+    """Whether an entry decided something: of the elections those by whose leader epochs logs were truncated."""
     if entry.kind == "leader-change":
         return (entry.topic_partition, entry.leader_epoch) in elections and entry.leader_epoch != 0
     if entry.kind == "isr-shrink":

@@ -41,11 +41,7 @@ def scale_of(lanes: Sequence[Lane], width: int) -> Scale:
 
 
 def draw_lane(lane: Lane, scale: Scale, *, marks: dict[str, str]) -> str:
-    """Draw the lane as exactly `scale.width` characters.
-
-    Args:
-        marks: the character of each fact, for terminals with and without Unicode.
-    """
+    """Draw the lane as exactly `scale.width` characters, with marks for each fact as the terminal has them."""
     cells = [marks["none"]] * scale.width
     start, end = scale.column(lane.start), scale.column(lane.end)
     if lane.end > lane.start:

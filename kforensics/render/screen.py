@@ -113,11 +113,7 @@ def columns(
     indent: str = INDENT,
     least: Sequence[int] = (),
 ) -> list[str]:
-    """Return rows set in columns that are as wide as their widest cell.
-
-    Args:
-        least: the width of the first columns at least.
-    """
+    """Return rows set in columns that are as wide as their widest cell, the first ones at least as wide as is said."""
     widths = [
         max((_width(row[place]) for row in rows if place < len(row)), default=0)
         for place in range(max(map(len, rows), default=0))
@@ -146,11 +142,7 @@ _LABEL_WIDTH = 13
 
 
 def answer_lines(answer: Answer, *, command: str, width: int, most: int = MOST_LINES) -> Iterator[Text]:
-    """Yield the lines of an answer, the headline first.
-
-    Args:
-        most: lines at most, but all of what to do at once; what is left out is counted in the last one.
-    """
+    """Yield the lines of an answer, the headline first, and all of what to do at once; what is left out above `most` lines is counted in the last one."""
     lines = wrapped(escape_text(answer.headline), width=width, style=_answer_style(answer, command))
     least = 0
     for label, name in ANSWER_PARTS:

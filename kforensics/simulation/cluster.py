@@ -61,11 +61,7 @@ class SimulatedCluster:
 
     @classmethod
     def of_partition(cls, partition: SimulatedPartition) -> "SimulatedCluster":
-        """Make a cluster of one partition with its history.
-
-        Args:
-            partition: is taken into the cluster, not copied.
-        """
+        """Make a cluster of one partition, which is not copied, with its history."""
         cluster = cls(tuple(sorted(partition.brokers)), partition.protocol, partition.settings)
         cluster.partitions[TopicPartition(cluster.topic, 0)] = partition
         cluster.broker_events = list(partition.broker_events)
@@ -102,11 +98,7 @@ class SimulatedCluster:
             self.partitions[partition].produce(records, acks)
 
     def fetch(self, partition: TopicPartition, broker: int) -> None:
-        """Fetch once as a follower, if it and a leader are running.
-
-        Args:
-            broker: the follower; nothing happens where it leads or has no replica.
-        """
+        """Fetch once as a follower, if it and a leader are running; nothing happens where it leads or has no replica."""
         self._tick()
         simulated = self.partitions[partition]
         leader = simulated.leader
@@ -146,11 +138,7 @@ class SimulatedCluster:
         self.stop(self.brokers, "stop")
 
     def advance(self, milliseconds: int) -> None:
-        """Advance the time.
-
-        Args:
-            milliseconds: by how much; checkpoints that become due are written.
-        """
+        """Advance the time by some milliseconds; checkpoints that become due are written."""
         for simulated in self.partitions.values():
             simulated.advance(milliseconds)
 

@@ -147,11 +147,7 @@ class ReplicationModel(ABC):
         return presumes(leader) and follows(follower, leader)
 
     def is_caught_up(self, leader: Side, follower: Side, end: int) -> bool:
-        """Return whether the follower holds the log up to an offset.
-
-        Args:
-            end: exclusive.
-        """
+        """Return whether the follower holds the log up to an exclusive offset."""
         return follows(follower, leader) and min(leader.replica.log_end_offset, follower.replica.log_end_offset) >= end
 
     def may_leave_isr(self, leader: Side, follower: Side) -> bool:

@@ -179,11 +179,7 @@ class ControlledPartition:
         return self.row(f"broker {follower.broker_id} follows, {truncation}", follower.broker_id, outcome)
 
     def strip_after_unclean_shutdown(self, broker: int) -> list[Row]:
-        """Remove a broker that returned after an unclean shutdown from the ELR (KIP-966).
-
-        Args:
-            broker: its id; no row where it was not in the ELR.
-        """
+        """Remove a broker that returned after an unclean shutdown from the ELR (KIP-966); no row where it was not in it."""
         before = self.registration
         without = tuple(member for member in before.eligible_leader_replicas if member != broker)
         if without == before.eligible_leader_replicas:
@@ -213,11 +209,7 @@ class ControlledPartition:
             self.truth.copied([leader, *others])
 
     def expand_isr(self, leader: SimulatedReplica, follower_id: int, offset: int) -> list[Row]:
-        """Add a follower that has caught up to the ISR.
-
-        Args:
-            offset: at which it fetched, which is its log end offset.
-        """
+        """Add a follower that has caught up, fetching at its log end offset, to the ISR."""
         joins = follower_id not in self.registration.isr and may_join_isr(
             offset,
             leader.high_watermark,
@@ -272,11 +264,7 @@ class ControlledPartition:
         return not (in_time and in_number)
 
     def register(self, registration: PartitionRegistration) -> None:
-        """Note a new state of the partition: one record of the controller, however many fields it changes.
-
-        Args:
-            registration: whose partition epoch is set here; the same state again is no record.
-        """
+        """Note a new state of the partition, whose partition epoch is set: one record of the controller, however many fields it changes, and none for the same state."""
         recorded = self.registrations[-1][1]
         if registration != recorded:
             self.registration = replace(registration, partition_epoch=recorded.partition_epoch + 1)
@@ -394,11 +382,7 @@ class SimulatedPartition(ControlledPartition):
         return [self.truncation(follower, outcome)]
 
     def stop(self, brokers: Iterable[int], *, kind: str = "stop") -> list[Row]:
-        """Stop brokers at the same moment.
-
-        Args:
-            kind: `stop` is clean, `crash` loses memory, `power-loss` also the unflushed tail.
-        """
+        """Stop brokers at the same moment: `stop` is clean, `crash` loses memory, `power-loss` also the unflushed tail."""
         stopping = tuple(brokers)
         for replica in [self._running(broker) for broker in stopping]:
             self.broker_events.append(BrokerEvent(self.now_ms, replica.broker_id, kind))

@@ -38,11 +38,7 @@ class SimulatedBatch(NamedTuple):
         return self.base_offset + len(self.records)
 
     def part(self, first: int, end: int) -> "SimulatedBatch":
-        """Return the records from one offset up to another, if they can be separated: before magic 2 each is a message of its own.
-
-        Args:
-            end: exclusive.
-        """
+        """Return the records from one offset up to another, exclusive one, if they can be separated: before magic 2 each is a message of its own."""
         skip = max(first - self.base_offset, 0)
         return self._replace(
             base_offset=self.base_offset + skip, records=self.records[skip : max(end - self.base_offset, 0)]
@@ -93,11 +89,7 @@ class SimulatedReplica:
         return {offset: record for batch in self.log for offset, record in enumerate(batch.records, batch.base_offset)}
 
     def batches_above(self, offset: int) -> list[SimulatedBatch]:
-        """Return the batches that end above an offset, found from the end of the log.
-
-        Args:
-            offset: the first of them may begin below it.
-        """
+        """Return the batches that end above an offset, of which the first may begin below it, found from the end of the log."""
         found = []
         for batch in reversed(self.log):
             if batch.end_offset <= offset:
@@ -106,11 +98,7 @@ class SimulatedReplica:
         return found[::-1]
 
     def records_from(self, offset: int) -> dict[int, str]:
-        """Return the records at an offset and above, by offset.
-
-        Args:
-            offset: inclusive.
-        """
+        """Return the records at an offset and above, by offset."""
         return {
             at: record
             for batch in self.batches_above(offset)
@@ -269,11 +257,7 @@ class CommitTruth:
                 self.committed.append(NumberedRecord(offset, record))
 
     def copied(self, members: Sequence[SimulatedReplica]) -> None:
-        """Note what all members of the ISR hold now.
-
-        Args:
-            members: the leader is the first of them.
-        """
+        """Note what all members of the ISR, the leader first, hold now."""
         if min(member.log_end_offset for member in members) <= self._copied_to:
             return
         first, *others = [member.records_from(self._copied_to) for member in members]

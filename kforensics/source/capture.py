@@ -44,11 +44,7 @@ class HeldBytes(NamedTuple):
 
 
 def is_capture(path: Path) -> bool:
-    """Whether a regular file is a capture, or has the name of one; on other storage only names are looked into that end as those of captures do.
-
-    Args:
-        path: any path; one that can't be read is no capture, and no error is raised.
-    """
+    """Whether a regular file is a capture, or has the name of one; on other storage names alone are looked into, and what can't be read is none."""
     if isinstance(path, CapturePath) or (isinstance(path, ForeignPath) and path.suffix != ENDING):
         return False
     try:
@@ -217,11 +213,7 @@ class CapturePath(ForeignPath):
         return CapturePath(real, inner) if inner else CapturePath(real)
 
     def resolve(self, strict: bool = False) -> "CapturePath":  # noqa: ARG002 - as pathlib has it
-        """Return the path below the real path of the capture.
-
-        Args:
-            strict: as pathlib has it; of no effect.
-        """
+        """Return the path below the real path of the capture, whatever `strict` says."""
         return self.resolved()
 
     def _entry(self) -> CapturedEntry:
@@ -249,11 +241,7 @@ class CapturePath(ForeignPath):
         return os.stat_result(numbers, {"st_mtime_ns": entry.mtime_ns, "st_mtime": entry.mtime_ns / 1e9})
 
     def is_dir(self, *, follow_symlinks: bool = True) -> bool:  # noqa: ARG002 - captures follow no links
-        """Whether a directory was captured there.
-
-        Args:
-            follow_symlinks: as pathlib has it; of no effect.
-        """
+        """Whether a directory was captured there, whatever `follow_symlinks` says."""
         try:
             return stat.S_ISDIR(self.mode())
         except OSError:

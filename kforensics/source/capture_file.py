@@ -65,11 +65,7 @@ _NO_CAPTURE = ("it was not copied completely", "the capture was interrupted", "i
 
 
 def comment_of(position: int, stored: int, length: int, sha256: str) -> bytes:
-    """Return the comment of the archive, which says where the manifest is.
-
-    Args:
-        stored: their length as they lie there, compressed.
-    """
+    """Return the comment of the archive, which says where the manifest is, by its compressed length there."""
     return f"kforensics-capture 1 {position} {stored} {length} {sha256}".encode()
 
 
@@ -137,11 +133,7 @@ class Capture:
     # ------------------------------------------------------------ parts
 
     def part(self, number: int) -> bytes:
-        """Return the bytes of a part.
-
-        Args:
-            number: the place of the part in the manifest, from 0; a claim where another part names it.
-        """
+        """Return the bytes of a part by its place in the manifest, from 0, which is a claim where another part names it."""
         kept = self._kept.get(number)
         if kept is not None:
             self._kept.move_to_end(number)

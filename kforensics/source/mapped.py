@@ -75,11 +75,7 @@ class HeldRanges:
         return bool(self._by_path)
 
     def add(self, path: str, version: tuple[int, ...], position: int, data: bytes) -> None:
-        """Hold the bytes of a version of a file from a position on.
-
-        Args:
-            version: what was known of the file when it was read: another size or time of change is another version.
-        """
+        """Hold the bytes of a version of a file from a position on: another size or time of change is another version."""
         self._by_path.setdefault(path, []).append((version, position, data))
 
     def find(self, path: str, position: int, length: int, version: tuple[int, ...] | None = None) -> memoryview | None:
@@ -207,11 +203,7 @@ class EvidenceFile:
         self._advise(0, 0, "POSIX_FADV_RANDOM")
 
     def leave_memory(self, position: int, end: int) -> None:
-        """Give the pages of a span back: what we have read must not displace what a broker will read again.
-
-        Args:
-            end: the position behind it; both are rounded to whole pages.
-        """
+        """Give the pages of a span, rounded to whole ones, back: what we have read must not displace what a broker will read again."""
         start = position - position % PAGE
         self._advise(start, end + -end % PAGE - start, "POSIX_FADV_DONTNEED")
 
@@ -303,11 +295,7 @@ class EvidenceFile:
 
 
 def open_evidence(path: Path | str) -> EvidenceFile:
-    """Open a regular file for reading.
-
-    Args:
-        path: of the file, of which no part may be a symbolic link.
-    """
+    """Open a regular file for reading; no part of its path may be a symbolic link."""
     if isinstance(path, ForeignPath):
         return path.open_as_evidence()
     try:
@@ -401,11 +389,7 @@ def open_image(path: Path | str) -> EvidenceFile:
 
 
 def data_extents(file: EvidenceFile) -> Iterator[tuple[int, int]]:
-    """Yield the runs of bytes of a file that are no holes, by start and end; all of it where the file system does not say.
-
-    Args:
-        file: an open one; holes shorter than `SMALLEST_HOLE` are counted as data.
-    """
+    """Yield the runs of bytes of an open file that are no holes, of which those below `SMALLEST_HOLE` count as data, by start and end; all of it where nothing says."""
     begin, end = 0, 0
     while end < file.size:
         found = file.next_data(end)
@@ -536,11 +520,7 @@ def _open(path: Path | str, flags: int = OPEN_FLAGS) -> int:
 
 @contextmanager
 def scan_directory(path: Path | str) -> Iterator[Iterator["os.DirEntry[str]"]]:
-    """Give the entries of a directory, as `os.scandir` does.
-
-    Args:
-        path: of the directory, of which no part may be a symbolic link.
-    """
+    """Give the entries of a directory, as `os.scandir` does; no part of its path may be a symbolic link."""
     descriptor = _open(path, LISTING_FLAGS)
     try:
         with os.scandir(descriptor) as scan:
@@ -550,11 +530,7 @@ def scan_directory(path: Path | str) -> Iterator[Iterator["os.DirEntry[str]"]]:
 
 
 def status_of(path: Path | str) -> os.stat_result:
-    """Return what the file system says of a file or a link itself.
-
-    Args:
-        path: of which no part but the last may be a symbolic link.
-    """
+    """Return what the file system says of a file or a link itself; no part of its path but the last may be a symbolic link."""
     directory, name = _place_of(path)
     return os.stat(name, dir_fd=directory.descriptor, follow_symlinks=False)
 
@@ -570,11 +546,7 @@ def length_and_time(root: Path, relative: str) -> tuple[int, int]:
 
 
 def link_target(path: Path) -> str:
-    """Return the target of a symbolic link as it is written.
-
-    Args:
-        path: of the link, of which no other part may be one.
-    """
+    """Return the target of a symbolic link as it is written; no other part of its path may be one."""
     directory, name = _place_of(path)
     return os.readlink(name, dir_fd=directory.descriptor)
 

@@ -113,11 +113,7 @@ class ForeignPath(type(Path())):  # type: ignore[misc] # the concrete class of t
         return self
 
     def exists(self, *, follow_symlinks: bool = True) -> bool:  # noqa: ARG002 - such storage has no links
-        """Return whether anything is at the path.
-
-        Args:
-            follow_symlinks: as pathlib has it; of no effect.
-        """
+        """Return whether anything is at the path, whatever `follow_symlinks` says."""
         try:
             self.mode()
         except OSError:

@@ -326,11 +326,7 @@ def _outlined(root: Path, log_dir: str, name: str) -> FoundDirectory | None:
 
 
 def walk_partition(listings: Listings, relative: str = "", *, name: str | None = None) -> Iterator[Found]:
-    """Yield a partition directory that is an input of its own, and everything in it.
-
-    Args:
-        name: the name to take it for, where its own is another; None for that of the root.
-    """
+    """Yield a partition directory that is an input of its own, and everything in it, by the name to take it for, where its own is another."""
     parsed = parse_partition_directory(name if name is not None else listings.root.name)
     directory = FoundDirectory(relative, "", DirectoryKind.PARTITION, parsed or Absent.UNKNOWN)
     yield directory

@@ -141,11 +141,7 @@ class CaptureWriter(Gatherer):
     # ------------------------------------------------------------ files
 
     def add_large(self, file: EvidenceFile, length: int) -> tuple[dict[str, Any], int]:
-        """Copy a file chunk by chunk, and return its content for the entry, and the number of bytes that were there.
-
-        Args:
-            length: how many bytes to copy; fewer are copied where the file has become shorter.
-        """
+        """Copy a file chunk by chunk, fewer bytes where it has become shorter, and return its content for the entry and the number of bytes that were there."""
         first, count, copied = len(self._parts), 0, 0
         while copied < length or not count:
             data = file.read(copied, min(CHUNK_LENGTH, length - copied))

@@ -114,11 +114,7 @@ class FolderPlan:
                 yield entry, name, name.base_offset
 
     def takes(self, entry: Entry) -> bool:
-        """Whether a file is taken along byte for byte, by its name; of files without a known name the content decides.
-
-        Args:
-            entry: of the directory, as it was listed; one larger than `LARGEST_COPY` is not taken.
-        """
+        """Whether a file, as it was listed, is taken along byte for byte, by its name and size; of files without a known name the content decides."""
         name = parse_file_name(entry.name)
         if not stat.S_ISREG(entry.mode) or entry.length > LARGEST_COPY:
             return False

@@ -241,11 +241,7 @@ class _Watch:
             self.pieces.append(columns if is_small else {name: narrow(values) for name, values in columns.items()})
 
     def gaps(self, size: int) -> list[int]:
-        """Return the positions at which bytes begin that are no sound batch, at most `MOST_STOPS` of them.
-
-        Args:
-            size: of the file, in bytes: what lies between the last sound batch and its end is one of them.
-        """
+        """Return the positions at which bytes begin that are no sound batch, those behind the last one among them, at most `MOST_STOPS`."""
         return [*self._gaps, *([self._end] if self._end < size else [])][:MOST_STOPS]
 
     def _see_bytes(self, sound: BatchTable) -> None:

@@ -79,11 +79,7 @@ class Names:
         object.__setattr__(self, "_odd", tuple(name for name in odd if name))
 
     def topic(self, name: str) -> str:
-        """Return what a topic is called: its pseudonym where topics have them, the name itself for Kafka's own.
-
-        Args:
-            name: one that has the form of a pseudonym stays.
-        """
+        """Return what a topic is called: its pseudonym where topics have them, the name itself for Kafka's own and for what has the form of a pseudonym."""
         if not self.with_topics or not name or name == "*" or name in INTERNAL or _is_pseudonym(name):
             return name
         return self.pseudonyms.name("topic", name)

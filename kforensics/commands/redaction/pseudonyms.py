@@ -120,11 +120,7 @@ class Pseudonyms:
         return _QUOTED.sub(lambda found: self.name("value", found[0][1:-1]), words)
 
     def host(self, host: str) -> str:
-        """Return the pseudonym of a host, whichever way it is written: `/10.0.0.1` and `10.0.0.1` are one.
-
-        Args:
-            host: a name or address; wildcards such as `0.0.0.0` stay.
-        """
+        """Return the pseudonym of a host, whichever way it is written: `/10.0.0.1` and `10.0.0.1` are one; wildcards such as `0.0.0.0` stay."""
         plain = host.strip().removeprefix("/").strip("[]").rstrip(".").lower()
         return self.name("host", plain) if plain and plain not in _WILDCARDS else host
 
@@ -136,19 +132,11 @@ class Pseudonyms:
         return f"{kind}{colon}{self.name('principal', name)}"
 
     def sentence(self, text: str) -> str:
-        """Return a sentence of this tool's own with known hosts, addresses and principals replaced.
-
-        Args:
-            text: in which words that are no names are this tool's.
-        """
+        """Return a sentence of this tool's own, whose other words are no names, with known hosts, addresses and principals replaced."""
         return _OWN_WORDS.sub(self._replacement, self._without_known(text))
 
     def text(self, text: str) -> str:
-        """Return words out of evidence with everything that looks like a host, an address, a principal or a client replaced.
-
-        Args:
-            text: in which any word may be a name.
-        """
+        """Return words out of evidence, of which any may be a name, with everything that looks like a host, an address, a principal or a client replaced."""
         return _FOREIGN_WORDS.sub(self._replacement, self._without_known(text))
 
     def path(self, path: str) -> str:

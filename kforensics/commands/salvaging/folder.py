@@ -158,11 +158,7 @@ class OutFile:
             raise WriteFailed(str(self._partial), error) from error
 
     def write(self, data: bytes | bytearray | memoryview) -> int:
-        """Add bytes, and return their number.
-
-        Args:
-            data: must not change any more, since it is written later.
-        """
+        """Add bytes, which must not change any more, since they are written later, and return their number."""
         self._pieces.append(data)
         self._waiting += len(data)
         if self._waiting >= _BUFFER_LENGTH:
@@ -333,11 +329,7 @@ class OutFolder:
             raise WriteFailed(str(self.root), error) from error
 
     def open(self, name: str, *, beside: bool = True) -> OutFile:
-        """Return a new file, whose folders are made.
-
-        Args:
-            name: relative to the directory; parts that are longer than a file system takes are shortened, and the file has the name that it got.
-        """
+        """Return a new file, whose folders are made; parts of its name that are longer than a file system takes are shortened."""
         name = _fitting(name)
         folder = self.root
         try:
@@ -404,10 +396,6 @@ def _shortened(part: str, longest: int) -> str:
 
 
 def safe_name(name: str) -> str:
-    """Return the name of a topic as part of a file name.
-
-    Args:
-        name: as the disk has it; every character that a topic may not have becomes `%` and two digits an octet.
-    """
+    """Return the name of a topic as part of a file name: every character that a topic may not have becomes `%` and two digits an octet."""
     safe = _UNSAFE.sub(lambda found: "".join(f"%{octet:02X}" for octet in os.fsencode(found[0])), name)
     return f"%2E{safe[1:]}" if safe.startswith(".") else safe

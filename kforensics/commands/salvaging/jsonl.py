@@ -39,11 +39,7 @@ class Cells(Protocol):
         """Return texts as a column."""
 
     def joined(self, constants: Sequence[bytes], columns: Sequence[Column]) -> "bytes | memoryview":
-        """Return each record's cells behind each other in one buffer: a constant before each, and one behind the last.
-
-        Args:
-            constants: one more than there are columns.
-        """
+        """Return each record's cells behind each other in one buffer: a constant before each, and one more behind the last."""
 
 
 class PlainCells(Cells):

@@ -41,11 +41,7 @@ class Reread:
     slices: tuple[OffsetRange, ...]
 
     def hits(self, offsets: OffsetRange) -> list[Hit]:
-        """Return the copies at some offsets; what can't be read any more gives none.
-
-        Args:
-            offsets: both ends included.
-        """
+        """Return the copies at some offsets, both ends included; what can't be read any more gives none."""
         return [
             hit
             for one in self.replicas

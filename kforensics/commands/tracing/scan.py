@@ -69,11 +69,7 @@ class Coverage:
             self.add_run(int(offsets[first]), int(offsets[end - 1]), int(epochs[first]))
 
     def add_run(self, first: int, last: int, epoch: int) -> None:
-        """Add a run behind those before.
-
-        Args:
-            last: the last offset, included.
-        """
+        """Add a run behind those before, its last offset included."""
         if self.runs and self.runs[-1][2] == epoch and self.runs[-1][1] + 1 == first:
             self.runs[-1] = (self.runs[-1][0], last, epoch)
         else:
@@ -162,11 +158,7 @@ class ScannedReplica:
         return CopyFile(replica=self.replica, path=path, suffix=suffix.value, kind=kind)
 
     def hits(self, path: str, records: Iterable[tuple[Record, int]]) -> list[Hit]:
-        """Return records of one of its files.
-
-        Args:
-            records: each with the delete horizon of its batch in ms, -1 for none.
-        """
+        """Return records of one of its files, each given with the delete horizon of its batch in ms, -1 for none."""
         file = self.file(path)
         return [Hit(file, record, horizon) for record, horizon in records]
 

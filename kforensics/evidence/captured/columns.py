@@ -88,11 +88,7 @@ class BatchPacker:
         """Base offset, position and time of the first of them, which the columns begin from; empty before there is one."""
 
     def pack(self, rows: BatchTable, controls: NDArray[np.int16], epochs: NDArray[np.int32]) -> Columns:
-        """Return the columns of some batches that follow those of the call before.
-
-        Args:
-            epochs: the coordinator's epoch of each marker, -1 for the others.
-        """
+        """Return the columns of some batches that follow those of the call before, with the coordinator's epoch of each marker, -1 for the others."""
         if not self.first:
             self._offset, self._position, self._timestamp = (
                 int(rows[name][0]) for name in ("base_offset", "position", "base_timestamp")
@@ -298,11 +294,7 @@ def column_of(data: bytes) -> NDArray[Any]:
 def gather(
     runs: Sequence[Run], names: Sequence[str], column: Callable[[int, str], NDArray[Any]]
 ) -> dict[str, NDArray[Any]]:
-    """Return the columns of some runs of rows, one behind the other.
-
-    Args:
-        runs: group, first row and number of rows of each; claims of a capture.
-    """
+    """Return the columns of some runs of rows, claims of a capture by group, first row and number of rows, one behind the other."""
     out: dict[str, NDArray[Any]] = {}
     for name in names:
         pieces = []
@@ -418,11 +410,7 @@ _SIGNED_DIGEST = np.dtype([(name, "<i8") for name in _DIGEST_COLUMNS])
 
 
 def digests_of(rows: Sequence[Sequence[int]]) -> Any:
-    """Return the digests that `digest_lists` made lists of.
-
-    Args:
-        rows: bucket, the two signed words, batches and position of each.
-    """
+    """Return the digests that `digest_lists` made lists of: bucket, the two signed words, batches and position of each."""
     return np.frombuffer(array("q", chain.from_iterable(rows)), dtype=DIGEST_DTYPE)
 
 

@@ -100,11 +100,7 @@ class IndexWatch:
             self._positions = self._index.entries["position"].astype(np.int64)
 
     def see(self, sound: BatchTable) -> None:
-        """Look at the entries that name the places of some batches, which follow those of the call before.
-
-        Args:
-            sound: a batch table with at least one row, in file order.
-        """
+        """Look at the entries that name the places of some batches in file order, at least one, which follow those of the call before."""
         if not self._is_sound:
             return
         positions = sound["position"]

@@ -109,11 +109,7 @@ class PartitionContext:
         return not isinstance(self.directory, Absent) and self.directory.is_metadata
 
     def may_recover(self, end_offset: int) -> bool:
-        """Return whether the next start would scan a segment that ends at the offset; true unless something contradicts it.
-
-        Args:
-            end_offset: exclusive.
-        """
+        """Return whether the next start would scan a segment that ends at the exclusive offset; true unless something contradicts it."""
         if self.is_metadata:
             return True
         if self.clean_shutdown is True:

@@ -195,11 +195,7 @@ class ProducerHistory:
 def replay(
     events: Iterable[ProducerEvent], *, start: Mapping[int, ProducerEntry], splits: Sequence[int]
 ) -> ProducerHistory:
-    """Fold events in log order.
-
-    Args:
-        splits: offsets at which the state is kept; those that no batch reaches get the last state.
-    """
+    """Fold events in log order; the state is kept at the offsets of `splits`, those that no batch reaches get the last one."""
     state = dict(start)
     states: dict[int, Mapping[int, ProducerEntry]] = {}
     aborted: dict[int, Aborted] = {}

@@ -269,11 +269,7 @@ def check_offset_index(
 def check_time_index(
     index: SparseIndex, scan: SegmentScan, base_offset: int, *, is_recovered: bool
 ) -> tuple[Damage, ...]:
-    """Return the damage of a time index, read alone and against its segment.
-
-    Args:
-        scan: of the segment, with the entries of the index looked up; without, only the index's own damage is returned.
-    """
+    """Return the damage of a time index, read alone and, where its segment was scanned with its entries looked up, against that."""
     offsets = index.entries["relative_offset"].astype(np.int64) + base_offset
     times = index.entries["timestamp"].astype(np.int64)
     found, highest = scan.time_found, scan.time_highest

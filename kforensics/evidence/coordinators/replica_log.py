@@ -238,11 +238,7 @@ def batch_outline(log: ReplicaLog, *, deleted: bool = False, from_offset: int = 
 
 
 def first_difference(log: BatchTable, copy: BatchTable, *, from_offset: int) -> int | None:
-    """Return the first offset of a copy whose batch is not in the log, none where the log holds all of it.
-
-    Args:
-        from_offset: a cleaner passed over the batches below in one of them, so that they need not be the same.
-    """
+    """Return the first offset of a copy, above what a cleaner passed over in one of them, whose batch is not in the log; none where the log holds all of it."""
     theirs = copy[copy["base_offset"] >= from_offset]
     if not len(theirs):
         return None

@@ -36,19 +36,11 @@ class ServerSettings:
         self._files = tuple(settings for settings in read if not isinstance(settings, EvidenceError))
 
     def numbers(self, name: str) -> tuple[int, ...]:
-        """Return every whole number that a setting has in some file.
-
-        Args:
-            name: of the setting; a value of more than nine digits, or with a sign, is left out.
-        """
+        """Return every whole number that a setting has in some file; one of more than nine digits, or with a sign, is left out."""
         return tuple(int(value) for value in self._values(name) if value.isdecimal() and len(value) < 10)
 
     def flags(self, name: str) -> tuple[bool, ...]:
-        """Return every truth value that a setting has in some file.
-
-        Args:
-            name: of the setting; a value that is neither `true` nor `false` is left out.
-        """
+        """Return every truth value that a setting has in some file; one that is neither `true` nor `false` is left out."""
         return tuple(value.lower() == "true" for value in self._values(name) if value.lower() in {"true", "false"})
 
     def of_node(self, node: int) -> Mapping[str, str]:

@@ -100,11 +100,7 @@ class TimeWindow(NamedTuple):
     """When nodes registered: each had written its version and its settings shortly before."""
 
     def precedes(self, span: "LogSpan") -> bool:
-        """Whether all lines are older than what is asked about.
-
-        Args:
-            span: the times of a log file by its own clock, which may be `MARGIN_MS` off.
-        """
+        """Whether all lines of a log file, whose clock may be `MARGIN_MS` off, are older than what is asked about."""
         return self.since_ms is not None and span.last_ms < self.since_ms - MARGIN_MS
 
     def follows(self, span: "LogSpan") -> bool:
@@ -244,11 +240,7 @@ def _starts_before(file: EvidenceFile, end: int) -> Iterator[tuple[int, int]]:
 
 
 def _sought(file: EvidenceFile, layout: "Layout", time_ms: int, seen: dict[int, int]) -> tuple[int, int]:
-    """Return two positions between which the lines of a time begin, at most a window apart; the whole file where a place has no time.
-
-    Args:
-        seen: times by position; those that are read are added.
-    """
+    """Return two positions between which the lines of a time begin, at most a window apart; the whole file where a place has no time. Add the times that are read."""
     low, high = 0, file.size
     while high - low > WINDOW_LENGTH:
         middle = (low + high) // 2

@@ -31,11 +31,7 @@ _LINE_BITS = 32
 
 
 def packed_line(offset: int, line: int) -> int:
-    """Return offset and line of a checkpoint in one number.
-
-    Args:
-        line: from 1; lines that are read are few enough for its bits.
-    """
+    """Return offset and line of a checkpoint, from 1, in one number: lines that are read are few enough for its bits."""
     return offset << _LINE_BITS | line
 
 
@@ -503,11 +499,7 @@ SHORT = 1 << 10
 
 @lru_cache(maxsize=1 << 10)
 def parsed_once(parse: Callable[[bytes], Value], data: bytes) -> Value:
-    """Return a small file, understood once for all that hold the same bytes.
-
-    Args:
-        data: `SHORT` bytes at most.
-    """
+    """Return a small file of at most `SHORT` bytes, understood once for all that hold the same."""
     return parse(data)
 
 

@@ -442,11 +442,7 @@ class _Known:
 def metadata_naming(
     topics: Collection[str], histories: "Sequence[MetadataHistory]", inputs: "Inputs"
 ) -> tuple[str, int] | None:
-    """Return the path and the end of the metadata log that names most of some topics, the longest of several; None where none does.
-
-    Args:
-        histories: the metadata logs of all nodes, earlier copies among them.
-    """
+    """Return the path and the end of the metadata log that names most of some topics, earlier copies among them, the longest of several; None where none does."""
     named = {
         at: sum(any(isinstance(each.removed, Absent) for each in one.topics_named(topic)) for topic in topics)
         for at, one in enumerate(histories)

@@ -237,11 +237,7 @@ def reached_by_majority(ends: Iterable[_End], voters: int) -> _End | None:
 
 
 def end_of_majority(newest: "MetadataHistory", histories: "Sequence[MetadataHistory]") -> float:
-    """Return the exclusive offset up to which most voters may hold the metadata log: what is above is committed nowhere (KIP-595).
-
-    Args:
-        histories: the logs of all nodes, of one moment; a voter that is not given may hold everything.
-    """
+    """Return the exclusive offset up to which most voters may hold the metadata log (KIP-595): one whose log of that moment is not given may hold everything."""
     given = {one.node_id: one.end_offset for one in histories}
     voters = newest.current_voters
     end = reached_by_majority((given.get(voter, math.inf) for voter in voters), len(voters))

@@ -54,11 +54,7 @@ def stated_status(fields: Fields) -> PartitionStatus:
 
 
 def changed_status(status: PartitionStatus, fields: Fields) -> PartitionStatus:
-    """Return the status that a PartitionChangeRecord leads to (`PartitionRegistration.merge`).
-
-    Args:
-        fields: of any version; a field that is null, or unchanged by its own value for that, keeps what was there.
-    """
+    """Return the status that a PartitionChangeRecord of any version leads to; a field that is null or unchanged keeps what was there (`PartitionRegistration.merge`)."""
     get = fields.get
     leader = status.leader
     if fields["leader"] != LEADER_UNCHANGED:
@@ -272,11 +268,7 @@ class PartitionReplay:
         return left
 
     def clear_elr(self, topic: str, is_live: Callable[[str], bool], origin: Origin) -> None:
-        """Apply a ClearElrRecord (KIP-966).
-
-        Args:
-            topic: the name; empty for all topics.
-        """
+        """Apply a ClearElrRecord, whose topic is empty for all topics (KIP-966)."""
         self._look_for_elr()
         names = [topic] if topic else list(self._with_elr)
         for number in sorted({number for name in names for number in self._with_elr.pop(name, ())}):

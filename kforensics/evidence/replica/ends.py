@@ -126,11 +126,7 @@ def indexed_start(index: Path, segment: EvidenceFile, base_offset: int, offset: 
 
 
 def batch_at(segment: EvidenceFile, position: int) -> tuple[int, int] | None:
-    """Return the offset in the header of what may be a batch or a message, and its length in bytes; none where nothing seems to be there.
-
-    Args:
-        position: a claim, as of an index; one outside of the file is allowed.
-    """
+    """Return the offset in the header of what may be a batch or a message at a claimed position, and its length in bytes; none where nothing seems to be there."""
     if not 0 <= position < segment.size:
         return None
     return _header(segment.read(position, HEADER_UP_TO_MAGIC), segment.size - position)

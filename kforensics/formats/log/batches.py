@@ -56,11 +56,7 @@ class RecordBatch:
 
 
 def parse_record_batch(data: Buffer, output_limit: int = OUTPUT_LIMIT) -> RecordBatch:
-    """Read one whole batch of magic 2 (`DefaultRecordBatch`); the caller checks the CRC.
-
-    Args:
-        data: exactly the bytes of the batch.
-    """
+    """Read exactly the bytes of one batch of magic 2 (`DefaultRecordBatch`); the caller checks the CRC."""
     header = BATCH_HEADER.struct.unpack_from(data)
     records = tuple(parse_body_records(batch_body(data, header[5], output_limit), header[12]))
     return RecordBatch(
@@ -197,11 +193,7 @@ def iter_batch_records(data: Buffer, batch_position: int, output_limit: int = OU
 
 
 def sequence_of(base_sequence: int, delta: int) -> int:
-    """Return a record's sequence number: 0 follows 2^31-1, and -1 means none (`DefaultRecordBatch.incrementSequence`).
-
-    Args:
-        base_sequence: of the batch, negative for a producer that is not idempotent.
-    """
+    """Return a record's sequence number: 0 follows 2^31-1, and -1 means none, as of a producer that is not idempotent (`DefaultRecordBatch.incrementSequence`)."""
     if base_sequence < 0:
         return -1
     sequence = base_sequence + delta
@@ -383,11 +375,7 @@ def _check_inner(
 
 
 def encode_message(message: Message) -> bytes:
-    """Encode one message with its checksum.
-
-    Args:
-        message: magic 0 or 1; its `crc` is ignored and computed, its offset written as it is.
-    """
+    """Encode one message of magic 0 or 1, its offset as it is, with its checksum computed."""
     body = bytearray((message.magic, message.attributes))
     if message.magic == 1:
         body += message.timestamp_ms.to_bytes(8, signed=True)

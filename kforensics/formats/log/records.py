@@ -235,11 +235,7 @@ def parse_headers(body: Buffer, position: int, end: int, count: int) -> Headers:
 
 
 def slice_nullable(body: Buffer, position: int, length: int) -> bytes | None:
-    """Return a copy of the bytes at a place, or None for a length of -1.
-
-    Args:
-        position: of the first byte; a checked one, since a slice that crosses the end is shortened in silence.
-    """
+    """Return a copy of the bytes at a place that was checked, since a slice that crosses the end is shortened in silence, or None for a length of -1."""
     return None if length < 0 else bytes(body[position : position + length])
 
 
@@ -252,11 +248,7 @@ def _read_nullable(body: Buffer, start: int, end: int) -> tuple[int, int]:
 
 
 def encode_body_records(records: Iterable[BodyRecord]) -> bytes:
-    """Return the uncompressed body of a magic 2 batch (`DefaultRecord.writeTo`).
-
-    Args:
-        records: with deltas to the base offset and base timestamp of the batch.
-    """
+    """Return the uncompressed body of a magic 2 batch, of records with deltas to its base offset and timestamp (`DefaultRecord.writeTo`)."""
     body = bytearray()
     for record in records:
         inner = b"".join(

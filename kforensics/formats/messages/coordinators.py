@@ -449,11 +449,7 @@ ASSIGNMENT = message(
 
 
 def parse_subscription(blob: bytes) -> Decoded | Undecoded:
-    """Decode the subscription of a member of a classic group (`ConsumerProtocolSubscription`).
-
-    Args:
-        blob: the version and the message; a version above the newest known one is read as that, as Kafka does.
-    """
+    """Decode the subscription of a member of a classic group, a version above the newest known one as that, as Kafka does (`ConsumerProtocolSubscription`)."""
     return _parse_blob(SUBSCRIPTION, blob)
 
 

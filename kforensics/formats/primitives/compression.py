@@ -61,11 +61,7 @@ ZSTD_SKIPPABLE = range(0x184D2A50, 0x184D2A60)
 
 
 def output_limit(codec: int, data: Buffer) -> int:
-    """Return the most bytes that a batch may decompress to, given the memory that its codec needs beside them.
-
-    Args:
-        data: the compressed bytes, whose zstd frames declare their windows.
-    """
+    """Return the most bytes that a batch may decompress to, given the memory that its codec needs beside them by the windows that zstd frames declare."""
     if codec != Codec.ZSTD:
         return OUTPUT_LIMIT
     window = max(zstd_windows(memoryview(data)), default=0)
@@ -98,11 +94,7 @@ def _output_within(codec: int, data: Buffer, room: int, *, may_grow: bool) -> me
 
 
 def decompress_into(codec: int, data: Buffer, output: memoryview) -> int:
-    """Decompress into a buffer and return the number of bytes written.
-
-    Args:
-        output: the buffer, whose length bounds the output.
-    """
+    """Decompress into a buffer, whose length bounds the output, and return the number of bytes written."""
     view = memoryview(data)
     try:
         match codec:
@@ -250,11 +242,7 @@ def _with_right_header_checksum(data: memoryview) -> Buffer:
 
 
 def compress(codec: int, data: Buffer, *, wrong_lz4_header: bool = False) -> bytes:
-    """Compress bytes as Kafka's producer frames them.
-
-    Args:
-        wrong_lz4_header: whether to write the header checksum of magic 0, which covers the wrong bytes (KAFKA-3160).
-    """
+    """Compress bytes as Kafka's producer frames them, for magic 0 with a header checksum that covers the wrong bytes (KAFKA-3160)."""
     match codec:
         case Codec.GZIP:
             encoder = zlib.compressobj(wbits=31)

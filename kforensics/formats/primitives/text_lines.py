@@ -60,11 +60,7 @@ def shown(content: bytes | memoryview) -> str:
 
 
 def parse_integer(text: bytes, *, bits: int) -> int | None:
-    """Return the number that `Integer.parseInt` (32 bits) or `Long.parseLong` (64 bits) reads, or None if it refuses the text.
-
-    Args:
-        text: ASCII digits with or without a sign; blanks are refused, as Kafka refuses them.
-    """
+    """Return the number that `Integer.parseInt` (32 bits) or `Long.parseLong` (64 bits) reads; None if it refuses the text, as for blanks."""
     if len(text) > 40 or not re.fullmatch(rb"[+-]?[0-9]+", text):
         return None
     value = int(text)
@@ -98,11 +94,7 @@ class DamageList:
         self._rest = Span(0, 0)
 
     def add(self, span: Span, kind: DamageKind, *, expected: str, found: str, line: int | None = None) -> None:
-        """Add a damaged place, or count it where `MOST_DAMAGE` are listed already.
-
-        Args:
-            line: the number of the line, which the message names before `found`; None where the file has no lines.
-        """
+        """Add a damaged place, or count it where `MOST_DAMAGE` are listed already; its message names the line, where the file has lines, before `found`."""
         if len(self._places) >= MOST_DAMAGE:
             start = self._rest.position if self._more else span.position
             self._more += 1

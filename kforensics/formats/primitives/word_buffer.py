@@ -22,11 +22,7 @@ class SegmentBytes(Protocol):
         ...
 
     def read_into(self, position: int, buffer: memoryview) -> int:
-        """Fill the buffer from a position and return the number of bytes read, fewer at the end of the file.
-
-        Args:
-            buffer: where the bytes are written; what lies behind those read keeps its content.
-        """
+        """Fill the buffer from a position and return the number of bytes read, fewer at the end of the file; what lies behind them keeps its content."""
         ...
 
 
@@ -68,11 +64,7 @@ class WordBuffer:
         self._allocate(capacity)
 
     def load(self, source: SegmentBytes, position: int, length: int) -> int:
-        """Read a run of a file into the buffer and return the number of bytes read.
-
-        Args:
-            length: of the run; fewer bytes are read where the file ends before, and `filled` says how many.
-        """
+        """Read a run of a file into the buffer and return the number of bytes read, which `filled` says too: fewer where the file ends before."""
         self.ensure(length)
         self.filled = source.read_into(position, self.view[:length])
         return self.filled
@@ -96,11 +88,7 @@ class MemoryBytes:
         self.size = len(data)
 
     def read_into(self, position: int, buffer: memoryview) -> int:
-        """Fill the buffer from a position and return the number of bytes read, fewer at the end of the data.
-
-        Args:
-            buffer: where the bytes are written; what lies behind those read keeps its content.
-        """
+        """Fill the buffer from a position and return the number of bytes read, fewer at the end of the data; what lies behind them keeps its content."""
         part = self._view[position : position + len(buffer)]
         buffer[: len(part)] = part
         return len(part)

@@ -103,11 +103,7 @@ class DamagedPlaces:
         return damage
 
     def resolve(self, position: int, entries: Entries, last_offset: int) -> Resolution:
-        """Return the damage of a place where the chain of lengths breaks, and where the walk continues.
-
-        Args:
-            last_offset: the last offset of the sound batches before them, -1 for none.
-        """
+        """Return the damage of a place where the chain of lengths breaks, and where the walk continues; the last offset of sound batches before it is -1 for none."""
         self._listed += 1
         search_from = position + (1 if self._listed < MOST_PLACES else _STRIDE)
         expected = self._expectation(position, last_offset)

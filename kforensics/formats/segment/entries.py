@@ -98,11 +98,7 @@ _SMALLEST_BY_MAGIC = np.array([SMALLEST_LENGTH.get(magic, 1 << 31) for magic in 
 
 
 def claimed_length(view: memoryview, place: int) -> int | None:
-    """Return the length that an entry claims, its 12 bytes of offset and length included, or None if its header is impossible.
-
-    Args:
-        view: the bytes, of which 17 from `place` on must be there.
-    """
+    """Return the length that an entry claims, its 12 bytes of offset and length included, or None if its header, of which 17 bytes must be there, is impossible."""
     length, magic = _LENGTH_AND_MAGIC(view, place)
     return length + LOG_OVERHEAD if magic in SMALLEST_LENGTH and length >= SMALLEST_LENGTH[magic] else None
 

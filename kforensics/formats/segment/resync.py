@@ -153,11 +153,7 @@ def is_sound(source: SegmentBytes, position: int, length: int) -> bool:
 
 
 def checksums_of(source: SegmentBytes, position: int, length: int, magic: int | None = None) -> tuple[int, int]:
-    """Return the stored and the computed checksum of an entry, read as its own magic or as another.
-
-    Args:
-        magic: the magic to read it as, None for its own: 2 has a CRC-32C, every other number a CRC-32.
-    """
+    """Return the stored and the computed checksum of an entry, read as its own magic or as another: 2 has a CRC-32C, every other number a CRC-32."""
     buffer = memoryview(bytearray(min(_PROOF_PIECE, length)))
     filled = source.read_into(position, buffer)
     is_batch = (buffer[16] if magic is None else magic) == 2
@@ -191,11 +187,7 @@ _PIECE = 128 << 10
 
 
 def carve_batches(source: SegmentBytes, start: int, end: int) -> Iterator[BatchTable]:
-    """Yield every batch whose checksum holds in a run of bytes, some that lie one behind the other at a time.
-
-    Args:
-        end: where to stop; batches that reach beyond it are left out.
-    """
+    """Yield every batch whose checksum holds and that ends in a run of bytes, some that lie one behind the other at a time."""
     end = min(end, source.size)
     window = WordBuffer(0)
     position = start

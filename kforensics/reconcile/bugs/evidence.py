@@ -190,11 +190,7 @@ RULES: dict[Rule, frozenset[str]] = {}
 
 
 def rule(*names: str) -> Callable[[Rule], Rule]:
-    """Register a rule under the names of the bugs whose traces it looks for.
-
-    Args:
-        names: keys of `BUGS`: JIRA numbers, or a name of its own where a bug has none.
-    """
+    """Register a rule under the names of the bugs whose traces it looks for: JIRA numbers, or keys of `BUGS` of its own."""
     known = frozenset(BUGS[name].jira for name in names)
 
     def register(function: Rule) -> Rule:

@@ -236,11 +236,7 @@ def _seen_in(
 
 @rule(RECOVERY_IO_ERROR)
 def of_emptied_segments(evidence: TraceEvidence) -> Iterator[BugTrace]:
-    """Yield segments that recovery emptied, as it does after an I/O error since 4.0, and also for batches out of order.
-
-    Args:
-        evidence: what is known of one partition; conclusive is one that an earlier snapshot shows to have been sound.
-    """
+    """Yield segments that recovery emptied, as it does after an I/O error since 4.0, and also for batches out of order; conclusive where an earlier snapshot shows one sound."""
     for line in evidence.logged:
         if not line.empties_segment or line.has_effect is False:
             continue

@@ -71,11 +71,7 @@ class CommitJudge(CommitProofs):
     """Judges offsets of one partition's replicas by all evidence there is."""
 
     def runs(self, view: LoadedLog, offsets: OffsetRange) -> tuple[CommittedRun, ...]:
-        """Return the offsets in runs of one certainty, in order.
-
-        Args:
-            view: the log in which the records are; another log may hold others at the same offsets.
-        """
+        """Return the offsets of a log in runs of one certainty, in order; another log may hold other records at the same offsets."""
         if offsets.count <= 0:
             return ()
         if self.is_quorum:
@@ -131,11 +127,7 @@ def count_runs(runs: Sequence[CommittedRun], view: LoadedLog, reader: BatchReade
 
 
 def count_records(rows: BatchTable, offsets: OffsetRange) -> tuple[int, int]:
-    """Return how many data records and control markers there are at the offsets; a batch that compaction thinned out counts what it still holds at most.
-
-    Args:
-        offsets: both ends included.
-    """
+    """Return how many data records and control markers there are at the offsets, both ends included; a thinned batch counts what it still holds at most."""
     first = np.maximum(rows["base_offset"], offsets.first)
     last = np.minimum(rows["last_offset"], offsets.last)
     inside = np.minimum(np.maximum(last - first + 1, 0), rows["count"])

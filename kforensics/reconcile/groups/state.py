@@ -70,11 +70,7 @@ class GroupState:
 
 
 def changed(known: GroupState | None, change: GroupChange) -> GroupState | None:
-    """Return the group after a record about it; none where the record removes it.
-
-    Args:
-        known: the group before; None where no record was about it yet. It may be changed in place.
-    """
+    """Return the group after a record about it, of which none may have been known; none where the record removes it. The one before may be changed in place."""
     record_type = change.record_type
     if record_type == CLASSIC:
         return None if change.value is None else _classic(known, change.value, change.at.time_ms)

@@ -226,11 +226,7 @@ class Agreement:
         return min((int(base) for base in rows["base_offset"]), default=offset)
 
     def shares_nothing(self, one: LoadedLog, other: LoadedLog) -> bool:
-        """Whether both hold batches at the same offsets and not one of them is the same, as far as the first ones show.
-
-        Args:
-            other: the other; `MOST_OFFSETS_COMPARED` offsets of them are compared.
-        """
+        """Whether both hold batches at the same offsets and not one of them is the same, as far as the first `MOST_OFFSETS_COMPARED` offsets show."""
         common = common_range(one, other)
         parted = self.parted_at(one, other)
         if common is None or parted is None or parted > common.first:

@@ -52,11 +52,7 @@ class LogStartMove(NamedTuple):
     """How much earlier it may have been: no input shows the zone of the line."""
 
     def is_early(self, newest_ms: int) -> bool:
-        """Whether it deleted a segment by time before its newest record was old enough.
-
-        Args:
-            newest_ms: the largest timestamp that a copy of the segment shows.
-        """
+        """Whether it deleted a segment by time before its newest record, by the largest timestamp that a copy shows, was old enough."""
         if self.remover is not Remover.TIME or not isinstance(self.time_ms, int) or not isinstance(self.limit, int):
             return False
         return newest_ms >= 0 and not is_aged(newest_ms, self.time_ms + self.slack_ms, self.limit)

@@ -102,11 +102,7 @@ def find_losses(
     *,
     deleted_below: Callable[[LostBatch], int] = lambda _batch: 0,
 ) -> tuple[Loss, ...]:
-    """Return the lost batches as runs of one certainty, by offset.
-
-    Args:
-        deleted_below: the offset below which a client had the records of a batch deleted.
-    """
+    """Return the lost batches as runs of one certainty, by offset; `deleted_below` gives the offset below which a client had records deleted."""
     if not lost:
         return ()
     held = _Held(leader.view, OffsetRange(min(b.base_offset for b in lost), max(b.last_offset for b in lost)), reader)

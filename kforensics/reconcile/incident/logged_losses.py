@@ -264,11 +264,7 @@ def _never(
 
 
 def is_by_epoch(truncation: ObservedTruncation, protocol: ProtocolName) -> bool:
-    """Whether a line reports a truncation that compared leader epochs.
-
-    Args:
-        truncation: one that only copies show is none.
-    """
+    """Whether a line reports a truncation that compared leader epochs; one that only copies show is none."""
     by_name = truncation.rule in _BY_EPOCH or (truncation.rule == _UNNAMED and PROTOCOL_RULES[protocol].keeps_epochs)
     return truncation.is_logged and by_name
 
@@ -309,11 +305,7 @@ def uncommitted_from(
 
 
 def unrecorded_time(truncation: ObservedTruncation, leaderships: Sequence[Leadership]) -> int | Absent:
-    """Return the UTC time of a truncation's line, in ms, where the leader epoch that it followed is not on record.
-
-    Args:
-        truncation: as a line reports it; of one that only copies show there is no time.
-    """
+    """Return the UTC time of a truncation's line, in ms, where the leader epoch that it followed is not on record; of one that only copies show there is none."""
     followed = truncation.leader_epoch
     is_on_record = isinstance(followed, int) and bool(leaderships) and followed <= leaderships[-1].leader_epoch
     return Absent.NOT_APPLICABLE if is_on_record or not truncation.is_logged else truncation.time_ms

@@ -236,11 +236,7 @@ def _cause_of(
 
 
 def holder_of(copy: LogCopy, *, in_use: bool) -> Holder:
-    """Return the place of a copy that holds records.
-
-    Args:
-        in_use: its broker serves it, and it may yet lead.
-    """
+    """Return the place of a copy that holds records; `in_use` where its broker serves it, and it may yet lead."""
     replica = copy.view.replica
     return Holder(
         input=replica.input,

@@ -37,11 +37,7 @@ class Outcomes:
             self.add(marker)
 
     def add(self, marker: Marker) -> None:
-        """Add the next marker of the log.
-
-        Args:
-            marker: at a higher offset than those before.
-        """
+        """Add the next marker of the log, at a higher offset than those before."""
         ends = self._ends.setdefault(marker.producer_id, [])
         self._arrays.pop(marker.producer_id, None)
         self.has_aborted |= marker.is_abort

@@ -288,11 +288,7 @@ class ExpectedTruncation(NamedTuple):
 def follower_outcome(
     follower: LoadedLog, leader: LoadedLog, *, protocol: ProtocolChoice, new_epoch: int, is_quorum: bool = False
 ) -> TruncationOutcome:
-    """Return the protocol's answer for one follower, the leader taken as elected now in `new_epoch`.
-
-    Args:
-        leader: the replica it fetches from; the current replica of its own broker for a future one.
-    """
+    """Return the protocol's answer for one follower, its leader, of a future replica the current one of its broker, taken as elected now in `new_epoch`."""
     if follower.replica.state == "future" and leader.replica.broker_id == follower.replica.broker_id:
         # KIP-113, always by KIP-279.
         return follower_truncation(follower.state, leader.state, protocol=ProtocolName.KIP_279)
@@ -329,11 +325,7 @@ def expected_truncation(
     judge: CommitJudge,
     reader: BatchReader,
 ) -> ExpectedTruncation | None:
-    """Return the truncation with its records judged, none where nothing in the log is discarded.
-
-    Args:
-        same_until: the exclusive offset up to which both logs hold the same.
-    """
+    """Return the truncation with its records judged, none where nothing in the log is discarded; both logs hold the same up to the exclusive `same_until`."""
     if isinstance(outcome.offset, Absent) or outcome.offset >= follower.log_end_offset:
         return None
     target = outcome.offset
@@ -371,11 +363,7 @@ def _message_set_start(follower: LoadedLog, target: int, reader: BatchReader) ->
 
 
 def next_epoch(views: Sequence[LoadedLog], known: int | Absent) -> int:
-    """Return an epoch newer than all that any replica or the metadata knows.
-
-    Args:
-        views: the logs of the partition; what their checkpoints claim counts as well.
-    """
+    """Return an epoch newer than all that any replica, its checkpoint or the metadata knows."""
     seen = [entry.leader_epoch for view in views for entry in (*view.epochs, *view.batch_epochs)]
     claimed = [
         entry.leader_epoch

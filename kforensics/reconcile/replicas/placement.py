@@ -106,11 +106,7 @@ class LeaderSpread:
 
 
 def leader_spread(leaders: Sequence[int], brokers: Collection[int]) -> LeaderSpread:
-    """Return the spread of leaders over the brokers that could lead.
-
-    Args:
-        brokers: those that could lead; one that leads nothing counts with 0.
-    """
+    """Return the spread of leaders over the brokers that could lead; one that leads nothing counts with 0."""
     counts = Counter(leaders)
     by_broker = {broker: counts.get(broker, 0) for broker in sorted({*brokers, *counts})}
     numbers = list(by_broker.values()) or [0]
@@ -120,11 +116,7 @@ def leader_spread(leaders: Sequence[int], brokers: Collection[int]) -> LeaderSpr
 def follows_assignment(
     replicas: Sequence[Sequence[int]], brokers: Collection[int], racks: Mapping[int, str] | None = None
 ) -> bool:
-    """Whether a topic lies as the rule would have laid it out: leader on i mod n, followers shifted, from any start.
-
-    Args:
-        replicas: of partitions 0 and up, the preferred leader first.
-    """
+    """Whether a topic, its partitions 0 and up with the preferred leader first, lies as the rule would have laid it out: leader on i mod n, followers shifted."""
     factor = len(replicas[0]) if replicas else 0
     ordered = sorted(brokers)
     if not 0 < factor <= len(ordered) or any(len(one) != factor for one in replicas):

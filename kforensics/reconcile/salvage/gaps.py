@@ -162,11 +162,7 @@ def _gap(first: int, last: int, reason: GapReason, detail: str = "") -> Gap:
 
 
 def join_gaps(gaps: list[Gap], one: Gap) -> None:
-    """Add a gap to those before it; holes that a cleaner left are taken together, whatever lies between them.
-
-    Args:
-        gaps: those before, in the order of offsets; the last one may grow.
-    """
+    """Add a gap to those before it in the order of offsets; holes that a cleaner left are taken together, whatever lies between them."""
     if gaps:
         last = gaps[-1]
         is_next = one.offsets.first <= last.offsets.last + 1 or one.reason is GapReason.COMPACTED

@@ -49,11 +49,7 @@ def build_timeline(
     *,
     more: Iterable[TimelineEntry] = (),
 ) -> tuple[TimelineEntry, ...]:
-    """Return all entries by time; those without a time come last.
-
-    Args:
-        truncations: the truncations that log lines report, with and without effect.
-    """
+    """Return all entries by time, truncations with and without effect; those without a time come last."""
     entries = [
         *(entry for item in events if (entry := _of_event(item)) is not None),
         *(truncation_entry(truncation) for truncation in truncations),
@@ -117,11 +113,7 @@ def truncation_entry(truncation: LoggedTruncation) -> TimelineEntry:
 
 
 def leadership_entries(partition: TopicPartition, states: Sequence[Leadership]) -> Iterator[TimelineEntry]:
-    """Yield the changes from each recorded state of a partition to the next: of the leader or the ISR.
-
-    Args:
-        states: the oldest first; the first one is a change from nothing.
-    """
+    """Yield the changes from each recorded state of a partition, the oldest first, to the next: of the leader or the ISR; the first is one from nothing."""
     for before, state in zip((None, *states), states, strict=False):
         yield from election_entries(partition, before, state)
 

@@ -47,11 +47,7 @@ class Coordinators:
     """The newest leader epoch of each partition, in its log or on record."""
 
     def place_of(self, transactional_id: str | bytes) -> str:
-        """Return the partition of a transactional id in words.
-
-        Args:
-            transactional_id: the name, or its pseudonym; without a known count of partitions it is the topic that is named.
-        """
+        """Return the partition of a transactional id, or of its pseudonym, in words; without a known count of partitions the topic is named."""
         partition = self.topic.partition_of(transactional_id)
         return TRANSACTIONS_TOPIC if isinstance(partition, Absent) else f"{TRANSACTIONS_TOPIC}-{partition}"
 

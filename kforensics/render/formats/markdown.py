@@ -43,11 +43,7 @@ _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 
 
 def write(result: Result[Any], view: View, *, content: Content) -> Iterator[str]:
-    """Yield the report.
-
-    Args:
-        content: what is between the answer and the seal.
-    """
+    """Yield the report, with `content` between the answer and the seal."""
     view = view._replace(colour=False, unicode=True)
     is_list = False
     for block in whole(result, view, content):

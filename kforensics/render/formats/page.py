@@ -146,11 +146,7 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
 
 
 def write(result: Result[Any], view: View, *, content: Content) -> Iterator[str]:
-    """Yield the page.
-
-    Args:
-        content: what is between the answer and what it rests on.
-    """
+    """Yield the page, with `content` between the answer and what it rests on."""
     view = view._replace(page=True, unicode=True, colour=False)
     page = Page(view)
     for block in whole(result, view, content):

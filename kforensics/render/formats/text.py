@@ -68,11 +68,7 @@ _ALL = 1 << 30
 
 
 def write(result: Result[Any], view: View, *, content: Content) -> Iterator[str]:
-    """Yield the screen, line by line.
-
-    Args:
-        content: what is between the answer and the seal; it is all where the answer is known only behind it.
-    """
+    """Yield the screen, line by line, with `content` between the answer and the seal; it is all where the answer is known only behind it."""
     if not view.verbose and result.shape not in CONTENT:
         answer = answer_lines(result.answer, command=result.command, width=view.width)
         view = view._replace(room=SCREEN - sum(1 for _ in answer))

@@ -62,11 +62,7 @@ def document(
 def write_document(
     told: Document, result: Result[Any], *, after: Callable[[], Mapping[str, Any]] = dict, **given: Iterable[Any]
 ) -> Iterator[str]:
-    """Return a document whose fields a table has.
-
-    Args:
-        **given: streamed lists of the document that are not made of the body alone.
-    """
+    """Return a document whose fields a table has; streamed lists that are not made of the body alone are given."""
     streams = {**dict(told.tail.pairs(result.body)), **given}
     return document(result, told.name, dict(told.head.pairs(result.body)), streams=streams, after=after)
 

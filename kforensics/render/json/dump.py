@@ -232,11 +232,7 @@ def write(result: Result[DumpContent], view: View) -> Iterator[str]:
 
 
 def write_lines(result: Result[DumpContent], view: View) -> Iterator[str]:
-    """Return an entry a line.
-
-    Args:
-        result: of `dump`; its files are read while the lines are written.
-    """
+    """Return an entry a line of what `dump` reads while the lines are written."""
     return _lines(result.body, view, view)
 
 
