@@ -288,11 +288,7 @@ class SealCounts:
 
 
 def manifest_pieces(head: ManifestHead, entries: Iterable[SealEntry | Problem], counts: SealCounts) -> Iterator[str]:
-    """Yield the manifest, line by line.
-
-    Args:
-        entries: in the order of inputs and path components.
-    """
+    """Yield the manifest, line by line, of entries in the order of inputs and path components."""
     opening = {
         "schema": SCHEMA,
         "tool_version": head.tool_version,

@@ -110,11 +110,7 @@ def decide(
     is_incomplete: bool,
     compared_with: str | Absent,
 ) -> Gate:
-    """Decide whether an audit fails.
-
-    Args:
-        is_incomplete: something could not be read, judged or compared: what no finding fails is not calm then.
-    """
+    """Decide whether an audit fails; where something could not be read, judged or compared, what no finding fails is not calm."""
     failing: list[GatedFinding] = []
     accepted = 0
     used: set[int] = set()

@@ -234,11 +234,7 @@ def read_last_time_entry(read: Callable[[int, int], bytes], length: int) -> Time
 
 
 def read_time_ends(read: Callable[[int, int], bytes], length: int) -> TimeEnds | None:
-    """Return the first timestamp and the last entry, which a broker compares (`TimeIndex.sanityCheck`, before 2.3); None where there are none.
-
-    Args:
-        read: gives the bytes at a position of the file, fewer at its end.
-    """
+    """Return the first timestamp and the last entry, as `read` gives bytes at a position, which a broker compares (`TimeIndex.sanityCheck`, before 2.3); None without any."""
     first, last = _entry(read(0, TIME_ENTRY_LENGTH)), read_last_time_entry(read, length)
     return None if first is None or last is None else TimeEnds(first.timestamp, *last)
 

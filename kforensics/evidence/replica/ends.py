@@ -79,11 +79,7 @@ class IndexEntries:
         return int.from_bytes(self._entry(at)[:4], signed=True)
 
     def at_or_below(self, offset: int) -> int | None:
-        """Return the number of the last entry whose relative offset is not above another one, none where all are.
-
-        Args:
-            offset: relative to the base offset of the segment; in an index that does not rise the result means nothing.
-        """
+        """Return the number of the last entry whose relative offset is not above another one, none where all are; of an index that does not rise it means nothing."""
         at = bisect_right(range(self.count), offset, key=self.offset)
         return at - 1 if at else None
 
@@ -356,11 +352,7 @@ _FIRST_SEGMENT = f"{0:020d}.log"
 def first_record_times(
     places: Iterable[PartitionPlace], wanted: Collection[tuple[int, TopicPartition]]
 ) -> dict[tuple[int, TopicPartition], int]:
-    """Return when the first record of each log was written by its own timestamp, in UTC ms; none of a log that does not begin at offset 0.
-
-    Args:
-        wanted: broker and partition of the logs in question.
-    """
+    """Return when the first record of each log of these brokers and partitions was written by its own timestamp, in UTC ms; none of one that begins above offset 0."""
     found: dict[tuple[int, TopicPartition], int] = {}
     for place in places:
         broker = place.state.broker_id

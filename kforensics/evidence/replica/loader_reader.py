@@ -56,11 +56,7 @@ def read_epoch_file(data: bytes) -> tuple[EpochEntry, ...] | LoadFailure:
 
 
 def read_offset_checkpoint(data: bytes) -> dict[TopicPartition, int] | LoadFailure:
-    """Return the offsets of `recovery-point-offset-checkpoint` or `log-start-offset-checkpoint`, or what reading it throws (`OffsetCheckpointFile`).
-
-    Args:
-        data: the whole file; of two lines for a partition the later counts.
-    """
+    """Return the offsets of a recovery point or log start checkpoint, of two lines the later, or what reading it throws (`OffsetCheckpointFile`)."""
     read = _checkpoint_fields(data, _TRIPLE, ((1, 32), (2, 64)))
     if isinstance(read, LoadFailure):
         return read
@@ -70,11 +66,7 @@ def read_offset_checkpoint(data: bytes) -> dict[TopicPartition, int] | LoadFailu
 def _checkpoint_fields(
     data: bytes, width: int, numbers: Sequence[tuple[int, int]]
 ) -> list[Sequence[str]] | LoadFailure:
-    """Return the lines of a checkpoint file in fields, as `CheckpointFile.read` takes them.
-
-    Args:
-        numbers: which of them are numbers, and of how many bits.
-    """
+    """Return the lines of a checkpoint file in fields, some of them numbers of so many bits, as `CheckpointFile.read` takes them."""
     lines = _lines(data)
     if lines is None:
         return _malformed("Input length = 1")

@@ -79,11 +79,7 @@ class _Window:
 
 
 def read_batches(file: EvidenceFile, start: int, *, checked: bool, end: int | None = None) -> Batches:
-    """Return the batches from a position on, as `FileLogInputStream.nextBatch` finds them.
-
-    Args:
-        checked: compare checksums (`ensureValid`), and end with the first batch that fails.
-    """
+    """Return the batches from a position on, as `FileLogInputStream.nextBatch` finds them; checked, up to the first whose checksum fails (`ensureValid`)."""
     window, position, size = _Window(file), start, file.size
     last = size - HEADER_UP_TO_MAGIC if end is None else min(end, size - HEADER_UP_TO_MAGIC)
     found: list[LoadedBatch] = []

@@ -73,11 +73,7 @@ def scan_segment(
 def scan_records(
     source: SegmentBytes, *, path: str, base_offset: int, mtime_ns: int, take: "Callable[[RecordChunk], None]"
 ) -> Segment:
-    """Read one segment file once, for what `scan_segment` keeps of it and for its records.
-
-    Args:
-        take: shown the records of sound batches in file order; their bytes hold until it returns.
-    """
+    """Read one segment file once, for what `scan_segment` keeps of it and for the records of sound batches in file order, whose bytes hold until `take` returns."""
     summary = SegmentSummary(base_offset)
     length = source.size
     for window, found in iter_windows_with_records(source):
@@ -368,11 +364,7 @@ def scan_part(place: PartitionPlace, part: Part) -> ScannedPart | None:
 
 
 def joined(path: str, parts: Sequence[ScannedPart | None]) -> Segment | None:
-    """Return the parts of a segment as one scan of it; none where only one scan of the whole says what is wrong with it.
-
-    Args:
-        parts: in the order of the file; None for one that could not be read.
-    """
+    """Return the parts of a segment in their order as one scan of it; none where one could not be read, or only a scan of the whole says what is wrong with it."""
     found = [one for one in parts if one is not None]
     if len(found) < len(parts) or not found:
         return None

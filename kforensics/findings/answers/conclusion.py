@@ -186,11 +186,7 @@ def _past_end(incidents: Sequence[PartitionIncident]) -> list[str]:
 
 
 def records_lost(losses: Sequence[LossEntry], incidents: Iterable[PartitionIncident] = (), *, which: str = "") -> str:
-    """Return the records of some losses, counted: `3 records`, or `at least 3 records` where one of the incidents may have taken more.
-
-    Args:
-        which: said of them, such as `committed`.
-    """
+    """Return the records of some losses, counted: `3 committed records`, or `at least 3 records` where one of the incidents may have taken more."""
     number, noun = amount(losses)
     return f"{Count(number, any(one.counts_at_least for one in incidents))} {form(number, f'{which} {noun}'.lstrip())}"
 

@@ -185,11 +185,7 @@ _NODES = frozenset({"broker", "combined", "controller", "snapshot-before"})
 
 
 def skipped_words(count: int, topic: str, why: str) -> str:
-    """Return the sentence on records of one of Kafka's own topics that are not understood.
-
-    Args:
-        why: the first of them is not.
-    """
+    """Return the sentence on records of one of Kafka's own topics that are not understood, and why the first of them is not."""
     because = f": {why}" if why else ""
     return f"What {counted(count, 'record')} of {topic} {form(count, 'says', 'say')} that {form(count, 'is', 'are')} not understood{because}."
 

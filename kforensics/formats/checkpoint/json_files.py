@@ -72,11 +72,7 @@ def parse_quorum_state(data: bytes | memoryview) -> QuorumState:
 
 
 def encode_quorum_state(state: QuorumState) -> bytes:
-    """Encode the file as a node writes it, in the order of its fields (`FileQuorumStateStore`).
-
-    Args:
-        state: an absent leader or vote is written as -1, as Kafka does; of version 0, absent voters as none.
-    """
+    """Encode the file as a node writes it: an absent leader or vote as -1, absent voters of version 0 as none (`FileQuorumStateStore`)."""
     leader = {
         "leaderId": _sentinel(state.leader_id),
         "leaderEpoch": _sentinel(state.leader_epoch),
@@ -191,11 +187,7 @@ def parse_clean_shutdown(data: bytes | memoryview) -> CleanShutdown:
 
 
 def encode_clean_shutdown(marker: CleanShutdown) -> bytes:
-    """Encode the file as a broker writes it (`CleanShutdownFileHandler`).
-
-    Args:
-        marker: its epoch `NOT_APPLICABLE` makes the empty file of brokers up to 3.6; any other absence is written as -1.
-    """
+    """Encode the file as a broker writes it, empty up to 3.6, where the epoch is `NOT_APPLICABLE`; any other absence is -1 (`CleanShutdownFileHandler`)."""
     if marker.broker_epoch is Absent.NOT_APPLICABLE:
         return b""
     epoch = NO_BROKER_EPOCH if isinstance(marker.broker_epoch, Absent) else marker.broker_epoch

@@ -121,11 +121,7 @@ _PLAIN_LINE = re.compile(_PLAIN_ENTRY.pattern + rb"\n")
 
 
 def encode_checkpoint(checkpoint: Checkpoint) -> bytes:
-    """Encode the file as a broker writes it (`OffsetCheckpointFile`).
-
-    Args:
-        checkpoint: its entries are written in their order and are not checked; line numbers and damage are no content.
-    """
+    """Encode the file as a broker writes it, with its entries in their order, unchecked (`OffsetCheckpointFile`)."""
     return encode_frame(f"{entry.topic} {entry.partition} {entry.offset}" for entry in checkpoint.entries)
 
 
@@ -266,11 +262,7 @@ def parse_leader_epoch_checkpoint(data: bytes | memoryview) -> LeaderEpochCheckp
 
 
 def encode_leader_epoch_checkpoint(checkpoint: LeaderEpochCheckpoint) -> bytes:
-    """Encode the file as a broker writes it (`LeaderEpochCheckpointFile`).
-
-    Args:
-        checkpoint: its lines are written in their order and are not checked; damage is no content.
-    """
+    """Encode the file as a broker writes it, with its lines in their order, unchecked (`LeaderEpochCheckpointFile`)."""
     return encode_frame(f"{epoch} {start}" for epoch, start in checkpoint.entries)
 
 

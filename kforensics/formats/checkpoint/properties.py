@@ -124,11 +124,7 @@ def parse_known_meta_properties(data: bytes | memoryview) -> MetaProperties:
 
 
 def encode_meta_properties(properties: MetaProperties) -> bytes:
-    """Encode the properties in their order, without the comment with the date that a broker writes above them.
-
-    Args:
-        properties: only its `entries` are written; the other fields are what was understood of them.
-    """
+    """Encode the `entries` of properties in their order, without the comment with the date that a broker writes above them."""
     lines = [f"{_escape(entry.key, key=True)}={_escape(entry.value, key=False)}\n" for entry in properties.entries]
     return "".join(lines).encode("ascii")
 
@@ -136,11 +132,7 @@ def encode_meta_properties(properties: MetaProperties) -> bytes:
 def meta_properties(
     *, version: int, node_id: int, cluster_id: str | Absent, directory_id: str | Absent = Absent.NOT_WRITTEN
 ) -> MetaProperties:
-    """Build the properties of a log directory of this node, with the keys of the version.
-
-    Args:
-        version: 0 with `broker.id` (ZooKeeper), 1 with `node.id` (KRaft).
-    """
+    """Build the properties of a log directory of this node: version 0 has `broker.id` (ZooKeeper), 1 `node.id` (KRaft)."""
     pairs = {"version": str(version), "node.id" if version else "broker.id": str(node_id)}
     if not isinstance(cluster_id, Absent):
         pairs["cluster.id"] = cluster_id
@@ -153,11 +145,7 @@ def meta_properties(
 
 
 def parse_properties(data: bytes | memoryview) -> Iterator[Property]:
-    """Yield the keys and values of a `java.util.Properties` text, with the line on which each begins.
-
-    Args:
-        data: the whole file in ISO 8859-1, of which the first `TEXT_FILE_LIMIT` bytes are read.
-    """
+    """Yield the keys and values of a `java.util.Properties` text in ISO 8859-1, of its first `TEXT_FILE_LIMIT` bytes, with the line on which each begins."""
     for line in _logical_lines(data):
         text = line.content.decode("latin-1")
         at = 0
@@ -293,11 +281,7 @@ def parse_partition_metadata(data: bytes | memoryview) -> PartitionMetadata:
 
 
 def encode_partition_metadata(metadata: PartitionMetadata) -> bytes:
-    """Encode the file as a broker writes it, without a line break at the end (`PartitionMetadataFile`).
-
-    Args:
-        metadata: its topic id must not be absent, which the file can't say.
-    """
+    """Encode the file as a broker writes it, without a line break at the end, with a topic id, which must not be absent (`PartitionMetadataFile`)."""
     return f"version: {metadata.version}\ntopic_id: {metadata.topic_id}".encode()
 
 

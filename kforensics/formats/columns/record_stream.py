@@ -293,11 +293,7 @@ def split_control(chunk: RecordChunk) -> Iterator[tuple[RecordChunk, bool]]:
 
 
 def behind(chunk: RecordChunk, position: int) -> RecordChunk:
-    """Return the records whose batches begin at or behind a position in the file.
-
-    Args:
-        position: in bytes, of a batch and not of a record.
-    """
+    """Return the records whose batches begin at or behind a position in the file, in bytes."""
     kept = chunk.batches["position"][chunk.rows] >= position
     return chunk if kept.all() else part_of(chunk, kept)
 
