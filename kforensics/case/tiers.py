@@ -7,7 +7,6 @@ from kforensics.case.cluster import cluster_of
 from kforensics.case.model import Case, fact, places_of
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, InputsRefused
-from kforensics.evidence.coordinators.replica_log import list_log
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace, checkpoint_value
 from kforensics.evidence.metadata.state import newest_log
 from kforensics.evidence.model import CheckpointValue, Replica
@@ -44,6 +43,8 @@ def tiers_up_to(case: Case, ends: Ends) -> Iterator[Tiers]:
     """Yield the partitions that are partly in remote storage, by the records of the copies among the inputs; none where these are of several clusters."""
     if not any(partition.topic == REMOTE_LOG_TOPIC or _is_late(place) for partition, place in _live(case)):
         return
+    from kforensics.evidence.coordinators.replica_log import list_log  # noqa: PLC0415 - few clusters have remote storage
+
     try:
         remote = remote_copies_of(case)
     except InputsRefused:
@@ -89,7 +90,11 @@ def _live(case: Case) -> Iterator[tuple[TopicPartition, PartitionPlace]]:
 def _is_late(place: PartitionPlace) -> bool:
     """Whether the first segment here begins above the log start, as that of a tiered log."""
     start = _start(place)
-    return isinstance(start, CheckpointValue) and start.value < list_log(place).first_base
+    if not isinstance(start, CheckpointValue):
+        return False
+    from kforensics.evidence.coordinators.replica_log import list_log  # noqa: PLC0415 - likewise
+
+    return start.value < list_log(place).first_base
 
 
 def _start(place: PartitionPlace) -> CheckpointValue | Absent:

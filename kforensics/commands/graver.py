@@ -14,7 +14,6 @@ from kforensics.evidence.discovery.inputs import belonging_together
 from kforensics.evidence.metadata.files import find_metadata_logs
 from kforensics.exits import ExitCode
 from kforensics.findings.answers.diff import lost_before
-from kforensics.findings.answers.explain import returned_words
 from kforensics.findings.answers.graver import Asked, beyond, may_be_calmer, with_graver
 from kforensics.findings.answers.model import STATES, Answer, State, exit_code, no_calmer_than_open
 from kforensics.findings.concern import JudgedPartition
@@ -153,6 +152,8 @@ def _lost_at_elections(judged: Sequence[JudgedPartition], case: Case) -> _Histor
     is_lost = any(
         one.records and one.committed != "no" and not one.in_use for each in explained.incidents for one in each.losses
     )
+    from kforensics.findings.answers.explain import returned_words  # noqa: PLC0415 - where `explain` was asked, which loads it
+
     is_answered = explained.answer.state is not State.UNKNOWN
     lost = Asked("explain", explained.answer, case.ask) if is_answered and is_lost else None
     return _History(is_answered, lost, () if is_answered else tuple(returned_words(explained.incidents)))

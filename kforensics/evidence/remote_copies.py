@@ -11,8 +11,6 @@ from kforensics.evidence.discovery.partition_dirs import PartitionPlace, checkpo
 from kforensics.evidence.model import Citation
 from kforensics.evidence.replica.collect import segment_paths
 from kforensics.formats.log.records import Record
-from kforensics.formats.messages.remote_log import REMOTE_LOG_SEGMENT, parse_remote_log_record
-from kforensics.formats.messages.schema import Decoded
 from kforensics.formats.segment.walk import iter_records
 from kforensics.source.mapped import open_below
 from kforensics.source.naming import parse_file_name
@@ -143,6 +141,8 @@ def replayed(places: Iterable[PartitionPlace]) -> Replayed:
 
 def _read(place: PartitionPlace, copies: dict[str, RemoteSegment], states: dict[str, tuple[int, int, int]]) -> int:
     """Note the records of one directory, and return the end of its log; -1 where it does not begin at 0, or is not read whole."""
+    from kforensics.formats.messages.remote_log import parse_remote_log_record  # noqa: PLC0415 - few clusters have remote storage
+
     end, is_whole = 0, True
     for path in segment_paths(place):
         base = parse_file_name(path.rpartition("/")[2]).base_offset
@@ -171,6 +171,9 @@ def _note(
     states: dict[str, tuple[int, int, int]],
 ) -> bool:
     """Note a record, and return whether it is understood."""
+    from kforensics.formats.messages.remote_log import REMOTE_LOG_SEGMENT  # noqa: PLC0415 - likewise
+    from kforensics.formats.messages.schema import Decoded  # noqa: PLC0415 - likewise
+
     if not isinstance(message, Decoded):
         return False
     fields: Mapping[str, Any] = message.fields
