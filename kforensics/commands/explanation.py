@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation, Input, Problem
+from kforensics.findings.answers.explain import returned_words
 from kforensics.findings.answers.model import Answer
 from kforensics.findings.model import Finding
 from kforensics.reconcile.bugs.evidence import BugTrace
@@ -59,6 +60,11 @@ class Explanation:
     """Whether names are pseudonyms."""
     depth: Depth = Depth.CONTENT
     """How much of the logs was read."""
+
+    @property
+    def returned(self) -> tuple[str, ...]:
+        """What has to be true for a loss where brokers led again that had gone down, and what settles it, in sentences."""
+        return tuple(returned_words(self.incidents))
 
     @property
     def has_early_losses(self) -> bool:

@@ -152,11 +152,9 @@ def _lost_at_elections(judged: Sequence[JudgedPartition], case: Case) -> _Histor
     is_lost = any(
         one.records and one.committed != "no" and not one.in_use for each in explained.incidents for one in each.losses
     )
-    from kforensics.findings.answers.explain import returned_words  # noqa: PLC0415 - where `explain` was asked, which loads it
-
     is_answered = explained.answer.state is not State.UNKNOWN
     lost = Asked("explain", explained.answer, case.ask) if is_answered and is_lost else None
-    return _History(is_answered, lost, () if is_answered else tuple(returned_words(explained.incidents)))
+    return _History(is_answered, lost, () if is_answered else explained.returned)
 
 
 def no_calmer_than_tiers(found: Conclusion, case: Case) -> Conclusion:
