@@ -10,7 +10,7 @@ from kforensics.case.wanted import is_wanted
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import Inputs
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
-from kforensics.evidence.metadata.quorum import newest_log
+from kforensics.evidence.metadata.state import newest_log
 from kforensics.evidence.model import Citation, Replica
 from kforensics.evidence.replica.collect import collect_replica
 from kforensics.findings.model import Finding
