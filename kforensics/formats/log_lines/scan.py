@@ -54,6 +54,7 @@ from kforensics.formats.log_lines.unwrap import (
     json_object,
     line_moment,
     of_object,
+    one_object_a_line,
     out_of_quotes,
     plain,
     strings,
@@ -80,6 +81,8 @@ _ONCE = 0, Absent.NOT_APPLICABLE, ""
 _OPEN, _WITHOUT = -1, -2
 """Of a text: it is to be read; no message is in it."""
 _DIGITS, _DIGIT_VALUES = np.array([6, 5, 3, 2, 1]), np.array([10_000, 1_000, 100, 10, 1], np.int32)
+_OBJECT_LIMIT = 200
+"""The lines above and below one that may be of the same object."""
 _BELOW_LIMIT = 60
 """The lines below a message that may belong to it."""
 _SPECIAL = (
@@ -130,7 +133,8 @@ def scan_log(
     """
     counted = counted | bulk_kinds()
     line = 1
-    for whole, named, is_torn in _windows(chunks, encoding):
+    is_text = encoding is None or encoding.name == "utf-8"
+    for whole, named, is_torn in _windows(one_object_a_line(chunks) if is_text else chunks, encoding):
         layout = layout or vote(plain(whole[: 1 << 16], named))
         result = _Window(whole, position, line, layout, named, counted).scan()
         position += len(whole)
@@ -212,6 +216,8 @@ class _Window:
         """The bytes of a line up to the end of its time."""
         self._below = -1
         """The last line that belongs to the message before it."""
+        self._object_end = -1
+        """The last line of the object over many lines that the message before it was read from with its stack."""
         self._owner: LogEvent | None = None
         self._plain_line = -1
         """The last line with quotes that nothing wraps: it may hold many beginnings of messages."""
@@ -630,9 +636,9 @@ class _Window:
     def _unwrapped(self, start: int, end: int, line: int) -> Unwrapped | None:
         text = self._text[start:end]
         if (pretty := PRETTY.match(text)) is not None:
-            whole = self._object_around(line)
+            whole = self._in_objects(line)
             if whole is not None:
-                return of_object(whole, b"")
+                return whole
             try:
                 inner = json.loads(pretty["value"])
             except ValueError:
@@ -640,16 +646,37 @@ class _Window:
             return Unwrapped(inner.encode("utf-8", "replace"), LineTime(Absent.NOT_WRITTEN, False), "", "")
         return unwrap(text)
 
-    def _object_around(self, line: int) -> dict[str, Any] | None:
-        """Return the object that is written over many lines, one of which is given."""
+    def _in_objects(self, line: int) -> Unwrapped | None:
+        """Return the line in the object that is written over many lines around it, or in one around that, as far as none has a time."""
         first = last = line
-        while first > max(0, line - 100) and not self._line(first).rstrip().endswith(b"{"):
-            first -= 1
-        while last < min(len(self._starts) - 1, line + 100) and not self._line(last).strip().startswith(b"}"):
-            last += 1
-        text = self._text[self._bounds(first)[0] : self._bounds(last)[1]]
-        brace = text.find(b"{")
-        return json_object(text[brace:].rstrip().rstrip(b",")) if brace >= 0 else None
+        found = None
+        while found is None or not isinstance(found.moment.time_ms, int):
+            depth = self._depth(first)
+            while first > max(0, line - _OBJECT_LIMIT) and not self._ends_with_brace(first, depth):
+                first -= 1
+            depth = self._depth(first)
+            while last < min(len(self._starts) - 1, line + _OBJECT_LIMIT) and not self._is_end(last, depth):
+                last += 1
+            text = self._text[self._bounds(first)[0] : self._bounds(last)[1]]
+            brace = text.find(b"{")
+            whole = json_object(text[brace:].rstrip().rstrip(b",")) if brace >= 0 else None
+            outer = of_object(whole, b"") if whole is not None else None
+            if outer is None or (found is not None and outer.text != found.text):
+                break
+            found = outer
+            if found.stack:
+                self._object_end = last
+        return found
+
+    def _depth(self, line: int) -> int:
+        text = self._line(line)
+        return len(text) - len(text.lstrip())
+
+    def _ends_with_brace(self, line: int, depth: int) -> bool:
+        return self._depth(line) < depth and self._line(line).rstrip().endswith(b"{")
+
+    def _is_end(self, line: int, depth: int) -> bool:
+        return self._depth(line) <= depth and self._line(line).lstrip().startswith(b"}")
 
     def _add_unwrapped(self, unwrapped: Unwrapped, line: int) -> None:
         text, _, stack = unwrapped.text.partition(b"\n")
@@ -673,6 +700,8 @@ class _Window:
         head = head._replace(writer=head.writer or unwrapped.writer)
         message = found.message
         if is_exception(message):
+            if line <= self._object_end and self._owner is not None and self._owner.line - self._first_line < line:
+                return  # it was read with the message of its object
             if self._owner is not None and line <= max(self._below, self._owner.line - self._first_line + 3):
                 self._add_below(message, line, int(self._starts[line]), int(self._starts[line]))
             else:

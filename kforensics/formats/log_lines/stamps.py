@@ -301,11 +301,11 @@ def _cleaned(text: bytes, found: list[Stamp], inner: Stamp) -> bytes:
 
 
 _NOISE = re.compile(
-    rb"\[\d+\]|\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)\b,?|\b(?:stdout|stderr) [FP]\b|<\d{1,3}>\d?|\"\"+|(?<=[\w.]):\d+(?=:\[?$)|(?<![A-Za-z])(?:INFO|WARN|ERROR|DEBUG|TRACE|FATAL)(?![A-Za-z])"
+    rb"(?<![\w.-])\d{6,}(?![\w.-])|\[\d+\]|\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)\b,?|\b(?:stdout|stderr) [FP]\b|<\d{1,3}>\d?|\"\"+|(?<=[\w.]):\d+(?=:\[?$)|(?<![A-Za-z])(?:INFO|WARN|ERROR|DEBUG|TRACE|FATAL)(?![A-Za-z])"
 )
 
 
 @lru_cache(maxsize=4096)
 def _writer(before: bytes) -> str:
-    text = _NOISE.sub(b"", before).strip(b'[ ",;')
+    text = _NOISE.sub(b"", before.rpartition(b"\x00")[2]).strip(b'[ ",;')
     return " ".join(text.decode("utf-8", "replace").split())

@@ -3,7 +3,8 @@
 import codecs
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import islice, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,12 +33,18 @@ _BYTES_TOLD = 256
 _LINE_END = 0x0A
 _ESCAPES = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]")
 _BYTE_LISTS = re.compile(rb"\"(MESSAGE)\" ?: ?\[([\d, ]*)\]")
-PRETTY = re.compile(rb"^\s*\"[^\"\n]{1,100}\" ?: ?(?P<value>\"(?:[^\"\\\n]|\\.)*\") ?,?\s*$")
+PRETTY = re.compile(rb"^\s*(?:\"[^\"\n]{1,100}\" ?: ?)?(?P<value>\"(?:[^\"\\\n]|\\.)*\") ?,?\s*$")
 _SPLIT = re.compile(rb" (?:stdout|stderr) [PF] ")
 _PARTIAL = re.compile(
     rb"(?m)^\S++ (?P<stream>stdout|stderr) P [^\n]*+(?:\n\S++ (?P=stream) P [^\n]*+)*+(?P<last>\n\S++ (?P=stream) F [^\n]*+)?"
 )
 _PART = re.compile(rb"^\S+ (?:stdout|stderr) (?P<flag>[PF]) ")
+_NEXT_OBJECT = re.compile(rb'"(?:[^"\\]|\\.)*+"|[}\]](?P<comma>,)\s*+[{\[]', re.DOTALL)
+_DECODER = json.JSONDecoder()
+_BEGINNING = re.compile(r"[{\[]")
+_DOCUMENT_TOLD, _PARTS_TOLD = 1 << 16, 50
+"""The first bytes of a document by which its objects are told, and how many of them are looked at."""
+_MOST_OBJECTS_HELD = 1 << 22
 _DOCKER_TEXT, _DOCKER_STREAM = b'{"log":"', b'","stream":"'
 
 
@@ -94,7 +101,7 @@ def looks_like_broker_log(head: bytes, *, is_named: bool = False) -> bool:
         if value is not None and any(isinstance(value.get(name), str) for name in ("message", "msg", "log")):
             return True
         found = find_message(shown)
-        is_shown = is_named or level is not None or value is not None
+        is_shown = is_named or level is not None or value is not None or PRETTY.match(shown) is not None
         if found is not None and (is_shown or stamps_in(found.before[-400:])):
             return True
     return False
@@ -265,6 +272,38 @@ class Unwrapped(NamedTuple):
     stack: bytes = b""
 
 
+def one_object_a_line(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield chunks as they are; of a document that has many objects on one line, with line ends in place of the commas between them."""
+    held, is_document = b"", None
+    for chunk in chunks:
+        held += chunk
+        if is_document is None:
+            line = held[:_DOCUMENT_TOLD].partition(b"\n")[0]
+            is_document = held.removeprefix(codecs.BOM_UTF8).lstrip()[:1] in {b"{", b"["} and _has_many(line)
+        split = len(held)
+        if is_document:
+            text = bytearray(held)
+            split = 0
+            for found in _NEXT_OBJECT.finditer(held):
+                if found["comma"]:
+                    text[found.start("comma")] = _LINE_END
+                    split = found.end() - 1
+            split = split if split or len(held) < _MOST_OBJECTS_HELD else len(held)
+            yield bytes(text[:split])
+        else:
+            yield held
+        held = held[split:]
+    if held:
+        yield held
+
+
+def _has_many(line: bytes) -> bool:
+    """Whether several objects on a line have times or levels of their own."""
+    ends = [found.start("comma") for found in _NEXT_OBJECT.finditer(line) if found["comma"]]
+    parts = (line[start:end] for start, end in pairwise([0, *ends[:_PARTS_TOLD], len(line)]))
+    return sum(LEVEL.search(part) is not None or bool(stamps_in(part)) for part in parts) > 1
+
+
 def json_object(text: bytes) -> dict[str, Any] | None:
     """Return the JSON object that a text is; None where it is none."""
     try:
@@ -277,10 +316,20 @@ def json_object(text: bytes) -> dict[str, Any] | None:
 def unwrap(line: bytes) -> Unwrapped | None:
     """Return the line in a JSON object, with or without something before it; None where there is none."""
     brace = line.find(b"{")
-    if brace < 0 or not line.rstrip().endswith(b"}"):
+    if brace >= 0 and line.rstrip().endswith(b"}") and (value := json_object(line[brace:])) is not None:
+        return of_object(value, line[:brace])
+    if line.lstrip()[:1] not in {b"{", b"["}:
         return None
-    value = json_object(line[brace:])
-    return None if value is None else of_object(value, line[:brace])
+    text = line.decode("utf-8", "replace")
+    # Of a document: what stands before its first object, or behind its last one, is on their lines.
+    for begin in islice(_BEGINNING.finditer(text), _PARTS_TOLD):
+        try:
+            inner, _ = _DECODER.raw_decode(text, begin.start())
+        except (ValueError, RecursionError):
+            continue
+        if (found := of_object(inner if isinstance(inner, dict) else {"": inner}, b"")) is not None:
+            return found
+    return None
 
 
 _PODS = ("pod", "pod_name", "podname", "pod.name", "logstreamname", "logstream")
@@ -313,17 +362,18 @@ def of_object(value: dict[str, Any], before: bytes) -> Unwrapped | None:
         best = max(exceptions, key=len, default=None)
         if best is None:
             return None
-    if best.encode("utf-8", "replace") == stack:
+    message = best.encode("utf-8", "replace")
+    if stack == message:
         stack = b""
     if not stack:
         others = [text for text in texts if text != best and exception_in(text.encode("utf-8", "replace"))]
-        stack = max(others, key=len, default="").encode("utf-8", "replace")
+        stack = max(others, key=len, default="").encode("utf-8", "replace").removeprefix(message).lstrip()
     head = head_of(before, Layout())
     moment = _outer_time(value)
     if not isinstance(moment.time_ms, int) and isinstance(head.moment.time_ms, int):
         moment = head.moment
     level = next((str(one) for name in _LEVEL_KEYS if isinstance(one := _value(value, name), str)), "")
-    inside = _ESCAPES.sub(b"", best.encode("utf-8", "replace")).rstrip(b"\r\n")
+    inside = _ESCAPES.sub(b"", message).rstrip(b"\r\n")
     return Unwrapped(inside, moment, level, head.writer or _named_writer(value), stack)
 
 
@@ -340,8 +390,10 @@ def strings(value: Any, depth: int = 0) -> list[str]:
 def _value(value: dict[str, Any], wanted: str) -> Any:
     """Return the value of a key, whatever its case and its parents."""
     for key, one in value.items():
-        if key.rpartition(".")[2].lstrip("_@").lower() == wanted and not isinstance(one, (dict, list)):
-            return one
+        is_wanted = key.rpartition(".")[2].lstrip("_@").lower() == wanted
+        single = one[0] if isinstance(one, list) and len(one) == 1 else one
+        if is_wanted and not isinstance(single, (dict, list)):
+            return single
     for one in value.values():
         if isinstance(one, dict) and (found := _value(one, wanted)) is not None:
             return found

@@ -163,6 +163,86 @@ LAYOUTS = {
             indent=2,
         ),
     ),
+    "json, one line": (
+        ZONED,
+        json.dumps(
+            {
+                "events": [
+                    {"logStreamName": "b4", "timestamp": START_MS + 1000 * n, "message": f"{level} {message}\n{stack}"}
+                    for n, (level, _, _, message, stack) in enumerate(STORY)
+                ],
+                "searchedLogStreams": [],
+            }
+        ),
+    ),
+    "json, lists on one line": (
+        LOCAL,
+        json.dumps(
+            {
+                "status": "success",
+                "data": {
+                    "result": [
+                        {
+                            "stream": {"pod": "b4"},
+                            "values": [
+                                [
+                                    f"{START_MS + 1000 * n}000001",
+                                    f"[{stamp(n, ISO, zone_ms=ZONE_MS)}] {level} {message}\n{stack}",
+                                ]
+                                for n, (level, _, _, message, stack) in enumerate(STORY)
+                            ],
+                        }
+                    ]
+                },
+            }
+        ),
+    ),
+    "json, many lines, times outside": (
+        ZONED,
+        json.dumps(
+            [
+                {
+                    "timestamp": stamp(n, "%Y-%m-%dT%H:%M:%S.%3456789Z"),
+                    "resource": {"labels": {"pod_name": "b4"}},
+                    "jsonPayload": {"message": f"{message}", "stack": {"trace": stack}, "logger": logger},
+                }
+                for n, (_, _, logger, message, stack) in enumerate(STORY)
+            ],
+            indent=1,
+        ),
+    ),
+    "json, many lines, lists of one": (
+        ZONED,
+        json.dumps(
+            {
+                "hits": [
+                    {
+                        "fields": {
+                            "@timestamp": [stamp(n, "%Y-%m-%dT%H:%M:%S.%3Z")],
+                            "message": [f"{level} {message}\n{stack}"],
+                        }
+                    }
+                    for n, (level, _, _, message, stack) in enumerate(STORY)
+                ]
+            },
+            indent=2,
+        ),
+    ),
+    "json, message before the stack, too": (
+        ZONED,
+        objects(
+            lambda n, level, thread, logger, message, stack: {
+                "timestamp": (START_MS + 1000 * n) / 1000,
+                "short_message": message,
+                "full_message": f"{message}\n{stack}",
+            }
+        ),
+    ),
+    "csv, ids and seconds before": (
+        LOCAL,
+        lines("[{t}] {level} {message} ({logger})", ISO, before="%s%3,b4,9001%S00%M007,"),
+    ),
+    "behind zeros": (LOCAL, "logs/server.log\0\0ustar\0\0" + lines("[{t}] {level} {message} ({logger})", ISO)),
     "bytes": (
         ZONED,
         objects(
@@ -391,8 +471,10 @@ def drawn(seed: int) -> tuple[bytes, str]:
         ["", " ({logger})", " ({logger}) [{thread}]", " | {logger} (Logging.scala:66)", " [{thread}]"]
     )
     keys = [word().strip("./-_0123456789") or "k" for _ in range(4)]
-    wrap = draw.choice(["", "", "compose", "cri", "docker", "kubectl", "journal", "json", "gcp", "csv", "bytes"])
-    out = []
+    wrap = draw.choice(
+        ["", "", "compose", "cri", "docker", "kubectl", "journal", "json", "gcp", "csv", "bytes", "line", "many lines"]
+    )
+    out, whole = [], []
     for number, (level, thread, logger, message, stack) in enumerate(STORY):
         named = {"level": level, "thread": thread, "logger": logger, "short": logger.rpartition(".")[2]}
         line = pattern.format(time=stamp(number, time, zone_ms=zone_ms), message=message, **named)
@@ -414,16 +496,20 @@ def drawn(seed: int) -> tuple[bytes, str]:
         elif wrap == "csv":
             quoted = "\n".join(texts).replace('"', '""')
             out.append(f'"{outer}",{keys[0]},"{quoted}"')
+        elif wrap in {"line", "many lines"}:
+            whole.append({"@timestamp": outer, keys[0]: {keys[1]: [1], keys[2]: "\n".join(texts)}})
         elif wrap == "gcp":
             out.append(
                 json.dumps({"timestamp": outer, "jsonPayload": {keys[1]: {"a": 1}, "message": "\n".join(texts)}})
             )
         else:
             out.append(json.dumps({"@timestamp": outer, keys[2]: line, keys[3] + "_stack": stack, "level": level}))
+    if whole:
+        out = json.dumps({keys[3]: whole}, indent=1 if wrap == "many lines" else None).splitlines()
     text = draw.choice(["\n", "\n", "\r\n"]).join(out) + "\n"
     if wrap == "" and draw.random() < 0.2:
         text = f"\x1b[{draw.randint(30, 37)}m" + text.replace("\n", "\x1b[0m\n\x1b[31m")
-    encoding = draw.choice(["utf-8", "utf-8", "utf-8", "utf-8-sig", "utf-16"])
+    encoding = draw.choice(["utf-8", "utf-8", "utf-8", "utf-8-sig", "utf-8" if wrap == "line" else "utf-16"])
     return text.encode(encoding), time
 
 
