@@ -9,13 +9,14 @@ from kforensics.formats.log_lines.event import LogEvent
 from kforensics.formats.log_lines.event import LogEventKind as Kind
 from kforensics.reconcile.observed.logged_events import LoggedEvent
 from kforensics.units import TopicPartition
-from kforensics.words import counted, utc_words
+from kforensics.words import counted, form, listed, utc_words
 
 _SAME_END_MS = 60_000
 """A node that ends says so in several lines within this time, the cause first."""
 _LEAST_LOOPS = 2
 _BEGUN = frozenset({Kind.BROKER_STARTED, Kind.LEADER_START, Kind.FOLLOWER_START})
 """What only a node that has started writes."""
+_OF_DISKS = frozenset({Kind.LOG_DIR_ERROR, Kind.LOG_DIR_FAILED})
 _ENDED = frozenset({Kind.FATAL_FAULT, Kind.BROKER_HALTED})
 _NO_CAUSE = "no exception stands below the line"
 _WEAK_REASONS = ("NoSuchElementException", "InterruptedException")
@@ -23,7 +24,7 @@ _WEAK_REASONS = ("NoSuchElementException", "InterruptedException")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeFailure:
-    """The last end of a node that was not in order, or a start that does not get on."""
+    """The last end of a node that was not in order, a start that does not get on, or a log directory that a node went on without."""
 
     node_id: int | Absent
     time_ms: int | Absent
@@ -33,6 +34,8 @@ class NodeFailure:
     """Why, in the words of the line and of the exception below it."""
     place: str = ""
     """The directory or file, where the words do not name it."""
+    directory: str = ""
+    """The log directory that failed, where the node went on."""
     unfinished: int = 0
     """How many starts in a row were cut short from outside, without an end of their own."""
     signal: str = ""
@@ -55,6 +58,8 @@ class NodeFailure:
             )
             segment = f" and began again at segment {self.segment}" if where and isinstance(self.segment, int) else ""
             return f"{who} did not finish its last {counted(self.unfinished, 'start')}, killed{by} each time{where}{segment}."
+        if self.directory:
+            return f"{who}'s {self.directory} failed{at}: {self.cause}."
         place = f" ({self.place})" if self.place and self.place not in self.cause else ""
         what = "last start failed" if self.is_start else "process ended by itself"
         return f"{who}'s {what}{at}: {self.cause}{place}."
@@ -67,6 +72,8 @@ class _Node:
     failure: NodeFailure | None = None
     errors: list[LoggedEvent] = field(default_factory=list)
     """Errors of log directories since the last start, the first first."""
+    disks: dict[str, LoggedEvent] = field(default_factory=dict)
+    """The first line of each log directory that failed since the last start."""
     loads: list[LoggedEvent] = field(default_factory=list)
     """Starts without an end, each by its first line."""
     recovered: LoggedEvent | None = None
@@ -74,17 +81,21 @@ class _Node:
 
 
 def node_failures(events: Iterable[LoggedEvent]) -> tuple[NodeFailure, ...]:
-    """Return how each node ended last, where that was not in order and no start followed that came to its end."""
+    """Return how each node ended last, or which of its disks failed, where no start followed that came to its end."""
     nodes: dict[int | Absent | str, _Node] = {}
     for item in events:
         node = nodes.setdefault(item.node_id if isinstance(item.node_id, int) else item.file.location, _Node())
         _read(node, item)
-    found = [one for node in nodes.values() if (one := node.failure or _loop(node)) is not None]
+    found = [one for node in nodes.values() if (one := node.failure or _loop(node) or _disk(node)) is not None]
     return tuple(sorted(found, key=lambda one: one.node_id if isinstance(one.node_id, int) else -1))
 
 
 def _read(node: _Node, item: LoggedEvent) -> None:
     event = item.event
+    if event.kind in {Kind.BROKER_STARTED, Kind.LOGS_LOADING}:
+        node.disks = {}
+    if event.kind in _OF_DISKS and (directory := event.fields.get("directory")):
+        node.disks.setdefault(str(directory), item)
     if event.kind in _BEGUN:
         node.failure, node.errors, node.loads, node.signal = None, [], [], ""
     elif event.kind is Kind.LOGS_LOADING:
@@ -151,6 +162,24 @@ def _joined(before: NodeFailure | None, later: NodeFailure) -> NodeFailure:
         place=kept.place,
         topic_partition=kept.topic_partition,
         citations=(*before.citations, *later.citations)[:4],
+    )
+
+
+def _disk(node: _Node) -> NodeFailure | None:
+    """Return the log directories that failed while the node went on."""
+    if not node.disks:
+        return None
+    first = next(iter(node.disks.values()))
+    doing, why = (first.event.fields.get(name) for name in ("reason", "cause"))
+    cause = str(why or doing or "no line above says why").rstrip(".")
+    return NodeFailure(
+        node_id=first.node_id,
+        time_ms=first.time_ms,
+        is_start=False,
+        cause=f"{cause} ({doing})" if why and doing else cause,
+        directory=f"{form(len(node.disks), 'log directory', 'log directories')} {listed([*node.disks])}",
+        topic_partition=first.event.topic_partition,
+        citations=tuple(item.citation for item in node.disks.values())[:4],
     )
 
 

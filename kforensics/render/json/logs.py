@@ -126,7 +126,7 @@ LOGS = Document(
         "outside": ("outside", "The files that were not read: all their lines are outside of the time asked about."),
         "failures": Field(
             "failures",
-            "Nodes whose last start failed, or whose process ended by itself.",
+            "Nodes whose last start failed, whose process ended by itself, or of which log directories failed.",
             Each({"node": "node_id", "time_ms": "", "words": "", "citations": ""}),
         ),
         "events": Field(

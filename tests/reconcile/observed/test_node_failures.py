@@ -95,3 +95,24 @@ def test_of_many_nodes_the_first_are_told():
 
     assert failure_words(one * 4).endswith("2 other nodes failed too.")
     assert failure_words(()) == ""
+
+
+def test_a_disk_that_failed_while_the_broker_went_on_is_told_until_the_next_start():
+    lines = (
+        STARTED,
+        "Error while appending records to t-0 in dir /d (x)",
+        "java.io.IOException: No space left on device",
+        "Stopping serving replicas in dir /d (x)",
+        "[Broker id=3] Follower t-1 starts at leader epoch 2 from offset 7 with high watermark 7. Previous leader epoch was 1. (state.change.logger)",
+    )
+    (one,) = failures(*lines)
+
+    assert one.words == (
+        "Broker 3's log directory /d failed at 2024-05-01 12:01:00 UTC: IOException: No space left on device (appending records to t-0)."
+    )
+    assert not one.is_start
+    assert failures(*lines, "Loading logs from log dirs ArrayBuffer(/d) (kafka.log.LogManager)", STARTED) == ()
+
+
+def test_an_error_that_names_no_log_directory_is_no_failure_of_one():
+    assert failures(STARTED, "Error flushing topic orders (kafka.log.LogManager)") == ()
