@@ -177,6 +177,7 @@ def read_logs(
     jobs: int = 1,
     unneeded: Collection[LogPlace] = (),
     keeps_told: bool = False,
+    keeps_unowned: bool = False,
     window: TimeWindow | None = None,
 ) -> tuple[tuple[LogFile, ...], list[Problem]]:
     """Return every broker log among the inputs that is needed, and what could not be read of them."""
@@ -184,7 +185,12 @@ def read_logs(
     out: list[LogFile] = []
     problems: list[Problem] = []
     found_files = read_log_files(
-        places, keeps_told=keeps_told, jobs=jobs, clusters=_wanted_clusters(inputs), window=window
+        places,
+        keeps_told=keeps_told,
+        keeps_unowned=keeps_unowned,
+        jobs=jobs,
+        clusters=_wanted_clusters(inputs),
+        window=window,
     )
     for place, found in zip(places, found_files, strict=True):
         if isinstance(found, EvidenceError):
@@ -203,10 +209,13 @@ def read_own_logs(
     jobs: int = 1,
     unneeded: Collection[LogPlace] = (),
     keeps_told: bool = False,
+    keeps_unowned: bool = False,
     window: TimeWindow | None = None,
 ) -> tuple[tuple[LogFile, ...], tuple[Problem, ...]]:
     """Return the broker logs of the cluster of the inputs, and what could not be read of them or was left out."""
-    every, met = read_logs(inputs, jobs=jobs, unneeded=unneeded, keeps_told=keeps_told, window=window)
+    every, met = read_logs(
+        inputs, jobs=jobs, unneeded=unneeded, keeps_told=keeps_told, keeps_unowned=keeps_unowned, window=window
+    )
     own, left_out = logs_of_cluster(inputs, every)
     gone = {(one.input, one.path) for one in left_out}
     return own, (*(one for one in met if (one.input, one.path) not in gone), *left_out)

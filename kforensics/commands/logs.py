@@ -108,7 +108,12 @@ def run(request: Ask) -> Result[LogsView]:
     window = window_of(request.since_ms, request.until_ms)
     outside = logs_outside(inputs, window)
     files, problems = read_own_logs(
-        inputs, jobs=request.jobs or default_jobs(), unneeded=outside, keeps_told=True, window=window
+        inputs,
+        jobs=request.jobs or default_jobs(),
+        unneeded=outside,
+        keeps_told=True,
+        keeps_unowned=True,
+        window=window,
     )
     zone = parse_zone(request.log_timezone) if request.log_timezone else None
     evidence = logged_evidence(files, (), problems=problems, zone=zone)
@@ -120,7 +125,7 @@ def run(request: Ask) -> Result[LogsView]:
         clocks=evidence.clocks,
         kinds=_kinds(events),
         runs=tuple(_runs(events)),
-        failures=node_failures(events),
+        failures=node_failures(item for item in events if isinstance(item.node_id, int) or len(item.file.nodes) < 2),
         versions=tuple((node, str(version)) for node, version in sorted(evidence.versions.items())),
         outside=tuple(full_path(inputs.described, place.input, place.path) for place in outside),
     )

@@ -128,6 +128,7 @@ def read_log_files(
     places: Sequence[LogPlace],
     *,
     keeps_told: bool = False,
+    keeps_unowned: bool = False,
     jobs: int = 1,
     clusters: Collection[str] = (),
     window: TimeWindow | None = None,
@@ -135,6 +136,7 @@ def read_log_files(
     """Read files, ranges of large ones and several at once; none for what is no broker's log.
 
     Args:
+        keeps_unowned: whether lines of a file of several nodes that do not say whose they are stand without a node.
         clusters: those that are wanted: lines of others are left out of a file that names one of these, too.
         window: the time that is asked about; lines of long files that are outside of it are counted and not searched.
     """
@@ -153,7 +155,7 @@ def read_log_files(
     for (at, _), reading in zip(tasks, readings, strict=True):
         by_place.setdefault(at, []).append(reading)
     return [
-        _joined(place, by_place[at], clusters) if isinstance(plan, list) else plan
+        _joined(place, by_place[at], clusters, keeps_unowned=keeps_unowned) if isinstance(plan, list) else plan
         for at, (place, plan) in enumerate(zip(places, plans, strict=True))
     ]
 
@@ -269,7 +271,11 @@ def _next_line(file: EvidenceFile, position: int) -> int:
 
 
 def _joined(
-    place: LogPlace, parts: "Sequence[_Reading | EvidenceError]", clusters: Collection[str]
+    place: LogPlace,
+    parts: "Sequence[_Reading | EvidenceError]",
+    clusters: Collection[str],
+    *,
+    keeps_unowned: bool = False,
 ) -> LogFile | EvidenceError:
     whole = _Reading()
     for part in parts:
@@ -289,14 +295,22 @@ def _joined(
     unowned: frozenset[LogEventKind] = frozenset()
     writers = {event.writer for event in events}
     if len(nodes) > 1 or (nodes and len(writers) > 1 and len(whole.by_writer.keys() & writers) < len(writers)):
-        events = _of_each_node(events, whole.by_writer)
-        if len(events) < len(whole.events):
-            owned = {event.line for event in events}
-            unowned = frozenset(event.kind for event in whole.events if event.line not in owned)
+        owned = _of_each_node(events, whole.by_writer)
+        if len(owned) < len(events):
+            lines = {event.line for event in owned}
+            others = [event for event in events if event.line not in lines]
+            unowned = frozenset(event.kind for event in others)
             named = listed([str(one) for one in sorted(nodes)])
             who = f"lines of nodes {named}" if len(nodes) > 1 else f"lines of node {named} and of others"
-            message = f"{who} are in one file, and {counted(len(whole.events) - len(events), 'event')} of lines that do not say whose they are were left out: give the log files of each node, or lines that begin with the name of their node"
+            # Of several nodes, none is taken for the writer of what does not say it.
+            keeps_unowned &= len(nodes) > 1
+            what = "stand without their node" if keeps_unowned else "were left out"
+            message = f"{who} are in one file, and {counted(len(others), 'event')} of lines that do not say whose they are {what}: give the log files of each node, or lines that begin with the name of their node"
             problems.append(Problem(input=place.input, path=place.path, message=message))
+            if keeps_unowned:
+                of_nodes = {event.line: event for event in owned}
+                owned = tuple(of_nodes.get(event.line, event) for event in events)
+        events = owned
     return LogFile(
         input=place.input,
         location=str(place.location),

@@ -179,3 +179,17 @@ def test_a_log_in_two_bytes_a_character_needs_no_mark(encoding, tmp_path, capsys
 
     assert code == 0
     assert "truncation (3 lines)" in shown
+
+
+def test_lines_of_several_nodes_in_one_file_count_and_no_failure_is_laid_on_a_node_that_none_names(tmp_path, capsys):
+    """All of them were left out, and the screen said that no line of Kafka was known."""
+    other = LINES.replace("id=3", "id=4").replace("broker=3", "broker=4")
+    (tmp_path / "all.log").write_text(LINES + other)
+
+    _, screen = said(capsys, tmp_path / "all.log")
+
+    assert "Broker 3's log directory /d failed" in screen
+    assert "Log dir error" in screen
+    assert "No line of Kafka is known" not in screen
+    assert "events of lines that do not say whose they are stand without their node" in " ".join(screen.split())
+    assert "process ended" not in screen
