@@ -277,7 +277,7 @@ def one_object_a_line(chunks: Iterable[bytes]) -> Iterator[bytes]:
     held, is_document = b"", None
     for chunk in chunks:
         held += chunk
-        if is_document is None:
+        if is_document is None and held:
             line = held[:_DOCUMENT_TOLD].partition(b"\n")[0]
             is_document = held.removeprefix(codecs.BOM_UTF8).lstrip()[:1] in {b"{", b"["} and _has_many(line)
         split = len(held)
