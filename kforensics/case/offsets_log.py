@@ -116,10 +116,11 @@ class OffsetsLog:
 
     @property
     def is_shown_from_its_creation(self) -> bool:
-        """Whether inputs show every leader since the partition was created, and that none of them can have lost anything: a log that is empty always was."""
+        """Whether inputs show every leader since the partition was created, none of which can have lost anything, and several replicas: logs that are empty always were."""
         account = self._leadership
         return (
-            bool(account.states)
+            len(self._places) > 1
+            and bool(account.states)
             and account.states[0].leader_epoch == 0
             and not account.risky
             and next(iter(account.gaps_since(0)), None) is None
