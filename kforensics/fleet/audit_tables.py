@@ -155,6 +155,13 @@ class AuditTables(Tables):
         return tuple(self.manifest.get("kept_from", ()))
 
     @cached_property
+    def nodes(self) -> Sequence[Mapping[str, Any]]:
+        """The inputs, as far as the life of findings needs them."""
+        names = ["audit_id", "input", "cluster_id", "node_id", "path", "kind", "log_dirs"]
+        rows: list[Mapping[str, Any]] = self.column_table("nodes", names).to_pylist()
+        return rows
+
+    @cached_property
     def _replaced(self) -> pa.Array:
         return super().dataset("replaced").to_table(columns=["verdict_id"])["verdict_id"].combine_chunks()
 

@@ -205,12 +205,9 @@ def _directories(
         cluster = fleet.clusters[fleet.tasks[one.number].input]
         if cluster not in bases:
             continue
-        rows = fleet.tables.read_part(
-            "plan",
-            part_name(one.number),
-            columns=["topic", "partition", "fingerprint", "mtime_ns"],
-            filters=pd.field("kind") == IS_DIRECTORY,
-        )
+        columns = ["topic", "partition", "fingerprint", "mtime_ns"]
+        rows = fleet.tables.read_part("plan", part_name(one.number), columns=["kind", *columns])
+        rows = rows.filter(pc.equal(rows["kind"], IS_DIRECTORY)).select(columns)
         for topic, partition, fingerprint, time in zip(*(column.to_pylist() for column in rows.columns), strict=True):
             key = (cluster, topic, partition)
             found.setdefault(key, []).append(fingerprint)

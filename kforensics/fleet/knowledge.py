@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as pd
 
 from kforensics.case.cluster import commits_by_partition, gather_cluster, given_brokers
@@ -359,8 +360,9 @@ def _lost(
 
 def _held(task: LogDirTask, tables: Tables) -> Iterator[TopicPartition]:
     """Yield the partitions of which a log directory holds a directory."""
-    rows = tables.read_part("plan", part_name(task.number), columns=["kind", "topic", "partition"]).to_pylist()
-    yield from (TopicPartition(row["topic"], row["partition"]) for row in rows if row["kind"] == IS_DIRECTORY)
+    rows = tables.read_part("plan", part_name(task.number), columns=["kind", "topic", "partition"])
+    held = rows.filter(pc.equal(rows["kind"], IS_DIRECTORY))
+    yield from map(TopicPartition, held["topic"].to_pylist(), held["partition"].to_pylist())
 
 
 def _named_state(task: LogDirTask, total: LogDirTotals) -> LogDirState:

@@ -246,7 +246,7 @@ def _log_dirs_of(audit: AuditTables) -> Callable[[str | None, int], int]:
     """Return the function that gives the number of log directories of a node, by cluster and number."""
     numbers = _numbers(audit)
     counts: dict[int, dict[str | None, int]] = {}
-    for row in audit.rows("nodes", columns=["input", "cluster_id", "log_dirs"]):
+    for row in audit.nodes:
         own = counts.setdefault(numbers[row["input"]], {})
         own[row["cluster_id"]] = own.get(row["cluster_id"], 0) + len(row["log_dirs"] or ())
 
@@ -380,12 +380,12 @@ def _numbers(audit: AuditTables) -> dict[int, int]:
         row["input"]: -1 - zlib.crc32(str(row["path"]).encode("utf-8", "surrogateescape")) % (1 << 31)
         if row["node_id"] is None
         else row["node_id"]
-        for row in audit.rows("nodes", columns=["input", "path", "node_id"])
+        for row in audit.nodes
     }
 
 
 def _nodes(audit: AuditTables, numbers: Mapping[int, int]) -> Iterator[dict[str, Any]]:
     """Yield the inputs that can show replicas, or could if they were read: directories of log files show none."""
-    for row in audit.rows("nodes", columns=[*TABLES["later_nodes"], "log_dirs", "kind"]):
+    for row in audit.nodes:
         if row["log_dirs"] or row["kind"] in {"partition", "unreadable"}:
             yield {**{name: row[name] for name in TABLES["later_nodes"]}, "node_id": numbers[row["input"]]}
