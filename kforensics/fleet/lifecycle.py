@@ -219,12 +219,13 @@ class _LookedAt:
         # Only of nodes with fewer disks than they had it matters which replicas they hold.
         short = [row for row in missing if row["topic"] is not None and self._lacking(row)]
         where = one_of("topic", {row["topic"] for row in short}, pa.string())
-        columns = ["topic", "partition", "node_id"]
-        held = after.rows("replicas", columns=columns, where=where) if short else ()
-        self._held = {(row["topic"], row["partition"], row["node_id"]) for row in held}
-        columns = ["topic", "partition", "assigned"]
-        assigned = after.rows("partitions", columns=columns, where=where) if short else ()
-        self._assigned = {(row["topic"], row["partition"]): row["assigned"] for row in assigned}
+        # Of several clusters in one audit the same node may be in each.
+        columns = ["cluster_id", "topic", "partition"]
+        held = after.rows("replicas", columns=[*columns, "input"], where=where) if short else ()
+        numbers = _numbers(after)
+        self._held = {(*(row[one] for one in columns), numbers[row["input"]]) for row in held}
+        assigned = after.rows("partitions", columns=[*columns, "assigned"], where=where) if short else ()
+        self._assigned = {tuple(row[one] for one in columns): row["assigned"] for row in assigned}
 
     def _lacking(self, row: Row) -> list[int]:
         """Return the nodes that have fewer log directories than when they showed a finding."""
@@ -234,7 +235,7 @@ class _LookedAt:
 
     def all_of(self, row: Row) -> bool:
         """Return whether each node with fewer disks holds the partition on another one, or should not hold it any more."""
-        partition = (row["topic"], row["partition"])
+        partition = (row["cluster_id"], row["topic"], row["partition"])
         return all(
             row["topic"] is not None
             and ((*partition, one) in self._held or one not in (self._assigned.get(partition) or (one,)))

@@ -43,6 +43,7 @@ def write_audit(
     also_in=(),
     log_dirs=1,
     held=None,
+    held_by=None,
     assigned=None,
     retired=(),
 ):
@@ -53,6 +54,7 @@ def write_audit(
         also_in: further clusters that have the same partitions.
         log_dirs: how many each node has.
         held: the partitions of which the nodes hold a directory, by number, where not all.
+        held_by: the clusters of the nodes that hold them, where not all.
         assigned: the brokers of every partition.
         retired: the nodes that the inventory expects no longer, each with a cluster or none.
     """
@@ -93,9 +95,9 @@ def write_audit(
             ],
             "replicas": [
                 {"input": at, "node_id": number, "topic": topic, "partition": partition, "state": "live"}
-                for at, (number, _) in enumerate(members)
+                for at, (number, own) in enumerate(members)
                 for topic, partition in partitions
-                if held is None or partition in held
+                if (held is None or partition in held) and (held_by is None or own in held_by)
             ],
             "partitions": [
                 {

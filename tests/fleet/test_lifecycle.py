@@ -292,6 +292,12 @@ def test_a_disk_that_is_gone_below_a_given_parent_leaves_its_findings_unchecked(
     assert {3: ("closed", "gone")} == life(night("4", log_dirs=1, held=(3,)))
 
 
+def test_a_node_of_another_cluster_holds_nothing_of_a_disk_that_is_gone(night):
+    night("1", 3, log_dirs=2, nodes=((1, "a"), (1, "b")), cluster="a")
+    (one,) = life(night("2", log_dirs=1, nodes=((1, "a"), (1, "b")), cluster="a", held=(3,), held_by=("b",))).values()
+    assert ("not-checked", "unchecked") == one
+
+
 def test_a_partition_that_was_reassigned_from_a_smaller_node_is_looked_at(night):
     night("1", 3, log_dirs=2)
     assert {3: ("closed", "gone")} == life(night("2", log_dirs=1, held=(), assigned=[7]))
