@@ -326,7 +326,9 @@ class _Nodes:
         """Return the starts of the nodes: of voters first, since no broker is let in where too few of them start."""
         history = self._around.history
         voters = history.current_voters if history is not None and self._around.is_of_one_moment else ()
-        started = {id_: self.start(one) for one in self._nodes if isinstance(id_ := one.node_id, int) and id_ in voters}
+        started = {
+            id_: self.start(one) for one in self._nodes if isinstance(id_ := _voter_id(one), int) and id_ in voters
+        }
         down = tuple(id_ for id_, one in started.items() if one.starts[-1].result is StartResult.EXITS)
         in_doubt = tuple(id_ for id_, one in started.items() if one.starts[-1].result is Absent.UNKNOWN)
         spare = (len(voters) - 1) // 2
@@ -337,7 +339,7 @@ class _Nodes:
         if len(down) + len(in_doubt) > spare:
             started = {id_: one for id_, one in started.items() if id_ in {*down, *in_doubt}}
         return [
-            known if isinstance(id_ := one.node_id, int) and (known := started.get(id_)) else self.start(one)
+            known if isinstance(id_ := _voter_id(one), int) and (known := started.get(id_)) else self.start(one)
             for one in self._nodes
         ]
 
@@ -465,6 +467,12 @@ class _Nodes:
             is_partial=is_partial,
             has_problems=has_problems,
         )
+
+
+def _voter_id(node: Node) -> int | Absent:
+    """Return the id with which a node is started: that of its settings, whatever its directories say."""
+    configured = Absent.UNKNOWN if node.configured is None else node.configured.node_id
+    return node.node_id if isinstance(configured, Absent) else configured
 
 
 def _missing_directories(started: NodeStarts) -> MissingDirectories:

@@ -317,6 +317,21 @@ def test_no_broker_is_let_in_where_its_only_controller_does_not_start(fixtures, 
     assert not any("of broker 1 first" in one for one in document["answer"]["now"]), "it only waits for the controller"
 
 
+def test_a_voter_is_who_its_settings_say_whatever_its_directory_says(fixtures, tmp_path, capsys):
+    for name in ("broker-1", "controller-100"):
+        copied(fixtures / "unclean-election" / name, tmp_path / name)
+    nodes = tmp_path / "broker-1", tmp_path / "controller-100"
+    edit(nodes[1] / "meta.properties", "node.id", "7")
+    settings = tmp_path / "server.properties"
+    settings.write_text(f"process.roles=controller\nnode.id=100\nlog.dirs={nodes[1]}\n")
+
+    document, _ = predict(capsys, *nodes, settings, "--kafka", "4.1.0")
+
+    reasons = [one["reason"] for one in document["starts"]]
+    assert "no controller is elected" in reasons[0]
+    assert "Stored node id 7" in reasons[1]
+
+
 @pytest.mark.parametrize("name", ["replication-offset-checkpoint", "cleaner-offset-checkpoint"])
 def test_a_malformed_checkpoint_that_is_read_once_the_logs_are_loaded_takes_its_directory(node, tmp_path, capsys, name):
     (node / "data-1" / name).write_text("0\n3\norders 0 5\n")

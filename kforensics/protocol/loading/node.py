@@ -594,7 +594,9 @@ def refuse_values(version: KafkaVersion, values: Mapping[str, str]) -> Refusal |
     if time in judged and not int(judged[time]):
         words = "log.retention.ms must be unlimited (-1) or, greater than or equal to 1"
         return Refusal("IllegalArgumentException", f"{_NOT_MET}{words}")
-    if not judged.get("log.dirs", "not given").strip() and version < _FIRST_THAT_CHECKS_LISTS:
+    if not judged.get("log.dirs", "not given").strip():
+        if version >= _FIRST_THAT_CHECKS_LISTS:
+            return Refusal("ConfigException", "Configuration 'log.dirs' must not be empty.")
         words = "At least one log directory must be defined via log.dirs or log.dir."
         return Refusal("IllegalArgumentException", f"{_NOT_MET}{words}")
     paths = [path.strip().rstrip("/") for path in judged.get("log.dirs", "").split(",")]

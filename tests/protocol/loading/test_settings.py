@@ -88,6 +88,9 @@ def test_a_start_needs_a_log_directory_and_a_thread_that_recovers():
     ):
         found = refuse_values(KafkaVersion(4, 1), values)
         assert (found and found.exception) == exception
+    found = refuse_values(KafkaVersion(4, 4), {"log.dirs": ""})
+    assert found is not None
+    assert found.exception == "ConfigException"
 
 
 def test_a_log_directory_that_is_named_twice_matters_to_a_broker_before_4_4():
