@@ -159,7 +159,7 @@ def test_an_open_answer_says_what_to_keep_and_what_to_add(incident, capsys):
     assert "unknown" == document["answer"]["state"]
     (line,) = document["answer"]["now"]
     assert line.startswith(
-        "Don't delete any data directory, snapshot or log file of these brokers, and add a copy of the disks of"
+        "Don't delete any data directory, snapshot or log file of these brokers. Add a copy of the disks of"
     )
 
 

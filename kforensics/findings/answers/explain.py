@@ -372,7 +372,7 @@ def _open_question(affected: Sequence[PartitionIncident], asked: Sequence[Partit
         first = affected[0]
         of = f"{len(affected)} of {len(asked)} partitions" if len(asked) > 1 else str(first.partition)
         return (
-            f"Whether committed records of {of} are lost is unknown{_likelihood(affected)}: {_first_doubt(affected)}."
+            f"Whether committed records of {of} are lost is unknown{_likelihood(affected)}. {_first_doubt(affected)}."
         )
     if bare := [one for one in affected if not one.copies]:
         return f"Whether committed records are lost is unknown: no log of {_names(bare)} is among the inputs."
@@ -406,7 +406,7 @@ def _first_doubt(affected: Sequence[PartitionIncident]) -> str:
     incident, doubt = (
         next(unread, None) or next(of_unclean, None) or next(of_lines, (affected[0], affected[0].doubts[0]))
     )
-    return f"the inputs do not show {doubt.words} ({incident.partition})"
+    return f"The inputs do not show {doubt.words} ({incident.partition})"
 
 
 def _unclean_epochs(incident: PartitionIncident) -> frozenset[int]:
@@ -419,8 +419,8 @@ def _gather(state: State, asked: Sequence[PartitionIncident]) -> tuple[str, ...]
     if state not in {State.UNKNOWN, State.MAYBE_LOST}:
         return ()
     settled = Counter(doubt.settled_by for one in asked for doubt in one.doubts if doubt.is_input)
-    needed = "".join(f", and add {settled_by}" for settled_by, _ in settled.most_common(1))
-    return (f"Don't delete any data directory, snapshot or log file of these brokers{needed}.",)
+    needed = "".join(f" Add {settled_by}." for settled_by, _ in settled.most_common(1))
+    return (f"Don't delete any data directory, snapshot or log file of these brokers.{needed}",)
 
 
 def _unknown(asked: Sequence[PartitionIncident], scope: Scope) -> tuple[str, ...]:

@@ -371,9 +371,7 @@ def _leaving(found: PredictedCluster) -> Iterator[str]:
         return
     count = len(shown)
     kept = all(isinstance(one.kept_by, int) for one in found.leaving)
-    but = (
-        f", and {form(count, 'a replica that stays holds', 'replicas that stay hold')} the same offsets" if kept else ""
-    )
+    but = f". {form(count, 'A replica that stays holds', 'Replicas that stay hold')} the same offsets" if kept else ""
     yield (
         f"Whether {form(count, 'a replica is', f'{count} replicas are')} still assigned when {form(count, 'its broker is', 'their brokers are')} started: "
         f"a reassignment removes {listed(shown, most=4)}. Where it completes before, the directory is a stray, which Kafka 3.0 to 3.6 deletes and 3.7 and later "
