@@ -49,6 +49,7 @@ _JOURNAL = re.compile(rb'(?m)^-- |"_BOOT_ID"|^\S[^\n]{0,100}? [\w.@-]+\[\d+\]: '
 """What only a journal has in its first lines; in other logs no boots are looked for."""
 _BOOT = re.compile(rb'(?m)^-- Boot ([0-9a-f]{32}) --|"_BOOT_ID" ?: ?"([0-9a-f]{32})"|^-- Reboot --')
 _REBOOT = "-- Reboot --"
+_LONGEST_BOOT = 64
 _NODE_DIRECTORY = re.compile(r"(?:broker|controller|kafka|node)[-_.]?(?P<id>\d{1,9})", re.ASCII)
 _CONTROLLER_KINDS = frozenset({LogEventKind.BROKER_REGISTERED, LogEventKind.BROKER_FENCED})
 _PACKED = {
@@ -380,12 +381,15 @@ class _Reading:
 
     def noting_boots(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
         """Yield the chunks as they are, and note where a journal marks that another boot begins."""
+        before = b""
         for chunk in chunks:
-            done = line = 0
-            for found in _BOOT.finditer(chunk):
-                line, done = line + chunk.count(b"\n", done, found.start()), found.start()
-                self._note_boot(self.lines_seen + line + 1, (found[1] or found[2] or found[0]).decode())
+            text, done, line = before + chunk, 0, self.lines_seen - before.count(b"\n")
+            for found in _BOOT.finditer(text):
+                if found.end() > len(before):  # the mark may have begun in the chunk before
+                    line, done = line + text.count(b"\n", done, found.start()), found.start()
+                    self._note_boot(line + 1, (found[1] or found[2] or found[0]).decode())
             self.lines_seen += chunk.count(b"\n")
+            before = text[-_LONGEST_BOOT:]
             yield chunk
 
     def _note_boot(self, line: int, boot: str) -> None:

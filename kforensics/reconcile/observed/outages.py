@@ -127,7 +127,7 @@ def _unclean_starts(lines: Sequence[LoggedEvent]) -> Iterator[tuple[int, int]]:
             first, is_open = None, True
         elif kind in _BEGINNINGS or (kind is Kind.SEGMENT_RECOVERY and _is_of_metadata(item)):
             first = at if first is None else first
-        elif kind is Kind.RECOVERY_START and is_open and not _is_of_metadata(item):
+        elif is_open and _is_recovery(item):
             end = next(
                 (one for one in range(at, len(lines)) if lines[one].event.kind is Kind.BROKER_STARTED), len(lines)
             )
@@ -135,20 +135,26 @@ def _unclean_starts(lines: Sequence[LoggedEvent]) -> Iterator[tuple[int, int]]:
             is_open = False
 
 
+def _is_recovery(item: LoggedEvent) -> bool:
+    return item.event.kind is Kind.RECOVERY_START and not _is_of_metadata(item)
+
+
 def _boots(lines: Sequence[LoggedEvent], start: tuple[int, int]) -> Iterator[Sign]:
     """Yield what the lines of the machine say: a boot before the start, or the same boot before and after."""
     begin, end = start
     while begin and lines[begin - 1].event.kind is Kind.MACHINE_STARTED:
         begin -= 1
-    boot = next((one for one in lines[begin:end] if one.event.kind is Kind.MACHINE_STARTED), None)
+    # A start that was cut short is followed by others, and a boot behind the last one comes before none.
+    last = max(at for at in range(start[0], end) if _is_recovery(lines[at]))
+    boot = next((one for one in lines[begin:last] if one.event.kind is Kind.MACHINE_STARTED), None)
     first, before = lines[start[0]], lines[begin - 1] if begin else None
     if before is None:
         return
     if boot is not None:
         yield Sign(Took.MACHINE, f"the machine was booted before its start [{_place(boot)}]", is_proof=True)
-    elif before.file is first.file and first.file.boots:
+    elif before.file is first.file is lines[last].file and first.file.boots:
         marks = [line for line, _ in first.file.boots]
-        ran, runs = (bisect_right(marks, one.event.line) for one in (before, first))
+        ran, runs = (bisect_right(marks, one.event.line) for one in (before, lines[last]))
         if ran == runs:
             yield Sign(Took.PROCESS, f"no boot of its machine stands before its start [{_place(first)}]", is_proof=True)
         else:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from kforensics.evidence.broker_logs import LogFile, read_log_files
+from kforensics.evidence.broker_logs import WINDOW_LENGTH, LogFile, read_log_files
 from kforensics.evidence.discovery.beside_data import LogPlace
 from kforensics.reconcile.observed.logged_events import LoggedEvent
 from kforensics.reconcile.observed.outages import Outage, Sign, Took, outage_between, outages_of
@@ -68,6 +68,31 @@ def test_a_journal_shows_whether_the_machine_ran_on(tmp_path, journal, proven):
     (one,) = outages(tmp_path, journal.format(before.rstrip(), written(60, CONFIGURED) + after))
 
     assert one.proven == proven
+
+
+def test_a_mark_of_a_boot_is_seen_where_the_windows_of_a_file_part_it(tmp_path):
+    before, after = lines().split(written(60, CONFIGURED))
+    head = f"-- Boot {BOOT} --\n{before}"
+    head += "x" * (WINDOW_LENGTH - 21 - len(head)) + "\n"
+    (one,) = outages(tmp_path, f"{head}-- Boot {BOOT[::-1]} --\n{written(60, CONFIGURED)}{after}")
+
+    assert one.proven is Took.MACHINE
+    assert f":{len(head.splitlines()) + 1}]" in one.signs[0].words
+
+
+def test_a_boot_between_a_start_that_was_cut_short_and_the_next_one_is_no_kill(tmp_path):
+    again = [written(*one) for one in ((600, CONFIGURED), (601, UNCLEAN), (605, STARTED))]
+    cut_short = [f"-- Boot {BOOT} --", *(written(*one) for one in LIFE[:4])]
+    (one,) = outages(tmp_path, "\n".join([*cut_short, f"-- Boot {BOOT[::-1]} --", *again]) + "\n")
+
+    assert one.proven is Took.MACHINE
+
+
+def test_a_boot_behind_the_start_is_none_before_it(tmp_path):
+    kernel = written(3000, "kernel: Linux version 6.1.0-18-amd64 (debian) #1 SMP") + "\n"
+    (one,) = outages(tmp_path, lines().replace(written(65, STARTED) + "\n", ""), kernel)
+
+    assert (one.proven, one.signs) == (None, ())
 
 
 @pytest.mark.parametrize(("later", "proven"), [(BOOT, Took.PROCESS), (BOOT[::-1], Took.MACHINE)])
