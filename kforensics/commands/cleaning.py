@@ -3,27 +3,35 @@
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kforensics.case.cluster import cluster_of
 from kforensics.case.leaders import Leaders
 from kforensics.case.model import Case, fact, places_of
 from kforensics.case.settings import Settings, settings_by_node
+from kforensics.case.wanted import is_wanted
 from kforensics.damage import Absent
 from kforensics.errors import InputsRefused
 from kforensics.evidence.checks.context import CheckedPartition
 from kforensics.evidence.coordinators.replica_log import list_log
-from kforensics.evidence.discovery.partition_dirs import PartitionPlace, checkpoint_value, cleaner_lag, cleaner_lag_of
+from kforensics.evidence.discovery.partition_dirs import (
+    PartitionPlace,
+    checkpoint_value,
+    cleaner_lag,
+    cleaner_lag_of,
+    left_by_cleaning,
+)
 from kforensics.evidence.model import CheckpointValue, Citation, owner_words
 from kforensics.findings.answers.graver import SENTENCES
 from kforensics.findings.answers.model import Answer
 from kforensics.findings.model import Confidence, Finding
-from kforensics.findings.rules.upkeep import CLEANER_STANDS, cleaner_finding
+from kforensics.findings.rules.upkeep import CLEANER_STANDS, cleaner_finding, unfinished_findings
 from kforensics.formats.log.batch_table import DELETE_HORIZON_BIT
 from kforensics.formats.log_lines.event import LogEventKind
-from kforensics.protocol.coordinators import created_policy
+from kforensics.protocol.coordinators import CREATED_WITH, created_policy
 from kforensics.reconcile.observed.logged_events import LoggedEvent
 from kforensics.source.naming import PartitionDirectoryName
+from kforensics.source.walk import FoundFile, walk_partition
 from kforensics.units import OFFSETS_TOPIC, TopicPartition
 from kforensics.words import counted, form, utc_words
 
@@ -179,6 +187,27 @@ def _causes(case: Case, settings: Settings, partition: TopicPartition, broker_id
             advice="Lower min.cleanable.dirty.ratio where the log has become too large.",
         )
     yield from _by_others(case, partition, broker_id)
+
+
+def unfinished_cleanings(case: Case) -> Iterator[Finding]:
+    """Yield what cleanings left in the compacted logs that a case is asked about, as they are now."""
+    for partition, group in places_of(case).by_partition.items():
+        for place in group if is_wanted(partition, case.ask) else ():
+            point = checkpoint_value(place.state, "cleaner_point", partition)
+            is_compacted = isinstance(point, CheckpointValue) or partition.topic in CREATED_WITH
+            if not is_compacted or not place.is_live or place.state.input in case.ranks:
+                continue
+            name = place.path.rpartition("/")[2]
+            files = (
+                one for one in walk_partition(place.state.listings, place.path, name=name) if isinstance(one, FoundFile)
+            )
+            about: dict[str, Any] = {
+                "topic_partition": partition,
+                "broker_id": place.state.broker_id,
+                "citations": (Citation(input=place.state.input, path=place.path),),
+            }
+            where = f"{partition} on {owner_words(place.state.input, place.state.broker_id)}"
+            yield from unfinished_findings(left_by_cleaning(files), where=where, about=about)
 
 
 _LONGEST = 256 << 20

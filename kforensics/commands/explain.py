@@ -21,6 +21,7 @@ from kforensics.case.model import Case, places_of
 from kforensics.case.opening import open_case
 from kforensics.case.processes import Progress
 from kforensics.case.wanted import check_wanted, is_wanted
+from kforensics.commands.cleaning import unfinished_cleanings
 from kforensics.commands.explanation import Explanation
 from kforensics.commands.graver import by_ends_of, no_calmer
 from kforensics.commands.redaction.key import pseudonyms_of
@@ -147,7 +148,7 @@ def explain(case: Case, progress: Progress | None = None, *, beside: Case | None
         one.partition for one in incidents if one.losses or any(doubt.kind is DoubtKind.DISK for doubt in one.doubts)
     }
     disks = (*stuck_and_doubled(case), *misnamed_directories(case, amiss))
-    findings = by_gravity((*disks, *explain_findings(incidents, timeline)))
+    findings = by_gravity((*disks, *explain_findings(incidents, timeline), *unfinished_cleanings(case)))
     done = operations(timeline, incidents, looked=case.nodes_by_rank())
     bugs = broker_bugs(shared.signs_of_brokers, gathered.versions)
     words = conclude(

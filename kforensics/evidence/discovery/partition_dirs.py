@@ -552,6 +552,16 @@ def cleaner_lag(topic: str, files: Iterable[FoundFile], cleaner_point: int | Abs
     )
 
 
+def left_by_cleaning(files: Iterable[FoundFile]) -> list[tuple[int, str, str]]:
+    """Return base offset, name and suffix of each segment that a cleaning was to put in place, or was writing."""
+    return [
+        (base, one.path.rpartition("/")[2], one.name.suffix)
+        for one in files
+        if one.name.kind is FileKind.SEGMENT and one.name.suffix in {FileSuffix.SWAP, FileSuffix.CLEANED}
+        if isinstance(base := one.name.base_offset, int)
+    ]
+
+
 def cleaner_lag_of(place: PartitionPlace) -> CleanerLag | None:
     """Return the same of a partition directory that was found."""
     point = checkpoint_value(place.state, "cleaner_point", place.topic_partition)

@@ -14,6 +14,7 @@ from kforensics.evidence.checks.context import (
     Remark,
     base_offset_of,
 )
+from kforensics.evidence.discovery.partition_dirs import left_by_cleaning
 from kforensics.evidence.file_kinds import FILE_KINDS
 from kforensics.evidence.model import CheckpointValue, Citation, Input
 from kforensics.findings.model import Confidence, Finding, Weight, by_gravity
@@ -33,7 +34,7 @@ from kforensics.findings.rules.upkeep import (
     OF_UPKEEP,
     cleaner_finding,
     stamped_finding,
-    unfinished_finding,
+    unfinished_findings,
 )
 from kforensics.formats.log.batch_table import HEADER_UP_TO_MAGIC
 from kforensics.reconcile.observed.own_evidence import HeldEpochs, lacked_epoch
@@ -274,16 +275,7 @@ def _of_segments(context: PartitionContext, about: Mapping[str, Any]) -> Iterato
     """Yield what the names and lengths of the segments of a log in use show."""
     if isinstance(context.directory, Absent) or context.directory.state != "live":
         return
-    swaps, cleaned = (
-        [
-            (base_offset_of(one), one.path.rpartition("/")[2])
-            for one in context.files
-            if one.name.kind is FileKind.SEGMENT and one.name.suffix == suffix
-        ]
-        for suffix in ("swap", "cleaned")
-    )
-    if swaps or cleaned:
-        yield unfinished_finding(swaps, cleaned, where=context.path, about=about)
+    yield from unfinished_findings(left_by_cleaning(context.files), where=context.path, about=about)
     live = context.of_kind(FileKind.SEGMENT)
     is_coordinator = context.directory.topic in {OFFSETS_TOPIC, TRANSACTIONS_TOPIC}
     if is_coordinator and len(live) > 1 and not context.are_logs_left_out and not any(one.length for one in live):

@@ -20,6 +20,7 @@ from kforensics.findings.rules.replicas import (
 )
 from kforensics.findings.rules.sequences import OF_SEQUENCES, again_findings, sequence_findings
 from kforensics.findings.rules.tiers import OF_TIERS, tier_findings
+from kforensics.findings.rules.upkeep import CLEANING_UNFINISHED
 from kforensics.reconcile.history.causes import CauseName
 from kforensics.reconcile.incident.model import ExplainedTruncation, LeaderBasis, LossEntry, PartitionIncident
 from kforensics.reconcile.timeline.events import TimelineEntry
@@ -44,7 +45,16 @@ STAMPED_LONG_AGO = Rule(
     references=("KIP-937",),
 )
 
-TOLD_BESIDE = OF_SEQUENCES | OF_TIERS | {EPOCH_LACKED.code, FALLING_OFFSETS.code, STAMPED_LONG_AGO.code}
+TOLD_BESIDE = (
+    OF_SEQUENCES
+    | OF_TIERS
+    | {
+        CLEANING_UNFINISHED.code,
+        EPOCH_LACKED.code,
+        FALLING_OFFSETS.code,
+        STAMPED_LONG_AGO.code,
+    }
+)
 """Codes of what the logs show beside losses, which the screen says in full."""
 
 

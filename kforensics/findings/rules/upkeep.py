@@ -1,6 +1,6 @@
 """Findings about the upkeep of logs: a cleaner that stands still, and a timestamp that keeps retention from deleting."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kforensics.damage import Absent
@@ -75,23 +75,23 @@ def cleaner_finding(
     )
 
 
-def unfinished_finding(
-    swaps: Sequence[tuple[int, str]], cleaned: Sequence[tuple[int, str]], *, where: str, about: Mapping[str, Any]
-) -> Finding:
-    """Return the finding about what a cleaning left in one directory, with what a start makes of it since 2.0.
+def unfinished_findings(
+    left: Sequence[tuple[int, str, str]], *, where: str, about: Mapping[str, Any]
+) -> Iterator[Finding]:
+    """Yield the finding about what a cleaning left in one directory, with what a start makes of it since 2.0.
 
     Args:
-        swaps: base offset and name of segments that were to be put in place.
-        cleaned: those of segments that were being written.
+        left: base offset, name and suffix of each segment that it was to put in place, or was writing.
         where: the log in words, which begin the statement.
         about: what else the finding says of itself.
     """
-    lowest = min((base for base, _ in cleaned), default=None)
-    taken = [name for base, name in swaps if lowest is None or base < lowest]
-    dropped = [name for _, name in (*swaps, *cleaned) if name not in taken]
+    lowest = min((base for base, _, suffix in left if suffix == "cleaned"), default=None)
+    taken = [name for base, name, suffix in left if suffix == "swap" and (lowest is None or base < lowest)]
+    dropped = [name for _, name, _ in left if name not in taken]
     parts = [(taken, "takes {} for its segment"), (dropped, "deletes {}")]
     said = " and ".join(words.format(listed(names, most=3)) for names, words in parts if names)
-    return CLEANING_UNFINISHED.states(f"{where}: a cleaning was not finished; the next start {said}", **about)
+    if said:
+        yield CLEANING_UNFINISHED.states(f"{where}: a cleaning was not finished; the next start {said}", **about)
 
 
 def stamped_finding(

@@ -260,17 +260,19 @@ def test_a_clock_a_few_hours_ahead_is_no_timestamp_of_the_future(tmp_path):
     assert not of(verify(events_log(tmp_path, (0, [NOW, NOW + 20 * HOUR], NOW + 5))), "KF120")
 
 
-def test_what_a_start_makes_of_a_cleaning_that_was_not_finished(tmp_path):
+@pytest.mark.parametrize("command", [verify, explain])
+def test_what_a_start_makes_of_a_cleaning_that_was_not_finished(tmp_path, command):
     place = log_dir(tmp_path / "b1", partitions=("state-2",))
+    (place / "cleaner-offset-checkpoint").write_text("0\n1\nstate 2 10\n")
     for base, suffix in ((0, ".swap"), (0, ".deleted"), (10, ""), (10, ".cleaned")):
         content = encode_record_batch(build_record_batch(base, [(NOW, b"k", b"v")]))
         (place / f"state-2/{base:020d}.log{suffix}").write_bytes(content)
-    (found,) = of(verify(place), "KF125")
+    (found,) = of(command(place), "KF125")
     assert "takes 00000000000000000000.log.swap for its segment" in found.statement
     assert "deletes 00000000000000000010.log.cleaned" in found.statement
     assert not found.is_grave
     (place / "state-2/00000000000000000010.log.cleaned").rename(place / "state-2/00000000000000000000.log.cleaned")
-    (found,) = of(verify(place), "KF125")
+    (found,) = of(command(place), "KF125")
     assert "takes" not in found.statement  # a swap at or above a .cleaned is of a split that was not finished
 
 
