@@ -233,7 +233,7 @@ def silence_of(file: LogFile) -> Problem | None:
 def _read_part(place: LogPlace, part: "_Part", *, keeps_told: bool, is_all: bool) -> "_Reading":
     from kforensics.formats.log_lines.scan import scan_log  # noqa: PLC0415 - 55 ms, where no log is given
     from kforensics.formats.log_lines.table import harmless_kinds, told_kinds  # noqa: PLC0415 - as above
-    from kforensics.formats.log_lines.unwrap import encoding_of, layout_of  # noqa: PLC0415 - as above
+    from kforensics.formats.log_lines.unwrap import encoding_of, layout_of, one_object_a_line  # noqa: PLC0415 - as above
 
     reading = _Reading(is_compressed=part.is_compressed, sample=_sample(part.head))
     told = frozenset[LogEventKind]() if keeps_told else told_kinds()
@@ -254,7 +254,7 @@ def _read_part(place: LogPlace, part: "_Part", *, keeps_told: bool, is_all: bool
                 reading.census = LineCensus(lines=reading.not_searched)
                 return reading
         if _JOURNAL.search(part.head) is not None:
-            chunks = reading.noting_boots(chunks)
+            chunks = reading.noting_boots(one_object_a_line(chunks) if encoding.name == "utf-8" else chunks)
         for window in scan_log(chunks, position=first, layout=layout, encoding=encoding, counted=counted_only):
             reading.add(window, told)
     return reading
@@ -332,7 +332,7 @@ def _joined(
         zones=dict(whole.zones),
         counts=dict(whole.counts),
         sample="" if whole.counts else whole.sample,
-        boots=tuple(whole.boots),
+        boots=whole.boots_of_one(),
         not_searched=whole.not_searched,
         not_searched_later=whole.not_searched_later,
         unknown=dict(whole.unknown.most_common(_UNKNOWN_KEPT)),
@@ -391,6 +391,11 @@ class _Reading:
             self.lines_seen += chunk.count(b"\n")
             before = text[-_LONGEST_BOOT:]
             yield chunk
+
+    def boots_of_one(self) -> tuple[tuple[int, str], ...]:
+        """Return the boots of the machine; none where one comes again, as in the lines of several machines."""
+        named = [boot for _, boot in self.boots if boot != _REBOOT]
+        return tuple(self.boots) if len(set(named)) == len(named) else ()
 
     def _note_boot(self, line: int, boot: str) -> None:
         if not self.boots or self.boots[-1][1] != boot or boot == _REBOOT:

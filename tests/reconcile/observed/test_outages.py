@@ -97,11 +97,21 @@ def test_a_boot_behind_the_start_is_none_before_it(tmp_path):
 
 @pytest.mark.parametrize(("later", "proven"), [(BOOT, Took.PROCESS), (BOOT[::-1], Took.MACHINE)])
 def test_boot_ids_of_a_journal_in_json_do(tmp_path, later, proven):
-    rows = [(written(second, line), BOOT if second < 60 else later) for second, line in LIFE]
-    text = "".join(json.dumps({"_BOOT_ID": boot, "MESSAGE": line}) + "\n" for line, boot in rows)
-    (one,) = outages(tmp_path, text)
+    rows = [
+        json.dumps({"_BOOT_ID": BOOT if second < 60 else later, "MESSAGE": written(second, line)})
+        for second, line in LIFE
+    ]
+    for text in ("\n".join(rows) + "\n", f"[{','.join(rows)}]"):
+        (one,) = outages(tmp_path, text)
+        assert one.proven == proven
 
-    assert one.proven == proven
+
+def test_boot_ids_of_several_machines_in_one_file_tell_nothing(tmp_path):
+    rows = [json.dumps({"_BOOT_ID": BOOT, "MESSAGE": written(second, line)}) for second, line in LIFE]
+    other = json.dumps({"_BOOT_ID": BOOT[::-1], "MESSAGE": written(30, "of another machine")})
+    (one,) = outages(tmp_path, "\n".join([*rows[:2], other, *rows[2:]]) + "\n")
+
+    assert (one.proven, one.signs) == (None, ())
 
 
 def test_lines_of_the_kernel_do(tmp_path):
