@@ -87,19 +87,19 @@ def changes_between(
         earlier_audits: those that left the findings; what they could read tells what came since from what could not be seen before.
     """
     findings = list(after.rows("findings", columns=FINDING_COLUMNS))
-    before = [_without_retired(row, after.manifest.get("retired", ())) for row in before]
+    retired = after.manifest.get("retired", ())
+    before = [_without_retired(row, retired) for row in before]
     known = {row["finding_id"]: row for row in before}
     numbers = _numbers(after)
     scope = {name: frozenset(found) for name, found in after.manifest.get("scope", {}).items()}
     found = {row["finding_id"] for row in findings}
     missing = [row for row in before if row["finding_id"] not in found]
     problems = list(after.rows("problems", columns=TABLES["later_problems"])) if missing else []
-    retired = {number for _, number in after.manifest.get("retired", ())}
     shown = {
         (row["cluster_id"], number)
         for row in missing
         for number in {*row["shown_by"], row["node_id"]} - {None}
-        if number in row["shown_by"] or number not in retired
+        if number in row["shown_by"] or number not in _retired(row, retired)
     }
     rows = list(
         changed_rows(
@@ -169,10 +169,15 @@ def changes_between(
 
 def _without_retired(row: Row, retired: Iterable[tuple[str | None, int]]) -> Row:
     """Return a finding without the nodes that are gone for good: nobody can read them again."""
-    gone = {number for cluster, number in retired if _may_be_of(cluster, row["cluster_id"])}
+    gone = _retired(row, retired)
     had = row.get("log_dirs") or [0] * len(row["shown_by"])
     left = [(one, count) for one, count in zip(row["shown_by"], had, strict=False) if one not in gone]
     return {**row, "shown_by": [one for one, _ in left], "log_dirs": [count for _, count in left]} if gone else row
+
+
+def _retired(row: Row, retired: Iterable[tuple[str | None, int]]) -> set[int]:
+    """Return the nodes that are gone for good of those that may be of the cluster of a finding."""
+    return {number for cluster, number in retired if _may_be_of(cluster, row["cluster_id"])}
 
 
 _WEIGHT = ("severity", "severity_rank", "first_offset", "last_offset")

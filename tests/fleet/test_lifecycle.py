@@ -18,7 +18,7 @@ from kforensics.fleet.comparison import compare_audits
 from kforensics.fleet.lifecycle import open_findings
 from kforensics.fleet.tables import Tables
 from kforensics.units import Depth
-from tests.builders.audits import one_finding, write_audit
+from tests.builders.audits import CLUSTER, one_finding, write_audit
 from tests.builders.coordinators import batch
 from tests.builders.directories import CLUSTER as OWN_CLUSTER
 from tests.fleet.nights import expected, run_nights, shown
@@ -325,6 +325,16 @@ def test_what_comes_while_a_broker_is_gone_for_good_is_new_the_night_after(histo
     assert {2: ("not-checked", "unchecked"), 3: ("open", "changed")} == audited("2", 3)
     assert ("open", "new") == audited("3", 3, 4)[4]
     assert {2: ("closed", "gone"), 4: ("open", "unchanged")}.items() <= audited("4", 4, retired=[[None, 1]]).items()
+
+
+@pytest.mark.parametrize(("of", "change"), [("other", "unchecked"), (CLUSTER, "gone"), (None, "gone")])
+def test_a_node_that_is_gone_for_good_is_that_of_its_own_cluster(history, of, change):
+    """Broker 3, which a finding is about, is not given; brokers 2 and 4 have shown it."""
+    more = {"is_history": True, "nodes": (2, 4)}
+    write_audit(history, [one_finding(broker=3)], audit_id="1", **more)
+    later = write_audit(history, audit_id="2", retired=[[of, 3]], **more)
+
+    assert [change] == [row["change"] for row in later.rows("changes")]
 
 
 def test_an_inventory_names_nodes_that_it_expects_no_longer(audit_here, tmp_path):
