@@ -5,7 +5,7 @@ A partition is `nothing-lost` only by proof: no loss is shown, and nothing is in
 """
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from kforensics.damage import Absent
@@ -371,9 +371,7 @@ def _open_question(affected: Sequence[PartitionIncident], asked: Sequence[Partit
     if affected and affected[0].doubts:
         first = affected[0]
         of = f"{len(affected)} of {len(asked)} partitions" if len(asked) > 1 else str(first.partition)
-        return (
-            f"Whether committed records of {of} are lost is unknown{_likelihood(affected)}. {_first_doubt(affected)}."
-        )
+        return f"Whether committed records of {of} are lost is unknown{_likelihood(affected, asked)}. {_first_doubt(affected)}."
     if bare := [one for one in affected if not one.copies]:
         return f"Whether committed records are lost is unknown: no log of {_names(bare)} is among the inputs."
     if scope.quorum:
@@ -386,13 +384,28 @@ def _open_question(affected: Sequence[PartitionIncident], asked: Sequence[Partit
     return "Whether committed records are lost is unknown: not everything could be read."
 
 
-def _likelihood(affected: Sequence[PartitionIncident]) -> str:
+def _likelihood(affected: Sequence[PartitionIncident], asked: Sequence[PartitionIncident]) -> str:
     """Return how likely a loss is, where nothing but the end of a broker leaves it open."""
     outages = {doubt.outage for one in affected for doubt in one.doubts if doubt.kind is not DoubtKind.TRUNCATION}
-    took = {one.likely if isinstance(one, Outage) else None for one in outages}
+    known = [one for one in outages if isinstance(one, Outage)]
+    took = {one.likely for one in known} if len(known) == len(outages) else set()
+    shown = [_shown_by_disks(one, affected, asked) for one in known]
     if took == {Took.PROCESS}:
-        return ", and unlikely by all signs"
-    return ", and likely by all signs" if took == {Took.MACHINE} else ""
+        return "" if any(short or lost for _, short, lost in shown) else ", and unlikely by all signs"
+    is_contradicted = any(logs and not short for logs, short, _ in shown)
+    return (", but likely" if is_contradicted else ", and likely by all signs") if took == {Took.MACHINE} else ""
+
+
+def _shown_by_disks(
+    outage: Outage, doubted: Iterable[PartitionIncident], asked: Sequence[PartitionIncident]
+) -> tuple[int, int, list[str]]:
+    """Return how many logs of a broker are given, how many of them end below a high watermark that it wrote down, and the partitions of those in doubt that lost records."""
+    broker = outage.broker_id
+    return (
+        sum(any(log.is_final and log.broker_id == broker for log in one.logs) for one in asked),
+        sum(any(each.broker_id == broker for each in one.past_end) for one in asked),
+        [str(one.partition) for one in doubted if any(each.was_committed != "no" for each in one.losses)],
+    )
 
 
 def _first_doubt(affected: Sequence[PartitionIncident]) -> str:
@@ -469,16 +482,12 @@ def doubtful_returns(asked: Sequence[PartitionIncident]) -> dict[Outage, list[Pa
 
 def returned_words(asked: Sequence[PartitionIncident]) -> list[str]:
     """Return what has to be true for a loss where brokers led again that had gone down, what speaks for and against it, and what settles it."""
-    return [
-        outage_words(
-            outage,
-            listed([str(one.partition) for one in doubted], most=2),
-            logs=sum(any(log.is_final and log.broker_id == outage.broker_id for log in one.logs) for one in asked),
-            short=sum(any(each.broker_id == outage.broker_id for each in one.past_end) for one in asked),
-            lost=[str(one.partition) for one in doubted if any(each.was_committed != "no" for each in one.losses)],
-        )
-        for outage, doubted in sorted(doubtful_returns(asked).items(), key=lambda item: item[0][:1])
-    ]
+    words = []
+    for outage, doubted in sorted(doubtful_returns(asked).items(), key=lambda item: item[0][:1]):
+        logs, short, lost = _shown_by_disks(outage, doubted, asked)
+        partitions = listed([str(one.partition) for one in doubted], most=2)
+        words.append(outage_words(outage, partitions, logs=logs, short=short, lost=lost))
+    return words
 
 
 def _upper(words: str) -> str:

@@ -5,12 +5,13 @@ from dataclasses import replace
 import pytest
 
 from kforensics.findings.answers.conclusion import conclude
-from kforensics.findings.answers.explain import Scope, explain_answer, incident_state
+from kforensics.findings.answers.explain import Scope, _open_question, explain_answer, incident_state
 from kforensics.findings.answers.model import State
 from kforensics.reconcile.history.residuals import Earlier, PastEnd, high_watermarks_past_end
 from kforensics.reconcile.incident.doubts import Doubt, DoubtKind
 from kforensics.reconcile.incident.model import Holder
 from kforensics.reconcile.observed.leadership import Election, LeadershipAccount, Risk
+from kforensics.reconcile.observed.outages import Outage, Sign, Took
 from kforensics.units import OffsetRange, TopicPartition
 from tests.builders.history import leadership, log_copy
 from tests.builders.incidents import explanation
@@ -192,3 +193,22 @@ def test_an_unclean_election_is_the_first_open_question():
 
     assert "what u lost (u-0)" in explain_answer(incidents, words, Scope()).headline
     assert "what t lost (t-0)" in explain_answer(incidents[:1], words, Scope()).headline
+
+
+@pytest.mark.parametrize(
+    ("took", "past_end", "logs", "said"),
+    [
+        (Took.PROCESS, (), WHOLE.incidents[0].logs, "is unknown, and unlikely by all signs. "),
+        (Took.PROCESS, (PAST_END,), WHOLE.incidents[0].logs, "is unknown. "),
+        (Took.MACHINE, (), WHOLE.incidents[0].logs, "is unknown, but likely. "),
+        (Took.MACHINE, (PAST_END,), WHOLE.incidents[0].logs, "is unknown, and likely by all signs. "),
+        (Took.MACHINE, (), (), "is unknown, and likely by all signs. "),
+    ],
+)
+def test_a_loss_by_a_returned_leader_is_as_likely_as_the_signs_below_it_say(took, past_end, logs, said):
+    outage = Outage(1, 5, (Sign(took, "so"),))
+    doubt = Doubt(DoubtKind.ELECTION, "what it lost", "a copy", leader_epoch=2, outage=outage)
+    calm = replace(QUIET, doubts=(doubt,), logs=logs)
+    other = replace(QUIET, partition=TopicPartition("u", 0), past_end=past_end, logs=logs)
+
+    assert said in f"{_open_question([calm], [calm, other], Scope())} "
