@@ -8,6 +8,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
+from itertools import accumulate
 from typing import NamedTuple
 
 from kforensics.damage import Absent
@@ -87,6 +88,7 @@ def outages_of(
     found: dict[int, tuple[Outage, ...]] = {}
     for broker, lines in own.items():
         starts = list(_unclean_starts(lines))
+        alive = list(accumulate((int(one.time_ms) for one in lines), max)) if starts else []
         found[broker] = tuple(
             Outage(
                 broker,
@@ -94,8 +96,13 @@ def outages_of(
                 (
                     *_boots(lines, start),
                     *_unwritten(lines[slice(*start)]),
-                    *_torn_lines(lines, alone=len(starts) == 1),
-                    *_metadata_kept(lines, start, history, last_heartbeats.get(broker, ())),
+                    *(_torn_lines(lines) if len(starts) == 1 else ()),
+                    *_metadata_kept(
+                        lines[slice(*start)],
+                        alive[start[0] - 1] if start[0] else None,
+                        history,
+                        last_heartbeats.get(broker, ()),
+                    ),
                 ),
             )
             for start in starts
@@ -187,11 +194,11 @@ def _log_of(item: LoggedEvent) -> str:
     return str(partition) if isinstance(partition, TopicPartition) else str(item.event.fields.get("path", "a log"))
 
 
-def _torn_lines(lines: Sequence[LoggedEvent], *, alone: bool) -> Iterator[Sign]:
+def _torn_lines(lines: Sequence[LoggedEvent]) -> Iterator[Sign]:
     """Yield the lines of the broker that never got to the disk, where it went down once."""
     files = {id(one.file): one.file for one in lines}.values()
     torn = next((one for one in files if one.census.with_nul), None)
-    if torn is not None and alone:
+    if torn is not None:
         count = torn.census.with_nul
         yield Sign(
             Took.MACHINE,
@@ -200,36 +207,36 @@ def _torn_lines(lines: Sequence[LoggedEvent], *, alone: bool) -> Iterator[Sign]:
 
 
 def _metadata_kept(
-    lines: Sequence[LoggedEvent],
-    start: tuple[int, int],
+    start: Sequence[LoggedEvent],
+    alive: int | None,
     history: MetadataHistory | None,
     last_heartbeats: Iterable[tuple[int, int]],
 ) -> Iterator[Sign]:
-    """Yield how much of its metadata log was there again, which a broker does not flush and to which its controller appends all the time."""
-    begun = int(lines[start[0]].time_ms)
+    """Yield how much of its metadata log was there again, which a broker does not flush and to which its controller appends all the time.
+
+    Args:
+        alive: the time of the last line before the start.
+    """
+    if history is None or alive is None:
+        return
+    begun = int(start[0].time_ms)
     heartbeat = max((last for fenced, last in last_heartbeats if fenced <= begun + LINES_OF_A_START_MS), default=None)
     end = next(
-        (
-            one
-            for one in reversed(lines[slice(*start)])
-            if one.event.kind is Kind.PRODUCER_SNAPSHOT and _is_of_metadata(one)
-        ),
-        None,
+        (one for one in reversed(start) if one.event.kind is Kind.PRODUCER_SNAPSHOT and _is_of_metadata(one)), None
     )
-    alive = max((int(one.time_ms) for one in lines[: start[0]]), default=None)
-    if history is None or heartbeat is None or end is None or alive is None or alive > heartbeat + _ALIVE_MS:
+    if heartbeat is None or end is None or alive > heartbeat + _ALIVE_MS:
         return
     if end.node_id in history.current_voters:
         return  # a voter flushes what it acknowledges
     offset, rows = end.event.number("offset"), history.batches
-    after = [int(one) for one in rows["max_timestamp"][rows["last_offset"] >= offset]]
-    steady = [one for one in after if one <= heartbeat + _STEADY_MS]
     if not isinstance(offset, int) or not (rows["last_offset"] == offset - 1).any():
         return
-    had = int(rows["max_timestamp"][rows["last_offset"] == offset - 1][0])
+    stamps = rows["max_timestamp"]
+    steady = stamps[(rows["last_offset"] >= offset) & (stamps <= heartbeat + _STEADY_MS)].tolist()
+    had = int(stamps[rows["last_offset"] == offset - 1][0])
     if any(later - earlier > _STEADY_MS for earlier, later in zip((had, *steady), steady, strict=False)):
         return  # no controller appended meanwhile
-    lacked = [one for one in after if one <= heartbeat - _KEPT_UP_MS]
+    lacked = [one for one in steady if one <= heartbeat - _KEPT_UP_MS]
     if not lacked and steady:
         yield Sign(
             Took.PROCESS,

@@ -70,6 +70,24 @@ def test_a_journal_shows_whether_the_machine_ran_on(tmp_path, journal, proven):
     assert one.proven == proven
 
 
+def test_of_many_starts_each_line_is_looked_at_a_few_times(tmp_path):
+    looked = []
+
+    class Time(int):
+        def __int__(self):
+            looked.append(self)
+            return super().__int__()
+
+    path = tmp_path / "server.log"
+    path.write_text("".join(written(second, line) + "\n" for _ in range(50) for second, line in LIFE))
+    (file,) = read_log_files([LogPlace(path, ".", 0)])
+    assert isinstance(file, LogFile)
+    events = [LoggedEvent(one, 3, Time(at), file) for at, one in enumerate(file.events)]
+
+    assert len(outages_of(events)[3]) == 50
+    assert len(looked) <= 3 * len(events)
+
+
 def test_a_mark_of_a_boot_is_seen_where_the_windows_of_a_file_part_it(tmp_path):
     before, after = lines().split(written(60, CONFIGURED))
     head = f"-- Boot {BOOT} --\n{before}"
