@@ -85,7 +85,7 @@ def log_start_moves(
         is_zone_shown: whether an input shows in which zone the times of a line are.
     """
     found: dict[TopicPartition, list[LogStartMove]] = defaultdict(list)
-    rules: dict[tuple[object, TopicPartition], tuple[LoggedEvent, ...]] = {}
+    rules: dict[tuple[object, TopicPartition], list[LoggedEvent]] = {}
     last: dict[tuple[object, TopicPartition], LoggedEvent] = {}
     for item in events:
         event, partition = item.event, item.event.topic_partition
@@ -102,7 +102,7 @@ def log_start_moves(
                 )
                 found[partition][at] = _by_rule(found[partition][at], item)
             else:
-                rules[place] = (*(one for one in rules.get(place, ()) if _is_soon(one, item)), item)
+                rules.setdefault(place, []).append(item)
         elif event.kind is LogEventKind.LOG_START_MOVED and isinstance(event.number("log_start_offset"), int):
             move, before = _move(item), [one for one in rules.pop(place, ()) if _is_of(one, item)]
             if len({rule_of(one.event) for one in before}) > 1:  # remote storage is gone through once, by all rules

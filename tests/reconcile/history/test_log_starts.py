@@ -4,6 +4,7 @@ import pytest
 
 from kforensics.damage import Absent
 from kforensics.protocol.retention import RetentionPeriod, RetentionPolicy, RetentionTimes
+from kforensics.reconcile.history import log_starts
 from kforensics.reconcile.history.log_starts import LogStart, Remover, log_start_moves
 from kforensics.units import TopicPartition
 from tests.builders.history import logged_events
@@ -195,3 +196,17 @@ def test_records_that_are_stamped_before_their_topic_are_no_sign_of_a_wrong_time
     assert Remover.TIME is start(times=mirrored).removal(0).by
     found = start(times=young).removal(0)
     assert "or stamped earlier, as mirrored records are" in found.words
+
+
+def test_of_many_lines_of_one_deletion_each_is_looked_at_a_few_times(monkeypatch):
+    looked, real = [], log_starts._is_soon
+
+    def soon(before, item):
+        looked.append(item)
+        return real(before, item)
+
+    monkeypatch.setattr(log_starts, "_is_soon", soon)
+    (move,) = moves(*[BY_TIME] * 50, f"{NEW}Incremented log start offset to 40 due to segment deletion")
+
+    assert move.remover is Remover.TIME
+    assert len(looked) <= 50
