@@ -257,8 +257,9 @@ def _quorum_of(case: Case) -> "QuorumSetBack | None":
     from kforensics.case.cluster import cluster_of  # noqa: PLC0415 - what reads metadata logs
 
     try:
+        belonging_together(now.inputs, cluster=case.ask.cluster, is_of_one_moment=True)
         return cluster_of(now).quorum
-    except EvidenceError:
+    except (EvidenceError, UsageError):
         return None
 
 

@@ -164,7 +164,7 @@ class StorageFile(EvidenceFile):
     def __init__(self, path: StoragePath) -> None:
         filesystem, name = path.place()
         info = filesystem.get_file_info(name)
-        self.path = path
+        self.path = self._named = path
         self.size = info.size or 0
         self.mtime_ns = info.mtime_ns or 0
         self._file = filesystem.open_input_file(name)

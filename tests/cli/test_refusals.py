@@ -101,8 +101,11 @@ SAID = {
 }
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-@pytest.mark.parametrize("bad", SAID)
+# An empty directory beside those of one broker is an empty disk of it, which a start takes.
+NO_EVIDENCE = [(name, bad) for bad in SAID for name in COMMANDS if (name, bad) != ("predict", "empty directory")]
+
+
+@pytest.mark.parametrize(("name", "bad"), NO_EVIDENCE)
 def test_a_path_that_can_be_no_evidence_stops_every_command(name, bad, broker, tmp_path, capsys, monkeypatch):
     path = bad_inputs(tmp_path)[bad]
     real = scan_directory
@@ -174,8 +177,10 @@ def test_commands_that_look_at_one_directory_after_the_other_take_several_cluste
 ):
     code = run([*arguments(name, broker, stranger, tmp_path), "--format", "json"])
 
+    document = json.loads(capsys.readouterr().out)
     assert code in {0, 1}
-    assert "refusal" not in json.loads(capsys.readouterr().out)["schema"]
+    assert "refusal" not in document["schema"]
+    assert "quorum" not in document["answer"]["headline"]
 
 
 @pytest.mark.parametrize("name", ["diff", "explain", "metadata"])

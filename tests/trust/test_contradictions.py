@@ -66,7 +66,7 @@ def test_what_a_start_of_the_other_brokers_does_is_as_before(tmp_path):
     answer = subject.predict()["answer"]
     assert "unknown" == answer["state"]
     assert "discards no record" in answer["headline"]
-    assert any("What it discards as a follower depends on the log of its leader" in one for one in answer["unknown"])
+    assert any("discards as a follower depends on the log of its leader" in one for one in answer["unknown"])
 
 
 def test_predict_is_as_grave_as_diff_in_any_layout(tmp_path):

@@ -222,8 +222,6 @@ UNREAD_BY_DIFF = {
 }
 UNREAD_BY_A_START = {
     ".kafka_cleanshutdown",
-    "replication-offset-checkpoint",
-    "cleaner-offset-checkpoint",
     # Since 3.7 any version of it is read.
     "registrations-0/partition.metadata",
 }

@@ -444,7 +444,11 @@ class _NodeStarter:
         """Return what is newer than known, so that nothing can be said of the start."""
         if self._conditions.newer or not self._conditions.is_inferred:
             return self._conditions.newer
-        checkpoints = (read for _, one in self._log_dirs for read in (one.recovery_points, one.log_starts))
+        checkpoints = (
+            read
+            for _, one in self._log_dirs
+            for read in (one.recovery_points, one.log_starts, one.cleaner_positions, one.high_watermarks)
+        )
         return next((one.newer for one in checkpoints if isinstance(one, LoadFailure) and one.newer), "")
 
     @property
