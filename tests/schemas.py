@@ -114,7 +114,9 @@ def validate_document(text: str) -> None:
 
 
 def validate_lines(command: str, text: str) -> None:
-    """Every line of `--format jsonl`."""
+    """Every line of `--format jsonl`; the last one names the document that the lines are made of, where they are made of one."""
+    last = text.rpartition('{"type": "result", "schema": "kforensics/')[2].partition("/")
+    command = last[0] if last[1] and text.count('"type": "result"') else command
     for line in text.splitlines():
         validate_text(f"{command}-line", line)
 
@@ -161,7 +163,7 @@ def _printed_kind(arguments: Sequence[str]) -> str | None:
     """`json` or `jsonl` where a command prints that; a manifest is JSON where no form is asked for."""
     kind = _option(arguments, "--format")
     if arguments[:1] == ["seal"] and not any(word.startswith(("--check", "--help", "-h")) for word in arguments):
-        return "json" if kind in {None, "json", "text"} else None
+        return "json" if kind in {None, "text"} else kind if kind in {"json", "jsonl"} else None
     return kind if kind in {"json", "jsonl"} else None
 
 

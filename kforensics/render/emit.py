@@ -64,15 +64,15 @@ class Shape(NamedTuple):
     json: str = ""
     """The module below `kforensics.render.json`, and its document, or the function that writes it; where that is not said, the document has the fields of the body."""
     lines: str = ""
-    """The function there that makes an object a line."""
+    """The function there that makes an object a line; without one the rows of the document are the lines."""
     others: dict[OutputFormat, str] = {}  # noqa: RUF012 - a default of a row of a table
     """Writers of other formats: the module below `kforensics.render`, and the function in it."""
 
     def formats(self) -> Iterator[OutputFormat]:
         """Yield the formats that results have."""
         for one in OutputFormat:
-            own = {OutputFormat.CSV: self.rows, OutputFormat.JSON: "json", OutputFormat.JSONL: self.lines}
-            if own.get(one, self.view if one in RENDERERS else "") or one in self.others:
+            is_given = self.view if one in RENDERERS else one is OutputFormat.CSV and self.rows
+            if is_given or one in self.others or one in {OutputFormat.JSON, OutputFormat.JSONL}:
                 yield one
 
 
@@ -161,7 +161,10 @@ def writer_of(shape: str, chosen: OutputFormat) -> Writer:
     elif chosen is OutputFormat.JSON:
         writer = _of_document(_loaded(f"json.{how.json}") if how.json else None, shape)
     elif chosen is OutputFormat.JSONL:
-        writer = _loaded(f"json.{how.json.partition(':')[0]}:{how.lines}")
+        if how.lines:
+            writer = _loaded(f"json.{how.json.partition(':')[0]}:{how.lines}")
+        else:
+            writer = partial(_loaded("json.document:write_rows"), source=writer_of(shape, OutputFormat.JSON))
     elif chosen is OutputFormat.CSV:
         source = writer_of(shape, OutputFormat.JSONL if how.rows.startswith("*") else OutputFormat.JSON)
         writer = partial(_loaded("formats.rows:write"), place=how.rows, source=source)

@@ -167,9 +167,9 @@ def test_explore_stops_at_its_limit(simulate):
         (("hw-loss", "--protocol", "kip-1"), "no protocol 'kip-1'"),
         (("--explore", "kip-1"), "no model 'kip-1'"),
         (("--explore", "hw", "--invariant", "Truth"), "no invariant 'Truth'"),
-        (("--explore", "hw", "--format", "jsonl"), "--format jsonl is not offered"),
+        (("--explore", "hw", "--format", "csv"), "--format csv is not offered"),
         (("--list", "--format", "sarif"), "--format sarif is not offered"),
-        (("hw-loss", "--format", "jsonl"), "--format jsonl is not offered"),
+        (("hw-loss", "--format", "timesketch"), "--format timesketch is not offered"),
     ],
 )
 def test_usage(simulate, arguments, words):

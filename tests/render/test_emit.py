@@ -27,6 +27,7 @@ from kforensics.render.emit import (
     writer_of,
 )
 from kforensics.render.escape import escape_text
+from kforensics.render.json import document as documents
 from kforensics.render.view import View
 from tests.builders.results import RESULTS
 
@@ -46,7 +47,7 @@ def test_every_command_has_every_rendered_format():
     """Rows are the answer of all but these."""
     without_rows = {"capture", "simulate explore", "simulate write", "fleet scan", "fleet history"}
     for shape in RESULTS:
-        lacking = {*RENDERERS, OutputFormat.CSV} - set(formats_of(shape))
+        lacking = {*RENDERERS, OutputFormat.JSON, OutputFormat.JSONL, OutputFormat.CSV} - set(formats_of(shape))
         assert lacking == ({OutputFormat.CSV} if shape in without_rows else set()), shape
 
 
@@ -119,10 +120,36 @@ def test_the_rows_of_a_command_are_all_that_its_document_has(shape, tmp_path):
     assert ROWS[shape](document) == len(rows) > 0
 
 
+@pytest.mark.parametrize("shape", sorted(RESULTS.keys() - WRITING - {one for one in SHAPES if SHAPES[one].lines}))
+def test_lines_are_all_of_the_document(shape, tmp_path):
+    """Each row is a line with its type, what is left is the last one, and nothing is told twice or lost."""
+    pieces = {
+        one: "".join(emit(RESULTS[shape](tmp_path), one, View())) for one in (OutputFormat.JSON, OutputFormat.JSONL)
+    }
+    document = json.loads(pieces[OutputFormat.JSON])
+    lines = [json.loads(line) for line in pieces[OutputFormat.JSONL].splitlines()]
+    told: dict[str, Any] = {
+        name: [] if isinstance(value, list) else None for name, value in document.items() if name in documents.ROWS
+    }
+    names = {kind: name for name, kind in documents.ROWS.items()}
+    for line in lines[:-1]:
+        name = names[line.pop("type")]
+        told[name] = [*told[name], line] if isinstance(document[name], list) else line
+
+    assert lines[-1].pop("type") == "result"
+    assert lines[-1].keys() & {"answer", "inputs", "findings", "problems"} == set()
+    assert _without_times(lines[-1] | told) == _without_times(document)
+
+
+def _without_times(document: dict[str, Any]) -> dict[str, Any]:
+    """A document without what another run writes otherwise."""
+    return {name: one for name, one in document.items() if name not in {"envelope", "plan"}}
+
+
 def test_a_format_of_one_shape_is_refused_for_another():
-    require_format(OutputFormat.JSONL, *shapes_of("fleet report"))
-    with pytest.raises(UsageError, match="--format jsonl"):
-        require_format(OutputFormat.JSONL, "fleet comparison")
+    require_format(OutputFormat.CSV, *shapes_of("simulate"))
+    with pytest.raises(UsageError, match="--format csv"):
+        require_format(OutputFormat.CSV, "simulate explore")
 
 
 def test_only_formats_for_programs_keep_flat_reports():

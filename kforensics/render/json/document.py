@@ -13,6 +13,7 @@ from kforensics.evidence.plain import to_plain
 from kforensics.findings.answers.model import Answer, State
 from kforensics.findings.model import Finding
 from kforensics.render.json.shape import Document, Field, Shape, own, shape
+from kforensics.render.view import View
 
 SCHEMA_NUMBER = 2
 """The number of the promise, the same in every document."""
@@ -72,6 +73,40 @@ def typed_lines(*kinds: tuple[str, Iterable[Any]]) -> Iterator[str]:
     for kind, values in kinds:
         for value in values:
             yield json_line({"type": kind, **to_plain(value)})
+
+
+_ROW_TYPES = (
+    *("finding", "problem", "partition", "file", "event", "kind", "failure", "difference"),
+    *("start", "log", "version", "topic", "question", "scenario", "protocol", "step"),
+)
+ROWS = {
+    "answer": "answer",
+    "inputs": "input",
+    "seal": "seal",
+    **{f"{name}s": name for name in _ROW_TYPES},
+    **{f"{name}_findings": f"{name}-finding" for name in ("new", "worse", "changed", "better", "unchecked", "gone")},
+    "changes": "change",
+    "entries": "entry",
+    "metadata_logs": "metadata-log",
+    "ways_out": "way-out",
+    "not_asked": "not-asked",
+}
+"""Fields of a document that are lines of `--format jsonl`, where no other lines are made of it, with the `type` of these."""
+REST = "result"
+"""The `type` of the last line then: it has the fields that are no lines."""
+
+
+def write_rows(
+    result: Result[Any], view: View, *, source: Callable[[Result[Any], View], Iterable[str]]
+) -> Iterator[str]:
+    """Yield the document in lines: the answer, then its rows in their order, and last what is left."""
+    found = json.loads("".join(source(result, view._replace(descriptor=None))))
+    lines = {
+        name: found.pop(name) for name in sorted(found, key="answer".__ne__) if name in ROWS and found[name] is not None
+    }
+    for name, rows in lines.items():
+        yield from typed_lines((ROWS[name], rows if isinstance(rows, list) else (rows,)))
+    yield from typed_lines((REST, (found,)))
 
 
 def seal_objects(result: Result[Any]) -> Iterator[Mapping[str, Any]]:

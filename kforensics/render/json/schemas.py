@@ -25,7 +25,7 @@ from kforensics.evidence.model import Input, Problem
 from kforensics.findings.answers.model import STATES, Answer
 from kforensics.findings.model import Finding
 from kforensics.render.emit import SHAPES as WRITTEN
-from kforensics.render.json.document import SCHEMA_NUMBER, SEAL
+from kforensics.render.json.document import REST, ROWS, SCHEMA_NUMBER, SEAL
 from kforensics.render.json.shape import (
     DOCUMENTS,
     SHAPES,
@@ -75,7 +75,7 @@ def schemas() -> dict[str, dict[str, Any]]:
     made = {}
     for name, told in sorted(DOCUMENTS.items()):
         made[name] = _Maker().document(told)
-        if told.lines:
+        if name != "refusal":
             made[f"{name}-line"] = _Maker().line(told)
     return made
 
@@ -127,8 +127,8 @@ class _Maker:
 
     def line(self, told: Document) -> dict[str, Any]:
         rules = []
-        for kind, of in told.lines.items():
-            target = self.of(of)
+        targets = {kind: self.of(of) for kind, of in told.lines.items()} or self.rows(told)
+        for kind, target in targets.items():
             made = self.definitions[target["$ref"].rpartition("/")[2]] if "$ref" in target else target
             properties = {"type": {"const": kind}, **made["properties"]}
             required = ["type", *(key for key in made["required"] if key != "type")]
@@ -141,10 +141,26 @@ class _Maker:
             "title": f"A line of kforensics {told.name} --format jsonl",
             "type": "object",
             "required": ["type"],
-            "properties": {"type": {"enum": list(told.lines)}},
+            "properties": {"type": {"enum": list(targets)}},
             "allOf": rules,
             "$defs": self.used(rules),
         }
+
+    def rows(self, told: Document) -> dict[str, Any]:
+        """Return the schemas of the lines that are made of a document by their types."""
+        whole = self.document(told)
+        made, rest = {}, {}
+        for name, one in whole["properties"].items():
+            if name not in ROWS:
+                rest[name] = one
+                continue
+            listed = one if "items" in one else next((each for each in one.get("anyOf", ()) if "items" in each), None)
+            made[ROWS[name]] = self.of(Answer) if name == "answer" else one if listed is None else listed["items"]
+            if _may_be_null(one):
+                rest[name] = {"type": "null", "description": "It was not asked for."}
+        rest.pop("absent", None)
+        required = [name for name in whole["required"] if name in rest and name not in ROWS]
+        return {**made, REST: _object(rest, required)}
 
     def used(self, told: Any) -> dict[str, Any]:
         """Return the definitions that are referred to, in order."""
