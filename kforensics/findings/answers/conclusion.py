@@ -120,11 +120,19 @@ def _verdict(incidents: Sequence[PartitionIncident], losses: Sequence[LossEntry]
         sentences.append(
             f"{counted(count, 'record')} of aborted transactions in {_partitions(aborted)} {form(count, 'is', 'are')} gone, too: consumers with read_committed never get such records."
         )
-    replaced = [loss for loss in losses if loss.was_committed != "no" and loss.is_replaced]
+    replaced = [
+        loss
+        for loss in losses
+        if loss.was_committed != "no" and loss.is_replaced and not loss.may_be_in_leader
+    ]
     if replaced:
         replaced_offsets = sum(loss.offsets.count for loss in replaced)
         sentences.append(
             f"{replaced_offsets} of these offsets {form(replaced_offsets, 'holds', 'hold')} other records now."
+        )
+    if again := sum(loss.offsets.count for loss in losses if loss.may_be_in_leader):
+        sentences.append(
+            f"At {again} of these offsets the leader's log has records of an earlier leader epoch, which may be the ones that were truncated, sent again."
         )
     return sentences
 
@@ -152,7 +160,10 @@ def _loss_sentence(
         return f"{what} of {_partitions(losses)} {that} {are(losses)} {place}: {causes_of(losses)}."
     if any(by_partition[one.topic_partition].counts_at_least for one in losses):
         what = f"{str(Count(count, is_at_least=True)).capitalize()}{also} {form(count, noun)}"
-    return f"{what} {that} {are(losses)} lost from {_partitions(losses)}: {causes_of(losses)}."
+    if all(one.is_only_logged for one in losses):
+        return f"{offsets_truncated(losses, by_partition.values())} of {_partitions(losses)}{also} {form(count, 'was', 'were')} truncated, whose records were possibly committed: {causes_of(losses)}."
+    gone = "lost or truncated" if any(one.is_only_logged for one in losses) else "lost"
+    return f"{what} {that} {are(losses)} {gone} from {_partitions(losses)}: {causes_of(losses)}."
 
 
 def set_aside_place(losses: Sequence[LossEntry]) -> str:
@@ -189,6 +200,14 @@ def records_lost(losses: Sequence[LossEntry], incidents: Iterable[PartitionIncid
     """Return the records of some losses, counted: `3 committed records`, or `at least 3 records` where one of the incidents may have taken more."""
     number, noun = amount(losses)
     return f"{Count(number, any(one.counts_at_least for one in incidents))} {form(number, f'{which} {noun}'.lstrip())}"
+
+
+def offsets_truncated(losses: Sequence[LossEntry], incidents: Iterable[PartitionIncident]) -> str:
+    """Return how many offsets lines say were truncated, where nothing shows what they held, in words."""
+    number = sum(loss.offsets.count for loss in losses)
+    partitions = {loss.topic_partition for loss in losses}
+    is_at_least = any(one.counts_at_least for one in incidents if one.partition in partitions)
+    return f"{Count(number, is_at_least)} {form(number, 'offset')}".capitalize()
 
 
 def amount(losses: Sequence[LossEntry]) -> tuple[int, str]:

@@ -18,6 +18,7 @@ from kforensics.findings.answers.conclusion import (
     are,
     missing_replicas_of,
     owners_in_use,
+    offsets_truncated,
     records_lost,
     set_aside_place,
     were,
@@ -272,7 +273,11 @@ def _maybe_lost(affected: Sequence[PartitionIncident]) -> str:
         if held:
             many = amount(gone)[0]
             lost = f"not in the leaders' logs: other replicas hold {amount(held)[0]:,} of them, {many:,} {form(many, 'is', 'are')} {lost}"
+        if lost == "lost" and any(one.is_only_logged for one in losses):
+            lost = "lost or truncated"
         text = f"{records_lost(losses, (one for one in affected if one.losses))} of {_names(affected)} {_were_committed(losses)} {are(losses)} {lost}: {causes_of(gone)}."
+        if lost == "lost or truncated" and all(one.is_only_logged for one in losses):
+            text = f"{offsets_truncated(losses, affected)} of {_names(affected)} {were(losses)} truncated, whose records were possibly committed: {causes_of(gone)}."
     if _is_the_same_by_all(affected):
         condition = "Whichever replica leads, "
     return condition + text if condition else text[0].upper() + text[1:]

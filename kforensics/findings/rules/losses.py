@@ -134,6 +134,8 @@ def _loss_findings(incident: PartitionIncident) -> Iterator[Finding]:
         is_one = records == 1
         # What a replica in use holds is not lost yet.
         lost = "not in the leader's log" if held else "lost"
+        if any(loss.is_only_logged for loss in losses):
+            lost = "truncated" if all(loss.is_only_logged for loss in losses) else f"{lost} or truncated"
         count = Count(records, is_at_least=certainty != "no" and incident.counts_at_least)
         what = f"{count} {form(records, 'record')} that {form(records, one, many)} {form(records, 'is', 'are')} {lost}"
         holders = f"{joined_by_and(in_use)} still {form(len(in_use), 'holds', 'hold')}"

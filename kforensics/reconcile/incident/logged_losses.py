@@ -147,7 +147,10 @@ def find_logged_losses(
         for remaining in OffsetRange(first, truncation.from_offset - 1).without(taken):
             proven = truncation.high_watermark
             below = 0 if isinstance(proven, Absent) else proven.value
-            runs = [run for part in _split_at(remaining, leader_end) for run in _split_at(part, below)]
+            older = _older_until(truncation, leaderships, leader_epochs)
+            runs = [remaining]
+            for end in (leader_end, below, older):
+                runs = [part for run in runs for part in _split_at(run, end)]
             out.extend(
                 _run(
                     partition,
@@ -155,6 +158,7 @@ def find_logged_losses(
                     cause,
                     offsets,
                     leader_end,
+                    older,
                     leaderships,
                     needed_in_sync,
                     ("possible", _unless_earlier(truncation))
@@ -189,6 +193,7 @@ def _run(
     cause: Cause,
     offsets: OffsetRange,
     leader_end: int,
+    older: int,
     leaderships: Sequence[Leadership],
     needed_in_sync: int | Absent,
     proof: tuple[Certainty, Bound] | None,
@@ -203,6 +208,9 @@ def _run(
     if committed == "possible" and term is not None and term.isr == frozenset({term.leader}) and needed_in_sync == 1:
         reason = f"the ISR was [{term.leader}] alone in leader epoch {term.leader_epoch}; {missing}"
         citations = (*citations, term.citation)
+    may_be_in_leader = committed == "possible" and offsets.last < min(older, leader_end)
+    if may_be_in_leader:
+        reason += "; the leader's log has records of an earlier epoch there, which may be the same ones, sent again"
     return LossEntry(
         topic_partition=partition,
         offsets=offsets,
@@ -218,7 +226,22 @@ def _run(
         confidence=cause.confidence,
         held_by=(),
         citations=citations,
+        is_only_logged=committed == "possible",
+        may_be_in_leader=may_be_in_leader,
     )
+
+
+def _older_until(
+    truncation: ObservedTruncation, leaderships: Sequence[Leadership], leader_epochs: Sequence[EpochEntry]
+) -> int:
+    """Return the offset below which the leader's log has only records of epochs before the last one in which the truncated replica led; 0 where that is not known.
+
+    A leader that was away can append what waited in its socket in its old epoch, after another had written the same.
+    """
+    term = _own_term(truncation, leaderships)
+    if term is None or not leader_epochs:
+        return 0
+    return min((one.start_offset for one in leader_epochs if one.leader_epoch >= term.leader_epoch), default=0)
 
 
 def _committed(

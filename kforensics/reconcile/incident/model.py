@@ -153,6 +153,10 @@ class LossEntry:
     """The confidence in the cause."""
     aborted: int = 0
     """Records of aborted transactions, which are not counted in `records`: no consumer with read_committed gets them."""
+    is_only_logged: bool = False
+    """Lines alone say that these offsets were truncated: what they held no input shows, nor whether the leader's log holds the same."""
+    may_be_in_leader: bool = False
+    """The leader's log has records of an earlier leader epoch at these offsets than what was truncated: they may be the same ones, sent again."""
 
     @property
     def in_use(self) -> tuple[Holder, ...]:

@@ -405,7 +405,13 @@ def _loss_row(
     records = counted(loss.aborted, "aborted record") if loss.aborted else counted(*amount([loss]))
     offsets = f"{loss.offsets.first}..{loss.offsets.last}"
     certainty = CERTAINTIES[loss.was_committed]
-    state = "other records there now" if loss.is_replaced else "nothing there now"
+    state = (
+        "maybe the same records there now"
+        if loss.may_be_in_leader
+        else "other records there now"
+        if loss.is_replaced
+        else "nothing there now"
+    )
     if not is_page:
         return (partition, offsets, records, certainty, state)
     is_known = loss.cause is not CauseName.UNKNOWN
