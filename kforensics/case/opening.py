@@ -70,11 +70,14 @@ def _is_place(found: FoundInput) -> bool:
     return found.shape is Shape.PARTITION
 
 
-def open_case(ask: Ask, *, rename_group: Callable[[str], str] = str) -> Case:
+def open_case(ask: Ask, *, rename_group: Callable[[str], str] = str, again: Sequence[str] = ("explain",)) -> Case:
     """Return the case of the inputs that are named; snapshots are put in the order in which they were taken, by what they hold.
 
     What does not fit is named in the notes and put aside: a path given twice, a snapshot of a few nodes that is younger than what is
     given as it is now. A snapshot of all nodes that is younger changes places with it.
+
+    Args:
+        again: the command, and options of its own, that is named where nodes are given at several moments.
 
     Raises:
         EvidenceError: a path can't be used, or with `keep_going` none can; or they are not of one cluster, or not of one moment.
@@ -88,7 +91,7 @@ def open_case(ask: Ask, *, rename_group: Callable[[str], str] = str) -> Case:
     require_one_redaction([*found, *(one for _, inputs, _ in snapshots for one in inputs)])
     errors = without_emptied(errors, [*found, *(one for _, inputs, _ in snapshots for one in inputs)])
     refuse(errors, named=len(paths) + len(before), keep_going=ask.keep_going and len(errors) < len(paths) + len(before))
-    inputs = of_one_moment(Inputs(found=tuple(found), problems=tuple(problems)), ask)
+    inputs = of_one_moment(Inputs(found=tuple(found), problems=tuple(problems)), ask, again)
     found, problems = list(inputs.found), list(inputs.problems)
     if not before:
         return _with_moments(only, inputs, found, problems, [], [])
@@ -109,7 +112,7 @@ def open_case(ask: Ask, *, rename_group: Callable[[str], str] = str) -> Case:
     return _with_moments(only, inputs, now.found, now.problems, ordered, aside)
 
 
-def of_one_moment(inputs: Inputs, ask: Ask) -> Inputs:
+def of_one_moment(inputs: Inputs, ask: Ask, again: Sequence[str] = ("explain",)) -> Inputs:
     """Return what is given as it is now, of one cluster and each node once.
 
     Raises:
@@ -121,11 +124,11 @@ def of_one_moment(inputs: Inputs, ask: Ask) -> Inputs:
         return belonging_together(inputs, cluster=ask.cluster, is_of_one_moment=True)
     except MomentsMixed as error:
         raise MomentsMixed(
-            error.problem, error.errors, (f"{error.advice[0]}:", f"$ {_told_apart(inputs, ask)}")
+            error.problem, error.errors, (f"{error.advice[0]}:", f"$ {_told_apart(inputs, ask, again)}")
         ) from error
 
 
-def _told_apart(inputs: Inputs, ask: Ask) -> str:
+def _told_apart(inputs: Inputs, ask: Ask, again: Sequence[str]) -> str:
     """Return the command that names the newest state of each node, by what it holds, and earlier ones after --before."""
     places: dict[Path, list[FoundInput]] = {}
     for one in inputs.found:
@@ -145,7 +148,7 @@ def _told_apart(inputs: Inputs, ask: Ask) -> str:
     ]
     earlier = [path for group in ordered for path in _named([one for one in group.found if id(one) not in now])]
     asked = replace(ask, before=(*ask.before, *map(Path, earlier)))
-    return command_of("explain", asked, paths=named)
+    return command_of(again[0], asked, *again[1:], paths=named)
 
 
 def _named(some: Sequence[FoundInput]) -> list[str]:

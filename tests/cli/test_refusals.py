@@ -250,7 +250,11 @@ def test_one_broker_at_two_moments_is_not_taken_as_its_present_state(incident, t
 
     for line in (["trace", *key], ["groups"], ["transactions"]):
         assert run([*line, now, then, *chosen]) == 3
-        assert "node 1 is given twice, so the inputs are of two moments" in capsys.readouterr().err
+        said = capsys.readouterr().err
+        assert "node 1 is given twice, so the inputs are of two moments" in said
+        assert f"$ kforensics {line[0]} " in said
+        assert ("--key-base64=bGVkLTAwMDI2MQ==" in said) is (line[0] == "trace")
+        assert "kforensics explain" not in said
     assert run(["trace", *key, now, "--before", then, "--quiet", *chosen]) == 1
     assert capsys.readouterr().out.startswith("LOST")
 

@@ -121,9 +121,7 @@ def _verdict(incidents: Sequence[PartitionIncident], losses: Sequence[LossEntry]
             f"{counted(count, 'record')} of aborted transactions in {_partitions(aborted)} {form(count, 'is', 'are')} gone, too: consumers with read_committed never get such records."
         )
     replaced = [
-        loss
-        for loss in losses
-        if loss.was_committed != "no" and loss.is_replaced and not loss.may_be_in_leader
+        loss for loss in losses if loss.was_committed != "no" and loss.is_replaced and not loss.may_be_in_leader
     ]
     if replaced:
         replaced_offsets = sum(loss.offsets.count for loss in replaced)

@@ -67,6 +67,22 @@ def test_what_some_copy_shows_is_left_to_it():
     assert () == runs(truncation(84, 70), shown=[OffsetRange(0, 100)])
 
 
+def test_what_the_leader_has_of_an_earlier_epoch_may_be_the_same_records():
+    """A leader that was away appends in its old epoch what waited in its socket, after another leader wrote the same."""
+    known = {
+        "leaderships": (leadership(3, 2, {1, 3}), leadership(1, 4, {1}), leadership(2, 5, {2})),
+        "leader_epochs": (EpochEntry(2, 0), EpochEntry(5, 76)),
+    }
+    same, replaced = runs(truncation(84, 70), **known)
+
+    assert ((70, 75), (76, 83)) == (tuple(same.offsets), tuple(replaced.offsets))
+    assert (True, False) == (same.may_be_in_leader, replaced.may_be_in_leader)
+    assert same.is_only_logged
+    assert replaced.is_only_logged
+    assert "may be the same ones" in same.reason
+    assert "may be the same ones" not in replaced.reason
+
+
 class Judged:
     """A clean election in epoch 5 that proves what its leader never had."""
 
