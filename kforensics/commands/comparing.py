@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING
 
 from kforensics.ask.model import Ask
 from kforensics.case.cluster import Cluster, cluster_of
@@ -40,9 +39,6 @@ from kforensics.formats.log.records import Record
 from kforensics.reconcile.observed.facts import ClusterFacts
 from kforensics.reconcile.replicas.report import PartitionReport, Verdict
 from kforensics.units import METADATA_TOPICS, Depth, TopicPartition
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,9 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from kforensics.ask.model import Ask
-from kforensics.case.comparison import (
-    Flatten,
-)
+from kforensics.case.comparison import Flatten
 from kforensics.case.model import Case
 from kforensics.case.processes import Progress
 from kforensics.commands.comparing import DiffResult, case_of, compare

@@ -51,14 +51,33 @@ def no_calmer_than_history(command: str, found: Conclusion, case: Case) -> Concl
     if case.is_weighed or State.MAYBE_LOST not in STATES[command]:
         return found
     answer, code = found.answer, exit_code(command, found.answer, found.findings, found.problems)
-    for known in (early_of, set_aside_of):
-        if may_be_calmer(answer):
-            answer = with_graver(answer, known(case), code=code)
+    answer = _no_calmer_than_lost(answer, case, code=code)
     if may_be_calmer(answer):
         history = _elections_of(case)
         answer = with_graver(answer, history.lost, code=code)
         answer = replace(answer, unknown=tuple(dict.fromkeys((*answer.unknown, *history.returned))))
     return _no_calmer_than_lines(found._replace(answer=answer), case)
+
+
+def _no_calmer_than_lost(answer: Answer, case: Case, *, code: int = 0) -> Answer:
+    """Return an answer, no calmer than what `explain` calls lost whatever replicas and elections say."""
+    for known in (early_of, set_aside_of):
+        if may_be_calmer(answer):
+            answer = with_graver(answer, known(case), code=code)
+    return answer
+
+
+def _explained(asked: Case) -> Any:
+    """Return what `explain` says of the topics that a case is asked about; None where it is asked about none, or they can't be explained."""
+    try:
+        return _command("explain").explain(replace(asked, is_weighed=True)) if asked.ask.topics else None
+    except (EvidenceError, UsageError):
+        return None
+
+
+def _by_ends(case: Case, topics: frozenset[str]) -> Case:
+    """Return the case that asks what the ends of the logs as they are now show of some topics, in the partitions that are asked about."""
+    return now_of(case).asking(topics=topics, partitions=case.ask.partitions, depth=Depth.TAILS)
 
 
 def _no_calmer_than_lines(found: Conclusion, case: Case) -> Conclusion:
@@ -93,10 +112,9 @@ def _past_ends_of(case: Case) -> tuple[str, ...]:
             if place.is_live and isinstance(broker := place.state.broker_id, int) and broker in ends
             if ends[broker].offset > collect_replica(place, depth=Depth.TAILS).replica.lineage.log_end_offset
         )
-        asked = now.asking(topics=topics, partitions=case.ask.partitions, depth=Depth.TAILS)
-        explained = _command("explain").explain(replace(asked, is_weighed=True)) if topics else None
     except (EvidenceError, UsageError):
         return ()
+    explained = _explained(_by_ends(case, topics))
     incidents = () if explained is None else explained.incidents
     return tuple(f"{doubt.words} ({one.partition})" for one in incidents for doubt in one.doubts if doubt.is_of_lines)
 
@@ -128,9 +146,8 @@ def _elections_of(case: Case) -> _History:
 
 def no_calmer_than_before(answer: Answer, judged: Sequence[JudgedPartition], case: Case) -> Answer:
     """Return an answer of `diff`, no calmer than what elections on record have lost: replicas that agree now say nothing of that."""
-    for known in (early_of, set_aside_of):
-        if not case.is_weighed and may_be_calmer(answer):
-            answer = with_graver(answer, known(case))
+    if not case.is_weighed:
+        answer = _no_calmer_than_lost(answer, case)
     if case.is_weighed or answer.state.exit_code:
         return answer
     history = _lost_at_elections(judged, case)
@@ -141,12 +158,8 @@ def no_calmer_than_before(answer: Answer, judged: Sequence[JudgedPartition], cas
 
 def _lost_at_elections(judged: Sequence[JudgedPartition], case: Case) -> _History:
     topics = frozenset(one.partition.topic for one in judged if one.risks)
-    if not topics:
-        return _History()
-    asked = replace(case.asking(topics=topics), is_weighed=True)
-    try:
-        explained = _command("explain").explain(asked)
-    except (EvidenceError, UsageError):
+    explained = _explained(case.asking(topics=topics))
+    if explained is None:
         return _History()
     # What a replica in use alone holds is not lost: the comparison itself says what becomes of it.
     is_lost = any(
@@ -194,10 +207,9 @@ def early_of(case: Case) -> Asked | None:
             if (base := list_log(place).first_base)
             if retention(partition, place.state.broker_id).early_from(0, base)
         )
-        asked = replace(now.asking(topics=topics, partitions=case.ask.partitions, depth=Depth.TAILS), is_weighed=True)
-        explained = _command("explain").explain(asked) if topics else None
     except (EvidenceError, UsageError):
         return None
+    explained = _explained(_by_ends(case, topics))
     if explained is None or not explained.has_early_losses:
         return None
     return Asked("explain", explained.answer, case.ask)
@@ -209,20 +221,16 @@ def set_aside_of(case: Case) -> Asked | None:
     now = now_of(case)
     if not find_metadata_logs(now.inputs):
         return None
-    asked = now.asking(topics=case.ask.topics, partitions=case.ask.partitions, depth=Depth.TAILS)
     topics = frozenset(
         partition.topic
         for partition, group in places_of(now).by_partition.items()
-        if partition.topic not in METADATA_TOPICS and is_wanted(partition, asked.ask)
+        if partition.topic not in METADATA_TOPICS and is_wanted(partition, case.ask)
         if group and all(place.directory_state in {"deleted", "stray"} for place in group)
     )
-    asked = asked.asking(topics=topics)
-    try:
-        explained = _command("explain").explain(replace(asked, is_weighed=True)) if topics else None
-    except (EvidenceError, UsageError):
+    explained = _explained(_by_ends(case, topics))
+    if explained is None or explained.answer.state not in _COMES_TO_LOSSES:
         return None
-    is_lost = explained is not None and explained.answer.state in _COMES_TO_LOSSES
-    return Asked("explain", explained.answer, case.ask) if explained is not None and is_lost else None
+    return Asked("explain", explained.answer, case.ask)
 
 
 _COMES_TO_LOSSES = frozenset({State.LOST, State.MAYBE_LOST})
@@ -275,7 +283,7 @@ def by_ends_of(case: Case) -> Case | None:
     brokers = {one.broker_id for one in now.inputs.described if not isinstance(one.broker_id, Absent)}
     if len(brokers) < 2:
         return None
-    asked = now.asking(topics=case.ask.topics, partitions=case.ask.partitions, depth=Depth.TAILS)
+    asked = _by_ends(case, case.ask.topics)
     if not any(
         is_wanted(partition, asked.ask) and len({one.state.broker_id for one in group if one.is_live}) > 1
         for partition, group in places_of(asked).by_partition.items()

@@ -273,11 +273,12 @@ def _maybe_lost(affected: Sequence[PartitionIncident]) -> str:
         if held:
             many = amount(gone)[0]
             lost = f"not in the leaders' logs: other replicas hold {amount(held)[0]:,} of them, {many:,} {form(many, 'is', 'are')} {lost}"
-        if lost == "lost" and any(one.is_only_logged for one in losses):
-            lost = "lost or truncated"
-        text = f"{records_lost(losses, (one for one in affected if one.losses))} of {_names(affected)} {_were_committed(losses)} {are(losses)} {lost}: {causes_of(gone)}."
-        if lost == "lost or truncated" and all(one.is_only_logged for one in losses):
+        only_logged = [loss.is_only_logged for loss in losses] if lost == "lost" else []
+        if only_logged and all(only_logged):
             text = f"{offsets_truncated(losses, affected)} of {_names(affected)} {were(losses)} truncated, whose records were possibly committed: {causes_of(gone)}."
+        else:
+            lost = "lost or truncated" if any(only_logged) else lost
+            text = f"{records_lost(losses, (one for one in affected if one.losses))} of {_names(affected)} {_were_committed(losses)} {are(losses)} {lost}: {causes_of(gone)}."
     if _is_the_same_by_all(affected):
         condition = "Whichever replica leads, "
     return condition + text if condition else text[0].upper() + text[1:]
