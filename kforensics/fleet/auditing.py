@@ -238,13 +238,7 @@ class _Audit:
                 expected[table] = expected.get(table, 0) + count
         counts = self._publish([name for name in TABLES if name != "plan"], kept)
         expected[COMMITS_TABLE] = sum(counts[COMMITS_TABLE].values())
-        copied = {
-            table: sum(
-                chunk.num_rows
-                for chunk in kept.chunks(table, ["verdict_id"], of=kept.verdicts.keys() - kept.replaced.keys())
-            )
-            for table in OF_VERDICTS
-        }
+        copied = {table: sum(chunk.num_rows for chunk in kept.copied(table, ["verdict_id"])) for table in OF_VERDICTS}
         for table, count in copied.items():
             expected[table] = expected.get(table, 0) + (count if table != COMMITS_TABLE else 0)
         return self._close(

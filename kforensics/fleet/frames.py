@@ -101,8 +101,7 @@ def check_schema(session: Any, schema: str) -> None:
     try:
         is_there = session.catalog.databaseExists(schema)
     except PySparkException as error:
-        said = redacted(str(error).strip().partition("\n")[0])
-        raise UsageError(f"--save-to {schema}: the catalog does not say what it has: {said}") from error
+        raise UsageError(f"--save-to {schema}: the catalog does not say what it has: {_first_line(error)}") from error
     if not is_there:
         raise UsageError(f"--save-to {schema}: there is no such schema; make it first: create schema {schema}")
 
@@ -139,8 +138,12 @@ def save_tables(session: Any, audit: AuditTables, schema: str) -> None:
         cause = error.__cause__
         if not isinstance(cause, AnalysisException):
             raise
-        said = redacted(str(cause).strip().partition("\n")[0])
-        raise UsageError(f"--save-to {schema}: {name} can't be written: {said}") from error
+        raise UsageError(f"--save-to {schema}: {name} can't be written: {_first_line(cause)}") from error
+
+
+def _first_line(error: Exception) -> str:
+    """Return what an error of Spark says first, without credentials."""
+    return redacted(str(error).strip().partition("\n")[0])
 
 
 def _has_chain(session: Any, audit: AuditTables, nodes: str) -> bool:

@@ -15,7 +15,7 @@ from kforensics import __version__
 from kforensics.ask.model import Ask
 from kforensics.fleet.audit_tables import AuditTables, all_of
 from kforensics.fleet.facts import NOTHING, Gathered
-from kforensics.fleet.knowledge import COMMITS_TABLE, FACTS_TABLE, Fleet
+from kforensics.fleet.knowledge import COMMITS_TABLE, FACTS_TABLE, Fleet, unread_offsets
 from kforensics.fleet.pieces import PartitionKey
 from kforensics.fleet.plan import DIRECTORY_WEIGHT, FILE_WEIGHT, IS_DIRECTORY, LogDirTotals, options_words, part_name
 from kforensics.fleet.schemas import FACTS, PLAN
@@ -52,9 +52,9 @@ class Kept:
         own = pc.binary_join_element_wise(pc.cast(rows["partition"], pa.string()), rows["topic"], "-")
         return rows.filter(pc.invert(pc.is_in(own, value_set=names)))
 
-    def copied(self, table: str) -> Iterator[pa.Table]:
+    def copied(self, table: str, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
         """Yield the rows of a table that are kept and must be written again."""
-        return self.chunks(table, of={one for one in self.verdicts if one not in self.replaced})
+        return self.chunks(table, columns, of=self.verdicts.keys() - self.replaced.keys())
 
     @property
     def kept_from(self) -> list[str]:
@@ -174,8 +174,7 @@ def kept_verdicts(
     verdicts: dict[AuditTables, pa.Array] = {}
     keys: set[PartitionKey] = set()
     for base, known in now.items():
-        unread = base.column_table(COMMITS_TABLE, ["log"], pd.field("group_id").is_null())
-        troubled = _troubled(base) | troubled_now | {(OFFSETS_TOPIC, one) for one in unread["log"].to_pylist()}
+        troubled = _troubled(base) | troubled_now | {(OFFSETS_TOPIC, one) for one in unread_offsets(base)}
         if None in troubled or not base.parts(COMMITS_TABLE):
             continue  # what could not be read may have been of any partition; what groups committed was not kept by earlier versions
         columns = base.column_table(

@@ -252,6 +252,12 @@ def list_commits(fleet: Fleet, number: int) -> int:
     return len(rows)
 
 
+def unread_offsets(base: AuditTables) -> list[int]:
+    """Return the partitions of consumers' offsets of which an earlier audit could not read a file."""
+    unread: list[int] = base.column_table(COMMITS_TABLE, ["log"], pd.field("group_id").is_null())["log"].to_pylist()
+    return unread
+
+
 def _unchanged(directories: Mapping[str, Mapping[str, Any]], source: str, base: AuditTables) -> frozenset[str]:
     """Return the directories of consumers' offsets that are as an earlier audit saw them, which could read all of their files."""
     if not directories or not base.parts(COMMITS_TABLE):
@@ -260,8 +266,7 @@ def _unchanged(directories: Mapping[str, Mapping[str, Any]], source: str, base: 
     problems = base.column_table("problems", ["topic", "partition"], of_topic | pd.field("topic").is_null())
     if problems["topic"].null_count:
         return frozenset()  # what could not be read may have been of any partition
-    unread = base.column_table(COMMITS_TABLE, ["log"], pd.field("group_id").is_null())
-    troubled = {*problems["partition"].to_pylist(), *unread["log"].to_pylist()}
+    troubled = {*problems["partition"].to_pylist(), *unread_offsets(base)}
     columns = ["path", "partition", "fingerprint", "audited_at"]
     found = base.column_table("replicas", columns, of_topic & (pd.field("source") == source))
     times = found["audited_at"].cast(pa.int64()).to_pylist()

@@ -29,6 +29,7 @@ from kforensics.evidence.discovery.partition_dirs import (
 from kforensics.evidence.model import Problem
 from kforensics.fleet.audit_tables import AuditTables
 from kforensics.fleet.rows import problem_row
+from kforensics.fleet.schemas import OF_VERDICTS
 from kforensics.fleet.sources import FoundSources, PlannedInput
 from kforensics.fleet.tables import Tables
 from kforensics.source.naming import FileKind, FileSuffix, PartitionDirectoryName
@@ -358,7 +359,7 @@ def _pieces(one: LogDirTotals, room: int, wanted: int) -> Iterator[Piece]:
 
 # ---------------------------------------------------------------- whether anything changed
 
-TAKEN_OVER = ("nodes", "replicas", "segments", "digests", "lineage", "partitions", "findings", "problems", "commits")
+TAKEN_OVER = ("nodes", *OF_VERDICTS, "problems")
 """The tables that are the same where nothing has changed."""
 
 

@@ -217,7 +217,7 @@ CHANGES = pa.schema(
 REPLACED = pa.schema([("verdict_id", _LONG)])
 """The verdicts of the audits before that an audit keeps no more: it has others in their place, or none."""
 
-OF_VERDICTS = ("replicas", "segments", "digests", "lineage", "partitions", "findings", "commits")
+OF_VERDICTS = ("replicas", *OF_SEGMENTS, "partitions", "findings", "commits")
 """The tables whose rows are about one partition."""
 
 OF_NODES_OF_AUDITS = (("depth", _TEXT), ("chain", _TEXT))
