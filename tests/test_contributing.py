@@ -162,46 +162,32 @@ def test_a_finding_appears_with_its_meaning(tool, node):
     assert found["advice"] == "Look at the other replicas."
 
 
+def printed(code, package):
+    """What code prints that uses the library with the examples in it."""
+    environment = os.environ | {"PYTHONPATH": str(package)}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=package, env=environment, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
 def test_an_option_is_taken_by_the_command_line_and_by_the_function(tool, node, package):
     listed = json.loads(tool("ls", node / "broker-1", "--only-topic", "payments", "--format", "json"))
     code = f"import kforensics; print(len(kforensics.ls({str(node)!r}, only_topic='orders').body.inventory.partitions))"
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=package,
-        env=os.environ | {"PYTHONPATH": str(package)},
-        capture_output=True,
-        check=True,
-    )
 
     assert [] == listed["partitions"]
-    assert b"1" == done.stdout.strip()
+    assert "1" == printed(code, package)
     assert "List this topic alone." in " ".join(tool("ls", "--help").split())
 
 
 def test_a_command_is_asked_everywhere_of_three_modules(tool, node, package):
     listed = json.loads(tool("count", node / "broker-1", "--format", "json"))
     code = f"import kforensics; print(kforensics.count({str(node)!r}).to_dict()['by_topic'], 'count' in kforensics.__all__)"
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=package,
-        env=os.environ | {"PYTHONPATH": str(package)},
-        capture_output=True,
-        check=True,
-    )
     schema = "from kforensics.render.json.schemas import schemas; print(schemas()['count']['properties']['by_topic'])"
-    made = subprocess.run(
-        [sys.executable, "-c", schema],
-        cwd=package,
-        env=os.environ | {"PYTHONPATH": str(package)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
 
     assert (listed["schema"], listed["by_topic"]) == ("kforensics/count/2", {"orders": 1})
     assert listed["answer"]["state"] == "complete"
-    assert b"{'orders': 1} True" == done.stdout.strip()
-    assert "'type': 'integer'" in made.stdout
+    assert "{'orders': 1} True" == printed(code, package)
+    assert "'type': 'integer'" in printed(schema, package)
     assert "orders: 1 directory" in tool("count", node / "broker-1")
     assert tool("count", node / "broker-1", "--format", "html").startswith("<!doctype html>")
     assert "Count the partitions of each topic" in " ".join(tool("count", "--help").split())

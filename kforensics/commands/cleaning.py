@@ -19,6 +19,7 @@ from kforensics.evidence.discovery.partition_dirs import (
     checkpoint_value,
     cleaner_lag,
     cleaner_lag_of,
+    files_of,
     left_by_cleaning,
 )
 from kforensics.evidence.model import CheckpointValue, Citation, owner_words
@@ -31,7 +32,6 @@ from kforensics.formats.log_lines.event import LogEventKind
 from kforensics.protocol.coordinators import CREATED_WITH, created_policy
 from kforensics.reconcile.observed.logged_events import LoggedEvent
 from kforensics.source.naming import PartitionDirectoryName
-from kforensics.source.walk import FoundFile, walk_partition
 from kforensics.units import OFFSETS_TOPIC, TopicPartition
 from kforensics.words import counted, form, utc_words
 
@@ -197,17 +197,13 @@ def unfinished_cleanings(case: Case) -> Iterator[Finding]:
             is_compacted = isinstance(point, CheckpointValue) or partition.topic in CREATED_WITH
             if not is_compacted or not place.is_live or place.state.input in case.ranks:
                 continue
-            name = place.path.rpartition("/")[2]
-            files = (
-                one for one in walk_partition(place.state.listings, place.path, name=name) if isinstance(one, FoundFile)
-            )
             about: dict[str, Any] = {
                 "topic_partition": partition,
                 "broker_id": place.state.broker_id,
                 "citations": (Citation(input=place.state.input, path=place.path),),
             }
             where = f"{partition} on {owner_words(place.state.input, place.state.broker_id)}"
-            yield from unfinished_findings(left_by_cleaning(files), where=where, about=about)
+            yield from unfinished_findings(left_by_cleaning(files_of(place)), where=where, about=about)
 
 
 _LONGEST = 256 << 20

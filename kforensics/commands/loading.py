@@ -47,16 +47,9 @@ class DirectoryOnDisk:
         """Load the log as a broker does; files are read as the rules ask for them."""
         contents = _Contents(self)
         while True:
-            directory = LoadedDirectory(
-                name=self.folder.name,
-                files=self.files,
-                folders=self.folders,
-                unreadable=frozenset(contents.missing),
-                contents=contents,
-            )
             try:
                 outcome = load_partition(
-                    directory,
+                    self._directory(contents),
                     clean_shutdown=clean_shutdown,
                     recovery_point=recovery_point,
                     log_start_offset=log_start_offset,
@@ -76,11 +69,12 @@ class DirectoryOnDisk:
         self, *, recovery_point: int, log_start_offset: int, settings: LoadSettings, rules: LoadingRules
     ) -> LoadOutcome | None:
         """Load the log where its log directory was closed cleanly and only derived files change, for which little is read; None where `load` has to be asked."""
-        directory = LoadedDirectory(
-            name=self.folder.name, files=self.files, folders=self.folders, contents=_Contents(self)
-        )
         return load_after_clean_shutdown(
-            directory, recovery_point=recovery_point, log_start_offset=log_start_offset, settings=settings, rules=rules
+            self._directory(_Contents(self)),
+            recovery_point=recovery_point,
+            log_start_offset=log_start_offset,
+            settings=settings,
+            rules=rules,
         )
 
     def loads_alike(
@@ -95,10 +89,9 @@ class DirectoryOnDisk:
         """Return whether other versions keep the same segments of the log, and serve the same of them; false too where only their loads can tell."""
         # What only they look at is no problem of the version that was played.
         contents = _Contents(replace(self, unreadable={}))
-        directory = LoadedDirectory(name=self.folder.name, files=self.files, folders=self.folders, contents=contents)
         try:
             return loads_alike(
-                directory,
+                self._directory(contents),
                 outcome,
                 others,
                 clean_shutdown=clean_shutdown,
@@ -107,6 +100,15 @@ class DirectoryOnDisk:
             )
         except EvidenceError:
             return False
+
+    def _directory(self, contents: "_Contents") -> LoadedDirectory:
+        return LoadedDirectory(
+            name=self.folder.name,
+            files=self.files,
+            folders=self.folders,
+            unreadable=frozenset(contents.missing),
+            contents=contents,
+        )
 
     @property
     def is_advanced(self) -> bool:

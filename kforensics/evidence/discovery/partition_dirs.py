@@ -565,7 +565,11 @@ def left_by_cleaning(files: Iterable[FoundFile]) -> list[tuple[int, str, str]]:
 def cleaner_lag_of(place: PartitionPlace) -> CleanerLag | None:
     """Return the same of a partition directory that was found."""
     point = checkpoint_value(place.state, "cleaner_point", place.topic_partition)
-    name = place.path.rpartition("/")[2]
-    files = (one for one in walk_partition(place.state.listings, place.path, name=name) if isinstance(one, FoundFile))
     value = point.value if isinstance(point, CheckpointValue) else point
-    return cleaner_lag(place.topic_partition.topic, files, value)
+    return cleaner_lag(place.topic_partition.topic, files_of(place), value)
+
+
+def files_of(place: PartitionPlace) -> Iterator[FoundFile]:
+    """Yield the files of a partition directory that was found."""
+    name = place.path.rpartition("/")[2]
+    return (one for one in walk_partition(place.state.listings, place.path, name=name) if isinstance(one, FoundFile))
