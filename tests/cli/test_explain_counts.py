@@ -55,7 +55,9 @@ def test_a_lower_bound_of_what_may_have_been_committed_is_said_in_the_first_line
     document, _ = explain(capsys, now, logs)
 
     assert document["answer"]["state"] == "maybe-lost"
-    assert document["answer"]["headline"].startswith("At least 6 records of orders-0 that were possibly committed")
+    assert document["answer"]["headline"].startswith(
+        "At least 6 offsets of orders-0 were truncated, whose records were possibly committed"
+    )
 
     whole, _ = explain(capsys, now, logs, "--before", root / "snapshots" / "01-a-killed-live")
     assert whole["answer"]["headline"].startswith("15 records of orders-0 that were possibly committed")
