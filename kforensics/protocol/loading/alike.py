@@ -115,10 +115,10 @@ def _scanned_epochs(directory: LoadedDirectory, files: UsualFiles, outcome: Load
     """Return where the leader epochs begin in the last segment, which alone was scanned; none where a scan by other rules may end elsewhere, or throw."""
     base, log = files.bases[-1], files.stem + LOG
     length = directory.files[log]
-    if [(*one[:4], one.reason) for one in outcome.scanned] != [(base, log, length, length, ABOVE_RECOVERY_POINT)]:
-        return None
+    scanned = [(*one[:4], one.reason) for one in outcome.scanned]
+    is_alone = scanned == [(base, log, length, length, ABOVE_RECOVERY_POINT)]
     read = directory.contents.get(Need(log, Content.CHECKED_BATCHES)) if length else Batches(batches=(), end=0)
-    if not isinstance(read, Batches) or read.end != length:
+    if not is_alone or not isinstance(read, Batches) or read.end != length:
         return None
     epochs: list[EpochEntry] = []
     last = base - 1

@@ -105,9 +105,31 @@ def test_an_index_at_which_only_older_versions_look_decides_for_them(tmp_path):
             one for one in VERSIONS if one >= (2, 3)
         ]
 
+        disk, outcome = load(tmp_path / str(clean.clean) / case.name, case, KafkaVersion(2, 2))
+        at = {"recovery_point": case.recovery_point, "log_start_offset": 0, "clean_shutdown": clean.clean}
+        assert len(outcome.scanned) == 2 - clean.clean
+        assert not disk.loads_alike(outcome, OtherRules.of([loading_rules(NEWEST)]), **at)
+
     case = replace(CLEAN, edits=[["write", f"{FIRST}.index", "00" * 8]])
     write_files(edited_files(case), tmp_path / case.name)
     assert alike_versions(tmp_path / case.name, case) == [one for one in VERSIONS if one >= (2, 0)]
+
+
+def test_an_epoch_zero_that_older_versions_do_not_restore_decides_for_them(tmp_path):
+    edits = [["write", "leader-epoch-checkpoint", b"0\n0\n".hex()]]
+    case = replace(KILLED, batches=LINES[:2], rolls=[], recovery_point=0, edits=edits)
+    write_files(edited_files(case), tmp_path / case.name)
+
+    restoring = [one for one in VERSIONS if not loading_rules(one).skips_epoch_zero]
+    assert alike_versions(tmp_path / case.name, case) == restoring != list(VERSIONS)
+
+
+def test_a_time_index_without_an_entry_is_sound(tmp_path):
+    for at in (CLEAN, KILLED):
+        case = replace(at, edits=[["write", f"{FIRST}.timeindex", ""]])
+        write_files(edited_files(case), tmp_path / str(at.clean) / case.name)
+
+        assert alike_versions(tmp_path / str(at.clean) / case.name, case) == list(VERSIONS)
 
 
 NOT_SAID: dict[str, Any] = {
@@ -116,6 +138,7 @@ NOT_SAID: dict[str, Any] = {
     "another file": {"edits": [["write", "x", ""]]},
     "no snapshot before what is scanned": {"edits": [["remove", f"{LAST}.snapshot"], ["remove", f"{END}.snapshot"]]},
     "a malformed snapshot": {"edits": [["write", f"{LAST}.snapshot", "0001"], ["write", f"{END}.snapshot", "0001"]]},
+    "epochs that do not rise": {"edits": [["write", "leader-epoch-checkpoint", b"0\n2\n2 0\n1 6\n".hex()]]},
     "a malformed topic id": {"edits": [["write", "partition.metadata", "00"]]},
     "a log start behind what is scanned": {"log_start": 8, "clean": False},
     "several segments to be scanned": {"clean": False, "recovery_point": 0},

@@ -215,6 +215,11 @@ VOTERS = {"node.id": "1", "controller.quorum.voters": "1@a:9093,2@b:9093"}
             {**LISTENERS, "process.roles": "broker,controller", "listeners": "PLAINTEXT://:1,CONTROLLER://0.0.0.0:2"},
             None,
         ),
+        ({**LISTENERS, "process.roles": "broker,controller", "listeners": "INSIDE://:1"}, "IllegalArgumentException"),
+        (
+            {**LISTENERS, "process.roles": "broker,controller", "listeners": "${env:ALL}", "config.providers": "env"},
+            None,
+        ),
         ({"process.roles": "controller", "zookeeper.metadata.migration.enable": "true"}, "ConfigException"),
         (
             {"process.roles": "controller", "zookeeper.metadata.migration.enable": "true", "zookeeper.connect": "z"},
