@@ -29,7 +29,7 @@ from kforensics.findings.model import Confidence, Finding
 from kforensics.findings.rules.upkeep import CLEANER_STANDS, cleaner_finding, unfinished_findings
 from kforensics.formats.log.batch_table import DELETE_HORIZON_BIT
 from kforensics.formats.log_lines.event import LogEventKind
-from kforensics.protocol.coordinators import CREATED_WITH, created_policy
+from kforensics.protocol.coordinators import created_policy
 from kforensics.reconcile.observed.logged_events import LoggedEvent
 from kforensics.source.naming import PartitionDirectoryName
 from kforensics.units import OFFSETS_TOPIC, TopicPartition
@@ -194,7 +194,7 @@ def unfinished_cleanings(case: Case) -> Iterator[Finding]:
     for partition, group in places_of(case).by_partition.items():
         for place in group if is_wanted(partition, case.ask) else ():
             point = checkpoint_value(place.state, "cleaner_point", partition)
-            is_compacted = isinstance(point, CheckpointValue) or partition.topic in CREATED_WITH
+            is_compacted = isinstance(point, CheckpointValue) or created_policy(partition.topic) == "compact"
             if not is_compacted or not place.is_live or place.state.input in case.ranks:
                 continue
             about: dict[str, Any] = {

@@ -25,7 +25,7 @@ from kforensics.source.naming import (
 )
 from kforensics.source.store import Store, store_of
 from kforensics.source.walk import Found, FoundDirectory, FoundFile, Listings, Obstacle, join, walk_partition
-from kforensics.units import OFFSETS_TOPIC, SHARE_TOPIC, TRANSACTIONS_TOPIC, TopicPartition
+from kforensics.units import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, TopicPartition
 
 _LINE_BITS = 32
 
@@ -503,7 +503,7 @@ def parsed_once(parse: Callable[[bytes], Value], data: bytes) -> Value:
     return parse(data)
 
 
-_COMPACTED = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC, SHARE_TOPIC})
+_COMPACTED = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC})
 """Topics that brokers create with `cleanup.policy=compact`; any other is one where the cleaner's checkpoint names it."""
 
 _FEWEST_SEGMENTS = 3

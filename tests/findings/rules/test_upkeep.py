@@ -9,7 +9,8 @@ from kforensics import explain, groups, ls, predict, triage, verify
 from kforensics.commands import cleaning
 from kforensics.evidence.coordinators.replica_log import list_log
 from kforensics.formats.log.batches import build_record_batch, encode_record_batch
-from kforensics.units import OFFSETS_TOPIC
+from kforensics.protocol.coordinators import created_policy
+from kforensics.units import OFFSETS_TOPIC, SHARE_TOPIC, TRANSACTIONS_TOPIC
 from tests.builders.coordinators import batch, commit
 from tests.builders.directories import CLUSTER, copied, log_dir
 from tests.builders.metadata_logs import metadata_batch, metadata_log, metadata_record
@@ -24,14 +25,14 @@ def written(path, content, at_ms):
     os.utime(path, ns=(at_ms * 1_000_000, at_ms * 1_000_000))
 
 
-def offsets_log(root, *, closed, cleaner, apart_ms):
-    name = f"{OFFSETS_TOPIC}-11"
+def offsets_log(root, *, closed, cleaner, apart_ms, topic=OFFSETS_TOPIC):
+    name = f"{topic}-11"
     place = log_dir(root / "b3", 3, partitions=(name,))
     for at in range(closed + 1):
         content = batch(at, [commit("billing", "orders", 0, at)], time_ms=NOW + at * apart_ms)
         written(place / name / f"{at:020d}.log", content, NOW + at * apart_ms)
     if cleaner is not None:
-        (place / "cleaner-offset-checkpoint").write_text(f"0\n1\n{OFFSETS_TOPIC} 11 {cleaner}\n")
+        (place / "cleaner-offset-checkpoint").write_text(f"0\n1\n{topic} 11 {cleaner}\n")
     return place
 
 
@@ -61,6 +62,15 @@ def test_a_cleaner_that_stands_still_is_named(tmp_path, command, cleaner, words)
 )
 def test_a_cleaner_that_is_only_behind_is_none(tmp_path, made):
     assert not of(verify(offsets_log(tmp_path, **made)), "KF121")
+
+
+@pytest.mark.parametrize("topic", [OFFSETS_TOPIC, TRANSACTIONS_TOPIC, SHARE_TOPIC])
+def test_a_topic_that_brokers_create_without_compaction_waits_for_no_cleaner(tmp_path, topic):
+    place = offsets_log(tmp_path, closed=6, cleaner=None, apart_ms=HOUR, topic=topic)
+    (place / f"{topic}-11/{0:020d}.log.cleaned").write_bytes(b"")
+    is_compacted = created_policy(topic) == "compact"
+    assert bool(of(verify(place), "KF121")) is bool(of(ls(place), "KF121")) is is_compacted
+    assert bool(of(explain(place), "KF125")) is is_compacted
 
 
 STARTED = "[{0}] INFO [KafkaRaftServer nodeId=3] Kafka Server started (kafka.server.KafkaRaftServer)\n"
