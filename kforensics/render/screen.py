@@ -15,7 +15,7 @@ from rich.text import Text
 from kforensics.findings.answers.model import STATES, Answer
 from kforensics.render.escape import escape_text
 from kforensics.render.frame import ANSWER_PARTS
-from kforensics.words import Step
+from kforensics.words import Step, counted
 
 INDENT = "  "
 
@@ -135,25 +135,33 @@ def _padded(cell: str, width: int, *, right: bool) -> str:
     return fill + cell if right else cell + fill
 
 
-MOST_LINES = 12
+MOST_LINES = 13
 """Lines of an answer before the first fact: whoever reads it has to act on it."""
 
 _LABEL_WIDTH = 13
 
 
 def answer_lines(answer: Answer, *, command: str, width: int, most: int = MOST_LINES) -> Iterator[Text]:
-    """Yield the lines of an answer, the headline first, and all of what to do at once; what is left out above `most` lines is counted in the last one."""
+    """Yield the lines of an answer, the headline first, all of what to do at once, and the first open question; the other points are counted where `most` lines have no room."""
     lines = wrapped(escape_text(answer.headline), width=width, style=_answer_style(answer, command))
-    least = 0
+    points: list[list[Text]] = []
+    spare: list[list[Text]] = []
     for label, name in ANSWER_PARTS:
         for at, advice in enumerate(getattr(answer, name)):
-            lines += _advice_lines(advice, lead=f"{label if not at else '':<{_LABEL_WIDTH}}", width=width)
-        least = least or len(lines) * (name == "now")
-    most = max(most, least + 1)
-    if len(lines) > most:
-        hidden = len(lines) - most + 1
-        lines = [*lines[: most - 1], Text(f"… {hidden} more lines of this answer: -v shows all.", style=Style.QUIET)]
+            points.append(_advice_lines(advice, lead=f"{label if not at else '':<{_LABEL_WIDTH}}", width=width))
+            if name != "now" and (at or name != "unknown"):
+                spare.append(points[-1])
+    left = most - len(lines) - sum(map(len, points))
+    hidden: list[list[Text]] = []
+    while left < 0 and spare:
+        left += len(spare[-1]) - (not hidden)
+        hidden.append(spare.pop())
     yield from lines
+    for point in points:
+        if not any(point is one for one in hidden):
+            yield from point
+    if hidden:
+        yield Text(f"… {counted(len(hidden), 'more point')} of this answer: -v shows all.", style=Style.QUIET)
 
 
 def _advice_lines(advice: str, *, lead: str, width: int) -> list[Text]:

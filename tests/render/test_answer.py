@@ -40,7 +40,7 @@ def test_a_long_answer_is_shortened_and_says_by_how_much():
     lines = [line.plain for line in shown(Answer(state=State.LOST, headline="x", unknown=("which one",) * 40))]
 
     assert len(lines) == MOST_LINES
-    assert "30 more lines" in lines[-1]
+    assert "29 more points" in lines[-1]
 
 
 def test_what_to_do_now_is_never_cut():
@@ -49,7 +49,17 @@ def test_what_to_do_now_is_never_cut():
     ]
 
     assert sum(line.endswith("do this") for line in lines) == 40
-    assert "2 more lines" in lines[-1]
+    assert "2 more points" in lines[-1]
+
+
+def test_the_first_open_question_is_never_cut_and_no_sentence_is_cut_in_two():
+    long = "a question of which each half would say something else " * 4
+    answer = Answer(state=State.LOST, headline="x", now=("do this",) * 11, tell=("y",), unknown=(long, "z"))
+    text = " ".join(" ".join(line.plain for line in shown(answer)).split())
+
+    assert f"CAN'T TELL {long}".strip() in text
+    assert text.endswith("… 2 more points of this answer: -v shows all.")
+    assert "WHO TO TELL" not in text
 
 
 def test_a_command_stands_whole_on_a_line_of_its_own():
