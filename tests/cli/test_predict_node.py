@@ -345,6 +345,39 @@ def test_a_malformed_checkpoint_that_is_read_once_the_logs_are_loaded_takes_its_
     assert [one["outcome"] for one in document["starts"]] == ["starts"], "a number that is none is no I/O error"
 
 
+def test_a_plain_file_where_a_log_is_to_be_made_fails_its_log_directory(node, capsys):
+    shutil.rmtree(node / "data-1" / "orders-1")
+    (node / "data-1" / "orders-1").write_text("")
+
+    document, code = predict(capsys, node, "--kafka", "4.1.0")
+
+    assert [one["outcome"] for one in document["starts"]] == ["starts"], "it is assigned to the other directory"
+    assigned = next(
+        line
+        for line in (node / "data-0" / "meta.properties").read_text().splitlines()
+        if line.startswith("directory.id")
+    ).partition("=")[2]
+    edit(node / "data-0" / "meta.properties", "directory.id", "C" * 22)
+    document, code = predict(capsys, node, "--kafka", "4.1.0")
+    assert [one["outcome"] for one in document["starts"]] == [None], "it may be made in either"
+    assert (code, document["answer"]["state"]) == (3, "unknown")
+    assert "data-1/orders-1 is a plain file" in json.dumps(document["starts"])
+    edit(node / "data-1" / "meta.properties", "directory.id", assigned)
+    document, _ = predict(capsys, node, "--kafka", "4.1.0")
+    assert [one["outcome"] for one in document["starts"]] == ["dir-offline"]
+    assert document["answer"]["state"] == "will-not-start"
+    shutil.rmtree(node / "data-0" / "orders-0")
+    (node / "data-1").rename(node.with_name("aside"))
+    (node / "data-0" / "orders-0").write_text("")
+    document, code = predict(capsys, node, "--kafka", "4.1.0")
+    assert {one["outcome"] for one in document["starts"]} == {"exits"}, "it is the only log directory"
+    assert {one["exception"] for one in document["starts"]} == {"FileAlreadyExistsException"}
+    assert (code, document["answer"]["state"]) == (1, "will-not-start")
+    (node / "data-0" / "orders-0").rename(node / "data-0" / "bills-0")
+    document, _ = predict(capsys, node, "--kafka", "4.1.0")
+    assert {one["outcome"] for one in document["starts"]} == {"starts"}, "no log of that name is made"
+
+
 def test_a_log_that_ends_below_its_log_start_is_not_calm(node, capsys):
     (node / "data-1" / "log-start-offset-checkpoint").write_text("0\n1\norders 1 9000\n")
 

@@ -370,6 +370,8 @@ class _NodeStarter:
                 end = Unpredictable("its log directories are of a broker with ZooKeeper, and it is started without")
             elif self._is_half_migrated and not _exits(end):
                 end = Unpredictable(HALF_MIGRATED)
+            elif isinstance(end, Start) and not _exits(end) and (doubt := self._doubt_of_files()):
+                end = Unpredictable(doubt)
             starts.append(
                 self._predicted_start(
                     number, end, loads, clean=all(markers[place] for place in with_logs), is_reached=is_reached
@@ -485,7 +487,56 @@ class _NodeStarter:
             for one in self._directories
         ):
             late.append(log_dir.high_watermarks)
+        late += [
+            LoadFailure("FileAlreadyExistsException", f"{name} is a plain file where its log is to be made", is_io=True)
+            for name in log_dir.files
+            if self._makes_log(number, log_dir.path, name) is True
+        ]
         return self._first_malformed(early), self._first_malformed(late)
+
+    def _makes_log(self, number: int, path: str, name: str) -> bool | Absent:
+        """Whether the broker makes the log of a partition in a log directory once it is started: where a plain file has its name, that fails."""
+        partition, node_id, assigned = partition_named(name), self._node.node_id, self._assigned
+        if (
+            partition is None
+            or self._is_controller_alone
+            or not self._is_asked_for(name)
+            or any(one.name == name for one in self._directories)
+        ):
+            return False
+        if not self._node.is_kraft or assigned is None or isinstance(node_id, Absent) or self._is_preview:
+            checkpoints = (
+                read for _, one in self._log_dirs for read in (one.recovery_points, one.log_starts, one.high_watermarks)
+            )
+            is_named = any(not isinstance(read, LoadFailure) and partition in read for read in checkpoints)
+            return Absent.UNKNOWN if is_named else False
+        topics = self._around.state.topics if self._around.state is not None else {}
+        ids = (topic_id for topic_id, topic in topics.items() if topic.name == partition.topic)
+        place = next((assigned.get((topic_id, partition.partition)) for topic_id in ids), None)
+        if place is None or node_id not in place.replicas:
+            return False
+        if len(self._log_dirs) + len(self._no_directories) == 1:
+            return True
+        here = {
+            each.meta.directory_id: (at, each.path)
+            for at, _, each in self._node.log_dirs()
+            if not isinstance(each.meta, Absent) and not isinstance(each.meta.directory_id, Absent)
+        }
+        own = dict(zip(place.replicas, place.directories, strict=False)).get(node_id)
+        # Without an assigned directory it tries the one with the fewest logs first.
+        return here[own] == (number, path) if self._asked >= (3, 7) and own in here else Absent.UNKNOWN
+
+    def _doubt_of_files(self) -> str:
+        """Return which plain file may be where the broker makes a log; empty where none is."""
+        return next(
+            (
+                f"{join(one.path, name)} is a plain file: its log directory fails if the broker makes the log of that partition there"
+                for number, one in self._log_dirs
+                for name in sorted(one.files)
+                if self._makes_log(number, one.path, name) is Absent.UNKNOWN
+            ),
+            "",
+        )
 
     def _first_malformed(self, read: Iterable[Mapping[TopicPartition, int] | LoadFailure]) -> LoadFailure | Absent:
         """Return the first failure of a directory: since 3.1 a number that is none only resets the offsets."""

@@ -76,6 +76,8 @@ class FoundLogs:
     high_watermarks: dict[TopicPartition, int] | LoadFailure
     cleaner_positions: dict[TopicPartition, int] | LoadFailure
     directories: tuple[FoundDirectory, ...]
+    files: frozenset[str]
+    """Names of its plain files."""
 
 
 def find_logs(
@@ -112,6 +114,7 @@ def _log_dir(index: int, one: FoundInput, path: str, problems: list[Problem], wi
             for entry in listing.entries
             if entry.is_directory
         ),
+        files=frozenset(entry.name for entry in listing.entries if stat.S_ISREG(entry.mode)),
     )
 
 

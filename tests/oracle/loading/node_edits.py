@@ -476,10 +476,13 @@ def _of_logs() -> Mapping[str, Edit]:
     def cleaned_away(node: "Node") -> None:
         (at(node) / _LOG).rename(at(node) / f"{_LOG}.deleted")
 
-    def as_file(node: "Node") -> None:
-        mine = at(node)
-        shutil.rmtree(mine)
-        write_text(mine, "")
+    def as_file(name: str) -> Edit:
+        def edit(node: "Node") -> None:
+            mine = at(node, name)
+            shutil.rmtree(mine)
+            write_text(mine, "")
+
+        return edit
 
     def emptied(node: "Node") -> None:
         mine = at(node)
@@ -537,7 +540,8 @@ def _of_logs() -> Mapping[str, Edit]:
         "no files but partition.metadata": only_id,
         "no files of a log": emptied,
         "no files of a log, without marker": _unclean(emptied),
-        "a file in place of a log": as_file,
+        "a file in place of a log": as_file("orders0-0"),
+        "a file in place of a log of the other directory": as_file("orders1-0"),
         "a snapshot of producers of noise": filed(f"{9:020d}.snapshot", bytes(range(80))),
         "an empty snapshot of producers": filed(f"{9:020d}.snapshot", b""),
         "the topic id of another topic": topic_id(of_other),
