@@ -100,7 +100,10 @@ def open_case(ask: Ask, *, rename_group: Callable[[str], str] = str, again: Sequ
     notes: list[str] = []
     own = _of_one_cluster(groups, now, cluster, notes)
     used = [group for group in own if _belongs(group, now, own, notes)]
+    given = now
     now, used = _with_newest_last(now, used, notes)
+    if now is not given and ask.seal is None:  # a seal can go by the order in which paths are named
+        only = replace(only, ask=_exchanged(ask, given, now))
     order = in_order([group.moment for group in used])
     notes += _order_notes(used, order)
     notes += _of_others(now, used)
@@ -286,6 +289,15 @@ def _with_newest_last(now: _Group, used: list[_Group], notes: list[str]) -> tupl
         _Group(_common_path(now), old, old_problems),
         *(group for group in used if group is not newest),
     ]
+
+
+def _exchanged(ask: Ask, given: _Group, now: _Group) -> Ask:
+    """Return what is asked with paths that changed places: a command that knows no earlier ones would read them as they were named."""
+    kept = {id(one) for one in now.found}
+    others = _named([one for one in given.found if id(one) in kept])
+    earlier = _named([one for one in given.found if id(one) not in kept])
+    before = (*map(Path, earlier), *(path for path in ask.before if path != now.path))
+    return replace(ask, paths=(now.path, *map(Path, others)), before=before)
 
 
 def _part(group: _Group, belongs: Callable[[FoundInput], bool]) -> tuple[list[FoundInput], list[Problem]]:

@@ -73,6 +73,7 @@ def run(ask: Ask) -> Result[Triage]:
     if ask.steps is not None:
         check_new_file(ask.steps, ask.inputs)
     case = replace(open_case(_as(ask, "explain")), is_weighed=True)
+    ask = replace(ask, paths=case.ask.paths, before=case.ask.before)
     if ask.depth is None:
         length = sum(place.length for group in places_of(case).by_partition.values() for place in group)
         ask = replace(ask, depth=Depth.CONTENT if length <= READ_WHOLE else Depth.TAILS)

@@ -9,7 +9,7 @@ from kforensics.ask.model import Ask, What
 from kforensics.commands import diff, explain, groups, predict, salvage, transactions, verify
 from kforensics.commands.graver import graver_of
 from kforensics.commands.result import Result
-from kforensics.findings.answers.graver import Asked, may_be_calmer, with_graver
+from kforensics.findings.answers.graver import Asked, beyond, may_be_calmer, with_graver
 from kforensics.findings.answers.model import Answer, State
 
 RISK = "DATA AT RISK: broker 1 will discard 56 committed records of 3 partitions that the leader does not hold: see `kforensics diff`."
@@ -166,3 +166,12 @@ def test_an_answer_that_is_as_grave_stays(state, theirs):
 def test_what_nothing_outweighs_needs_no_comparison():
     assert not may_be_calmer(Answer(state=State.LOST, headline=""))
     assert may_be_calmer(Answer(state=State.UNKNOWN, headline=""))
+
+
+def test_what_is_said_under_a_label_is_not_said_again():
+    said = "LOGS DIFFER FOR GOOD: Node 1 holds two logs: from offset 3 on: see `kforensics diff`. Node 2 began anew."
+
+    assert beyond("Node 1 holds two logs: from offset 3 on. Sound: 3 files.", said) == "Sound: 3 files."
+    other_way = beyond(said, "Node 1 holds two logs: from offset 3 on. Three records are lost.")
+    assert other_way == "Node 2 began anew."
+    assert beyond("AT RISK: Node 3 holds one.", said) == "AT RISK: Node 3 holds one."

@@ -1,6 +1,7 @@
 """Who is elected once brokers are back, from which list, and what that loses (KIP-966): by predict, diff and explain."""
 
 import json
+import shutil
 
 import pytest
 
@@ -94,3 +95,16 @@ def test_a_machine_that_lost_power_is_told_by_what_its_recovery_found(incident, 
         (one,) = [one for one in said["unknown"] if "only if its machine went down" in one]
         assert "Evidence for it: its recovery found damaged records or zeros in readings-2" in one
         assert "unlikely" not in said["headline"]
+
+
+def test_an_empty_disk_does_not_speak_against_a_loss(cluster, say):
+    for one in (cluster / "broker-2").iterdir():
+        if one.name in {"orders-0", "payments-0"}:
+            shutil.rmtree(one)
+        elif one.name == ".kafka_cleanshutdown" or one.name.endswith("checkpoint"):
+            one.unlink()
+    (said,) = [one for one in say("predict", cluster)["answer"]["later"] if "is elected" in one]
+
+    assert "it makes the other replicas truncate theirs to 0." in said
+    assert "speaks against" not in said
+    assert "nothing, unless" not in said

@@ -539,3 +539,25 @@ def test_empty_logs_of_offsets_whose_leaders_are_all_shown_leave_no_group_unknow
     assert shown("groups", root / FINAL, root / "logs")[0] == 0
     code, screen = shown(root / FINAL, root / "logs")
     assert (code, "No commit of a group" in screen) == (0, False)
+
+
+def test_what_changes_places_does_so_for_every_question_and_in_every_command(shown, incident):
+    place = incident("unclean-election-2.8")
+    first, newest = min((place / "snapshots").iterdir()), place / FINAL
+    asked = shown("triage", newest, place / "logs", "--before", first, "-v")
+    swapped = shown("triage", first, place / "logs", "--before", newest, "-v")
+
+    assert asked == swapped
+    assert "snapshot-before" not in swapped[1].lower()
+    _, explained = shown("explain", first, place / "logs", "--before", newest, "-v")
+    assert f"$ kforensics diff {first}" not in explained
+
+
+def test_a_broker_that_does_not_start_is_not_said_to_start_after_a_crash(shown, incident, tmp_path):
+    shutil.copytree(incident("unclean-election-4.x") / FINAL, tmp_path / "now", symlinks=True)
+    (tmp_path / "now" / "broker-1" / "lost+found").mkdir()
+    _, screen = shown("triage", tmp_path / "now", "-v")
+    said = " ".join(screen.split())
+
+    assert re.search(r"Broker 1 does not start \(lost\+found", said)
+    assert "ombined" not in said

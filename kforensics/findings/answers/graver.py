@@ -38,9 +38,22 @@ class Asked(NamedTuple):
 
 
 def beyond(headline: str, said: str) -> str:
-    """Return a headline without the sentences that another one says before it."""
-    before = {one.partition(": ")[2] or one for one in SENTENCES.split(said)} | set(SENTENCES.split(said))
-    return " ".join(one for one in SENTENCES.split(headline) if one not in before)
+    """Return a headline without the sentences that another one says before it, be they under a label (`AT RISK: `) in one of both."""
+    before = {
+        each
+        for one in SENTENCES.split(said)
+        for each in (*_with_and_without_label(one), one.partition(": ")[2].rstrip("."))
+    }
+    return " ".join(one for one in SENTENCES.split(headline) if before.isdisjoint(_with_and_without_label(one)))
+
+
+def _with_and_without_label(sentence: str) -> set[str]:
+    whole = _SEEN.sub("", sentence).rstrip(".")
+    return {whole, _LABEL.sub("", whole)}
+
+
+_SEEN = re.compile(r": see `kforensics \w+`")
+_LABEL = re.compile(r"^[A-Z ]+: ")
 
 
 _SEE = {

@@ -269,6 +269,12 @@ def _elected(found: PredictedCluster) -> Iterator[str]:
                 instead = f", or {name_brokers(one.others)} where back before it" if one.others else ""
                 yield f"Once back, broker {one.broker}{instead} is elected for {what} from the ELR: cleanly, with all that the last leader had committed (KIP-966)."
             case ElectionKind.LAST_KNOWN:
+                if _holds_no_log(found, one.broker):
+                    yield (
+                        f"Once back, broker {one.broker} is elected for {what} as the last known leader, as ISR and ELR are empty then (KIP-966), and no log is in its directories"
+                        " given: where these are all that it has, it makes the other replicas truncate theirs to 0."
+                    )
+                    continue
                 yield (
                     f"Once back, broker {one.broker} is elected for {what} as the last known leader, as ISR and ELR are empty then (KIP-966). The metadata calls that unclean;"
                     f" it loses what its own disk lost when it went down: nothing, unless its machine went down too (power, kernel). {_of_its_disk(found, one.broker)}"
@@ -281,6 +287,12 @@ def _elected(found: PredictedCluster) -> Iterator[str]:
                 | ElectionKind.UNCHANGED
             ):
                 yield f"No replica of {what} is elected by itself, as ISR and ELR are empty and no last known leader is on record: `kforensics diff` says which one loses least."
+
+
+def _holds_no_log(found: PredictedCluster, broker: int | None) -> bool:
+    """Whether a broker is started from directories in which no log of a partition is, where all partitions were asked for."""
+    started = {start.input for start in found.starts if found.inputs[start.input].broker_id == broker}
+    return bool(started) and not found.is_partial and started.isdisjoint(log.node for log in found.logs)
 
 
 def _of_its_disk(found: PredictedCluster, broker: int | None) -> str:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from kforensics.ask.model import Ask
 from kforensics.ask.questions import command_of
 from kforensics.exits import ExitCode
-from kforensics.findings.answers.graver import SENTENCES, Asked
+from kforensics.findings.answers.graver import SENTENCES, Asked, beyond
 from kforensics.findings.answers.model import STATES, Answer, State
 from kforensics.findings.answers.predict_steps import COPY_FIRST
 from kforensics.findings.concern import Concern, ConcernKind, JudgedPartition
@@ -208,7 +208,9 @@ def triage_answer(
         *(one for one in asked if one is not worst and _is_calm_beside(one, worst)),
     ]
     # What two questions say alike is said once; that logs load is said where the starts are.
-    sentences = list(dict.fromkeys(each for one in said for each in SENTENCES.split(one.answer.headline)))
+    sentences: list[str] = []
+    for one in said:
+        sentences += filter(None, SENTENCES.split(beyond(one.answer.headline, " ".join(sentences))))
     headline = " ".join([one for one in sentences if not LOADS_ALL.fullmatch(one)] or sentences)
     if is_repeated:
         headline += f" Directories of {joined_by_and(set_aside)} that are no replica any more still hold lost records."

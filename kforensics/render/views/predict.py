@@ -7,6 +7,7 @@ from kforensics.commands.result import Result
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.partition_dirs import LOGS_LEFT_OUT
 from kforensics.evidence.model import Input
+from kforensics.findings.answers.predict_cluster import node_words
 from kforensics.protocol.loading.node import Fate
 from kforensics.reconcile.logs.predicted_load import (
     ChangeKind,
@@ -118,7 +119,7 @@ def _ways_out(result: Result[Prediction], view: View) -> Iterator[Block]:
         if not view.verbose:
             ways = _worth_showing(ways)
         yield GAP
-        yield Section(title=f"ways out of {who(result.inputs[node])}", level=3)
+        yield Section(title=f"ways out of {node_words(result.inputs[node])}", level=3)
         for rank, way in enumerate(ways[: view.most(MOST_WAYS)], 1):
             words = " and ".join(_change(change) for change in way.changes) or "as it is"
             yield item(f"{rank} {words}", hang=2)
@@ -181,7 +182,7 @@ def _start_line(start: PredictedStart, one: Input) -> str:
         result += f" ({start.exception})"
     how = "clean-shutdown marker there" if start.clean else "no clean-shutdown marker"
     scanned = f"{byte_count(start.bytes_scanned)} scanned in {counted(start.logs_scanned, 'log')}"
-    return f"{who(one)}, start {start.number}: {result} · {how}, {scanned}"
+    return f"{node_words(one)}, start {start.number}: {result} · {how}, {scanned}"
 
 
 def _log(log: PredictedLog, inputs: tuple[Input, ...], *, with_files: bool) -> Iterator[Block]:

@@ -8,6 +8,7 @@ from kforensics.commands.result import Result
 from kforensics.commands.triage import Triage
 from kforensics.damage import Absent
 from kforensics.evidence.model import Input
+from kforensics.findings.answers.predict_cluster import node_words
 from kforensics.findings.rules.causes import root_cause_sentence
 from kforensics.protocol.loading.starts import StartResult
 from kforensics.reconcile.logs.predicted_load import PredictedStart
@@ -169,11 +170,12 @@ def _starts(starts: Sequence[tuple[int, PredictedStart]], inputs: Sequence[Input
     by_words: dict[str, list[str]] = {}
     for number, start in sorted(starts, key=lambda one: one[1].result is StartResult.STARTS):
         one = inputs[number]
-        who = one.path if isinstance(one.broker_id, Absent) else f"{one.kind} {one.broker_id}"
         result = "may start or not" if isinstance(start.result, Absent) else RESULTS[start.result.value]
-        how = "after a clean stop" if start.clean else "as after a crash"
+        how = " after a clean stop" if start.clean else " as after a crash"
         why = f" ({start.reason.rstrip('.')})" if start.reason else ""
-        by_words.setdefault(f"{result} {how}{why}", []).append(who)
+        # How a node went down says nothing of a start that fails, of which the last attempt is shown.
+        words = f"{result}{how if start.result is StartResult.STARTS else ''}{why}"
+        by_words.setdefault(words, []).append(node_words(one))
     return [
         f"{joined_by_and(nodes)} {words if len(nodes) == 1 else words.replace('starts', 'start', 1)}"
         for words, nodes in by_words.items()
