@@ -391,14 +391,14 @@ def _deleted_since(incidents: Sequence[PartitionIncident]) -> list[str]:
     """Return what was deleted at the beginning of logs since an earlier snapshot, and by what; not on request, which is an operation, nor what is told as lost."""
     sentences = []
     for incident in incidents:
-        start = incident.log_start
-        if start is None or incident.partition.topic in METADATA_TOPICS or _is_of_early_retention(incident):
+        start = incident.log_start_offset
+        is_other = incident.partition.topic in METADATA_TOPICS or _is_of_early_retention(incident)
+        if incident.deleted_since is None or isinstance(start, Absent) or is_other:
             continue
-        before = [log.log_start_offset for log in incident.logs if not log.is_final and not log.is_remnant]
-        removal = start.removal(min(before, default=start.offset))
-        if removal is not None and removal.by not in {Remover.REQUEST, Remover.NONE}:
+        first, removal = incident.deleted_since
+        if removal.by not in {Remover.REQUEST, Remover.NONE}:
             sentences.append(
-                f"Offsets {min(before):,} to {start.offset - 1:,} of {incident.partition} were deleted since the earlier snapshot{',' if isinstance(removal.since_ms, int) else ''} {removal.sentence}."
+                f"Offsets {first:,} to {start - 1:,} of {incident.partition} were deleted since the earlier snapshot{',' if isinstance(removal.since_ms, int) else ''} {removal.sentence}."
             )
     more = len(sentences) - MOST_NAMED
     return [

@@ -27,7 +27,7 @@ from kforensics.reconcile.observed.own_evidence import LackedEpoch
 from kforensics.units import OffsetRange, TopicPartition
 
 if TYPE_CHECKING:
-    from kforensics.reconcile.history.log_starts import LogStart, LogStartMove
+    from kforensics.reconcile.history.log_starts import LogStartMove, Removal
     from kforensics.reconcile.incident.logged_losses import DeletionRequest
 
 
@@ -232,8 +232,8 @@ class PartitionIncident:
     leader: int | Absent
     log_start_offset: int | Absent
     log_end_offset: int | Absent
-    log_start: "LogStart | None" = None
-    """Where the leader's log starts, with what is known of how it came to."""
+    deleted_since: "tuple[int, Removal] | None" = None
+    """The first offset that an earlier snapshot has below the start of the leader's log, and what deleted it."""
     leaderships: tuple[Leadership, ...]
     truncations: tuple[ExplainedTruncation, ...]
     losses: tuple[LossEntry, ...]

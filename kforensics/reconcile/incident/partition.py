@@ -15,6 +15,7 @@ from kforensics.reconcile.bugs.evidence import BugTrace, TraceEvidence
 from kforensics.reconcile.bugs.traces import bug_traces
 from kforensics.reconcile.history.causes import CauseEvidence
 from kforensics.reconcile.history.log_copies import LogCopy, outline_of
+from kforensics.reconcile.history.log_starts import Removal
 from kforensics.reconcile.history.losses import Loss
 from kforensics.reconcile.history.residuals import (
     Earlier,
@@ -121,7 +122,7 @@ def explain_partition(known: LogsOverTime) -> PartitionIncident:
         leader=known.leader.broker_id if known.leader is not None else Absent.UNKNOWN,
         log_start_offset=view.log_start_offset if view is not None else Absent.UNKNOWN,
         log_end_offset=view.log_end_offset if view is not None else Absent.UNKNOWN,
-        log_start=known.log_start,
+        deleted_since=_deleted_since(known),
         leaderships=tuple(known.leaderships),
         truncations=tuple(filter(was_truncated, truncations)),
         losses=losses,
@@ -154,6 +155,14 @@ def explain_partition(known: LogsOverTime) -> PartitionIncident:
         doubled=tuple(_doubled(known)),
         tiers=tiers_of(known.leader, known.copies, known.evidence.moments.remote_copies),
     )
+
+
+def _deleted_since(known: LogsOverTime) -> tuple[int, Removal] | None:
+    """Return the first offset of an earlier copy that is below the log start now, and what deleted it."""
+    before = [one.view.log_start_offset for one in known.copies if not one.is_final and not one.is_remnant]
+    if not before or known.log_start is None or (removal := known.log_start.removal(min(before))) is None:
+        return None
+    return min(before), removal
 
 
 def _doubled(known: LogsOverTime) -> Iterator[DoubledOffsets]:
