@@ -64,7 +64,7 @@ class Ask:
         help={
             "": "Data directories, parents of several of them, partition directories, or single files.",
             "explain": "Data directories as they are now, parents of several, and broker logs, in any mixture: server.log, state-change.log, "
-            "controller.log, rotated and gzipped ones too.",
+            "controller.log, rotated and compressed ones too.",
             "logs": "Log files, or directories of them.",
             "salvage": "Data directories as they are now, parents of several, captures, and broker logs, in any mixture.",
             "capture": "Data directories of one node, parents of some, and directories of its log files and server.properties.",

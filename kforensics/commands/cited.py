@@ -10,7 +10,7 @@ from pathlib import Path
 
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, MissingBytes
-from kforensics.evidence.discovery.inputs import FoundInput, Inputs
+from kforensics.evidence.discovery.inputs import WHOLE_INPUT, FoundInput, Inputs
 from kforensics.evidence.model import Citation
 from kforensics.source.mapped import open_evidence
 
@@ -37,7 +37,7 @@ def cited_files(citations: Iterable[Citation], inputs: Inputs) -> tuple[CitedFil
     """Return every file that is cited, read once more and hashed; directories are left out."""
     named = {(citation.input, citation.path) for citation in citations}
     files = (hashed_file(inputs.found[at], at, path) for at, path in sorted(named) if at < len(inputs.found))
-    found = [file for file in files if file is not None]
+    found = [*dict.fromkeys(file for file in files if file is not None)]
     left_there = sorted({file.input for file in found if file.sha256 is Absent.UNREADABLE})
     return (*found, *chain.from_iterable(_capture_of(inputs.found[at], at) for at in left_there))
 
@@ -51,7 +51,7 @@ def _capture_of(found: FoundInput, at: int) -> Iterator[CitedCapture]:
 
 
 def hashed_file(found: FoundInput, at: int, path: str) -> CitedFile | None:
-    """Return one file of an input with its hash; none where it is a directory."""
+    """Return one file of an input with its hash, of a file in an archive the archive; none where it is a directory."""
     try:
         if stat.S_ISDIR((found.root / path).lstat().st_mode):
             return None
@@ -61,5 +61,7 @@ def hashed_file(found: FoundInput, at: int, path: str) -> CitedFile | None:
             except MissingBytes:  # a segment in a capture: its length is known, its bytes stayed on the broker
                 sha256 = Absent.UNREADABLE
             return CitedFile(input=at, path=path, length=file.size, sha256=sha256)
+    except NotADirectoryError:
+        return hashed_file(found, at, path.rpartition("/")[0] or WHOLE_INPUT)
     except (EvidenceError, OSError, ValueError):
         return CitedFile(input=at, path=path, length=Absent.UNREADABLE, sha256=Absent.UNREADABLE)

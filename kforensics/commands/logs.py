@@ -127,7 +127,7 @@ def run(request: Ask) -> Result[LogsView]:
         runs=tuple(_runs(events)),
         failures=node_failures(item for item in events if isinstance(item.node_id, int) or len(item.file.nodes) < 2),
         versions=tuple((node, str(version)) for node, version in sorted(evidence.versions.items())),
-        outside=tuple(full_path(inputs.described, place.input, place.path) for place in outside),
+        outside=tuple(full_path(inputs.described, place.input, place.name) for place in outside),
     )
     return Result(
         command="logs",

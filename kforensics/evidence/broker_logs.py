@@ -1,7 +1,6 @@
 """Broker logs among the inputs: recognised by content, read in windows, each with the node that wrote it."""
 
 import re
-import zlib
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -14,8 +13,6 @@ from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, MissingBytes
 from kforensics.evidence.discovery.beside_data import LogPlace
 from kforensics.evidence.discovery.log_spans import (
-    GZIP_MAGIC,
-    GZIP_WINDOW,
     TimeWindow,
     log_head,
     looks_like_log,
@@ -26,6 +23,7 @@ from kforensics.evidence.parallel import Progress, spread
 from kforensics.formats.log_lines.event import DECISIVE, LineCensus, LogEvent, LogEventKind
 from kforensics.source.mapped import EvidenceFile, open_evidence
 from kforensics.source.naming import FileKind, parse_file_name
+from kforensics.source.packed import LONGEST_MAGIC, Note, packing_of, unpacked
 from kforensics.words import counted, form, listed
 
 if TYPE_CHECKING:
@@ -52,14 +50,6 @@ _REBOOT = "-- Reboot --"
 _LONGEST_BOOT = 64
 _NODE_DIRECTORY = re.compile(r"(?:broker|controller|kafka|node)[-_.]?(?P<id>\d{1,9})", re.ASCII)
 _CONTROLLER_KINDS = frozenset({LogEventKind.BROKER_REGISTERED, LogEventKind.BROKER_FENCED})
-_PACKED = {
-    b"\x28\xb5\x2f\xfd": "zstd",
-    b"BZh": "bzip2",
-    b"\xfd7zXZ\x00": "xz",
-    b"PK\x03\x04": "zip",
-    b"\x04\x22\x4d\x18": "lz4",
-}
-"""The first bytes of compressed files that are not read."""
 _OF_THE_FILE = frozenset({LogEventKind.CLUSTER_NAMED, LogEventKind.START_TIME})
 """What says something of the file, and is no event."""
 
@@ -167,13 +157,16 @@ def _plan(place: LogPlace, window: TimeWindow | None, length: int) -> "list[_Par
 
     try:
         with open_evidence(place.location) as file:
-            is_named = parse_file_name(str(place.location.name)).kind is FileKind.LOG_FILE
-            head = log_head(file)
+            is_named = (
+                parse_file_name(Path(place.name if place.member else place.location).name).kind is FileKind.LOG_FILE
+            )
+            head = log_head(file, place.member)
+            packing = packing_of(file.read(0, LONGEST_MAGIC))
             if not looks_like_log(head, is_named=is_named):
-                return _not_understood(place, file.mtime_ns, head) if is_named and file.size > 0 else None
-            is_compressed = file.read(0, len(GZIP_MAGIC)) == GZIP_MAGIC
-            if is_compressed or encoding_of(head).name != "utf-8":
-                return [_Part(0, file.size, head, is_compressed=is_compressed)]
+                is_silent = is_named and file.size > 0
+                return _not_understood(place, file.mtime_ns, head, packing) if is_silent else None
+            if packing or encoding_of(head).name != "utf-8":
+                return [_Part(0, file.size, head, is_compressed=bool(packing))]
             ranges = (ranges_inside(place.location, window) if window else None) or [(0, file.size)]
             edges = {edge for one in ranges for edge in one}
             bounds = sorted({*range(0, file.size, length), *edges, 0, file.size})
@@ -194,23 +187,23 @@ def _plan(place: LogPlace, window: TimeWindow | None, length: int) -> "list[_Par
         return error
 
 
-def _not_understood(place: LogPlace, mtime_ns: int, head: bytes) -> LogFile:
-    packed = next((name for magic, name in _PACKED.items() if head.startswith(magic)), None)
-    words = f"it is compressed by {packed}, which is not read: decompress a copy of it"
-    problem = Problem(input=place.input, path=place.path, message=words, is_foreign=True, is_silent=True)
+def _not_understood(place: LogPlace, mtime_ns: int, head: bytes, packing: str) -> LogFile:
+    is_unread = bool(packing) and not head
+    words = f"it is compressed by {packing}, and damaged, cut off or encrypted: nothing of it can be read"
+    problem = Problem(input=place.input, path=place.name, message=words, is_foreign=True, is_silent=True)
     return LogFile(
         input=place.input,
-        path=place.path,
-        is_compressed=False,
-        node_id=_node_of(set(), place.location),
+        path=place.name,
+        is_compressed=bool(packing),
+        node_id=_node_of(set(), place.location / place.member),
         events=(),
-        census=LineCensus(lines=0 if packed else head.count(b"\n")),
+        census=LineCensus(lines=head.count(b"\n")),
         events_dropped=0,
-        problems=(problem,) if packed else (),
+        problems=(problem,) if is_unread else (),
         mtime_ns=mtime_ns,
         is_understood=False,
-        sample="" if packed else _sample(head),
-        location=str(place.location),
+        sample=_sample(head),
+        location=str(place.location / place.member),
     )
 
 
@@ -243,7 +236,7 @@ def _read_part(place: LogPlace, part: "_Part", *, keeps_told: bool, is_all: bool
         layout = layout_of(part.head, changed_ms=file.mtime_ns // 1_000_000)
         encoding, first = encoding_of(part.head), 0
         if part.is_compressed:
-            chunks = _inflate(file, place.input, place.path, reading.problems)
+            chunks = unpacked(file, member=place.member, note=reading.noting_damage(place))
         else:
             first = _next_line(file, part.start)
             end = _next_line(file, part.end) if part.end < file.size else file.size
@@ -286,9 +279,9 @@ def _joined(
     problems = list(whole.problems)
     if whole.dropped:
         message = f"{whole.dropped:,} events of {whole.census.events:,} were left out to bound memory"
-        problems.append(Problem(input=place.input, path=place.path, message=message))
+        problems.append(Problem(input=place.input, path=place.name, message=message))
     if words := whole.leave_out_others(clusters):
-        problems.append(Problem(input=place.input, path=place.path, message=words, is_foreign=True))
+        problems.append(Problem(input=place.input, path=place.name, message=words, is_foreign=True))
     nodes = whole.nodes
     events = tuple(whole.events)
     if _is_newest_first(events):
@@ -307,24 +300,24 @@ def _joined(
             keeps_unowned &= len(nodes) > 1
             what = "stand without their node" if keeps_unowned else "were left out"
             message = f"{who} are in one file, and {counted(len(others), 'event')} of lines that do not say whose they are {what}: give the log files of each node, or lines that begin with the name of their node"
-            problems.append(Problem(input=place.input, path=place.path, message=message))
+            problems.append(Problem(input=place.input, path=place.name, message=message))
             if keeps_unowned:
                 of_nodes = {event.line: event for event in owned}
                 owned = tuple(of_nodes.get(event.line, event) for event in events)
         events = owned
     return LogFile(
         input=place.input,
-        location=str(place.location),
-        path=place.path,
+        location=str(place.location / place.member),
+        path=place.name,
         is_compressed=whole.is_compressed,
-        node_id=_node_of(nodes, place.location),
+        node_id=_node_of(nodes, place.location / place.member),
         events=events,
         census=whole.census,
         events_dropped=whole.dropped,
         problems=tuple(problems),
         mtime_ns=whole.mtime_ns,
         clusters={
-            name: Citation(input=place.input, path=place.path, span=event.span, line=event.line)
+            name: Citation(input=place.input, path=place.name, span=event.span, line=event.line)
             for name, event in whole.clusters.items()
         },
         nodes=frozenset(nodes),
@@ -378,6 +371,12 @@ class _Reading:
     is_compressed: bool = False
     boots: list[tuple[int, str]] = field(default_factory=list)
     lines_seen: int = 0
+
+    def noting_damage(self, place: LogPlace) -> Note:
+        """Return what notes where a compressed file can't be read."""
+        return lambda position, words: self.problems.append(
+            Problem(input=place.input, path=place.name, message=words, position=position)
+        )
 
     def noting_boots(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
         """Yield the chunks as they are, and note where a journal marks that another boot begins."""
@@ -546,27 +545,3 @@ def _windows(file: EvidenceFile, position: int = 0, end: int | None = None) -> I
     while chunk := file.read(position, WINDOW_LENGTH if end is None else min(WINDOW_LENGTH, end - position)):
         yield chunk
         position += len(chunk)
-
-
-def _inflate(file: EvidenceFile, input_index: int, path: str, problems: list[Problem]) -> Iterator[bytes]:
-    """Yield the contents of a gzip file, member by member, a window at a time; nothing behind damage can be read."""
-    inflater, is_open, position = zlib.decompressobj(GZIP_WINDOW), False, 0
-    for chunk in _windows(file):
-        pending = chunk
-        while pending:
-            is_open = True
-            try:
-                yield inflater.decompress(pending, WINDOW_LENGTH)
-            except zlib.error as error:
-                message = f"the gzip stream is damaged near byte {position}: {error}; what follows is not read"
-                problems.append(Problem(input=input_index, path=path, message=message, position=position))
-                return
-            pending = inflater.unconsumed_tail
-            if inflater.eof:
-                pending, inflater, is_open = inflater.unused_data, zlib.decompressobj(GZIP_WINDOW), False
-                if not pending.startswith(GZIP_MAGIC[: len(pending)]):
-                    return
-        position += len(chunk)
-    if is_open:
-        message = "the gzip stream ends early; what it still held is read"
-        problems.append(Problem(input=input_index, path=path, message=message, position=position))

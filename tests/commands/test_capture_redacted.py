@@ -1,5 +1,6 @@
 """Redacted captures: no name is left in any part of the file, and what commands conclude of them is what they conclude of the others."""
 
+import bz2
 import gzip
 import io
 import json
@@ -120,6 +121,7 @@ def node(tmp_path, small_cluster):
     logs.mkdir()
     (logs / "server.log").write_text(_LOG)
     (logs / "server.log.2026-11-20.gz").write_bytes(gzip.compress(_LOG.encode()))
+    (logs / "server.log.2026-11-19.bz2").write_bytes(bz2.compress(_LOG.encode()))
     (logs / "server.properties").write_text(_SETTINGS)
     (logs / "core.loneworker.1234").write_bytes(b"\0")
     return [target, logs]

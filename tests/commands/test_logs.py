@@ -1,6 +1,8 @@
 """`logs`: what lines mean, of one line, of files of several nodes, and of files of which nothing is known."""
 
+import gzip
 import json
+import zipfile
 
 import pytest
 
@@ -159,15 +161,54 @@ def test_of_a_line_that_is_not_known_nothing_calm_is_said(line, words, capsys):
 
 
 @pytest.mark.parametrize(
-    ("magic", "name"), [(b"\x28\xb5\x2f\xfd\x00", "zstd"), (b"BZh9", "bzip2"), (b"\xfd7zXZ\x00", "xz")]
+    ("magic", "name"),
+    [(b"\x28\xb5\x2f\xfd\x00", "zstd"), (b"BZh9", "bzip2"), (b"\xfd7zXZ\x00", "xz"), (b"PK\x03\x04", "zip")],
 )
-def test_a_log_in_a_compression_that_is_not_read_is_named_with_it(magic, name, tmp_path, capsys):
+def test_a_log_in_a_compression_that_can_t_be_read_is_named_with_it(magic, name, tmp_path, capsys):
     (tmp_path / "server.log").write_bytes(b"[2026-03-01 10:00:00,123] INFO Truncating to offset 7 (kafka.log.Log)\n")
     (tmp_path / "server.log.1").write_bytes(magic + bytes(range(256)) * 4)
 
     _, shown = shown_of(capsys, str(tmp_path))
 
-    assert f"server.log.1 says: it is compressed by {name}, which is not read" in shown
+    assert f"server.log.1 says: it is compressed by {name}, and damaged, cut off or encrypted: nothing of it" in shown
+    assert "1 known line of 1 file" in shown
+
+
+@pytest.mark.parametrize("name", ["export.json", "broker-7", "sent.gz"])
+def test_a_log_is_read_whatever_it_is_called(name, tmp_path, capsys):
+    line = b"[2026-03-01 10:00:00,123] INFO [Log partition=t-0, dir=/d] Truncating to offset 7 (kafka.log.Log)\n"
+    (tmp_path / name).write_bytes(gzip.compress(line) if name.endswith("gz") else line)
+
+    _, shown = shown_of(capsys, str(tmp_path / name))
+
+    assert "1 known line of 1 file" in shown
+
+
+def test_the_answer_stands_before_what_could_not_be_read(tmp_path, capsys):
+    line = b"[2026-03-01 10:00:00,%03d] INFO [Log partition=t-0, dir=/d] Truncating to offset %d (kafka.log.Log)\n"
+    whole = gzip.compress(b"".join(line % (at % 1000, at * at) for at in range(9_000)))
+    (tmp_path / "server.log.gz").write_bytes(whole[: len(whole) // 2])
+
+    _, shown = shown_of(capsys, str(tmp_path))
+
+    assert " known lines of 1 file" in shown[: shown.index("Truncation symptom")]
+    assert shown.index("Truncation symptom") < shown.index("Files") < shown.index("not read: ")
+
+
+def test_each_log_in_an_archive_counts_with_its_own_node(tmp_path, capsys):
+    line = "[2026-03-01 10:00:00,123] INFO [KafkaServer id={}] started (kafka.server.KafkaServer)\n"
+    with zipfile.ZipFile(tmp_path / "bundle.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("README", "what support sent")
+        archive.writestr("broker-1/server.log", line.format(1) * 3)
+        archive.writestr("broker-2/server.log.1.gz", gzip.compress(line.format(2).encode()))
+
+    code, shown = shown_of(capsys, str(tmp_path / "bundle.zip"))
+
+    assert code == 0
+    assert "All 4 known lines of 2 files" in shown
+    assert "r.log 1 - 3 3" in shown
+    assert "log.1.gz 2 - 1 1" in shown
+    assert "README" not in shown
 
 
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])

@@ -17,7 +17,7 @@ from kforensics.commands.capturing.container import CannotRedact
 from kforensics.commands.redaction.names import Names, redact_message
 from kforensics.commands.redaction.pseudonyms import Pseudonyms
 from kforensics.errors import EvidenceError, FormatError
-from kforensics.evidence.discovery.log_spans import GZIP_MAGIC, GZIP_WINDOW, is_log_file
+from kforensics.evidence.discovery.log_spans import is_log_file
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.metadata.history import MetadataHistory, listening_hosts
 from kforensics.evidence.replica.collect import segment_paths
@@ -44,6 +44,7 @@ from kforensics.formats.messages.coordinators import parse_group_record, parse_s
 from kforensics.formats.messages.frame import bare_frame
 from kforensics.formats.messages.metadata import encode_metadata_record, parse_metadata_record
 from kforensics.formats.messages.schema import Decoded
+from kforensics.formats.primitives.compression import GZIP_FORMAT
 from kforensics.formats.segment.walk import Level, iter_records, walk_segment
 from kforensics.source.mapped import WINDOW_LENGTH, EvidenceFile, open_evidence
 from kforensics.source.naming import (
@@ -53,6 +54,7 @@ from kforensics.source.naming import (
     parse_file_name,
     parse_partition_directory,
 )
+from kforensics.source.packed import LONGEST_MAGIC, packing_of, unpacked
 from kforensics.units import OFFSETS_TOPIC, SHARE_TOPIC, TRANSACTIONS_TOPIC
 
 LINE_LIMIT = 1 << 20
@@ -223,12 +225,14 @@ class CaptureRedaction:
             yield name + sign + shown.encode("utf-8", errors="surrogateescape") + end
 
     def _log(self, file: EvidenceFile) -> Iterator[bytes]:
-        if file.read(0, len(GZIP_MAGIC)) != GZIP_MAGIC:
-            yield from map(self._log_line, _lines(_windows(file)))
+        packing = packing_of(file.read(0, LONGEST_MAGIC))
+        lines = map(self._log_line, _lines(_up_to(LARGEST_LOG, unpacked(file))))
+        if packing != "gzip":  # what else is compressed is written as a text: a log is told by what it holds
+            yield from lines
             return
-        deflater = zlib.compressobj(wbits=GZIP_WINDOW)
-        for line in _lines(_inflated(file)):
-            if data := deflater.compress(self._log_line(line)):
+        deflater = zlib.compressobj(wbits=GZIP_FORMAT)
+        for line in lines:
+            if data := deflater.compress(line):
                 yield data
         yield deflater.flush()
 
@@ -395,25 +399,13 @@ def _windows(file: EvidenceFile) -> Iterator[bytes]:
         position += len(data)
 
 
-def _inflated(file: EvidenceFile) -> Iterator[bytes]:
-    """Yield the content of a gzip file, member by member; it ends where the file is damaged."""
-    inflater, total = zlib.decompressobj(GZIP_WINDOW), 0
-    for window in _windows(file):
-        pending = window
-        while pending:
-            try:
-                data = inflater.decompress(pending, WINDOW_LENGTH)
-            except zlib.error:
-                return
-            total += len(data)
-            if total > LARGEST_LOG:
-                return
-            yield data
-            pending = inflater.unconsumed_tail
-            if inflater.eof:
-                pending, inflater = inflater.unused_data, zlib.decompressobj(GZIP_WINDOW)
-                if not pending.startswith(GZIP_MAGIC[: len(pending)]):
-                    return
+def _up_to(most: int, pieces: Iterator[bytes]) -> Iterator[bytes]:
+    total = 0
+    for piece in pieces:
+        total += len(piece)
+        if total > most:
+            return
+        yield piece
 
 
 def _lines(chunks: Iterator[bytes]) -> Iterator[bytes]:

@@ -10,6 +10,7 @@ from kforensics.evidence.discovery.log_dirs import SMALL_FILE_LIMIT
 from kforensics.formats.checkpoint.properties import parse_properties
 from kforensics.source.mapped import open_evidence
 from kforensics.source.naming import FileKind, parse_partition_directory
+from kforensics.source.packed import members_of
 from kforensics.source.walk import FoundFile
 
 
@@ -60,6 +61,13 @@ class LogPlace(NamedTuple):
     path: str
     """The path relative to the input; `.` where the input is the file."""
     input: int
+    member: str = ""
+    """The file in it that is meant, where it is a zip of several."""
+
+    @property
+    def name(self) -> str:
+        """The path with that of the file in it."""
+        return "/".join(one for one in (self.path, self.member) if one not in {"", "."}) or self.path
 
     @property
     def location(self) -> Path:
@@ -69,10 +77,23 @@ class LogPlace(NamedTuple):
 
 def find_logs(inputs: Inputs) -> list[LogPlace]:
     """Return the files among the inputs that may be broker logs."""
-    return [
+    places = [
         LogPlace(found.root, item.path, index)
         for index, found in inputs.numbered
         if found.described.kind in {"log-files", FileKind.LOG_FILE.value}
         for item in found.walk()
         if isinstance(item, FoundFile) and item.name.kind in {FileKind.LOG_FILE, FileKind.UNKNOWN}
     ]
+    return [one for place in places for one in _in_archive(place)]
+
+
+def _in_archive(place: LogPlace) -> list[LogPlace]:
+    """Return the files in a zip, where it has several; else the file."""
+    if place.location.suffix.lower() != ".zip":
+        return [place]
+    try:
+        with open_evidence(place.location) as file:
+            members = members_of(file)
+    except EvidenceError:
+        return [place]  # who reads it says why it can't be read
+    return [place._replace(member=one) for one in members] if len(members) > 1 else [place]

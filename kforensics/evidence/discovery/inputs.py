@@ -429,7 +429,10 @@ def _captured_inputs(captures: Iterable[Path], *, with_server_logs: bool) -> lis
 def _inputs_of(given: Path, place: Place, *, with_server_logs: bool) -> list[FoundInput]:
     match place.shape:
         case Shape.FILE:
-            return [_simple(given, place.listings, file_input_kind(given, place.root), Shape.FILE)]
+            kind = file_input_kind(given, place.root)
+            if with_server_logs and kind == FileKind.UNKNOWN.value and begins_like_a_log(place.root):
+                kind = FileKind.LOG_FILE.value
+            return [_simple(given, place.listings, kind, Shape.FILE)]
         case Shape.PARTITION:
             return [_simple(given, place.listings, "partition", Shape.PARTITION)]
         case Shape.FILES:

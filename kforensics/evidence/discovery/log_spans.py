@@ -1,11 +1,10 @@
 """Broker logs by how they begin, whatever they are called; and the log files of a long-lived cluster whose lines are all outside of the time that is asked about.
 
-A file's time is that of its first and of its last line; lines between are sampled, and where their times do not rise the file is read. The last line of a gzipped
-file can't be seen without inflating all of it: it is written before the first line of the file that was begun next under the same name.
+A file's time is that of its first and of its last line; lines between are sampled, and where their times do not rise the file is read. The last line of a
+compressed file can't be seen without inflating all of it: it is written before the first line of the file that was begun next under the same name.
 """
 
 import re
-import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, pairwise
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kforensics.errors import EvidenceError
 from kforensics.source.mapped import EvidenceFile, open_evidence
+from kforensics.source.packed import members_of, packing_of, unpacked
 from kforensics.source.ranges import Range, RangeRead, read_ranges
 from kforensics.source.walk import FoundFile, Listings, walk_files
 
@@ -26,24 +26,15 @@ HEAD_LENGTH = 1 << 16
 MOST_HEADS = 10_000
 """Files of a directory that are looked into for a broker's log line."""
 
-GZIP_MAGIC = b"\x1f\x8b"
-GZIP_WINDOW = 31
-
 
 def is_log_file(file: EvidenceFile) -> bool:
-    """Whether the file begins like a broker's log, gzipped or not."""
-    return looks_like_log(log_head(file))
+    """Whether the file begins like a broker's log, compressed or not; of a zip, one of its files."""
+    return looks_like_log(log_head(file)) or any(looks_like_log(log_head(file, one)) for one in members_of(file)[1:])
 
 
-def log_head(file: EvidenceFile) -> bytes:
-    """Return the beginning of a file, inflated where it is gzipped; empty where that can't be done."""
-    head = file.read(0, HEAD_LENGTH)
-    if head.startswith(GZIP_MAGIC):
-        try:
-            return zlib.decompressobj(GZIP_WINDOW).decompress(head, HEAD_LENGTH)
-        except zlib.error:
-            return b""
-    return head
+def log_head(file: EvidenceFile, member: str = "") -> bytes:
+    """Return the beginning of a file, or of a file in a zip, inflated where it is compressed; empty where that can't be done."""
+    return b"".join(unpacked(file, member=member, most=HEAD_LENGTH))[:HEAD_LENGTH]
 
 
 def looks_like_log(head: bytes, *, is_named: bool = False) -> bool:
@@ -161,7 +152,7 @@ def _last_start(older: Sequence[LogSpan], paths: Sequence[Path]) -> set[int]:
     for one in older:
         try:
             found = _texts_in(paths[one.at], wanted)
-        except (EvidenceError, zlib.error):
+        except EvidenceError:
             found = set(wanted)  # it can't be judged
         if found:
             needed.add(one.at)
@@ -173,25 +164,13 @@ def _last_start(older: Sequence[LogSpan], paths: Sequence[Path]) -> set[int]:
 
 def _texts_in(path: Path, texts: Iterable[bytes]) -> set[bytes]:
     found: set[bytes] = set()
+    failed: list[int] = []
     rest = b""
     with open_evidence(path) as file:
-        for chunk in _contents(file):
+        for chunk in unpacked(file, note=lambda position, _: failed.append(position)):
             found |= {text for text in texts if text in rest + chunk}
             rest = chunk[-64:]
-    return found
-
-
-def _contents(file: EvidenceFile) -> Iterator[bytes]:
-    inflater = zlib.decompressobj(GZIP_WINDOW) if file.read(0, len(GZIP_MAGIC)) == GZIP_MAGIC else None
-    for position in range(0, file.size, WINDOW_LENGTH):
-        chunk = file.read(position, WINDOW_LENGTH)
-        while inflater is not None and chunk:
-            yield inflater.decompress(chunk, WINDOW_LENGTH)
-            chunk = inflater.unconsumed_tail
-            if inflater.eof:
-                chunk, inflater = inflater.unused_data, zlib.decompressobj(GZIP_WINDOW)
-        if inflater is None:
-            yield chunk
+    return set(texts) if failed else found  # what can't be read can't be judged
 
 
 def ranges_inside(path: Path, window: TimeWindow) -> list[tuple[int, int]]:
@@ -260,7 +239,7 @@ def _rise(times: Sequence[int]) -> bool:
 
 
 def _spans(paths: Sequence[Path]) -> Iterator[LogSpan]:
-    """Yield the times of all files that have any; the last line of a gzipped file is given as -1."""
+    """Yield the times of all files that have any; the last line of a compressed file is given as -1."""
     number = {str(path): at for at, path in enumerate(paths)}
     samples = read_ranges(sample for path in paths for sample in _samples(path))
     for path, reads in groupby(samples, key=lambda one: str(one.wanted.path)):
@@ -288,7 +267,7 @@ def _samples(path: Path) -> Iterator[Range]:
 
 
 def _sampled(reads: Iterable[RangeRead]) -> "tuple[list[int | None], bool, Layout]":
-    """Return the times of the first line of each sample and of the last line of all, whether the file is gzipped, and its layout."""
+    """Return the times of the first line of each sample and of the last line of all, whether the file is compressed, and its layout."""
     from kforensics.formats.log_lines.stamps import Layout  # noqa: PLC0415 - 30 ms, where no time is asked for
     from kforensics.formats.log_lines.unwrap import layout_of  # noqa: PLC0415 - as above
 
@@ -297,9 +276,9 @@ def _sampled(reads: Iterable[RangeRead]) -> "tuple[list[int | None], bool, Layou
     for one in reads:
         data = one.data
         if not times:
-            is_compressed = data.startswith(GZIP_MAGIC)
-            data = _inflated(data) if is_compressed else data
+            is_compressed = bool(packing_of(data))
             with open_evidence(one.wanted.path) as file:
+                data = b"".join(unpacked(file, most=END_LENGTH))[:END_LENGTH] if is_compressed else data
                 layout = layout_of(data, changed_ms=file.mtime_ns // 1_000_000)
         times.append(_time_in(data, layout))
         if is_compressed:
@@ -314,10 +293,3 @@ def _time_in(data: bytes, layout: "Layout", *, last: bool = False) -> int | None
     lines = lines_of(data)
     times = (line_moment(line, layout).time_ms for line in (reversed(lines) if last else lines))
     return next((time for time in times if isinstance(time, int)), None)
-
-
-def _inflated(data: bytes) -> bytes:
-    try:
-        return zlib.decompressobj(GZIP_WINDOW).decompress(data, END_LENGTH)
-    except zlib.error:
-        return b""

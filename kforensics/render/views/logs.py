@@ -139,15 +139,15 @@ def _files(result: Result[LogsView], view: View) -> Iterator[Block]:
             for one in result.body.files
         ),
     )
-    if result.body.outside:
-        yield Prose(
-            f"Not read, since all lines are outside of the time asked about: {listed(result.body.outside, most=MOST_NAMES)}.",
-            Tone.QUIET,
-            depth=1,
-        )
     if not_searched := sum(one.not_searched for one in result.body.files):
         yield Prose(
             f"{counted(not_searched, 'line')} outside of the time asked about {form(not_searched, 'was', 'were')} counted and not searched.",
+            Tone.QUIET,
+            depth=1,
+        )
+    if result.body.outside:
+        yield Prose(
+            f"Not read, since all lines are outside of the time asked about: {listed(result.body.outside, most=MOST_NAMES)}.",
             Tone.QUIET,
             depth=1,
         )

@@ -1,0 +1,227 @@
+"""Files that are compressed whole, as logs are when they are rotated, archived or sent: gzip, bzip2, xz, zstd, lz4, and the members of a zip.
+
+They are told by their first bytes and not by their names. gzip, bzip2, xz and the members of a zip are read piece by piece, whatever their length; of zstd and lz4,
+which the codec library writes into one buffer, at most `LARGEST_AT_ONCE` bytes are read.
+"""
+
+import io
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from kforensics.source.mapped import EvidenceFile
+
+if TYPE_CHECKING:
+    import zipfile
+
+    from _typeshed import WriteableBuffer
+
+PIECE = 1 << 20
+"""The most bytes that are yielded at a time."""
+
+LARGEST_AT_ONCE = 192 << 20
+"""The most bytes of a zstd or lz4 file, inflated or not, that are held at a time."""
+
+MOST_MEMBERS = 10_000
+"""The members of an archive that are looked into."""
+
+LONGEST_MAGIC = 6
+_MAGICS = {
+    b"\x1f\x8b": "gzip",
+    b"BZh": "bzip2",
+    b"\xfd7zXZ\x00": "xz",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"\x04\x22\x4d\x18": "lz4",
+    b"PK\x03\x04": "zip",
+}
+_GZIP_WINDOW = 31
+_XZ_MEMORY = 256 << 20
+"""The most memory that the dictionary of an xz file may claim; `xz -9` claims 65 MB."""
+_BEGIN_AT_ONCE = 1 << 20
+"""The bytes of a zstd or lz4 file of which its beginning is inflated."""
+
+Note = Callable[[int, str], None]
+"""Takes the position and the words of what could not be read."""
+
+
+def packing_of(begin: bytes) -> str:
+    """Return how a file is compressed by its first bytes; empty where it is not."""
+    return next((name for magic, name in _MAGICS.items() if begin.startswith(magic)), "")
+
+
+def unpacked(
+    file: EvidenceFile, *, member: str = "", most: int | None = None, note: Note | None = None
+) -> Iterator[bytes]:
+    """Yield what a file holds, piece by piece; nothing behind damage can be read.
+
+    Args:
+        member: the file of a zip that is meant; all of its files one after another where none is named.
+        most: so many bytes, or a few more, are wanted; no more than that is read.
+        note: is told what could not be read, and where.
+    """
+    tell = note or _ignored
+    packing = packing_of(file.read(0, LONGEST_MAGIC))
+    if packing == "zip":
+        pieces = _members(file, member, tell)
+    elif packing in {"zstd", "lz4"}:
+        pieces = _at_once(file, packing, LARGEST_AT_ONCE if most is None else most, tell, is_begin=most is not None)
+    elif packing:
+        pieces = _streamed(_windows(file), packing, tell)
+    else:
+        pieces = _windows(file)
+    total = 0
+    for piece in pieces:
+        yield piece
+        total += len(piece)
+        if most is not None and total >= most:
+            return
+
+
+def members_of(file: EvidenceFile) -> list[str]:
+    """Return the names of the files in a zip; none where it is no zip, or one that can't be read."""
+    with suppress(*_zip_errors()), _archive(file) as archive:
+        return [one.filename for one in archive.infolist() if not one.is_dir()][:MOST_MEMBERS]
+    return []
+
+
+def _ignored(_position: int, _words: str) -> None:
+    return
+
+
+def _windows(file: EvidenceFile) -> Iterator[bytes]:
+    position = 0
+    while chunk := file.read(position, PIECE):
+        yield chunk
+        position += len(chunk)
+
+
+def _decoder(packing: str) -> tuple[Callable[[], Any], tuple[type[Exception], ...]]:
+    """Return what makes a decoder of one member of a stream, and what it raises where the stream is damaged."""
+    if packing == "gzip":
+        import zlib  # noqa: PLC0415 - one of the codecs is needed
+
+        return lambda: zlib.decompressobj(_GZIP_WINDOW), (zlib.error,)
+    if packing == "bzip2":
+        import bz2  # noqa: PLC0415 - likewise
+
+        return bz2.BZ2Decompressor, (OSError, ValueError)
+    import lzma  # noqa: PLC0415 - likewise
+
+    return lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ, _XZ_MEMORY), (lzma.LZMAError,)
+
+
+def _streamed(chunks: Iterable[bytes], packing: str, note: Note) -> Iterator[bytes]:
+    """Yield the content of a compressed stream, member by member."""
+    begin, damage = _decoder(packing)
+    magic = next(magic for magic, name in _MAGICS.items() if name == packing)
+    decoder, is_open, position = begin(), False, 0
+    for chunk in chunks:
+        pending, has_more = chunk, True
+        while pending or has_more:
+            is_open = is_open or bool(pending)
+            try:
+                piece = decoder.decompress(pending, PIECE)
+            except damage as error:
+                note(
+                    position, f"the {packing} stream is damaged near byte {position}: {error}; what follows is not read"
+                )
+                return
+            if piece:
+                yield piece
+            pending, has_more = getattr(decoder, "unconsumed_tail", b""), len(piece) == PIECE
+            if decoder.eof:
+                pending, decoder, is_open, has_more = decoder.unused_data, begin(), False, False
+                if not pending.startswith(magic[: len(pending)]):
+                    return
+        position += len(chunk)
+    if is_open:
+        note(position, f"the {packing} stream ends early; what it still held is read")
+
+
+def _at_once(file: EvidenceFile, packing: str, most: int, note: Note, *, is_begin: bool) -> Iterator[bytes]:
+    """Yield the content of a file that the codec library inflates into one buffer."""
+    import cramjam  # noqa: PLC0415 - few logs are compressed so
+    import numpy as np  # noqa: PLC0415 - as above
+
+    data = file.read(0, _BEGIN_AT_ONCE if is_begin else min(file.size, LARGEST_AT_ONCE))
+    buffer = np.zeros(most, np.uint8)  # memory that is not written is not taken
+    why = ""
+    try:
+        codec: Any = cramjam.zstd if packing == "zstd" else cramjam.lz4
+        length: int = codec.decompress_into(data, buffer)
+    except cramjam.DecompressionError as error:
+        length, why = _filled(buffer.data), str(error)
+    for start in range(0, length, PIECE):
+        yield buffer[start : min(start + PIECE, length)].tobytes()
+    if why and not is_begin:
+        if length == most:
+            note(0, f"it holds more than {most >> 20} MiB, of which the first are read: decompress a copy of it")
+        else:
+            note(0, f"the {packing} stream is damaged or ends early: {why}; what it still held before that is read")
+
+
+def _filled(buffer: memoryview) -> int:
+    """Return the length of a buffer up to its last byte that is not zero: the codec library does not say how much it wrote before it failed."""
+    for end in range(len(buffer), 0, -PIECE):
+        start = max(end - PIECE, 0)
+        if rest := bytes(buffer[start:end]).rstrip(b"\0"):
+            return start + len(rest)
+    return 0
+
+
+class _Seekable(io.RawIOBase):
+    """A file of evidence as the library for archives reads one."""
+
+    def __init__(self, file: EvidenceFile) -> None:
+        self._file, self._position = file, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._file.size}[whence]
+        self._position = max(base + offset, 0)
+        return self._position
+
+    def readinto(self, buffer: "WriteableBuffer", /) -> int:
+        count = self._file.read_into(self._position, memoryview(buffer).cast("B"))
+        self._position += count
+        return count
+
+
+def _archive(file: EvidenceFile) -> "zipfile.ZipFile":
+    import zipfile  # noqa: PLC0415 - few logs are in archives
+
+    return zipfile.ZipFile(io.BufferedReader(_Seekable(file)))
+
+
+def _zip_errors() -> tuple[type[Exception], ...]:
+    """Return what is raised where an archive is damaged, encrypted, or compressed in a way that is not known."""
+    import lzma  # noqa: PLC0415 - few logs are in archives
+    import zipfile  # noqa: PLC0415 - as above
+    import zlib  # noqa: PLC0415 - as above
+
+    return (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, RuntimeError, ValueError, LookupError, OSError)
+
+
+def _members(file: EvidenceFile, member: str, note: Note) -> Iterator[bytes]:
+    """Yield the content of one file in a zip, or of all."""
+    try:
+        with _archive(file) as archive:
+            for name in [member] if member else [one.filename for one in archive.infolist() if not one.is_dir()]:
+                with archive.open(name) as stream:
+                    yield from _of_member(iter(lambda: stream.read(PIECE), b""), note)
+    except _zip_errors() as error:
+        note(0, f"the zip archive can't be read whole: {error}; what could be read before that is")
+
+
+def _of_member(pieces: Iterator[bytes], note: Note) -> Iterator[bytes]:
+    """Yield the content of a file in a zip, which may be a compressed log itself."""
+    first = next(pieces, b"")
+    packing = packing_of(first)
+    whole = chain((first,), pieces)
+    yield from _streamed(whole, packing, note) if packing in {"gzip", "bzip2", "xz"} else whole
