@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+from pathlib import PurePosixPath
 from typing import NamedTuple, Self
 
 _START = datetime(1970, 1, 1, tzinfo=UTC)
@@ -87,6 +88,18 @@ def copied_by(command: str) -> tuple[str, ...]:
     """Return what a command copies; nothing for one that makes no copy."""
     words = shlex.split(command)
     return tuple(words[words.index("-a") + 1 : -1]) if "cp" in words and "-a" in words else ()
+
+
+def copy_of(path: str) -> str:
+    """Return the command that copies a directory."""
+    return f"cp -a {quoted(path)} {place_of_copy(path)}"
+
+
+def place_of_copy(path: str) -> str:
+    """Return where the copy of a directory goes, in a command: a name of its own among the copies of several nodes."""
+    pure = PurePosixPath(path)
+    names = [one for one in (pure.parent.name, pure.name) if one not in {"", ".."}]
+    return f"{SAFE}/{quoted('-'.join(names or ['data']))}"
 
 
 def quoted(word: str) -> str:

@@ -114,7 +114,7 @@ COMMANDS = {
     "predict": Command(
         "Say what a broker will do to its logs when it is started: scanned, truncated, deleted, rebuilt, or refused, file by file.\n\n"
         "Give the log directories of a stopped broker, or a copy of them, and those of the other brokers to learn who else holds what would be discarded. Nothing is written. Starts are computed one after the other until one succeeds or nothing changes. Where it is not given, the version is the one that the server log names, or that the node registered.",
-        "lost will-not-start loses maybe-lost unknown starts-and-repairs starts-unchanged",
+        "lost will-not-start loses maybe-lost maybe-at-risk diverged unknown starts-and-repairs starts-unchanged",
         (
             ("What does the start of a stopped broker do?", "kforensics predict /mnt/broker-3 --kafka 4.1.0"),
             ("Who else holds what it discards?", "kforensics predict broker-1 broker-2 broker-3 --kafka 3.9.1"),

@@ -145,6 +145,7 @@ def gather_cluster(
             log_files = read.log_files
         every = (place for group in places.by_partition.values() for place in group)
         logged = logged_evidence(log_files, histories, problems=problems, zone=log_zone, places=every)
+    quorum = _quorum(histories, inputs, earlier)
     offsets = tuple(place for tp, group in places.by_partition.items() if tp.topic == OFFSETS_TOPIC for place in group)
     versions = logged.versions if logged else {}
     return Cluster(
@@ -154,6 +155,7 @@ def gather_cluster(
             commits or CommittedOffsets(offsets, rename_group),
             logged,
             is_of_now=newest is None or (newest.input not in earlier and _is_of_majority(newest, histories, earlier)),
+            set_back_to=Absent.UNKNOWN if quorum is None or quorum.is_stuck else quorum.end,
         ),
         histories=histories,
         log_files=logged.files if logged else (),
@@ -170,7 +172,7 @@ def gather_cluster(
         ),
         left_out=tuple(one for one in logged.problems if one.is_foreign) if logged else (),
         logs_not_read=not_read,
-        quorum=_quorum(histories, inputs, earlier),
+        quorum=quorum,
     )
 
 
@@ -232,6 +234,7 @@ def _facts(
     logged: "LoggedEvidence | None",
     *,
     is_of_now: bool,
+    set_back_to: int | Absent,
 ) -> ClusterFacts:
     """Return the facts by the metadata log and the log lines, as far as there are any."""
     settings = ServerSettings(inputs)
@@ -240,7 +243,7 @@ def _facts(
     if newest is not None:
         from kforensics.reconcile.observed.metadata_facts import MetadataFacts  # noqa: PLC0415 - where there is a metadata log
 
-        facts = MetadataFacts(newest, commits, is_of_now=is_of_now)
+        facts = MetadataFacts(newest, commits, is_of_now=is_of_now, set_back_to=set_back_to)
     if newest is None and logged is None and not configured and not unclean:
         return facts
     from kforensics.reconcile.observed.broker_log_facts import facts_from_logs  # noqa: PLC0415 - where any log or setting is

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kforensics.ask.model import Ask, What
+from kforensics.case.cluster import cluster_of
 from kforensics.case.model import Case
 from kforensics.case.opening import open_case
 from kforensics.case.processes import spread
@@ -32,6 +33,7 @@ from kforensics.findings.answers.salvage import (
     carved_unknown,
     salvage_answer,
 )
+from kforensics.findings.rules.quorum import with_quorum
 from kforensics.formats.checkpoint.properties import is_uuid
 from kforensics.reconcile.observed.facts import ClusterFacts
 from kforensics.reconcile.salvage.gaps import GapReason
@@ -134,6 +136,8 @@ def run(request: Ask) -> Result[SalvageReport]:
     )
     if what is What.LOST and not partitions:
         answer = no_calmer("salvage", Conclusion(answer=answer, problems=tuple(problems)), case).answer
+    elif what is What.LOST and (quorum := cluster_of(case).quorum) is not None:
+        answer = with_quorum(answer, quorum)
     return _result(inputs, report, answer, problems)
 
 

@@ -7,7 +7,6 @@ the words of each kind are beside each other in `findings/rules/`.
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
 from kforensics.damage import Absent
@@ -17,7 +16,7 @@ from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.observed.leadership import LeadershipAccount, Risk
 from kforensics.reconcile.replicas.report import PartitionReport, ReplicaReport, Verdict
 from kforensics.units import METADATA_TOPICS, TopicPartition
-from kforensics.words import SAFE, command_line, counted, joined_by_and, quoted
+from kforensics.words import command_line, copy_of, counted, joined_by_and, place_of_copy
 
 
 class ConcernKind(StrEnum):
@@ -403,15 +402,3 @@ def copies_of_places(paths: Sequence[str], places: Iterable[tuple[int, str]]) ->
         copied = command_line(f"{source}/{path}" for path in sorted(below))
         commands.append(f"mkdir -p {target} && cp -a {copied} {target}")
     return commands
-
-
-def copy_of(path: str) -> str:
-    """Return the command that copies a directory."""
-    return f"cp -a {quoted(path)} {place_of_copy(path)}"
-
-
-def place_of_copy(path: str) -> str:
-    """Return where the copy of a directory goes, in a command: a name of its own among the copies of several nodes."""
-    pure = PurePosixPath(path)
-    names = [one for one in (pure.parent.name, pure.name) if one not in {"", ".."}]
-    return f"{SAFE}/{quoted('-'.join(names or ['data']))}"

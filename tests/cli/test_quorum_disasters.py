@@ -187,3 +187,57 @@ def test_where_no_controller_is_left_the_longest_copy_and_the_way_back_are_named
     assert any("brokers set aside, or delete, what the metadata" in one for one in document["answer"]["unknown"])
     _, document = say("metadata", before)
     assert not any("is the longest copy given" in one for one in document["answer"]["unknown"])
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_after_two_quorums_wrote_one_log_both_ways_on_are_offered_and_the_former_metadata_is_copied(
+    quorums, say, command
+):
+    root = quorums("majority-emptied")
+    given = [root / "after"] if command == "metadata" else [root / "after", root / "logs"]
+    code, document = say(command, *given)
+    answer = document["answer"]
+    source = root / "after" / "broker-2" / "__cluster_metadata-0"
+
+    assert code == 1
+    assert any(one.startswith("To go on with that of controllers 102 and 103") for one in answer["now"])
+    (back,) = [one for one in answer["now"] if one.startswith("To go on with the former metadata")]
+    # The log of controller 101 is longer, and has records of the new quorum from 37 on.
+    assert f"give each controller {source}, which reaches to offset 48." in back
+    (copies,) = [one for one in answer["now"] if one.startswith("Copy the metadata logs of all nodes")]
+    assert copies.index(f"cp -a {source}") < copies.index("controller-102")
+    assert 5 == copies.count("cp -a ")
+    assert "odd one" not in answer["headline"]
+    assert not any("Empty and delete no replica of __cluster_metadata" in one for one in answer["now"])
+    assert "4.4.0" not in json.dumps(answer)
+
+
+def test_nodes_that_a_new_quorum_does_not_know_run_the_release_that_they_registered_with_before(quorums, say):
+    _, document = say("predict", quorums("majority-emptied") / "after")
+
+    assert ("4.1.0", "metadata-log") == (document["kafka"], document["kafka_source"])
+
+
+def test_what_a_voter_discards_for_a_quorum_that_began_anew_is_no_uncommitted_tail(quorums, say):
+    root = quorums("majority-emptied")
+    _, document = say("explain", root / "after", root / "logs")
+
+    (truncation,) = document["truncations"]
+    assert ("metadata-set-back", "likely") == (truncation["cause"], truncation["confidence"])
+
+
+def test_records_of_metadata_are_not_saved_as_lost_ones(quorums, say, tmp_path):
+    root = quorums("majority-emptied")
+    code, document = say(
+        "salvage", root / "after", "--before", root / "before", "--what", "lost", "-o", tmp_path / "out"
+    )
+
+    assert code == 1
+    assert [] == document["partitions"]
+    assert "hold records of two metadata quorums" in document["answer"]["headline"]
+
+
+def test_an_emptied_controller_is_no_broker_without_logs(quorums, say):
+    _, document = say("predict", quorums("majority-emptied") / "before")
+
+    assert "No log is on the disk" not in document["answer"]["headline"]

@@ -91,7 +91,11 @@ def version_of_node(node: "Node", around: Surroundings, *, is_alone: bool) -> No
         return NodeVersion(min(logged, NEWEST_MODELLED) if newer else logged, "server-log", newer=newer)
     if newer:
         return NodeVersion(NEWEST_MODELLED, "metadata-log" if history is not None else "assumed", newer=newer)
-    registered = least_version_of_level(_supported(history, node.node_id))
+    # A quorum that was begun anew does not know who registered with the former one; copies of that do.
+    level = _supported(history, node.node_id) or max(
+        (_supported(one, node.node_id) for one in around.histories), default=0
+    )
+    registered = least_version_of_level(level)
     if registered is not None and OLDEST_MODELLED <= registered < FIRST_NOT_MODELLED:
         release = {registered, *(one for one in distinct_rules() if one[:2] == registered[:2])}
         newest = max(release)

@@ -81,6 +81,14 @@ def mixed_from(history: MetadataHistory, other: MetadataHistory) -> int | None:
     return int(one["base_offset"]) if same else None
 
 
+def former_end(history: MetadataHistory, other: MetadataHistory, start: int) -> int:
+    """Return the offset at or above another one from which a log goes on with batches of the other log, its own end where it never does: of two quorums a node holds what the former wrote below it."""
+    mine = _from(history.batches, start)
+    its = {(int(one["base_offset"]), int(one["crc"])) for one in _from(other.batches, start)}
+    taken = (int(one["base_offset"]) for one in mine if (int(one["base_offset"]), int(one["crc"])) in its)
+    return next(taken, history.end_offset)
+
+
 def _equal_batches(history: MetadataHistory, newest: MetadataHistory) -> tuple[int, BatchTable, int]:
     """Return the number of first batches that are equal, those of the first log, and the offset from which both are compared."""
     start = max(history.start_offset, newest.start_offset)

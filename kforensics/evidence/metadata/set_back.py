@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.beside_data import ServerSettings
-from kforensics.evidence.metadata.compare import common_end, mixed_from
+from kforensics.evidence.metadata.compare import common_end, former_end, mixed_from
 from kforensics.evidence.metadata.files import find_metadata_logs
 from kforensics.evidence.metadata.state import MetadataState, majority, newest_log
 from kforensics.source.naming import parse_partition_directory
@@ -119,8 +119,16 @@ class QuorumSetBack:
     """Nodes that took what the new log holds behind the end of the former one, in the same leader epoch: `voters` are those that began anew."""
     forgotten: Forgotten | None
     """None where no log of the inputs holds it."""
+    since: tuple[str, ...]
+    """Topics that the new log of a mixed quorum alone names."""
     source: tuple[str, int] | None
-    """The path of the log that holds it, and its end."""
+    """The path of the log that holds it, and the end of what it holds of it."""
+    is_source_whole: bool
+    """The log holds nothing else."""
+    former_ids: Mapping[int, str]
+    """The directory ids by which the former metadata of a mixed quorum knows its voters; empty where they are static."""
+    copies: tuple[str, ...]
+    """The paths of the metadata logs of all nodes, the source first, where two quorums wrote them."""
     state: MetadataState
     """The metadata that the quorum goes on with."""
     brokers: tuple[AffectedBroker, ...]
@@ -192,7 +200,11 @@ def quorum_set_back(
         is_emptied=is_emptied,
         is_stuck=is_stuck,
         forgotten=forgotten,
-        source=None if known.full is None else (known.path_of_full(), known.full.end_offset),
+        since=(),
+        source=None if known.full is None else (_path_of(known.full, inputs), known.full.end_offset),
+        is_source_whole=True,
+        former_ids={},
+        copies=(),
         state=known.state,
         brokers=() if is_stuck else tuple(known.brokers(named)),
     )
@@ -204,13 +216,12 @@ def absent_controllers(histories: "Sequence[MetadataHistory]", inputs: "Inputs")
     given = {found.described.broker_id for _, found in inputs.numbered}
     if newest is None or not newest.current_voters or given & set(newest.current_voters):
         return None
-    own = inputs.described[newest.input]
     return AbsentControllers(
         voters=tuple(sorted(newest.current_voters)),
         directories=newest.voter_directories,
-        path=join(own.path.rstrip("/"), newest.directory),
+        path=_path_of(newest, inputs),
         end=newest.end_offset,
-        cluster_id=own.cluster_id,
+        cluster_id=inputs.described[newest.input].cluster_id,
     )
 
 
@@ -222,15 +233,23 @@ def _mixed_logs(
     mixed: Mapping[int, int],
 ) -> QuorumSetBack:
     """Return what is known of a quorum that was begun anew, or put back, and that nodes of the former one have followed since."""
-    others = [one for one in histories if one.node_id in mixed]
-    known = _Known([*others, newest], inputs, newest, newest.node_id, 0, others)
+    ends = {
+        one.input: former_end(one, newest, mixed[one.node_id])
+        for one in histories
+        if isinstance(one.node_id, int) and one.node_id in mixed
+    }
+    others = sorted((one for one in histories if one.input in ends), key=lambda one: (ends[one.input], -one.input))
+    source, end = others[-1], ends[others[-1].input]
+    known = _Known([*others, newest], inputs, newest, newest.node_id, 0, [source], end)
     voters = tuple(node for node in sorted(newest.current_voters) if node in nodes.positions and node not in mixed)
     return QuorumSetBack(
         voters=voters or tuple(node for node in (newest.node_id,) if isinstance(node, int)),
         voter_count=len(newest.current_voters),
         end=min(mixed.values()),
         shown_by="",
-        holders=(),
+        holders=tuple(
+            sorted(one.node_id for one in others if ends[one.input] == one.end_offset and isinstance(one.node_id, int))
+        ),
         standings=tuple(nodes.standing(node) for node in sorted(newest.current_voters) if node in nodes.positions),
         is_certain=True,
         is_emptied=True,
@@ -238,7 +257,11 @@ def _mixed_logs(
         by_settings=(),
         mixed=tuple(sorted(mixed)),
         forgotten=known.forgotten(),
-        source=None,
+        since=known.named_since(),
+        source=(_path_of(source, inputs), end),
+        is_source_whole=end == source.end_offset,
+        former_ids=source.voter_directories,
+        copies=tuple(dict.fromkeys(_path_on_node(one, inputs) for one in (source, *reversed(others), *histories))),
         state=known.state,
         brokers=(),
     )
@@ -347,8 +370,9 @@ class _Known:
         winner: int | Absent | None,
         committed: int,
         among: "Sequence[MetadataHistory] | None" = None,
+        end: int | None = None,
     ) -> None:
-        self._histories, self._inputs = histories, inputs
+        self._histories, self._inputs, self._end = histories, inputs, end
         own = newest_log([one for one in histories if one.node_id == winner])
         full = max(
             (one for one in among or histories if one.is_log_known and one.end_offset >= committed),
@@ -364,16 +388,23 @@ class _Known:
         else:
             self.state = _with_partitions(own, inputs).latest()
 
-    def path_of_full(self) -> str:
-        """Return the path of the log that holds most."""
+    @cached_property
+    def _before(self) -> MetadataState:
+        """What the log that holds most says, as far as it is of the former quorum."""
         full = self.full
-        return "" if full is None else join(self._inputs.described[full.input].path.rstrip("/"), full.directory)
+        if full is None:
+            return _NOTHING
+        return full.latest() if self._end in {None, full.end_offset} else full.at(self._end - 1)
+
+    def named_since(self) -> tuple[str, ...]:
+        """Return the topics that only the log names with which the quorum goes on."""
+        return tuple(sorted(one.name for key, one in self.state.topics.items() if key not in self._before.topics))
 
     def forgotten(self) -> Forgotten | None:
         """Return what the longer log holds beyond."""
         if self.full is None:
             return None
-        after, before = self.state, self.full.latest()
+        after, before = self.state, self._before
         gone = {key: one for key, one in before.topics.items() if key not in after.topics}
         back = (
             LowerEpoch(one.topic_partition, one.leader_epoch, later.leader_epoch)
@@ -451,7 +482,17 @@ def metadata_naming(
     if best is None or not named[best]:
         return None
     chosen = histories[best]
-    return join(inputs.described[chosen.input].path.rstrip("/"), chosen.directory), chosen.end_offset
+    return _path_of(chosen, inputs), chosen.end_offset
+
+
+def _path_of(history: "MetadataHistory", inputs: "Inputs") -> str:
+    return join(inputs.described[history.input].path.rstrip("/"), history.directory)
+
+
+def _path_on_node(history: "MetadataHistory", inputs: "Inputs") -> str:
+    """Return the path of a metadata log where a command can copy it: of what was captured, that on its node."""
+    one = inputs.found[history.input]
+    return join((one.store.origin or one.described.path).rstrip("/"), history.directory)
 
 
 _NOTHING = MetadataState(offset=-1, topics={}, partitions={}, brokers={}, configs={}, features={})

@@ -131,7 +131,10 @@ def diff_answer(
             State.MAYBE_AT_RISK: "MAYBE AT RISK: ",
             State.DIVERGED: "METADATA LOGS DIFFER FOR GOOD: ",
         }.get(set_back, "UNKNOWN: ")
-        found = Concerns(judged, state, among=among)
+        # Of the metadata log the quorum's own words say it, and what to do.
+        judged = [one for one in judged if one.partition.topic not in METADATA_TOPICS]
+        state = _state_of_compared(judged)
+        found = Concerns(judged, state, among=len(judged))
         return Answer(
             state=set_back,
             headline=f"{risk}{quorum_words(quorum)}" + (f" {_worst(found)}" if state not in CALM_OF_DIFF else ""),

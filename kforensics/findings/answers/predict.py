@@ -359,6 +359,8 @@ def _of_replicas(found: PredictedCluster) -> State | None:
     state = found.replicas.answer.state
     if state is State.UNKNOWN:
         return State.UNKNOWN if found.replicas.open_kinds & _OF_ENDS else None
+    if found.quorum is not None and state in {State.MAYBE_AT_RISK, State.DIVERGED}:
+        return state  # what the start of the controllers themselves does
     return _BY_COMPARISON.get(state)
 
 

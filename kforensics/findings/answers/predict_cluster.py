@@ -276,12 +276,21 @@ class PredictedCluster:
     def brokers_without_logs(self) -> list[Input]:
         """The brokers that have no log of a partition, where all partitions were asked for; a controller alone has none, and of empty directories more is said."""
         holding = {log.node for log in self.logs} | {*self.blank_nodes}
+        voters = {one.node for one in self.quorum.standings} if self.quorum else set()
+        brokers = (
+            {*self.quorum.state.brokers, *(self.quorum.forgotten.brokers if self.quorum.forgotten else ())}
+            if self.quorum
+            else set()
+        )
+        # One that was formatted anew is known by the metadata of others alone.
+        alone = voters - brokers
         return [
             self.inputs[start.input]
             for start in self.starts
             if start.number == 1
             and start.input not in holding
             and self.inputs[start.input].kind != "controller"
+            and self.inputs[start.input].broker_id not in alone
             and not self.is_partial
         ]
 

@@ -8,7 +8,7 @@ from kforensics.damage import Absent
 from kforensics.findings.answers.model import Answer, State, no_calmer_than_open
 from kforensics.protocol.versions import NEWEST_LEVEL, KafkaVersion, least_version_of_level, level_name
 from kforensics.units import METADATA_TOPIC
-from kforensics.words import Prohibition, Step, counted, form, listed
+from kforensics.words import Prohibition, Step, copy_of, counted, form, listed, with_place
 
 if TYPE_CHECKING:
     from kforensics.evidence.metadata.compare import LogComparison, MetadataTail
@@ -105,10 +105,12 @@ def quorum_steps(found: "QuorumSetBack") -> Iterator[str]:
         yield Prohibition(
             "Restart no node before it is decided which metadata goes on: a broker keeps, or sets aside, its partitions by what its own copy says by then."
         )
+        yield Step("Copy the metadata logs of all nodes before anything is moved", tuple(map(copy_of, found.copies)))
         yield (
             f"To go on with that of {names}: stop {form(len(found.mixed), 'node', 'nodes')} {listed([str(one) for one in found.mixed])}, move {METADATA_TOPIC}-0 there aside,"
             f" and start {form(len(found.mixed), 'it', 'them')}: the log is copied anew, and partitions that it does not name are set aside."
         )
+        yield _to_former(found)
         return
     from_whom = f" of node {found.holders[0]}" if found.holders else ""
     if found.is_stuck:
@@ -133,6 +135,30 @@ def quorum_steps(found: "QuorumSetBack") -> Iterator[str]:
             f"Give {names} this metadata log first: {path}, which reaches to offset {end - 1}, as {METADATA_TOPIC}-0, without its quorum-state and owned by the user of Kafka."
             " Kafka has no tool for it, and does not support it: try it on copies."
         )
+
+
+def _to_former(found: "QuorumSetBack") -> str:
+    """Return how the metadata from before a quorum was begun anew is brought back, where a node still holds it."""
+    if found.source is None:
+        return ""
+    path, end = found.source
+    if not found.is_source_whole:
+        return (
+            f"The former metadata can't be brought back from these logs as they are: {path} has most of it, to offset {end - 1}, and records of the other quorum from {end} on."
+            " Look for a copy from before."
+        )
+    ids = listed([f"controller {node} as {known}" for node, known in sorted(found.former_ids.items())], most=9)
+    known_as = f" It knows its voters by the directory.id in meta.properties: {ids}." if ids else ""
+    since = (
+        f" {form(len(found.since), 'Topic', 'Topics')} {listed(list(found.since), most=MOST_TOPICS)}, created since, {form(len(found.since), 'is', 'are')} forgotten then."
+        if found.since
+        else ""
+    )
+    return (
+        f"To go on with the former metadata: stop every node, move {METADATA_TOPIC}-0 aside on each, and give each controller {path}, which reaches to offset {end - 1}."
+        f" It goes there as {METADATA_TOPIC}-0, without its quorum-state and owned by the user of Kafka.{known_as} Take -stray from the names of directories that were set aside, then start"
+        f" the controllers, and the brokers after them.{since} Kafka has no tool for it, and does not support it: try it on copies."
+    )
 
 
 def with_quorum(answer: Answer, found: "QuorumSetBack") -> Answer:
@@ -246,7 +272,7 @@ def metadata_answer(
     return Answer(
         state=_state(comparison, bool(incomplete or quorum)),
         headline=f"{quorum_words(quorum)} {headline}" if quorum else headline,
-        now=tuple(quorum_steps(quorum)) if quorum else (),
+        now=with_place(quorum_steps(quorum)) if quorum else (),
         unknown=(
             *(
                 (

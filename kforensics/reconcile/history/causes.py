@@ -76,6 +76,8 @@ class CauseEvidence:
     """As `ClusterFacts.started_clean`: a broker that started so had lost nothing in a power loss."""
     recovered: Collection[tuple[int | Absent, int]] = ()
     """Brokers whose lines say that start-up recovery truncated their log, each with the offset, also where none says where it had ended."""
+    goes_on_without: int | Absent = Absent.UNKNOWN
+    """As `ClusterFacts.goes_on_without`."""
     is_of_topic: Callable[[LogCopy], bool] = lambda _copy: False
     """Whether the batches of a copy show that it is of the topic as it is now, whatever the clock says that its file was written by."""
 
@@ -293,6 +295,11 @@ def _of_metadata_log(
         reason = f"the metadata log of {who} lacks records that {what}, and no line reports a truncation: its disk was put back to an earlier state, or emptied and filled again"
         return Cause(CauseName.DISK_RESTORED, "likely" if some_committed else "possible", reason, truncation.citations)
     who = "a broker, which only observes the quorum," if is_observer else "a quorum member"
+    if isinstance(evidence.goes_on_without, int) and truncation.to_offset >= evidence.goes_on_without:
+        reason = (
+            f"{who} follows a quorum that was begun anew or put back, and discards what the former one had committed"
+        )
+        return Cause(CauseName.METADATA_SET_BACK, "likely", reason)
     reason = f"{who} discards what its leader had not replicated to a majority"
     if not truncation.is_logged and not none_committed:
         # Only an earlier copy shows it, so the disk may have been put back, too.

@@ -336,6 +336,7 @@ def _causes(known: LogsOverTime) -> CauseEvidence:
         incarnation=known.evidence.incarnation,
         account=known.account,
         started_clean=known.evidence.facts.started_clean,
+        goes_on_without=known.evidence.facts.goes_on_without(),
         recovered={(one.broker_id, one.to_offset) for one in known.evidence.logged if one.rule == "recovery"},
         is_of_topic=lambda copy: known.leader is not None and any(copy is one for one in known.copies),
     )

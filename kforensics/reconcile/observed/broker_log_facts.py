@@ -220,6 +220,10 @@ class BrokerLogFacts(ClusterFacts):
         """Return the directories from the metadata log."""
         return self.metadata.registered_directories(broker_id)
 
+    def goes_on_without(self) -> int | Absent:
+        """Return the offset that the metadata logs show."""
+        return self.metadata.goes_on_without()
+
     def has_metadata_log(self) -> bool:
         """Return whether the cluster keeps its metadata in a log of its own."""
         return self.metadata.has_metadata_log()

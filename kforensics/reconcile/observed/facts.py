@@ -261,6 +261,10 @@ class ClusterFacts:
         """
         return Absent.UNKNOWN
 
+    def goes_on_without(self) -> int | Absent:
+        """Return the offset from which on the metadata quorum forgets what was committed, or has written it anew; unknown where no input shows that it does."""
+        return Absent.UNKNOWN
+
     def halts_out_of_range(self, topic: str) -> bool | Absent:
         """Return whether a broker halts that fetches above its leader's end, rather than truncate: up to 1.0 without unclean elections; unknown if no input shows it."""
         is_allowed = self.allows_unclean_election(topic, Absent.UNKNOWN)

@@ -33,12 +33,25 @@ class MetadataFacts(CommittedFacts):
     Args:
         commits: committed consumer offsets of a partition.
         is_of_now: the log is as it is now, not out of an earlier snapshot, and most voters are among the inputs.
+        set_back_to: the offset from which on the quorum goes on without what was committed.
     """
 
-    def __init__(self, history: MetadataHistory, commits: Commits, *, is_of_now: bool = True) -> None:
+    def __init__(
+        self,
+        history: MetadataHistory,
+        commits: Commits,
+        *,
+        is_of_now: bool = True,
+        set_back_to: int | Absent = Absent.UNKNOWN,
+    ) -> None:
         super().__init__(commits)
         self.history = history
         self.is_of_now = is_of_now
+        self.set_back_to = set_back_to
+
+    def goes_on_without(self) -> int | Absent:
+        """Return the offset that the logs of the voters show."""
+        return self.set_back_to
 
     def leaderships(self, partition: TopicPartition, topic_id: str | Absent) -> tuple[Leadership, ...]:
         """Return every recorded state of the partition, the oldest first."""

@@ -9,13 +9,14 @@ from kforensics.evidence.model import CheckpointValue, Problem
 from kforensics.findings.answers.diff import WORDS, diff_answer, judged_partition, partition_state
 from kforensics.findings.answers.fleet import fleet_answer
 from kforensics.findings.answers.model import State
-from kforensics.findings.concern import Concern, ConcernKind, JudgedPartition, place_of_copy
+from kforensics.findings.concern import Concern, ConcernKind, JudgedPartition
 from kforensics.findings.rules.replicas import partition_findings
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.observed.facts import ClusterFacts, GivenBroker, Leadership, LoggedEnd
 from kforensics.reconcile.replicas.placement import partition_without_replicas, place_partition
 from kforensics.reconcile.replicas.report import Verdict
 from kforensics.units import Depth, TopicPartition
+from kforensics.words import place_of_copy
 from tests.builders.fleet import fleet_summary
 from tests.builders.logs import HERE, MemoryReader, batch, record, replica
 from tests.builders.reports import report_on
