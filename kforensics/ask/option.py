@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from datetime import UTC, datetime
 from enum import StrEnum
-from functools import cache
+from functools import cache, partial
 from os import PathLike, fspath
 from pathlib import Path
 from types import NoneType
 from typing import Any, get_args, get_type_hints
 
 from kforensics.errors import UsageError
+from kforensics.words import utc_text
 
 _SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?) ?([KMGT]?)(I?)B?", re.ASCII | re.IGNORECASE)
 _POWERS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
@@ -175,6 +176,30 @@ def parse_path(text: str, _option: str) -> Path:
     return Path(text)
 
 
+def _text(value: bytes) -> str:
+    return value.decode("utf-8", "surrogateescape")
+
+
+def _time(time_ms: int) -> str:
+    return utc_text(time_ms).removesuffix(" ms")
+
+
+def _span(ends: tuple[int, int], written: Callable[[int], str] = str) -> str:
+    return "..".join("" if abs(one) >= 2**63 - 1 else written(one) for one in ends)
+
+
+_WRITTEN: Mapping[Any, Callable[[Any], str]] = {
+    parse_text: _text,
+    parse_base64: lambda value: base64.b64encode(value).decode(),
+    parse_sha256: bytes.hex,
+    parse_header: lambda pair: _text(pair[0] if pair[1] is None else b"=".join(pair)),
+    parse_offsets: _span,
+    parse_time: _time,
+    parse_times: partial(_span, written=_time),
+    parse_brokers: lambda ids: ",".join(map(str, ids)),
+}
+"""What makes words of a value, by what makes the value of the words."""
+
 _KEY = "option"
 
 
@@ -266,6 +291,21 @@ class Spelled:
         if self.option.many:
             return "Mapping[str, str]" if isinstance(self.default, dict) else f"{one} | Iterable[{one}]"
         return "bool" if self.kind is bool else f"{one} | None"
+
+    def words(self, value: Any) -> list[str]:
+        """Return the option on a command line, with a value that it has."""
+        if value == self.default or (isinstance(value, bytes) and self.option.read not in _WRITTEN):
+            return []
+        if value is True:
+            return [self._spelling]
+        every = [f"{name}={one}" for name, one in value.items()] if isinstance(value, Mapping) else [value]
+        if self.option.many and not isinstance(value, Mapping):
+            every = sorted(value) if isinstance(value, frozenset) else list(value)
+        written = _WRITTEN.get(self.option.read, str)
+        words = [
+            [f"{self._spelling}={one}"] if one.startswith("-") else [self._spelling, one] for one in map(written, every)
+        ]
+        return [each for one in words for each in one]
 
     @property
     def _spelling(self) -> str:

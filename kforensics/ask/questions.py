@@ -22,16 +22,19 @@ _SUBJECTS = frozenset({"cluster", "topics", "partitions", "is_stopped", "keep_go
 """Fields of the options that say what a question is about, and of what state the inputs are."""
 
 
-def command_of(command: str, ask: Ask, *more: str, paths: Iterable[Path | str] | None = None) -> str:
-    """Return the command that asks another question of the subjects of an `Ask`, or of other paths in place of those that were named, as it can be pasted."""
+def command_of(
+    command: str, ask: Ask, *more: str, paths: Iterable[Path | str] | None = None, is_same: bool = False
+) -> str:
+    """Return the command that asks another question of the subjects of an `Ask`, or of other paths in place of those that were named, as it can be pasted.
+
+    Args:
+        is_same: it is the same question, with all its options.
+    """
     words = ["kforensics", command, *more]
     named = [f"./{one}" if str(one).startswith("-") else str(one) for one in (ask.paths if paths is None else paths)]
-    for option in (one for one in options_of(command) if one.field in _SUBJECTS):
-        value, flag = getattr(ask, option.field), option.option.flags[0]
-        several_of = value if isinstance(value, tuple) else sorted(value) if isinstance(value, frozenset) else (value,)
-        for each in several_of if value else ():
-            own = [flag] if value is True else [f"{flag}={each}"] if str(each).startswith("-") else [flag, str(each)]
-            (named if option.field == "before" else words).extend(own)
+    for option in options_of(command):
+        if option.option.flags and (is_same or option.field in _SUBJECTS):
+            (named if option.field == "before" else words).extend(option.words(getattr(ask, option.field)))
     return command_line([*words, *named])
 
 

@@ -326,7 +326,9 @@ def given_brokers(
     directories: dict[int, list[FoundLogDir]] = {}
     empty: dict[int, set[str]] = {}
     for _, found in inputs.numbered:
-        if isinstance(found.described.broker_id, int) and found.described.kind != "controller":
+        is_emptied = not any(one.is_metadata_dir for one in found.log_dirs)
+        is_broker = found.described.kind != "controller" or is_emptied
+        if isinstance(found.described.broker_id, int) and is_broker:
             directories.setdefault(found.described.broker_id, []).extend(found.log_dirs)
             empty.setdefault(found.described.broker_id, set()).update(empty_beside(found))
     return {

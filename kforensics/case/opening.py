@@ -24,6 +24,7 @@ from kforensics.evidence.discovery.inputs import (
     why_not_compared,
     without_emptied,
 )
+from kforensics.evidence.metadata.files import with_roles
 from kforensics.evidence.model import Problem
 from kforensics.evidence.replica.progress import read_progress
 from kforensics.reconcile.history.snapshot_order import (
@@ -38,7 +39,7 @@ from kforensics.reconcile.history.snapshot_order import (
 )
 from kforensics.source.discover import Shape
 from kforensics.source.walk import join
-from kforensics.units import METADATA_TOPICS
+from kforensics.units import METADATA_TOPICS, Depth
 
 SNAPSHOT_KIND = "snapshot-before"
 """Kind of an input that is an earlier snapshot."""
@@ -70,14 +71,14 @@ def _is_place(found: FoundInput) -> bool:
     return found.shape is Shape.PARTITION
 
 
-def open_case(ask: Ask, *, rename_group: Callable[[str], str] = str, again: Sequence[str] = ("explain",)) -> Case:
+def open_case(ask: Ask, *, rename_group: Callable[[str], str] = str, again: str | None = None) -> Case:
     """Return the case of the inputs that are named; snapshots are put in the order in which they were taken, by what they hold.
 
     What does not fit is named in the notes and put aside: a path given twice, a snapshot of a few nodes that is younger than what is
     given as it is now. A snapshot of all nodes that is younger changes places with it.
 
     Args:
-        again: the command, and options of its own, that is named where nodes are given at several moments.
+        again: the command that is named, with its options, where nodes are given at several moments; without it `explain`.
 
     Raises:
         EvidenceError: a path can't be used, or with `keep_going` none can; or they are not of one cluster, or not of one moment.
@@ -115,7 +116,7 @@ def open_case(ask: Ask, *, rename_group: Callable[[str], str] = str, again: Sequ
     return _with_moments(only, inputs, now.found, now.problems, ordered, aside)
 
 
-def of_one_moment(inputs: Inputs, ask: Ask, again: Sequence[str] = ("explain",)) -> Inputs:
+def of_one_moment(inputs: Inputs, ask: Ask, again: str | None = None) -> Inputs:
     """Return what is given as it is now, of one cluster and each node once.
 
     Raises:
@@ -124,14 +125,14 @@ def of_one_moment(inputs: Inputs, ask: Ask, again: Sequence[str] = ("explain",))
         UsageError: no input is of the cluster that was asked for.
     """
     try:
-        return belonging_together(inputs, cluster=ask.cluster, is_of_one_moment=True)
+        return with_roles(belonging_together(inputs, cluster=ask.cluster, is_of_one_moment=True))
     except MomentsMixed as error:
         raise MomentsMixed(
             error.problem, error.errors, (f"{error.advice[0]}:", f"$ {_told_apart(inputs, ask, again)}")
         ) from error
 
 
-def _told_apart(inputs: Inputs, ask: Ask, again: Sequence[str]) -> str:
+def _told_apart(inputs: Inputs, ask: Ask, again: str | None) -> str:
     """Return the command that names the newest state of each node, by what it holds, and earlier ones after --before."""
     places: dict[Path, list[FoundInput]] = {}
     for one in inputs.found:
@@ -150,8 +151,10 @@ def _told_apart(inputs: Inputs, ask: Ask, again: Sequence[str]) -> str:
         for path in _named([one for one in group.found if id(one) in now])
     ]
     earlier = [path for group in ordered for path in _named([one for one in group.found if id(one) not in now])]
-    asked = replace(ask, before=(*ask.before, *map(Path, earlier)))
-    return command_of(again[0], asked, *again[1:], paths=named)
+    # All content is what most commands read where nothing else is asked for.
+    depth = None if ask.depth is Depth.CONTENT else ask.depth
+    asked = replace(ask, before=(*ask.before, *map(Path, earlier)), depth=depth)
+    return command_of(again or "explain", asked, paths=named, is_same=again is not None)
 
 
 def _named(some: Sequence[FoundInput]) -> list[str]:

@@ -89,7 +89,7 @@ def run(
         raise UsageError("--since is later than --until")
     pseudonyms = pseudonyms_of(request)
     if case is None:
-        case = open_case(request, rename_group=pseudonyms.group if pseudonyms else str)
+        case = open_case(request, rename_group=pseudonyms.group if pseudonyms else str, again="explain")
     else:
         case = case.asked(request)
     seal = seal_of(case)

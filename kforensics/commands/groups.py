@@ -66,7 +66,7 @@ def run(request: Ask, *, case: Case | None = None, is_absence_answer: bool = Fal
         EvidenceError: a path can't be used, or they are of several clusters.
         UsageError: nothing among the inputs has the name that was asked for.
     """
-    case = open_case(request, again=("groups",)) if case is None else case.asked(request)
+    case = open_case(request, again="groups") if case is None else case.asked(request)
     given = leaders_of(case)
     logs = offsets_logs(given, until_ms=request.at_ms)
     played = _play(request, logs)

@@ -13,6 +13,7 @@ from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
 from kforensics.evidence.discovery.inputs import Inputs, find_inputs, why_not_listed
 from kforensics.evidence.inventory import Inventory, take_inventory
+from kforensics.evidence.metadata.files import with_roles
 from kforensics.findings.answers.contents import ls_answer
 from kforensics.findings.rules.directories import inventory_findings
 from kforensics.protocol.loading.starts import start_word_by_name
@@ -57,12 +58,14 @@ class Listing:
 
 def run(request: Ask) -> Result[Listing]:
     """List what is below the paths; of each log only the end is read where nothing else is asked for."""
-    inputs = find_inputs(
-        request.paths,
-        with_server_logs=True,
-        why_not=why_not_listed,
-        keep_going=request.keep_going,
-        cluster=request.cluster,
+    inputs = with_roles(
+        find_inputs(
+            request.paths,
+            with_server_logs=True,
+            why_not=why_not_listed,
+            keep_going=request.keep_going,
+            cluster=request.cluster,
+        )
     )
     depth = request.depth or Depth.TAILS
     wants = wanted_of(request, inputs)

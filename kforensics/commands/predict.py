@@ -39,7 +39,7 @@ from kforensics.errors import UsageError
 from kforensics.evidence.broker_logs import LogFile
 from kforensics.evidence.discovery.inputs import Inputs, belonging_together
 from kforensics.evidence.discovery.partition_dirs import LostDirectory, find_places, log_dir_states, lost_directories
-from kforensics.evidence.metadata.files import unexplained
+from kforensics.evidence.metadata.files import unexplained, with_roles
 from kforensics.evidence.metadata.set_back import absent_controllers
 from kforensics.evidence.model import Citation, Problem
 from kforensics.findings.answers.predict import predict_answer
@@ -99,6 +99,7 @@ def run(request: Ask, *, case: Case | None = None) -> Result[Prediction]:
     inputs = find_start_inputs(request.paths, keep_going=request.keep_going)
     if request.cluster is not None:
         inputs = belonging_together(inputs, cluster=request.cluster)
+    inputs = with_roles(inputs)
     configured = configured_nodes(inputs)
     if case is not None:
         inputs = _listed_beside(inputs, case.inputs)

@@ -88,7 +88,7 @@ def run(request: Ask) -> Result[SalvageReport]:
     if request.images and request.what is None:
         return _run_carving(request, out)
     what = request.what or What.LOST
-    case = open_case(request)
+    case = open_case(request, again="salvage")
     _require_local(case)
     jobs = case.jobs
     found = _tasks(what, case)

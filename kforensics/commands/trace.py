@@ -1,6 +1,5 @@
 """One record's life: every copy of it on every disk and what became of it, or what was searched without finding it."""
 
-from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -73,7 +72,7 @@ def run(request: Ask) -> Result[TraceReport]:
     topic = request.topic
     assert topic is not None
     search = _search(request)
-    case = open_case(request, again=_again(request))
+    case = open_case(request, again="trace")
     inputs, jobs = case.inputs, case.jobs
     for one in inputs.found:
         if not one.store.is_here:
@@ -184,21 +183,6 @@ def _by(request: Ask) -> tuple[str, ...]:
 
 def _key(request: Ask) -> bytes | None:
     return request.key if request.key_base64 is None else request.key_base64
-
-
-def _again(request: Ask) -> tuple[str, ...]:
-    """Return the command that searches for the same, as words before its paths; `explain` where it can't be written so."""
-    if request.header is not None or request.value is not None or request.time_ms is not None:
-        return ("explain",)
-    key = request.key if request.key is not None else request.key_base64
-    given = {
-        "--key-base64": None if key is None else b64encode(key).decode(),
-        "--key-sha256": None if request.key_sha256 is None else request.key_sha256.hex(),
-        "--offset": None if request.offset is None else str(request.offset),
-        "--value-regex": request.value_regex,
-    }
-    options = [f"{name}={value}" for name, value in given.items() if value is not None]
-    return ("trace", *options, *(["--erasure"] if request.erasure else []))
 
 
 def _search(request: Ask) -> RecordSearch:

@@ -96,7 +96,7 @@ class Transactions:
 
 def run(request: Ask, *, case: Case | None = None) -> Result[Transactions]:
     """Find and judge the transactions that have no end, and the ends that have no transaction."""
-    case = open_case(request, again=("transactions",)) if case is None else case.asked(request)
+    case = open_case(request, again="transactions") if case is None else case.asked(request)
     jobs = case.jobs
     given = leaders_of(case)
     live = given.live()

@@ -22,7 +22,7 @@ from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, UsageError
 from kforensics.evidence.model import Input, Problem
 from kforensics.findings.answers.graver import Asked
-from kforensics.findings.answers.model import Answer, State, silence_words
+from kforensics.findings.answers.model import Answer, State, silence_words, unusable_words
 from kforensics.findings.answers.triage import (
     Holders,
     TopicRow,
@@ -72,8 +72,9 @@ def run(ask: Ask) -> Result[Triage]:
     """Answer what was lost, what is at risk, where it is saved, and what to do first."""
     if ask.steps is not None:
         check_new_file(ask.steps, ask.inputs)
-    case = replace(open_case(_as(ask, "explain")), is_weighed=True)
+    case = open_case(ask, again="triage")
     ask = replace(ask, paths=case.ask.paths, before=case.ask.before)
+    case = replace(case.asked(_as(ask, "explain")), is_weighed=True)
     if ask.depth is None:
         length = sum(place.length for group in places_of(case).by_partition.values() for place in group)
         ask = replace(ask, depth=Depth.CONTENT if length <= READ_WHOLE else Depth.TAILS)
@@ -91,7 +92,7 @@ def run(ask: Ask) -> Result[Triage]:
         present = {number for number, one in enumerate(explained.inputs) if one.path in compared}
         judged = tuple(one.judged for one in by_command["diff"].body.partitions)
     predicted = by_command.get("predict")
-    asked = tuple(Asked(one.command, _without_silence(one)) for one in results)
+    asked = tuple(Asked(one.command, _own_answer(one)) for one in results)
     topics = topic_rows(explained.body.incidents, judged, present)
     findings = _findings(results, explained.inputs)
     standing = _standing(case, findings)
@@ -122,10 +123,15 @@ def run(ask: Ask) -> Result[Triage]:
     )
 
 
-def _without_silence(one: Result[Any]) -> Answer:
-    """Return an answer without what log files do not say: the whole says it, whatever the number of questions."""
-    said = silence_words(one.inputs, one.problems)
-    return replace(one.answer, unknown=tuple(words for words in one.answer.unknown if words not in said))
+def _own_answer(one: Result[Any]) -> Answer:
+    """Return an answer without what log files do not say and which paths can't be used: the whole says it, whatever the number of questions."""
+    answer, (hedge, unused) = one.answer, unusable_words(one.inputs)
+    said = (*silence_words(one.inputs, one.problems), *unused)
+    return replace(
+        answer,
+        headline=answer.headline.removeprefix(hedge),
+        unknown=tuple(words for words in answer.unknown if words not in said),
+    )
 
 
 def _others(ask: Ask, case: Case, explained: Explanation) -> Iterator[Result[Any] | Unasked]:

@@ -168,6 +168,8 @@ class Replica:
     """No segment of any partition of its input is here: the copy left them all out."""
     is_read_whole: bool = True
     """Its directory could be listed and all of its segments read: else what is not here need not be missing."""
+    is_controller: bool = False
+    """Of a controller that is no broker."""
     unread_files: tuple[str, ...] = ()
     """Segments in use, `leader-epoch-checkpoint`, or the directory itself, that could not be read: what the log holds and where it ends is unknown."""
     orphan_indexes: tuple[tuple[int, str], ...] = ()
@@ -243,8 +245,9 @@ class Replica:
 
     @property
     def owner(self) -> str:
-        """The owner of the replica in words: its broker, or the input where no broker is known."""
-        return owner_words(self.input, self.broker_id)
+        """The owner of the replica in words: its node, or the input where none is known."""
+        words = owner_words(self.input, self.broker_id)
+        return words.replace("broker", "controller") if self.is_controller else words
 
     def cite(self, name: str = "", span: Span | Absent = Absent.NOT_APPLICABLE) -> Citation:
         """Return a citation of a file in the replica's directory, or of the directory."""

@@ -109,8 +109,14 @@ def problem_items(problems: Iterable[Problem], inputs: Sequence[Input], view: Vi
 
 
 def who(one: Input) -> str:
-    """Return the broker of an input, or the path where none is known."""
-    return one.path if isinstance(one.broker_id, Absent) else f"broker {one.broker_id}"
+    """Return the node of an input in words, or the path where none is known."""
+    return one.path if isinstance(one.broker_id, Absent) else node_name(one.broker_id, (one,))
+
+
+def node_name(node: int | Absent, inputs: Sequence[Input]) -> str:
+    """Return a node in words: a controller where one of the inputs shows it as no broker."""
+    is_controller = any(one.kind == "controller" and one.broker_id == node for one in inputs)
+    return f"{'controller' if is_controller else 'broker'} {node}"
 
 
 def _findings(findings: tuple[Finding, ...], references: References) -> Iterator[Block]:

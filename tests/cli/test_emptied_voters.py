@@ -214,3 +214,40 @@ def test_a_voter_that_was_put_back_is_told_and_hedged_and_the_topics_it_knows_st
     (later / log.relative_to(cluster)).write_bytes(data[: batches[-1][2]])
     _, document = told(capsys, "metadata", later)
     assert "quorum" not in document
+
+
+@pytest.mark.parametrize(("name", "emptied"), [("majority-emptied", (102, 103)), ("only-controller-emptied", (100,))])
+def test_an_emptied_controller_is_called_one_and_no_broker(quorums, capsys, name, emptied):
+    before = quorums(name) / "before"
+    for command in ("triage", "predict", "diff", "explain", "ls"):
+        _, document = told(capsys, command, before)
+        kinds = {one["broker_id"]: one["kind"] for one in document["inputs"]}
+        assert {"controller"} == {kinds[one] for one in emptied}
+        assert "broker" == kinds[1]
+        run([command, str(before)])
+        shown = " ".join(capsys.readouterr().out.split())
+        assert not re.search(r"brokers? (\d+(, | and ))*10\d", shown)
+        assert f"controller {emptied[0]}" in shown or f"ontrollers {emptied[0]}" in shown or command == "explain"
+        assert "not among the inputs and should hold" not in shown
+
+
+def test_an_emptied_voter_that_is_registered_as_a_broker_is_still_one(capsys, tmp_path, incident):
+    root = copied(incident("all-codecs-4.x") / "snapshots" / "99-final", tmp_path / "one")
+    emptied = tmp_path / "emptied"
+    emptied.mkdir()
+    (node,) = root.iterdir()
+    shutil.copy(next(node.rglob("meta.properties")), emptied)
+    log = next(one for one in node.rglob("__cluster_metadata-0") if one.is_dir())
+    shutil.copytree(log, tmp_path / "kept" / "__cluster_metadata-0")
+
+    _, document = told(capsys, "ls", emptied, tmp_path / "kept" / "__cluster_metadata-0")
+
+    assert "combined" == document["inputs"][0]["kind"]
+
+
+def test_lines_of_a_controller_are_not_those_of_a_broker(incident, capsys):
+    run(["logs", str(incident("kraft-quorum-3x") / "logs")])
+    shown = capsys.readouterr().out
+
+    assert "controller 102: controller elected" in shown
+    assert not re.search(r"broker 10\d", shown)

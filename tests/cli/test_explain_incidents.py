@@ -188,3 +188,24 @@ def test_an_unclean_election_of_the_last_leader_is_no_proven_cause_without_its_l
     found = {(one["cause"], one["confidence"]) for one in document["truncations"] if one["topic"] == "ledger"}
     assert {("unclean-election", "possible")} == found
     assert "cause unknown, an unclean election is possible" in document["answer"]["headline"]
+
+
+def test_offsets_that_lines_alone_show_as_truncated_are_told_from_lost_ones_in_the_document(incident, capsys):
+    root = incident("unclean-election-4.x")
+    document, _ = explain(capsys, root / "snapshots" / "99-final", root / "logs")
+
+    possible = [one for one in document["losses"] if one["was_committed"] == "possible"]
+    assert possible
+    assert all(one["only_logged"] for one in possible)
+    assert {True, False} == {one["may_be_in_leader"] for one in possible}
+    found = [one for one in document["findings"] if one["code"] == "KF302"]
+    assert found
+    assert all(" truncated (" in one["statement"] and " lost" not in one["statement"] for one in found)
+    document, _ = explain(
+        capsys,
+        root / "snapshots" / "99-final",
+        root / "logs",
+        "--before",
+        root / "snapshots" / "02-old-leader-killed",
+    )
+    assert not any(one["only_logged"] or one["may_be_in_leader"] for one in document["losses"])

@@ -7,6 +7,7 @@ import shutil
 
 import pytest
 
+from kforensics.ask.questions import ask_of, command_of, options_of
 from kforensics.cli.app import run
 from kforensics.source.mapped import scan_directory
 from tests.builders.directories import copied
@@ -253,7 +254,7 @@ def test_one_broker_at_two_moments_is_not_taken_as_its_present_state(incident, t
         said = capsys.readouterr().err
         assert "node 1 is given twice, so the inputs are of two moments" in said
         assert f"$ kforensics {line[0]} " in said
-        assert ("--key-base64=bGVkLTAwMDI2MQ==" in said) is (line[0] == "trace")
+        assert ("--key led-000261" in said) is (line[0] == "trace")
         assert "kforensics explain" not in said
     assert run(["trace", *key, now, "--before", then, "--quiet", *chosen]) == 1
     assert capsys.readouterr().out.startswith("LOST")
@@ -315,23 +316,51 @@ def test_copies_of_several_moments_are_told_apart_by_what_they_hold(incident, tm
     for name, moment in (("first", "99-final"), ("last", "02-killed-before-page-cache-loss")):
         (given / name).symlink_to(incident("power-loss-4.x") / "snapshots" / moment)
 
-    for command in ("diff", "explain", "triage", "salvage"):
-        assert (
-            run(
-                [
-                    command,
-                    *map(str, sorted(given.glob("*/*"))),
-                    *(["-o", str(tmp_path / "out")] * (command == "salvage")),
-                ]
-            )
-            == 3
-        )
+    for command, options, again in (
+        ("diff", [], ["explain"]),
+        ("salvage", ["--offsets", "3..", "--plan"], ["salvage", "--offsets", "3..", "--plan"]),
+        ("triage", ["--kafka", "4.1"], ["triage", "--kafka", "4.1"]),
+        ("explain", ["--until", "2026-11-22"], ["explain", "--until", "2026-11-22T00:00:00.000Z"]),
+    ):
+        assert run([command, *options, *map(str, sorted(given.glob("*/*")))]) == 3
         shown = capsys.readouterr()
         assert "" == shown.out
         lines = shown.err.splitlines()
         assert "given twice, so the inputs are of two moments" in lines[0]
         assert 3 == len(lines)
         words = shlex.split(lines[2])
-        assert ["$", "kforensics", "explain", str(given / "first"), "--before", str(given / "last")] == words
+        assert ["$", "kforensics", *again, str(given / "first"), "--before", str(given / "last")] == words
     assert run([*words[2:], "--quiet"]) == 1
     assert "two moments" not in capsys.readouterr().err
+
+
+def test_a_path_that_can_not_be_used_is_named_once_however_many_questions_are_asked(incident, tmp_path, capsys):
+    missing = tmp_path / "nowhere"
+
+    run(["triage", str(incident("unclean-election-4.x") / "snapshots" / "99-final"), str(missing), "--keep-going"])
+
+    shown = " ".join(capsys.readouterr().out.split())
+    assert shown.startswith(f"INCOMPLETE, without {missing}: ")
+    assert 1 == shown.count("INCOMPLETE")
+
+
+def test_a_command_is_spelled_with_all_its_options():
+    ask = ask_of(
+        "trace",
+        {"paths": ["-a b"], "topics": ["-x'y"], "key": "\udcff", "time_ms": "..2026-11-21T06:00Z", "header": "name=1"},
+    )
+    assert command_of("trace", ask, is_same=True) == (
+        "kforensics trace '--topic=-x'\"'\"'y' --key $'\\377' --header name=1 --time ..2026-11-21T06:00:00.000Z './-a b'"
+    )
+    for command, options in (
+        ("predict", {"settings": ["a=b", "c=d"], "without": ["f"], "now_ms": "2026-11-26T14:00Z"}),
+        ("salvage", {"offsets": "3..", "what": "lost", "plan": True, "form": "kcat", "from_zero": False}),
+        ("diff", {"replicas": "1,2"}),
+        ("trace", {"topics": ["a"], "key_sha256": "ab" * 32}),
+    ):
+        ask = ask_of(command, {"paths": ["x"], **options})
+        words = shlex.split(command_of(command, ask, is_same=True))
+        told = {one.option.flags[0]: one.field for one in options_of(command) if one.option.flags}
+        assert {told[word] for word in words if word.startswith("--")} == {
+            field for field in options if getattr(ask, field)
+        }

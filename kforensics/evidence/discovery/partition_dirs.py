@@ -4,7 +4,7 @@ import stat
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -12,6 +12,7 @@ from typing import NamedTuple, TypeVar
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, FormatError
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT, FoundInput, Inputs
+from kforensics.evidence.discovery.log_dirs import node_kind
 from kforensics.evidence.model import CheckpointValue, Citation, Problem
 from kforensics.formats.checkpoint.lines import iter_checkpoint, plain_entries
 from kforensics.formats.primitives.text_lines import DamageList
@@ -117,6 +118,8 @@ class LogDirState:
     """Names in `CHECKPOINTS` whose file is there and can't be understood."""
     without_directory: Mapping[str, Mapping[TopicPartition, int]] = field(default_factory=dict)
     """Offsets above zero of partitions that have no directory here, as `checkpoints` holds those of the others; empty where listing them has a cost."""
+    is_controller: bool = False
+    """Of a controller that is no broker."""
     other_case: Mapping[TopicPartition, TopicPartition] = field(default_factory=dict)
     """Partitions named by a checkpoint of which a directory here differs in case only, and its partition: one directory for both on a disk that ignores case."""
 
@@ -438,14 +441,16 @@ def log_dir_states(index: int, found: FoundInput, problems: list[Problem]) -> di
             )
         }
     states = {}
+    is_controller = node_kind(found.log_dirs, found.described.broker_id) == "controller"
     for log_dir in found.log_dirs:
-        states[log_dir.path], met = read_log_dir_state(
+        state, met = read_log_dir_state(
             found.listings,
             input_index=index,
             log_dir=log_dir.path,
             broker_id=found.described.broker_id,
             clean_shutdown=log_dir.clean_shutdown,
         )
+        states[log_dir.path] = replace(state, is_controller=is_controller)
         problems.extend(met)
     return states
 

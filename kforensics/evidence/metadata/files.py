@@ -1,6 +1,7 @@
 """The files of the metadata log: its directories, its places by offset, and directories that are gone."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from kforensics.damage import Absent, Span
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT, FoundInput, Inputs
 from kforensics.evidence.discovery.partition_dirs import LostDirectory
-from kforensics.evidence.metadata.state import When
+from kforensics.evidence.metadata.state import When, newest_log
 from kforensics.evidence.model import Citation
 from kforensics.formats.log.batch_table import BatchTable
 from kforensics.source.naming import FileKind, FileSuffix, parse_partition_directory
@@ -40,6 +41,30 @@ class MetadataFiles(NamedTuple):
 def find_metadata_logs(inputs: Inputs) -> tuple[MetadataFiles, ...]:
     """Return the metadata logs among the inputs, brokers' copies too; a single snapshot or segment is a log of its own."""
     return tuple(one for number, found in inputs.numbered for one in _metadata_files(number, found))
+
+
+def with_roles(inputs: Inputs) -> Inputs:
+    """Return the inputs, those of emptied nodes with the role that the newest metadata log of the others names: their own directories show none."""
+    blank = {at for at, one in inputs.numbered if one.log_dirs and one.described.kind == "broker"}
+    blank -= {at for at in blank if any(each.has_broker_files for each in inputs.found[at].log_dirs)}
+    if not blank:
+        return inputs
+    from kforensics.evidence.metadata.log import read_metadata_logs  # noqa: PLC0415 - where a node was emptied
+
+    newest = newest_log(read_metadata_logs(inputs))
+    if newest is None:
+        return inputs
+
+    def role(node: int | Absent) -> str:
+        if node not in newest.current_voters:
+            return "broker"
+        return "combined" if node in newest.brokers else "controller"
+
+    found = tuple(
+        replace(one, described=replace(one.described, kind=role(one.described.broker_id))) if at in blank else one
+        for at, one in enumerate(inputs.found)
+    )
+    return replace(inputs, found=found)
 
 
 def _metadata_files(number: int, found: FoundInput) -> Iterator[MetadataFiles]:

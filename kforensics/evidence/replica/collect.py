@@ -297,6 +297,7 @@ def _replica_of(
         log_start=log_start,
         cleaner_point=checkpoint_value(state, "cleaner_point", partition),
         clean_shutdown=state.clean_shutdown,
+        is_controller=state.is_controller,
         producer_snapshots=producer_snapshots,
         is_read_whole=is_read_whole,
         orphan_indexes=orphan_indexes,

@@ -210,17 +210,26 @@ def with_inputs(command: str, answer: Answer, inputs: Sequence[Input], problems:
         )
     if sentences := silence_words(inputs, problems):
         answer = replace(answer, unknown=tuple(dict.fromkeys((*answer.unknown, *sentences))))
-    unusable = [one.path for one in inputs if one.kind == UNUSABLE]
-    if not unusable or len(unusable) == len(inputs):
+    hedge, unused = unusable_words(inputs)
+    if not hedge:
         return answer
-    named = unusable[0] if len(unusable) == 1 else counted(len(unusable), "named path")
     is_calm = STATES[command][answer.state] == 0
     return replace(
         answer,
         state=State.UNKNOWN if is_calm else answer.state,
-        headline=f"INCOMPLETE, without {named}: {answer.headline}",
-        unknown=(*answer.unknown, *(f"What {path} would show: it can't be used." for path in unusable)),
+        headline=hedge + answer.headline,
+        unknown=(*answer.unknown, *unused),
     )
+
+
+def unusable_words(inputs: Sequence[Input]) -> tuple[str, tuple[str, ...]]:
+    """Return what a headline begins with where named paths can't be used and others can, and what is not known then; nothing where all can, or none."""
+    unusable = [one.path for one in inputs if one.kind == UNUSABLE]
+    if not unusable or len(unusable) == len(inputs):
+        return "", ()
+    named = unusable[0] if len(unusable) == 1 else counted(len(unusable), "named path")
+    unused = tuple(f"What {path} would show: it can't be used." for path in unusable)
+    return f"INCOMPLETE, without {named}: ", unused
 
 
 def silence_words(inputs: Sequence[Input], problems: Sequence[Problem]) -> list[str]:

@@ -104,8 +104,9 @@ LOST_COMMITTED = Rule(
 LOST_MAYBE_COMMITTED = Rule(
     "KF302",
     Weight.DAMAGE,
-    title="records that were possibly committed are lost",
-    meaning="Nothing proves that they were below the high watermark, and nothing that they were not.",
+    title="records that were possibly committed are lost or truncated",
+    meaning="Nothing proves that they were below the high watermark, and nothing that they were not."
+    " Of offsets that only lines show as truncated, no input shows what was there, nor whether the leader's log holds the same.",
     advice="Logs of the clients, the metadata log or another snapshot can settle it.",
 )
 

@@ -182,6 +182,14 @@ _LOSS = Shape(
             "More of the partition may be lost than its rows count: a log was truncated, or ended further on, and no input holds what was there.",
         ),
         "replaced": ("entry.is_replaced", "The leader has since given the offsets to other records."),
+        "only_logged": (
+            "entry.is_only_logged",
+            "Lines alone say that the offsets were truncated: no input shows what was there, nor whether the leader's log holds the same.",
+        ),
+        "may_be_in_leader": (
+            "entry.may_be_in_leader",
+            "The leader's log has records of an earlier leader epoch there, which may be the same ones, sent again.",
+        ),
         "leader_epoch": "entry.leader_epoch",
         "reason": "entry.reason",
         "held_by": "entry.held_by",

@@ -38,7 +38,7 @@ from kforensics.render.blocks import (
     utc,
 )
 from kforensics.render.events import GRAVE, is_of_unknown_end, sentences_of, shown_entries, truncation_sentence
-from kforensics.render.frame import References, problem_items
+from kforensics.render.frame import References, node_name, problem_items
 from kforensics.render.view import View
 from kforensics.render.views.incident import cited, figure_of, identity_of, other_disks, over_time, unknowns
 from kforensics.render.views.losses import by_cause, by_topic
@@ -305,7 +305,12 @@ def _truncated(body: Explanation, view: View, references: References) -> Iterato
 
 def _on_screen(one: ExplainedTruncation, inputs: Sequence[Input], view: View) -> Iterator[Block]:
     places = f"{one.from_offset} {_arrow(view)} {one.to_offset}"
-    head = (str(one.topic_partition), f"broker {one.broker_id}", places, f"{one.cause.name}, {one.cause.confidence}")
+    head = (
+        str(one.topic_partition),
+        node_name(one.broker_id, inputs),
+        places,
+        f"{one.cause.name}, {one.cause.confidence}",
+    )
     yield Table(name="Truncation", columns=_TRUNCATION, rows=[head], has_heading=False)
     yield Prose(one.cause.reason, depth=3)
     for bug in one.bugs:

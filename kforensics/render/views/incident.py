@@ -31,7 +31,7 @@ from kforensics.render.blocks import (
 )
 from kforensics.render.escape import shorten
 from kforensics.render.events import GRAVE, sentence
-from kforensics.render.frame import References
+from kforensics.render.frame import References, node_name
 from kforensics.units import METADATA_TOPICS
 from kforensics.words import counted, form, listed, time_of_day, utc_text
 
@@ -49,7 +49,7 @@ def figure_of(incident: PartitionIncident, inputs: Sequence[Input], references: 
     moments = []
     for rank in sorted({log.rank for log in logs}):
         there = [log for log in logs if log.rank == rank]
-        moments.append((_snapshot_name(there, inputs), [_lane(log, incident, elections) for log in there]))
+        moments.append((_snapshot_name(there, inputs), [_lane(log, incident, elections, inputs) for log in there]))
     terms = _terms(elections, logs, references)
     yield Lanes(name=str(incident.partition), moments=moments, terms=terms[:MOST_TERMS])
     if len(incident.logs) > len(logs):
@@ -124,8 +124,10 @@ def _leader_mark(incident: PartitionIncident) -> str:
     return "leader, guessed" if incident.leader_basis is LeaderBasis.LOG else "leader?"
 
 
-def _lane(log: LogOutline, incident: PartitionIncident, elections: Mapping[int, leadership.Election]) -> Lane:
-    owner = f"broker {log.broker_id}" if isinstance(log.broker_id, int) else "unknown broker"
+def _lane(
+    log: LogOutline, incident: PartitionIncident, elections: Mapping[int, leadership.Election], inputs: Sequence[Input]
+) -> Lane:
+    owner = node_name(log.broker_id, inputs) if isinstance(log.broker_id, int) else "unknown broker"
     extra = "deleted files" if log.is_remnant else "" if log.state == "live" else log.state
     if log.is_final and log.is_live and log.broker_id == incident.leader:
         extra = _leader_mark(incident)

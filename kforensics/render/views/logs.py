@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from kforensics.commands.logs import LineKind, LogsView, Run
 from kforensics.commands.result import Result
 from kforensics.damage import Absent
-from kforensics.evidence.model import Input
 from kforensics.formats.log_lines.table import Weight
 from kforensics.render.blocks import GAP, Block, Column, Event, Fact, Prose, Section, Table, Timeline, Tone
 from kforensics.render.frame import problem_items
@@ -92,14 +91,14 @@ def _times(result: Result[LogsView], view: View) -> Iterator[Block]:
     yield GAP
     yield Section(title="In order of time")
     most = view.most(MOST_RUNS)
-    yield Timeline(name="Lines", events=[_event(one, result.inputs) for one in runs[:most]])
+    yield Timeline(name="Lines", events=[_event(one, result) for one in runs[:most]])
     if len(runs) > most:
         yield Prose(f"{len(runs) - most:,} more (-v lists them)", Tone.QUIET, depth=1)
 
 
-def _event(run: Run, inputs: tuple[Input, ...]) -> Event:
-    item, event = run.first, run.first.event
-    who = f"broker {item.node_id}: " if isinstance(item.node_id, int) else ""
+def _event(run: Run, result: Result[LogsView]) -> Event:
+    item, event, inputs = run.first, run.first.event, result.inputs
+    who = f"{result.body.roles.get(item.node_id, 'node')} {item.node_id}: " if isinstance(item.node_id, int) else ""
     of = f" of {event.topic_partition}" if not isinstance(event.topic_partition, Absent) else ""
     times = f", {counted(run.lines, 'line')}" if run.lines > 1 else ""
     cause = event.fields.get("cause") or event.fields.get("reason")

@@ -22,7 +22,7 @@ from kforensics.render.blocks import (
     Value,
     item,
 )
-from kforensics.render.frame import problem_items
+from kforensics.render.frame import node_name, problem_items
 from kforensics.render.view import View
 from kforensics.units import OffsetRange
 from kforensics.words import byte_count, counted, utc_text
@@ -138,7 +138,7 @@ def _shown(part: bytes | None) -> str:
 
 def _copy(copy: TracedCopy, inputs: Sequence[Input], view: View) -> Sequence[Value]:
     source = inputs[copy.input]
-    broker = source.path if isinstance(copy.broker_id, Absent) else f"broker {copy.broker_id}"
+    broker = source.path if isinstance(copy.broker_id, Absent) else node_name(copy.broker_id, inputs)
     if view.page:
         path = full_path(inputs, copy.input, copy.path)
         return (copy.kind.value, broker, path, copy.position, until_words(copy.until))
