@@ -55,7 +55,15 @@ from kforensics.fleet.plan import (
 from kforensics.fleet.publishing import NO_PART, ClusterOf, Counts, Layout, Publisher, working_chunks
 from kforensics.fleet.schemas import OF_VERDICTS, REPLACED, TABLES
 from kforensics.fleet.sources import FoundSources, Source, check_output, find_sources
-from kforensics.fleet.stages import ScanContext, cores_of, gather_fleet, groups_of, list_fleet, scan_and_judge
+from kforensics.fleet.stages import (
+    SCANNED_HERE,
+    ScanContext,
+    cores_of,
+    gather_fleet,
+    groups_of,
+    list_fleet,
+    scan_and_judge,
+)
 from kforensics.fleet.tables import Tables
 from kforensics.fleet.watch import Progress, Stage
 from kforensics.units import OFFSETS_TOPIC, Depth, TopicPartition
@@ -275,8 +283,10 @@ class _Audit:
         if kept.keys:
             totals = without_kept(fleet, kept, self._options)
             facts = list(facts_without_kept(fleet, kept, gathered.values())) if totals else []
-        # What needs no task needs no session.
-        cores = cores_of(self._session.spark) if totals else 1
+        # What needs no task needs no session; what once ended an attempt may have ended its process.
+        is_small = sum(one.weight for one in totals) <= SCANNED_HERE
+        is_here = not totals or (bool(kept.keys) and is_small and self._output.run == 1)
+        cores = 1 if is_here else cores_of(self._session.spark)
         return ScanContext(
             tables=self._output.work,
             since=self._bases,
@@ -289,6 +299,7 @@ class _Audit:
             options=self._options,
             audit=self._output.stamp.audit_id,
             listing=READING if kept.keys else "plan",
+            is_here=is_here,
         )
 
     def _take_over(self, begun: dict[str, Any], expected: Mapping[str, int], earlier: AuditTables) -> AuditOutcome:

@@ -20,7 +20,7 @@ from kforensics.evidence.discovery.partition_dirs import (
     CHECKPOINTS,
     LogDirState,
     PartitionPlace,
-    checkpoint_value,
+    checkpoint_line,
     log_dir_states,
     named_without_directory,
     no_logs_are_here,
@@ -181,6 +181,9 @@ class _Lister:
         self.newest_ns = 0
         self.has_segments = False
         self._states: dict[str, LogDirState] = {}
+        found, capture = task.found, store_of(task.found.root).capture
+        held = None if capture is None else capture.holds_records
+        self._whose = f"{(task.input, str(found.root), found.described, task.source, held)}"
 
     @property
     def refers_to_records(self) -> bool:
@@ -201,17 +204,19 @@ class _Lister:
         directories: dict[str, Row] = {}
         digests: dict[str, Any] = {}
         current: FoundDirectory | None = None
+        row: Row = {}
+        below = ""
         sequence = -1
         for item in task.found.walk():
             if isinstance(item, FoundFile):
                 self.has_segments |= item.is_live_segment
                 own = file_fingerprint(item)
-                self.fingerprint.update(own)
                 self.newest_ns = max(self.newest_ns, item.mtime_ns)
-                if current is not None and item.path.startswith(f"{current.path}/"):
-                    row = directories[current.path]
+                if current is not None and item.path.startswith(below):
                     digests[current.path].update(own)
                     row["mtime_ns"] = max(row["mtime_ns"], item.mtime_ns)
+                else:
+                    self.fingerprint.update(own)
             match item:
                 case FoundDirectory(name=PartitionDirectoryName() as name):
                     self.topics |= {name.topic_partition.topic} & self._options.topics
@@ -219,11 +224,10 @@ class _Lister:
                     current = item if wanted else None
                     if wanted:
                         sequence += 1
-                        rows.append(self._directory(item, name, states[item.log_dir], sequence))
-                        directories[item.path] = rows[-1]
-                        digests[item.path] = hashlib.blake2b(
-                            self._facts_of(rows[-1], states[item.log_dir]), digest_size=16
-                        )
+                        row = directories[item.path] = self._directory(item, name, states[item.log_dir], sequence)
+                        rows.append(row)
+                        below = f"{item.path}/"
+                        digests[item.path] = hashlib.blake2b(self._facts_of(row, states[item.log_dir]), digest_size=16)
                 case FoundDirectory():
                     current = None
                 case FoundFile() if (
@@ -233,7 +237,7 @@ class _Lister:
                     and item.path.rpartition("/")[0] == current.path
                 ):
                     rows.append(self._segment(item, current, sequence))
-                    directories[current.path]["segment_files"] += 1
+                    row["segment_files"] += 1
                 case Obstacle():
                     self._problems.append(Problem(input=task.input, path=item.path, message=item.message))
         for path, row in directories.items():
@@ -243,15 +247,12 @@ class _Lister:
 
     def _facts_of(self, row: Row, state: LogDirState) -> bytes:
         """Return what a replica is judged by beyond its files: the lines about it, its place, and whose it is."""
-        found = self._task.found
-        capture = store_of(found.root).capture
-        place = (self._task.input, str(found.root), found.described, self._task.source, state.clean_shutdown)
-        held = None if capture is None else capture.holds_records
         about = [row[name] for name in ("path", "state", *CHECKPOINTS, "checkpoint_lines", "unreadable")]
-        return f"{place}\0{held}\0{about}\n".encode(errors="surrogateescape")
+        return f"{self._whose}\0{state.clean_shutdown}\0{about}\n".encode(errors="surrogateescape")
 
     def _directory(self, item: FoundDirectory, name: PartitionDirectoryName, state: LogDirState, sequence: int) -> Row:
-        values = {one: checkpoint_value(state, one, name.topic_partition) for one in CHECKPOINTS}
+        named = ((one, checkpoint_line(state, one, name.topic_partition)) for one in CHECKPOINTS)
+        lines = {one: (None, None) if isinstance(line, Absent) else line for one, line in named}
         return {
             **self._place(DIRECTORY_WEIGHT, sequence, item.path, name.topic_partition),
             "kind": IS_DIRECTORY,
@@ -259,10 +260,8 @@ class _Lister:
             "directory": item.path,
             "length": 0,
             "mtime_ns": 0,
-            **{one: None if isinstance(value, Absent) else value.value for one, value in values.items()},
-            "checkpoint_lines": [
-                None if isinstance(value, Absent) else value.citation.line for value in values.values()
-            ],
+            **{one: offset for one, (offset, _) in lines.items()},
+            "checkpoint_lines": [line for _, line in lines.values()],
             "unreadable": sorted(state.unreadable),
             "segment_files": 0,
         }

@@ -39,11 +39,14 @@ from kforensics.fleet.watch import Counters, Progress, Stage, watch_tasks
 from kforensics.units import Depth
 from kforensics.words import byte_count, counted
 
-LISTED_HERE = 6_000
+LISTED_HERE = 20_000
 """Partition directories that the driver lists by itself, where a job would take longer to start."""
 
 READ_HERE = 8 << 20
 """Bytes of consumers' offsets that the driver reads by itself, likewise."""
+
+SCANNED_HERE = 256 << 20
+"""Weight of what is left to read where verdicts are kept, up to which the driver reads and judges it, likewise."""
 
 GROUP_PARTITIONS = 64
 MOST_GROUPS = 4_000
@@ -70,6 +73,8 @@ class ScanContext:
     """The name of the audit."""
     listing: str = "plan"
     """The table of what is read: all that is listed, or of it what no earlier verdict is kept of."""
+    is_here: bool = False
+    """The driver does it all."""
 
     def verdict_id(self, number: int, row: Mapping[str, Any]) -> int:
         """Return the number of the verdict that this audit gives on the partition of a row of an input."""
@@ -217,12 +222,12 @@ def errors_of_tasks(tables: Tables) -> Iterator[None]:
     Raises:
         EvidenceUnreadable: instead of the error of Spark.
     """
-    from pyspark.errors import PySparkException, PythonException
-
     try:
         yield
     except Exception as error:
-        found = _FAILED.search(str(error))
+        from pyspark.errors import PySparkException, PythonException
+
+        found = _FAILED.search(f"{type(error).__name__}: {error}")
         if found is not None:
             failed = json.loads(found[1])
             place = failed["file"] or str(tables)
@@ -262,7 +267,7 @@ def scan_and_judge(
     rows: Counter[str] = Counter(problems=0)
     while scan.pieces:
         try:
-            rows = _run(session(), scan, judge, totals, progress)
+            rows = scan_here(scan, judge) if scan.is_here else _run(session(), scan, judge, totals, progress)
         except Exception as error:
             # What storage refuses one task it refuses all: nobody's worker was lost by it.
             blamed = frozenset() if _FAILED.search(str(error)) else _blamed(scan)
@@ -330,6 +335,20 @@ def _run(
     rows: Counter[str] = Counter()
     for one in groups:
         rows.update(json.loads(one.counts))
+    return rows
+
+
+def scan_here(scan: ScanContext, judge: JudgeContext) -> Counter[str]:
+    """Scan and judge in this process what tasks of Spark would."""
+    parcels: dict[int, list[bytes]] = {}
+    for number in range(scan.count):
+        for group, parcel in pack(
+            _named(functools.partial(scan_task, scan), number), scan.clusters, scan.groups
+        ).items():
+            parcels.setdefault(group, []).append(parcel)
+    rows: Counter[str] = Counter()
+    for group, own in parcels.items():
+        rows.update(_named(lambda number, own: judge_group(number, own, judge), group, own))
     return rows
 
 

@@ -2,7 +2,6 @@
 
 import json
 import os
-from collections import Counter
 from contextlib import nullcontext
 
 import pytest
@@ -76,21 +75,9 @@ def audit_here(monkeypatch, tmp_path):
     """Audits sources without Spark, each task and each group by itself in this process, and gives the tables."""
     from kforensics.ask.model import Ask
     from kforensics.fleet import auditing, stages
-    from kforensics.fleet.judge import judge_group
-    from kforensics.fleet.pieces import pack
     from kforensics.fleet.sources import read_sources
 
-    def run_tasks(_session, scan, judge, _totals, _progress):
-        parcels: dict[int, list[bytes]] = {}
-        for number in range(scan.count):
-            for group, parcel in pack(stages.scan_task(scan, number), scan.clusters, scan.groups).items():
-                parcels.setdefault(group, []).append(parcel)
-        rows: Counter[str] = Counter()
-        for group, own in parcels.items():
-            rows.update(judge_group(group, own, judge))
-        return rows
-
-    monkeypatch.setattr(stages, "_run", run_tasks)
+    monkeypatch.setattr(stages, "_run", lambda _session, scan, judge, *_: stages.scan_here(scan, judge))
     monkeypatch.setattr(auditing, "cores_of", lambda _: 2)
     count = 0
 

@@ -1,5 +1,6 @@
 """Verdicts are kept where neither the directories of a partition changed nor what is known of it, and nowhere else."""
 
+import errno
 import os
 
 import pyarrow.dataset as pd
@@ -107,6 +108,62 @@ def append(cluster, partition, at, broker=2):
     log = cluster / f"broker-{broker}" / f"orders-{partition}" / f"{0:020}.log"
     log.write_bytes(log.read_bytes() + batch(at, [(b"k", b"w")]))
     os.utime(log, (LONG_AGO[0] + at,) * 2)
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """Gives what counts the audits that ask for a session from then on."""
+
+    def counting():
+        found, run = [], stages._run
+
+        def counted(*given):
+            found.append(1)
+            return run(*given)
+
+        monkeypatch.setattr(stages, "_run", counted)
+        return found
+
+    return counting
+
+
+def test_little_that_changed_is_read_without_a_session(night, cluster, monkeypatch, asked):
+    night()
+    sessions = asked()
+    append(cluster, 2, 5)
+    assert ["orders-2"] == night()
+    assert [1] == sessions, "of an audit that has nothing to keep"
+
+    monkeypatch.setattr(auditing, "SCANNED_HERE", 0)
+    append(cluster, 2, 6)
+    assert ["orders-2"] == night()
+    assert [1, 1, 1] == sessions
+
+
+def test_what_ended_an_attempt_is_not_tried_again_in_the_process_of_the_audit(
+    audit_here, judged, cluster, tmp_path, monkeypatch, asked
+):
+    more = {"out": tmp_path / "history", "is_history": True, "options": Ask(leader=2)}
+    audit_here(cluster, **more)
+    append(cluster, 2, 5)
+    scan = stages.scan_task
+
+    def refused(*_):
+        raise OSError(errno.ENOSPC, "No space left on device", "/mnt/audits/segments")
+
+    monkeypatch.setattr(stages, "scan_task", refused)
+    with pytest.raises(
+        EvidenceUnreadable, match=r"/mnt/audits/segments: can't be .* by task 0: No space left on device"
+    ):
+        audit_here(cluster, **more)
+    monkeypatch.setattr(stages, "scan_task", scan)
+    sessions = asked()
+    judged.clear()
+
+    audit_here(cluster, **more)
+
+    assert ["orders-2"] == judged
+    assert sessions
 
 
 def parts_of(history, audit):

@@ -461,10 +461,16 @@ def checkpoint_value(state: LogDirState, name: str, partition: TopicPartition) -
     return packed if isinstance(packed, Absent) else _unpacked(state, name, packed)
 
 
+def checkpoint_line(state: LogDirState, name: str, partition: TopicPartition) -> tuple[int, int] | Absent:
+    """Return the value that one of the `CHECKPOINTS` has for a partition, and the line that says it."""
+    packed = _packed_line_of(state, name, partition)
+    return packed if isinstance(packed, Absent) else unpacked_line(packed)
+
+
 def checkpoint_offset(state: LogDirState, name: str, partition: TopicPartition) -> int | Absent:
     """Return the value that one of the `CHECKPOINTS` has for a partition, without the line that says it."""
-    packed = _packed_line_of(state, name, partition)
-    return packed if isinstance(packed, Absent) else unpacked_line(packed)[0]
+    line = checkpoint_line(state, name, partition)
+    return line if isinstance(line, Absent) else line[0]
 
 
 def begins_with_first_segment(state: LogDirState, partition: TopicPartition) -> bool:
