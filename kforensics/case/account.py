@@ -8,7 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from kforensics.case.cluster import Cluster, CommittedOffsets, cluster_of
+from kforensics.case.cluster import Cluster, CommittedOffsets, cluster_of, unread_offsets
 from kforensics.case.comparison import Comparison, PartitionResult, compare_replicas
 from kforensics.case.leaders import Leaders, leaders_of
 from kforensics.case.model import Case, fact_of_question, places_of, settings_of
@@ -236,7 +236,9 @@ def _by_partition(truncations: Sequence[LoggedTruncation]) -> dict[TopicPartitio
 
 
 def _final_commits(given: Leaders) -> CommittedOffsets | PositionsNow:
-    """Return what groups committed last; of a capture that holds no more, the highest offsets that they committed."""
+    """Return what groups committed last, nothing where that is too long to be read; of a capture that holds no more, the highest offsets that they committed."""
+    if unread_offsets(given.case):
+        return CommittedOffsets(())
     now = tuple(
         place
         for tp, group in given.places.by_partition.items()

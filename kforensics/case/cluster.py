@@ -21,7 +21,7 @@ from kforensics.protocol.versions import NEWEST_FEATURE_LEVELS, KafkaVersion, le
 from kforensics.reconcile.observed.broker_versions import BrokerVersions
 from kforensics.reconcile.observed.facts import ClusterFacts, Commits, CommittedFacts, Given, GivenBroker
 from kforensics.source.walk import join
-from kforensics.units import OFFSETS_TOPIC, TopicPartition
+from kforensics.units import OFFSETS_TOPIC, Depth, TopicPartition
 
 if TYPE_CHECKING:
     from kforensics.case.broker_logs import LoggedEvidence
@@ -94,6 +94,7 @@ def cluster_of(case: Case) -> Cluster:
         since_ms=case.ask.since_ms,
         until_ms=case.ask.until_ms,
         read=None if case.whole is None else cluster_of(case.whole),
+        most_commits=MOST_COMMITS if case.depth is Depth.TAILS else None,
     )
 
 
@@ -110,12 +111,14 @@ def gather_cluster(
     until_ms: int | None = None,
     read: Cluster | ReadBefore | None = None,
     is_audit: bool = False,
+    most_commits: int | None = None,
 ) -> Cluster:
     """Read the metadata logs and the broker logs of the inputs; consumer offsets are read when they are first asked for.
 
     Args:
         read: of these inputs and others behind them, whose logs are not read again.
         is_audit: metadata logs of two clusters do not stop it.
+        most_commits: bytes of the logs of consumers' offsets that are read; none reads all.
 
     Raises:
         InputsRefused: what the metadata logs or the log files say is of two clusters.
@@ -152,7 +155,7 @@ def gather_cluster(
         facts=_facts(
             inputs,
             newest,
-            commits or CommittedOffsets(offsets, rename_group),
+            commits or CommittedOffsets(offsets, rename_group, most_bytes=most_commits),
             logged,
             is_of_now=newest is None or (newest.input not in earlier and _is_of_majority(newest, histories, earlier)),
             set_back_to=Absent.UNKNOWN if quorum is None or quorum.is_stuck else quorum.end,
@@ -349,15 +352,39 @@ def given_brokers(
     }
 
 
+MOST_COMMITS = 256 << 20
+"""Bytes of logs of consumers' offsets that are read at depth `tails` for what proves records committed; the positions of groups are then asked of four times as many."""
+
+
+def unread_offsets(case: Case) -> int:
+    """Return the bytes of the logs of consumers' offsets where they are more than are read at the depth asked for, else 0; of a capture its rows are read, which are few."""
+    if case.depth is not Depth.TAILS:
+        return 0
+    length = sum(
+        place.length
+        for tp, group in places_of(case).by_partition.items()
+        if tp.topic == OFFSETS_TOPIC
+        for place in group
+        if place.state.store.holds_bytes
+    )
+    return length if length > 4 * MOST_COMMITS else 0
+
+
 class CommittedOffsets:
-    """Consumer groups' committed offsets by partition, read from the logs when the first partition is asked for."""
+    """Consumer groups' committed offsets by partition, read from the logs when the first partition is asked for.
+
+    Args:
+        most_bytes: of the ends of all logs that are read; none reads all.
+    """
 
     def __init__(
         self,
         places: tuple[PartitionPlace, ...],
         rename_group: Callable[[str], str] = str,
+        *,
+        most_bytes: int | None = None,
     ) -> None:
-        self._places = places
+        self._places, self._most_bytes = places, most_bytes
         self._rename_group = rename_group
         self._known: dict[TopicPartition, tuple[GroupCommit, ...]] | None = None
 
@@ -368,7 +395,8 @@ class CommittedOffsets:
         if self._known is None:
             from kforensics.evidence.group_commits import highest_commits, walk_group_commits  # noqa: PLC0415 - where groups committed
 
-            self._known = commits_by_partition(highest_commits(walk_group_commits(self._places)), self._rename_group)
+            found = walk_group_commits(self._places, most_bytes=self._most_bytes)
+            self._known = commits_by_partition(highest_commits(found), self._rename_group)
         return self._known.get(partition, ())
 
 

@@ -13,7 +13,7 @@ from kforensics.case.account import (
     is_eventful,
     with_returned_doubts,
 )
-from kforensics.case.cluster import Cluster, cluster_of, newest_time
+from kforensics.case.cluster import Cluster, cluster_of, newest_time, unread_offsets
 from kforensics.case.comparison import comparison_of, known_partitions, tell_results
 from kforensics.case.disks import misnamed_directories, stuck_and_doubled
 from kforensics.case.leaders import leaders_of
@@ -56,11 +56,13 @@ from kforensics.reconcile.timeline.events import TimelineEntry, build_timeline, 
 from kforensics.reconcile.timeline.logged_operations import logged_operations, retention_entries
 from kforensics.source.walk import join
 from kforensics.units import METADATA_TOPICS, TRANSACTIONS_TOPIC, TopicPartition
-from kforensics.words import counted, form, utc_words
+from kforensics.words import byte_count, counted, form, utc_words
 
 MOST_STATES = 50_000
 """States of partitions without a directory among the inputs that are all shown in the timeline; of more only the unclean elections are."""
 UNCLEAN_ONLY = "Of {:,} partitions without a directory among the inputs the timeline has the unclean elections only; --topic shows all of a topic."
+
+UNREAD_OFFSETS = "Where consumer groups stand: the logs of __consumer_offsets are {} and were not read whole; `kforensics groups` reads them."
 
 NO_LOGS = "no log of any wanted partition is among the inputs: what was lost is unknown"
 
@@ -176,6 +178,8 @@ def explain(case: Case, progress: Progress | None = None, *, beside: Case | None
         ),
     )
     answer = with_disks(answer, disks)
+    if (length := unread_offsets(case)) and not case.is_weighed:  # triage says it of the question itself
+        answer = replace(answer, unknown=(*answer.unknown, UNREAD_OFFSETS.format(byte_count(length))))
     problems += gathered.left_out
     if not any(incident.copies and incident.partition.topic not in METADATA_TOPICS for incident in incidents):
         problems.append(Problem(input=0, path=".", message=NO_LOGS))

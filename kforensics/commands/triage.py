@@ -9,6 +9,7 @@ from typing import Any
 
 from kforensics.ask.model import Ask
 from kforensics.ask.questions import options_of
+from kforensics.case.cluster import unread_offsets
 from kforensics.case.leaders import leaders_of
 from kforensics.case.model import Case, now_of, places_of
 from kforensics.case.opening import open_case
@@ -144,7 +145,10 @@ def _others(ask: Ask, case: Case, explained: Explanation) -> Iterator[Result[Any
         ("diff", partial(diff.run, case=now_of(case), keep_quiet=False)),
         ("predict", partial(predict.run, case=now_of(case))),
     ]
-    if OFFSETS_TOPIC in explained.topics:
+    of_offsets = unread_offsets(case)
+    if of_offsets:
+        yield Unasked("groups", f"it reads all of each log of {OFFSETS_TOPIC}, {byte_count(of_offsets)} here")
+    elif OFFSETS_TOPIC in explained.topics:
         from kforensics.commands import groups  # noqa: PLC0415 - where their topic is there
 
         wanted.append(("groups", partial(groups.run, case=case, is_absence_answer=True)))

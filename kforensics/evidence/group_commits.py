@@ -1,61 +1,110 @@
 """Offsets that consumer groups committed, from every replica of `__consumer_offsets` among the inputs."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from kforensics.damage import Absent, Span
 from kforensics.errors import EvidenceError
 from kforensics.evidence.captured.reading import captured_commits
+from kforensics.evidence.coordinators.replica_log import ReplicaLog
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.model import Citation, GroupCommit
 from kforensics.evidence.replica.collect import segment_paths
-from kforensics.formats.log.records import Record
-from kforensics.formats.messages.schema import Decoded
-from kforensics.formats.segment.walk import iter_records
 from kforensics.source.capture import CapturedSegment
 from kforensics.source.mapped import open_evidence
 from kforensics.units import OFFSETS_TOPIC, TopicPartition
 
-_COMMIT_KEYS = frozenset({"OffsetCommitKey", "LegacyOffsetCommitKey"})
+if TYPE_CHECKING:
+    from kforensics.evidence.coordinators.group_log import Commit
 
 
-def walk_group_commits(places: Iterable[PartitionPlace]) -> Iterator[GroupCommit]:
-    """Yield the offset commits that can be read, in the order of the logs; an unreadable file gives none.
+def walk_group_commits(places: Iterable[PartitionPlace], *, most_bytes: int | None = None) -> Iterator[GroupCommit]:
+    """Yield the offset commits that can be read, in the order of the logs, those of each position that no higher one follows at once; an unreadable file gives none.
 
     Commits inside a transaction that was aborted or is still open are left out: they never took effect.
+
+    Args:
+        most_bytes: of all logs, the last segments of each, which are read; none reads all.
     """
-    for place in places:
-        if place.topic_partition.topic != OFFSETS_TOPIC:
-            continue
-        for path in segment_paths(place):
+    logs = [(place, segment_paths(place)) for place in places if place.topic_partition.topic == OFFSETS_TOPIC]
+    for place, paths in logs if most_bytes is None else _last_segments(logs, most_bytes):
+        whole: list[tuple[int, str]] = []
+        for path in paths:
             try:
-                yield from commits_in_file(place, path)
+                with open_evidence(place.state.root / path) as file:
+                    if isinstance(file, CapturedSegment):
+                        yield from _captured_commits(file, place, path)
+                    else:
+                        whole.append((len(whole), path))
             except EvidenceError:
                 continue
+        yield from _highest_of(ReplicaLog(place, segments=whole))
 
 
 def commits_in_file(place: PartitionPlace, path: str) -> Iterator[GroupCommit]:
-    """Yield the offset commits of one segment that took effect, in the order in which they did; of each transaction the highest."""
-    # A transaction that never ends must not hold all of a log: of its commits only those are kept that can count.
-    pending: dict[int, _Highest] = {}
+    """Yield the offset commits of one segment that took effect, those of each position that no higher one follows at once."""
     with open_evidence(place.state.root / path) as file:
         if isinstance(file, CapturedSegment):
             yield from _captured_commits(file, place, path)
             return
-        for record in iter_records(file):
-            if not isinstance(record, Record):
-                continue
-            if record.is_control:
-                ended = pending.pop(record.producer_id, {})
-                if record.key is not None and record.key[2:4] == b"\x00\x01":
-                    yield from ended.values()
-                continue
-            commit = _commit_of(record, place, path)
-            if commit is None:
-                continue
-            if record.is_transactional:
-                _keep(pending.setdefault(record.producer_id, {}), commit)
+    yield from _highest_of(ReplicaLog(place, segments=[(0, path)]))
+
+
+def _last_segments(
+    logs: Sequence[tuple[PartitionPlace, Sequence[str]]], most_bytes: int
+) -> Iterator[tuple[PartitionPlace, Sequence[str]]]:
+    """Yield logs with so many of their last segments as fit: the last of each comes before the one before it of any."""
+    from_end = sorted(
+        (len(paths) - at, number, path) for number, (_, paths) in enumerate(logs) for at, path in enumerate(paths)
+    )
+    taken: set[tuple[int, str]] = set()
+    for _, number, path in from_end:
+        if most_bytes <= 0:
+            break
+        taken.add((number, path))
+        try:
+            most_bytes -= (logs[number][0].state.root / path).stat().st_size
+        except OSError:
+            continue  # deleted meanwhile, or inside a capture, which holds a few rows of it
+    for number, (place, paths) in enumerate(logs):
+        yield place, [path for path in paths if (number, path) in taken]
+
+
+def _highest_of(log: ReplicaLog) -> Iterator[GroupCommit]:
+    """Yield of each run of commits the first of the highest by position and leader epoch, and those of transactions when they end."""
+    from kforensics.evidence.coordinators.group_log import Commit, CommitRun, GroupLogReader, TransactionEnd  # noqa: PLC0415 - where groups committed
+
+    # A transaction that never ends must not hold all of a log: of its commits only those are kept that can count.
+    pending: dict[int, _Highest] = {}
+    for one in GroupLogReader(log).parts():
+        if isinstance(one, CommitRun):
+            order = np.lexsort((-one.offsets, one.leader_epochs, one.ids))  # stable: the first of equal ones stays it
+            ids, epochs = one.ids[order], one.leader_epochs[order]
+            is_first = np.concatenate(([True], (np.diff(ids) != 0) | (np.diff(epochs) != 0)))
+            for commit in one.decode(np.sort(order[is_first]).tolist()):
+                yield _known_as(commit, log.place)
+        elif isinstance(one, TransactionEnd):
+            ended = pending.pop(one.producer_id, {})
+            yield from ended.values() if one.is_commit else ()
+        elif isinstance(one, Commit) and one.offset is not None:
+            if one.producer_id >= 0:
+                _keep(pending.setdefault(one.producer_id, {}), _known_as(one, log.place))
             else:
-                yield commit
+                yield _known_as(one, log.place)
+
+
+def _known_as(commit: "Commit", place: PartitionPlace) -> GroupCommit:
+    assert commit.offset is not None
+    return GroupCommit(
+        partition=TopicPartition(str(commit.key.topic), commit.key.partition),
+        group=str(commit.key.group),
+        offset=commit.offset,
+        leader_epoch=commit.leader_epoch if commit.leader_epoch >= 0 else Absent.NOT_WRITTEN,
+        time_ms=commit.committed_ms,
+        citation=commit.at.cite(place),
+    )
 
 
 def _captured_commits(file: CapturedSegment, place: PartitionPlace, path: str) -> Iterator[GroupCommit]:
@@ -86,27 +135,3 @@ def _keep(best: _Highest, commit: GroupCommit) -> None:
     key = (commit.partition, commit.group, commit.leader_epoch)
     if key not in best or best[key].offset < commit.offset:
         best[key] = commit
-
-
-def _commit_of(record: Record, place: PartitionPlace, path: str) -> GroupCommit | None:
-    if record.key is None or record.value is None or record.key[:2] not in {b"\x00\x00", b"\x00\x01"}:
-        return None
-    from kforensics.formats.messages.coordinators import parse_group_record  # noqa: PLC0415 - 10 ms, where no group committed
-
-    parsed = parse_group_record(record.key, record.value)
-    if (
-        not isinstance(parsed.key, Decoded)
-        or not isinstance(parsed.value, Decoded)
-        or parsed.key.name not in _COMMIT_KEYS
-    ):
-        return None
-    key, value = parsed.key.fields, parsed.value.fields
-    epoch = value.get("leader_epoch", -1)
-    return GroupCommit(
-        partition=TopicPartition(str(key["topic"]), int(key["partition"])),
-        group=str(key["group"]),
-        offset=int(value["offset"]),
-        leader_epoch=epoch if isinstance(epoch, int) and epoch >= 0 else Absent.NOT_WRITTEN,
-        time_ms=int(value["commit_timestamp"]),
-        citation=Citation(input=place.state.input, path=path, span=Span(record.batch_position, 0)),
-    )

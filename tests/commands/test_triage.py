@@ -346,6 +346,22 @@ def test_transactions_are_not_looked_for_in_long_logs_and_that_is_said(incident,
     assert "transactions" in [one["command"] for one in thorough["questions"]]
 
 
+def test_groups_are_not_asked_of_long_logs_and_that_is_said(incident, monkeypatch):
+    place = incident("consumer-ahead-4.x") / FINAL
+    monkeypatch.setattr("kforensics.case.cluster.MOST_COMMITS", 100)
+    monkeypatch.setattr("kforensics.commands.triage.READ_WHOLE", 1000)
+
+    document = kforensics.triage(place, jobs=1).to_dict()
+
+    assert [one["command"] for one in document["not_asked"]] == ["groups"]
+    (said,) = [one for one in document["answer"]["unknown"] if "would say" in one]
+    assert "What `kforensics groups` would say: it reads all of each log of __consumer_offsets" in said
+    ends = kforensics.explain(place, jobs=1, depth="tails").answer.unknown
+    assert any(one.startswith("Where consumer groups stand: the logs of __consumer_offsets are ") for one in ends)
+    thorough = kforensics.explain(place, jobs=1, depth="content")
+    assert not any("were not read whole" in one for one in thorough.answer.unknown)
+
+
 def test_content_of_small_logs_is_read_so_that_what_differs_below_their_ends_is_not_called_calm(
     shown, incident, monkeypatch
 ):

@@ -8,6 +8,7 @@ from kforensics.evidence.group_commits import commits_in_file, walk_group_commit
 from kforensics.formats.log.batches import build_record_batch, encode_record_batch
 from kforensics.formats.primitives.numbers import Codec
 from kforensics.units import OFFSETS_TOPIC, TopicPartition
+from tests.builders.coordinators import NOW, batch, commit, marker, write_log
 
 
 def commits_of(path):
@@ -49,3 +50,54 @@ def test_a_transaction_without_an_end_holds_little_memory(tmp_path):
 
     path.write_bytes(encode_record_batch(batch) + encode_record_batch(marker))
     assert [("g", 11)] == [(one.group, one.offset) for one in commits_in_file(place, str(path))]
+
+
+def test_a_transaction_that_ends_in_the_next_segment_counts(tmp_path):
+    first = batch(0, [commit("g", "t", 0, 7), commit("g", "t", 0, 5)], producer=5, transactional=True)
+    place = write_log(tmp_path, "__consumer_offsets-0", (0, first), (2, marker(2, 5, commits=True)))
+    assert [("g", 7)] == [(one.group, one.offset) for one in walk_group_commits([place])]
+    place = write_log(tmp_path, "__consumer_offsets-0", (0, first), (2, marker(2, 5, commits=False)))
+    assert [] == list(walk_group_commits([place]))
+
+
+def test_of_long_logs_the_last_segments_are_read(tmp_path):
+    logs = [
+        write_log(
+            tmp_path / name,
+            "__consumer_offsets-0",
+            *((at, batch(at, [commit(name, "t", 0, at, leader_epoch=at)])) for at in range(3)),
+        )
+        for name in ("a", "b")
+    ]
+    one_segment = len(batch(0, [commit("a", "t", 0, 0)]))
+
+    def read(most_bytes):
+        return {(one.group, one.offset) for one in walk_group_commits(logs, most_bytes=most_bytes)}
+
+    assert read(2 * one_segment) == {("a", 2), ("b", 2)}
+    assert read(3 * one_segment) == {("a", 2), ("b", 2), ("a", 1)}
+    assert read(None) == {(name, at) for name in ("a", "b") for at in range(3)}
+    assert read(0) == set()
+
+
+def test_the_first_of_the_highest_commits_of_each_leader_epoch_is_given(tmp_path):
+    commits = [(5, 0), (9, 0), (9, 0), (7, 1), (8, -1), (3, -1)]
+    records = [
+        commit("g", "t", 0, offset, leader_epoch=epoch, time_ms=at) for at, (offset, epoch) in enumerate(commits)
+    ]
+    records += [
+        commit("g", "t", 1, 4, version=2, time_ms=9),
+        commit("g", "t", 0, None),
+        commit("g", "t", 2, 1, version=4),
+    ]
+    place = write_log(tmp_path, "__consumer_offsets-0", (0, batch(0, records)))
+    found = {
+        (one.partition.partition, one.leader_epoch): (one.offset, one.time_ms) for one in walk_group_commits([place])
+    }
+    assert found == {
+        (0, 0): (9, 1),
+        (0, 1): (7, 3),
+        (0, Absent.NOT_WRITTEN): (8, 4),
+        (1, Absent.NOT_WRITTEN): (4, 9),
+        (2, Absent.NOT_WRITTEN): (1, NOW),
+    }

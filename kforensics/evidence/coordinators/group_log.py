@@ -96,6 +96,8 @@ class CommitRun(NamedTuple):
     """The position of each commit."""
     offsets: NDArray[np.int64]
     """The offset of each commit."""
+    leader_epochs: NDArray[np.int64]
+    """The leader epoch of the last consumed record of each, -1 where the client did not send it."""
     decode: Callable[[Sequence[int]], Iterator[Commit]]
     """Gives the commits at places of the run, which rise."""
     last: Place
@@ -109,6 +111,7 @@ class _PlainCommits(NamedTuple):
     path: str
     ids: NDArray[np.int64]
     offsets: NDArray[np.int64]
+    leader_epochs: NDArray[np.int64]
 
 
 _COMMIT_TYPES = frozenset({0, 1})
@@ -127,6 +130,9 @@ LONGEST_RUN = 1 << 16
 
 _FIRST_WITHOUT_EXPIRY = 2
 """The first version of whose values those of a group with members do not expire (KIP-211)."""
+
+_FIRST_WITH_EPOCH = 3
+"""The first version whose values name the leader epoch of the last consumed record (KIP-320)."""
 
 _FLEXIBLE = 4
 """The version whose metadata has a length of one byte where it is short, and whose end are tagged fields, mostly none."""
@@ -202,25 +208,29 @@ def _place(chunk: RecordChunk, path: str, at: int) -> Place:
     )
 
 
-def _plain_commits(chunk: RecordChunk, data: NDArray[np.uint8]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Return the committed offset of each record, and which records are values of commits outside of transactions by their lengths."""
+def _plain_commits(
+    chunk: RecordChunk, data: NDArray[np.uint8]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
+    """Return the committed offset and leader epoch of each record, and which records are values of commits outside of transactions by their lengths."""
     at, length = chunk.value_position, chunk.value_length
     attributes = chunk.batches["attributes"][chunk.rows]
     flags = np.where(chunk.batches["magic"][chunk.rows] == 2, attributes & (CONTROL_BIT | TRANSACTIONAL_BIT), 0)
     is_plain = (flags == 0) & (length >= SHORTEST_COMMIT) & (chunk.key_length > 2)
     safe = np.where(is_plain, at, 0)
     if len(data) < SHORTEST_COMMIT:
-        return np.zeros(len(at), dtype=np.int64), np.zeros(len(at), dtype=np.bool_)
+        return np.zeros(len(at), dtype=np.int64), np.zeros(len(at), dtype=np.int64), np.zeros(len(at), dtype=np.bool_)
     safe = np.minimum(safe, len(data) - SHORTEST_COMMIT)
     offsets = data[(safe + 2)[:, None] + np.arange(8)].view(">i8")[:, 0].astype(np.int64)
     version = _int16_at(data, safe)
+    epochs = data[(safe + 10)[:, None] + np.arange(4)].view(">i4")[:, 0].astype(np.int64)
+    epochs = np.where(version >= _FIRST_WITH_EPOCH, np.maximum(epochs, -1), -1)
     fits = np.zeros(len(at), dtype=np.bool_)
     for number, (metadata, tail) in _TAIL_OF_COMMIT.items():
         fits |= (version == number) & (_int16_at(data, safe + metadata) + metadata + 2 + tail == length)
     last = data[np.where(is_plain, at + length - 1, 0)]
     compact = data[safe + 14]
     fits |= (version == _FLEXIBLE) & (compact > 0) & (compact < 0x80) & (compact + 23 == length) & (last == 0)
-    return offsets, is_plain & fits
+    return offsets, epochs, is_plain & fits
 
 
 def _int16_at(data: NDArray[np.uint8], at: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -300,7 +310,7 @@ class GroupLogReader:
 
     def _runs(self, chunk: RecordChunk, path: str) -> Iterator[_PlainCommits | GroupEvent]:
         data, chunk = _with_own_bytes(chunk)
-        offsets, is_plain = _plain_commits(chunk, np.frombuffer(data, dtype=np.uint8))
+        offsets, epochs, is_plain = _plain_commits(chunk, np.frombuffer(data, dtype=np.uint8))
         ids = np.full(len(offsets), -1, dtype=np.int64)
         ids[is_plain] = self._numbered.numbers(data, chunk.key_position[is_plain], chunk.key_length[is_plain])
         is_plain = ids >= 0
@@ -308,7 +318,7 @@ class GroupLogReader:
         for start, end in pairwise([0, *edges.tolist(), len(ids)]):
             run = part_of(chunk, slice(start, end))
             if is_plain[start]:
-                yield _PlainCommits(run, path, ids[start:end], offsets[start:end])
+                yield _PlainCommits(run, path, ids[start:end], offsets[start:end], epochs[start:end])
             else:
                 yield from self._chunk(run, path, 0)
 
@@ -318,6 +328,7 @@ class GroupLogReader:
             self._commit_keys,
             np.concatenate([one.ids for one in held]),
             np.concatenate([one.offsets for one in held]),
+            np.concatenate([one.leader_epochs for one in held]),
             partial(self._decode_at, held, np.cumsum([len(one.ids) for one in held])),
             _place(last.chunk, last.path, len(last.ids) - 1),
         )
