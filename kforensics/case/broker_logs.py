@@ -8,8 +8,7 @@ from typing import NamedTuple
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
 from kforensics.evidence.broker_logs import LogFile, read_log_files, silence_of
-from kforensics.evidence.discovery.beside_data import LogPlace, find_logs
-from kforensics.evidence.discovery.inputs import WHOLE_INPUT, Inputs, of_several_clusters
+from kforensics.evidence.discovery.inputs import WHOLE_INPUT, Inputs, LogPlace, find_logs, of_several_clusters
 from kforensics.evidence.discovery.log_spans import NO_END_MS, LogSpan, TimeWindow, files_outside
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.metadata.history import MetadataHistory

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kforensics.case.model import Case, fact, places_of
 from kforensics.damage import Absent
 from kforensics.errors import newer_than_known
-from kforensics.evidence.discovery.beside_data import LogPlace, ServerSettings, find_logs
-from kforensics.evidence.discovery.inputs import Inputs, empty_beside
+from kforensics.evidence.discovery.inputs import Inputs, LogPlace, ServerSettings, empty_beside, find_logs
 from kforensics.evidence.discovery.log_dirs import FoundLogDir
 from kforensics.evidence.discovery.partition_dirs import LogDirState, LostDirectory, PartitionPlace, Places
 from kforensics.evidence.metadata.files import find_metadata_logs
@@ -18,8 +17,14 @@ from kforensics.evidence.model import CheckpointValue, GroupCommit, Problem
 from kforensics.formats.checkpoint.properties import NEWEST_VERSION, WHAT, MetaProperties
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.protocol.versions import NEWEST_FEATURE_LEVELS, KafkaVersion, least_version_of_level, protocols_since
-from kforensics.reconcile.observed.broker_versions import BrokerVersions
-from kforensics.reconcile.observed.facts import ClusterFacts, Commits, CommittedFacts, Given, GivenBroker
+from kforensics.reconcile.observed.facts import (
+    BrokerVersions,
+    ClusterFacts,
+    Commits,
+    CommittedFacts,
+    Given,
+    GivenBroker,
+)
 from kforensics.source.walk import join
 from kforensics.units import OFFSETS_TOPIC, Depth, TopicPartition
 

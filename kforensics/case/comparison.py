@@ -37,11 +37,10 @@ from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.logs.divergence import EndsDoNotDecideError
 from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.observed.facts import ClusterFacts, Given
-from kforensics.reconcile.replicas.holders import SoleHolder
 from kforensics.reconcile.replicas.likeness import Likeness, likeness_of, not_compared_below
 from kforensics.reconcile.replicas.partition import PartitionJudge
 from kforensics.reconcile.replicas.placement import partition_without_replicas
-from kforensics.reconcile.replicas.report import PartitionReport, Verdict
+from kforensics.reconcile.replicas.report import PartitionReport, SoleHolder, Verdict
 from kforensics.source.naming import FileKind
 from kforensics.units import METADATA_TOPICS, Depth, TopicPartition
 

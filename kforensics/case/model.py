@@ -11,8 +11,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from kforensics.ask.model import Ask
 from kforensics.case.processes import default_jobs
-from kforensics.evidence.discovery.beside_data import ServerSettings
-from kforensics.evidence.discovery.inputs import Inputs, put_aside
+from kforensics.evidence.discovery.inputs import Inputs, ServerSettings, put_aside
 from kforensics.evidence.discovery.partition_dirs import Places, find_places
 from kforensics.evidence.metadata.files import find_metadata_logs
 from kforensics.units import Depth

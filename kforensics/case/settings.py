@@ -14,8 +14,7 @@ from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, UsageError
 from kforensics.evidence.broker_logs import LogFile
 from kforensics.evidence.coordinators.replica_log import first_producers, list_log
-from kforensics.evidence.discovery.beside_data import read_server_properties
-from kforensics.evidence.discovery.inputs import Inputs
+from kforensics.evidence.discovery.inputs import Inputs, read_server_properties
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.metadata.compare import refuse_two_clusters
 from kforensics.evidence.metadata.history import MetadataHistory

@@ -19,7 +19,7 @@ from kforensics.commands.capturing.earlier_captures import (
 )
 from kforensics.commands.capturing.plan import MARGIN_OFFSETS, CapturePlan, node_of, plan_capture
 from kforensics.commands.capturing.taking import Taking
-from kforensics.commands.redaction.key import pseudonyms_of
+from kforensics.commands.redaction.pseudonyms import pseudonyms_of
 from kforensics.commands.result import Conclusion, Result
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, Stopped, UsageError

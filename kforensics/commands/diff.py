@@ -11,7 +11,7 @@ from kforensics.case.model import Case
 from kforensics.case.processes import Progress
 from kforensics.commands.comparing import DiffResult, case_of, compare
 from kforensics.commands.graver import no_calmer_than_before, no_calmer_than_tiers
-from kforensics.commands.redaction.key import pseudonyms_of
+from kforensics.commands.redaction.pseudonyms import pseudonyms_of
 from kforensics.commands.result import Conclusion, Result
 from kforensics.commands.seal_of_report import seal_of
 from kforensics.evidence.discovery.inputs import Inputs

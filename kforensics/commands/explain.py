@@ -24,7 +24,7 @@ from kforensics.case.wanted import check_wanted, is_wanted
 from kforensics.commands.cleaning import unfinished_cleanings
 from kforensics.commands.explanation import Explanation
 from kforensics.commands.graver import by_ends_of, no_calmer
-from kforensics.commands.redaction.key import pseudonyms_of
+from kforensics.commands.redaction.pseudonyms import pseudonyms_of
 from kforensics.commands.result import Conclusion, Result
 from kforensics.commands.seal_of_report import seal_of
 from kforensics.damage import Absent

@@ -24,14 +24,18 @@ from kforensics.commands.predicting.directories import Reads
 from kforensics.commands.predicting.log_starts import Ahead, Conditions, Outcomes, what_matters
 from kforensics.commands.predicting.node_starts import NodeStarts, start_node
 from kforensics.commands.predicting.nodes import (
+    RANK,
     ConfiguredNode,
     Node,
+    NodeVersion,
+    check_version,
     configured_nodes,
     find_start_inputs,
+    given_version,
     nodes_of,
     side_by_side,
+    version_of_node,
 )
-from kforensics.commands.predicting.version import RANK, NodeVersion, check_version, given_version, version_of_node
 from kforensics.commands.predicting.ways_out import WaysOut
 from kforensics.commands.result import Conclusion, Result, now_ms
 from kforensics.damage import Absent

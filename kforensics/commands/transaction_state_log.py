@@ -24,8 +24,13 @@ from kforensics.evidence.model import Problem
 from kforensics.evidence.parallel import Progress, spread
 from kforensics.reconcile.coordinator_topics import coordinator_topic
 from kforensics.reconcile.transactions.coordinators import Coordinators, join_coordinators
-from kforensics.reconcile.transactions.partition import Copy, PartitionTransactions, judge_partition
-from kforensics.reconcile.transactions.split import AbortedLate, aborted_late
+from kforensics.reconcile.transactions.partition import (
+    AbortedLate,
+    Copy,
+    PartitionTransactions,
+    aborted_late,
+    judge_partition,
+)
 from kforensics.units import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, TopicPartition
 
 INTERNAL_TOPICS = frozenset({TRANSACTIONS_TOPIC, OFFSETS_TOPIC})

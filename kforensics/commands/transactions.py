@@ -15,7 +15,7 @@ from kforensics.case.wanted import check_wanted, is_wanted, not_there
 from kforensics.commands.graver import no_calmer
 from kforensics.commands.loading import DirectoryOnDisk
 from kforensics.commands.redaction.coordinators import GROUP, TRANSACTIONAL_ID, CoordinatorRedaction, renaming
-from kforensics.commands.redaction.key import pseudonyms_of
+from kforensics.commands.redaction.pseudonyms import pseudonyms_of
 from kforensics.commands.result import Conclusion, Result
 from kforensics.commands.transaction_state_log import (
     INTERNAL_TOPICS,
@@ -34,7 +34,7 @@ from kforensics.evidence.coordinators.open_transactions import (
 from kforensics.evidence.coordinators.replica_log import list_log
 from kforensics.evidence.coordinators.transaction_log import TransactionState
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
-from kforensics.evidence.replica.loader_dirs import FoundLogs, find_logs
+from kforensics.evidence.replica.loader_reader import FoundLogs, find_logs
 from kforensics.findings.answers.transactions import JudgedTransactions
 from kforensics.findings.rules.coordinators import transaction_findings
 from kforensics.formats.log.loader_values import LoadFailure
@@ -44,8 +44,7 @@ from kforensics.protocol.loading.disk import LoadOutcome, LoadSettings
 from kforensics.protocol.loading.versions import NEWEST_MODELLED, LoadingRules, loading_rules
 from kforensics.reconcile.groups.replay import Position
 from kforensics.reconcile.transactions.coordinators import Coordinators
-from kforensics.reconcile.transactions.partition import JudgedTransaction, PartitionTransactions
-from kforensics.reconcile.transactions.split import split_transactions
+from kforensics.reconcile.transactions.partition import JudgedTransaction, PartitionTransactions, split_transactions
 from kforensics.reconcile.transactions.verdicts import what_ends
 from kforensics.units import TRANSACTIONS_TOPIC, TopicPartition
 

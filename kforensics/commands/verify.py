@@ -23,7 +23,7 @@ from kforensics.findings.rules.files import epochs_by_partition, verify_findings
 from kforensics.findings.rules.tiers import not_shown
 from kforensics.formats.segment.walk import Level
 from kforensics.reconcile.logs.tiers import Tiers
-from kforensics.reconcile.replicas.holders import IntactReplicas
+from kforensics.reconcile.replicas.report import IntactReplicas
 from kforensics.units import METADATA_TOPICS, TopicPartition
 
 if TYPE_CHECKING:

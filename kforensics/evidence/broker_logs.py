@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, MissingBytes
-from kforensics.evidence.discovery.beside_data import LogPlace
+from kforensics.evidence.discovery.inputs import LogPlace
 from kforensics.evidence.discovery.log_spans import (
     TimeWindow,
     log_head,

@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 
 from kforensics.damage import Absent
 from kforensics.formats.primitives.numbers import uuid_text
-from kforensics.protocol.election import assign_in_turn, assign_replicas
+from kforensics.protocol.election import Acks, assign_in_turn, assign_replicas
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.protocol.versions import PROTOCOL_RULES
-from kforensics.protocol.visibility import Acks
 from kforensics.simulation.partition import SimulatedPartition
 from kforensics.simulation.replica import (
     BrokerEvent,

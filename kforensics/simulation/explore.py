@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.errors import UsageError
-from kforensics.protocol.visibility import follower_high_watermark
+from kforensics.protocol.election import follower_high_watermark
 from kforensics.simulation.models import (
     MODELS,
     NO_LEADER,

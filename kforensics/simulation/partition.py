@@ -8,25 +8,23 @@ from dataclasses import dataclass, field, replace
 
 from kforensics.damage import Absent
 from kforensics.protocol.election import (
+    Acks,
     ControllerKind,
     ElectionKind,
     PartitionRegistration,
+    accepts_write,
     elect,
     elect_preferred,
-    isr_with,
-    isr_without,
-)
-from kforensics.protocol.truncation import ProtocolName, TruncationOutcome, follower_truncation
-from kforensics.protocol.versions import PROTOCOL_RULES
-from kforensics.protocol.visibility import (
-    Acks,
-    accepts_write,
     follower_high_watermark,
     is_in_sync_by_messages,
     is_in_sync_by_time,
+    isr_with,
+    isr_without,
     leader_high_watermark,
     may_join_isr,
 )
+from kforensics.protocol.truncation import ProtocolName, TruncationOutcome, follower_truncation
+from kforensics.protocol.versions import PROTOCOL_RULES
 from kforensics.simulation.replica import (
     Alignment,
     BrokerEvent,

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.errors import UsageError
-from kforensics.protocol.election import PartitionRegistration
+from kforensics.protocol.election import Acks, PartitionRegistration, is_acknowledged
 from kforensics.protocol.epochs import CURRENT_RULES, EpochRules, Epochs, assign
 from kforensics.protocol.loading.disk import NEWEST_RULES
 from kforensics.protocol.loading.load import KnownSegment, load_known_log
@@ -20,7 +20,6 @@ from kforensics.protocol.truncation import (
     leader_after_election,
     loaded_high_watermark,
 )
-from kforensics.protocol.visibility import Acks, is_acknowledged
 from kforensics.units import EpochEntry
 
 

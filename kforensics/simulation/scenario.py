@@ -15,8 +15,8 @@ import yaml
 
 from kforensics.damage import Absent
 from kforensics.errors import UsageError
+from kforensics.protocol.election import Acks
 from kforensics.protocol.truncation import ProtocolName
-from kforensics.protocol.visibility import Acks
 from kforensics.simulation.partition import SimulatedPartition
 from kforensics.simulation.replica import ImpossibleEventError, NumberedRecord, Row, Settings, missing_from
 

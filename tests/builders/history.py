@@ -7,7 +7,7 @@ from typing import Any
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
 from kforensics.evidence.broker_logs import LogFile, read_log_files
-from kforensics.evidence.discovery.beside_data import LogPlace
+from kforensics.evidence.discovery.inputs import LogPlace
 from kforensics.evidence.model import Replica
 from kforensics.formats.log_lines.event import LineCensus
 from kforensics.formats.log_lines.scan import scan_log
@@ -16,8 +16,7 @@ from kforensics.reconcile.bugs.evidence import TraceEvidence
 from kforensics.reconcile.history.log_copies import LogCopy
 from kforensics.reconcile.history.truncations import ObservedTruncation
 from kforensics.reconcile.logs.loaded_log import load_log
-from kforensics.reconcile.observed.broker_versions import BrokerVersions
-from kforensics.reconcile.observed.facts import Leadership
+from kforensics.reconcile.observed.facts import BrokerVersions, Leadership
 from kforensics.reconcile.observed.logged_events import LoggedEvent
 from kforensics.reconcile.observed.logged_truncations import LoggedTruncation
 from kforensics.units import TopicPartition

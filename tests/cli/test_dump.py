@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kforensics.cli.app import run
-from kforensics.commands import record_lines as ring
+from kforensics.commands import dump as ring
 from kforensics.evidence.content.items import RecordItem
 from kforensics.evidence.content.search import find_range
 from kforensics.formats.columns.record_stream import RecordChunk

@@ -331,7 +331,7 @@ def test_records_that_are_too_many_to_hold_are_read_again_and_are_the_same(incid
     ]
     _, held = trace(capsys, *inputs)
     monkeypatch.setattr("kforensics.commands.tracing.scan.MOST_HELD", 0)
-    monkeypatch.setattr("kforensics.commands.tracing.records.SLICE_OFFSETS", 16)
+    monkeypatch.setattr("kforensics.commands.tracing.topic_evidence.SLICE_OFFSETS", 16)
     _, read_again = trace(capsys, *inputs)
     run(["trace", *map(str, inputs), "--format", "jsonl"])
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
@@ -369,7 +369,7 @@ def test_a_glance_at_one_offset_says_what_reading_all_says(
 ):
     given = (incident(name) / "snapshots" / "99-final", "-t", topic, "-p", partition, "--offset", offset)
     code, glanced = trace(capsys, *given)
-    monkeypatch.setattr("kforensics.commands.tracing.by_offset.outline_of", lambda place: None)
+    monkeypatch.setattr("kforensics.commands.trace.outline_of", lambda place: None)
     other_code, whole = trace(capsys, *given)
 
     assert (code, glanced["records"], glanced["findings"]) == (other_code, whole["records"], whole["findings"])

@@ -127,7 +127,7 @@ def test_later_records_that_are_too_many_to_hold_supersede_theirs_all_the_same(s
     inputs = (compaction("compaction-4.x") / "snapshots" / "99-final", "-t", "accounts", *search)
     code, held = trace(capsys, *inputs)
     monkeypatch.setattr("kforensics.commands.tracing.scan.MOST_HELD", 0)
-    monkeypatch.setattr("kforensics.commands.tracing.records.SLICE_OFFSETS", 16)
+    monkeypatch.setattr("kforensics.commands.tracing.topic_evidence.SLICE_OFFSETS", 16)
 
     assert any(fate["kind"] in {"superseded", "tombstoned"} for one in held["records"] for fate in one["fate"])
     assert trace(capsys, *inputs) == (code, held)

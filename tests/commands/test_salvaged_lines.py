@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from kforensics.commands.salvaging import jsonl
-from kforensics.commands.salvaging.arrow_cells import ArrowCells
 from kforensics.commands.salvaging.folder import OutFolder
 from kforensics.commands.salvaging.jsonl import PlainCells
 from kforensics.commands.salvaging.outputs import Given
+from kforensics.commands.salvaging.parquet import ArrowCells
 from kforensics.damage import Damage
 from kforensics.formats.log.batches import Message, build_record_batch, encode_message, encode_record_batch
 from kforensics.formats.primitives.numbers import Codec

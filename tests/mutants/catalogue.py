@@ -14,7 +14,7 @@ class Mutant(NamedTuple):
 
 EPOCHS = "protocol/epochs.py"
 TRUNCATION = "protocol/truncation.py"
-VISIBILITY = "protocol/visibility.py"
+VISIBILITY = "protocol/election.py"
 ELECTION = "protocol/election.py"
 LOAD = "protocol/loading/load.py"
 STEPS = "protocol/loading/partition.py"

@@ -6,6 +6,17 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kforensics.damage import Absent
+from kforensics.protocol.election import (
+    Acks,
+    accepts_write,
+    follower_high_watermark,
+    is_acknowledged,
+    is_in_sync_by_messages,
+    is_in_sync_by_time,
+    last_stable_offset,
+    leader_high_watermark,
+    may_join_isr,
+)
 from kforensics.protocol.epochs import (
     EpochEndOffset,
     Epochs,
@@ -24,17 +35,6 @@ from kforensics.protocol.truncation import (
     loaded_high_watermark,
     quorum_truncation,
     truncate_log,
-)
-from kforensics.protocol.visibility import (
-    Acks,
-    accepts_write,
-    follower_high_watermark,
-    is_acknowledged,
-    is_in_sync_by_messages,
-    is_in_sync_by_time,
-    last_stable_offset,
-    leader_high_watermark,
-    may_join_isr,
 )
 from kforensics.units import EpochEntry
 from tests.builders.epochs import are_rising

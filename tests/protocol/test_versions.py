@@ -3,6 +3,17 @@
 import pytest
 
 from kforensics.damage import Absent
+from kforensics.protocol.election import (
+    Acks,
+    accepts_write,
+    follower_high_watermark,
+    is_acknowledged,
+    is_in_sync_by_messages,
+    is_in_sync_by_time,
+    last_stable_offset,
+    leader_high_watermark,
+    may_join_isr,
+)
 from kforensics.protocol.epochs import CURRENT_RULES, RULES_BEFORE_1_0_2, RULES_BEFORE_2_0_1, RULES_BEFORE_2_6_1
 from kforensics.protocol.known_bugs import KNOWN_BUGS, is_affected
 from kforensics.protocol.truncation import ProtocolName
@@ -15,17 +26,6 @@ from kforensics.protocol.versions import (
     parse_inter_broker_version,
     parse_version,
     protocol_of,
-)
-from kforensics.protocol.visibility import (
-    Acks,
-    accepts_write,
-    follower_high_watermark,
-    is_acknowledged,
-    is_in_sync_by_messages,
-    is_in_sync_by_time,
-    last_stable_offset,
-    leader_high_watermark,
-    may_join_isr,
 )
 
 

@@ -10,8 +10,8 @@ import shutil
 import pytest
 
 from kforensics.findings.answers.model import State
+from kforensics.protocol.election import Acks
 from kforensics.protocol.truncation import ProtocolName
-from kforensics.protocol.visibility import Acks
 from kforensics.reconcile.history.causes import CauseName
 from kforensics.simulation.broker_files import write_broker_logs, write_cluster
 from kforensics.simulation.cluster import SimulatedCluster

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kforensics.errors import UsageError
+from kforensics.protocol.election import Acks
 from kforensics.protocol.truncation import ProtocolName
-from kforensics.protocol.visibility import Acks
 from kforensics.simulation.scenario import (
     MAX_FILE_LENGTH,
     Action,

@@ -3,9 +3,8 @@
 import pytest
 
 from kforensics.damage import Absent
-from kforensics.protocol.election import ElectionKind
+from kforensics.protocol.election import Acks, ElectionKind
 from kforensics.protocol.truncation import ProtocolName
-from kforensics.protocol.visibility import Acks
 from kforensics.simulation.cluster import random_cluster
 from kforensics.simulation.partition import SimulatedPartition
 from kforensics.simulation.replica import ImpossibleEventError, Settings

@@ -13,14 +13,14 @@ from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
 from kforensics.evidence.discovery.inputs import FoundInput
 from kforensics.evidence.replica.ends import read_log_tail
-from kforensics.evidence.replica.loader_dirs import (
+from kforensics.evidence.replica.loader_reader import (
     HIGH_WATERMARKS,
     LOG_STARTS,
     RECOVERY_POINTS,
     FoundDirectory,
     FoundLogs,
+    read_needed,
 )
-from kforensics.evidence.replica.loader_reader import read_needed
 from kforensics.evidence.replica.loader_scan import ScansAhead
 from kforensics.formats.index import TIME_ENTRY_LENGTH, TimeEnds
 from kforensics.formats.log.batch_table import BATCH_HEADER, NEWEST_MAGIC, NO_TIMESTAMP

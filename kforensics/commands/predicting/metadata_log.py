@@ -15,7 +15,7 @@ from kforensics.damage import Absent, Damage
 from kforensics.errors import EvidenceError, FormatError, NewerThanKnown
 from kforensics.evidence.discovery.inputs import FoundInput
 from kforensics.evidence.metadata.state import METADATA_VERSION
-from kforensics.evidence.replica.loader_dirs import DirectoryContent, FoundLogs
+from kforensics.evidence.replica.loader_reader import DirectoryContent, FoundLogs
 from kforensics.evidence.replica.loader_scan import ScansAhead
 from kforensics.evidence.replica.unaccounted import lost_metadata, lost_metadata_log, orphan_indexes
 from kforensics.formats.checkpoint.json_files import QuorumState, parse_quorum_state

@@ -31,7 +31,7 @@ from kforensics.evidence.discovery.log_dirs import SMALL_FILE_LIMIT
 from kforensics.evidence.discovery.partition_dirs import LOGS_LEFT_OUT
 from kforensics.evidence.metadata.state import METADATA_VERSION
 from kforensics.evidence.model import Problem
-from kforensics.evidence.replica.loader_dirs import FoundLogs, find_logs
+from kforensics.evidence.replica.loader_reader import FoundLogs, find_logs
 from kforensics.evidence.replica.loader_scan import ScansAhead
 from kforensics.formats.log.loader_values import LoadFailure
 from kforensics.protocol.loading.disk import ENDINGS, LoadOutcome, Unpredictable

@@ -6,8 +6,7 @@ from kforensics.case.cluster import Cluster
 from kforensics.case.settings import Surroundings, server_properties
 from kforensics.commands.predicting.log_starts import Conditions
 from kforensics.commands.predicting.node_starts import NodeStarts, start_node
-from kforensics.commands.predicting.nodes import configured_nodes, nodes_of
-from kforensics.commands.predicting.version import version_of_node
+from kforensics.commands.predicting.nodes import configured_nodes, nodes_of, version_of_node
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, UsageError
 from kforensics.evidence.discovery.inputs import Inputs

@@ -15,8 +15,7 @@ from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
 from kforensics.evidence.discovery.inputs import Inputs
 from kforensics.evidence.model import Problem
-from kforensics.evidence.replica.loader_dirs import LOG_STARTS, MARKER, RECOVERY_POINTS
-from kforensics.evidence.replica.loader_reader import read_needed
+from kforensics.evidence.replica.loader_reader import LOG_STARTS, MARKER, RECOVERY_POINTS, read_needed
 from kforensics.formats.log.loader_values import Batches, Content, Need
 from kforensics.protocol.epochs import Epochs, assign
 from kforensics.protocol.loading.disk import (

@@ -14,8 +14,7 @@ from kforensics.evidence.metadata.history import listening_hosts
 from kforensics.reconcile.groups.replay import Change
 from kforensics.reconcile.groups.views import GroupView
 from kforensics.reconcile.transactions.coordinators import Coordinators
-from kforensics.reconcile.transactions.partition import PartitionTransactions
-from kforensics.reconcile.transactions.split import AbortedLate
+from kforensics.reconcile.transactions.partition import AbortedLate, PartitionTransactions
 
 Body = TypeVar("Body")
 

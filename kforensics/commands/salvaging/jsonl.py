@@ -119,7 +119,7 @@ class JsonRecords:
         self._few = 0
         if isinstance(self._cells, PlainCells):
             with suppress(ImportError):
-                from kforensics.commands.salvaging.arrow_cells import ArrowCells  # noqa: PLC0415 - loads pyarrow
+                from kforensics.commands.salvaging.parquet import ArrowCells  # noqa: PLC0415 - loads pyarrow
 
                 self._cells = ArrowCells()
 

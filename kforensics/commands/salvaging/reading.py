@@ -19,7 +19,7 @@ from kforensics.formats.log.batch_table import BATCH_HEADER, BatchTable
 from kforensics.formats.log.records import parse_body_records
 from kforensics.formats.primitives.word_buffer import SegmentBytes
 from kforensics.reconcile.history.log_copies import LogCopy
-from kforensics.reconcile.logs.transaction_outcomes import Marker, Outcomes, are_markers
+from kforensics.reconcile.logs.loaded_log import Marker, Outcomes, are_markers
 from kforensics.reconcile.salvage.best_copy import Selection
 from kforensics.source.mapped import EvidenceFile, open_evidence, open_image
 

@@ -19,7 +19,6 @@ from kforensics.case.account import accounts_of, explain_replicas, settled
 from kforensics.case.comparison import compare_replicas, without_tables
 from kforensics.case.model import places_of
 from kforensics.commands.tracing.coverage import searched
-from kforensics.commands.tracing.records import Place, Reread, grouped, outcome_of, slices_of
 from kforensics.commands.tracing.scan import (
     LEFT_OVER,
     MOST_HELD,
@@ -33,7 +32,16 @@ from kforensics.commands.tracing.scan import (
     scan_partitions,
     scanned_replica,
 )
-from kforensics.commands.tracing.topic_evidence import TopicEvidence, TracedPartition, current_id
+from kforensics.commands.tracing.topic_evidence import (
+    Place,
+    Reread,
+    TopicEvidence,
+    TracedPartition,
+    current_id,
+    grouped,
+    outcome_of,
+    slices_of,
+)
 from kforensics.damage import Absent, Damage
 from kforensics.errors import EvidenceError
 from kforensics.evidence.content.search import RecordSearch, find_range

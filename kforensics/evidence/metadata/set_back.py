@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from kforensics.damage import Absent
-from kforensics.evidence.discovery.beside_data import ServerSettings
+from kforensics.evidence.discovery.inputs import ServerSettings
 from kforensics.evidence.metadata.compare import common_end, former_end, mixed_from
 from kforensics.evidence.metadata.files import find_metadata_logs
 from kforensics.evidence.metadata.state import MetadataState, majority, newest_log

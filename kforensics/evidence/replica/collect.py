@@ -43,7 +43,7 @@ from kforensics.source.walk import FoundDirectory, FoundFile, Obstacle, director
 from kforensics.units import METADATA_TOPICS, Depth, EpochEntry
 
 if TYPE_CHECKING:
-    from kforensics.evidence.replica.captured_directory import CapturedDirectory
+    from kforensics.evidence.replica.captured_loading import CapturedDirectory
 
 Value = TypeVar("Value")
 
@@ -83,7 +83,7 @@ def collect_replica(
         beside: another replica of the partition: what captures say of both is understood once.
     """
     if not place.state.store.holds_bytes and not scanned:
-        from kforensics.evidence.replica.captured_directory import read_captured_directory  # noqa: PLC0415 - of captures alone
+        from kforensics.evidence.replica.captured_loading import read_captured_directory  # noqa: PLC0415 - of captures alone
 
         captured = read_captured_directory(place, beside.captured if beside else None)
         if captured is not None:
@@ -127,7 +127,7 @@ def copy_of(collected: CollectedReplica, place: PartitionPlace) -> ReplicaCopy |
     state, partition, one = place.state, place.topic_partition, collected.replica
     if collected.captured is None or state.store.holds_bytes:
         return None
-    from kforensics.evidence.replica.captured_directory import says_the_same  # noqa: PLC0415 - of captures alone
+    from kforensics.evidence.replica.captured_loading import says_the_same  # noqa: PLC0415 - of captures alone
 
     if (
         place.directory_state != one.state

@@ -22,8 +22,7 @@ from kforensics.findings.concern import (
     sum_of,
 )
 from kforensics.findings.rule import RulesOf
-from kforensics.reconcile.replicas.holders import SoleHolder
-from kforensics.reconcile.replicas.report import ReplicaReport, Verdict, WhatIf
+from kforensics.reconcile.replicas.report import ReplicaReport, SoleHolder, Verdict, WhatIf
 from kforensics.units import TopicPartition
 from kforensics.words import Prohibition, Step, counted, joined_by_and, joined_names
 

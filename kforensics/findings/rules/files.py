@@ -38,7 +38,7 @@ from kforensics.findings.rules.upkeep import (
 )
 from kforensics.formats.log.batch_table import HEADER_UP_TO_MAGIC
 from kforensics.reconcile.observed.own_evidence import HeldEpochs, lacked_epoch
-from kforensics.reconcile.replicas.holders import IntactReplica, IntactReplicas
+from kforensics.reconcile.replicas.report import IntactReplica, IntactReplicas
 from kforensics.units import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, OffsetRange, TopicPartition
 from kforensics.words import counted, listed
 

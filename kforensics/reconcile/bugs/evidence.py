@@ -9,8 +9,7 @@ from kforensics.damage import Absent
 from kforensics.evidence.model import BatchReader, Citation
 from kforensics.formats.log_lines.event import LogEventKind as Kind
 from kforensics.protocol.known_bugs import BUGS
-from kforensics.reconcile.observed.broker_versions import BrokerVersions
-from kforensics.reconcile.observed.facts import Leadership
+from kforensics.reconcile.observed.facts import BrokerVersions, Leadership
 from kforensics.reconcile.observed.logged_events import LoggedEvent
 from kforensics.units import TopicPartition
 

@@ -15,8 +15,7 @@ from kforensics.reconcile.history.log_copies import LogCopy
 from kforensics.reconcile.history.losses import Loss
 from kforensics.reconcile.history.residuals import Residual
 from kforensics.reconcile.history.truncations import ObservedTruncation
-from kforensics.reconcile.observed.broker_versions import BrokerVersions
-from kforensics.reconcile.observed.facts import Leadership
+from kforensics.reconcile.observed.facts import BrokerVersions, Leadership
 from kforensics.reconcile.observed.logged_truncations import LoggedTruncation
 from kforensics.reconcile.replicas.leader import newest_magic
 from kforensics.units import METADATA_TOPICS

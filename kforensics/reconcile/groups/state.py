@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.evidence.coordinators.group_log import GroupChange, Name, Place
-from kforensics.evidence.coordinators.share_log import UNCHANGED, Delivery, ShareChange, SharePartition
+from kforensics.evidence.coordinators.transaction_log import UNCHANGED, Delivery, ShareChange, SharePartition
 
 CLASSIC, CONSUMER, SHARE, STREAMS = 2, 3, 11, 17
 _MEMBERS = {5: CONSUMER, 10: SHARE, 19: STREAMS}

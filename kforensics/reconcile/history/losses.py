@@ -32,8 +32,7 @@ from kforensics.formats.messages.control import ControlType, parse_control_recor
 from kforensics.protocol.epochs import epoch_at
 from kforensics.reconcile.committed.judge import Certainty, CommitJudge, CommittedRun
 from kforensics.reconcile.history.log_copies import Agreement, LogCopy
-from kforensics.reconcile.logs.loaded_log import LoadedLog
-from kforensics.reconcile.logs.transaction_outcomes import Marker, Outcomes, are_markers
+from kforensics.reconcile.logs.loaded_log import LoadedLog, Marker, Outcomes, are_markers
 from kforensics.units import EpochEntry, OffsetRange
 
 

@@ -28,8 +28,7 @@ from kforensics.reconcile.incident.logged_losses import DeletedRecords, is_by_ep
 from kforensics.reconcile.incident.model import IncidentEvidence, LeaderBasis
 from kforensics.reconcile.logs.loaded_log import LoadedLog, load_log
 from kforensics.reconcile.observed.broker_lives import LINES_OF_A_START_MS
-from kforensics.reconcile.observed.broker_versions import BrokerVersions
-from kforensics.reconcile.observed.facts import ClusterFacts, Leadership, LoggedEnd
+from kforensics.reconcile.observed.facts import BrokerVersions, ClusterFacts, Leadership, LoggedEnd
 from kforensics.reconcile.observed.leadership import Gap, GapKind, LeadershipAccount, account_of
 from kforensics.reconcile.observed.own_evidence import held_epochs, states_of
 from kforensics.reconcile.replicas.leader import ProtocolChoice, choose_protocol

@@ -19,8 +19,7 @@ from kforensics.reconcile.history.residuals import PastEnd, Residual, TornTransa
 from kforensics.reconcile.history.topic_incarnations import Incarnation
 from kforensics.reconcile.incident.doubts import CopyKey, Doubt, DoubtKind, Moments, Reliance, WholeReturn
 from kforensics.reconcile.logs.tiers import Tiers
-from kforensics.reconcile.observed.broker_versions import BrokerVersions
-from kforensics.reconcile.observed.facts import ClusterFacts, Leadership
+from kforensics.reconcile.observed.facts import BrokerVersions, ClusterFacts, Leadership
 from kforensics.reconcile.observed.leadership import LeadershipAccount
 from kforensics.reconcile.observed.logged_truncations import LoggedTruncation
 from kforensics.reconcile.observed.own_evidence import LackedEpoch

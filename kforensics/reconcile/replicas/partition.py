@@ -20,7 +20,6 @@ from kforensics.reconcile.logs.log_pairs import LogPairs
 from kforensics.reconcile.observed.facts import ClusterFacts, Given, Leadership, electable_of
 from kforensics.reconcile.observed.leadership import account_of
 from kforensics.reconcile.observed.own_evidence import held_epochs, states_of
-from kforensics.reconcile.replicas.holders import SoleHolder, distinct_counts, sole_runs
 from kforensics.reconcile.replicas.leader import (
     ExpectedTruncation,
     ProtocolChoice,
@@ -39,8 +38,11 @@ from kforensics.reconcile.replicas.report import (
     PartitionReport,
     PastEnd,
     ReplicaReport,
+    SoleHolder,
     Verdict,
     WhatIf,
+    distinct_counts,
+    sole_runs,
 )
 from kforensics.reconcile.replicas.what_if import LeaderChoices, order_of
 from kforensics.units import METADATA_TOPICS, Depth

@@ -10,9 +10,8 @@ from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.committed.judge import CommitJudge, CommittedCounts, count_runs
 from kforensics.reconcile.logs.divergence import damage_at
 from kforensics.reconcile.logs.loaded_log import LoadedLog, load_log
-from kforensics.reconcile.replicas.holders import SoleHolder, distinct_counts
 from kforensics.reconcile.replicas.leader import ExpectedTruncation, follower_outcome
-from kforensics.reconcile.replicas.report import EmptiedReplica, Verdict, WhatIf
+from kforensics.reconcile.replicas.report import EmptiedReplica, SoleHolder, Verdict, WhatIf, distinct_counts
 from kforensics.units import OffsetRange
 
 if TYPE_CHECKING:

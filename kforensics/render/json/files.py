@@ -17,7 +17,7 @@ from kforensics.evidence.seal import Change, Difference, SealEntry
 from kforensics.findings.answers.model import Answer
 from kforensics.findings.model import Finding
 from kforensics.reconcile.logs.tiers import TierRange, Tiers
-from kforensics.reconcile.replicas.holders import IntactReplica, IntactReplicas
+from kforensics.reconcile.replicas.report import IntactReplica, IntactReplicas
 from kforensics.render.json.document import SEAL, seal_objects, typed_lines, write_document
 from kforensics.render.json.shape import Document, Each, Field, Shape, own, shape
 from kforensics.render.view import View

@@ -17,9 +17,15 @@ from kforensics.protocol.truncation import TruncationStep
 from kforensics.reconcile.committed.judge import CommittedCounts, CommittedRun
 from kforensics.reconcile.logs.divergence import Divergence
 from kforensics.reconcile.observed.leadership import Election, Gap, LeadershipAccount
-from kforensics.reconcile.replicas.holders import SoleHolder
 from kforensics.reconcile.replicas.leader import ExpectedTruncation, LeaderChoice
-from kforensics.reconcile.replicas.report import EmptiedReplica, OddOne, PartitionReport, ReplicaReport, WhatIf
+from kforensics.reconcile.replicas.report import (
+    EmptiedReplica,
+    OddOne,
+    PartitionReport,
+    ReplicaReport,
+    SoleHolder,
+    WhatIf,
+)
 from kforensics.render.json.document import LAST_LINES, last_lines, write_document
 from kforensics.render.json.shape import Document, Each, Field, own, shape
 from kforensics.render.view import View

@@ -40,8 +40,16 @@ from kforensics.render.blocks import (
 from kforensics.render.events import GRAVE, is_of_unknown_end, sentences_of, shown_entries, truncation_sentence
 from kforensics.render.frame import References, node_name, problem_items
 from kforensics.render.view import View
-from kforensics.render.views.incident import cited, figure_of, identity_of, other_disks, over_time, unknowns
-from kforensics.render.views.losses import by_cause, by_topic
+from kforensics.render.views.incident import (
+    by_cause,
+    by_topic,
+    cited,
+    figure_of,
+    identity_of,
+    other_disks,
+    over_time,
+    unknowns,
+)
 from kforensics.units import METADATA_TOPICS, TopicPartition
 from kforensics.words import counted, listed, shift_text
 

@@ -16,7 +16,7 @@ from kforensics.render.blocks import GAP, Block, Column, Prose, Section, Table, 
 from kforensics.render.events import GRAVE, Sentence, sentences_of, shown_entries
 from kforensics.render.frame import References
 from kforensics.render.view import View
-from kforensics.render.views.losses import by_cause, by_topic, worst_over_time
+from kforensics.render.views.incident import by_cause, by_topic, worst_over_time
 from kforensics.render.views.predict import RESULTS
 from kforensics.units import Depth
 from kforensics.words import Count, counted, joined_by_and, listed, utc_words

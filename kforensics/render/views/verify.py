@@ -10,7 +10,7 @@ from kforensics.evidence.model import Input
 from kforensics.findings.model import Finding, Severity
 from kforensics.findings.rules.files import TOLD_IN_FULL, who
 from kforensics.findings.rules.tiers import tier_words
-from kforensics.reconcile.replicas.holders import IntactReplica, IntactReplicas
+from kforensics.reconcile.replicas.report import IntactReplica, IntactReplicas
 from kforensics.render.blocks import GAP, Block, Column, Fact, Prose, Section, Table
 from kforensics.render.frame import problem_items
 from kforensics.render.view import View

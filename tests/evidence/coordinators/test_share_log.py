@@ -3,7 +3,7 @@
 import pytest
 
 from kforensics.cli.app import run
-from kforensics.evidence.coordinators.share_log import Delivery, ShareLog, SharePartition
+from kforensics.evidence.coordinators.transaction_log import Delivery, ShareLog, SharePartition
 from kforensics.formats.messages.coordinators import SHARE_TABLES
 from kforensics.reconcile.groups.state import played
 from tests.builders.coordinators import NOW, batch, write_log

@@ -11,8 +11,7 @@ from kforensics.reconcile.bugs.evidence import RULES, rule
 from kforensics.reconcile.bugs.traces import _WORDS_OF_BROKERS, doubted_high_watermarks
 from kforensics.reconcile.observed.broker_lives import BrokerLife
 from kforensics.reconcile.observed.broker_log_facts import BrokerLogFacts
-from kforensics.reconcile.observed.broker_versions import BrokerVersions
-from kforensics.reconcile.observed.facts import ClusterFacts
+from kforensics.reconcile.observed.facts import BrokerVersions, ClusterFacts
 from tests.builders.history import logged_truncation
 from tests.conftest import ROOT
 

@@ -13,7 +13,7 @@ from kforensics.reconcile.bugs.evidence import broker_signs, partition_signs
 from kforensics.reconcile.bugs.traces import broker_bugs, bug_traces
 from kforensics.reconcile.history.losses import Loss
 from kforensics.reconcile.history.residuals import Residual
-from kforensics.reconcile.observed.broker_versions import BrokerVersions
+from kforensics.reconcile.observed.facts import BrokerVersions
 from kforensics.reconcile.observed.logged_truncations import logged_truncations
 from kforensics.units import OffsetRange, TopicPartition
 from tests.builders.history import PARTITION, leadership, log_copy, logged_events, trace_evidence, truncation

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kforensics.evidence.coordinators.group_log import Place
-from kforensics.evidence.coordinators.share_log import UNCHANGED, Delivery, ShareChange, SharePartition
+from kforensics.evidence.coordinators.transaction_log import UNCHANGED, Delivery, ShareChange, SharePartition
 from kforensics.reconcile.groups import state as share_state
 from kforensics.reconcile.groups.state import combined, played
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from kforensics.formats.log.batch_table import CONTROL_BIT, TRANSACTIONAL_BIT, empty_batches
-from kforensics.reconcile.logs.transaction_outcomes import Marker, Outcomes, are_markers, are_transactional
+from kforensics.reconcile.logs.loaded_log import Marker, Outcomes, are_markers, are_transactional
 
 
 def rows(*those):

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from kforensics.evidence.broker_logs import WINDOW_LENGTH, LogFile, read_log_files
-from kforensics.evidence.discovery.beside_data import LogPlace
+from kforensics.evidence.discovery.inputs import LogPlace
 from kforensics.reconcile.observed.logged_events import LoggedEvent
 from kforensics.reconcile.observed.outages import Outage, Sign, Took, outage_between, outages_of
 from tests.builders.metadata_logs import history_of, metadata_batch, metadata_record

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from kforensics.reconcile.salvage.carved import DAY_MS, group_chains
+from kforensics.commands.salvaging.carving import DAY_MS, group_chains
 from kforensics.units import TopicPartition
 
 NONE = (-1, -1, -1)

@@ -8,7 +8,7 @@ import pytest
 from kforensics.evidence.coordinators.open_transactions import read_producers
 from kforensics.evidence.coordinators.transaction_log import TransactionState
 from kforensics.protocol.coordinators import TransactionStatus
-from kforensics.reconcile.transactions.split import aborted_late, split_transactions
+from kforensics.reconcile.transactions.partition import aborted_late, split_transactions
 from tests.builders.coordinators import NOW, batch, marker, write_log
 
 ELECTION = NOW + 100

@@ -7,7 +7,7 @@ from kforensics.reconcile.logs.predicted_load import FirstStart, StartOrder
 from kforensics.render.blocks import Cell, Chain, Prose, Section, Table, Tone, plain
 from kforensics.render.frame import References
 from kforensics.render.views import predict
-from kforensics.render.views.losses import by_cause, by_topic, worst_over_time
+from kforensics.render.views.incident import by_cause, by_topic, worst_over_time
 from kforensics.units import TopicPartition
 from tests.builders.incidents import explanation
 
