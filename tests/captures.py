@@ -42,6 +42,10 @@ def document(command: str, paths: Sequence[Path | str], *options: str) -> tuple[
     if not out.getvalue():
         return {"error": errors.getvalue()}, code
     found = json.loads(out.getvalue())
+    # Most captures hold no records: what to do about that is said of them alone.
+    for words in (found.get("advice"), (found.get("answer") or {}).get("now")):
+        if words:
+            words[:] = [one for one in words if "kforensics salvage" not in one]
     given = {str(one) for one in (*paths, *options)} | {one["path"] for one in found.get("inputs", ())}
     stores = [store_of(one) for name in given if (one := split_at_capture(Path(name))) is not None]
     given |= {one.origin for one in stores if one.inner and one.origin}

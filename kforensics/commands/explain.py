@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from kforensics.ask.model import Ask
 from kforensics.case.account import (
@@ -34,7 +35,8 @@ from kforensics.evidence.discovery.log_spans import LogSpan
 from kforensics.evidence.discovery.partition_dirs import Places
 from kforensics.evidence.metadata.history import MetadataHistory, listening_hosts
 from kforensics.evidence.metadata.state import PartitionState, newest_log
-from kforensics.evidence.model import Problem, full_path
+from kforensics.evidence.model import Input, Problem, full_path
+from kforensics.findings.answers.advice import Holders
 from kforensics.findings.answers.conclusion import conclude
 from kforensics.findings.answers.explain import Scope, explain_answer, incident_state
 from kforensics.findings.answers.graver import with_disks
@@ -54,6 +56,8 @@ from kforensics.reconcile.observed.metadata_facts import recorded_unclean_electi
 from kforensics.reconcile.observed.node_failures import failure_words, node_failures
 from kforensics.reconcile.timeline.events import TimelineEntry, build_timeline, cluster_entries, election_entries
 from kforensics.reconcile.timeline.logged_operations import logged_operations, retention_entries
+from kforensics.source.capture import split_at_capture
+from kforensics.source.store import store_of
 from kforensics.source.walk import join
 from kforensics.units import METADATA_TOPICS, TRANSACTIONS_TOPIC, TopicPartition
 from kforensics.words import byte_count, counted, form, utc_words
@@ -161,6 +165,8 @@ def explain(case: Case, progress: Progress | None = None, *, beside: Case | None
         log_files=gathered.log_files,
         inputs=inputs.described,
         clocks=clocks,
+        ask=options,
+        holders=holders_of(inputs.described),
     )
     answer = explain_answer(
         incidents,
@@ -444,3 +450,20 @@ def _is_in_view(entry: TimelineEntry, options: Ask) -> bool:
         return True
     after = options.since_ms is None or entry.time_ms >= options.since_ms
     return after and (options.until_ms is None or entry.time_ms < options.until_ms)
+
+
+def holders_of(inputs: Sequence[Input]) -> Holders:
+    """Return whose records are among the inputs: not those of a capture that was taken without."""
+    bare: dict[str, None] = {}
+    others = 0
+    now = tuple(one.path for one in inputs if one.kind in {"broker", "combined"})
+    for one in inputs:
+        if one.kind not in {"broker", "combined", "snapshot-before"}:
+            continue
+        place = split_at_capture(Path(one.path))
+        capture = None if place is None else store_of(place).capture
+        if capture is None or capture.holds_records:
+            others += 1
+        else:
+            bare[one.path if isinstance(one.broker_id, Absent) else f"broker {one.broker_id}"] = None
+    return Holders(tuple(bare), others, now)

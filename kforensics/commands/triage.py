@@ -19,13 +19,11 @@ from kforensics.commands.cleaning import standing_cleaners, with_cleaners
 from kforensics.commands.explanation import Explanation
 from kforensics.commands.outside import check_new_file
 from kforensics.commands.result import Conclusion, Result
-from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, UsageError
 from kforensics.evidence.model import Input, Problem
 from kforensics.findings.answers.graver import Asked
 from kforensics.findings.answers.model import Answer, State, silence_words, unusable_words
 from kforensics.findings.answers.triage import (
-    Holders,
     TopicRow,
     Unasked,
     set_aside_owners,
@@ -37,7 +35,6 @@ from kforensics.findings.concern import JudgedPartition
 from kforensics.findings.model import Finding, by_gravity
 from kforensics.findings.rules.causes import RootCause, root_cause
 from kforensics.reconcile.logs.predicted_load import Election, PredictedStart, election_file
-from kforensics.source.capture import split_at_capture
 from kforensics.source.store import store_of
 from kforensics.units import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Depth
 from kforensics.words import byte_count
@@ -98,7 +95,7 @@ def run(ask: Ask) -> Result[Triage]:
     findings = _findings(results, explained.inputs)
     standing = _standing(case, findings)
     set_aside = set_aside_owners(explained.body.incidents, judged)
-    answer = triage_answer(asked, unasked, topics, ask, _holders(explained.inputs), set_aside)
+    answer = triage_answer(asked, unasked, topics, ask, explain.holders_of(explained.inputs), set_aside)
     answer = with_cleaners(answer, (*findings, *standing))
     if ask.steps is not None:
         _write_steps(ask.steps, answer, ask, case, predicted)
@@ -184,23 +181,6 @@ def _to_read(ask: Ask, case: Case) -> int:
 
 def _limits(ask: Ask) -> bool:
     return bool(ask.topics or ask.partitions)
-
-
-def _holders(inputs: Sequence[Input]) -> Holders:
-    """Return whose records are among the inputs: not those of a capture that was taken without."""
-    bare: dict[str, None] = {}
-    others = 0
-    now = tuple(one.path for one in inputs if one.kind in {"broker", "combined"})
-    for one in inputs:
-        if one.kind not in {"broker", "combined", "snapshot-before"}:
-            continue
-        place = split_at_capture(Path(one.path))
-        capture = None if place is None else store_of(place).capture
-        if capture is None or capture.holds_records:
-            others += 1
-        else:
-            bare[one.path if isinstance(one.broker_id, Absent) else f"broker {one.broker_id}"] = None
-    return Holders(tuple(bare), others, now)
 
 
 def _as(ask: Ask, command: str) -> Ask:

@@ -142,15 +142,18 @@ _LABEL_WIDTH = 13
 
 
 def answer_lines(answer: Answer, *, command: str, width: int, most: int = MOST_LINES) -> Iterator[Text]:
-    """Yield the lines of an answer, the headline first, all of what to do at once, and the first open question; the other points are counted where `most` lines have no room."""
+    """Yield the lines of an answer, the headline first, all of what to do at once, and behind less than `most` lines the first open question; the other points are counted where there is no room."""
     lines = wrapped(escape_text(answer.headline), width=width, style=_answer_style(answer, command))
     points: list[list[Text]] = []
     spare: list[list[Text]] = []
+    is_long = False
     for label, name in ANSWER_PARTS:
         for at, advice in enumerate(getattr(answer, name)):
             points.append(_advice_lines(advice, lead=f"{label if not at else '':<{_LABEL_WIDTH}}", width=width))
-            if name != "now" and (at or name != "unknown"):
+            if name != "now" and (at or name != "unknown" or is_long):
                 spare.append(points[-1])
+        if name == "now":
+            is_long = len(lines) + sum(map(len, points)) > most
     left = most - len(lines) - sum(map(len, points))
     hidden: list[list[Text]] = []
     while left < 0 and spare:

@@ -123,7 +123,7 @@ def test_a_holder_without_a_broker_is_named_as_diff_names_it(fixtures, capsys, t
 
     answer = document["answer"]
     assert "are only on input 1, which isn't the leader" in answer["headline"]
-    assert answer["now"][0].startswith("Do not start input 1 before its directories")
+    assert answer["now"][0].startswith("Do not start input 1 before its directory is copied")
     assert "broker unknown" not in json.dumps(document)
 
 

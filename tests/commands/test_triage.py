@@ -15,9 +15,10 @@ from kforensics.ask.model import Ask
 from kforensics.case.comparison import results_of
 from kforensics.case.opening import open_case
 from kforensics.cli.app import run
+from kforensics.findings.answers.advice import Holders
 from kforensics.findings.answers.graver import Asked
 from kforensics.findings.answers.model import STATES, Answer, State
-from kforensics.findings.answers.triage import Holders, triage_answer
+from kforensics.findings.answers.triage import triage_answer
 from kforensics.units import Depth
 from kforensics.words import EXPORT, SAFE, Prohibition, Step, with_place
 from tests.conftest import ROOT

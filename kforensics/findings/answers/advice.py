@@ -1,14 +1,18 @@
 """What to do after an incident and what not to do, whom to tell, and which evidence would show more."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
 
+from kforensics.ask.model import Ask
+from kforensics.ask.questions import command_of
 from kforensics.damage import Absent
 from kforensics.evidence.broker_logs import LogFile
 from kforensics.evidence.model import Input
 from kforensics.findings.concern import copies_of_places
 from kforensics.reconcile.incident.model import Holder, LossEntry, PartitionIncident
 from kforensics.reconcile.observed.clocks import Clock, clocks_that_disagree
-from kforensics.words import Prohibition, Step, counted, form, listed
+from kforensics.words import SAFE, Prohibition, Step, counted, form, joined_by_and, listed
 
 MOST_NAMED = 4
 """Partitions that are named one by one."""
@@ -18,6 +22,36 @@ _GROUP_WORDS = {
     "replaced": "Records before the offset were replaced, and are never read without a reset",
     "set-back": "A later commit is lost, so records are read again",
 }
+
+
+class Holders(NamedTuple):
+    """The brokers among the inputs, by what salvage can get of them."""
+
+    without_records: tuple[str, ...] = ()
+    """Of whom a capture without records is given."""
+    others: int = 0
+    paths: tuple[str, ...] = ()
+    """The directories of brokers that are given as they are now."""
+
+
+SALVAGING = {"lost": "Get what is lost out of the copies that hold it", "at-risk": "Save the records that are at risk"}
+"""What salvage takes, in words, by the value of `--what`."""
+
+
+def salvage_step(what: str, ask: Ask, holders: Holders) -> str:
+    """Return the step that gets records out of what was asked about; those at risk are in the directories as they are now.
+
+    Args:
+        what: a key of `SALVAGING`.
+    """
+    sentence = SALVAGING[what]
+    if holders.without_records:
+        whose = joined_by_and(holders.without_records)
+        sentence += f", with the directories of {whose} themselves, as captures without --with-tail hold no records"
+        if not holders.others:
+            return f"{sentence}: `kforensics salvage --what {what}` on them."
+    asked = replace(ask, before=()) if what == "at-risk" else ask
+    return Step(sentence, (f"{command_of('salvage', asked, '--what', what)} -o {SAFE}/{what}",))
 
 
 def advice_on_past_end(incidents: Sequence[PartitionIncident]) -> list[str]:
@@ -71,27 +105,25 @@ def _places(holders: Iterable[Holder]) -> list[tuple[int, str]]:
     return sorted({(one.input, one.path) for one in holders})
 
 
-def what_to_keep(losses: Sequence[LossEntry], incidents: Sequence[PartitionIncident]) -> list[str]:
+def what_to_keep(
+    losses: Sequence[LossEntry], incidents: Sequence[PartitionIncident], inputs: Sequence[Input]
+) -> list[str]:
     """Return which directories to copy before their brokers start, and whether snapshots hold lost records."""
     advice: list[str] = []
+    paths = [one.path for one in inputs]
     kept = {(one.broker_id, incident.partition) for incident in incidents for one in incident.residuals}
-    in_use = sorted(
-        {
-            (holder.owner, str(loss.topic_partition))
-            for loss in losses
-            for holder in loss.in_use
+    in_use: dict[str, set[int]] = {}
+    for loss in losses:
+        for holder in loss.in_use:
             # A replica that no rule truncates keeps what only it holds.
-            if loss.was_committed != "no" and (holder.broker_id, loss.topic_partition) not in kept
-        },
-        key=str,
-    )
-    for owner in sorted({owner for owner, _ in in_use}):
-        names = [name for who, name in in_use if who == owner]
-        advice.append(
-            Prohibition(
-                f"Do not start {owner} before its {form(len(names), 'directory', 'directories')} {listed(names, most=MOST_NAMED)} {form(len(names), 'is', 'are')} copied: as a follower it will truncate what only it holds."
-            )
+            if loss.was_committed != "no" and (holder.broker_id, loss.topic_partition) not in kept:
+                in_use.setdefault(holder.owner, set()).add(holder.input)
+    for owner, places in sorted(in_use.items()):
+        directory = form(len(places), "directory is", "directories are")
+        sentence = (
+            f"Do not start {owner} before its {directory} copied: as a follower it will truncate what only it holds"
         )
+        advice.append(Prohibition(sentence, copies_of_places(paths, [(one, "") for one in places])))
     copied = [
         (loss, (holder.input, holder.path))
         for loss in losses
@@ -107,6 +139,14 @@ def what_to_keep(losses: Sequence[LossEntry], incidents: Sequence[PartitionIncid
             f"Keep the snapshots: {counted(len(held), 'directory', 'directories')} in them still {form(len(held), 'holds', 'hold')} {what}."
         )
     return advice
+
+
+def how_to_salvage(losses: Sequence[LossEntry], ask: Ask, holders: Holders) -> list[str]:
+    """Return the commands that get lost records out of what holds them, and save those that a start would take."""
+    asked = [loss for loss in losses if loss.was_committed != "no"]
+    is_held = any(loss.held_by and not loss.in_use for loss in asked)
+    kinds = (("lost", is_held), ("at-risk", any(loss.in_use for loss in asked)))
+    return [salvage_step(what, ask, holders) for what, is_there in kinds if is_there]
 
 
 def whom_to_tell(losses: Sequence[LossEntry]) -> list[str]:

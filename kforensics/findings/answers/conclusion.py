@@ -4,13 +4,16 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from kforensics.ask.model import Ask
 from kforensics.damage import Absent
 from kforensics.evidence.broker_logs import LogFile
 from kforensics.evidence.model import Input
 from kforensics.findings.answers.advice import (
     MOST_NAMED,
+    Holders,
     advice_on_past_end,
     advice_on_residuals,
+    how_to_salvage,
     missing_evidence,
     on_consumers,
     what_to_keep,
@@ -61,6 +64,8 @@ def conclude(
     log_files: Sequence[LogFile],
     inputs: Sequence[Input],
     clocks: Sequence[Clock],
+    ask: Ask,
+    holders: Holders,
 ) -> Words:
     """Return the sentences that follow from all incidents."""
     losses = [
@@ -80,7 +85,8 @@ def conclude(
             *what_to_save(losses, inputs),
             *advice_on_past_end(incidents),
             *advice_on_residuals(incidents),
-            *what_to_keep(losses, incidents),
+            *what_to_keep(losses, incidents, inputs),
+            *how_to_salvage(losses, ask, holders),
         ),
         tell=(*whom_to_tell(losses), *on_consumers(incidents), *_deleted_by_setting(incidents, timeline)),
         later=tuple(prevention(losses, incidents)),

@@ -5,12 +5,11 @@ Each sentence is one that a command answers for; the order of `STATES["triage"]`
 
 import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 from kforensics.ask.model import Ask
-from kforensics.ask.questions import command_of
 from kforensics.exits import ExitCode
+from kforensics.findings.answers.advice import SALVAGING, Holders, salvage_step
 from kforensics.findings.answers.graver import SENTENCES, Asked, beyond
 from kforensics.findings.answers.model import STATES, Answer, State
 from kforensics.findings.answers.predict_steps import COPY_FIRST
@@ -19,7 +18,6 @@ from kforensics.reconcile.incident.model import Holder, PartitionIncident
 from kforensics.units import METADATA_TOPICS
 from kforensics.words import (
     EXPORT,
-    SAFE,
     Prohibition,
     Step,
     copied_by,
@@ -40,16 +38,6 @@ class Unasked(NamedTuple):
 
     command: str
     why: str
-
-
-class Holders(NamedTuple):
-    """The brokers among the inputs, by what salvage can get of them."""
-
-    without_records: tuple[str, ...] = ()
-    """Of whom a capture without records is given."""
-    others: int = 0
-    paths: tuple[str, ...] = ()
-    """The directories of brokers that are given as they are now."""
 
 
 class TopicRow(NamedTuple):
@@ -285,36 +273,29 @@ def _steps(
             if one.startswith("Look at ")
             else ()
         )
-        if not isinstance(one, Prohibition) and not any(f"kforensics {name}" in one for name in led_to):
+        is_own = isinstance(one, Step) and one.sentence.startswith(tuple(SALVAGING.values()))
+        if not isinstance(one, Prohibition) and not is_own and not any(f"kforensics {name}" in one for name in led_to):
             yield one
     if any(row.held_by for row in topics):
-        yield _salvage("Get what is lost out of the copies that hold it", "lost", ask, holders)
+        yield salvage_step("lost", ask, holders)
     elif any(row.lost or row.maybe_lost or row.is_least for row in topics):
         yield (
             "Look for earlier copies and backups (--before) or disk images (`kforensics salvage --carve`): "
             "no input holds what is lost."
         )
     if any(row.at_risk or row.maybe_at_risk for row in topics):
-        yield _salvage("Save the records that are at risk", "at-risk", replace(ask, before=()), holders)
+        yield salvage_step("at-risk", ask, holders)
 
 
 def _prohibitions(steps: Sequence[Prohibition]) -> Iterator[str]:
-    """Yield what not to do, each start that is to wait for a copy once."""
-    waiting: set[str] = set()
+    """Yield what not to do, each start that is to wait for the same copies once."""
+    waiting: dict[str, set[str]] = {}
     for one in steps:
         node, is_start, _ = one.partition(" before its director")
-        if not is_start or one.commands or node not in waiting:
+        seen = waiting.setdefault(node, set())
+        if not is_start or not seen.issuperset(one.commands) or not (seen or one.commands):
             yield one
-        waiting.add(node)
-
-
-def _salvage(sentence: str, what: str, ask: Ask, holders: Holders) -> str:
-    if holders.without_records:
-        whose = joined_by_and(holders.without_records)
-        sentence += f", with the directories of {whose} themselves, as captures without --with-tail hold no records"
-        if not holders.others:
-            return f"{sentence}: `kforensics salvage --what {what}` on them."
-    return Step(sentence, (f"{command_of('salvage', ask, '--what', what)} -o {SAFE}/{what}",))
+        seen.update(one.commands)
 
 
 def steps_script(answer: Answer, elections: Sequence[str], order: Sequence[int], discarded: Sequence[str] = ()) -> str:

@@ -4,10 +4,11 @@ from dataclasses import replace
 
 import pytest
 
+from kforensics.ask.model import Ask
 from kforensics.damage import Absent
 from kforensics.evidence.event_kinds import EventKind
 from kforensics.evidence.model import GroupCommit, Input
-from kforensics.findings.answers.advice import missing_evidence
+from kforensics.findings.answers.advice import Holders, missing_evidence
 from kforensics.findings.answers.conclusion import conclude
 from kforensics.findings.rules.causes import CAUSES, causes_of
 from kforensics.reconcile.history.causes import CauseName
@@ -29,7 +30,7 @@ LOSS = replace(INCIDENT.losses[0], confidence="likely")
 
 
 def words(incident, *timeline):
-    return conclude([incident], timeline, log_files=(), inputs=WHOLE.inputs, clocks=())
+    return conclude([incident], timeline, log_files=(), inputs=WHOLE.inputs, clocks=(), ask=Ask(), holders=Holders())
 
 
 @pytest.mark.parametrize(("allowed", "advised"), [(True, True), (Absent.UNKNOWN, True), (False, False)])
@@ -170,7 +171,9 @@ def test_a_reassignment_of_a_partition_that_lost_records_is_not_said_to_be_witho
     )
     incident = replace(INCIDENT, losses=(replace(LOSS, committed=committed, was_committed=committed),))
 
-    found = conclude([incident], (), operations=(done,), log_files=(), inputs=WHOLE.inputs, clocks=()).conclusion
+    found = conclude(
+        [incident], (), operations=(done,), log_files=(), inputs=WHOLE.inputs, clocks=(), ask=Ask(), holders=Holders()
+    ).conclusion
 
     assert ("On purpose, and no loss: orders-0 was acted upon." in found) is is_calm
     assert (

@@ -4,6 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from kforensics.ask.model import Ask
+from kforensics.findings.answers.advice import Holders
 from kforensics.findings.answers.conclusion import conclude
 from kforensics.findings.answers.explain import Scope, _open_question, explain_answer, incident_state
 from kforensics.findings.answers.model import State
@@ -47,7 +49,7 @@ def test_a_high_watermark_past_every_end_is_a_loss_where_the_broker_had_stopped(
 @pytest.mark.parametrize(("is_sure", "hedge"), [(True, False), (False, True)])
 def test_the_headline_hedges_what_copying_a_running_broker_explains(is_sure, hedge):
     incident = replace(QUIET, past_end=(replace(PAST_END, is_sure=is_sure),))
-    words = conclude([incident], (), log_files=(), inputs=WHOLE.inputs, clocks=())
+    words = conclude([incident], (), log_files=(), inputs=WHOLE.inputs, clocks=(), ask=Ask(), holders=Holders())
 
     headline = explain_answer([incident], words, Scope()).headline
 
@@ -59,7 +61,7 @@ def test_the_headline_hedges_what_copying_a_running_broker_explains(is_sure, hed
 def test_what_lies_below_a_high_watermark_past_every_end_is_in_no_count(past_end):
     shown = replace(WHOLE.incidents[0].losses[0], committed="certain", was_committed="certain", held_by=())
     incident = replace(QUIET, losses=(shown,), past_end=past_end, missing_replicas=())
-    words = conclude([incident], (), log_files=(), inputs=WHOLE.inputs, clocks=())
+    words = conclude([incident], (), log_files=(), inputs=WHOLE.inputs, clocks=(), ask=Ask(), holders=Holders())
 
     answer = explain_answer([incident], words, Scope())
 
@@ -117,7 +119,7 @@ def test_what_another_replica_holds_is_not_called_lost():
     holder = Holder(input=0, path="t-0", broker_id=3, is_final=True, in_use=True)
     incident = replace(QUIET, losses=(loss, replace(loss, held_by=(holder,))))
 
-    words = conclude([incident], (), log_files=(), inputs=WHOLE.inputs, clocks=())
+    words = conclude([incident], (), log_files=(), inputs=WHOLE.inputs, clocks=(), ask=Ask(), holders=Holders())
     headline = explain_answer([incident], words, Scope()).headline
     assert f"other replicas hold {loss.records} of them, {loss.records} are lost" in headline
 
@@ -130,7 +132,7 @@ def test_a_marker_alone_is_not_told_as_no_records():
 
     def told(*losses):
         incident = replace(QUIET, losses=losses)
-        words = conclude([incident], (), log_files=(), inputs=WHOLE.inputs, clocks=())
+        words = conclude([incident], (), log_files=(), inputs=WHOLE.inputs, clocks=(), ask=Ask(), holders=Holders())
         return explain_answer([incident], words, Scope()).headline, " ".join(words.conclusion)
 
     headline, conclusion = told(marker)
@@ -150,7 +152,7 @@ def test_markers_alone_were_committed_only_where_that_is_certain(certainty, is_s
     loss = replace(shown, records=0, markers=1, committed="possible", was_committed=certainty, held_by=())
     incident = replace(QUIET, losses=(loss,))
 
-    words = conclude([incident], (), log_files=(), inputs=WHOLE.inputs, clocks=())
+    words = conclude([incident], (), log_files=(), inputs=WHOLE.inputs, clocks=(), ask=Ask(), holders=Holders())
     headline = explain_answer([incident], words, Scope()).headline
 
     assert is_sure is ("1 transaction marker that was committed" in headline)
@@ -164,7 +166,7 @@ def test_the_headline_counts_records_only_of_the_partitions_that_lost_them():
     certain = [loss for loss in lost.losses if loss.was_committed == "certain" and not loss.in_use]
     assert certain
 
-    words = conclude([lost, past], (), log_files=(), inputs=WHOLE.inputs, clocks=())
+    words = conclude([lost, past], (), log_files=(), inputs=WHOLE.inputs, clocks=(), ask=Ask(), holders=Holders())
     headline = explain_answer([lost, past], words, Scope()).headline
 
     assert f"lost from {lost.partition}:" in headline
@@ -189,7 +191,7 @@ def test_an_unclean_election_is_the_first_open_question():
         return replace(QUIET, partition=partition, account=account, doubts=(doubt,))
 
     incidents = [doubted("t", Risk.UNCLEAN_RESTART), doubted("u", Risk.UNCLEAN)]
-    words = conclude(incidents, (), log_files=(), inputs=WHOLE.inputs, clocks=())
+    words = conclude(incidents, (), log_files=(), inputs=WHOLE.inputs, clocks=(), ask=Ask(), holders=Holders())
 
     assert "what u lost (u-0)" in explain_answer(incidents, words, Scope()).headline
     assert "what t lost (t-0)" in explain_answer(incidents[:1], words, Scope()).headline
