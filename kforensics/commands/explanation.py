@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation, Input, Problem
-from kforensics.findings.answers.explain import returned_words
+from kforensics.findings.answers.explain import is_unclean_open, returned_words
 from kforensics.findings.answers.model import Answer
 from kforensics.findings.model import Finding
 from kforensics.reconcile.bugs.evidence import BugTrace
@@ -65,6 +65,11 @@ class Explanation:
     def returned(self) -> tuple[str, ...]:
         """What has to be true for a loss where brokers led again that had gone down, and what settles it, in sentences."""
         return tuple(returned_words(self.incidents))
+
+    @property
+    def has_open_elections(self) -> bool:
+        """Whether an unclean election is on record of which it is not known whether it lost anything."""
+        return any(map(is_unclean_open, self.incidents))
 
     @property
     def has_early_losses(self) -> bool:

@@ -33,8 +33,10 @@ class _History(NamedTuple):
     is_answered: bool = False
     lost: Asked | None = None
     """Its answer, where something was lost."""
-    returned: tuple[str, ...] = ()
-    """What has to be true for a loss where brokers led again that had gone down, where that is what it leaves open."""
+    left_open: Asked | None = None
+    """Its answer, where unclean elections on record leave it open whether anything was lost."""
+    unknown: tuple[str, ...] = ()
+    """What it leaves open: where brokers led again that had gone down, what has to be true for a loss."""
 
 
 def no_calmer(command: str, found: Conclusion, case: Case, topics: Collection[str] | None = None) -> Conclusion:
@@ -54,9 +56,15 @@ def no_calmer_than_history(command: str, found: Conclusion, case: Case) -> Concl
     answer = _no_calmer_than_lost(answer, case, code=code)
     if may_be_calmer(answer):
         history = _elections_of(case)
-        answer = with_graver(answer, history.lost, code=code)
-        answer = replace(answer, unknown=tuple(dict.fromkeys((*answer.unknown, *history.returned))))
+        # Whether files are sound, or commits went back, no election decides.
+        graver = history.lost or (history.left_open if command in _OF_REPLICAS else None)
+        answer = with_graver(answer, graver, code=code)
+        answer = replace(answer, unknown=tuple(dict.fromkeys((*answer.unknown, *history.unknown))))
     return _no_calmer_than_lines(found._replace(answer=answer), case)
+
+
+_OF_REPLICAS = frozenset({"diff", "predict"})
+"""Commands that are asked whether replicas are as they should be, and lose nothing."""
 
 
 def _no_calmer_than_lost(answer: Answer, case: Case, *, code: int = 0) -> Answer:
@@ -151,9 +159,9 @@ def no_calmer_than_before(answer: Answer, judged: Sequence[JudgedPartition], cas
     if case.is_weighed or answer.state.exit_code:
         return answer
     history = _lost_at_elections(judged, case)
-    answered = frozenset(lost_before(judged)) if history.is_answered or history.returned else ()
+    answered = frozenset(lost_before(judged)) if history.is_answered or history.unknown else ()
     kept = tuple(one for one in answer.unknown if one not in answered)
-    return with_graver(replace(answer, unknown=(*kept, *history.returned)), history.lost)
+    return with_graver(replace(answer, unknown=(*kept, *history.unknown)), history.lost or history.left_open)
 
 
 def _lost_at_elections(judged: Sequence[JudgedPartition], case: Case) -> _History:
@@ -166,8 +174,14 @@ def _lost_at_elections(judged: Sequence[JudgedPartition], case: Case) -> _Histor
         one.records and one.committed != "no" and not one.in_use for each in explained.incidents for one in each.losses
     )
     is_answered = explained.answer.state is not State.UNKNOWN
-    lost = Asked("explain", explained.answer, case.ask) if is_answered and is_lost else None
-    return _History(is_answered, lost, () if is_answered else explained.returned)
+    asked = Asked("explain", explained.answer, case.ask)
+    if is_answered:
+        return _History(is_answered, asked if is_lost else None)
+    is_open = explained.has_open_elections
+    return _History(
+        left_open=asked if is_open else None,
+        unknown=explained.returned or (tuple(lost_before(judged)) if is_open else ()),
+    )
 
 
 def no_calmer_than_tiers(found: Conclusion, case: Case) -> Conclusion:

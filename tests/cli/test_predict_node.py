@@ -853,7 +853,7 @@ def test_strays_of_which_no_replica_is_kept_are_no_repair(incident, tmp_path, ca
     recorded = incident("unclean-election-4.x") / "snapshots" / "99-final"
     for one in sorted(recorded.iterdir()):
         copied(one, tmp_path / one.name)
-    calm, _ = predict(capsys, tmp_path)
+    whole, _ = predict(capsys, tmp_path)
     removed = sorted(tmp_path.glob("broker-*/orders-0/partition.metadata"))
     assert len(removed) == 3
 
@@ -863,7 +863,9 @@ def test_strays_of_which_no_replica_is_kept_are_no_repair(incident, tmp_path, ca
         path.unlink()
     every, code = predict(capsys, tmp_path)
 
-    assert calm["answer"]["state"] == "starts-and-repairs"
+    # Nothing but its unclean elections is in the way of calm.
+    assert "loads all 27 logs, and loading discards no record" in whole["answer"]["headline"]
+    assert not any("may be the last full copy" in line for line in whole["answer"]["unknown"])
     assert (one["answer"]["state"], one_code) == ("unknown", 3)
     assert any("may be the last full copy" in line for line in one["answer"]["unknown"])
     assert (every["answer"]["state"], code) == ("loses", 1)

@@ -5,7 +5,7 @@ A partition is `nothing-lost` only by proof: no loss is shown, and nothing is in
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from kforensics.damage import Absent
@@ -376,7 +376,8 @@ def _open_question(affected: Sequence[PartitionIncident], asked: Sequence[Partit
         return f"Whether committed records are lost is unknown: no log of any partition is among the inputs{of}."
     if affected and affected[0].doubts:
         first = affected[0]
-        of = f"{len(affected)} of {len(asked)} partitions" if len(asked) > 1 else str(first.partition)
+        some = f"{len(affected)} of {len(asked)}" if len(affected) < len(asked) else f"{len(affected)}"
+        of = f"{some} partitions" if len(asked) > 1 else str(first.partition)
         return f"Whether committed records of {of} are lost is unknown{_likelihood(affected, asked)}. {_first_doubt(affected)}."
     if bare := [one for one in affected if not one.copies]:
         return f"Whether committed records are lost is unknown: no log of {_names(bare)} is among the inputs."
@@ -403,13 +404,23 @@ def _likelihood(affected: Sequence[PartitionIncident], asked: Sequence[Partition
 
 
 def _shown_by_disks(
-    outage: Outage, doubted: Iterable[PartitionIncident], asked: Sequence[PartitionIncident]
+    outage: Outage, doubted: Sequence[PartitionIncident], asked: Sequence[PartitionIncident]
 ) -> tuple[int, int, list[str]]:
-    """Return how many logs of a broker are given, how many of them end below a high watermark that it wrote down, and the partitions of those in doubt that lost records."""
+    """Return how many logs of a broker are given as they were when it came back, how many end below a high watermark that it wrote down, and the partitions of those in doubt that lost records."""
     broker = outage.broker_id
+    # It wrote its high watermarks down anew once it led again: its logs reach all of them, whatever they had lost.
+    has_led_since = any(
+        log.is_final and log.broker_id == broker and log.epochs and log.epochs[-1].leader_epoch >= doubt.leader_epoch
+        for one in doubted
+        for doubt in one.doubts
+        if doubt.outage == outage and doubt.leader_epoch is not None
+        for log in one.logs
+    )
+    given = sum(any(log.is_final and log.broker_id == broker for log in one.logs) for one in asked)
+    short = sum(any(each.broker_id == broker for each in one.past_end) for one in asked)
     return (
-        sum(any(log.is_final and log.broker_id == broker for log in one.logs) for one in asked),
-        sum(any(each.broker_id == broker for each in one.past_end) for one in asked),
+        0 if has_led_since and not short else given,
+        short,
         [str(one.partition) for one in doubted if any(each.was_committed != "no" for each in one.losses)],
     )
 
@@ -426,6 +437,11 @@ def _first_doubt(affected: Sequence[PartitionIncident]) -> str:
         next(unread, None) or next(of_unclean, None) or next(of_lines, (affected[0], affected[0].doubts[0]))
     )
     return f"The inputs do not show {doubt.words} ({incident.partition})"
+
+
+def is_unclean_open(incident: PartitionIncident) -> bool:
+    """Whether an unclean election is on record of which it is not known whether it lost anything."""
+    return any(doubt.leader_epoch in _unclean_epochs(incident) for doubt in incident.doubts)
 
 
 def _unclean_epochs(incident: PartitionIncident) -> frozenset[int]:

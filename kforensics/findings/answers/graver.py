@@ -16,7 +16,7 @@ from kforensics.words import Step, counted
 SENTENCES = re.compile(r"(?<=\.) (?=[A-Z])")
 _COMES_TO = {
     "diff": {State.AT_RISK: State.AT_RISK, State.DIVERGED: State.DIVERGED, State.MAYBE_AT_RISK: State.UNKNOWN},
-    "explain": {State.LOST: State.LOST, State.MAYBE_LOST: State.MAYBE_LOST},
+    "explain": {State.LOST: State.LOST, State.MAYBE_LOST: State.MAYBE_LOST, State.UNKNOWN: State.UNKNOWN},
 }
 """What a state of another command leaves of one that would be calmer about the same partitions."""
 

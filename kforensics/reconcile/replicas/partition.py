@@ -98,12 +98,11 @@ class PartitionJudge:
             facts.is_deleted(self.partition.topic, self.topic_id) or self._is_forgotten()
         )
         is_known = newest is not None and is_current(newest, every) and not self.is_deleted
-        # Lines of some brokers only, or lines that are younger than the directories, say nothing about leader and ISR of these directories.
+        # Lines of some brokers only, or lines that are younger than the directories, say nothing about leader and ISR of these directories; what was recorded with them does.
         self.later_epoch = Absent.NOT_APPLICABLE if self.is_quorum else self._later_epoch(every)
         by_lines = newest is not None and isinstance(newest.recorded_at, Absent) and not self.is_quorum
         self.is_of_another_time = isinstance(self.later_epoch, int) or (by_lines and not self.account.reaches_now)
-        is_known = is_known and not self.is_of_another_time
-        self.current = newest if is_known else None
+        self.current = newest if is_known and not (by_lines and self.is_of_another_time) else None
         self.assigned = self._assigned(newest)
         # Every broker keeps a copy of the metadata log, whoever its voters are.
         known = (

@@ -1,0 +1,72 @@
+"""Commands that are asked about the same evidence agree, and what is added to it makes none calmer."""
+
+import json
+
+import pytest
+
+from kforensics.cli.app import run
+
+FINAL = "snapshots/99-final"
+
+
+@pytest.fixture
+def say(capsys):
+    def call(name, *arguments):
+        code = run([name, *map(str, arguments), "--format", "json"])
+        return code, json.loads(capsys.readouterr().out)["answer"]
+
+    return call
+
+
+@pytest.mark.parametrize("stopped", [(), ("--stopped",)])
+@pytest.mark.parametrize("name", ["diff", "predict", "explain"])
+def test_lines_of_later_starts_do_not_hide_a_disk_that_was_exchanged(incident, say, name, stopped):
+    root = incident("disk-replaced-4.x")
+    replaced = root / "snapshots" / "03-all-down-disk-replaced"
+    alone, with_lines = say(name, replaced, *stopped), say(name, replaced, root / "logs", *stopped)
+
+    for code, answer in (alone, with_lines):
+        assert code == 1
+        assert answer["headline"].startswith("STARTING BROKER 1 DESTROYS 5 PARTITIONS: its disk is empty")
+        assert "Do not start broker 1" in " ".join(answer["now"][:2])
+    assert "MAYBE AT RISK" not in with_lines[1]["headline"]
+
+
+def test_lines_of_later_starts_leave_the_members_of_the_isr_known(incident, say):
+    root = incident("disk-replaced-4.x")
+    code, answer = say("diff", root / "snapshots" / "02-all-down-before-replacement", root / "logs")
+
+    assert (code, answer["state"]) == (1, "at-risk")
+    assert "ONLY BROKER 1 HOLDS 20 committed records" in answer["headline"]
+    assert "copied earlier" not in answer["headline"]
+
+
+@pytest.mark.parametrize("recording", ["consumer-ahead-4.x", "power-loss-4.x"])
+@pytest.mark.parametrize("name", ["diff", "predict"])
+def test_replicas_that_agree_after_an_unclean_election_may_have_lost_records_by_it(incident, say, recording, name):
+    code, answer = say(name, incident(recording) / FINAL)
+
+    assert (code, answer["state"]) == (3, "unknown")
+    assert answer["headline"].startswith("Whether committed records of")
+    assert "are lost is unknown: see `kforensics explain`." in answer["headline"]
+    assert "in an unclean election in leader epoch" in answer["headline"]
+    assert "Evidence against it" not in " ".join(answer["unknown"])
+
+
+@pytest.mark.parametrize("name", ["diff", "verify"])
+def test_clean_elections_and_sound_files_stay_what_they_are(incident, say, name):
+    quiet = "benign-rolling-restart-4.x" if name == "diff" else "power-loss-4.x"
+    code, answer = say(name, incident(quiet) / FINAL)
+
+    assert (code, answer["state"]) == (0, "agree" if name == "diff" else "sound")
+    if name == "verify":  # no election decides whether files are sound, and what it leaves open is said
+        assert any("had lost records when it led again" in one for one in answer["unknown"])
+
+
+def test_logs_that_were_written_since_say_nothing_of_what_they_had_lost(incident, say):
+    _, answer = say("explain", incident("power-loss-4.x") / FINAL)
+    said = " ".join(answer["unknown"])
+
+    assert "Whether broker 2 had lost records when it led again" in said
+    assert "Evidence against it" not in said
+    assert "end below a high watermark" not in said
