@@ -177,13 +177,28 @@ def _held(
 
 
 def _high_watermark(one: FoundInput, index: int, path: str) -> int:
-    """Return the high watermark that the broker checkpointed of a partition, 0 where there is none."""
+    """Return the high watermark that the broker checkpointed of a log, 0 where there is none, or it may be that of another topic of the same name."""
     folder, _, name = path.rpartition("/")
     parsed = parse_partition_directory(name)
     if not isinstance(parsed, PartitionDirectoryName):
+        return 0
+    names = [entry.name for entry in one.listings.of(folder).entries]
+    others = [
+        there.state in _IN_USE
+        for other in names
+        if other != name
+        and isinstance(there := parse_partition_directory(other), PartitionDirectoryName)
+        and there.topic_partition == parsed.topic_partition
+    ]
+    # The line is of the log in use once the file was written again, as a clean stop does.
+    is_its_own = parsed.state in _IN_USE and ".kafka_cleanshutdown" in names
+    if others and not (is_its_own and not any(others)):
         return 0
     state, _ = read_log_dir_state(
         one.listings, input_index=index, log_dir=folder, broker_id=one.described.broker_id, clean_shutdown=False
     )
     value = checkpoint_value(state, "high_watermark", parsed.topic_partition)
     return 0 if isinstance(value, Absent) else value.value
+
+
+_IN_USE = frozenset({DirectoryState.LIVE, DirectoryState.FUTURE})

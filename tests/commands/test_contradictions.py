@@ -70,3 +70,14 @@ def test_logs_that_were_written_since_say_nothing_of_what_they_had_lost(incident
     assert "Whether broker 2 had lost records when it led again" in said
     assert "Evidence against it" not in said
     assert "end below a high watermark" not in said
+
+
+def test_the_high_watermark_of_a_recreated_topic_says_nothing_of_the_directory_of_the_deleted_one(incident, say):
+    final = incident("reassignment-jbod-2.8") / FINAL
+    nodes = final / "broker-2", final / "broker-3"
+    whole, parts = final / "broker-1", (final / "broker-1" / "disk-a", final / "broker-1" / "disk-b")
+
+    for given in (whole, *parts):
+        _, answer = say("predict", given, *nodes)
+        assert "none known to be committed" in answer["headline"]
+        assert "9 committed" not in answer["headline"]

@@ -413,7 +413,7 @@ def _shown_by_disks(
         log.is_final and log.broker_id == broker and log.epochs and log.epochs[-1].leader_epoch >= doubt.leader_epoch
         for one in doubted
         for doubt in one.doubts
-        if doubt.outage == outage and doubt.leader_epoch is not None
+        if doubt.outage == outage and isinstance(doubt.leader_epoch, int)
         for log in one.logs
     )
     given = sum(any(log.is_final and log.broker_id == broker for log in one.logs) for one in asked)
