@@ -1,6 +1,7 @@
 """Commands that are asked about the same evidence agree, and what is added to it makes none calmer."""
 
 import json
+import shutil
 
 import pytest
 
@@ -81,3 +82,40 @@ def test_the_high_watermark_of_a_recreated_topic_says_nothing_of_the_directory_o
         _, answer = say("predict", given, *nodes)
         assert "none known to be committed" in answer["headline"]
         assert "9 committed" not in answer["headline"]
+
+
+def test_lines_add_to_why_a_group_was_set_back_and_do_not_replace_it(coordinators, say):
+    root = coordinators("retention-3.9")
+    before = root / "snapshots" / "10-before"
+    (_, alone), (_, with_lines) = say("groups", before), say("groups", before, root / "logs")
+
+    anew = "the group itself was removed at 2026-11-26 21:51:51 UTC, and created again since"
+    assert f"after it began anew: {anew}." in alone["headline"]
+    assert f"after it began anew: the position before had expired, {anew}." in with_lines["headline"]
+    assert "had expired" not in alone["headline"]
+
+
+@pytest.mark.parametrize("name", ["predict", "triage"])
+def test_directories_that_are_no_partitions_are_to_be_moved_away(coordinators, say, tmp_path, name):
+    shutil.copytree(coordinators("coordinator-lost-4.1") / FINAL, tmp_path / "now", symlinks=True)
+    for stranger in ("broker-1/garbage", "broker-1/lost+found", "broker-2/backup.old"):
+        (tmp_path / "now" / stranger).mkdir()
+    code, answer = say(name, tmp_path / "now")
+    moved = [one for one in answer["now"] if one.startswith("Move ")]
+
+    assert code == 1
+    assert [one.partition(" before it is started")[0] for one in moved] == [
+        "Move garbage and lost+found out of the log directories of broker 1",
+        "Move backup.old out of the log directory of broker 2",
+    ]
+    assert not any("orders" in one or "__cluster_metadata" in one for one in moved)
+
+
+def test_the_replicas_that_are_given_are_not_proposed_as_the_assignment(incident, say):
+    final = incident("hw-loss-0.10") / FINAL
+    for given in ([final / "broker-1"], [final]):
+        _, answer = say("diff", *given)
+        (asked,) = [one for one in answer["unknown"] if "--replicas" in one]
+
+        assert "state all of them, given here or not, with --replicas" in asked
+        assert "--replicas 1" not in asked

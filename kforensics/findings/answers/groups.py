@@ -338,10 +338,12 @@ _GONE = {
 
 
 def _by_whom(change: Change) -> str:
-    if change.recreated and change.removed_by in {None, "unknown"}:
-        return f"after it began anew: {change.recreated}"
-    if change.removed_by is not None:
-        return f"after the position before {_GONE.get(change.removed_by, 'was gone')}"
+    gone = "" if change.removed_by is None else f"the position before {_GONE.get(change.removed_by, 'was gone')}"
+    if change.recreated:
+        known = "" if change.removed_by == "unknown" or not gone else f"{gone}, "
+        return f"after it began anew: {known}{change.recreated}"
+    if gone:
+        return f"after {gone}"
     match change.by:
         case "administrator" if change.is_share:
             return "while the group was empty: a reset by an administrator"

@@ -139,6 +139,15 @@ def _keep(found: PredictedCluster) -> Iterator[str]:
             f"Raise retention before the start if these records are to stay: all of {listed(list(dict.fromkeys(log.path for log in found.aged)), most=4)}. "
             "`kforensics predict --ways-out` compares it."
         )
+    strangers: dict[str, dict[str, None]] = {}
+    for log in found.logs:
+        if log.outcome == "fails" and isinstance(log.topic, Absent):
+            strangers.setdefault(found.node(log.node), {})[log.path] = None
+    for node, names in strangers.items():
+        yield (
+            f"Move {listed(list(names), most=4)} out of the log {form(len(names), 'directory', 'directories')} of {node} before it is started, and delete nothing that you have not looked into:"
+            " Kafka takes each directory there for a partition, and does not start where a name is not TOPIC-PARTITION."
+        )
     for one in found.without_metadata:
         yield (
             f"Put {METADATA_TOPIC}-0 back into the log directory of {found.node(one)} before it is started, from a copy or another node: it is the only voter, "

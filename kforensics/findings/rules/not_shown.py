@@ -132,9 +132,7 @@ def _alone_words(found: Concerns, items: Items) -> str:
 def _which_brokers(found: Concerns, kind: ConcernKind) -> Iterator[str]:
     items = found.of(kind, State.UNKNOWN)
     if items:
-        owners = dict.fromkeys(owner.removeprefix("broker ") for _, one in items for owner in one.owners)
-        stated = ",".join(owners) if all(owner.isdecimal() for owner in owners) else "1,2,3"
-        yield f"Which brokers are assigned {names_of(items)}: give the cluster's metadata log or its controller.log and state-change.log, or state it, as with --replicas {stated}."
+        yield f"Which brokers are assigned {names_of(items)}: give the cluster's metadata log or its controller.log and state-change.log, or state all of them, given here or not, with --replicas."
 
 
 WORDS[ConcernKind.ASSIGNMENT] = ConcernWords(
