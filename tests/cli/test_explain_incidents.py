@@ -186,7 +186,8 @@ def test_an_unclean_election_of_the_last_leader_is_no_proven_cause_without_its_l
     document, _ = explain(capsys, root / "snapshots" / "04-after-recovery-live", root / "logs")
 
     found = {(one["cause"], one["confidence"]) for one in document["truncations"] if one["topic"] == "ledger"}
-    assert {("unclean-election", "possible")} == found
+    # Of ledger-2 a line says that recovery found a damaged batch, and cut it.
+    assert {("unclean-election", "possible"), ("power-loss", "likely")} == found
     assert "cause unknown, an unclean election is possible" in document["answer"]["headline"]
 
 
@@ -209,3 +210,15 @@ def test_offsets_that_lines_alone_show_as_truncated_are_told_from_lost_ones_in_t
         root / "snapshots" / "02-old-leader-killed",
     )
     assert not any(one["only_logged"] or one["may_be_in_leader"] for one in document["losses"])
+
+
+def test_damaged_batches_that_recovery_cut_leave_no_answer_open(incident, capsys):
+    root = incident("power-cut-2.8")
+    document, code = explain(capsys, root / "snapshots" / "99-final", root / "logs")
+    lost = {(one["partition"], one["first_offset"], one["was_committed"]) for one in document["losses"]}
+
+    assert (1, "maybe-lost") == (code, document["answer"]["state"])
+    assert {(2, 911, "possible"), (4, 893, "possible")} == lost
+    assert document["answer"]["headline"].startswith("At least 2 offsets of readings (2 partitions) were truncated")
+    # Of zeros that were cut (readings-3), and of a cut at the end of a batch (readings-1), no line says that records went.
+    assert all(one["records_at_least"] and one["may_be_in_leader"] for one in document["losses"])

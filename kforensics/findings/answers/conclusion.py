@@ -136,7 +136,7 @@ def _verdict(incidents: Sequence[PartitionIncident], losses: Sequence[LossEntry]
         )
     if again := sum(loss.offsets.count for loss in losses if loss.may_be_in_leader):
         sentences.append(
-            f"At {again} of these offsets the leader's log has records of an earlier leader epoch, which may be the ones that were truncated, sent again."
+            f"At {again} of these offsets the leader's log has records that may be the ones that were truncated, sent again."
         )
     return sentences
 

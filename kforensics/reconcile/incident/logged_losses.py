@@ -108,7 +108,7 @@ def _is_later(truncation: ObservedTruncation, request: DeletionRequest) -> bool:
 
 _BY_EPOCH = frozenset({"epoch", "leader-offset"})
 """The names in log lines of the rule of a truncation that compared leader epochs."""
-_UNNAMED = "unknown"
+_UNNAMED, _BY_RECOVERY = "unknown", "recovery"
 
 
 def find_logged_losses(
@@ -139,7 +139,9 @@ def find_logged_losses(
         if not truncation.is_logged or truncation.is_full or cause.name is CauseName.RECREATED_TOPIC:
             continue
         by_epoch = is_by_epoch(truncation, protocol)
-        first = max(truncation.to_offset, leader_start if by_epoch else leader_end)
+        is_own = truncation.rule == _BY_RECOVERY and {one.leader for one in leaderships} == {truncation.broker_id}
+        # What the only leader that there was cuts off its own log, no other one's log has.
+        first = max(truncation.to_offset, leader_start if by_epoch or is_own else leader_end)
         if truncation.before is not None:
             first = max(first, truncation.before.view.log_end_offset)
         if first >= truncation.from_offset:
@@ -147,7 +149,7 @@ def find_logged_losses(
         for remaining in OffsetRange(first, truncation.from_offset - 1).without(taken):
             proven = truncation.high_watermark
             below = 0 if isinstance(proven, Absent) else proven.value
-            older = _older_until(truncation, leaderships, leader_epochs)
+            older = leader_end if is_own else _older_until(truncation, leaderships, leader_epochs)
             runs = [remaining]
             for end in (leader_end, below, older):
                 runs = [part for run in runs for part in _split_at(run, end)]
@@ -210,7 +212,8 @@ def _run(
         citations = (*citations, term.citation)
     may_be_in_leader = committed == "possible" and offsets.last < min(older, leader_end)
     if may_be_in_leader:
-        reason += "; the leader's log has records of an earlier epoch there, which may be the same ones, sent again"
+        since = "since" if truncation.rule == _BY_RECOVERY else "of an earlier epoch"
+        reason += f"; the leader's log has records there {since}, which may be the same ones, sent again"
     return LossEntry(
         topic_partition=partition,
         offsets=offsets,

@@ -155,7 +155,7 @@ class LossEntry:
     is_only_logged: bool = False
     """Lines alone say that these offsets were truncated: what they held no input shows, nor whether the leader's log holds the same."""
     may_be_in_leader: bool = False
-    """The leader's log has records of an earlier leader epoch at these offsets than what was truncated: they may be the same ones, sent again."""
+    """The leader's log has records at these offsets of an earlier leader epoch than what was truncated, or written there since: they may be the same ones, sent again."""
 
     @property
     def in_use(self) -> tuple[Holder, ...]:

@@ -4,6 +4,7 @@ A line names only its target. Other lines of the same node show the log end offs
 fetch reset and by the load of the log; at least by any earlier one, since a log only grows between them.
 """
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
@@ -78,6 +79,8 @@ class _LogState:
     high_watermark: CheckpointValue | Absent = Absent.UNKNOWN
     """The high watermark with which it took up its role, while nothing has been truncated since."""
     decision: LoggedEvent | None = None
+    damaged: LoggedEvent | None = None
+    """What says that recovery found a batch whose content does not fit its checksum: it cuts the log there."""
 
     def know_end(self, item: LoggedEvent, end: int | Absent, *, is_exact: bool) -> None:
         if isinstance(end, int):
@@ -162,11 +165,23 @@ def _advance(state: _LogState, item: LoggedEvent, partition: TopicPartition) -> 
         case Kind.METADATA_TRUNCATION:
             rule = str(event.fields["rule"])
             yield from _truncation(state, item, partition, rule, is_full=rule == "snapshot")
+        case Kind.INVALID_RECORDS:
+            state.damaged = item if _is_of_a_batch(event) else None
         case Kind.RECOVERY_TRUNCATION:
             state.is_exact = False
             yield from _truncation(state, item, partition, "recovery")
+            state.damaged = None
         case _:
             pass
+
+
+def _is_of_a_batch(event: LogEvent) -> bool:
+    """Whether a line says that bytes which no checksum fits are those of a batch, and not zeros or what is no batch."""
+    said = _CHECKSUMS.search(f"{event.fields.get('reason')} {event.fields.get('cause')}")
+    return said is not None and int(said[1]) != 0
+
+
+_CHECKSUMS = re.compile(r"Record is corrupt \(stored crc = (\d{1,10}), computed crc = \d{1,10}\)", re.ASCII)
 
 
 def _reset(state: _LogState, item: LoggedEvent, partition: TopicPartition) -> Iterator[LoggedTruncation]:
@@ -200,9 +215,10 @@ def _truncation(
     if decision is not None and rule == "unknown":
         rule = str(decision.fields.get("rule", rule))
     is_known = isinstance(state.end, int) and (state.end > target or says_no_effect)
-    if event.fields.get("shortens") is True and not is_known:
+    shortens = item if event.fields.get("shortens") is True else state.damaged
+    if shortens is not None and not is_known:
         # It had grown since the last line that shows its end; by how much, none says.
-        state.end, state.is_exact, state.end_citation = target + 1, False, item.citation
+        state.end, state.is_exact, state.end_citation = target + 1, False, shortens.citation
     citations = [item.citation]
     if state.decision is not None:
         citations.append(state.decision.citation)

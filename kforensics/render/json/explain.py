@@ -188,7 +188,7 @@ _LOSS = Shape(
         ),
         "may_be_in_leader": (
             "entry.may_be_in_leader",
-            "The leader's log has records of an earlier leader epoch there, which may be the same ones, sent again.",
+            "The leader's log has records there that may be the same ones, sent again.",
         ),
         "leader_epoch": "entry.leader_epoch",
         "reason": "entry.reason",

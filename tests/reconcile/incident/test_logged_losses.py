@@ -83,6 +83,16 @@ def test_what_the_leader_has_of_an_earlier_epoch_may_be_the_same_records():
     assert "may be the same ones" not in replaced.reason
 
 
+def test_what_the_only_leader_cut_off_its_own_log_is_in_no_log_but_may_have_been_sent_again():
+    (own,) = runs(truncation(71, 70, rule="recovery"), leaderships=(leadership(1, 3, {1}), leadership(1, 4, {1})))
+
+    assert ((70, 70), "possible", True) == (tuple(own.offsets), own.was_committed, own.may_be_in_leader)
+    assert "the leader's log has records there since, which may be the same ones" in own.reason
+    # What another broker led with in between it has again.
+    assert () == runs(truncation(71, 70, rule="recovery"), leaderships=(leadership(1, 3, {1}), leadership(2, 4, {2})))
+    assert () == runs(truncation(71, 70, rule="recovery"))
+
+
 class Judged:
     """A clean election in epoch 5 that proves what its leader never had."""
 

@@ -35,6 +35,27 @@ def test_the_text_since_1_0_says_that_something_was_removed(lines, found):
     assert all(not one.is_exact for one in truncations if one.has_effect is True)
 
 
+CUT = "[Log partition=t-0, dir=/d] Corruption found in segment 0, truncating to offset 22"
+INVALID = "Found invalid messages in log segment /d/t-0/00000000000000000000.log at byte offset 90: {}"
+
+
+@pytest.mark.parametrize(
+    ("found", "from_offset"),
+    [
+        ("Record is corrupt (stored crc = 2869174691, computed crc = 133592913). null", 23),
+        # Zeros behind the last batch are none.
+        ("Found record size 0 smaller than minimum record overhead (14) in file /d/t-0/0.log.", Absent.UNKNOWN),
+        ("Record is corrupt (stored crc = 0, computed crc = 133592913). null", Absent.UNKNOWN),
+    ],
+)
+def test_a_batch_that_fits_no_checksum_was_there_before_recovery_cut_it(found, from_offset):
+    (torn,) = logged_truncations(logged_events(INVALID.format(found), CUT))
+
+    assert (from_offset, 22, False, "recovery") == (torn.from_offset, torn.to_offset, torn.is_exact, torn.rule)
+    (other,) = logged_truncations(logged_events(INVALID.format(found).replace("t-0", "t-1"), CUT))
+    assert Absent.UNKNOWN is other.from_offset
+
+
 FOLLOWS = "[Broker id=1] Follower t-0 starts at leader epoch {} from offset {} with high watermark 0. Previous leader epoch was -1."
 
 
