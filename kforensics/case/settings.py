@@ -77,6 +77,11 @@ class Surroundings:
             key: Assignment(tuple(one.replicas), tuple(one.directories)) for key, one in self.state.partitions.items()
         }
 
+    def has_no_replica(self, broker: int | Absent) -> bool:
+        """Whether the metadata of a voter assigns no partition to a broker: that its disk holds no log is as it should be."""
+        is_known = self.assigned is not None and self.history is not None and self.history.is_of_voter
+        return is_known and not any(broker in one.replicas for one in (self.assigned or {}).values())
+
     @cached_property
     def registered(self) -> Mapping[int, Sequence[str]]:
         """The directory ids that each broker registered last."""

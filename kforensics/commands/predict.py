@@ -446,6 +446,7 @@ class _Nodes:
             },
             missing_directories=list(map(_missing_directories, started)),
             blank_nodes=[node.first for node in self._nodes if node.is_blank],
+            unassigned_nodes=[node.first for node in self._nodes if self._around.has_no_replica(node.node_id)],
             side_by_side=side_by_side(self._nodes, configured),
             unknown_strays=[one.node.first for one in started if one.has_unknown_strays],
             unclean_nodes={one.node.first: one.unclean_reason for one in started if one.unclean_reason},

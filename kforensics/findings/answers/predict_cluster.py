@@ -171,6 +171,8 @@ class PredictedCluster:
     missing_directories: Collection[MissingDirectories] = ()
     blank_nodes: Collection[int] = ()
     """Inputs of nodes in whose log directories nothing is at all."""
+    unassigned_nodes: Collection[int] = ()
+    """Inputs of nodes that are assigned no partition."""
     unclean_nodes: Mapping[int, str] = field(default_factory=dict)
     """By input of a node, why the controller takes its last stop as unclean."""
     other_owners: Sequence[str] = ()
@@ -274,8 +276,8 @@ class PredictedCluster:
 
     @cached_property
     def brokers_without_logs(self) -> list[Input]:
-        """The brokers that have no log of a partition, where all partitions were asked for; a controller alone has none, and of empty directories more is said."""
-        holding = {log.node for log in self.logs} | {*self.blank_nodes}
+        """The brokers that have no log of a partition, where all partitions were asked for; a controller alone has none, nor has one that is no replica, and of empty directories more is said."""
+        holding = {log.node for log in self.logs} | {*self.blank_nodes, *self.unassigned_nodes}
         voters = {one.node for one in self.quorum.standings} if self.quorum else set()
         brokers = (
             {*self.quorum.state.brokers, *(self.quorum.forgotten.brokers if self.quorum.forgotten else ())}
