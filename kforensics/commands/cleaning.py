@@ -26,10 +26,10 @@ from kforensics.evidence.model import CheckpointValue, Citation, owner_words
 from kforensics.findings.answers.graver import SENTENCES
 from kforensics.findings.answers.model import Answer
 from kforensics.findings.model import Confidence, Finding
-from kforensics.findings.rules.upkeep import CLEANER_STANDS, cleaner_finding, unfinished_findings
-from kforensics.formats.log.batch_table import DELETE_HORIZON_BIT
+from kforensics.findings.rules.upkeep import CLEANER_STANDS, TWICE_BELOW_CLEANER, cleaner_finding, unfinished_findings
 from kforensics.formats.log_lines.event import LogEventKind
-from kforensics.protocol.coordinators import created_policy
+from kforensics.protocol.coordinators import CREATED_WITH, created_policy
+from kforensics.reconcile.logs.compacted_keys import CompactedLog, keys_of_log
 from kforensics.reconcile.observed.logged_events import LoggedEvent
 from kforensics.source.naming import PartitionDirectoryName
 from kforensics.units import OFFSETS_TOPIC, TopicPartition
@@ -206,8 +206,6 @@ def unfinished_cleanings(case: Case) -> Iterator[Finding]:
             yield from unfinished_findings(left_by_cleaning(files_of(place)), where=where, about=about)
 
 
-_LONGEST = 256 << 20
-"""Bytes of a log of which the keys are counted."""
 _LONG_MS = 3_600_000
 _USUAL_RATIO = 0.5
 
@@ -287,38 +285,57 @@ def _live(case: Case, partition: TopicPartition, broker_id: int | Absent) -> Ite
             yield place
 
 
+_MOST_TOGETHER = 256 << 20
+"""Bytes of all logs together of which the keys are counted where nothing is amiss."""
+
+
+def compacted_logs(case: Case) -> tuple[tuple[CompactedLog, ...], int]:
+    """Count the records by their keys of the logs that a cleaner's checkpoint names, those of coordinators left out: what they hold twice waits for their cleaner.
+
+    Returns:
+        What was counted, and the number of logs that were left out as too long.
+    """
+    found: list[CompactedLog] = []
+    left, left_out = _MOST_TOGETHER, 0
+    for partition, group in places_of(case).by_partition.items():
+        if partition.topic in CREATED_WITH or not is_wanted(partition, case.ask):
+            continue
+        for place in group:
+            is_own = place.is_live and place.state.input not in case.ranks and place.state.store.holds_bytes
+            if not is_own or not isinstance(checkpoint_value(place.state, "cleaner_point", partition), CheckpointValue):
+                continue
+            left -= place.length
+            one = keys_of_log(place) if left >= 0 else None
+            left_out += left < 0
+            if one is not None:
+                found.append(one)
+    return tuple(found), left_out
+
+
+def twice_findings(logs: Iterable[CompactedLog]) -> Iterator[Finding]:
+    """Yield the finding about each log with keys that are twice below its cleaner's point."""
+    for one in logs:
+        if one.twice is not None:
+            number = f"{'about ' if one.is_estimate else ''}{counted(one.superseded_below, 'record')}"
+            yield TWICE_BELOW_CLEANER.states(
+                f"{one.partition} on {owner_words(one.citation.input, one.broker_id)}: below the cleaner's point, offset {one.cleaner_point},"
+                f" {number} {form(one.superseded_below, 'has', 'have')} a later one of the key, offsets {one.twice.first} and {one.twice.last} the first",
+                confidence=Confidence.PROVEN,
+                topic_partition=one.partition,
+                broker_id=one.broker_id,
+                offsets=one.twice,
+                citations=(one.citation,),
+            )
+
+
 def _dirt(case: Case, partition: TopicPartition, broker_id: int | Absent) -> str:
     """Return how many records of the log a cleaner would remove, in a sentence; empty where it is too long to be read for that, or can't be."""
     place = next(_live(case, partition, broker_id), None)
-    if place is None or not place.state.store.holds_bytes:
+    found = None if place is None else keys_of_log(place)
+    if found is None:
         return ""
-    log = list_log(place)
-    try:
-        length = sum((place.state.root / path).stat().st_size for _, path in log.segments)
-    except OSError:  # a broker deleted it, or it can't be read
-        return ""
-    if length > _LONGEST:
-        return ""
-    records, tombstones, keys, newest_ms = 0, 0, set(), 0
-    for _, record in log.records(log.segments):
-        if record.is_control or record.key is None:
-            continue
-        records += 1
-        tombstones += record.value is None
-        keys.add(hash(record.key))
-        newest_ms = max(newest_ms, record.timestamp_ms)
-    due = 0
-    for part in log.batches(log.segments):
-        horizons = part.rows[(part.rows["magic"] == 2) & ((part.rows["attributes"] & DELETE_HORIZON_BIT) != 0)]
-        due += int((horizons["base_timestamp"] < newest_ms).sum())
-    if log.problems or not records:
-        return ""
-    words = (
-        f"Of {counted(records, 'record')} with a key {records - len(keys):,} are superseded by a later one of the key"
-    )
-    words += f", and {counted(tombstones, 'is a tombstone', 'are tombstones')}" if tombstones else ""
-    words += f" ({counted(due, 'batch', 'batches')} past {form(due, 'its', 'their')} delete horizon)" if due else ""
-    return f"{words}. "
+    words = f"Of {counted(found.records, 'record')} with a key {found.superseded_words()} are superseded by a later one of the key"
+    return f"{words}{', and ' if found.tombstones else ''}{found.tombstone_words()}. "
 
 
 def _cleaned_to_the_end(place: PartitionPlace) -> Citation | None:

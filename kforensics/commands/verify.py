@@ -22,6 +22,7 @@ from kforensics.findings.model import by_gravity
 from kforensics.findings.rules.files import epochs_by_partition, verify_findings
 from kforensics.findings.rules.tiers import not_shown
 from kforensics.formats.segment.walk import Level
+from kforensics.reconcile.logs.compacted_keys import CompactedLog
 from kforensics.reconcile.logs.tiers import Tiers
 from kforensics.reconcile.replicas.report import IntactReplicas
 from kforensics.units import METADATA_TOPICS, TopicPartition
@@ -40,6 +41,10 @@ class VerifyResult:
     """The replicas that hold a damaged range intact."""
     tiers: tuple[Tiers, ...] = ()
     """The partitions that are partly in remote storage."""
+    compacted: tuple[CompactedLog, ...] = ()
+    """Logs that are compacted, where every record is looked at."""
+    uncounted: int = 0
+    """The number of such logs that are too long for their keys to be counted."""
 
     @property
     def files(self) -> tuple[FileReport, ...]:
@@ -88,13 +93,27 @@ def run(request: Ask, progress: Progress | None = None) -> Result[VerifyResult]:
 
         findings = by_gravity((*findings, *never_cleaned(case, verification.partitions)))
         findings = with_causes(case, findings, reads_records=level is Level.RECORDS)
+    compacted: tuple[CompactedLog, ...] = ()
+    uncounted = 0
+    if level is Level.RECORDS:
+        from kforensics.commands.cleaning import compacted_logs, twice_findings  # noqa: PLC0415 - of records alone
+
+        compacted, uncounted = compacted_logs(case)
+        findings = by_gravity((*findings, *twice_findings(compacted)))
     answer = verify_answer(verification, findings, level=level)
     answer = replace(answer, unknown=(*answer.unknown, *(one for each in tiers for one in not_shown(each))))
     concluded = Conclusion(answer=answer, findings=findings, problems=tuple(verification.problems))
     return Result(
         command="verify",
         inputs=inputs.described,
-        body=VerifyResult(level=level, verification=verification, intact=intact, tiers=tiers),
+        body=VerifyResult(
+            level=level,
+            verification=verification,
+            intact=intact,
+            tiers=tiers,
+            compacted=compacted,
+            uncounted=uncounted,
+        ),
         concluded=no_calmer_than_metadata(no_calmer("verify", concluded, case), case),
         seal=seal,
     )

@@ -52,7 +52,25 @@ EMPTY_COORDINATOR = Rule(
     references=("KAFKA-9065",),
 )
 
-OF_UPKEEP = frozenset({CLEANER_STANDS.code, STAMPED_AHEAD.code, CLEANING_UNFINISHED.code, EMPTY_COORDINATOR.code})
+TWICE_BELOW_CLEANER = Rule(
+    "KF128",
+    Weight.NOTE,
+    title="a key that is twice where a cleaner has been",
+    meaning="A cleaner leaves one record of each key below its checkpoint. These came there otherwise: a replica was moved between log directories, files or a checkpoint were put back from a copy, or the checkpoint was edited. Consumers from the beginning read the older record first; it goes when its key is written again.",
+    advice="Ask whether this directory, or its cleaner-offset-checkpoint, was copied or edited by hand. Nothing has to be done for consumers that take the last record of a key.",
+    references=("KIP-113",),
+    told_apart_by=ToldApartBy.FILE,
+)
+
+OF_UPKEEP = frozenset(
+    {
+        CLEANER_STANDS.code,
+        STAMPED_AHEAD.code,
+        CLEANING_UNFINISHED.code,
+        EMPTY_COORDINATOR.code,
+        TWICE_BELOW_CLEANER.code,
+    }
+)
 
 
 def cleaner_finding(

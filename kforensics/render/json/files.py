@@ -16,6 +16,7 @@ from kforensics.evidence.remote_copies import RemoteSegment
 from kforensics.evidence.seal import Change, Difference, SealEntry
 from kforensics.findings.answers.model import Answer
 from kforensics.findings.model import Finding
+from kforensics.reconcile.logs.compacted_keys import CompactedLog
 from kforensics.reconcile.logs.tiers import TierRange, Tiers
 from kforensics.reconcile.replicas.report import IntactReplica, IntactReplicas
 from kforensics.render.json.document import SEAL, seal_objects, typed_lines, write_document
@@ -164,6 +165,33 @@ shape(
     },
 )
 
+shape(
+    CompactedLog,
+    "The records with a key of one log that is compacted, those of aborted transactions left out.",
+    {
+        **own("topic partition", "partition."),
+        **own("broker_id"),
+        "input": Field("citation.input", "", int),
+        "path": Field("citation.path", "", str),
+        "cleaner_point": (
+            "",
+            "The offset below which a cleaner has been over the log; 0 where no checkpoint names it.",
+        ),
+        "records": "",
+        "superseded": ("", "Those that a later record of their key follows."),
+        "superseded_below": ("", "Those that are followed below the cleaner's point already (KF128)."),
+        "is_estimate": ("", "Whether the superseded ones are counted by a sample of the keys."),
+        "is_at_least": ("", "Whether damage hides records."),
+        "tombstones": "",
+        "tombstones_due": (
+            "due",
+            "Those whose delete horizon is before the largest timestamp of the log: the next cleaning removes them.",
+        ),
+        "tombstones_kept": ("kept", "Those whose delete horizon is later; the others have none."),
+        "kept_until_ms": ("", "The last of these horizons."),
+    },
+)
+
 
 class _Checked(NamedTuple):
     report: FileReport
@@ -260,6 +288,11 @@ VERIFY = Document(
         "totals": Field(_totals, "Counts over all files."),
         "files": Field(_checked, "", Each(_FILE)),
         "tiers": ("", "The partitions that are partly in remote storage, by the records of the copies."),
+        "compacted": ("", "Compacted logs, those of coordinators left out, by their keys, at level `records`."),
+        "compacted_not_counted": (
+            "uncounted",
+            "How many more such logs are too long for their keys to be counted: more than 256 MiB together.",
+        ),
     },
     streamed=("files",),
     lines={

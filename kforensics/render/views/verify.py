@@ -15,13 +15,16 @@ from kforensics.render.blocks import GAP, Block, Column, Fact, Prose, Section, T
 from kforensics.render.frame import problem_items
 from kforensics.render.view import View
 from kforensics.units import OffsetRange
-from kforensics.words import counted, form
+from kforensics.words import counted, form, utc_words
 
 MOST_FILES = 20
 """The most damaged files that the screen shows in full."""
 
 MOST_PLACES = 5
 """The most damaged places of one file that the screen shows in full."""
+
+_COUNTS = ("Superseded", "With a key", "Tombstones", "Due")
+"""Records of a compacted log: those that a later one of the key follows, all with a key, tombstones, and those past their delete horizon."""
 
 
 def blocks(result: Result[VerifyResult], view: View) -> Iterator[Block]:
@@ -47,6 +50,31 @@ def blocks(result: Result[VerifyResult], view: View) -> Iterator[Block]:
             columns=[Column("Partition"), Column("Offsets"), Column("Where they are")],
             rows=[(str(one.partition), *words) for one in result.body.tiers for words in tier_words(one)],
             has_heading=False,
+        )
+    shown = [one for one in result.body.compacted if one.superseded or one.tombstones]
+    if shown:
+        yield Section(title="Compacted logs", anchor="compacted") if view.page else GAP
+        yield Table(
+            name="Keys of compacted logs",
+            columns=[Column("Compacted"), *(Column(name, is_number=True) for name in _COUNTS), Column("Horizons end")],
+            rows=[
+                (
+                    f"{one.partition}, {who(inputs[one.citation.input])}",
+                    one.superseded_words(),
+                    f"{one.records:,}",
+                    f"{one.tombstones:,}",
+                    f"{one.due:,}",
+                    utc_words(one.kept_until_ms) if isinstance(one.kept_until_ms, int) else "",
+                )
+                for one in (shown if view.page else shown[:MOST_FILES])
+            ],
+        )
+        if len(shown) > MOST_FILES and not view.page:
+            yield Prose(f"… and {counted(len(shown) - MOST_FILES, 'more log')} in --format json.")
+    if uncounted := result.body.uncounted:
+        yield GAP
+        yield Prose(
+            f"The keys of {counted(uncounted, 'more compacted log')} were not counted, which {form(uncounted, 'is', 'are')} too long beside the others: --topic counts those of one topic."
         )
     if verification.problems:
         yield GAP

@@ -6,10 +6,10 @@ import os
 import pytest
 
 from kforensics import explain, groups, ls, predict, triage, verify
-from kforensics.commands import cleaning
 from kforensics.evidence.coordinators.replica_log import list_log
 from kforensics.formats.log.batches import build_record_batch, encode_record_batch
 from kforensics.protocol.coordinators import created_policy
+from kforensics.reconcile.logs import compacted_keys
 from kforensics.units import OFFSETS_TOPIC, SHARE_TOPIC, TRANSACTIONS_TOPIC
 from tests.builders.coordinators import batch, commit
 from tests.builders.directories import CLUSTER, copied, log_dir
@@ -155,7 +155,7 @@ def test_a_segment_that_a_broker_deletes_meanwhile_leaves_the_cleaner_named(tmp_
         log.segments.append((99, f"{OFFSETS_TOPIC}-11/{99:020d}.log"))
         return log
 
-    monkeypatch.setattr(cleaning, "list_log", with_a_deleted_one)
+    monkeypatch.setattr(compacted_keys, "list_log", with_a_deleted_one)
     (found,) = of(verify(place), "KF121")
 
     assert "the cleaner stands at offset 1" in found.statement
