@@ -93,6 +93,8 @@ class LogFile:
     """Whether its lines are in a layout that is read; else there are no events, and only its name says that it is a log."""
     boots: tuple[tuple[int, str], ...] = ()
     """The lines from which on another boot of the machine is on record, with its id, as a journal marks them; none where it is no journal."""
+    nul_lines: tuple[int, ...] = ()
+    """The lines with NUL bytes, the last ones of very many."""
     location: str = ""
     """The real path of the file, by which files that are given singly are known as rotated out of one another."""
 
@@ -326,6 +328,7 @@ def _joined(
         counts=dict(whole.counts),
         sample="" if whole.counts else whole.sample,
         boots=whole.boots_of_one(),
+        nul_lines=tuple(whole.nul_lines),
         not_searched=whole.not_searched,
         not_searched_later=whole.not_searched_later,
         unknown=dict(whole.unknown.most_common(_UNKNOWN_KEPT)),
@@ -370,6 +373,7 @@ class _Reading:
     mtime_ns: int = 0
     is_compressed: bool = False
     boots: list[tuple[int, str]] = field(default_factory=list)
+    nul_lines: list[int] = field(default_factory=list)
     lines_seen: int = 0
 
     def noting_damage(self, place: LogPlace) -> Note:
@@ -410,6 +414,7 @@ class _Reading:
         lines = self.census.lines
         for line, boot in later.boots:
             self._note_boot(line + lines, boot)
+        self.nul_lines += [line + lines for line in later.nul_lines]
         self._keep([event._replace(line=event.line + lines) for event in later.events] if lines else later.events)
         for name, event in later.clusters.items():
             self.clusters.setdefault(name, event._replace(line=event.line + lines))
@@ -431,6 +436,7 @@ class _Reading:
 
     def add(self, window: "LogWindow", told: Collection[LogEventKind]) -> None:
         self.census = self.census.plus(window.census)
+        self.nul_lines += window.nul_lines
         self.zones.update(window.zones)
         self._note_unknown({shape.decode("utf-8", "replace"): count for shape, count in window.unknown.items()})
         self.counts.update([event.row for event in window.events])

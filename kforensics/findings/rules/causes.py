@@ -406,7 +406,11 @@ def outage_words(outage: Outage, partitions: str, *, logs: int, short: int, lost
         signs[Took.PROCESS].append(f"none of its {counted(logs, 'log')} ends below a high watermark that it wrote down")
     words += [f"Evidence for it: {one}." for one in signs[Took.MACHINE]]
     words += [f"Evidence against it: {one}." for one in signs[Took.PROCESS]]
-    if outage.proven is None:
+    if outage.was_booted:
+        words.append(
+            "How the machine went down settles it (`journalctl -b -1 -e`): shut down in order after the kill, it had written everything to its disk, and nothing was lost."
+        )
+    elif outage.proven is None:
         words.append(
             "The journal of its machine settles it (`journalctl --list-boots`): no boot before the broker came back, and nothing was lost."
         )

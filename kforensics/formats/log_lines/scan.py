@@ -64,6 +64,7 @@ from kforensics.formats.primitives.numbers import distinct
 from kforensics.units import TopicPartition
 
 SHAPES_SAMPLED = 64
+_MOST_NUL_LINES = 64
 """The lines of a window that are looked at for messages that are not known; of the first window more."""
 _FIRST_SAMPLED = 4_000
 
@@ -115,6 +116,8 @@ class LogWindow(NamedTuple):
     """The lines by what makes the times of lines without a zone UTC, as others in them, or beside them, show."""
     unknown: Mapping[bytes, int] = {}
     """Messages that are not known, without their numbers, among the lines that were looked at."""
+    nul_lines: tuple[int, ...] = ()
+    """The lines with NUL bytes, the last ones of very many."""
 
 
 def scan_log(
@@ -258,7 +261,7 @@ class _Window:
             moment = line_moment(self._line(self._lasts[event]))
             self._events[event] = self._events[event]._replace(repeats=times, last_time_ms=moment.time_ms)
         census = self._census(len(self._events) + sum(self._repeats.values()))
-        return LogWindow(tuple(self._events), census, self._zones, self._unknown())
+        return LogWindow(tuple(self._events), census, self._zones, self._unknown(), self._nul_lines())
 
     def _read_all(self, positions: NDArray[np.intp], lines: NDArray[np.intp], wanted: NDArray[np.bool_]) -> None:
         """Read the messages that begin at positions of the wanted lines, one of each line."""
@@ -756,6 +759,15 @@ class _Window:
                 found[shape] += step
         return found
 
+    def _with_nul(self) -> NDArray[np.intp]:
+        """Return the numbers, from 0 in the window, of lines with NUL bytes."""
+        if b"\x00" not in self._text:
+            return np.zeros(0, np.intp)
+        return _lines_with(np.frombuffer(self._text, np.uint8) == 0, self._ends)
+
+    def _nul_lines(self) -> tuple[int, ...]:
+        return tuple((self._with_nul()[-_MOST_NUL_LINES:] + self._first_line).tolist())
+
     def _census(self, events: int) -> LineCensus:
         content = np.frombuffer(self._text, np.uint8)
         return LineCensus(
@@ -763,7 +775,7 @@ class _Window:
             events=events,
             unmatched=int(np.count_nonzero(self._near & ~self._known)),
             not_utf8=0 if _is_utf8(self._text) else _not_utf8_lines(self._text, content, self._ends),
-            with_nul=len(_lines_with(content == 0, self._ends)) if b"\x00" in self._text else 0,
+            with_nul=len(self._with_nul()),
             over_long=int(len(self._ends) == 0 and len(self._text) >= LINE_LENGTH_LIMIT),
         )
 

@@ -17,6 +17,14 @@ _LEAST_LOOPS = 2
 _BEGUN = frozenset({Kind.BROKER_STARTED, Kind.LEADER_START, Kind.FOLLOWER_START})
 """What only a node that has started writes."""
 _OF_DISKS = frozenset({Kind.LOG_DIR_ERROR, Kind.LOG_DIR_FAILED})
+_BEFORE_LOADING = (
+    "create or validate data directory",
+    "locking directory",
+    "read meta.properties",
+    "reading meta.properties",
+    "writing meta.properties",
+)
+"""What a start does with log directories before it loads logs."""
 _ENDED = frozenset({Kind.FATAL_FAULT, Kind.BROKER_HALTED})
 _NO_CAUSE = "no exception stands below the line"
 _WEAK_REASONS = ("NoSuchElementException", "InterruptedException")
@@ -73,7 +81,9 @@ class _Node:
     errors: list[LoggedEvent] = field(default_factory=list)
     """Errors of log directories since the last start, the first first."""
     disks: dict[str, LoggedEvent] = field(default_factory=dict)
-    """The first line of each log directory that failed since the last start."""
+    """The first line of each log directory that failed since the last start began."""
+    left_out: dict[str, LoggedEvent] = field(default_factory=dict)
+    """Those that failed before a start came to loading logs, which goes on without them."""
     loads: list[LoggedEvent] = field(default_factory=list)
     """Starts without an end, each by its first line."""
     recovered: LoggedEvent | None = None
@@ -92,10 +102,12 @@ def node_failures(events: Iterable[LoggedEvent]) -> tuple[NodeFailure, ...]:
 
 def _read(node: _Node, item: LoggedEvent) -> None:
     event = item.event
-    if event.kind in {Kind.BROKER_STARTED, Kind.LOGS_LOADING}:
-        node.disks = {}
+    if event.kind is Kind.LOGS_LOADING:
+        node.disks, node.left_out = node.left_out, {}
     if event.kind in _OF_DISKS and (directory := event.fields.get("directory")):
         node.disks.setdefault(str(directory), item)
+        if str(event.fields.get("reason")).startswith(_BEFORE_LOADING):
+            node.left_out.setdefault(str(directory), item)
     if event.kind in _BEGUN:
         node.failure, node.errors, node.loads, node.signal = None, [], [], ""
     elif event.kind is Kind.LOGS_LOADING:

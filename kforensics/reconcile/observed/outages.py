@@ -47,6 +47,8 @@ class Sign(NamedTuple):
     words: str
     """As a clause."""
     is_proof: bool = False
+    is_boot: bool = False
+    """A boot of the machine: what was killed before it was shut down in order lost nothing."""
 
 
 class Outage(NamedTuple):
@@ -63,11 +65,17 @@ class Outage(NamedTuple):
         return next((one.took for one in self.signs if one.is_proof), None) if self.likely else None
 
     @property
+    def was_booted(self) -> bool:
+        """Whether the machine was booted before the start, be it after a power failure or in order."""
+        return any(one.is_boot for one in self.signs)
+
+    @property
     def likely(self) -> Took | None:
-        """What the signs speak for; None where there is none, or they contradict each other."""
-        decisive = [one for one in self.signs if one.is_proof] or self.signs
+        """What the signs speak for; None where there is none, or they contradict each other: a boot speaks for nothing by itself, and against a process that went down alone."""
+        decisive = [one for one in self.signs if one.is_proof] or [one for one in self.signs if not one.is_boot]
         took = {one.took for one in decisive}
-        return took.pop() if len(took) == 1 else None
+        found = took.pop() if len(took) == 1 else None
+        return None if found is Took.PROCESS and self.was_booted else found
 
 
 def outages_of(
@@ -96,7 +104,7 @@ def outages_of(
                 (
                     *_boots(lines, start),
                     *_unwritten(lines[slice(*start)]),
-                    *(_torn_lines(lines) if len(starts) == 1 else ()),
+                    *_torn_lines(lines, start),
                     *_metadata_kept(
                         lines[slice(*start)],
                         alive[start[0] - 1] if start[0] else None,
@@ -158,7 +166,7 @@ def _boots(lines: Sequence[LoggedEvent], start: tuple[int, int]) -> Iterator[Sig
     if before is None:
         return
     if boot is not None:
-        yield Sign(Took.MACHINE, f"the machine was booted before its start [{_place(boot)}]", is_proof=True)
+        yield Sign(Took.MACHINE, f"the machine was booted before its start [{_place(boot)}]", is_boot=True)
     elif before.file is first.file is lines[last].file and first.file.boots:
         marks = [line for line, _ in first.file.boots]
         ran, runs = (bisect_right(marks, one.event.line) for one in (before, lines[last]))
@@ -166,7 +174,7 @@ def _boots(lines: Sequence[LoggedEvent], start: tuple[int, int]) -> Iterator[Sig
             yield Sign(Took.PROCESS, f"no boot of its machine stands before its start [{_place(first)}]", is_proof=True)
         else:
             place = f"{first.file.path}:{marks[runs - 1]}"
-            yield Sign(Took.MACHINE, f"the machine was booted before its start [{place}]", is_proof=True)
+            yield Sign(Took.MACHINE, f"the machine was booted before its start [{place}]", is_boot=True)
 
 
 def _unwritten(lines: Sequence[LoggedEvent]) -> Iterator[Sign]:
@@ -194,15 +202,15 @@ def _log_of(item: LoggedEvent) -> str:
     return str(partition) if isinstance(partition, TopicPartition) else str(item.event.fields.get("path", "a log"))
 
 
-def _torn_lines(lines: Sequence[LoggedEvent]) -> Iterator[Sign]:
-    """Yield the lines of the broker that never got to the disk, where it went down once."""
-    files = {id(one.file): one.file for one in lines}.values()
-    torn = next((one for one in files if one.census.with_nul), None)
-    if torn is not None:
-        count = torn.census.with_nul
+def _torn_lines(lines: Sequence[LoggedEvent], start: tuple[int, int]) -> Iterator[Sign]:
+    """Yield the lines before a start that never got to the disk. NUL bytes elsewhere are of a log that was cut while its broker wrote on, as copytruncate of logrotate does."""
+    first, before = lines[start[0]], lines[start[0] - 1] if start[0] else None
+    above = before.event.line if before is not None and before.file is first.file else 0
+    torn = [line for line in first.file.nul_lines if max(above, 2) <= line <= first.event.line]
+    if torn:
         yield Sign(
             Took.MACHINE,
-            f"{counted(count, 'line')} of its {torn.path} {form(count, 'has', 'have')} NUL bytes, as a power failure leaves them",
+            f"{counted(len(torn), 'line')} before its start {form(len(torn), 'has', 'have')} NUL bytes [{first.file.path}:{torn[0]}], as a power failure leaves them",
         )
 
 

@@ -9,6 +9,7 @@ from tests.builders.history import log_file
 
 HALT = "Shutdown broker because all log dirs in /d have failed (kafka.log.LogManager)"
 STARTED = "[KafkaServer id=3] started (kafka.server.KafkaServer)"
+LOADING = "Loading logs from log dirs ArrayBuffer(/d, /e) (kafka.log.LogManager)"
 FATAL = "[KafkaServer id=3] Fatal error during KafkaServer startup. Prepare to shutdown (kafka.server.KafkaServer)"
 
 
@@ -112,6 +113,22 @@ def test_a_disk_that_failed_while_the_broker_went_on_is_told_until_the_next_star
     )
     assert not one.is_start
     assert failures(*lines, "Loading logs from log dirs ArrayBuffer(/d) (kafka.log.LogManager)", STARTED) == ()
+
+
+@pytest.mark.parametrize(
+    "failed",
+    [
+        ("Failed to create or validate data directory /d (x)", "java.io.IOException: No such device", LOADING),
+        (LOADING, "Error while loading log dir /d (x)", "java.io.IOException: No such device"),
+    ],
+)
+def test_a_disk_that_failed_in_a_start_is_told_though_the_start_came_to_its_end(failed):
+    (one,) = failures(STARTED, *failed, STARTED)
+
+    assert one.words.startswith("Broker 3's log directory /d failed at 2024-05-01 12:0")
+    assert "IOException: No such device" in one.words
+    assert not one.is_start
+    assert failures(STARTED, *failed, STARTED, LOADING, STARTED) == ()  # back again
 
 
 def test_an_error_that_names_no_log_directory_is_no_failure_of_one():

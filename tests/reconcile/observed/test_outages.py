@@ -55,19 +55,20 @@ def test_lines_of_a_start_alone_tell_nothing(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("journal", "proven"),
+    ("journal", "proven", "was_booted"),
     [
-        ("{0}\n-- Boot " + BOOT + " --\n{1}", Took.MACHINE),
-        ("{0}\n-- Reboot --\n{1}", Took.MACHINE),
-        ("-- Boot " + BOOT + " --\n{0}\n{1}", Took.PROCESS),
-        ("{0}\n{1}", None),
+        ("{0}\n-- Boot " + BOOT + " --\n{1}", None, True),
+        ("{0}\n-- Reboot --\n{1}", None, True),
+        ("-- Boot " + BOOT + " --\n{0}\n{1}", Took.PROCESS, False),
+        ("{0}\n{1}", None, False),
     ],
 )
-def test_a_journal_shows_whether_the_machine_ran_on(tmp_path, journal, proven):
+def test_a_journal_shows_whether_the_machine_ran_on(tmp_path, journal, proven, was_booted):
     before, after = lines().split(written(60, CONFIGURED))
     (one,) = outages(tmp_path, journal.format(before.rstrip(), written(60, CONFIGURED) + after))
 
-    assert one.proven == proven
+    # A kill and a shutdown in order behind it lose nothing: that a boot follows makes no loss likely.
+    assert (one.proven, one.likely, one.was_booted) == (proven, proven, was_booted)
 
 
 def test_of_many_starts_each_line_is_looked_at_a_few_times(tmp_path):
@@ -94,7 +95,7 @@ def test_a_mark_of_a_boot_is_seen_where_the_windows_of_a_file_part_it(tmp_path):
     head += "x" * (WINDOW_LENGTH - 21 - len(head)) + "\n"
     (one,) = outages(tmp_path, f"{head}-- Boot {BOOT[::-1]} --\n{written(60, CONFIGURED)}{after}")
 
-    assert one.proven is Took.MACHINE
+    assert one.was_booted
     assert f":{len(head.splitlines()) + 1}]" in one.signs[0].words
 
 
@@ -103,7 +104,7 @@ def test_a_boot_between_a_start_that_was_cut_short_and_the_next_one_is_no_kill(t
     cut_short = [f"-- Boot {BOOT} --", *(written(*one) for one in LIFE[:4])]
     (one,) = outages(tmp_path, "\n".join([*cut_short, f"-- Boot {BOOT[::-1]} --", *again]) + "\n")
 
-    assert one.proven is Took.MACHINE
+    assert (one.proven, one.was_booted) == (None, True)
 
 
 def test_a_boot_behind_the_start_is_none_before_it(tmp_path):
@@ -113,7 +114,7 @@ def test_a_boot_behind_the_start_is_none_before_it(tmp_path):
     assert (one.proven, one.signs) == (None, ())
 
 
-@pytest.mark.parametrize(("later", "proven"), [(BOOT, Took.PROCESS), (BOOT[::-1], Took.MACHINE)])
+@pytest.mark.parametrize(("later", "proven"), [(BOOT, Took.PROCESS), (BOOT[::-1], None)])
 def test_boot_ids_of_a_journal_in_json_do(tmp_path, later, proven):
     rows = [
         json.dumps({"_BOOT_ID": BOOT if second < 60 else later, "MESSAGE": written(second, line)})
@@ -121,7 +122,7 @@ def test_boot_ids_of_a_journal_in_json_do(tmp_path, later, proven):
     ]
     for text in ("\n".join(rows) + "\n", f"[{','.join(rows)}]"):
         (one,) = outages(tmp_path, text)
-        assert one.proven == proven
+        assert (one.proven, one.was_booted) == (proven, later != BOOT)
 
 
 def test_boot_ids_of_several_machines_in_one_file_tell_nothing(tmp_path):
@@ -136,8 +137,38 @@ def test_lines_of_the_kernel_do(tmp_path):
     (one,) = outages(tmp_path, lines(), written(55, "kernel: Linux version 6.1.0-18-amd64 (debian) #1 SMP") + "\n")
     (ran_on,) = outages(tmp_path, lines(), written(10, "kernel: Linux version 6.1.0-18-amd64 (debian) #1 SMP") + "\n")
 
-    assert one.proven is Took.MACHINE
-    assert ran_on.proven is None
+    assert (one.proven, one.was_booted) == (None, True)
+    assert (ran_on.proven, ran_on.was_booted) == (None, False)
+
+
+def test_a_boot_is_no_sign_by_itself_and_speaks_against_a_process_alone():
+    boot = Sign(Took.MACHINE, "a", is_boot=True)
+
+    assert Outage(3, 0, (boot,)).likely is None
+    assert Outage(3, 0, (boot, Sign(Took.MACHINE, "b"))).likely is Took.MACHINE
+    assert Outage(3, 0, (boot, Sign(Took.PROCESS, "b"))).likely is None
+
+
+@pytest.mark.parametrize(
+    ("place", "is_sign"), [("tail", True), ("middle", False), ("head", False), ("other file", False)]
+)
+def test_bytes_of_nul_before_a_start_alone_speak_for_the_machine(tmp_path, place, is_sign):
+    """A file that copytruncate cut while its broker wrote on begins with a hole, and the copy may end with one."""
+    before, after = lines().split(written(60, CONFIGURED))
+    hole = "\0" * 40
+    after = written(60, CONFIGURED) + after
+    if place == "tail":
+        texts = [f"{before}{hole}{after}"]
+    elif place == "middle":
+        texts = [before.replace(written(20, RAN), f"{hole}{written(20, RAN)}") + written(59, RAN) + "\n" + after]
+    elif place == "head":
+        texts = [hole + before + after]
+    else:
+        texts = [after, before + hole]
+    (one,) = outages(tmp_path, *texts)
+
+    assert (one.likely is Took.MACHINE) == is_sign
+    assert any("NUL bytes" in sign.words for sign in one.signs) == is_sign
 
 
 @pytest.mark.parametrize(
