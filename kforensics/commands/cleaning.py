@@ -189,13 +189,26 @@ def _causes(case: Case, settings: Settings, partition: TopicPartition, broker_id
     yield from _by_others(case, partition, broker_id)
 
 
+def _is_compacted(case: Case, place: PartitionPlace) -> bool:
+    """Whether a log is compacted by its cleaner's checkpoint, by what brokers create its topic with, or by the metadata log."""
+    partition = place.topic_partition
+    if isinstance(checkpoint_value(place.state, "cleaner_point", partition), CheckpointValue):
+        return True
+    if partition.topic in CREATED_WITH:
+        return created_policy(partition.topic) == "compact"
+    try:
+        settings = _settings(case, place.state.broker_id)
+    except InputsRefused:
+        return False  # of several clusters: whose settings count is not known
+    policy, _ = settings.of_topic(partition.topic, "cleanup.policy")
+    return settings.are_topics_known and policy is not None and "compact" in policy
+
+
 def unfinished_cleanings(case: Case) -> Iterator[Finding]:
     """Yield what cleanings left in the compacted logs that a case is asked about, as they are now."""
     for partition, group in places_of(case).by_partition.items():
         for place in group if is_wanted(partition, case.ask) else ():
-            point = checkpoint_value(place.state, "cleaner_point", partition)
-            is_compacted = isinstance(point, CheckpointValue) or created_policy(partition.topic) == "compact"
-            if not is_compacted or not place.is_live or place.state.input in case.ranks:
+            if not place.is_live or place.state.input in case.ranks or not _is_compacted(case, place):
                 continue
             about: dict[str, Any] = {
                 "topic_partition": partition,
@@ -290,7 +303,7 @@ _MOST_TOGETHER = 256 << 20
 
 
 def compacted_logs(case: Case) -> tuple[tuple[CompactedLog, ...], int]:
-    """Count the records by their keys of the logs that a cleaner's checkpoint names, those of coordinators left out: what they hold twice waits for their cleaner.
+    """Count the records by their keys of the logs that are compacted, those of coordinators left out: what they hold twice waits for their cleaner.
 
     Returns:
         What was counted, and the number of logs that were left out as too long.
@@ -302,7 +315,7 @@ def compacted_logs(case: Case) -> tuple[tuple[CompactedLog, ...], int]:
             continue
         for place in group:
             is_own = place.is_live and place.state.input not in case.ranks and place.state.store.holds_bytes
-            if not is_own or not isinstance(checkpoint_value(place.state, "cleaner_point", partition), CheckpointValue):
+            if not is_own or not _is_compacted(case, place):
                 continue
             left -= place.length
             one = keys_of_log(place) if left >= 0 else None

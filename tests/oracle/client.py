@@ -110,7 +110,9 @@ def create_topic(port: int, topic: str, replicas: Sequence[int], configs: dict[s
     answer.require_success()
 
 
-def produce(port: int, topic: str, records: Sequence[tuple[bytes, bytes]], *, has_v3: bool, behind_ms: int = 0) -> None:
+def produce(
+    port: int, topic: str, records: Sequence[tuple[bytes, bytes | None]], *, has_v3: bool, behind_ms: int = 0
+) -> None:
     """Produce v2 with messages of magic 1, or v3 with one batch of magic 2, acknowledged by all in sync, with a time so long ago.
 
     Raises:

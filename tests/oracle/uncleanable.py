@@ -12,7 +12,8 @@ import subprocess
 import tarfile
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -82,8 +83,16 @@ def drive(port: int, data: Path) -> list[dict[str, object]]:
     return told
 
 
-def record(home: Path) -> None:
-    """Run the broker and write the archive."""
+@contextmanager
+def running(
+    home: Path, topics: Mapping[str, Mapping[str, str]], **more: object
+) -> Iterator[tuple[int, "subprocess.Popen[bytes]"]]:
+    """A broker with topics of one partition each: its port and its process, which is stopped when the block ends.
+
+    Args:
+        topics: the settings of each.
+        more: settings of the broker, with `_` for `.`.
+    """
     data, port, controller = home / "data", *free_ports(2)
     settings = {
         "node.id": 1,
@@ -97,24 +106,33 @@ def record(home: Path) -> None:
         "log.cleaner.backoff.ms": 500,
         "log.cleaner.dedupe.buffer.size": 2 << 20,
         "log.index.size.max.bytes": 65_536,
-        "producer.id.expiration.ms": 2_000,
-        "producer.id.expiration.check.interval.ms": 500,
+        **{name.replace("_", "."): value for name, value in more.items()},
     }
     (home / "server.properties").write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
     (home / "log4j.properties").write_text(LOG4J_2.format(file=home / "server.log"))
     java = ["java", *BROKER_OPTIONS, f"-Dlog4j2.configurationFile=file:{home / 'log4j.properties'}"]
     java += ["-cp", class_path(RELEASE)]
     form = ["kafka.tools.StorageTool", "format", "-t", "unCleanAbleRecording0g", "-c", str(home / "server.properties")]
-    subprocess.run([*java, *form], check=True, stdout=subprocess.DEVNULL)
+    if not data.exists():
+        subprocess.run([*java, *form], check=True, stdout=subprocess.DEVNULL)
     broker = subprocess.Popen([*java, "kafka.Kafka", str(home / "server.properties")], stdout=subprocess.DEVNULL)
     try:
-        for topic, configs in {"orders": {}, "state": COMPACTED | LAG, "other": COMPACTED}.items():
-            wait_until(partial(_is_done, create_topic, port, topic, [1], configs, has_v2=True), f"topic {topic}")
+        for topic, configs in topics.items():
+            if not (data / f"{topic}-0").exists():
+                wait_until(partial(_is_done, create_topic, port, topic, [1], configs, has_v2=True), f"topic {topic}")
             wait_until(partial(_is_done, ask_metadata, port, topic), f"a leader of {topic}")
-        told = drive(port, data)
+        yield port, broker
     finally:
         broker.send_signal(signal.SIGTERM)
         broker.wait(60)
+
+
+def record(home: Path) -> None:
+    """Run the broker and write the archive."""
+    topics = {"orders": {}, "state": COMPACTED | LAG, "other": COMPACTED}
+    producers = {"producer_id_expiration_ms": 2_000, "producer_id_expiration_check_interval_ms": 500}
+    with running(home, topics, **producers) as (port, _):
+        told = drive(port, home / "data")
     _archive(home, told)
 
 
@@ -127,16 +145,26 @@ def _is_done(act: Callable[..., object], *what: object, **named: object) -> bool
 
 
 def _archive(home: Path, told: Sequence[dict[str, object]]) -> None:
-    (home / "data" / ".lock").unlink(missing_ok=True)
-    shutil.rmtree(home / "data" / "__cluster_metadata-0")
-    kept = [line.replace(str(home), "/kafka") for line in (home / "server.log").read_text().splitlines(keepends=True)]
+    kept = lines_of(home)
     first = next(at for at, line in enumerate(kept) if "as uncleanable" in line)
     wanted = [line for line in kept[:first] if "Kafka Server started" in line or "for partition" in line]
-    lines = "".join((*wanted, *kept[first : first + 20]))
-    with tarfile.open(OUT, "w:xz", preset=9) as archive:
-        archive.add(home / "data", "uncleanable-4.1/broker-1")
-        for name, text in (("logs/broker-1/server.log", lines), ("told.json", json.dumps(told, indent=1))):
-            entry = tarfile.TarInfo(f"uncleanable-4.1/{name}")
+    shutil.rmtree(home / "data" / "__cluster_metadata-0")
+    write_archive(OUT, home / "data", (*wanted, *kept[first : first + 20]), told)
+
+
+def lines_of(home: Path) -> list[str]:
+    """The lines of the broker's log, without the path of this machine."""
+    return [line.replace(str(home), "/kafka") for line in (home / "server.log").read_text().splitlines(keepends=True)]
+
+
+def write_archive(out: Path, data: Path, lines: Sequence[str], told: object) -> None:
+    """Write a recording."""
+    (data / ".lock").unlink(missing_ok=True)
+    name = out.name.removesuffix(".tar.xz")
+    with tarfile.open(out, "w:xz", preset=9) as archive:
+        archive.add(data, f"{name}/broker-1")
+        for path, text in (("logs/broker-1/server.log", "".join(lines)), ("told.json", json.dumps(told, indent=1))):
+            entry = tarfile.TarInfo(f"{name}/{path}")
             entry.size, entry.mtime = len(text.encode()), time.time()
             archive.addfile(entry, io.BytesIO(text.encode()))
 

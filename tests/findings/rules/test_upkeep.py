@@ -118,6 +118,25 @@ def test_a_real_cleaner_that_met_a_damaged_batch(compaction, tmp_path):
     assert "00000000000000000006.log" in found.meaning
 
 
+def test_a_real_broker_that_was_killed_in_a_cleaning(compaction):
+    root = compaction("killed-cleaner-4.1")
+    told = json.loads((root / "told.json").read_text())
+    assert (told["left"], told["left_after_start"]) == ([f"{0:020d}.log.cleaned"], [])
+    assert told["segments_after_start"] == told["segments"]
+    words = f"a cleaning was not finished; the next start deletes {0:020d}.log.cleaned"
+    explained, verified = explain(root), verify(root)
+    for result in (explained, verified):
+        (found,) = of(result, "KF125")
+        assert found.topic == "state"
+        assert words in found.statement
+        assert not of(result, "KF121")  # seconds are no standstill
+    assert explained.answer.state == "nothing-lost"
+    # 100 keys, each written six times, and a tombstone.
+    (row,) = verified.to_dict()["compacted"]
+    assert (row["topic"], row["records"], row["superseded"], row["superseded_below"]) == ("state", 601, 500, 0)
+    assert (row["tombstones"], row["tombstones_due"], row["tombstones_kept"]) == (1, 0, 0)
+
+
 def test_a_real_producer_that_wrote_twice_and_with_a_gap(compaction):
     root = compaction("uncleanable-4.1")
     told = [one for one in json.loads((root / "told.json").read_text()) if one["topic"] == "orders"]

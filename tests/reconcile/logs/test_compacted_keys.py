@@ -49,9 +49,14 @@ def test_real_cleaners_leave_one_record_of_a_key_below_their_points(compaction):
     result = verify(compaction("compaction-4.x") / "snapshots/02-tombstoned-live", level="records")
     logs = [one for one in result.body.compacted if one.partition.topic in {"profiles", "accounts"}]
     assert {(one.partition.topic, one.broker_id) for one in logs} == {
-        (topic, broker) for topic in ("profiles", "accounts") for broker in (1, 2)
+        (topic, broker) for topic in ("profiles", "accounts") for broker in (1, 2, 3)
     }
     for one in logs:
+        if one.broker_id == 3:  # its cleaner runs once an hour: the metadata log alone says that the topic is compacted
+            assert one.superseded > 0
+            assert (one.cleaner_point, one.superseded_below, one.due + one.kept) == (0, 0, 0)
+            assert one.tombstones == 4
+            continue
         assert one.records > 40
         assert (one.superseded_below, one.twice, one.is_estimate, one.is_at_least) == (0, None, False, False)
         # Keys 005, 006, 007 and 030 of each topic, whose horizons are ten minutes or six seconds behind the cleaning.
