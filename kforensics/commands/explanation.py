@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation, Input, Problem
-from kforensics.findings.answers.explain import is_unclean_open, returned_words
+from kforensics.findings.answers.explain import has_open_elections, returned_words
 from kforensics.findings.answers.model import Answer
 from kforensics.findings.model import Finding
 from kforensics.reconcile.bugs.evidence import BugTrace
@@ -68,8 +68,8 @@ class Explanation:
 
     @property
     def has_open_elections(self) -> bool:
-        """Whether an unclean election is on record of which it is not known whether it lost anything."""
-        return any(map(is_unclean_open, self.incidents))
+        """Whether an election is on record that was unclean, or of a broker with another disk, and it is not known whether it lost anything."""
+        return any(map(has_open_elections, self.incidents))
 
     @property
     def has_early_losses(self) -> bool:

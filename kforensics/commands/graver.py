@@ -16,7 +16,7 @@ from kforensics.exits import ExitCode
 from kforensics.findings.answers.diff import lost_before
 from kforensics.findings.answers.graver import Asked, beyond, may_be_calmer, with_graver
 from kforensics.findings.answers.model import STATES, Answer, State, exit_code, no_calmer_than_open
-from kforensics.findings.concern import JudgedPartition
+from kforensics.findings.concern import ConcernKind, JudgedPartition
 from kforensics.findings.model import Weight, by_gravity
 from kforensics.findings.rules.quorum import with_quorum
 from kforensics.source.naming import FileKind
@@ -34,7 +34,7 @@ class _History(NamedTuple):
     lost: Asked | None = None
     """Its answer, where something was lost."""
     left_open: Asked | None = None
-    """Its answer, where unclean elections on record leave it open whether anything was lost."""
+    """Its answer, where elections on record leave it open whether anything was lost that were unclean, or of a broker with another disk."""
     unknown: tuple[str, ...] = ()
     """What it leaves open: where brokers led again that had gone down, what has to be true for a loss."""
 
@@ -156,7 +156,9 @@ def no_calmer_than_before(answer: Answer, judged: Sequence[JudgedPartition], cas
     """Return an answer of `diff`, no calmer than what elections on record have lost: replicas that agree now say nothing of that."""
     if not case.is_weighed:
         answer = _no_calmer_than_lost(answer, case)
-    if case.is_weighed or answer.state.exit_code:
+    # Of directories that are older than what lines tell, that they are is said first.
+    is_outdated = any(one.kind is ConcernKind.OUTDATED for each in judged for one in each.concerns)
+    if case.is_weighed or answer.state.exit_code == ExitCode.FINDINGS or (answer.state.exit_code and is_outdated):
         return answer
     history = _lost_at_elections(judged, case)
     answered = frozenset(lost_before(judged)) if history.is_answered or history.unknown else ()

@@ -54,6 +54,29 @@ def test_replicas_that_agree_after_an_unclean_election_may_have_lost_records_by_
     assert "Evidence against it" not in " ".join(answer["unknown"])
 
 
+@pytest.mark.parametrize("name", ["diff", "predict"])
+def test_replicas_that_agree_with_a_leader_of_another_disk_may_have_lost_all(incident, say, name):
+    code, answer = say(name, incident("disk-replaced-4.x") / FINAL)
+
+    assert (code, answer["state"]) == (3, "unknown")
+    assert "whether anything was lost when broker 1 led again with another disk" in answer["headline"]
+    assert not answer["headline"].startswith("All replicas agree")
+
+
+def test_replicas_of_which_not_all_may_be_given_hide_no_loss_that_lines_show(incident, say, tmp_path):
+    root = incident("hw-loss-0.10")
+    shutil.copytree(root / FINAL, tmp_path / "now", symlinks=True)
+    shutil.copytree(root / "logs", tmp_path / "logs", symlinks=True)
+    shutil.rmtree(tmp_path / "logs" / "broker-1")
+    said = "at least 6 offsets of orders-0 were truncated, whose records were possibly committed"
+
+    for name in ("explain", "diff", "predict", "verify"):
+        code, answer = say(name, tmp_path / "now", tmp_path / "logs")
+
+        assert (code, answer["state"]) == (1, "maybe-lost")
+        assert f"still leads, {said}" in answer["headline"]
+
+
 @pytest.mark.parametrize("name", ["diff", "verify"])
 def test_clean_elections_and_sound_files_stay_what_they_are(incident, say, name):
     quiet = "benign-rolling-restart-4.x" if name == "diff" else "power-loss-4.x"

@@ -281,7 +281,7 @@ def _maybe_lost(affected: Sequence[PartitionIncident]) -> str:
             text = f"{records_lost(losses, (one for one in affected if one.losses))} of {_names(affected)} {_were_committed(losses)} {are(losses)} {lost}: {causes_of(gone)}."
     if _is_the_same_by_all(affected):
         condition = "Whichever replica leads, "
-    return condition + text if condition else text[0].upper() + text[1:]
+    return condition + text[0].lower() + text[1:] if condition else text[0].upper() + text[1:]
 
 
 def _were_committed(losses: Sequence[LossEntry]) -> str:
@@ -428,7 +428,7 @@ def _shown_by_disks(
 def _first_doubt(affected: Sequence[PartitionIncident]) -> str:
     # What an unclean election took is asked before what a restart may have taken.
     of_unclean = (
-        (one, doubt) for one in affected for doubt in one.doubts if doubt.leader_epoch in _unclean_epochs(one)
+        (one, doubt) for one in affected for doubt in one.doubts if doubt.leader_epoch in _epochs_of(one, Risk.UNCLEAN)
     )
     # That another log of a broker ends too early is said where that log is.
     of_lines = ((one, doubt) for one in affected for doubt in one.doubts if doubt.is_of_lines)
@@ -439,14 +439,15 @@ def _first_doubt(affected: Sequence[PartitionIncident]) -> str:
     return f"The inputs do not show {doubt.words} ({incident.partition})"
 
 
-def is_unclean_open(incident: PartitionIncident) -> bool:
-    """Whether an unclean election is on record of which it is not known whether it lost anything."""
-    return any(doubt.leader_epoch in _unclean_epochs(incident) for doubt in incident.doubts)
+def has_open_elections(incident: PartitionIncident) -> bool:
+    """Whether an election is on record that was unclean, or of a broker with another disk, and it is not known whether it lost anything."""
+    epochs = _epochs_of(incident, Risk.UNCLEAN, Risk.OTHER_DISK, Risk.OLDER_DISK)
+    return any(doubt.leader_epoch in epochs for doubt in incident.doubts)
 
 
-def _unclean_epochs(incident: PartitionIncident) -> frozenset[int]:
+def _epochs_of(incident: PartitionIncident, *risks: Risk) -> frozenset[int]:
     risky = () if incident.account is None else incident.account.risky
-    return frozenset(one.state.leader_epoch for one in risky if one.risk is Risk.UNCLEAN)
+    return frozenset(one.state.leader_epoch for one in risky if one.risk in risks)
 
 
 def _gather(state: State, asked: Sequence[PartitionIncident]) -> tuple[str, ...]:

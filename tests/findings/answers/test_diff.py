@@ -194,7 +194,9 @@ def test_without_an_assignment_replicas_that_agree_are_unknown_until_it_is_state
     replicas = (log(1, 60), log(2, 60))
 
     assert State.UNKNOWN is partition_state(judged(*replicas))
-    assert "--replicas 1,2" in " ".join(answer(judged(*replicas)).unknown)
+    asked = " ".join(answer(judged(*replicas)).unknown)
+    assert "state all of them, given here or not, with --replicas." in asked
+    assert "--replicas 1,2" not in asked  # with which two of three would agree
     assert State.AGREE is partition_state(judged(*replicas, stated_replicas=(1, 2)))
     assert State.UNKNOWN is partition_state(judged(*replicas, stated_replicas=(1, 2, 3)))
     assert State.UNKNOWN is partition_state(judged(log(1, 60)))
