@@ -297,6 +297,8 @@ _RECORDS: frozenset[type] = frozenset(
     }
 )
 _KINDS = {one.__name__: one for one in (*_ENUMS, *_RECORDS)}
+_NAMES = {one: tuple(each.name for each in fields(one)) for one in _RECORDS if is_dataclass(one)}
+"""The fields of a record with named values; others are sequences."""
 _AS_THEY_ARE = frozenset({int, bool, float, str, type(None)})
 
 
@@ -314,6 +316,12 @@ def _plain(value: Any) -> Any:
     kind = type(value)
     if kind in _AS_THEY_ARE:
         return value
+    names = _NAMES.get(kind)
+    if names is not None:
+        return {kind.__name__: [_plain(getattr(value, name)) for name in names]}
+    if kind is tuple or kind in _RECORDS:
+        values = [_plain(one) for one in value]
+        return values if kind is tuple else {kind.__name__: values}
     if isinstance(value, Enum):
         return {kind.__name__: value.value}
     if kind is PartitionHistories:
@@ -326,33 +334,32 @@ def _plain(value: Any) -> Any:
         return {"frozenset": sorted(map(_plain, value), key=json.dumps)}
     if isinstance(value, Mapping):
         return {"mapping": [[_plain(key), _plain(one)] for key, one in value.items()]}
-    if kind in _RECORDS:
-        values = (getattr(value, one.name) for one in fields(value)) if is_dataclass(value) else iter(value)
-        return {kind.__name__: [_plain(one) for one in values]}
     if isinstance(value, Iterable):
         return [_plain(one) for one in value]
     raise TypeError(f"{kind.__name__} is no fact")
 
 
 def _value(plain: Any) -> Any:
-    if isinstance(plain, list):
-        return tuple(_value(one) for one in plain)
-    if not isinstance(plain, dict):
+    kind = type(plain)
+    if kind is list:
+        return tuple([_value(one) if type(one) is list or type(one) is dict else one for one in plain])
+    if kind is not dict:
         return plain
     ((name, content),) = plain.items()
+    found = _KINDS.get(name)
+    if found in _NAMES:
+        return found(**dict(zip(_NAMES[found], _value(content), strict=True)))
+    if found in _RECORDS:
+        return found(*_value(content))
+    if found is not None:
+        return found(content)
     match name:
         case "frozenset":
-            return frozenset(_value(one) for one in content)
+            return frozenset(_value(content))
         case "mapping":
             return {_value(key): _value(one) for key, one in content}
         case "CommittedFacts":
             return CommittedFacts(no_commits)
         case "MetadataFacts":
             return MetadataFacts(_value(content[0]), no_commits, is_of_now=content[1])
-    kind = _KINDS[name]
-    if issubclass(kind, Enum):
-        return kind(content)
-    values = (_value(one) for one in content)
-    if is_dataclass(kind):
-        return kind(**{one.name: value for one, value in zip(fields(kind), values, strict=True)})
-    return kind(*values)
+    raise KeyError(name)

@@ -50,6 +50,7 @@ SCANNED_HERE = 256 << 20
 
 GROUP_PARTITIONS = 64
 MOST_GROUPS = 4_000
+GROUPS_A_TASK = 8
 MOST_GROUP_TASKS = 2_000
 
 
@@ -320,7 +321,9 @@ def _run(
     parcels = numbers.select(explode(scanned("id")).alias("one")).select("one.group", "one.parcel")
     # By number where Spark can (4.1 and later): hashes would give one task several of few groups, and others none.
     spread = parcels.repartitionById if hasattr(parcels, "repartitionById") else parcels.repartition
-    grouped = spread(min(scan.groups, MOST_GROUP_TASKS), "group").groupBy("group")
+    # A task of a group each would take longer to start than its work.
+    wanted = max(cores_of(session) * TASKS_A_CORE, scan.groups // GROUPS_A_TASK)
+    grouped = spread(min(scan.groups, wanted, MOST_GROUP_TASKS), "group").groupBy("group")
     judge_rows = _on_workers(functools.partial(_judge, judge, counters), "string")
     judged = grouped.agg(collect_list("parcel").alias("parcels")).select(judge_rows("group", "parcels").alias("counts"))
     segments, length = sum(one.segments for one in totals), sum(one.bytes for one in totals)
