@@ -62,6 +62,7 @@ from kforensics.fleet.stages import (
     gather_fleet,
     groups_of,
     list_fleet,
+    outline_fleet,
     scan_and_judge,
 )
 from kforensics.fleet.tables import Tables
@@ -183,16 +184,19 @@ class _Audit:
             {**_manifest(sources, self._bases, options, self._booked), "retired": [list(one) for one in found.retired]},
             [*TABLES, FACTS_TABLE, READING, STATE],
         )
-        totals = list_fleet(lambda: self._session.spark, found, tasks, work, options, self._progress)
+        listers = outline_fleet(found, tasks, options)
+        earlier = self._same(begun, [one.outline for one in listers]) if listers else None
+        if earlier is not None:
+            return self._take_over(begun, earlier)
+        totals = list_fleet(lambda: self._session.spark, listers, tasks, work, options, self._progress)
         if totals:
             wanted = replace(options, partitions=frozenset())  # their numbers are known once the replicas are read
             check_wanted(wanted, {TopicPartition(topic, 0) for one in totals for topic in one.topics})
-        begun["fingerprint"] = fingerprint_of(found, tasks, totals, options)
+        earlier = None if listers else self._same(begun, totals)
+        if earlier is not None:
+            return self._take_over(begun, earlier)
         self._clock.stage("plan")
         expected = {"problems": sum(one.problems for one in totals)}
-        for earlier in dict.fromkeys(self._bases.values()) if not found.problems else ():
-            if earlier.parts(COMMITS_TABLE) and is_unchanged(begun["fingerprint"], totals, earlier):
-                return self._take_over(begun, expected, earlier)
         bare = inputs_without_logs(tasks, totals)
         left_out = [Problem(input=number, path=WHOLE_INPUT, message=LOGS_LEFT_OUT) for number in sorted(bare)]
         read = [one for one in totals if tasks[one.number].input not in bare]
@@ -262,6 +266,14 @@ class _Audit:
             tasks=len(scan.pieces),
         )
 
+    def _same(self, begun: dict[str, Any], totals: Sequence[LogDirTotals]) -> AuditTables | None:
+        """Return the earlier audit that saw all as it is now."""
+        begun["fingerprint"] = fingerprint_of(self._found, self._tasks, totals, self._options)
+        for earlier in dict.fromkeys(self._bases.values()) if not self._found.problems else ():
+            if earlier.parts(COMMITS_TABLE) and is_unchanged(begun["fingerprint"], totals, earlier):
+                return earlier
+        return None
+
     def _referable(self) -> set[AuditTables]:
         """Return the earlier audits whose parts can go on to hold rows: the last ones of this history, of the same clusters, and of not too long a chain."""
         if not self._output.is_history or self._named is not None:
@@ -302,13 +314,14 @@ class _Audit:
             is_here=is_here,
         )
 
-    def _take_over(self, begun: dict[str, Any], expected: Mapping[str, int], earlier: AuditTables) -> AuditOutcome:
-        """Write what the earlier audit found as the result of this one."""
+    def _take_over(self, begun: dict[str, Any], earlier: AuditTables) -> AuditOutcome:
+        """Write what the earlier audit found, without problems, as the result of this one."""
+        self._clock.stage("plan")
         numbers = earlier.column_table("partitions", ["verdict_id"])["verdict_id"].combine_chunks()
         kept = where_they_are(Kept(verdicts={earlier: numbers}), self._referable())
         publisher = Publisher(self._output.tables, self._layout(kept))
         counts: Counts = {}
-        rows = dict(expected)
+        rows: dict[str, int] = {}
         for table in TAKEN_OVER:
             where = ~pd.field("verdict_id").is_valid() if kept.replaced and table in OF_VERDICTS else None
             chunks = [pa.Table.from_batches([one]) for one in earlier.dataset(table).to_batches(filter=where)]

@@ -18,6 +18,7 @@ from kforensics.evidence.captured.columns import Row
 from kforensics.evidence.discovery.inputs import FoundInput
 from kforensics.evidence.discovery.partition_dirs import (
     CHECKPOINTS,
+    CheckpointLines,
     LogDirState,
     PartitionPlace,
     checkpoint_line,
@@ -131,26 +132,7 @@ def part_name(number: int) -> str:
 
 def list_log_dir(task: LogDirTask, tables: Tables, options: Ask) -> LogDirTotals:
     """List one log directory into the `plan` table, and return its totals."""
-    problems: list[Problem] = []
-    lister = _Lister(task, options, problems)
-    rows = lister.rows()
-    tables.write("plan", part_name(task.number), rows)
-    tables.write_if_any("problems", f"plan-{task.number:06d}", [problem_row(one) for one in problems])
-    return LogDirTotals(
-        number=task.number,
-        weight=lister.weight,
-        bytes=sum(row["length"] for row in rows),
-        replicas=sum(row["kind"] == IS_DIRECTORY for row in rows),
-        segments=sum(row["kind"] != IS_DIRECTORY for row in rows),
-        problems=len(problems),
-        topics=tuple(sorted(lister.topics)),
-        fingerprint=lister.fingerprint.hexdigest(),
-        newest_ns=lister.newest_ns,
-        named=tuple(lister.named()),
-        has_segments=lister.has_segments,
-        refers_to_records=lister.refers_to_records,
-        offsets_bytes=sum(row["length"] for row in rows if row["topic"] == OFFSETS_TOPIC),
-    )
+    return LogDirLister(task, options).listed(tables)
 
 
 def verdict_id(audit: str, key: tuple[str, str, int]) -> int:
@@ -161,7 +143,10 @@ def verdict_id(audit: str, key: tuple[str, str, int]) -> int:
 
 def list_rows(task: LogDirTask, options: Ask, problems: list[Problem] | None = None) -> list[Row]:
     """Return the listing of a log directory without writing a table."""
-    return _Lister(task, options, [] if problems is None else problems).rows()
+    lister = LogDirLister(task, options)
+    if problems is not None:
+        problems += lister.problems
+    return lister.rows()
 
 
 def file_fingerprint(item: FoundFile) -> bytes:
@@ -170,20 +155,79 @@ def file_fingerprint(item: FoundFile) -> bytes:
     return f"{item.path}\0{item.length}\0{changed}\n".encode(errors="surrogateescape")
 
 
-class _Lister:
-    def __init__(self, task: LogDirTask, options: Ask, problems: list[Problem]) -> None:
+class LogDirLister:
+    """Lists one log directory: what tells whether it is as it was, and when it is asked for what there is to read, which takes as long again.
+
+    Args:
+        task: the log directory, of which names, lengths and times of change are looked at now.
+    """
+
+    def __init__(self, task: LogDirTask, options: Ask) -> None:
         self._task = task
         self._options = options
-        self._problems = problems
+        self.problems: list[Problem] = []
         self.weight = 0
         self.topics: set[str] = set()
-        self.fingerprint = hashlib.sha256()
         self.newest_ns = 0
         self.has_segments = False
-        self._states: dict[str, LogDirState] = {}
+        self._states: Mapping[str, LogDirState] = log_dir_states(task.input, task.found, self.problems)
         found, capture = task.found, store_of(task.found.root).capture
         held = None if capture is None else capture.holds_records
         self._whose = f"{(task.input, str(found.root), found.described, task.source, held)}"
+        self.fingerprint = self._outline()
+
+    def _outline(self) -> str:
+        """Return a digest of the names, lengths and times of change of all files, and of what the checkpoints say."""
+        digest = hashlib.sha256(self._whose.encode(errors="surrogateescape"))
+        for state in self._states.values():
+            elsewhere = {name: sorted(lines.items()) for name, lines in state.without_directory.items()}
+            digest.update(f"{state.clean_shutdown}\0{sorted(state.unreadable)}\0{elsewhere}\0".encode())
+            for name, lines in state.checkpoints.items():
+                assert isinstance(lines, CheckpointLines)
+                digest.update(name.encode() + bytes(lines))
+        for item in self._task.found.walk():
+            match item:
+                case FoundFile():
+                    self.has_segments |= item.is_live_segment
+                    self.newest_ns = max(self.newest_ns, item.mtime_ns)
+                    digest.update(file_fingerprint(item))
+                case FoundDirectory():
+                    digest.update(f"{item.path}\n".encode(errors="surrogateescape"))
+                case Obstacle():
+                    self.problems.append(Problem(input=self._task.input, path=item.path, message=item.message))
+        return digest.hexdigest()
+
+    @property
+    def outline(self) -> LogDirTotals:
+        """What is known of it before its rows are."""
+        return LogDirTotals(
+            number=self._task.number,
+            weight=0,
+            bytes=0,
+            replicas=0,
+            segments=0,
+            problems=len(self.problems),
+            fingerprint=self.fingerprint,
+            newest_ns=self.newest_ns,
+            has_segments=self.has_segments,
+        )
+
+    def listed(self, tables: Tables) -> LogDirTotals:
+        """Write the rows into the `plan` table, and return the totals."""
+        rows, number = self.rows(), self._task.number
+        tables.write("plan", part_name(number), rows)
+        tables.write_if_any("problems", f"plan-{number:06d}", [problem_row(one) for one in self.problems])
+        return replace(
+            self.outline,
+            weight=self.weight,
+            bytes=sum(row["length"] for row in rows),
+            replicas=sum(row["kind"] == IS_DIRECTORY for row in rows),
+            segments=sum(row["kind"] != IS_DIRECTORY for row in rows),
+            topics=tuple(sorted(self.topics)),
+            named=tuple(self.named()),
+            refers_to_records=self.refers_to_records,
+            offsets_bytes=sum(row["length"] for row in rows if row["topic"] == OFFSETS_TOPIC),
+        )
 
     @property
     def refers_to_records(self) -> bool:
@@ -198,8 +242,8 @@ class _Lister:
                     yield (*one.topic_partition, one.name, one.value.value, int(one.value.citation.line))
 
     def rows(self) -> list[Row]:
-        task = self._task
-        states = self._states = log_dir_states(task.input, task.found, self._problems)
+        """Return the directories of partitions and their segments."""
+        task, states = self._task, self._states
         rows: list[Row] = []
         directories: dict[str, Row] = {}
         digests: dict[str, Any] = {}
@@ -208,15 +252,9 @@ class _Lister:
         below = ""
         sequence = -1
         for item in task.found.walk():
-            if isinstance(item, FoundFile):
-                self.has_segments |= item.is_live_segment
-                own = file_fingerprint(item)
-                self.newest_ns = max(self.newest_ns, item.mtime_ns)
-                if current is not None and item.path.startswith(below):
-                    digests[current.path].update(own)
-                    row["mtime_ns"] = max(row["mtime_ns"], item.mtime_ns)
-                else:
-                    self.fingerprint.update(own)
+            if current is not None and isinstance(item, FoundFile) and item.path.startswith(below):
+                digests[current.path].update(file_fingerprint(item))
+                row["mtime_ns"] = max(row["mtime_ns"], item.mtime_ns)
             match item:
                 case FoundDirectory(name=PartitionDirectoryName() as name):
                     self.topics |= {name.topic_partition.topic} & self._options.topics
@@ -238,11 +276,8 @@ class _Lister:
                 ):
                     rows.append(self._segment(item, current, sequence))
                     row["segment_files"] += 1
-                case Obstacle():
-                    self._problems.append(Problem(input=task.input, path=item.path, message=item.message))
         for path, row in directories.items():
             row["fingerprint"] = digests[path].hexdigest()
-            self.fingerprint.update(row["fingerprint"].encode())
         return rows
 
     def _facts_of(self, row: Row, state: LogDirState) -> bytes:

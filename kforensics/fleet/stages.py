@@ -25,6 +25,7 @@ from kforensics.fleet.pieces import EarlierLooks, Scanned, bring_facts, pack, sc
 from kforensics.fleet.plan import (
     IS_DIRECTORY,
     TASKS_A_CORE,
+    LogDirLister,
     LogDirTask,
     LogDirTotals,
     Piece,
@@ -106,19 +107,30 @@ def _context(session: Any) -> Any:
         return None
 
 
+def outline_fleet(found: FoundSources, tasks: Sequence[LogDirTask], options: Ask) -> tuple[LogDirLister, ...]:
+    """Look at every log directory here, which is quicker than to have a job started for it; at none where there is much."""
+    if sum(one.partition_count for one in found.inputs) > LISTED_HERE:
+        return ()
+    with ThreadPoolExecutor(LISTERS) as pool:
+        return tuple(pool.map(lambda task: LogDirLister(task, options), tasks))
+
+
 def list_fleet(
     session: Callable[[], Any],
-    found: FoundSources,
+    listers: Sequence[LogDirLister],
     tasks: Sequence[LogDirTask],
     tables: Tables,
     options: Ask,
     progress: Progress | None,
 ) -> tuple[LogDirTotals, ...]:
-    """List every log directory where it lies, into the table `plan`; only totals come back."""
-    if sum(one.partition_count for one in found.inputs) <= LISTED_HERE:
-        # Quicker than to have a job started for it.
+    """List every log directory where it lies, into the table `plan`; only totals come back.
+
+    Args:
+        listers: of all of them, where they were looked at here.
+    """
+    if listers:
         with ThreadPoolExecutor(LISTERS) as pool:
-            return tuple(pool.map(lambda task: list_log_dir(task, tables, options), tasks))
+            return tuple(pool.map(lambda one: one.listed(tables), listers))
     if not tasks:
         return ()
     slices = min(len(tasks), 1_000)

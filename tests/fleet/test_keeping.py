@@ -14,6 +14,7 @@ from kforensics.evidence.replica.segments import read_segment
 from kforensics.fleet import auditing, knowledge, pieces, stages
 from kforensics.fleet.audit_tables import open_audits
 from kforensics.fleet.judge import JudgedRows
+from kforensics.fleet.plan import LogDirLister
 from kforensics.fleet.publishing import part_stem
 from kforensics.fleet.rows import problem_row
 from kforensics.fleet.tables import Tables
@@ -102,6 +103,23 @@ def test_only_what_changed_is_judged(night, cluster, depth):
 
     assert ["orders-2"] == night(options=options)
     assert [] == night(options=options)
+
+
+def test_where_nothing_changed_names_and_times_are_all_that_is_looked_at(night, cluster, monkeypatch):
+    night()
+    rows, made = LogDirLister.rows, []
+
+    def listed(self):
+        made.append(self)
+        return rows(self)
+
+    monkeypatch.setattr(LogDirLister, "rows", listed)
+    assert [] == night()
+    assert 3 == len(made), "of the audit that knows no other"
+
+    (cluster / "broker-1" / "orders-9").mkdir()
+    os.utime(cluster / "broker-1" / "orders-9", LONG_AGO)
+    assert ["orders-9"] == night()
 
 
 def append(cluster, partition, at, broker=2):

@@ -80,6 +80,9 @@ class CheckpointLines(Mapping[TopicPartition, int]):
     def __len__(self) -> int:
         return self._count
 
+    def __bytes__(self) -> bytes:
+        return b"".join(f"{topic}\0{len(row)}\0".encode() + row.tobytes() for topic, row in self._topics.items())
+
 
 def _by_partition(row: "array[int]") -> "array[int]":
     if len(row) == 3:
