@@ -30,17 +30,29 @@ def walk_group_commits(places: Iterable[PartitionPlace], *, most_bytes: int | No
     """
     logs = [(place, segment_paths(place)) for place in places if place.topic_partition.topic == OFFSETS_TOPIC]
     for place, paths in logs if most_bytes is None else _last_segments(logs, most_bytes):
-        whole: list[tuple[int, str]] = []
-        for path in paths:
-            try:
-                with open_evidence(place.state.root / path) as file:
-                    if isinstance(file, CapturedSegment):
-                        yield from _captured_commits(file, place, path)
-                    else:
-                        whole.append((len(whole), path))
-            except EvidenceError:
-                continue
-        yield from _highest_of(ReplicaLog(place, segments=whole))
+        yield from commits_in_log(place, paths, [])
+
+
+def commits_in_log(place: PartitionPlace, paths: Iterable[str], unread: list[str]) -> Iterator[GroupCommit]:
+    """Yield the offset commits of the segments of one log, as `walk_group_commits` does.
+
+    Args:
+        unread: takes the paths of those that can't be read, or not to their end.
+    """
+    whole: list[tuple[int, str]] = []
+    for path in paths:
+        try:
+            with open_evidence(place.state.root / path) as file:
+                if isinstance(file, CapturedSegment):
+                    yield from _captured_commits(file, place, path)
+                else:
+                    whole.append((len(whole), path))
+        except EvidenceError:
+            unread.append(path)
+    log = ReplicaLog(place, segments=whole)
+    yield from _highest_of(log)
+    # Damage has a position, and is the same when it is read again.
+    unread += [one.path for one in log.problems if isinstance(one.position, Absent)]
 
 
 def commits_in_file(place: PartitionPlace, path: str) -> Iterator[GroupCommit]:

@@ -13,7 +13,7 @@ import pyarrow.dataset as pd
 from kforensics.case.cluster import commits_by_partition, gather_cluster, given_brokers
 from kforensics.case.comparison import known_partitions
 from kforensics.damage import Absent, Span
-from kforensics.errors import EvidenceError, InputsRefused, UsageError, did_you_mean, nearest_names
+from kforensics.errors import InputsRefused, UsageError, did_you_mean, nearest_names
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT, FoundInput, Inputs
 from kforensics.evidence.discovery.partition_dirs import (
     LogDirState,
@@ -23,7 +23,7 @@ from kforensics.evidence.discovery.partition_dirs import (
     lost_directories,
     packed_line,
 )
-from kforensics.evidence.group_commits import commits_in_file, highest_commits
+from kforensics.evidence.group_commits import commits_in_log, highest_commits
 from kforensics.evidence.metadata.compare import refuse_two_clusters
 from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.state import newest_log
@@ -186,7 +186,7 @@ def gather_knowledge(fleet: Fleet, cluster: str) -> Gathered:
 
 
 def list_commits(fleet: Fleet, number: int) -> int:
-    """Write what consumer groups committed by the segments of one log directory, the highest by group, partition and leader epoch; a file that can't be read has a row without any.
+    """Write what consumer groups committed by the logs of one log directory, the highest by group, partition and leader epoch; a file that can't be read has a row without any.
 
     Returns:
         The number of rows.
@@ -219,26 +219,23 @@ def list_commits(fleet: Fleet, number: int) -> int:
             for row in fleet.bases[cluster].rows(COMMITS_TABLE, columns=COMMITS.names, where=of_source)
             if row["path"].rpartition("/")[0] in known
         )
+    logs: dict[str, dict[str, Mapping[str, Any]]] = {}
     for row in listed:
-        if row["kind"] == IS_DIRECTORY or row["directory"] in known:
-            continue
-        of_log = {
-            "log": row["partition"],
-            "input": task.input,
-            "source": task.source,
-            "path": row["path"],
-            "verdict_id": own[row["partition"]],
-        }
-        try:
-            found = [*highest_commits(commits_in_file(place, row["path"]))]
-        except EvidenceError:
-            rows.append(of_log)
-            continue
-        for one in found:
+        if row["kind"] != IS_DIRECTORY and row["directory"] not in known:
+            logs.setdefault(row["directory"], {})[row["path"]] = {
+                "log": row["partition"],
+                "input": task.input,
+                "source": task.source,
+                "path": row["path"],
+                "verdict_id": own[row["partition"]],
+            }
+    for files in logs.values():
+        unread: list[str] = []
+        for one in highest_commits(commits_in_log(place, files, unread)):
             assert isinstance(one.citation.span, Span)
             rows.append(
                 {
-                    **of_log,
+                    **files[one.citation.path],
                     "position": one.citation.span.position,
                     "topic": one.partition.topic,
                     "partition": one.partition.partition,
@@ -248,6 +245,7 @@ def list_commits(fleet: Fleet, number: int) -> int:
                     "time_ms": one.time_ms,
                 }
             )
+        rows += (files[path] for path in unread)
     fleet.tables.write(COMMITS_TABLE, part_name(number), rows, COMMITS)
     return len(rows)
 

@@ -8,7 +8,7 @@ import pytest
 
 from kforensics.ask.model import Ask
 from kforensics.errors import EvidenceUnreadable
-from kforensics.evidence.group_commits import commits_in_file
+from kforensics.evidence.group_commits import commits_in_log
 from kforensics.evidence.model import Problem
 from kforensics.evidence.replica.segments import read_segment
 from kforensics.fleet import auditing, knowledge, pieces, stages
@@ -20,7 +20,7 @@ from kforensics.fleet.rows import problem_row
 from kforensics.fleet.tables import Tables
 from kforensics.fleet.views import view_statements
 from kforensics.units import Depth
-from tests.builders.coordinators import batch, commit, write_log
+from tests.builders.coordinators import batch, commit, marker, write_log
 from tests.builders.directories import copied, log_dir
 
 LONG_AGO = (1_700_000_000, 1_700_000_000)
@@ -285,13 +285,13 @@ def test_views_in_sql_show_the_rows_that_hold(spark, night, cluster, tmp_path):
 
 
 def test_offsets_are_read_again_only_of_partitions_that_changed(night, cluster, monkeypatch):
-    read, real = [], commits_in_file
+    read, real = [], commits_in_log
 
-    def reading(place, path):
-        read.append(path.split("/")[0])
-        return real(place, path)
+    def reading(place, paths, unread):
+        read.extend(path.split("/")[0] for path in paths)
+        return real(place, paths, unread)
 
-    monkeypatch.setattr(knowledge, "commits_in_file", reading)
+    monkeypatch.setattr(knowledge, "commits_in_log", reading)
     log = cluster / "broker-3" / "__consumer_offsets-1" / f"{0:020}.log"
     for at in range(2):
         log.write_bytes(log.read_bytes() + batch(2 + at, [commit("g", "orders", 3, 9 + at, leader_epoch=0)]))
@@ -308,26 +308,36 @@ def test_offsets_are_read_again_only_of_partitions_that_changed(night, cluster, 
 
 
 def test_offsets_of_a_file_that_could_not_be_read_are_read_again(audit_here, cluster, tmp_path, monkeypatch):
-    read, real = read_segment, commits_in_file
+    read, real = read_segment, commits_in_log
 
     def refusing(file, *, path, base_offset):
         if "__consumer_offsets-1" in path:
             raise EvidenceUnreadable(path, "Input/output error")
         return read(file, path=path, base_offset=base_offset)
 
-    def nothing(*_):
-        raise EvidenceUnreadable("x", "Input/output error")
+    def nothing(_place, paths, unread):
+        unread += paths
+        return ()
 
     more = {"out": tmp_path / "history", "is_history": True, "options": Ask(leader=2)}
     monkeypatch.setattr(pieces, "read_segment", refusing)
-    monkeypatch.setattr(knowledge, "commits_in_file", nothing)
+    monkeypatch.setattr(knowledge, "commits_in_log", nothing)
     assert [None] * 2 == [row["group_id"] for row in audit_here(cluster, **more).rows("commits")]
     monkeypatch.setattr(pieces, "read_segment", read)
-    monkeypatch.setattr(knowledge, "commits_in_file", real)
+    monkeypatch.setattr(knowledge, "commits_in_log", real)
     later = audit_here(cluster, **more)
 
     assert None not in [row["group_id"] for row in later.rows("commits")]
     assert content(audit_here(cluster, options=Ask(leader=2))) == content(later)
+
+
+def test_a_transaction_that_ends_in_the_next_segment_is_committed_as_in_diff(audit_here, cluster):
+    first = batch(0, [commit("g", "orders", 1, 7)], producer=5, transactional=True)
+    write_log(cluster / "broker-3", "__consumer_offsets-2", (0, first), (1, marker(1, 5, commits=True)))
+
+    rows = audit_here(cluster, options=Ask(leader=2)).rows("commits", where=pd.field("log") == 2)
+
+    assert [("orders", 1, 7)] == [(row["topic"], row["partition"], row["committed_offset"]) for row in rows]
 
 
 def test_a_new_partition_and_one_that_is_gone(night, cluster):
