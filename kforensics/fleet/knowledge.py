@@ -219,7 +219,7 @@ def list_commits(fleet: Fleet, number: int) -> int:
             for row in fleet.bases[cluster].rows(COMMITS_TABLE, columns=COMMITS.names, where=of_source)
             if row["path"].rpartition("/")[0] in known
         )
-    logs: dict[str, dict[str, Mapping[str, Any]]] = {}
+    logs: dict[str, dict[str, dict[str, Any]]] = {}
     for row in listed:
         if row["kind"] != IS_DIRECTORY and row["directory"] not in known:
             logs.setdefault(row["directory"], {})[row["path"]] = {

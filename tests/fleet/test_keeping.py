@@ -285,7 +285,8 @@ def test_views_in_sql_show_the_rows_that_hold(spark, night, cluster, tmp_path):
 
 
 def test_offsets_are_read_again_only_of_partitions_that_changed(night, cluster, monkeypatch):
-    read, real = [], commits_in_log
+    read: list[str] = []
+    real = commits_in_log
 
     def reading(place, paths, unread):
         read.extend(path.split("/")[0] for path in paths)
