@@ -247,7 +247,9 @@ class Settings:
         for source in (self._given, own):
             if name in source:
                 return source[name], True
-        if not self.are_topics_known and name == "retention.ms" and name in CREATED_WITH.get(topic, {}):
+        if not self.are_topics_known and name in CREATED_WITH.get(
+            topic, {}
+        ):  # a setting of the topic, whatever the broker's
             return CREATED_WITH[topic][name], self.is_file_known
         for source in (self._given, self._broker, self.in_file):
             for of_broker, unit in {**_OF_BROKER, **OF_CLEANER}[name]:

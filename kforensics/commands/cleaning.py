@@ -60,10 +60,7 @@ def with_causes(case: Case, findings: Sequence[Finding], *, reads_records: bool 
         partition = TopicPartition(one.topic, one.partition)
         try:
             settings = _settings(case, one.broker_id)
-            policy, is_known = settings.of_topic(partition.topic, "cleanup.policy")
-            if policy is None and settings.are_topics_known:
-                policy, is_known = created_policy(partition.topic), True
-            if is_known and policy is not None and "compact" not in policy:
+            if _is_known_compacted(settings, partition.topic) is False:
                 continue
             stated = _with_cause(one, next(_causes(case, settings, partition, one.broker_id), None))
             dirt = _dirt(case, partition, one.broker_id) if reads_records else ""
@@ -127,11 +124,10 @@ def never_cleaned(case: Case, partitions: Iterable[CheckedPartition]) -> Iterato
         assert isinstance(one.context.directory, PartitionDirectoryName)
         broker_id = case.inputs.described[one.context.input].broker_id
         try:
-            settings = _settings(case, broker_id)
+            is_compacted = _is_known_compacted(_settings(case, broker_id), one.context.directory.topic)
         except InputsRefused:
             return  # of several clusters: whose settings count is not known
-        policy, _ = settings.of_topic(one.context.directory.topic, "cleanup.policy")
-        if settings.are_topics_known and policy is not None and "compact" in policy:
+        if is_compacted:
             yield cleaner_finding(
                 lag._replace(cleaner_point=Absent.NOT_WRITTEN),
                 where=one.context.path,
@@ -189,19 +185,25 @@ def _causes(case: Case, settings: Settings, partition: TopicPartition, broker_id
     yield from _by_others(case, partition, broker_id)
 
 
+def _is_known_compacted(settings: Settings, topic: str) -> bool | None:
+    """Whether a topic is compacted by its settings; none where these are not known: a broker's default says nothing of a topic that a cleaner was at work on."""
+    policy, _ = settings.of_topic(topic, "cleanup.policy")
+    if policy is None or "compact" not in policy:
+        return ("compact" in (policy or created_policy(topic))) if settings.are_topics_known else None
+    return True
+
+
 def _is_compacted(case: Case, place: PartitionPlace) -> bool:
-    """Whether a log is compacted by its cleaner's checkpoint, by what brokers create its topic with, or by the metadata log."""
-    partition = place.topic_partition
-    if isinstance(checkpoint_value(place.state, "cleaner_point", partition), CheckpointValue):
-        return True
-    if partition.topic in CREATED_WITH:
-        return created_policy(partition.topic) == "compact"
+    """Whether a log is compacted: by its settings, else by its cleaner's checkpoint, else by what brokers create its topic with."""
+    topic = place.topic_partition.topic
     try:
-        settings = _settings(case, place.state.broker_id)
+        found = _is_known_compacted(_settings(case, place.state.broker_id), topic)
     except InputsRefused:
-        return False  # of several clusters: whose settings count is not known
-    policy, _ = settings.of_topic(partition.topic, "cleanup.policy")
-    return settings.are_topics_known and policy is not None and "compact" in policy
+        found = None  # of several clusters: whose settings count is not known
+    if found is None:
+        point = checkpoint_value(place.state, "cleaner_point", place.topic_partition)
+        return isinstance(point, CheckpointValue) or created_policy(topic) == "compact"
+    return found
 
 
 def unfinished_cleanings(case: Case) -> Iterator[Finding]:

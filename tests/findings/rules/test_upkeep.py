@@ -236,7 +236,18 @@ def test_a_topic_that_is_not_compacted_waits_for_no_cleaner(tmp_path):
     assert of(verify(place), "KF121")
     settings = tmp_path / "server.properties"
     settings.write_text("node.id=3\nlog.dirs=/kafka\nlog.cleanup.policy=delete\n")
+    # The topic may have a policy of its own, and a cleaner was at work on it.
+    assert of(verify(place, settings), "KF121")
+    fields = {"resource_type": 2, "resource_name": "orders", "name": "cleanup.policy", "value": "delete"}
+    metadata_log(place, metadata_batch(0, [metadata_record("ConfigRecord", fields)]))
     assert not of(verify(place, settings), "KF121")
+
+
+@pytest.mark.parametrize("command", [verify, groups, triage])
+def test_a_brokers_default_is_no_policy_of_the_topic_of_offsets(tmp_path, command):
+    offsets_log(tmp_path, closed=6, cleaner=1, apart_ms=HOUR)
+    (tmp_path / "b3/server.properties").write_text("node.id=3\nlog.dirs=/kafka\nlog.cleanup.policy=delete\n")
+    assert of(command(tmp_path / "b3", tmp_path / "b3/server.properties"), "KF121")
 
 
 def events_log(root, *segments):

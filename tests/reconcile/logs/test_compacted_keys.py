@@ -11,6 +11,7 @@ from kforensics.reconcile.logs import compacted_keys
 from kforensics.reconcile.logs.compacted_keys import keys_of_log
 from tests.builders.coordinators import NOW, TRANSACTIONAL, marker
 from tests.builders.directories import log_dir
+from tests.builders.metadata_logs import metadata_batch, metadata_log, metadata_record
 
 HORIZON = 0x40
 
@@ -88,6 +89,14 @@ def test_a_key_that_is_twice_below_the_cleaners_point_is_a_note(tmp_path, point,
         )
         assert not one.is_grave
     assert not twice(verify(place, level="crc"))
+
+
+def test_a_topic_that_is_compacted_no_more_is_left_out(tmp_path):
+    place = cleaned(tmp_path, 4, batch(0, (b"a", b"1"), (b"a", b"2")))
+    assert verify(place).to_dict()["compacted"]
+    fields = {"resource_type": 2, "resource_name": "state", "name": "cleanup.policy", "value": "delete"}
+    metadata_log(place, metadata_batch(0, [metadata_record("ConfigRecord", fields)]))
+    assert not verify(place).to_dict()["compacted"]
 
 
 def test_what_was_aborted_supersedes_nothing(tmp_path):
