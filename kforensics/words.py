@@ -1,5 +1,6 @@
 """Numbers, times and lists as people read them, the same in a headline, on a screen and on a page."""
 
+import re
 import shlex
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
@@ -36,6 +37,31 @@ class Prohibition(Step):
     """A step that says what not to do."""
 
     __slots__ = ()
+
+
+MOST_WORDS = 30
+"""Words of a sentence on a screen."""
+_SENTENCES = re.compile(r"(?<=[.!?]) +(?=[^a-z\s])")
+_CLAUSES = re.compile(r"; (?![^(]*\))")
+
+
+def in_short_sentences(text: str) -> str:
+    """Return words with those sentences that are too long broken between their clauses, at a semicolon that is in no parentheses."""
+    if ";" not in text:
+        return text
+    said = []
+    for sentence in _SENTENCES.split(text):
+        clauses = _CLAUSES.split(sentence)
+        parts = clauses[:1]
+        for clause in clauses[1:]:
+            if len(f"{sentence}".split()) <= MOST_WORDS or len(f"{parts[-1]} {clause}".split()) <= MOST_WORDS // 2:
+                parts[-1] += f"; {clause}"
+                continue
+            word = clause.split(" ")[0]
+            # A name of a topic, a file or a command stays as it is.
+            parts.append(clause[:1].upper() + clause[1:] if word.rstrip(",:").isalpha() else clause)
+        said.append(". ".join(parts))
+    return " ".join(said)
 
 
 SAFE = '"${SAFE:?}"'

@@ -412,7 +412,7 @@ def _doubtful(given: Leaders, logs: Mapping[int, OffsetsLog]) -> dict[int, str]:
     )
     incidents = with_returned_doubts([one.incident for one in explain_all(accounts_of(asked), None)])
     return {
-        incident.partition.partition: f"commits may be lost: no input shows {doubt.words}. Give {doubt.settled_by}"
+        incident.partition.partition: f"commits may be lost. No input shows {doubt.words}. Give {doubt.settled_by}"
         for incident in incidents
         for doubt in incident.doubts
         if doubt.kind is DoubtKind.ELECTION and doubt.leader_epoch in epochs[incident.partition.partition]

@@ -229,15 +229,20 @@ def _answer(view: LogsView) -> Answer:
         return Answer(state=State.UNKNOWN, headline=f"{words}.")
     graver = [one for one in view.kinds if one.section.weight is not Weight.HARMLESS]
     worst = view.kinds[0].section.weight
-    lines = f"{counted(known, 'known line')} of {counted(len(view.files) - len(silent), 'file')}{_period(view)}"
+    files = counted(len(view.files) - len(silent), "file")
     if not graver:
-        return Answer(state=State.HARMLESS, headline=f"All {lines} are harmless.")
+        of = f"{counted(known, 'known line')} of {files}{f', {period}' if (period := _period(view)) else ''}"
+        return Answer(state=State.HARMLESS, headline=f"All {of} are harmless.")
     causes = [one for one in graver if one.section.weight is Weight.CAUSE]
     named = listed([_named(one) for one in (causes or graver)], most=_MOST_KINDS)
     what = form(len(causes or graver), "a " + worst.value, worst.value + "s")
     state = State.CAUSES if view.failures else _STATES[worst]
     first = f"{failure_words(view.failures)} " if view.failures else ""
-    return Answer(state=state, headline=f"{first}{lines[0].upper()}{lines[1:]} name {what}: {named}.")
+    period = _period(view)
+    headline = (
+        f"{first}{counted(known, 'known line').capitalize()} of {files} {form(known, 'names', 'name')} {what}: {named}."
+    )
+    return Answer(state=state, headline=f"{headline} {period[0].upper()}{period[1:]}." if period else headline)
 
 
 def _named(kind: LineKind) -> str:
@@ -252,4 +257,4 @@ def _period(view: LogsView) -> str:
     local = (
         "" if all(clock.is_shown and clock.source != "assumed" for clock in view.clocks) else ", as far as they are UTC"
     )
-    return f", {utc_words(min(times))} to {utc_words(max(times))}{local}"
+    return f"{utc_words(min(times))} to {utc_words(max(times))}{local}"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from kforensics.evidence.model import Input, Problem
-from kforensics.findings.answers.model import Answer, State, exit_code, with_inputs
+from kforensics.findings.answers.model import Answer, State, exit_code, in_short, with_inputs
 from kforensics.findings.model import Finding, by_gravity
 from kforensics.source.capture import with_records
 
@@ -58,7 +58,7 @@ class Result(Generic[Body]):
     def conclusion(self) -> Conclusion:
         """Answer, findings and problems, those of the seal among them."""
         found = self.concluded() if callable(self.concluded) else self.concluded
-        found = found._replace(answer=with_inputs(self.command, found.answer, self.inputs, found.problems))
+        found = found._replace(answer=in_short(with_inputs(self.command, found.answer, self.inputs, found.problems)))
         if self.seal is None:
             return found
         return found._replace(

@@ -65,7 +65,10 @@ def test_two_log_directories_are_one_node_whose_version_its_registration_shows(n
     assert {log["becomes"] for log in document["logs"]} == {"kept"}
     later, *elected = document["answer"]["later"]
     assert all("is elected for" in one for one in elected)
-    assert "out of every ISR and ELR: a log directory has no clean-shutdown marker with a broker epoch" in later
+    assert (
+        "out of every ISR and ELR. The reason: a log directory has no clean-shutdown marker with a broker epoch"
+        in later
+    )
     assert [one["records_lost"] for one in document["metadata_logs"]] == [0]
 
 

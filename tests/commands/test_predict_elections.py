@@ -35,7 +35,7 @@ def test_a_member_of_the_elr_that_stopped_cleanly_is_elected_cleanly(cluster, sa
     later = say("predict", cluster)["answer"]["later"]
 
     assert [
-        "Once back, broker 2 is elected for 2 partitions (orders-0 and payments-0) from the ELR: cleanly, with all that the last leader had committed (KIP-966)."
+        "Once back, broker 2 is elected for 2 partitions (orders-0 and payments-0) from the ELR. That is clean, with all that the last leader had committed (KIP-966)."
     ] == [one for one in later if "elected" in one]
 
 

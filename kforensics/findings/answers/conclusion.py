@@ -20,7 +20,7 @@ from kforensics.findings.answers.advice import (
     what_to_save,
     whom_to_tell,
 )
-from kforensics.findings.rules.causes import causes_of, prevention
+from kforensics.findings.rules.causes import prevention, with_causes
 from kforensics.reconcile.bugs.evidence import BugTrace
 from kforensics.reconcile.history.causes import CauseName
 from kforensics.reconcile.history.log_starts import Remover
@@ -30,7 +30,7 @@ from kforensics.reconcile.incident.operations import Operation
 from kforensics.reconcile.observed.clocks import Clock
 from kforensics.reconcile.timeline.events import TimelineEntry
 from kforensics.units import METADATA_TOPICS, TopicPartition
-from kforensics.words import Count, counted, form, joined_by_and, listed
+from kforensics.words import MOST_WORDS, Count, counted, form, joined_by_and, listed
 
 CREATION_MS = 1_000
 """The records of a new topic and of its settings are written within this time."""
@@ -118,8 +118,11 @@ def _verdict(incidents: Sequence[PartitionIncident], losses: Sequence[LossEntry]
         sentences.append(_no_loss(incidents))
     if harmless:
         sentences.append(
-            f"{records_lost(harmless)} of {_partitions(harmless)} that {were(harmless)} never committed {are(harmless)} lost: {causes_of(harmless)}."
-            " Producers with acks=all never got an acknowledgement for them, those with acks=1 may have got one."
+            with_causes(
+                f"{records_lost(harmless)} of {_partitions(harmless)} that {were(harmless)} never committed {are(harmless)} lost",
+                harmless,
+            )
+            + " Producers with acks=all never got an acknowledgement for them, those with acks=1 may have got one."
         )
     if aborted:
         count = sum(loss.aborted for loss in aborted)
@@ -157,17 +160,18 @@ def _loss_sentence(
         where = "the guessed leader's log" if is_guess else "the leader's log"
         return f"{what} {that} {are(losses)} not in {where} of {_partitions(losses)}, but {_holders(losses)} {form(count, 'it', 'them')}."
     if is_guess or missing_replicas_of(losses, by_partition):
-        return (
-            f"{what} {that} {are(losses)} in no log in use of {_partitions(losses)} that is given: {causes_of(losses)}."
+        return with_causes(
+            f"{what} {that} {are(losses)} in no log in use of {_partitions(losses)} that is given", losses
         )
     if place := set_aside_place(losses):
-        return f"{what} of {_partitions(losses)} {that} {are(losses)} {place}: {causes_of(losses)}."
+        return with_causes(f"{what} of {_partitions(losses)} {that} {are(losses)} {place}", losses)
     if any(by_partition[one.topic_partition].counts_at_least for one in losses):
         what = f"{str(Count(count, is_at_least=True)).capitalize()}{also} {form(count, noun)}"
     if all(one.is_only_logged for one in losses):
-        return f"{offsets_truncated(losses, by_partition.values())} of {_partitions(losses)}{also} {form(count, 'was', 'were')} truncated, whose records were possibly committed: {causes_of(losses)}."
+        truncated = f"{offsets_truncated(losses, by_partition.values())} of {_partitions(losses)}{also} {form(count, 'was', 'were')} truncated"
+        return with_causes(f"{truncated}, whose records were possibly committed", losses)
     gone = "lost or truncated" if any(one.is_only_logged for one in losses) else "lost"
-    return f"{what} {that} {are(losses)} {gone} from {_partitions(losses)}: {causes_of(losses)}."
+    return with_causes(f"{what} {that} {are(losses)} {gone} from {_partitions(losses)}", losses)
 
 
 def set_aside_place(losses: Sequence[LossEntry]) -> str:
@@ -305,12 +309,23 @@ def _operations(operations: Sequence[Operation], losses: Sequence[LossEntry]) ->
         if one.topic_partition.topic not in METADATA_TOPICS:
             is_on_purpose = one.kind == "delete-records" or one.topic_partition not in harmed
             (on_purpose if is_on_purpose else others).append(one.meaning)
-    sentences = [f"On purpose, and no loss: {listed(on_purpose, most=MOST_NAMED)}."] if on_purpose else []
-    if others:
-        sentences.append(
-            f"Asked for, in partitions that lost records, which may not be related: {listed(others, most=MOST_NAMED)}."
-        )
-    return sentences
+    return [
+        *_asked("On purpose, and no loss", on_purpose),
+        *_asked("Asked for, in partitions that lost records, which may not be related", others),
+    ]
+
+
+def _asked(what: str, meanings: Sequence[str]) -> list[str]:
+    """Return in a sentence what was asked for, or in one for each operation where that is too long."""
+    said = f"{what}: {listed(meanings, most=MOST_NAMED)}."
+    if len(said.split()) <= MOST_WORDS or len(meanings) < 2:
+        return [said] if meanings else []
+    more = len(meanings) - MOST_NAMED
+    counted_ones = f" {counted(more, 'more operation')} of the kind." if more > 0 else ""
+    return [
+        " ".join(f"{one[0].upper()}{one[1:]}." for one in (f"{what}: {meanings[0]}", *meanings[1:MOST_NAMED]))
+        + counted_ones
+    ]
 
 
 def _bugs(incidents: Sequence[PartitionIncident]) -> list[str]:

@@ -267,7 +267,7 @@ def lost_before(judged: Sequence[JudgedPartition]) -> Iterator[str]:
     risky = [(one.partition, one.risks) for one in judged if one.risks]
     if risky:
         names = first_ones(str(partition) for partition, _ in risky)
-        why = joined_by_and(dict.fromkeys(words for _, risks in risky for words in risks))
+        why = listed(list(dict.fromkeys(words for _, risks in risky for words in risks)), most=2)
         yield f"Whether records of {names} were lost before: {why} {'are' if ' and ' in why else 'is'} on record; `kforensics explain` answers that."
 
 

@@ -24,7 +24,7 @@ from kforensics.findings.answers.conclusion import (
     were,
 )
 from kforensics.findings.answers.model import Answer, State, worst_state
-from kforensics.findings.rules.causes import causes_of, outage_words, set_aside_steps, set_aside_words
+from kforensics.findings.rules.causes import outage_words, set_aside_steps, set_aside_words, with_causes
 from kforensics.findings.rules.quorum import quorum_steps, quorum_words
 from kforensics.reconcile.history.residuals import furthest
 from kforensics.reconcile.incident.doubts import DoubtKind
@@ -228,7 +228,8 @@ def _lost(affected: Sequence[PartitionIncident], losses: Sequence[LossEntry]) ->
         shown = [one for one in affected if one.partition in partitions]
         others = [one for one in affected if one.partition not in partitions]
         also = f" Committed records of {_names(others)} are on no disk given, too." if others else ""
-        return f"{_upper(records_lost(losses, shown))} that {were(losses)} committed {are(losses)} lost from {_names(shown)}: {causes_of(losses)}.{also}"
+        what = f"{_upper(records_lost(losses, shown))} that {were(losses)} committed {are(losses)} lost from {_names(shown)}"
+        return with_causes(what, losses) + also
     first = affected[0]
     recorded = furthest(first.past_end)
     return (
@@ -272,13 +273,14 @@ def _maybe_lost(affected: Sequence[PartitionIncident]) -> str:
         lost = f"in no log in use of those given ({why})" if away else set_aside_place(gone) or "lost"
         if held:
             many = amount(gone)[0]
-            lost = f"not in the leaders' logs: other replicas hold {amount(held)[0]:,} of them, {many:,} {form(many, 'is', 'are')} {lost}"
+            lost = f"not in the leaders' logs. Other replicas hold {amount(held)[0]:,} of them, {many:,} {form(many, 'is', 'are')} {lost}"
         only_logged = [loss.is_only_logged for loss in losses] if lost == "lost" else []
         if only_logged and all(only_logged):
-            text = f"{offsets_truncated(losses, affected)} of {_names(affected)} {were(losses)} truncated, whose records were possibly committed: {causes_of(gone)}."
+            text = f"{offsets_truncated(losses, affected)} of {_names(affected)} {were(losses)} truncated, whose records were possibly committed"
         else:
             lost = "lost or truncated" if any(only_logged) else lost
-            text = f"{records_lost(losses, (one for one in affected if one.losses))} of {_names(affected)} {_were_committed(losses)} {are(losses)} {lost}: {causes_of(gone)}."
+            text = f"{records_lost(losses, (one for one in affected if one.losses))} of {_names(affected)} {_were_committed(losses)} {are(losses)} {lost}"
+        text = with_causes(text, gone, before=condition)
     if _is_the_same_by_all(affected):
         condition = "Whichever replica leads, "
     return condition + text[0].lower() + text[1:] if condition else text[0].upper() + text[1:]
@@ -372,8 +374,8 @@ def _of_one_leader(leader: str, of: str, basis: LeaderBasis) -> str:
 def _open_question(affected: Sequence[PartitionIncident], asked: Sequence[PartitionIncident], scope: Scope) -> str:
     if not any(one.copies for one in asked):
         cut = [one for one in asked if one.counts_at_least]
-        of = f", and log lines say that logs of {_names(cut)} were truncated" if cut else ""
-        return f"Whether committed records are lost is unknown: no log of any partition is among the inputs{of}."
+        of = f" Log lines say that logs of {_names(cut)} were truncated." if cut else ""
+        return f"Whether committed records are lost is unknown: no log of any partition is among the inputs.{of}"
     if affected and affected[0].doubts:
         first = affected[0]
         some = f"{len(affected)} of {len(asked)}" if len(affected) < len(asked) else f"{len(affected)}"

@@ -11,7 +11,7 @@ from kforensics.exits import ExitCode
 from kforensics.findings.answers.model import STATES, Answer, State, no_calmer_than_open
 from kforensics.findings.concern import ConcernKind
 from kforensics.findings.model import Finding, Weight
-from kforensics.words import Step, counted
+from kforensics.words import Step, counted, in_short_sentences
 
 SENTENCES = re.compile(r"(?<=\.) (?=[A-Z])")
 _COMES_TO = {
@@ -39,6 +39,8 @@ class Asked(NamedTuple):
 
 def beyond(headline: str, said: str) -> str:
     """Return a headline without the sentences that another one says before it, be they under a label (`AT RISK: `) in one of both."""
+    # Of two answers one may be in short sentences already.
+    headline, said = in_short_sentences(headline), in_short_sentences(said)
     before = {
         each
         for one in SENTENCES.split(said)

@@ -230,7 +230,7 @@ class JudgedGroups:
             is_known = all(isinstance(one.left_unread, int) for _, one in self._below)
             rest = f"the {counted(left, 'offset')} that {form(left, 'is', 'are')} left" if is_known else "what is left"
             yield (
-                f"Before {names} {form(len(groups), 'consumes', 'consume')} again: offsets below a log start are out of range, and auto.offset.reset decides what is read next,"
+                f"Before {names} {form(len(groups), 'consumes', 'consume')} again: offsets below a log start are out of range. Then auto.offset.reset decides what is read next,"
                 f" {rest} (earliest) or nothing that is there now (latest)."
             )
         if self._contradicted:

@@ -13,7 +13,7 @@ from kforensics.damage import Absent
 from kforensics.evidence.model import Input, Problem
 from kforensics.exits import ExitCode
 from kforensics.findings.model import Finding, Weight
-from kforensics.words import counted, form
+from kforensics.words import Step, counted, form, in_short_sentences
 
 
 class State(StrEnum):
@@ -219,6 +219,18 @@ def with_inputs(command: str, answer: Answer, inputs: Sequence[Input], problems:
         state=State.UNKNOWN if is_calm else answer.state,
         headline=hedge + answer.headline,
         unknown=(*answer.unknown, *unused),
+    )
+
+
+def in_short(answer: Answer) -> Answer:
+    """Return the answer with its long sentences broken between their clauses."""
+    parts = {name: tuple(map(_in_short, getattr(answer, name))) for name in ("now", "tell", "later", "unknown")}
+    return replace(answer, headline=in_short_sentences(answer.headline), **parts)
+
+
+def _in_short(one: str) -> str:
+    return (
+        type(one)(in_short_sentences(one.sentence), one.commands) if isinstance(one, Step) else in_short_sentences(one)
     )
 
 

@@ -77,12 +77,12 @@ class MissingDirectories:
             count = len(self.missing)
             yield (
                 f"Node {self.node_id} registered {form(count, 'a log directory', f'{count} log directories')} "
-                f"({', '.join(sorted(self.missing))}) that {form(count, 'is', 'are')} not here: what they hold was not read, and partitions assigned "
+                f"({', '.join(sorted(self.missing))}) that {form(count, 'is', 'are')} not here. What they hold was not read, and partitions assigned "
                 "there have no leader on this node until it is back or they are reassigned."
             )
         if self.missing and self.new:
             yield (
-                f"Log directories here that node {self.node_id} did not register ({', '.join(sorted(self.new))}): where meta.properties was rewritten "
+                f"Log directories here that node {self.node_id} did not register ({', '.join(sorted(self.new))}). Where meta.properties was rewritten "
                 "or a disk exchanged, the partitions on it stay without a leader where this node is their only replica."
             )
 

@@ -242,7 +242,7 @@ def after_starts(found: PredictedCluster) -> Iterator[str]:
     for log in found.reached:
         if log.pinned is not None:
             yield (
-                f"Retention by time deletes nothing more of {log.path} before {utc_words(log.pinned.due_ms)}: a record in its oldest segment that stays,"
+                f"Retention by time deletes nothing more of {log.path} before {utc_words(log.pinned.due_ms)}. A record in its oldest segment that stays,"
                 f" {log.pinned.base_offset:020d}.log, is stamped {utc_words(log.pinned.timestamp_ms)}, and every segment behind it waits."
             )
     for log, copy in found.stuck_futures:
@@ -264,7 +264,7 @@ def after_starts(found: PredictedCluster) -> Iterator[str]:
     for reason, names in by_reason.items():
         yield (
             f"When {listed(names, most=4)} {form(len(names), 'registers', 'register')}, the controller takes {form(len(names), 'it', 'each')} "
-            f"out of every ISR and ELR: {reason}."
+            f"out of every ISR and ELR. The reason: {reason}."
         )
     yield from _elected(found)
 
@@ -276,17 +276,17 @@ def _elected(found: PredictedCluster) -> Iterator[str]:
         match one.kind:
             case ElectionKind.ELIGIBLE:
                 instead = f", or {name_brokers(one.others)} where back before it" if one.others else ""
-                yield f"Once back, broker {one.broker}{instead} is elected for {what} from the ELR: cleanly, with all that the last leader had committed (KIP-966)."
+                yield f"Once back, broker {one.broker}{instead} is elected for {what} from the ELR. That is clean, with all that the last leader had committed (KIP-966)."
             case ElectionKind.LAST_KNOWN:
                 if _holds_no_log(found, one.broker):
                     yield (
-                        f"Once back, broker {one.broker} is elected for {what} as the last known leader, as ISR and ELR are empty then (KIP-966), and no log is in its directories"
+                        f"Once back, broker {one.broker} is elected for {what} as the last known leader, as ISR and ELR are empty then (KIP-966). No log is in its directories"
                         " given: where these are all that it has, it makes the other replicas truncate theirs to 0."
                     )
                     continue
                 yield (
-                    f"Once back, broker {one.broker} is elected for {what} as the last known leader, as ISR and ELR are empty then (KIP-966). The metadata calls that unclean;"
-                    f" it loses what its own disk lost when it went down: nothing, unless its machine went down too (power, kernel). {_of_its_disk(found, one.broker)}"
+                    f"Once back, broker {one.broker} is elected for {what} as the last known leader, as ISR and ELR are empty then (KIP-966). The metadata calls that unclean."
+                    f" It loses what its own disk lost when it went down: nothing, unless its machine went down too (power, kernel). {_of_its_disk(found, one.broker)}"
                 )
             case (
                 ElectionKind.NONE
@@ -335,7 +335,7 @@ def predict_unknowns(found: PredictedCluster) -> Iterator[str]:
     if found.unseen:
         yield _AS_A_FOLLOWER
     elif found.replicas is not None and found.replicas.answer.state is State.UNKNOWN:
-        yield f"What each discards as a follower, by `kforensics diff`: {found.replicas.answer.headline}"
+        yield f"What each discards as a follower. `kforensics diff` says: {found.replicas.answer.headline}"
     elif found.replicas is not None and found.replicas.answer.state in CALM_OF_DIFF:
         yield "Whether the replicas hold the same below the ends of their logs: `kforensics diff` compares their content."
     if found.absent is not None:
@@ -387,15 +387,15 @@ def _leaving(found: PredictedCluster) -> Iterator[str]:
     shown = []
     for one in found.leaving:
         path = f"{found.inputs[one.cited.input].path.rstrip('/')}/{one.cited.path}"
-        shown.append(f"{one.path} of {found.node(one.node)} (offset {one.offset} of the metadata log, in {path})")
+        shown.append(f"{one.path} of {found.node(one.node)} (metadata offset {one.offset}, in {path})")
     if not shown:
         return
     count = len(shown)
     kept = all(isinstance(one.kept_by, int) for one in found.leaving)
     but = f". {form(count, 'A replica that stays holds', 'Replicas that stay hold')} the same offsets" if kept else ""
     yield (
-        f"Whether {form(count, 'a replica is', f'{count} replicas are')} still assigned when {form(count, 'its broker is', 'their brokers are')} started: "
-        f"a reassignment removes {listed(shown, most=4)}. Where it completes before, the directory is a stray, which Kafka 3.0 to 3.6 deletes and 3.7 and later "
+        f"Whether {form(count, 'a replica is', f'{count} replicas are')} still assigned when {form(count, 'its broker is', 'their brokers are')} started. "
+        f"A reassignment removes {listed(shown, most=4)}. Where it completes before, the directory is a stray, which Kafka 3.0 to 3.6 deletes and 3.7 and later "
         f"renames: its records are not served there{but}."
     )
 
@@ -538,11 +538,11 @@ def _gone_directories(found: PredictedCluster) -> Iterator[str]:
     """Yield what may have been lost of directories and metadata logs before any start."""
     if found.lost:
         shown = [
-            f"{one.topic_partition} (line {one.value.citation.line} of {one.value.citation.path} says {one.value.value})"
+            f"{one.topic_partition} ({one.value.citation.path}:{one.value.citation.line} says {one.value.value})"
             for one in found.lost
         ]
         yield (
-            f"What became of the directories of {listed(shown, most=4)}: a start creates an empty log of a partition that is assigned, and the other replicas "
+            f"What became of the directories of {listed(shown, most=4)}. A start creates an empty log of a partition that is assigned, and the other replicas "
             "truncate theirs where it is elected. Look for them (lost+found, other copies) before it."
         )
     for node, names in found.emptied:

@@ -212,7 +212,7 @@ def trace_answer(
     if offset is not None and displaced and state not in {State.LOST, State.UNKNOWN}:
         more = f", and {counted(len(displaced) - 1, 'further doubt')}" if len(displaced) > 1 else ""
         headline = (
-            f"NOW {headline}; another record may have had offset {offset:,} before: no input shows {displaced[0]}{more}"
+            f"NOW {headline}. Another record may have had offset {offset:,} before: no input shows {displaced[0]}{more}"
         )
         state = State.UNKNOWN
     elif offset is not None and state is not State.LOST and any(_is_doubted(one, offset) for one in looked):

@@ -287,7 +287,7 @@ def _tail_words(_found: Concerns, items: Items) -> str:
         held = records_of(sum_of(items, "certain"), sum_of(items, "possible"))
         return f"{owners} alone {'hold' if ' and ' in owners else 'holds'} {held} of {partitions_of(items)}, or others were copied earlier while they ran."
     ends = f"the last records of {partitions_of(items)} on {owners}, up to {records:,} of one"
-    return f"copied while brokers ran, or after a power loss: {ends}, can't be judged."
+    return f"{ends}, can't be judged. They were copied while brokers ran, or after a power loss."
 
 
 def _tail_now(found: Concerns, paths: Sequence[str]) -> Iterator[str]:
@@ -325,7 +325,7 @@ def _outside_words(found: Concerns, items: Items) -> str:
     what = records_of(sum_of(items, "certain"), sum_of(items, "possible"))
     if found.state is State.UNCOMMITTED_ONLY:
         what = counted(sum_of(items, "records"), "record")
-    sentence = f"directories of {joined_by_and(owners_of(items))} that are no replica any more hold {what} of {partitions_of(items)} that no replica holds."
+    sentence = f"directories of {joined_by_and(owners_of(items))} that are no replica any more hold {what} of {partitions_of(items)}, and no replica does."
     if found.state is State.UNCOMMITTED_ONLY:
         return (
             f"Nothing committed is at risk: {sentence} A producer with acks=1 may have got an acknowledgement of them."
@@ -448,7 +448,7 @@ def _gone_words(_found: Concerns, items: Items) -> str:
     owners = joined_by_and(dict.fromkeys(owner for tp, other in items if tp == partition for owner in other.owners))
     others = len({tp for tp, _ in items}) - 1
     more = f" The same of {counted(others, 'other partition')}." if others else ""
-    return f"the log of {partition} on {owners} is not here, or not whole (removed, or left out of the copy): {one.detail}.{more}"
+    return f"the log of {partition} on {owners} is not here, or not whole (removed, or left out of the copy). {one.detail[0].upper()}{one.detail[1:]}.{more}"
 
 
 def _gone_now(found: Concerns, _paths: Sequence[str]) -> Iterator[str]:
@@ -460,9 +460,9 @@ def _gone_now(found: Concerns, _paths: Sequence[str]) -> Iterator[str]:
         names = names_of([item for item in gone if item[0] in partitions])
         who = joined_by_and(their)
         yield (
-            f"Look for the files of {names} that {who} lack here, on their disks, in lost+found and in other copies, before they start: without them they begin an empty log, or serve one with a hole."
+            f"Look for the files of {names} that {who} lack here, on their disks, in lost+found and in other copies, before they start. Without them they begin an empty log, or serve one with a hole."
             if " and " in who
-            else f"Look for the files of {names} that {who} lacks here, on its disk, in lost+found and in other copies, before it starts: without them it begins an empty log, or serves one with a hole."
+            else f"Look for the files of {names} that {who} lacks here, on its disk, in lost+found and in other copies, before it starts. Without them it begins an empty log, or serves one with a hole."
         )
 
 

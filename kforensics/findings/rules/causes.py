@@ -15,7 +15,7 @@ from kforensics.reconcile.incident.model import ExplainedTruncation, Holder, Los
 from kforensics.reconcile.observed.leadership import Election, Risk
 from kforensics.reconcile.observed.outages import Outage, Took
 from kforensics.units import METADATA_TOPIC, METADATA_TOPICS, TopicPartition
-from kforensics.words import counted, form, joined_by_and, listed, utc_text, utc_words
+from kforensics.words import MOST_WORDS, counted, form, joined_by_and, listed, utc_text, utc_words
 
 MOST_NAMED = 4
 MOST_CAUSES = 2
@@ -128,6 +128,19 @@ def causes_of(losses: Sequence[LossEntry]) -> str:
         hedge = ", the same is possible"
     others = "the other one" if unexplained == 1 else f"the other {unexplained:,}"
     return f"{words} for {sum(known.values()):,} of them; of {others} the cause is unknown{hedge}"
+
+
+def with_causes(what: str, losses: Sequence[LossEntry], *, before: str = "") -> str:
+    """Return what was lost with its causes: one sentence, or where that is too long another one for them.
+
+    Args:
+        before: the condition under which it was lost, which will stand before it.
+    """
+    causes = causes_of(losses)
+    if len(f"{before} {what} {causes.partition('; ')[0]}".split()) < MOST_WORDS:
+        return f"{what}: {causes}."
+    unknown = causes.removeprefix("cause unknown")
+    return f"{what}. The cause{f' is unknown{unknown}' if unknown != causes else f': {causes}'}."
 
 
 def prevention(losses: Sequence[LossEntry], incidents: Sequence[PartitionIncident]) -> list[str]:

@@ -95,7 +95,7 @@ WRONG_PRODUCER_SNAPSHOT = Rule(
     Weight.DECIDE,
     title="a producer snapshot that contradicts its log",
     meaning="The broker judges duplicates and open transactions by it after a start.",
-    advice="It may be set aside, with the broker stopped, only where another snapshot is there or the stop was unclean: after a clean stop a broker without any snapshot does not read the log for it, and forgets open transactions and the sequences of idempotent producers.",
+    advice="It may be set aside, with the broker stopped, only where another snapshot is there or the stop was unclean. After a clean stop a broker without any snapshot does not read the log for it, and forgets open transactions and the sequences of idempotent producers.",
     references=("KIP-98", "KAFKA-9892"),
     told_apart_by=ToldApartBy.FILE,
 )

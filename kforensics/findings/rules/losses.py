@@ -40,7 +40,7 @@ STAMPED_LONG_AGO = Rule(
     "KF127",
     Weight.DECIDE,
     title="records that retention deleted soon after they were written",
-    meaning="Retention by time goes by the timestamps of records, not by when they were written: what a producer's clock or a mirror dates back goes with the next check, and no client is told. A copy of old files looks the same, and 1970 is what a time index of zeros says (KAFKA-10207).",
+    meaning="Retention by time goes by the timestamps of records, not by when they were written. What a producer's clock or a mirror dates back goes with the next check, and no client is told. A copy of old files looks the same, and 1970 is what a time index of zeros says (KAFKA-10207).",
     advice="Take them from a copy, or produce them again with true timestamps, before anybody counts on them. message.timestamp.before.max.ms (since 3.6, before: message.timestamp.difference.max.ms) refuses such records; retention.ms=-1 keeps them.",
     references=("KIP-937",),
 )

@@ -251,7 +251,7 @@ WORDS[ConcernKind.OUTDATED] = ConcernWords(
 )
 WORDS[ConcernKind.LOGGED_END] = ConcernWords(
     short="log lines name offsets past the end of a log",
-    headline="the directories of {partitions} were copied before the last log lines, or have lost the ends of their logs: {detail}.",
+    headline="the directories of {partitions} were copied before the last log lines, or have lost the ends of their logs; {detail}.",
 )
 WORDS[ConcernKind.SAME_DISK] = ConcernWords(
     short="log lines name offsets past the end of other logs on the same disks",

@@ -41,8 +41,8 @@ def _nobody_leads(found: "QuorumSetBack") -> str:
 def _two_quorums(found: "QuorumSetBack") -> str:
     one, names = len(found.mixed) == 1, _names(found.voters)
     return (
-        f"{form(len(found.mixed), 'Node', 'Nodes')} {listed([str(each) for each in found.mixed])} {'holds' if one else 'hold'} records of two metadata quorums:"
-        f" from offset {found.end} on {'it differs' if one else 'they differ'} from {names} within one leader epoch, which no truncation repairs."
+        f"{form(len(found.mixed), 'Node', 'Nodes')} {listed([str(each) for each in found.mixed])} {'holds' if one else 'hold'} records of two metadata quorums."
+        f" From offset {found.end} on {'it differs' if one else 'they differ'} from {names} within one leader epoch, which no truncation repairs."
         f" {names[0].upper()}{names[1:]} began anew, or came back with an earlier disk."
     )
 
@@ -63,7 +63,7 @@ def _lacking(found: "QuorumSetBack") -> str:
     if found.by_settings:
         hedge = " They can lead where controller.quorum.voters is still in their settings; else no controller can be elected."
     return (
-        f"{who} {form(len(found.voters), 'lacks', 'lack')} metadata that was committed: {'their logs end' if many else 'its log ends'} at or below offset"
+        f"{who} {form(len(found.voters), 'lacks', 'lack')} metadata that was committed. {'Their logs end' if many else 'Its log ends'} at or below offset"
         f" {found.end}, and {found.shown_by}.{hedge}"
     )
 
@@ -108,7 +108,7 @@ def quorum_steps(found: "QuorumSetBack") -> Iterator[str]:
         yield Step("Copy the metadata logs of all nodes before anything is moved", tuple(map(copy_of, found.copies)))
         yield (
             f"To go on with that of {names}: stop {form(len(found.mixed), 'node', 'nodes')} {listed([str(one) for one in found.mixed])}, move {METADATA_TOPIC}-0 there aside,"
-            f" and start {form(len(found.mixed), 'it', 'them')}: the log is copied anew, and partitions that it does not name are set aside."
+            f" and start {form(len(found.mixed), 'it', 'them')}. The log is copied anew, and partitions that it does not name are set aside."
         )
         yield _to_former(found)
         return

@@ -553,8 +553,8 @@ def lacked_epoch_finding(lacked: LackedEpoch, partition: TopicPartition) -> Find
     """Return the finding."""
     alone = ", and is alone in the ISR" if lacked.is_alone else ""
     return EPOCH_LACKED.states(
-        f"{partition}: broker {lacked.leader} leads in leader epoch {lacked.leader_epoch}{alone}, but its leader-epoch-checkpoint ends with epoch {lacked.written}:"
-        f" followers that fetch in epoch {lacked.leader_epoch} get OFFSET_OUT_OF_RANGE until a record is written in it",
+        f"{partition}: broker {lacked.leader} leads in leader epoch {lacked.leader_epoch}{alone}, but its leader-epoch-checkpoint ends with epoch {lacked.written}."
+        f" Followers that fetch in epoch {lacked.leader_epoch} get OFFSET_OUT_OF_RANGE until a record is written in it",
         confidence=Confidence.LIKELY,
         topic_partition=partition,
         broker_id=lacked.leader,

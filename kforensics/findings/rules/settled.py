@@ -103,7 +103,7 @@ def _divergence_now(found: Concerns, paths: Sequence[str]) -> Iterator[str]:
         )
     for owner, items in found.by_owners([item for item in odd if not item[1].whole]):
         yield Step(
-            f"Empty and delete no replica of {names_of(items)}: no other one given is known to hold all that {owner} {'hold' if ' and ' in owner else 'holds'} "
+            f"Empty and delete no replica of {names_of(items)}. No other one given is known to hold all that {owner} {'hold' if ' and ' in owner else 'holds'} "
             f"({'; '.join(one.holds for _, one in items[:MOST_NAMED])}). Copy the directories first",
             copies_of(paths, items),
         )

@@ -28,7 +28,7 @@ STAMPED_AHEAD = Rule(
     "KF120",
     Weight.NOTE,
     title="a timestamp of the future that keeps retention from deleting",
-    meaning="Retention by time goes by the largest timestamp of each segment, from the oldest segment on, and stops at the first that is not due: where cleanup.policy has delete, this segment and those behind it stay until retention.ms after that timestamp.",
+    meaning="Retention by time goes by the largest timestamp of each segment, from the oldest segment on, and stops at the first that is not due. Where cleanup.policy has delete, this segment and those behind it stay until retention.ms after that timestamp.",
     advice="Move the log start behind this segment with kafka-delete-records.sh once its records may go; retention.bytes deletes whatever the timestamps say. message.timestamp.after.max.ms (since 3.6, before: message.timestamp.difference.max.ms) refuses such records.",
     references=("KIP-937",),
     told_apart_by=ToldApartBy.FILE,

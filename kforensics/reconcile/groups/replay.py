@@ -484,7 +484,7 @@ class Replay:
         if detour.elected_in is not None:
             reason = f"the unclean election in leader epoch {detour.elected_in} discarded the commits of {place} from offset {detour.from_offset} on"
         if detour.is_unexplained:
-            reason = f"an earlier copy of {place} holds the commit, and the log of now does not go on from it: no tombstone, leader epoch or election says why"
+            reason = f"an earlier copy of {place} holds the commit, and the log of now does not go on from it; no tombstone, leader epoch or election says why"
         change = Change(
             key=key,
             offset=None if before is None else before.offset,

@@ -175,9 +175,7 @@ class FateJudge:
             state = "deleted-on-purpose"
         elif kept and not is_of_other_topic and self._is_below_start(record.offset):
             state = "deleted-on-purpose"
-            fate.append(
-                self._below_start(record.offset, ", and its bytes are left until a broker deletes their segment")
-            )
+            fate.append(self._below_start(record.offset, "; its bytes are left until a broker deletes their segment"))
         elif kept and not is_of_other_topic:
             state = "present"
         elif losses:

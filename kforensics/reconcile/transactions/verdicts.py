@@ -367,7 +367,7 @@ def what_ends(
         case TransactionVerdict.TORN if _was_committed(judgement, decided=decided):
             return (
                 f"nothing by itself: it was committed, and whoever ends it by hand hides the {_records(one)} at offsets "
-                f"{one.first_offset}..{one.last_offset}, which were acknowledged: copy them first (kforensics dump) and produce them again"
+                f"{one.first_offset}..{one.last_offset}, which were acknowledged; copy them first (kforensics dump) and produce them again"
             )
         case TransactionVerdict.HANGING if decided:
             return (

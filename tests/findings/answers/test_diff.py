@@ -582,7 +582,7 @@ def test_a_log_that_its_own_checkpoints_reach_beyond_is_not_just_behind():
     facts = led(1, {1, 2})
 
     said = answer(judged(log(1, 60), log(2, 60), torn, facts=facts))
-    assert (State.UNKNOWN, "offsets 40 to 59" in said.headline) == (said.state, True)
+    assert (State.UNKNOWN, "Offsets 40 to 59" in said.headline) == (said.state, True)
     running = replace(torn, clean_shutdown=False)
     assert State.BEHIND is partition_state(judged(log(1, 60), log(2, 60), running, facts=facts))
     emptied = replica(3, [], high_watermark=60, clean=False)
@@ -799,7 +799,7 @@ def test_replicas_that_are_damaged_have_no_vote_on_one_that_is_not():
     said = answer(judged(*behind, replica(3, other, [batch(30, 60, 0)]), facts=led(1, {1, 2, 3})))
     assert "The odd one out: broker 3 (2 of the 3 replicas given hold the same there)." in said.headline
     assert said.now[0].startswith(
-        "Empty and delete no replica of t-0: no other one given is known to hold all that broker 3 holds"
+        "Empty and delete no replica of t-0. No other one given is known to hold all that broker 3 holds"
     )
 
 

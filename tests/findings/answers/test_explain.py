@@ -121,7 +121,7 @@ def test_what_another_replica_holds_is_not_called_lost():
 
     words = conclude([incident], (), log_files=(), inputs=WHOLE.inputs, clocks=(), ask=Ask(), holders=Holders())
     headline = explain_answer([incident], words, Scope()).headline
-    assert f"other replicas hold {loss.records} of them, {loss.records} are lost" in headline
+    assert f"Other replicas hold {loss.records} of them, {loss.records} are lost" in headline
 
 
 def test_a_marker_alone_is_not_told_as_no_records():

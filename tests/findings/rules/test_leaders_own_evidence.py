@@ -47,7 +47,7 @@ def test_a_leader_that_lacks_its_epoch_is_named(tmp_path, command):
     logged(tmp_path, 1, BEGINS.format(1, 7, 20), SHRINKS.format(1, 20))
     (found,) = of(command(tmp_path), "KF220")
     assert "broker 1 leads in leader epoch 7, and is alone in the ISR" in found.statement
-    assert "ends with epoch 6: followers that fetch in epoch 7 get OFFSET_OUT_OF_RANGE" in found.statement
+    assert "ends with epoch 6. Followers that fetch in epoch 7 get OFFSET_OUT_OF_RANGE" in found.statement
     assert "KAFKA-15608" in found.references
 
 
