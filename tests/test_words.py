@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kforensics.words import time_of_day, utc_text, utc_words
+from kforensics.words import in_short_sentences, time_of_day, utc_text, utc_words
 
 LAST_MS = 253_402_300_799_999
 
@@ -35,3 +35,13 @@ def test_a_time_that_no_calendar_holds_has_no_piece_of_a_date():
 def test_no_number_is_refused(time_ms):
     for text in (utc_text(time_ms), utc_words(time_ms), time_of_day(time_ms)):
         assert text == f"{time_ms} ms" or ":" in text
+
+
+def test_a_long_sentence_is_broken_between_its_clauses_and_a_short_one_is_not():
+    short = "Copy it; then start the broker."
+    long = f"{' '.join(['word'] * 28)} of it; whether more is lost is unknown (the log ends; no copy is given); orders-0 has no leader. {short}"
+
+    assert short == in_short_sentences(short)
+    assert in_short_sentences(long) == (
+        f"{' '.join(['word'] * 28)} of it. Whether more is lost is unknown (the log ends; no copy is given). orders-0 has no leader. {short}"
+    )

@@ -188,7 +188,7 @@ def test_an_unclean_election_of_the_last_leader_is_no_proven_cause_without_its_l
     found = {(one["cause"], one["confidence"]) for one in document["truncations"] if one["topic"] == "ledger"}
     # Of ledger-2 a line says that recovery found a damaged batch, and cut it.
     assert {("unclean-election", "possible"), ("power-loss", "likely")} == found
-    assert "of the other 23 the cause is unknown, an unclean election is possible" in document["answer"]["headline"]
+    assert "Of the other 23 the cause is unknown, an unclean election is possible" in document["answer"]["headline"]
 
 
 def test_offsets_that_lines_alone_show_as_truncated_are_told_from_lost_ones_in_the_document(incident, capsys):

@@ -73,7 +73,7 @@ def test_a_record_at_an_offset_of_an_unclean_election_may_not_be_the_first_one_t
 
     assert (code, answer["state"]) == (3, "unknown")
     assert answer["headline"].startswith("NOW PRESENT: 1 matching record of orders-0, in ")
-    assert "another record may have had offset 62 before: no input shows whether" in answer["headline"]
+    assert "Another record may have had offset 62 before: no input shows whether" in answer["headline"]
     # Below the election both logs are the same.
     code, document = trace(capsys, *inputs, "-t", "orders", "-p", "0", "--offset", "35")
     assert (code, document["answer"]["state"]) == (0, "present")
@@ -246,7 +246,7 @@ def test_what_a_start_takes_away_is_in_the_first_line(capsys, unclean):
     _, document = trace(capsys, down, "-t", "orders", "--key", "ord-000417")
 
     assert (
-        "; but broker 1 will truncate its log to offset 60 when it follows broker 2" in document["answer"]["headline"]
+        ". But broker 1 will truncate its log to offset 60 when it follows broker 2" in document["answer"]["headline"]
     )
 
 

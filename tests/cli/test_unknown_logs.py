@@ -198,7 +198,7 @@ def test_a_log_that_a_copy_left_out_is_not_lost(cluster, capsys):
     assert (3, "unreadable") == (code, partition["verdict"])
     assert "left out of the copy" in found["answer"]["headline"]
     assert "copied while" not in found["answer"]["headline"]
-    assert "no .log file" in screen(capsys, "diff", cluster, "--topic", "orders", "--partition", "0")
+    assert "No .log file" in screen(capsys, "diff", cluster, "--topic", "orders", "--partition", "0")
 
     _, found = document(capsys, "explain", cluster, "--before", before, "--topic", "orders", "--partition", "0")
     assert "unknown" == found["answer"]["state"]

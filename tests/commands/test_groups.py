@@ -469,7 +469,7 @@ def test_a_leader_that_came_back_after_a_crash_may_have_lost_commits_unless_its_
     beside = groups(snapshots / "99-final", before=before)
 
     assert (alone.answer.state, alone.exit_code) == ("unknown", 3)
-    assert "no input shows whether anything was lost when broker 1 became leader in an unclean election" in str(
+    assert "No input shows whether anything was lost when broker 1 became leader in an unclean election" in str(
         alone.answer.unknown
     )
     assert (beside.answer.state, beside.answer.unknown) == ("no-setback", ())

@@ -224,8 +224,14 @@ def with_inputs(command: str, answer: Answer, inputs: Sequence[Input], problems:
 
 def in_short(answer: Answer) -> Answer:
     """Return the answer with its long sentences broken between their clauses."""
-    parts = {name: tuple(map(_in_short, getattr(answer, name))) for name in ("now", "tell", "later", "unknown")}
-    return replace(answer, headline=in_short_sentences(answer.headline), **parts)
+    return Answer(
+        state=answer.state,
+        headline=in_short_sentences(answer.headline),
+        now=tuple(map(_in_short, answer.now)),
+        tell=tuple(map(_in_short, answer.tell)),
+        later=tuple(map(_in_short, answer.later)),
+        unknown=tuple(map(_in_short, answer.unknown)),
+    )
 
 
 def _in_short(one: str) -> str:

@@ -76,7 +76,8 @@ def blocks(result: Result[Triage], view: View) -> Iterator[Block]:
         yield from by_cause(body.explained.incidents, references, {})
         yield from worst_over_time(body.explained, references)
         yield Section(title="What a start does")
-    yield GAP
+    if room >= 0:
+        yield GAP
     yield from (Prose(text) for text in ends[:-1])
     yield Prose(ends[-1], Tone.QUIET)
 
