@@ -242,7 +242,7 @@ def _answer(view: LogsView) -> Answer:
     headline = (
         f"{first}{counted(known, 'known line').capitalize()} of {files} {form(known, 'names', 'name')} {what}: {named}."
     )
-    return Answer(state=state, headline=f"{headline} {period[0].upper()}{period[1:]}." if period else headline)
+    return Answer(state=state, headline=f"{headline} They are of {period}." if period else headline)
 
 
 def _named(kind: LineKind) -> str:

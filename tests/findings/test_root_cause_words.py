@@ -35,7 +35,7 @@ AT = "2026-11-21T06:40:07.719Z"
         ),
         (
             {"brokers": Absent.UNKNOWN},
-            "An unclean election took records of orders-0: by which election is not shown for all of them.",
+            "An unclean election took records of orders-0; by which election is not shown for all of them.",
         ),
         (
             {"brokers": (2, 3), "partitions": (TopicPartition("orders", 0), TopicPartition("orders", 1))},

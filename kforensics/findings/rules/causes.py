@@ -15,7 +15,7 @@ from kforensics.reconcile.incident.model import ExplainedTruncation, Holder, Los
 from kforensics.reconcile.observed.leadership import Election, Risk
 from kforensics.reconcile.observed.outages import Outage, Took
 from kforensics.units import METADATA_TOPIC, METADATA_TOPICS, TopicPartition
-from kforensics.words import MOST_WORDS, counted, form, joined_by_and, listed, utc_text, utc_words
+from kforensics.words import MOST_WORDS, counted, form, in_short_sentences, joined_by_and, listed, utc_text, utc_words
 
 MOST_NAMED = 4
 MOST_CAUSES = 2
@@ -292,7 +292,7 @@ def root_cause_sentence(cause: RootCause) -> str:
     """Return the sentence; it names broker and time only where an input shows them."""
     words = _happened(cause)
     likely = " (likely, not proven)" if cause.confidence != "proven" else ""
-    return f"{words[:1].upper()}{words[1:]}{likely}{_rest(cause)}."
+    return in_short_sentences(f"{words[:1].upper()}{words[1:]}{likely}{_rest(cause)}.")
 
 
 def _rest(cause: RootCause) -> str:
@@ -306,7 +306,7 @@ def _happened(cause: RootCause) -> str:
     words, of = CAUSES[cause.cause], listed([str(one) for one in cause.partitions], most=MOST_NAMED)
     if isinstance(cause.brokers, Absent):
         which = "by which election" if words.is_by_election else "on which broker"
-        return f"{words.name} took records of {of}: {which} is not shown for all of them"
+        return f"{words.name} took records of {of}; {which} is not shown for all of them"
     count = len(cause.brokers)
     return words.happened.format(
         name=words.name,

@@ -1,0 +1,37 @@
+"""The length of sentences of first answers to every recording that is here, with all that there is at the end of it."""
+
+import pytest
+
+from kforensics.cli.app import run
+from kforensics.render import screen as text_screen
+from tests.conftest import FIXTURES
+from tests.sentences import MOST_ON_A_SCREEN, too_long
+
+pytestmark = pytest.mark.usefixtures("read_once")
+
+RECORDINGS = sorted(path.name.removesuffix(".tar.xz") for path in (FIXTURES / "incidents").glob("*.tar.xz"))
+
+
+@pytest.mark.parametrize("name", RECORDINGS)
+def test_no_sentence_of_a_first_answer_is_too_long(incident, name, monkeypatch, capsys):
+    said: list[str] = []
+
+    def told(text, **layout):
+        said.append(text)
+        return wrapped(text, **layout)
+
+    wrapped = text_screen.wrapped
+    monkeypatch.setattr(text_screen, "wrapped", told)
+    root = incident(name)
+
+    run(
+        [
+            "triage",
+            str(max((root / "snapshots").iterdir())),
+            *([str(root / "logs")] if (root / "logs").is_dir() else []),
+        ]
+    )
+
+    capsys.readouterr()
+    assert said
+    assert [] == too_long(said, MOST_ON_A_SCREEN)
