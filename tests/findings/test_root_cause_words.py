@@ -47,7 +47,7 @@ AT = "2026-11-21T06:40:07.719Z"
         ),
         (
             {"cause": CauseName.POWER_LOSS, "confidence": "likely", "other_causes": (CauseName.DAMAGE,)},
-            f"Broker 2 lost the end of its log of orders-0 in a power loss or crash, as start-up recovery found at {AT} (likely, not proven); 1 other cause in the ledger.",
+            f"Broker 2 lost the end of its log of orders-0 in a power loss or crash, as start-up recovery found at {AT} (likely, not proven). 1 other cause in the ledger.",
         ),
     ],
 )
