@@ -9,7 +9,7 @@ from kforensics.evidence.event_kinds import words_of
 from kforensics.evidence.model import Citation
 from kforensics.reconcile.incident.model import ExplainedTruncation, PartitionIncident
 from kforensics.reconcile.timeline.events import WHOLE_TOPIC, TimelineEntry
-from kforensics.units import TopicPartition
+from kforensics.units import METADATA_TOPICS, TopicPartition
 from kforensics.words import id_list, listed, time_of_day
 
 MOST_NAMES = 4
@@ -106,8 +106,9 @@ def truncation_sentence(truncations: Sequence[ExplainedTruncation], arrow: str) 
     """
     first, last = truncations[0], truncations[-1]
     if first is last:
+        node = "node" if _is_metadata(first.topic_partition) else "broker"
         return (
-            f"broker {first.broker_id} truncates {first.topic_partition} {first.from_offset} {arrow} {first.to_offset}"
+            f"{node} {first.broker_id} truncates {first.topic_partition} {first.from_offset} {arrow} {first.to_offset}"
         )
     sizes = sorted(one.from_offset - one.to_offset for one in truncations)
     size = f"{sizes[0]:,}" if sizes[0] == sizes[-1] else f"{sizes[0]:,} to {sizes[-1]:,}"
@@ -176,8 +177,17 @@ def _plain(entry: TimelineEntry, names: str) -> str:
     return f"{_broker(entry)}: {entry.kind.replace('-', ' ')}{subject}" + (f" ({subject_of})" if subject_of else "")
 
 
+def _is_metadata(partition: TopicPartition | Absent) -> bool:
+    return not isinstance(partition, Absent) and partition.topic in METADATA_TOPICS
+
+
 def _broker(entry: TimelineEntry) -> str:
-    return f"broker {entry.broker_id}" if isinstance(entry.broker_id, int) else "a node"
+    if not isinstance(entry.broker_id, int):
+        return "a node"
+    # Brokers hold copies of the metadata log, too, and with ZooKeeper one of them is the controller.
+    is_of_quorum = _is_metadata(entry.topic_partition) or entry.kind == "controller-change"
+    node = "controller" if is_of_quorum and entry.kind == "leader-change" else "node" if is_of_quorum else "broker"
+    return f"{node} {entry.broker_id}"
 
 
 # What decides something in an incident; the rest is shown with -v. Of elections those count that were unclean, or after which a log was truncated,

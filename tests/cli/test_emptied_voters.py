@@ -251,3 +251,12 @@ def test_lines_of_a_controller_are_not_those_of_a_broker(incident, capsys):
 
     assert "controller 102: controller elected" in shown
     assert not re.search(r"broker 10\d", shown)
+
+
+def test_what_befalls_the_metadata_log_is_not_told_of_brokers(incident, capsys):
+    root = incident("kraft-quorum-3x") / "snapshots"
+    run(["explain", str(root / "99-final"), "--before", str(root / "02-active-controller-killed"), "-v"])
+    shown = " ".join(capsys.readouterr().out.split())
+
+    assert "controller 102 becomes leader of __cluster_metadata-0 (epoch 3)" in shown
+    assert not re.search(r"broker 10\d (truncates|becomes)", shown)
