@@ -128,7 +128,7 @@ TABLE = (
         "A controller came back with an empty or older disk.",
         "quorums/only-controller-emptied",
         "metadata before",
-        "Controller 100, the only voter, lacks metadata that was committed:",
+        "Controller 100, the only voter, lacks metadata that was committed.",
     ),
     Asked(
         "Prove that nothing of this key is left.",
