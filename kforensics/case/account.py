@@ -36,7 +36,7 @@ from kforensics.formats.log_lines.event import LogEventKind
 from kforensics.protocol.loading.disk import TIME_INDEX
 from kforensics.reconcile.bugs.evidence import Sign, broker_signs, partition_signs
 from kforensics.reconcile.history.log_starts import LogStartMove, log_start_moves
-from kforensics.reconcile.history.topic_incarnations import Incarnation, incarnations
+from kforensics.reconcile.history.topic_incarnations import Incarnation, incarnations, logs_made_anew
 from kforensics.reconcile.incident.doubts import Fencing, Moments, WholeReturn
 from kforensics.reconcile.incident.logged_losses import DeletionRequest, deletion_requests
 from kforensics.reconcile.incident.logs_over_time import LogsOverTime
@@ -117,6 +117,7 @@ def accounts_of(case: Case) -> Accounts:
             since_ms=case.ask.since_ms,
             is_stopped=case.ask.is_stopped,
             outages=_outages(case, events, cluster.histories),
+            made_anew=logs_made_anew(events),
             remote_copies=remote_copies_of(case),
             without_directory=places.brokers_without_directory(
                 frozenset(range(len(case.inputs.found))) - case.ranks.keys()

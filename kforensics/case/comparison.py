@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -13,8 +14,8 @@ from kforensics.case.processes import END_OF_LOG, Progress, in_chunks, spread
 from kforensics.case.wanted import is_wanted
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
-from kforensics.evidence.discovery.inputs import WHOLE_INPUT, Inputs
-from kforensics.evidence.discovery.log_dirs import FoundLogDir, are_of_one_node
+from kforensics.evidence.discovery.inputs import WHOLE_INPUT, FoundInput, Inputs, are_disks_of_one, named_log_dirs
+from kforensics.evidence.discovery.log_dirs import are_of_one_node
 from kforensics.evidence.discovery.partition_dirs import LostDirectory, PartitionPlace
 from kforensics.evidence.metadata.state import end_of_majority
 from kforensics.evidence.model import DIGEST_DTYPE, BatchReader, Problem, Replica, Segment
@@ -468,11 +469,16 @@ def without_directories(
 
 def nodes_in_parts(inputs: Inputs) -> frozenset[int]:
     """Return the nodes of which several inputs are given that are log directories of one moment, as disks are that are named one by one."""
-    found: dict[int, list[FoundLogDir]] = {}
+    found: dict[int, list[FoundInput]] = {}
     for one in inputs.found:
-        if isinstance(one.described.broker_id, int):
-            found.setdefault(one.described.broker_id, []).extend(one.log_dirs)
-    return frozenset(node for node, log_dirs in found.items() if log_dirs and are_of_one_node(log_dirs))
+        if isinstance(one.described.broker_id, int) and one.log_dirs:
+            found.setdefault(one.described.broker_id, []).append(one)
+    return frozenset(
+        node
+        for node, group in found.items()
+        if are_of_one_node([log_dir for one in group for log_dir in one.log_dirs])
+        or all(are_disks_of_one(one, other, named_log_dirs(inputs)) for one, other in combinations(group, 2))
+    )
 
 
 def missing_isr(

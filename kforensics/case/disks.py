@@ -2,13 +2,14 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
+from itertools import combinations
 from pathlib import PurePath
 
 from kforensics.case.cluster import cluster_of
 from kforensics.case.model import Case, fact_of_question, now_of, places_of
 from kforensics.case.wanted import is_wanted
 from kforensics.damage import Absent
-from kforensics.evidence.discovery.inputs import Inputs
+from kforensics.evidence.discovery.inputs import Inputs, are_disks_of_one, named_log_dirs
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.metadata.state import newest_log
 from kforensics.evidence.model import Citation, Replica
@@ -34,14 +35,14 @@ def stuck_and_doubled(case: Case) -> tuple[Finding, ...]:
             live = [one for one in places if one.is_live]
             futures = [one for one in places if not one.is_live]
             if len(live) > 1 and _are_disks_of_one(live, now.inputs):
-                found.append(doubled_finding(partition, broker, list(map(_citation, live))))
+                found.append(doubled_finding(partition, broker, list(map(_citation, live)), list(map(_length, live))))
             elif len(live) == 1 and futures:
                 found += _stuck(partition, broker, live[0], futures)
     return tuple(found)
 
 
 def _are_disks_of_one(places: Sequence[PartitionPlace], inputs: Inputs) -> bool:
-    """Whether directories lie side by side, each with an id of its own: copies of one directory have the same id."""
+    """Whether directories lie side by side, each with an id of its own, or are disks of one node for another reason: copies of one directory have the same id."""
     known = [
         (PurePath(str(inputs.found[one.state.input].root / log_dir.path)).parent, log_dir.meta.directory_id)
         for one in places
@@ -49,7 +50,16 @@ def _are_disks_of_one(places: Sequence[PartitionPlace], inputs: Inputs) -> bool:
         if log_dir.path == one.state.log_dir and not isinstance(log_dir.meta, Absent)
     ]
     ids = {directory for _, directory in known if isinstance(directory, str)}
-    return len({parent for parent, _ in known}) == 1 and len(ids) == len(places)
+    if len({parent for parent, _ in known}) == 1 and len(ids) == len(places):
+        return True
+    given = [inputs.found[at] for at in sorted({one.state.input for one in places})]
+    named = named_log_dirs(inputs)
+    return len(given) == len(places) and all(are_disks_of_one(*both, named) for both in combinations(given, 2))
+
+
+def _length(place: PartitionPlace) -> int:
+    lineage = _replica(place).lineage
+    return lineage.log_end_offset - (lineage.log_start_offset if isinstance(lineage.log_start_offset, int) else 0)
 
 
 def _stuck(

@@ -59,8 +59,8 @@ class Surroundings:
     @cached_property
     def state(self) -> MetadataState | None:
         """The metadata that the nodes go by: at the end of the newest log, or what the controllers go on with; none where there is none, or where part of it can't be read."""
-        if self.quorum is not None and self.quorum.mixed:
-            return None  # each node goes by its own copy until it has copied the log anew
+        if self.quorum is not None and (self.quorum.mixed or self.quorum.can_mix):
+            return None  # each node goes by its own copy until it has copied the log anew, or keeps some of it
         if self.quorum is not None and self.quorum.is_certain and not self.quorum.is_stuck:
             return self.quorum.state
         history = self.history

@@ -1,13 +1,13 @@
 """What `predict` does: predicts the start of each node over its log directories, start after start, until one ends well or nothing changes."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kforensics.ask.model import Ask
 from kforensics.case.model import Case
 from kforensics.case.processes import default_jobs
-from kforensics.case.settings import Surroundings, look_around, parse_settings
+from kforensics.case.settings import Surroundings, look_around, node_id_of, parse_settings
 from kforensics.case.wanted import check_wanted
 from kforensics.commands.graver import no_calmer_than_history, no_calmer_than_tiers
 from kforensics.commands.lost_records import find_lost_records
@@ -336,6 +336,7 @@ class _Nodes:
         }
         down = tuple(id_ for id_, one in started.items() if one.starts[-1].result is StartResult.EXITS)
         in_doubt = tuple(id_ for id_, one in started.items() if one.starts[-1].result is Absent.UNKNOWN)
+        in_doubt += renamed_voters(self._around.properties, {*voters} - started.keys())
         spare = (len(voters) - 1) // 2
         if len(down) > spare:
             self._around = replace(self._around, voters_down=down)
@@ -473,6 +474,26 @@ class _Nodes:
             is_partial=is_partial,
             has_problems=has_problems,
         )
+
+
+def renamed_voters(properties: Sequence[Mapping[str, str]], voters: Collection[int]) -> tuple[int, ...]:
+    """Return the voters that settings of one node name at an address that another one has under another id: it is not known whether nodes that look for them there are let in."""
+    named: list[dict[str, str]] = []
+    own: dict[str, str] = {}
+    for one in properties:
+        pairs = (each.strip().partition("@") for each in one.get("controller.quorum.voters", "").split(","))
+        named.append({address: number for number, _, address in pairs if address})
+        own |= {address: number for address, number in named[-1].items() if number == node_id_of(one)}
+    looked_for = (item for each in named for item in each.items())
+    return tuple(
+        sorted(
+            {
+                int(number)
+                for address, number in looked_for
+                if own.get(address, number) != number and number.isdecimal() and int(number) in voters
+            }
+        )
+    )
 
 
 def _voter_id(node: Node) -> int | Absent:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from kforensics.cli.app import run
+from kforensics.commands.predict import renamed_voters
 from kforensics.errors import EvidenceUnreadable
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.evidence.metadata.files import find_metadata_logs
@@ -1066,3 +1067,14 @@ def test_directories_with_exchanged_names_are_not_served(node, capsys):
     one.rename(other)
     (node / "aside").rename(one)
     assert "not served" not in str(predict(capsys, node)[0]["answer"])
+
+
+@pytest.mark.parametrize(
+    ("named", "own", "found"),
+    [("2@h:9093", "7@h:9093", (2,)), ("2@h:9093", "7@other:9093", ()), ("7@h:9093", "7@h:9093", ())],
+)
+def test_a_voter_that_its_address_shows_under_another_id_is_not_known_to_start(named, own, found):
+    of_broker = {"node.id": "1", "process.roles": "broker", "controller.quorum.voters": named}
+    of_controller = {"node.id": "7", "process.roles": "controller", "controller.quorum.voters": own}
+
+    assert found == renamed_voters([of_broker, of_controller], {2, 7})

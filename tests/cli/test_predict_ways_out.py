@@ -127,6 +127,12 @@ def test_one_of_two_directories_of_a_partition_is_chosen(broker, capsys):
     chosen = [way for way in ways if kinds(way) == ("directory-away",)]
     assert {way["outcome"] for way in chosen} == {"starts"}
     assert {tuple(change["paths"]) for way in chosen for change in way["changes"]} == {("orders-0",)}
+    run(["predict", str(broker), str(second), "--format", "json"])
+    steps = json.loads(capsys.readouterr().out)["answer"]["now"]
+    (step,) = [
+        one for one in steps if one.startswith("Take one directory of 1 partition out of the log directories of")
+    ]
+    assert f"{second}/orders-0 ends at " in step
 
 
 def test_nothing_is_tried_where_nothing_is_wrong(broker, capsys):

@@ -241,3 +241,13 @@ def test_an_emptied_controller_is_no_broker_without_logs(quorums, say):
     _, document = say("predict", quorums("majority-emptied") / "before")
 
     assert "No log is on the disk" not in document["answer"]["headline"]
+
+
+def test_of_a_quorum_that_begins_in_the_same_epoch_it_is_open_what_becomes_of_each_log(quorums, say):
+    code, document = say("predict", quorums("only-controller-emptied") / "before")
+
+    assert code == 1
+    assert "rename 4 directories to -stray, unless they mix both logs." in document["answer"]["headline"]
+    assert "stray" not in {log["becomes"] for log in document["logs"]}, "it depends on when they first fetch"
+    _, document = say("predict", quorums("voter-restored") / "before")
+    assert "mix both logs" not in document["answer"]["headline"]

@@ -101,3 +101,44 @@ def test_directories_whose_names_were_exchanged(disks, say, command):
     assert any("give each its own name again" in one for one in answer["now"])
     assert command == "triage" or "KF517" in codes
     assert "KF517" in say("predict", cluster(disks))[1]
+
+
+@pytest.mark.parametrize("command", ["diff", "explain"])
+@pytest.mark.parametrize("has_settings", [False, True])
+def test_a_disk_that_returned_after_its_partition_was_made_anew_is_one_of_the_same_node(
+    disks, say, command, has_settings
+):
+    first, second = disks
+    copied(first / "orders-0", second / "orders-0")
+    (second / "orders-0" / f"{0:020}.log").write_bytes(b"")
+    for one in disks:
+        meta = one / "meta.properties"
+        meta.write_text("".join(f"{each}\n" for each in meta.read_text().splitlines() if "directory.id" not in each))
+    given = [cluster(disks)]
+    if has_settings:
+        moved = cluster(disks) / "elsewhere" / "d2"
+        moved.parent.mkdir()
+        second.rename(moved)
+        (first.parent / "server.properties").write_text(f"node.id=1\nlog.dirs={first}, {moved}\n")
+    answer, codes = say(command, *given)
+
+    assert "KF502" in codes
+    assert answer["headline"].startswith(
+        "Broker 1 holds orders-0 in 2 of its log directories: 6 offsets in one, and none"
+    )
+    assert "made anew while that log directory was offline" in answer["headline"]
+    assert "moments" not in json.dumps(answer)
+    assert answer["state"] in NOT_CALM
+
+
+def test_copies_of_two_moments_are_no_disks_of_one_node(disks, capsys):
+    first, second = disks
+    shutil.rmtree(second)
+    copied(first, second)
+    for one in disks:
+        meta = one / "meta.properties"
+        meta.write_text("".join(f"{each}\n" for each in meta.read_text().splitlines() if "directory.id" not in each))
+    shutil.rmtree(second / "__cluster_metadata-0")
+
+    assert run(["diff", str(cluster(disks)), "--format", "json"]) == 3
+    assert "given twice" in capsys.readouterr().out

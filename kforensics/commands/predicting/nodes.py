@@ -20,6 +20,7 @@ from kforensics.evidence.broker_logs import LogFile
 from kforensics.evidence.discovery.inputs import (
     FoundInput,
     Inputs,
+    are_disks_of_one,
     belonging_together,
     empty_log_dir,
     find_inputs,
@@ -273,15 +274,6 @@ def _has_metadata_log(one: FoundInput) -> bool:
     return any(log_dir.is_metadata_dir for log_dir in one.log_dirs)
 
 
-def _ids(one: FoundInput) -> set[str]:
-    metas = (log_dir.meta for log_dir in one.log_dirs)
-    return {
-        meta.directory_id
-        for meta in metas
-        if isinstance(meta, MetaProperties) and not isinstance(meta.directory_id, Absent)
-    }
-
-
 def _is_same_node(one: FoundInput, other: FoundInput, configured: Sequence[ConfiguredNode]) -> bool:
     naming = [{node for node in configured if _is_named(each, node.log_dirs)} for each in (one, other)]
     if all(naming):
@@ -290,10 +282,8 @@ def _is_same_node(one: FoundInput, other: FoundInput, configured: Sequence[Confi
         return True  # it was taken for a log directory of the only node that is given
     if _has_metadata_log(one) and _has_metadata_log(other):
         return False
-    # Directories with ids of their own are no copies of each other, whatever they hold.
-    have_own_ids = _ids(one) and _ids(other) and not _ids(one) & _ids(other)
     pairs = ((mine, theirs) for mine in one.log_dirs for theirs in other.log_dirs)
-    if not have_own_ids and any(are_copies(mine, theirs) and mine.partitions for mine, theirs in pairs):
+    if not are_disks_of_one(one, other) and any(are_copies(mine, theirs) and mine.partitions for mine, theirs in pairs):
         return False
     mine, theirs = one.described, other.described
     is_same_id = mine.broker_id == theirs.broker_id and not isinstance(mine.broker_id, Absent)

@@ -33,7 +33,7 @@ from kforensics.protocol.loading.disk import (
     offset_of,
 )
 from kforensics.protocol.loading.node import Fate
-from kforensics.protocol.loading.starts import StartResult
+from kforensics.protocol.loading.starts import DUPLICATE, StartResult
 from kforensics.protocol.loading.versions import distinct_rules
 from kforensics.protocol.versions import KafkaVersion
 from kforensics.reconcile.logs.predicted_load import (
@@ -376,8 +376,8 @@ def _in_trouble(started: NodeStarts) -> list[PredictedLog]:
         if log.outcome != "loads" or (log.lost.pieces and log.is_reached)
     }
     reason = started.starts[0].reason
-    if reason.startswith("Duplicate log directories for "):
-        name = reason.removeprefix("Duplicate log directories for ")
+    if reason.startswith(DUPLICATE):
+        name = reason.removeprefix(DUPLICATE)
         found |= {(log.input, log.path): log for log in started.logs if log.path.rpartition("/")[2] == name}
     return list(found.values())
 

@@ -1,6 +1,6 @@
 """The inputs that the paths on a command line name: one input a node, with its identity, all of its log directories, and what lies beside them."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path, PurePosixPath
@@ -331,6 +331,11 @@ def _only_of(inputs: Inputs, cluster: str) -> Inputs:
     )
 
 
+def named_log_dirs(inputs: Inputs) -> tuple[Collection[str], ...]:
+    """Return the log directories that each `server.properties` among the inputs names."""
+    return ServerSettings(inputs).log_dirs
+
+
 def _refuse_twins(inputs: Inputs, *, is_of_one_moment: bool) -> None:
     """Refuse directories of one broker id that hold a partition twice, where nothing says that they are of one cluster, or they are taken as of one moment."""
     nodes = [one for one in inputs.found if one.log_dirs and isinstance(one.described.broker_id, int)]
@@ -343,7 +348,7 @@ def _refuse_twins(inputs: Inputs, *, is_of_one_moment: bool) -> None:
         if is_named and not is_of_one_moment:
             continue
         both = _live_partitions(one) & _live_partitions(other)
-        if not both or (is_named and _are_two_disks(one, other)):
+        if not both or (is_named and are_disks_of_one(one, other, named_log_dirs(inputs))):
             continue
         node = one.described.broker_id
         times = sum(each.described.broker_id == node for each in nodes)
@@ -361,11 +366,24 @@ def _refuse_twins(inputs: Inputs, *, is_of_one_moment: bool) -> None:
         )
 
 
-def _are_two_disks(one: FoundInput, other: FoundInput) -> bool:
-    """Whether two inputs have directory ids, none in common, and one metadata log at most: they are log directories of a broker that holds a partition in both."""
+def are_disks_of_one(one: FoundInput, other: FoundInput, settings: Iterable[Collection[str]] = ()) -> bool:
+    """Whether two inputs of one node id are log directories of one node that holds partitions in both, and no copies of two moments.
+
+    They have directory ids, none in common, and one metadata log at most. Before 3.7, which wrote no ids, and made what an offline directory held anew in another,
+    they lie in one folder, hold not just the same, and one alone has the metadata log, of which a copy of each moment of a node has one.
+
+    Args:
+        settings: the log directories that each `server.properties` names.
+    """
+    here = {(found.root / log_dir.path).resolve() for found in (one, other) for log_dir in found.log_dirs}
+    if any(here <= {Path(path.strip()).resolve() for path in named} for named in settings):
+        return True
     ids, others = _directory_ids(one), _directory_ids(other)
     have_logs = [any(each.is_metadata_dir for each in found.log_dirs) for found in (one, other)]
-    return bool(ids) and bool(others) and not ids & others and not all(have_logs)
+    if ids or others:
+        return bool(ids) and bool(others) and not ids & others and not all(have_logs)
+    is_beside = one.root.resolve().parent == other.root.resolve().parent
+    return is_beside and have_logs[0] != have_logs[1] and _live_partitions(one) != _live_partitions(other)
 
 
 def _directory_ids(found: FoundInput) -> frozenset[object]:
@@ -556,6 +574,14 @@ class ServerSettings:
     def flags(self, name: str) -> tuple[bool, ...]:
         """Return every truth value that a setting has in some file; one that is neither `true` nor `false` is left out."""
         return tuple(value.lower() == "true" for value in self._values(name) if value.lower() in {"true", "false"})
+
+    @property
+    def log_dirs(self) -> tuple[tuple[str, ...], ...]:
+        """The log directories that each file names."""
+        return tuple(
+            tuple(one for one in value.split(",") if one.strip() and "\0" not in one)
+            for value in self._values("log.dirs")
+        )
 
     def of_node(self, node: int) -> Mapping[str, str]:
         """Return the settings of a node, as far as a file names it; those of its last file count."""

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 Position = tuple[int, int]
 """Last leader epoch and end of a log: a voter votes for any that is no lower than its own."""
 _EMPTY: Position = (-1, 0)
+FIRST_EPOCH = 1
+"""The leader epoch of the first election of a quorum."""
 
 
 class Voter(NamedTuple):
@@ -113,6 +115,8 @@ class QuorumSetBack:
     """They lack all that is known to have been committed: no copy of a running controller, made a moment earlier, does."""
     is_stuck: bool
     """No controller can be elected."""
+    can_mix: bool
+    """The quorum begins anew, with the leader epoch in which the former one wrote its first records: brokers keep what lies below the end that the new log has when they first fetch."""
     by_settings: tuple[int, ...]
     """Those that can lead only where `controller.quorum.voters` is still in their settings, which are not known; without it none can be elected."""
     mixed: tuple[int, ...]
@@ -199,6 +203,7 @@ def quorum_set_back(
         ),
         is_emptied=is_emptied,
         is_stuck=is_stuck,
+        can_mix=lowest[1] == 0 and any(one.epochs and one.epochs[0].leader_epoch == FIRST_EPOCH for one in now),
         forgotten=forgotten,
         since=(),
         source=None if known.full is None else (_path_of(known.full, inputs), known.full.end_offset),
@@ -254,6 +259,7 @@ def _mixed_logs(
         is_certain=True,
         is_emptied=True,
         is_stuck=False,
+        can_mix=False,
         by_settings=(),
         mixed=tuple(sorted(mixed)),
         forgotten=known.forgotten(),

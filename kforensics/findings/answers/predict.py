@@ -26,7 +26,9 @@ _INCOMPLETE_METADATA = "records of the metadata log are missing"
 
 def predict_headline(found: PredictedCluster, outcome: State, replicas: Asked | None = None) -> str:
     """Return the answer in a line; what it leaves out is in the parts of the answer that follow."""
-    is_open = found.quorum is not None and outcome in {State.STARTS_UNCHANGED, State.STARTS_AND_REPAIRS}
+    # What becomes of logs is said of the quorum.
+    is_unknown = outcome is State.UNKNOWN and bool(found.unknown_strays) and not found.has_unknown_log
+    is_open = found.quorum is not None and (is_unknown or outcome in {State.STARTS_UNCHANGED, State.STARTS_AND_REPAIRS})
     parts = [*_before(found), "" if is_open else _starts(found, outcome), *_beside(found)]
     if replicas is not None and outcome is State.WILL_NOT_START:
         own = "".join(parts).strip()

@@ -12,7 +12,7 @@ from kforensics.evidence.model import Input
 from kforensics.findings.answers.graver import Asked
 from kforensics.protocol.loading.disk import ENDINGS
 from kforensics.protocol.loading.node import Fate
-from kforensics.protocol.loading.starts import StartResult
+from kforensics.protocol.loading.starts import DUPLICATE, StartResult
 from kforensics.protocol.versions import KafkaVersion, parse_version
 from kforensics.reconcile.logs.predicted_load import (
     DueSegments,
@@ -307,6 +307,20 @@ class PredictedCluster:
         copies = (log for log in self.reached if log.path.endswith("-future") and log.fate is not Fate.PROMOTED)
         pairs = ((current.get((log.node, log.topic, log.partition)), log) for log in copies)
         return [(log, copy) for log, copy in pairs if log is not None and _is_below(copy, log)]
+
+    @cached_property
+    def doubled(self) -> dict[str, list[list[PredictedLog]]]:
+        """The logs of each partition of which a node holds several, and does not start for that."""
+        refused = {one.input for one in self.failed if one.number == 1 and one.reason.startswith(DUPLICATE)}
+        by_partition: dict[tuple[int, object, object], list[PredictedLog]] = {}
+        for log in self.logs:
+            if log.start == 1 and log.node in refused and not log.path.endswith(ENDINGS):
+                by_partition.setdefault((log.node, log.topic, log.partition), []).append(log)
+        found: dict[str, list[list[PredictedLog]]] = {}
+        for (node, _, _), logs in by_partition.items():
+            if len(logs) > 1:
+                found.setdefault(self.node(node), []).append(logs)
+        return found
 
     @cached_property
     def recreated(self) -> list[RecreatedPartitions]:

@@ -20,6 +20,7 @@ from kforensics.reconcile.logs.predicted_load import (
     StartOrder,
     VersionOutcome,
 )
+from kforensics.source.walk import join
 from kforensics.units import METADATA_TOPIC
 from kforensics.words import Step, counted, form, joined_by_and, listed, utc_words
 
@@ -96,6 +97,14 @@ def predict_steps(found: PredictedCluster, state: State, replicas: Asked | None 
     if state in {State.WILL_NOT_START, State.LOSES} or has_strays or found.aged or found.misdated:
         yield COPY_FIRST
         yield from _keep(found)
+    for node, groups in found.doubled.items():
+        held = [
+            f"{join(found.inputs[log.input].path, log.path)} ends at {log.before.log_end_offset}" for log in groups[0]
+        ]
+        yield (
+            f"Take one directory of {counted(len(groups), 'partition')} out of the log directories of {node} before it is started, and keep it: {listed(held, most=4)}."
+            " What was made anew while a log directory was offline is empty, or holds what was written since."
+        )
     for one in found.recreated:
         yield (
             f"Mend {listed(one.offline)} before {found.node(one.start.input)} is started, or keep it from leading: it {one.words}, and others truncate theirs where it is elected."

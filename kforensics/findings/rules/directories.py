@@ -12,6 +12,7 @@ from kforensics.findings.model import Finding, Weight, by_gravity
 from kforensics.findings.rule import Rule, RulesOf, ToldApartBy
 from kforensics.findings.rules.upkeep import cleaner_finding
 from kforensics.units import METADATA_TOPICS, OffsetRange, TopicPartition
+from kforensics.words import counted
 
 if TYPE_CHECKING:
     from kforensics.evidence.inventory import Inventory, ListedNode, ListedPartition
@@ -209,10 +210,22 @@ IN_TWO_LOG_DIRECTORIES = Rule(
 )
 
 
-def doubled_finding(partition: TopicPartition, broker_id: int | Absent, places: Sequence[Citation]) -> Finding:
-    """Return the finding about a partition that several log directories of a node hold."""
+def doubled_finding(
+    partition: TopicPartition, broker_id: int | Absent, places: Sequence[Citation], lengths: Sequence[int] = ()
+) -> Finding:
+    """Return the finding about a partition that several log directories of a node hold.
+
+    Args:
+        lengths: the offsets that each of them holds, where that was read.
+    """
+    full = [(place.path, length) for place, length in zip(places, lengths, strict=False) if length]
+    anew = (
+        f": {counted(full[0][1], 'offset')} in one, and none in another, as when it was made anew while that log directory was offline (3.0 to 3.6)"
+        if lengths and len(full) == 1
+        else ""
+    )
     return IN_TWO_LOG_DIRECTORIES.states(
-        f"{'the node' if isinstance(broker_id, Absent) else f'broker {broker_id}'} holds {partition} in {len(places)} of its log directories",
+        f"{'the node' if isinstance(broker_id, Absent) else f'broker {broker_id}'} holds {partition} in {len(places)} of its log directories{anew}",
         topic_partition=partition,
         broker_id=broker_id,
         citations=tuple(places),

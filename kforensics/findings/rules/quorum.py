@@ -78,7 +78,7 @@ def _what_follows(found: "QuorumSetBack") -> Iterator[str]:
         yield f"{forgets} {topics} ({counted(gone.partitions, 'partition')})."
     if holding:
         who = f"{form(len(holding), 'broker')} {listed([str(one.node) for one in holding])}"
-        yield f"{who[0].upper()}{who[1:]} then {_what_they_do(holding)}."
+        yield f"{who[0].upper()}{who[1:]} then {_what_they_do(holding)}{', unless they mix both logs' if found.can_mix else ''}."
 
 
 def _what_they_do(brokers: "Collection[AffectedBroker]") -> str:

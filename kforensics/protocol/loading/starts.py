@@ -15,6 +15,9 @@ from kforensics.units import METADATA_TOPIC
 
 REMOTE_INDEX_CACHE = "remote-log-index-cache"
 
+DUPLICATE = "Duplicate log directories for "
+"""What a broker says first that ends on a partition of which two log directories hold a log."""
+
 
 class StartResult(StrEnum):
     """The end of a start."""
@@ -138,7 +141,7 @@ def start_of(
         return unknown
     twice = _duplicate([(load.log_dir, load.name) for load in loads] if live is None else live, offline)
     if twice is not None:
-        return Start(StartResult.EXITS, "IllegalStateException", f"Duplicate log directories for {twice}")
+        return Start(StartResult.EXITS, "IllegalStateException", f"{DUPLICATE}{twice}")
     if not offline:
         return Start(StartResult.STARTS, Absent.NOT_APPLICABLE, "")
     first = next(iter(offline.values()))

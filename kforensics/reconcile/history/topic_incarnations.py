@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.formats.log_lines.event import LogEventKind as Kind
@@ -54,6 +55,42 @@ def incarnations(events: Sequence[LoggedEvent]) -> dict[TopicPartition, Incarnat
         )
         for partition, time_ms in created.items()
     }
+
+
+class MadeAnew(NamedTuple):
+    """A log that a broker made in a start, or after a log directory of it had failed."""
+
+    broker_id: int
+    time_ms: int
+    directory: str
+    since_ms: int
+    """When the broker had been started, or the log directory failed: what was assigned to it by then had a log already."""
+    failed: str
+    """The log directory that had failed by then; empty where none had."""
+
+
+def logs_made_anew(events: Iterable[LoggedEvent]) -> dict[TopicPartition, tuple[MadeAnew, ...]]:
+    """Return by partition the logs that brokers made once they had been started, or a log directory of theirs had failed, by lines in the order of time."""
+    since: dict[int, tuple[int, str]] = {}
+    found: dict[TopicPartition, list[MadeAnew]] = {}
+    for item in events:
+        event, node, time_ms = item.event, item.node_id, item.time_ms
+        if not isinstance(node, int) or not isinstance(time_ms, int):
+            continue
+        if event.kind in {Kind.VERSION, Kind.LOG_DIR_FAILED}:
+            failed = str(event.fields.get("directory", "")) if event.kind is Kind.LOG_DIR_FAILED else ""
+            # A start names its version late, once it has loaded its logs.
+            if failed or not since.get(node, (0, ""))[1]:
+                since[node] = time_ms, failed
+        partition, directory = event.topic_partition, str(event.fields.get("directory", ""))
+        if (
+            event.kind is Kind.LOG_CREATED
+            and isinstance(partition, TopicPartition)
+            and node in since
+            and not directory.endswith("-future")
+        ):
+            found.setdefault(partition, []).append(MadeAnew(node, time_ms, directory, *since[node]))
+    return {partition: tuple(made) for partition, made in found.items()}
 
 
 def _created_on(

@@ -6,10 +6,12 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 from kforensics.damage import Absent
+from kforensics.reconcile.history.topic_incarnations import MadeAnew
 from kforensics.reconcile.logs.tiers import RemoteCopies, Tiers
 from kforensics.reconcile.observed.leadership import Election, GapKind, LeadershipAccount, Risk
 from kforensics.reconcile.observed.outages import Outage, Took, outage_between
 from kforensics.units import OffsetRange, TopicPartition
+from kforensics.words import utc_words
 
 if TYPE_CHECKING:
     from kforensics.reconcile.history.log_copies import LogCopy
@@ -104,6 +106,8 @@ class Moments:
     """The time from which on the user asks; None where he asks for all that the inputs show."""
     outages: Mapping[int, Sequence[Outage]] = field(default_factory=dict)
     """The ends of each broker that were not in order, by its lines."""
+    made_anew: Mapping[TopicPartition, Sequence[MadeAnew]] = field(default_factory=dict)
+    """The logs that brokers made once they had been started, or a log directory of theirs had failed, by their lines."""
     remote_copies: RemoteCopies = field(default_factory=RemoteCopies)
     is_stopped: bool = False
     """The user says that no broker ran when the directories as they are now were copied."""
@@ -147,6 +151,7 @@ def doubts_of(
     whole_returns: Sequence[WholeReturn] = (),
     with_earlier_topic: Collection[int | Absent] = (),
     unread: "Sequence[LogCopy]" = (),
+    made_anew: Sequence[MadeAnew] = (),
 ) -> Doubts:
     """Return everything that keeps the partition from being proven whole.
 
@@ -163,6 +168,7 @@ def doubts_of(
                     *(() if now_unread and leader is None else _of_leader(account, leader, is_known=is_leader_known)),
                     *_of_account(account, moments.since_ms),
                     *_of_replicas(account, copies, moments, {*with_earlier_topic, *now_unread}),
+                    *_of_made_anew(account, copies, made_anew),
                     *(one.doubt for one in elections if not one.witnesses),
                     *_of_damage(leader, copies),
                     *_of_remote(leader, copies, moments),
@@ -271,6 +277,28 @@ def _of_replicas(
         else:
             yield Doubt(
                 DoubtKind.REPLICA, f"what broker {broker}, a replica, holds", f"the directory of broker {broker}"
+            )
+
+
+def _of_made_anew(
+    account: LeadershipAccount, copies: "Sequence[LogCopy]", made_anew: Sequence[MadeAnew]
+) -> Iterator[Doubt]:
+    """Yield the logs that a broker made anew of a partition that it held before, and led: what it held is in a directory that it does not use."""
+    for one in made_anew:
+        states = [state for state in account.states if isinstance(state.time_ms, int)]
+        before = [state for state in states if state.time_ms <= one.since_ms]
+        if not before or isinstance(before[-1].replicas, Absent) or one.broker_id not in before[-1].replicas:
+            continue
+        led = next(
+            (state for state in (*states[len(before) :], before[-1]) if isinstance(state.leader, int)), before[-1]
+        )
+        held = [copy for copy in copies if copy.is_final and copy.is_live and copy.broker_id == one.broker_id]
+        if led.leader == one.broker_id and len(held) < 2:
+            offline = f" while {one.failed} was offline" if one.failed else ""
+            yield Doubt(
+                DoubtKind.DISK,
+                f"what its log on broker {one.broker_id} held before {utc_words(one.time_ms)}, when that broker made it anew, empty, in {one.directory}{offline}",
+                f"the log directory {one.failed or 'that had it'} of broker {one.broker_id}",
             )
 
 

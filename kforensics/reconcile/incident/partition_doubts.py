@@ -31,6 +31,7 @@ def partition_doubts(
         whole_returns=known.evidence.whole_returns,
         with_earlier_topic={copy.broker_id for copy in known.others if copy.is_final},
         unread=known.unread,
+        made_anew=known.evidence.moments.made_anew.get(known.partition, ()),
     )
     without_copy = [
         observed

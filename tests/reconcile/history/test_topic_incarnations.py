@@ -2,7 +2,7 @@
 
 import pytest
 
-from kforensics.reconcile.history.topic_incarnations import incarnations
+from kforensics.reconcile.history.topic_incarnations import incarnations, logs_made_anew
 from tests.builders.history import PARTITION, logged_events, shifted
 
 STARTED = "[KafkaServer id=3] started (kafka.server.KafkaServer)"
@@ -50,3 +50,20 @@ def test_a_log_is_known_to_be_of_the_new_topic_by_the_line_that_it_was_begun(lin
     assert begun == (3 in made.begun_on)
     assert begun != made.may_be_of_earlier(3, made.created_ms + 2)
     assert not made.may_be_of_earlier(3, made.created_ms - 2)
+
+
+def test_a_log_that_is_made_after_a_log_directory_failed_is_told_with_it():
+    lines = (
+        "Kafka version: 3.3.2 (org.apache.kafka.common.utils.AppInfoParser)",
+        "[ReplicaManager broker=3] Stopping serving replicas in dir /d1 (kafka.server.ReplicaManager)",
+        "Created log for partition t-0 in /d0/t-0 with properties {} (kafka.log.LogManager)",
+        "Created log for partition u-0 in /d0/u-0.aa-future with properties {} (kafka.log.LogManager)",
+    )
+    events = logged_events(*lines, node=3)
+    made = logs_made_anew(events)
+
+    assert {PARTITION} == made.keys(), "a future log is that of a move"
+    assert [(3, "/d0/t-0", "/d1", events[1].time_ms)] == [
+        (one.broker_id, one.directory, one.failed, one.since_ms) for one in made[PARTITION]
+    ]
+    assert {} == logs_made_anew(logged_events(lines[2], node=3)), "of a partition that is new"

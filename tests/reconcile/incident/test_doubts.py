@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from kforensics.damage import Absent
+from kforensics.reconcile.history.topic_incarnations import MadeAnew
 from kforensics.reconcile.incident.doubts import DoubtKind, Fencing, Moments, doubts_of
 from kforensics.reconcile.observed.facts import Restart
 from kforensics.reconcile.observed.leadership import Election, LeadershipAccount, Risk
@@ -149,3 +150,24 @@ def test_logs_that_end_where_an_earlier_copy_had_them_may_have_lost_what_followe
     both = (earlier(0), earlier(0, 2), earlier(1), earlier(1, 2))
 
     assert [DoubtKind.ELECTION] == elections_in_doubt(*both, states=TOGETHER)
+
+
+def test_a_log_that_its_leader_made_anew_leaves_open_what_it_held_before():
+    made = MadeAnew(broker_id=1, time_ms=46, directory="/d0/t-0", since_ms=45, failed="/d1")
+
+    def asked(one, *copies):
+        found = doubts_of(
+            account(LED, ALONE, NONE, AGAIN, restarts=(45,)),
+            FINAL[0],
+            copies or FINAL,
+            Moments(brokers=frozenset({1, 2})),
+            is_leader_known=True,
+            made_anew=(one,),
+        )
+        return [each.words for each in found.open if each.kind is DoubtKind.DISK]
+
+    (words,) = asked(made)
+    assert "made it anew, empty, in /d0/t-0 while /d1 was offline" in words
+    assert asked(made._replace(since_ms=5)) == [], "it was not created by then"
+    assert asked(made._replace(broker_id=2)) == [], "it follows a leader that holds all"
+    assert asked(made, FINAL[0], FINAL[0], FINAL[1]) == [], "the log of before is given, too"
