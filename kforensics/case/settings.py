@@ -53,6 +53,8 @@ class Surroundings:
     """What each node printed of its settings, by its id, with the times."""
     voters_down: tuple[int, ...] = ()
     """Voters that do not start, where no controller is elected without them."""
+    quorum_epoch: int | None = None
+    """The newest leader epoch that the voters know; none where not all of them are given."""
     voters_in_doubt: tuple[int, ...] = ()
     """Voters of which it is not known whether they start, where no controller is elected without them."""
 

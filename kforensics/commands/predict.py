@@ -51,6 +51,7 @@ from kforensics.findings.answers.predict_cluster import MissingDirectories, Pred
 from kforensics.findings.answers.predict_steps import start_of_log
 from kforensics.findings.model import Finding
 from kforensics.findings.rules.directories import future_finding, misnamed_finding
+from kforensics.formats.checkpoint.json_files import QuorumState
 from kforensics.formats.log_lines.event import LogEventKind
 from kforensics.protocol.loading.node import FIRST_WITHOUT_ZOOKEEPER, Fate
 from kforensics.protocol.loading.starts import StartResult
@@ -331,6 +332,7 @@ class _Nodes:
         """Return the starts of the nodes: of voters first, since no broker is let in where too few of them start."""
         history = self._around.history
         voters = history.current_voters if history is not None and self._around.is_of_one_moment else ()
+        self._around = replace(self._around, quorum_epoch=self._quorum_epoch({*voters}))
         started = {
             id_: self.start(one) for one in self._nodes if isinstance(id_ := _voter_id(one), int) and id_ in voters
         }
@@ -348,6 +350,19 @@ class _Nodes:
             known if isinstance(id_ := _voter_id(one), int) and (known := started.get(id_)) else self.start(one)
             for one in self._nodes
         ]
+
+    def _quorum_epoch(self, voters: Collection[int]) -> int | None:
+        """Return the newest leader epoch that voters know; none where not all are given."""
+        epochs = {one.node_id: one.last_epoch for one in self._around.histories if one.node_id in voters}
+        states = (
+            state.leader_epoch
+            for node in self._nodes
+            if node.node_id in voters
+            for _, _, one in node.log_dirs()
+            if isinstance(state := one.quorum, QuorumState)
+        )
+        known = [*epochs.values(), *(epoch for epoch in states if isinstance(epoch, int))]
+        return max(known) if voters and epochs.keys() == voters else None
 
     def start(
         self, node: Node, conditions: Conditions | None = None, ahead: Mapping[int, Ahead] | None = None

@@ -1,10 +1,12 @@
 """Disasters of metadata quorums that real brokers made: what every command says of the disks before the start that does the harm, and after it."""
 
 import json
+import shutil
 
 import pytest
 
 from kforensics.cli.app import run
+from tests.builders.directories import copied
 
 CALM = {"nothing-lost", "agree", "behind", "same-ends", "starts-unchanged", "starts-and-repairs", "complete", "sound"}
 NOW = ("--now", "2026-11-26T23:00:00Z")
@@ -251,3 +253,39 @@ def test_of_a_quorum_that_begins_in_the_same_epoch_it_is_open_what_becomes_of_ea
     assert "stray" not in {log["becomes"] for log in document["logs"]}, "it depends on when they first fetch"
     _, document = say("predict", quorums("voter-restored") / "before")
     assert "mix both logs" not in document["answer"]["headline"]
+
+
+@pytest.mark.parametrize(
+    ("edit_of", "words"),
+    [
+        ("quorum-state", "its quorum-state has leader epoch 900, which no voter knows"),
+        ("snapshot", "its snapshot of the metadata ends at 5000, and the logs of all voters at or below"),
+        ("settings", "its settings name voters 9, and the metadata names 100"),
+        ("nothing", ""),
+    ],
+)
+def test_a_broker_that_can_not_follow_the_controllers_as_it_is_is_not_known_to_start(
+    quorums, say, tmp_path, edit_of, words
+):
+    root = copied(quorums("only-controller-emptied") / "before", tmp_path / "before")
+    shutil.rmtree(root / "controller-100" / "__cluster_metadata-0", ignore_errors=True)
+    log = root / "broker-1" / "__cluster_metadata-0"
+    copied(log, root / "controller-100" / "__cluster_metadata-0")
+    paths = [root]
+    if edit_of == "quorum-state":
+        state = json.loads((log / "quorum-state").read_text())
+        (log / "quorum-state").write_text(json.dumps({**state, "leaderEpoch": 900}))
+    elif edit_of == "snapshot":
+        shutil.copy(root / "broker-1" / "bootstrap.checkpoint", log / f"{5000:020d}-{2:010d}.checkpoint")
+    elif edit_of == "settings":
+        settings = tmp_path / "server.properties"
+        settings.write_text(
+            f"process.roles=broker\nnode.id=1\ncontroller.quorum.voters=9@h:1\nlog.dirs={root / 'broker-1'}\n"
+        )
+        paths.append(settings)
+    _, document = say("predict", *paths)
+    (start,) = [one for one in document["starts"] if document["inputs"][one["input"]]["broker_id"] == 1]
+
+    assert (start["outcome"] is None) == bool(words)
+    assert words in (start["reason"] or "")
+    assert "A release of kforensics" not in json.dumps(document["answer"])

@@ -33,6 +33,7 @@ from kforensics.evidence.metadata.state import METADATA_VERSION
 from kforensics.evidence.model import Problem
 from kforensics.evidence.replica.loader_reader import FoundLogs, find_logs
 from kforensics.evidence.replica.loader_scan import ScansAhead
+from kforensics.formats.checkpoint.json_files import QuorumState
 from kforensics.formats.log.loader_values import LoadFailure
 from kforensics.protocol.loading.disk import ENDINGS, LoadOutcome, Unpredictable
 from kforensics.protocol.loading.node import (
@@ -281,7 +282,11 @@ class _NodeStarter:
         }
         refusal = self._refusal()
         self._newer = self._newer_than_known() if self._conditions.is_inferred or refusal is None else ""
-        not_judged = IDENTITY_UNREAD if self._is_identity_unread() else self._newer or self._doubt_of_voters()
+        not_judged = (
+            IDENTITY_UNREAD
+            if self._is_identity_unread()
+            else self._newer or self._doubt_of_voters() or self._doubt_of_observer()
+        )
         if not_judged:
             refusal = None
         is_reached = refusal is None and not not_judged
@@ -370,6 +375,8 @@ class _NodeStarter:
                 end = Unpredictable("its log directories are of a broker with ZooKeeper, and it is started without")
             elif self._is_half_migrated and not _exits(end):
                 end = Unpredictable(HALF_MIGRATED)
+            elif isinstance(end, Start) and not _exits(end) and self._is_mixed:
+                end = Unpredictable("it goes by records of two metadata quorums until the log is copied anew")
             elif isinstance(end, Start) and not _exits(end) and (doubt := self._doubt_of_files()):
                 end = Unpredictable(doubt)
             starts.append(
@@ -441,6 +448,50 @@ class _NodeStarter:
         voters = self._around.voters_in_doubt if self._node.is_kraft and self._directories else ()
         names = f"{form(len(voters), 'voter')} {listed([str(one) for one in voters])}"
         return f"whether {names} can start is not known, and no controller is elected without" if voters else ""
+
+    @property
+    def _is_mixed(self) -> bool:
+        """Whether it is a broker whose copy of the metadata log has records of two quorums."""
+        quorum, node_id = self._around.quorum, self._node.node_id
+        return quorum is not None and not self._is_controller and isinstance(node_id, int) and node_id in quorum.mixed
+
+    def _doubt_of_observer(self) -> str:
+        """Return why it is not known how a broker follows the controllers with its copy of the metadata; empty where it is, or it is a controller."""
+        around, node_id = self._around, self._node.node_id
+        voters = around.history.current_voters if around.history is not None else ()
+        if (
+            not self._node.is_kraft
+            or self._is_controller
+            or not voters
+            or not around.is_of_one_moment
+            or self._asked < FIRST_KRAFT
+        ):
+            return ""
+        named = (
+            one.partition("@")[0].strip() for one in self._known.in_file.get("controller.quorum.voters", "").split(",")
+        )
+        configured = {int(one) for one in named if one.isdecimal() and len(one) < 10}
+        if configured and configured.isdisjoint(voters):
+            return f"its settings name voters {listed(sorted(map(str, configured)))}, and the metadata names {listed(list(map(str, voters)))}"
+        if around.quorum_epoch is None:
+            return ""
+        end = max(one.end_offset for one in around.histories if one.node_id in voters)
+        above = [
+            each.end_offset
+            for one in around.histories
+            if one.node_id == node_id
+            for each in one.snapshots
+            if each.end_offset > end
+        ]
+        if above:
+            return f"its snapshot of the metadata ends at {max(above)}, and the logs of all voters at or below {end}: it can't truncate that"
+        states = (one.quorum for _, _, one in self._node.log_dirs())
+        epochs = [
+            one.leader_epoch for one in states if isinstance(one, QuorumState) and isinstance(one.leader_epoch, int)
+        ]
+        if max(epochs, default=-1) > around.quorum_epoch + 1:
+            return f"its quorum-state has leader epoch {max(epochs)}, which no voter knows: it follows no leader before"
+        return ""
 
     def _newer_than_known(self) -> str:
         """Return what is newer than known, so that nothing can be said of the start."""

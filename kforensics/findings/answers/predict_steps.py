@@ -436,7 +436,9 @@ def _of_starts(found: PredictedCluster) -> Iterator[str]:
         yield "What a second start does: a broker with ZooKeeper that fails to start may write its marker and recovery points again."
     for start in found.starts:
         if found.is_newer(start):
-            told_by = "" if start.reason == IDENTITY_UNREAD else " A release of kforensics that knows it would tell."
+            # No release knows what controllers do that are not here, or know other voters.
+            is_told_by_none = start.reason == IDENTITY_UNREAD or "voter" in start.reason
+            told_by = "" if is_told_by_none else " A release of kforensics that knows it would tell."
             yield f"What the start of {found.node(start.input)} does: {start.reason}.{told_by}"
     by_message: dict[str, dict[str, None]] = {}
     for log in found.logs:

@@ -285,13 +285,12 @@ def _of_made_anew(
 ) -> Iterator[Doubt]:
     """Yield the logs that a broker made anew of a partition that it held before, and led: what it held is in a directory that it does not use."""
     for one in made_anew:
-        states = [state for state in account.states if isinstance(state.time_ms, int)]
-        before = [state for state in states if state.time_ms <= one.since_ms]
+        timed = [(state.time_ms, state) for state in account.states if isinstance(state.time_ms, int)]
+        before = [state for time_ms, state in timed if time_ms <= one.since_ms]
         if not before or isinstance(before[-1].replicas, Absent) or one.broker_id not in before[-1].replicas:
             continue
-        led = next(
-            (state for state in (*states[len(before) :], before[-1]) if isinstance(state.leader, int)), before[-1]
-        )
+        later = (state for time_ms, state in timed if time_ms > one.since_ms)
+        led = next((state for state in (*later, before[-1]) if isinstance(state.leader, int)), before[-1])
         held = [copy for copy in copies if copy.is_final and copy.is_live and copy.broker_id == one.broker_id]
         if led.leader == one.broker_id and len(held) < 2:
             offline = f" while {one.failed} was offline" if one.failed else ""
