@@ -471,7 +471,9 @@ class _NodeStarter:
             one.partition("@")[0].strip() for one in self._known.in_file.get("controller.quorum.voters", "").split(",")
         )
         configured = {int(one) for one in named if one.isdecimal() and len(one) < 10}
-        if configured and configured.isdisjoint(voters):
+        # Where voters are in the metadata log, the settings only say where to look for them.
+        is_static = around.history is not None and not around.history.voter_directories
+        if is_static and configured and configured.isdisjoint(voters):
             return f"its settings name voters {listed(sorted(map(str, configured)))}, and the metadata names {listed(list(map(str, voters)))}"
         if around.quorum_epoch is None:
             return ""
