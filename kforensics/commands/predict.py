@@ -160,7 +160,11 @@ def run(request: Ask, *, case: Case | None = None) -> Result[Prediction]:
         started, body, configured, lost=lost, has_problems=any(not one.is_foreign for one in problems)
     )
     if log_files:
-        cluster = replace(cluster, log_says=_log_says(log_files, frozenset(ids)))
+        cluster = replace(
+            cluster,
+            log_says=_log_says(log_files, frozenset(ids)),
+            disks_say=_log_says(log_files, frozenset(ids), of_disks=True),
+        )
     return Result(
         command="predict",
         inputs=inputs.described,
@@ -212,14 +216,19 @@ def _of_disks(cluster: PredictedCluster) -> Iterator[Finding]:
             )
 
 
-def _log_says(log_files: Sequence[LogFile], nodes: frozenset[int]) -> str:
-    """Return how the last starts of nodes failed by their own lines, in sentences."""
+def _log_says(log_files: Sequence[LogFile], nodes: frozenset[int], *, of_disks: bool = False) -> str:
+    """Return how the last starts of nodes failed by their own lines, or which log directories they went on without, in sentences."""
     from kforensics.case.broker_logs import logged_evidence  # noqa: PLC0415 - for broker logs alone
     from kforensics.reconcile.observed.node_failures import failure_words, node_failures  # noqa: PLC0415
 
     failures = node_failures(logged_evidence(log_files, ()).events)
     return failure_words(
-        [one for one in failures if one.is_start and (isinstance(one.node_id, Absent) or one.node_id in nodes)]
+        [
+            one
+            for one in failures
+            if (one.directory if of_disks else one.is_start)
+            and (isinstance(one.node_id, Absent) or one.node_id in nodes)
+        ]
     )
 
 

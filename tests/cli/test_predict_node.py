@@ -1078,3 +1078,18 @@ def test_a_voter_that_its_address_shows_under_another_id_is_not_known_to_start(n
     of_controller = {"node.id": "7", "process.roles": "controller", "controller.quorum.voters": own}
 
     assert found == renamed_voters([of_broker, of_controller], {2, 7})
+
+
+def test_a_log_directory_that_failed_by_the_last_lines_is_not_taken_as_mended(node, tmp_path, capsys):
+    log = tmp_path / "server.log"
+    log.write_text(
+        "[2026-11-27 08:16:19,000] INFO [KafkaServer id=1] starting (kafka.server.KafkaServer)\n"
+        "[2026-11-27 08:16:20,000] WARN [ReplicaManager broker=1] Stopping serving replicas in dir /data-1 (kafka.server.ReplicaManager)\n"
+    )
+    document, code = predict(capsys, node, log, "--kafka", "4.1.0")
+
+    assert (code, document["answer"]["state"]) == (3, "unknown")
+    assert "whether its disk is mended is not known" in document["answer"]["headline"]
+    assert any(one.startswith("Whether the disk is mended: Broker 1's") for one in document["answer"]["unknown"])
+    document, _ = predict(capsys, node, "--kafka", "4.1.0")
+    assert "mended" not in document["answer"]["headline"]

@@ -71,6 +71,8 @@ def _beside(found: PredictedCluster) -> Iterator[str]:
         )
     for node, names in found.emptied:
         yield f" {node[0].upper()}{node[1:]} makes {listed(names, most=3)} anew, empty: no log directory here holds {form(len(names), 'it', 'them')}."
+    if found.disks_say and not found.failed:
+        yield " By the last lines of its broker a log directory failed; whether its disk is mended is not known."
     if found.other_owners:
         count = len(found.other_owners)
         yield f" {counted(count, 'file')} or {form(count, 'directory', 'directories')} may be closed to the broker: another user owns {form(count, 'it', 'them')}."
@@ -385,5 +387,6 @@ def _is_in_doubt(found: PredictedCluster) -> bool:
         or found.filled_strays
         or found.quorum
         or found.other_owners
+        or found.disks_say
         or (found.unseen and found.unseen.logs)
     )

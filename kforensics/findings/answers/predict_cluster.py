@@ -151,6 +151,8 @@ class PredictedCluster:
     """`given`, `server-log`, `metadata-log` or `assumed`."""
     log_says: str = ""
     """How the last starts ended by the nodes' own lines, where they failed, in sentences."""
+    disks_say: str = ""
+    """Which log directories nodes went on without last, by their own lines, in sentences."""
     versions: Sequence[VersionOutcome] = ()
     """What other versions that the evidence allows do otherwise on these files."""
     metadata_logs: Sequence[MetadataLoad] = ()
@@ -375,6 +377,10 @@ class PredictedCluster:
     def failed(self) -> list[PredictedStart]:
         """The starts that do not succeed."""
         return [start for start in self.starts if start.result not in {StartResult.STARTS, Absent.UNKNOWN}]
+
+    def path_of(self, log: PredictedLog) -> str:
+        """Return the path of a log with that of its input."""
+        return f"{self.inputs[log.input].path.rstrip('/')}/{log.path}"
 
     def is_unserved(self, log: PredictedLog) -> bool:
         """Whether a log with records becomes a stray, and no replica of its partition is kept."""

@@ -20,7 +20,6 @@ from kforensics.reconcile.logs.predicted_load import (
     StartOrder,
     VersionOutcome,
 )
-from kforensics.source.walk import join
 from kforensics.units import METADATA_TOPIC
 from kforensics.words import Step, counted, form, joined_by_and, listed, utc_words
 
@@ -98,9 +97,7 @@ def predict_steps(found: PredictedCluster, state: State, replicas: Asked | None 
         yield COPY_FIRST
         yield from _keep(found)
     for node, groups in found.doubled.items():
-        held = [
-            f"{join(found.inputs[log.input].path, log.path)} ends at {log.before.log_end_offset}" for log in groups[0]
-        ]
+        held = [f"{found.path_of(log)} ends at {log.before.log_end_offset}" for log in groups[0]]
         yield (
             f"Take one directory of {counted(len(groups), 'partition')} out of the log directories of {node} before it is started, and keep it: {listed(held, most=4)}."
             " What was made anew while a log directory was offline is empty, or holds what was written since."
@@ -340,6 +337,8 @@ def predict_unknowns(found: PredictedCluster) -> Iterator[str]:
     yield from _of_other_directories(found)
     if found.log_says and all(one.result is StartResult.STARTS for one in found.starts):
         yield f"Why the last start failed: {found.log_says} {_NOT_SEEN}"
+    if found.disks_say and all(one.result is StartResult.STARTS for one in found.starts):
+        yield f"Whether the disk is mended: {found.disks_say} {_NOT_SEEN}"
     yield from _leaving(found)
     if found.unseen:
         yield _AS_A_FOLLOWER
