@@ -64,7 +64,8 @@ class Shape(NamedTuple):
     json: str = ""
     """The module below `kforensics.render.json`, and its document, or the function that writes it; where that is not said, the document has the fields of the body."""
     lines: str = ""
-    """The function there that makes an object a line; without one the rows of the document are the lines."""
+    """The document there whose table says what its lines are, or the function that writes them, where `json` is a function; without a table the rows of the document are
+    the lines."""
     others: dict[OutputFormat, str] = {}  # noqa: RUF012 - a default of a row of a table
     """Writers of other formats: the module below `kforensics.render`, and the function in it."""
 
@@ -83,18 +84,16 @@ SHAPES: dict[str, Shape] = {
     "ls": Shape("ls:blocks", "partitions", "files:write_listing", "write_listed"),
     "dump": Shape("dump:blocks", "*", "dump:write", "write_lines"),
     "capture": Shape("seal:capture_blocks"),
-    "diff": Shape("diff:blocks", "*.replicas", "replicas:write", "write_lines"),
-    "explain": Shape("explain:blocks", "losses", "explain:EXPLAIN", "write_lines", _EVENTS),
+    "diff": Shape("diff:blocks", "*.replicas", "replicas:write", "DIFF"),
+    "explain": Shape("explain:blocks", "losses", "explain:EXPLAIN", others=_EVENTS),
     "logs": Shape("logs:blocks", "kinds", "logs:LOGS"),
-    "verify": Shape(
-        "verify:blocks", "files", "files:VERIFY", "write_verified_lines", {OutputFormat.SARIF: "sarif:write"}
-    ),
+    "verify": Shape("verify:blocks", "files", "files:VERIFY", others={OutputFormat.SARIF: "sarif:write"}),
     "predict": Shape("predict:blocks", "logs", "start:PREDICT"),
     "salvage": Shape("salvage:blocks", "partitions", "salvage:SALVAGE"),
-    "metadata": Shape("metadata:blocks", "events", "metadata:METADATA", "write_lines"),
-    "groups": Shape("groups:blocks", "groups.positions", "coordinators:GROUPS", "write_commits"),
-    "transactions": Shape("transactions:blocks", "partitions.open|torn", "coordinators:TRANSACTIONS", "write_replicas"),
-    "trace": Shape("trace:blocks", "records.copies", "trace:write", "write_lines"),
+    "metadata": Shape("metadata:blocks", "events", "metadata:METADATA"),
+    "groups": Shape("groups:blocks", "groups.positions", "coordinators:GROUPS"),
+    "transactions": Shape("transactions:blocks", "partitions.open|torn", "coordinators:TRANSACTIONS"),
+    "trace": Shape("trace:blocks", "records.copies", "trace:write", "write_lines_of_records"),
     # A manifest has one form; the others list what it names.
     "seal manifest": Shape(
         "seal:manifest_blocks",
@@ -107,14 +106,14 @@ SHAPES: dict[str, Shape] = {
     "simulate replay": Shape("simulate:replays", "protocols.steps.replicas", "simulate:write_replays"),
     "simulate explore": Shape("simulate:exploration", "", "simulate:write_exploration"),
     "simulate write": Shape("simulate:written", "", "simulate:write_written"),
-    "fleet audit": Shape("fleet:audit", "partitions", "fleet:write", "write_line"),
-    "fleet report": Shape("fleet:audit", "partitions", "fleet:write", "write_line"),
+    "fleet audit": Shape("fleet:audit", "partitions", "fleet:write", "AUDIT"),
+    "fleet report": Shape("fleet:audit", "partitions", "fleet:write", "REPORT"),
     "fleet comparison": Shape(
         "fleet:comparison",
         "new_findings|worse_findings|changed_findings|better_findings|unchecked_findings|gone_findings",
         "fleet:COMPARISON",
     ),
-    "fleet trend": Shape("fleet:trend", "audits", "fleet:TREND", "write_trend_lines"),
+    "fleet trend": Shape("fleet:trend", "audits", "fleet:TREND"),
     "fleet history": Shape("fleet:history", "", "fleet:HISTORY"),
     "fleet scan": Shape("fleet:scan", "", "fleet:SCAN"),
 }
@@ -161,10 +160,8 @@ def writer_of(shape: str, chosen: OutputFormat) -> Writer:
     elif chosen is OutputFormat.JSON:
         writer = _of_document(_loaded(f"json.{how.json}") if how.json else None, shape)
     elif chosen is OutputFormat.JSONL:
-        if how.lines:
-            writer = _loaded(f"json.{how.json.partition(':')[0]}:{how.lines}")
-        else:
-            writer = partial(_loaded("json.document:write_rows"), source=writer_of(shape, OutputFormat.JSON))
+        place = f"{how.json.partition(':')[0]}:{how.lines}" if how.lines else how.json
+        writer = _of_lines(_loaded(f"json.{place}") if place else None, shape, is_writer=bool(how.lines))
     elif chosen is OutputFormat.CSV:
         source = writer_of(shape, OutputFormat.JSONL if how.rows.startswith("*") else OutputFormat.JSON)
         writer = partial(_loaded("formats.rows:write"), place=how.rows, source=source)
@@ -182,6 +179,18 @@ def _of_document(found: Any, shape: str) -> Writer:
         written: Writer = found
         return written
     return lambda result, _view: write_document(found or plain_document(shape, type(result.body)), result)
+
+
+def _of_lines(found: Any, shape: str, *, is_writer: bool) -> Writer:
+    """Return the writer of an object a line: as it is, by the table of a document, or of the rows of one that has no such table."""
+    from kforensics.render.json.document import write_lines, write_rows  # noqa: PLC0415 - for documents alone
+
+    if is_writer and callable(found):
+        written: Writer = found
+        return written
+    if getattr(found, "lines", None):
+        return lambda result, _view: write_lines(found, result)
+    return partial(write_rows, source=writer_of(shape, OutputFormat.JSON))
 
 
 def _loaded(place: str) -> Any:

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 from html import escape
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -120,7 +121,29 @@ def test_the_rows_of_a_command_are_all_that_its_document_has(shape, tmp_path):
     assert ROWS[shape](document) == len(rows) > 0
 
 
-@pytest.mark.parametrize("shape", sorted(RESULTS.keys() - WRITING - {one for one in SHAPES if SHAPES[one].lines}))
+def _lines_of(shape):
+    """The table that says what lines a document has; empty where its rows are the lines."""
+    how = SHAPES[shape]
+    module, _, name = how.json.partition(":")
+    found = getattr(import_module(f"kforensics.render.json.{module}"), how.lines or name) if how.json else None
+    return getattr(found, "lines", {})
+
+
+WITH_TABLES = sorted(shape for shape in RESULTS.keys() - WRITING if _lines_of(shape))
+
+
+@pytest.mark.parametrize("shape", WITH_TABLES)
+def test_lines_have_the_types_of_the_table_in_its_order(shape, tmp_path):
+    lines = "".join(emit(RESULTS[shape](tmp_path), OutputFormat.JSONL, View())).splitlines()
+
+    kinds = list(dict.fromkeys(json.loads(line)["type"] for line in lines))
+    assert kinds == [kind for kind in _lines_of(shape) if kind in kinds]
+    assert "result" not in kinds
+
+
+@pytest.mark.parametrize(
+    "shape", sorted(RESULTS.keys() - WRITING - {one for one in SHAPES if SHAPES[one].lines} - {*WITH_TABLES})
+)
 def test_lines_are_all_of_the_document(shape, tmp_path):
     """Each row is a line with its type, what is left is the last one, and nothing is told twice or lost."""
     pieces = {

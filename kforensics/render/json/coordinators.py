@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from kforensics.commands.groups import Groups
-from kforensics.commands.result import Result
 from kforensics.commands.transactions import EndedBy, Transactions
 from kforensics.damage import Absent
 from kforensics.evidence.coordinators.transaction_log import TransactionState
@@ -15,19 +14,7 @@ from kforensics.reconcile.groups.views import GroupPosition, GroupView
 from kforensics.reconcile.history.log_starts import Removal, Remover
 from kforensics.reconcile.transactions.coordinators import status_name
 from kforensics.reconcile.transactions.partition import JudgedTransaction, PartitionTransactions, TornTransaction
-from kforensics.render.json.document import typed_lines
 from kforensics.render.json.shape import Document, Each, Field, Shape, own, shape
-from kforensics.render.view import View
-
-
-def write_commits(result: Result[Groups], _view: View) -> Iterator[str]:
-    """Return a commit a line."""
-    return typed_lines(("commit", result.body.changes()))
-
-
-def write_replicas(result: Result[Transactions], _view: View) -> Iterator[str]:
-    """Return a replica a line."""
-    return typed_lines(("partition", map(_REPLICA.plain, _replicas(result.body))))
 
 
 def _commits(body: Groups) -> Iterator[Change] | None:
@@ -137,7 +124,7 @@ GROUPS = Document(
         ),
     },
     streamed=("groups", "commits"),
-    lines={"commit": Change},
+    lines={"commit": Field(lambda result: result.body.changes(), "", Change)},
 )
 
 
@@ -280,5 +267,5 @@ TRANSACTIONS = Document(
         ),
     },
     streamed=("partitions",),
-    lines={"partition": _REPLICA},
+    lines={"partition": "partitions"},
 )

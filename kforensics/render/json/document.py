@@ -68,11 +68,22 @@ def write_document(
     return document(result, told.name, dict(told.head.pairs(result.body)), streams=streams, after=after)
 
 
-def typed_lines(*kinds: tuple[str, Iterable[Any]]) -> Iterator[str]:
-    """Yield values as lines, each with its type before its fields."""
-    for kind, values in kinds:
-        for value in values:
-            yield json_line({"type": kind, **to_plain(value)})
+def write_lines(told: Document, result: Result[Any], **given: Iterable[Any]) -> Iterator[str]:
+    """Yield the lines that a table has, each with its type before its fields; values that are not made of the result alone are given by their type."""
+    for kind, of in told.lines.items():
+        if kind in given:
+            values = given[kind]
+        elif not of:
+            values = COMMON_LINES[kind][1](result)
+        else:
+            values = told.whole.field_of(result.body, of) if isinstance(of, str) else of.get(result)
+        yield from _typed_lines(kind, values)
+
+
+def _typed_lines(kind: str, values: Iterable[Any]) -> Iterator[str]:
+    for value in values:
+        is_json = isinstance(value, str)
+        yield f'{{"type": "{kind}", {value[1:]}\n' if is_json else json_line({"type": kind, **to_plain(value)})
 
 
 _ROW_TYPES = (
@@ -105,19 +116,8 @@ def write_rows(
         name: found.pop(name) for name in sorted(found, key="answer".__ne__) if name in ROWS and found[name] is not None
     }
     for name, rows in lines.items():
-        yield from typed_lines((ROWS[name], rows if isinstance(rows, list) else (rows,)))
-    yield from typed_lines((REST, (found,)))
-
-
-def seal_objects(result: Result[Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield the seal as an object of `--format jsonl`, where there is one."""
-    if result.seal is not None:
-        yield SEAL.plain(result.seal)
-
-
-def last_lines(result: Result[Any]) -> Iterator[str]:
-    """Yield the lines that end `--format jsonl` of a command that judges: the seal, findings and problems."""
-    return typed_lines(("seal", seal_objects(result)), ("finding", result.findings), ("problem", result.problems))
+        yield from _typed_lines(ROWS[name], rows if isinstance(rows, list) else (rows,))
+    yield from _typed_lines(REST, (found,))
 
 
 def json_line(value: Any) -> str:
@@ -145,8 +145,16 @@ SEAL = Shape(
         **own("holds sealed held changes uncovered"),
     },
 )
-LAST_LINES = {"seal": SEAL, "finding": Finding, "problem": Problem}
-"""The types of the last lines of a command that judges."""
+COMMON_LINES: dict[str, tuple[Any, Callable[[Result[Any]], Iterable[Any]]]] = {
+    "answer": (Answer, lambda result: (result.answer,)),
+    "input": (Input, lambda result: result.inputs),
+    "seal": (SEAL, lambda result: () if result.seal is None else (SEAL.plain(result.seal),)),
+    "finding": (Finding, lambda result: result.findings),
+    "problem": (Problem, lambda result: result.problems),
+}
+"""By `type`, lines that any command may have: what they are of, and their values."""
+LAST_LINES = dict.fromkeys(("seal", "finding", "problem"), "")
+"""The last lines of a command that judges."""
 
 
 REFUSAL = Document(

@@ -17,23 +17,11 @@ from kforensics.reconcile.incident.operations import Operation
 from kforensics.reconcile.timeline.events import WHOLE_TOPIC, TimelineEntry
 from kforensics.render.escape import escape_text
 from kforensics.render.events import sentences_of
-from kforensics.render.json.document import LAST_LINES, json_line, last_lines, typed_lines
+from kforensics.render.json.document import LAST_LINES, json_line
 from kforensics.render.json.shape import Document, Each, Field, Shape, own, shape
 from kforensics.render.view import View
 from kforensics.units import TopicPartition
 from kforensics.words import utc_second, utc_text
-
-
-def write_lines(result: Result[Explanation], _view: View) -> Iterator[str]:
-    """Return an object a line: the explanation, seal, findings, problems."""
-    body = result.body
-    yield from typed_lines(
-        ("event", body.timeline),
-        ("truncation", _truncations(body)),
-        ("loss", map(_LOSS.plain, _losses(body))),
-        ("conclusion", ({"sentence": one} for one in body.conclusion)),
-    )
-    yield from last_lines(result)
 
 
 class _Loss(NamedTuple):
@@ -219,10 +207,14 @@ EXPLAIN = Document(
         **own("notes depth"),
     },
     lines={
-        "event": TimelineEntry,
-        "truncation": ExplainedTruncation,
-        "loss": _LOSS,
-        "conclusion": Shape(None, "", {"sentence": Field("", "", str)}),
+        "event": "timeline",
+        "truncation": "truncations",
+        "loss": "losses",
+        "conclusion": Field(
+            lambda result: ({"sentence": one} for one in result.body.conclusion),
+            "",
+            Shape(None, "", {"sentence": Field("", "", str)}),
+        ),
         **LAST_LINES,
     },
 )

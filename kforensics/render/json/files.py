@@ -10,16 +10,12 @@ from kforensics.commands.seal import CheckedManifest, NewSeal
 from kforensics.commands.verify import VerifyResult
 from kforensics.damage import Absent, Damage
 from kforensics.evidence.checks.context import FileKind, FileReport, FileState
-from kforensics.evidence.inventory import FileCount, ListedNode, ListedPartition, OtherDirectory, UnknownFile
-from kforensics.evidence.model import Input, Problem
 from kforensics.evidence.remote_copies import RemoteSegment
 from kforensics.evidence.seal import Change, Difference, SealEntry
-from kforensics.findings.answers.model import Answer
-from kforensics.findings.model import Finding
 from kforensics.reconcile.logs.compacted_keys import CompactedLog
 from kforensics.reconcile.logs.tiers import TierRange, Tiers
 from kforensics.reconcile.replicas.report import IntactReplica, IntactReplicas
-from kforensics.render.json.document import SEAL, seal_objects, typed_lines, write_document
+from kforensics.render.json.document import write_document, write_lines
 from kforensics.render.json.shape import Document, Each, Field, Shape, own, shape
 from kforensics.render.view import View
 from kforensics.units import OffsetRange
@@ -32,19 +28,7 @@ def write_listing(result: Result[Listing], view: View) -> Iterator[str]:
 
 def write_listed(result: Result[Listing], view: View) -> Iterator[str]:
     """Return what `ls` found, an object a line."""
-    inventory = result.body.inventory
-    return typed_lines(
-        ("answer", (result.answer,)),
-        ("input", result.inputs),
-        ("node", inventory.nodes),
-        ("partition", inventory.partitions),
-        ("directory", inventory.directories),
-        ("file-count", inventory.files),
-        ("unknown-file", inventory.unknown),
-        ("file", result.body.files() if view.files else ()),
-        ("finding", result.findings),
-        ("problem", result.problems),
-    )
+    return write_lines(LS, result, file=result.body.files() if view.files else ())
 
 
 def write_manifest(result: Result[NewSeal], _view: View) -> Iterator[str]:
@@ -55,20 +39,6 @@ def write_manifest(result: Result[NewSeal], _view: View) -> Iterator[str]:
 def write_check(result: Result[CheckedManifest], _view: View) -> Iterator[str]:
     """Return the document of a check; what differs is written as it is met, so that a million differences need no memory."""
     return write_document(SEAL_CHECK, result, after=lambda: dict(_CHECKED.pairs(result.body)))
-
-
-def write_verified_lines(result: Result[VerifyResult], _view: View) -> Iterator[str]:
-    """Return what `verify` found, an object a line."""
-    body = result.body
-    return typed_lines(
-        ("answer", (result.answer,)),
-        ("input", result.inputs),
-        ("seal", seal_objects(result)),
-        ("file", map(_FILE.plain, _checked(body))),
-        ("finding", result.findings),
-        ("problem", result.problems),
-        ("totals", ({**_totals(body)._asdict(), "exit_code": result.exit_code},)),
-    )
 
 
 LS = Document(
@@ -85,16 +55,14 @@ LS = Document(
     },
     streamed=("partitions", "directories", "file_counts", "unknown_files", "files"),
     lines={
-        "answer": Answer,
-        "input": Input,
-        "node": ListedNode,
-        "partition": ListedPartition,
-        "directory": OtherDirectory,
-        "file-count": FileCount,
-        "unknown-file": UnknownFile,
-        "file": ListedFile,
-        "finding": Finding,
-        "problem": Problem,
+        **dict.fromkeys(("answer", "input"), ""),
+        "node": "nodes",
+        "partition": "partitions",
+        "directory": "directories",
+        "file-count": "file_counts",
+        "unknown-file": "unknown_files",
+        "file": "files",
+        **dict.fromkeys(("finding", "problem"), ""),
     },
 )
 
@@ -296,12 +264,13 @@ VERIFY = Document(
     },
     streamed=("files",),
     lines={
-        "answer": Answer,
-        "input": Input,
-        "seal": SEAL,
-        "file": _FILE,
-        "finding": Finding,
-        "problem": Problem,
-        "totals": Shape(_Totals, "", {**own("files bytes batches records states"), "exit_code": Field("", "", int)}),
+        **dict.fromkeys(("answer", "input", "seal"), ""),
+        "file": "files",
+        **dict.fromkeys(("finding", "problem"), ""),
+        "totals": Field(
+            lambda result: ({**_totals(result.body)._asdict(), "exit_code": result.exit_code},),
+            "",
+            Shape(_Totals, "", {**own("files bytes batches records states"), "exit_code": Field("", "", int)}),
+        ),
     },
 )

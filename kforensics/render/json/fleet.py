@@ -14,7 +14,7 @@ from kforensics.findings.fleet_summary import (
     TrendLine,
     TrimmedHistory,
 )
-from kforensics.render.json.document import json_line, typed_lines, write_document
+from kforensics.render.json.document import write_document
 from kforensics.render.json.shape import Document, Field, Shape, own, shape
 from kforensics.render.view import View
 from kforensics.words import utc_text
@@ -23,16 +23,6 @@ from kforensics.words import utc_text
 def write(result: Result[FleetSummary], _view: View) -> Iterator[str]:
     """Return the document of an audit, or of a report of one."""
     return write_document(REPORT if result.command == "fleet report" else AUDIT, result)
-
-
-def write_trend_lines(result: Result[AuditTrend], _view: View) -> Iterator[str]:
-    """Return one line for each audit."""
-    return typed_lines(("audit", result.body.lines))
-
-
-def write_line(result: Result[FleetSummary], _view: View) -> Iterator[str]:
-    """Yield the audit in one line."""
-    yield json_line({"type": "audit", **dict(_LINE.pairs(_Line(result.body, result.answer, result.exit_code)))})
 
 
 class _Line(NamedTuple):
@@ -93,8 +83,9 @@ _LINE = Shape(
         "exit_code": "",
     },
 )
-AUDIT = Document("fleet-audit", FleetSummary, _SUMMARY, lines={"audit": _LINE}, command="fleet audit")
-REPORT = Document("fleet-report", FleetSummary, _SUMMARY, lines={"audit": _LINE}, command="fleet audit")
+_LINES = {"audit": Field(lambda result: (_LINE.plain(_Line(result.body, result.answer, result.exit_code)),), "", _LINE)}
+AUDIT = Document("fleet-audit", FleetSummary, _SUMMARY, lines=_LINES, command="fleet audit")
+REPORT = Document("fleet-report", FleetSummary, _SUMMARY, lines=_LINES, command="fleet audit")
 COMPARISON = Document(
     "fleet-comparison",
     AuditComparison,
@@ -121,6 +112,6 @@ TREND = Document(
     "fleet-trend",
     AuditTrend,
     {"tables": "", "audit_count": "", "audits": "lines"},
-    lines={"audit": TrendLine},
+    lines={"audit": "audits"},
     command="fleet trend",
 )

@@ -4,22 +4,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from kforensics.commands.metadata import MetadataView
-from kforensics.commands.result import Result
 from kforensics.damage import Absent
 from kforensics.evidence.metadata.compare import ComparedLog
 from kforensics.evidence.metadata.events import MetadataEvent
 from kforensics.evidence.metadata.set_back import QuorumSetBack
 from kforensics.evidence.metadata.state import BrokerState, ConfigChange, PartitionState, TopicState, When
 from kforensics.evidence.model import Citation
-from kforensics.render.json.document import typed_lines
 from kforensics.render.json.shape import Document, Each, Field, own, shape
-from kforensics.render.view import View
 from kforensics.words import utc_text
-
-
-def write_lines(result: Result[MetadataView], _view: View) -> Iterator[str]:
-    """Return an event a line."""
-    return typed_lines(("event", result.body.events))
 
 
 def _logs(body: MetadataView) -> Iterator[tuple[ComparedLog, bool]]:
@@ -140,5 +132,5 @@ METADATA = Document(
         "events": Field("events", "What changed, in the order of the log.", tuple[MetadataEvent, ...]),
     },
     streamed=("events",),
-    lines={"event": MetadataEvent},
+    lines={"event": "events"},
 )

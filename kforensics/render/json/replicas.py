@@ -26,7 +26,7 @@ from kforensics.reconcile.replicas.report import (
     SoleHolder,
     WhatIf,
 )
-from kforensics.render.json.document import LAST_LINES, last_lines, write_document
+from kforensics.render.json.document import LAST_LINES, write_document
 from kforensics.render.json.shape import Document, Each, Field, own, shape
 from kforensics.render.view import View
 
@@ -34,13 +34,6 @@ from kforensics.render.view import View
 def write(result: Result[DiffResult], _view: View) -> Iterator[str]:
     """Return the document, piece by piece: the reports of partitions are made while they are written."""
     return write_document(DIFF, result, partitions=_flat_reports(result.body))
-
-
-def write_lines(result: Result[DiffResult], _view: View) -> Iterator[str]:
-    """Yield an object a line: partitions, seal, findings, problems."""
-    for report in _flat_reports(result.body):
-        yield f'{{"type": "partition", {report[1:]}\n'
-    yield from last_lines(result)
 
 
 def flatten(report: PartitionReport, state: State) -> bytes:
@@ -260,5 +253,5 @@ DIFF = Document(
         "partitions": ("reports", "One for each topic name and partition."),
     },
     streamed=("partitions",),
-    lines={"partition": PartitionReport, **LAST_LINES},
+    lines={"partition": Field(lambda result: _flat_reports(result.body), "", PartitionReport), **LAST_LINES},
 )

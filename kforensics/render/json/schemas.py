@@ -25,7 +25,7 @@ from kforensics.evidence.model import Input, Problem
 from kforensics.findings.answers.model import STATES, Answer
 from kforensics.findings.model import Finding
 from kforensics.render.emit import SHAPES as WRITTEN
-from kforensics.render.json.document import REST, ROWS, SCHEMA_NUMBER, SEAL
+from kforensics.render.json.document import COMMON_LINES, REST, ROWS, SCHEMA_NUMBER, SEAL
 from kforensics.render.json.shape import (
     DOCUMENTS,
     SHAPES,
@@ -127,7 +127,7 @@ class _Maker:
 
     def line(self, told: Document) -> dict[str, Any]:
         rules = []
-        targets = {kind: self.of(of) for kind, of in told.lines.items()} or self.rows(told)
+        targets = {kind: self.of(_line_type(told, kind, of)) for kind, of in told.lines.items()} or self.rows(told)
         for kind, target in targets.items():
             made = self.definitions[target["$ref"].rpartition("/")[2]] if "$ref" in target else target
             properties = {"type": {"const": kind}, **made["properties"]}
@@ -352,6 +352,16 @@ def _element(hint: Any) -> Any:
     if not arguments:
         raise TypeError(f"no type of the items of {present}")
     return arguments[0]
+
+
+def _line_type(told: Document, kind: str, of: Any) -> Any:
+    """Return the type of the lines of a kind, as the table of a document has them."""
+    if kind in COMMON_LINES and not of:
+        return COMMON_LINES[kind][0]
+    if not isinstance(of, str):
+        return of.type if isinstance(of, Field) else of
+    field = told.whole.fields[of]
+    return field.type.fields if isinstance(field.type, Each) else _element(_hint(of, field, told.whole.of).hint)
 
 
 class _Found(NamedTuple):

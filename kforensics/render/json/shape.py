@@ -58,6 +58,10 @@ class Shape:
             if found is not None or not is_optional:
                 yield name, found
 
+    def field_of(self, value: Any, name: str) -> Any:
+        """Return one field of a value."""
+        return next(get for one, get, _ in self._steps if one == name)(value)
+
     def plain(self, value: Any) -> Any:
         """Return the object of a value; what is absent stays so."""
         return value if value is None or isinstance(value, Absent) else plain_object(self.pairs(value))
@@ -86,7 +90,7 @@ class Document:
         of: the type of the body that the fields are of.
         fields: its own, beside those that every document has.
         streamed: those of them that are lists too long to hold; they are written behind the others.
-        lines: by `type`, the type or shape of a line's other fields.
+        lines: by `type`, in their order, the field of the document that has their values, or the values of a result as a `Field`; of types of all documents nothing.
         after: fields that are known only when the lists have been written.
         others: what the document may have instead.
         command: whose states its answer has, where its name is another one.

@@ -8,12 +8,9 @@ from kforensics.commands.cited import CitedFile
 from kforensics.commands.result import Result
 from kforensics.commands.trace import TraceReport
 from kforensics.damage import Absent
-from kforensics.evidence.model import Input, Problem
 from kforensics.evidence.plain import to_plain
-from kforensics.findings.answers.model import Answer
-from kforensics.findings.model import Finding
 from kforensics.reconcile.trace.model import SearchedPartition, SearchGap, TracedCopy, TracedRecord, Until
-from kforensics.render.json.document import typed_lines, write_document
+from kforensics.render.json.document import write_document, write_lines
 from kforensics.render.json.shape import Document, Each, Field, Shape, own, shape
 from kforensics.render.view import View
 
@@ -23,18 +20,9 @@ def write(result: Result[TraceReport], view: View) -> Iterator[str]:
     return write_document(TRACE, result, records=(_text(one, view) for one in result.body.records))
 
 
-def write_lines(result: Result[TraceReport], view: View) -> Iterator[str]:
-    """Yield the answer, the inputs, the records, each read when its line is written, and what was searched."""
-    body = result.body
-    yield from typed_lines(("answer", [result.answer]), ("input", result.inputs))
-    for one in body.records:
-        yield f'{{"type": "record", {_text(one, view)[1:]}\n'
-    yield from typed_lines(
-        ("partition", body.partitions),
-        ("file", body.erasure or ()),
-        ("finding", result.findings),
-        ("problem", result.problems),
-    )
+def write_lines_of_records(result: Result[TraceReport], view: View) -> Iterator[str]:
+    """Yield the lines, each record read when its line is written."""
+    return write_lines(TRACE, result, record=(_text(one, view) for one in result.body.records))
 
 
 def _sum(name: str) -> Field:
@@ -116,13 +104,11 @@ TRACE = Document(
     },
     streamed=("records",),
     lines={
-        "answer": Answer,
-        "input": Input,
-        "record": RECORD,
-        "partition": SearchedPartition,
-        "file": CitedFile,
-        "finding": Finding,
-        "problem": Problem,
+        **dict.fromkeys(("answer", "input"), ""),
+        "record": "records",
+        "partition": Field(lambda result: result.body.partitions, "", SearchedPartition),
+        "file": Field(lambda result: result.body.erasure or (), "", CitedFile),
+        **dict.fromkeys(("finding", "problem"), ""),
     },
 )
 
