@@ -20,7 +20,7 @@ from kforensics.commands.redaction.pseudonyms import pseudonyms_of
 from kforensics.commands.result import Conclusion, Result
 from kforensics.damage import Damage, DamageKind, Gravity
 from kforensics.errors import EvidenceError
-from kforensics.evidence.content.items import (
+from kforensics.evidence.content import (
     DumpItem,
     RecordItem,
     Selection,

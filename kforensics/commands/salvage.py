@@ -36,7 +36,7 @@ from kforensics.findings.answers.salvage import (
 from kforensics.findings.rules.quorum import with_quorum
 from kforensics.formats.checkpoint.properties import is_uuid
 from kforensics.reconcile.observed.facts import ClusterFacts
-from kforensics.reconcile.salvage.gaps import GapReason
+from kforensics.reconcile.salvage import GapReason
 from kforensics.units import OffsetRange, TopicPartition
 
 SMALL_WORK = 64 << 20

@@ -21,7 +21,7 @@ from kforensics.commands.tracing.scan import Hit, ScannedReplica, SearchedFile, 
 from kforensics.commands.tracing.topic_evidence import Place, TopicEvidence, TracedPartition, current_id, grouped, is_of
 from kforensics.damage import Absent, Damage
 from kforensics.errors import EvidenceError, FormatError, MissingExtra, UsageError
-from kforensics.evidence.content.search import INDEX_LIMIT, RecordSearch, find_range
+from kforensics.evidence.content import INDEX_LIMIT, RecordSearch, find_range
 from kforensics.evidence.discovery.inputs import FoundInput
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.metadata.history import MetadataHistory

@@ -23,7 +23,6 @@ from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.model import Problem
 from kforensics.evidence.parallel import Progress, spread
 from kforensics.reconcile.coordinator_topics import coordinator_topic
-from kforensics.reconcile.transactions.coordinators import Coordinators, join_coordinators
 from kforensics.reconcile.transactions.partition import (
     AbortedLate,
     Copy,
@@ -31,6 +30,7 @@ from kforensics.reconcile.transactions.partition import (
     aborted_late,
     judge_partition,
 )
+from kforensics.reconcile.transactions.verdicts import Coordinators, join_coordinators
 from kforensics.units import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, TopicPartition
 
 INTERNAL_TOPICS = frozenset({TRANSACTIONS_TOPIC, OFFSETS_TOPIC})

@@ -43,9 +43,8 @@ from kforensics.protocol.coordinators import TransactionStatus
 from kforensics.protocol.loading.disk import LoadOutcome, LoadSettings
 from kforensics.protocol.loading.versions import NEWEST_MODELLED, LoadingRules, loading_rules
 from kforensics.reconcile.groups.replay import Position
-from kforensics.reconcile.transactions.coordinators import Coordinators
 from kforensics.reconcile.transactions.partition import JudgedTransaction, PartitionTransactions, split_transactions
-from kforensics.reconcile.transactions.verdicts import what_ends
+from kforensics.reconcile.transactions.verdicts import Coordinators, what_ends
 from kforensics.units import TRANSACTIONS_TOPIC, TopicPartition
 
 UNCOMMITTED = frozenset(

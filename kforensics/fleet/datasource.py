@@ -22,7 +22,7 @@ from pyspark.sql.types import StructType
 from kforensics.ask.model import Ask
 from kforensics.damage import Absent, Damage
 from kforensics.errors import EvidenceError, EvidenceUnreadable, UsageError
-from kforensics.evidence.content.search import find_range, time_entries
+from kforensics.evidence.content import find_range, time_entries
 from kforensics.evidence.model import Problem
 from kforensics.evidence.replica.collect import CHANGED_MEANWHILE
 from kforensics.fleet.condition import Fact, parse_condition

@@ -203,7 +203,7 @@ NOT_FOR_ENDS = (
     ),
     *("kforensics.evidence.broker_logs", "kforensics.formats.log_lines", "kforensics.reconcile.timeline"),
     *("kforensics.evidence.metadata.log", "kforensics.evidence.group_commits", "kforensics.formats.messages"),
-    *("kforensics.evidence.captured.reading", "kforensics.evidence.captured.taking"),
+    *("kforensics.evidence.captured.reading", "kforensics.evidence.captured.reading"),
     "kforensics.formats.columns.record_stream",
     *("kforensics.formats.log.batches", "kforensics.reconcile.bugs"),
 )

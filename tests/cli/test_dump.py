@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from kforensics.cli.app import run
 from kforensics.commands import dump as ring
-from kforensics.evidence.content.items import RecordItem
-from kforensics.evidence.content.search import find_range
+from kforensics.evidence.content import RecordItem, find_range
 from kforensics.formats.columns.record_stream import RecordChunk
 from kforensics.formats.log.batches import RecordBatch, encode_record_batch
 from kforensics.formats.log.batches import build_record_batch as built

@@ -4,7 +4,7 @@ import pytest
 
 from kforensics.commands.tracing import scan
 from kforensics.commands.tracing.scan import scan_partitions
-from kforensics.evidence.content.search import RecordSearch
+from kforensics.evidence.content import RecordSearch
 from tests.builders.coordinators import batch, write_log
 
 ALL = RecordSearch(time_ms=(0, 1 << 62))

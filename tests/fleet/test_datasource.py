@@ -11,7 +11,7 @@ pytest.importorskip("pyspark")
 import pyarrow as pa
 
 from kforensics.errors import EvidenceUnreadable, UsageError
-from kforensics.evidence.content.search import find_range
+from kforensics.evidence.content import find_range
 from kforensics.fleet import datasource, level_rows
 from kforensics.fleet.condition import parse_condition
 from kforensics.fleet.datasource import KforensicsDataSource, KforensicsReader, register

@@ -16,7 +16,7 @@ from kforensics.commands.capturing.plan import LARGEST_CLEANED_LOG, CapturePlan
 from kforensics.commands.capturing.redacting import without_secrets
 from kforensics.commands.capturing.segments import CapturedScan, capture_ends, capture_segment
 from kforensics.errors import EvidenceError, Stopped
-from kforensics.evidence.captured.taking import OFFSET_INDEX, TIME_INDEX
+from kforensics.evidence.captured.reading import OFFSET_INDEX, TIME_INDEX
 from kforensics.evidence.model import Problem
 from kforensics.evidence.parallel import WORTH_A_PROCESS, stream
 from kforensics.source.capture_file import COORDINATORS_FOLDER, RECORDS_FOLDER

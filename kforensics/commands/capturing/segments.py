@@ -10,7 +10,7 @@ import numpy as np
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
 from kforensics.evidence.captured.columns import BatchPacker, Columns, RecordPacker, digest_lists, narrow, segment_row
-from kforensics.evidence.captured.taking import OFFSET_INDEX, IndexWatch, controls, digest_record
+from kforensics.evidence.captured.reading import OFFSET_INDEX, IndexWatch, controls, digest_record
 from kforensics.evidence.discovery.partition_dirs import LogDirState, PartitionPlace
 from kforensics.evidence.model import Segment
 from kforensics.evidence.replica.captured_loading import UNSOUND

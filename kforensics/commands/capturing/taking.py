@@ -22,7 +22,7 @@ from kforensics.commands.capturing.plan import MARGIN_OFFSETS, CapturePlan, Task
 from kforensics.commands.capturing.segments import CapturedScan
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, Stopped
-from kforensics.evidence.captured.taking import OFFSET_INDEX, TIME_INDEX
+from kforensics.evidence.captured.reading import OFFSET_INDEX, TIME_INDEX
 from kforensics.evidence.model import Problem
 from kforensics.evidence.parallel import stream
 from kforensics.source.mapped import open_evidence

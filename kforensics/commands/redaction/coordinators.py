@@ -13,8 +13,8 @@ from kforensics.evidence.coordinators.group_log import Name
 from kforensics.evidence.metadata.history import listening_hosts
 from kforensics.reconcile.groups.replay import Change
 from kforensics.reconcile.groups.views import GroupView
-from kforensics.reconcile.transactions.coordinators import Coordinators
 from kforensics.reconcile.transactions.partition import AbortedLate, PartitionTransactions
+from kforensics.reconcile.transactions.verdicts import Coordinators
 
 Body = TypeVar("Body")
 

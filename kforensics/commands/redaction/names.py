@@ -7,7 +7,7 @@ from typing import Any
 
 from kforensics.commands.redaction.pseudonyms import Pseudonyms
 from kforensics.damage import Damage
-from kforensics.evidence.content.items import BatchItem, DumpItem, MemberBlob, Message, RecordMeaning
+from kforensics.evidence.content import BatchItem, DumpItem, MemberBlob, Message, RecordMeaning
 from kforensics.evidence.file_kinds import FileEntry
 from kforensics.formats.messages.schema import Decoded, Undecoded
 from kforensics.units import METADATA_TOPICS, OFFSETS_TOPIC, REMOTE_LOG_TOPIC, SHARE_TOPIC, TRANSACTIONS_TOPIC

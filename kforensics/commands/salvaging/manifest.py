@@ -12,7 +12,7 @@ from kforensics.commands.salvaging.outputs import FormName
 from kforensics.damage import Absent
 from kforensics.evidence.model import Input
 from kforensics.evidence.plain import fields_of, to_plain
-from kforensics.reconcile.salvage.gaps import Gap, GapReason
+from kforensics.reconcile.salvage import Gap, GapReason
 from kforensics.words import counted
 
 MANIFEST = "manifest.json"

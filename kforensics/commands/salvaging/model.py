@@ -7,8 +7,7 @@ from kforensics.damage import Absent
 from kforensics.evidence.model import Problem
 from kforensics.reconcile.history.log_copies import LogCopy
 from kforensics.reconcile.logs.tiers import RemoteCopies
-from kforensics.reconcile.salvage.best_copy import Wanted
-from kforensics.reconcile.salvage.gaps import Gap
+from kforensics.reconcile.salvage import Gap, Wanted
 from kforensics.units import OffsetRange, TopicPartition
 
 

@@ -28,7 +28,7 @@ from kforensics.errors import EvidenceError, EvidenceUnreadable, KforensicsError
 from kforensics.formats.columns.record_stream import RecordChunk
 from kforensics.formats.log.batch_table import NO_EPOCH, BatchTable
 from kforensics.formats.primitives.word_buffer import SegmentBytes
-from kforensics.reconcile.salvage.best_copy import MAIN, Label
+from kforensics.reconcile.salvage import MAIN, Label
 from kforensics.units import OffsetRange, TopicPartition
 
 

@@ -15,8 +15,7 @@ from kforensics.commands.salvaging.outputs import Outputs
 from kforensics.commands.salvaging.reading import Merge, Run
 from kforensics.commands.salvaging.run_records import Part, RunRecords, is_worth_a_task, split_run
 from kforensics.evidence.parallel import InTurn
-from kforensics.reconcile.salvage.best_copy import MAIN
-from kforensics.reconcile.salvage.gaps import Gap, join_gaps
+from kforensics.reconcile.salvage import MAIN, Gap, join_gaps
 
 LARGEST_PART = 256 << 20
 """Bytes of batches in one file."""

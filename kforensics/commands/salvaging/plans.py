@@ -28,8 +28,7 @@ from kforensics.reconcile.history.log_copies import LogCopies, LogCopy, copies_o
 from kforensics.reconcile.logs.loaded_log import LoadedLog, load_log
 from kforensics.reconcile.observed.facts import ClusterFacts
 from kforensics.reconcile.replicas.leader import choose_leader
-from kforensics.reconcile.salvage.best_copy import Wanted, identities
-from kforensics.reconcile.salvage.gaps import Gap, GapReason
+from kforensics.reconcile.salvage import Gap, GapReason, Wanted, identities
 from kforensics.source.naming import FileSuffix
 from kforensics.units import METADATA_TOPICS, OffsetRange, TopicPartition
 

@@ -20,7 +20,7 @@ from kforensics.formats.log.records import parse_body_records
 from kforensics.formats.primitives.word_buffer import SegmentBytes
 from kforensics.reconcile.history.log_copies import LogCopy
 from kforensics.reconcile.logs.loaded_log import Marker, Outcomes, are_markers
-from kforensics.reconcile.salvage.best_copy import Selection
+from kforensics.reconcile.salvage import Selection
 from kforensics.source.mapped import EvidenceFile, open_evidence, open_image
 
 BECAME_SHORTER = "it has become shorter"

@@ -19,8 +19,7 @@ from kforensics.formats.columns.record_stream import RecordChunk, part_of
 from kforensics.formats.log.batch_table import CONTROL_BIT, BatchTable
 from kforensics.formats.segment.walk import Buffers, iter_record_chunks
 from kforensics.reconcile.logs.loaded_log import Outcomes, are_transactional
-from kforensics.reconcile.salvage.best_copy import MAIN
-from kforensics.reconcile.salvage.gaps import Gap, GapReason, join_gaps, reason_of
+from kforensics.reconcile.salvage import MAIN, Gap, GapReason, join_gaps, reason_of
 from kforensics.units import OffsetRange
 
 TASK_LENGTH = 3 << 20

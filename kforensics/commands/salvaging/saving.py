@@ -21,8 +21,17 @@ from kforensics.errors import EvidenceError
 from kforensics.evidence.model import BatchReader, CheckpointValue
 from kforensics.formats.log.batch_table import BatchTable
 from kforensics.reconcile.history.log_copies import LogCopy
-from kforensics.reconcile.salvage.best_copy import MAIN, BestCopies, Selection
-from kforensics.reconcile.salvage.gaps import UNREADABLE, Gap, GapReason, HoleJudge, join_gaps, without_held
+from kforensics.reconcile.salvage import (
+    MAIN,
+    UNREADABLE,
+    BestCopies,
+    Gap,
+    GapReason,
+    HoleJudge,
+    Selection,
+    join_gaps,
+    without_held,
+)
 from kforensics.units import OffsetRange
 
 _IN_RECORDS = "--form jsonl holds them"

@@ -14,7 +14,7 @@ from kforensics.reconcile.incident.doubts import DoubtKind
 from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.logs.tiers import RemoteCopies
 from kforensics.reconcile.replicas.report import PartitionReport
-from kforensics.reconcile.salvage.gaps import GapReason, reason_of, remote_parts, remote_reason
+from kforensics.reconcile.salvage import GapReason, reason_of, remote_parts, remote_reason
 from kforensics.reconcile.trace.model import CopyKind, SearchedPartition, SearchGap
 from kforensics.units import OffsetRange, TopicPartition
 from kforensics.words import listed

@@ -44,7 +44,7 @@ from kforensics.commands.tracing.topic_evidence import (
 )
 from kforensics.damage import Absent, Damage
 from kforensics.errors import EvidenceError
-from kforensics.evidence.content.search import RecordSearch, find_range
+from kforensics.evidence.content import RecordSearch, find_range
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.model import Citation, Problem, Segment
 from kforensics.evidence.replica.collect import CollectedReplica, collect_replica

@@ -13,7 +13,7 @@ from kforensics.damage import Damage
 from kforensics.errors import EvidenceError, FormatError
 from kforensics.evidence.captured.reading import readable_ranges
 from kforensics.evidence.checks.producers import ABORT, COMMIT, parse_marker
-from kforensics.evidence.content.search import RecordSearch
+from kforensics.evidence.content import RecordSearch
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.model import Problem, Replica, Segment
 from kforensics.evidence.parallel import stream

@@ -18,7 +18,7 @@ from kforensics.commands.tracing.scan import Hit, Markers, ScannedReplica, recor
 from kforensics.damage import Absent, Damage
 from kforensics.errors import EvidenceError
 from kforensics.evidence.captured.reading import readable_ranges
-from kforensics.evidence.content.search import RecordSearch
+from kforensics.evidence.content import RecordSearch
 from kforensics.evidence.metadata.state import newest_log
 from kforensics.evidence.model import Problem, Replica, Segment
 from kforensics.evidence.replica.batch_reader import start_position

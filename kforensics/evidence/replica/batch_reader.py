@@ -277,7 +277,7 @@ def _touches(segment: Segment, first_offset: int, last_offset: int) -> bool:
 
 
 def _digested(record: Record) -> Record:
-    from kforensics.evidence.captured.taking import digest_record  # noqa: PLC0415 - of captures alone
+    from kforensics.evidence.captured.reading import digest_record  # noqa: PLC0415 - of captures alone
 
     return digest_record(record)
 

@@ -17,7 +17,7 @@ from kforensics.findings.rules.replicas import DIFFERENT_CONTENT, DISCARDS_COMMI
 from kforensics.findings.rules.sequences import again_findings
 from kforensics.formats.log.sequences import WrittenAgain
 from kforensics.protocol.coordinators import Placement
-from kforensics.reconcile.salvage.gaps import GapReason
+from kforensics.reconcile.salvage import GapReason
 from kforensics.reconcile.trace.model import CopyKind, Fate, FateKind, SearchedPartition, SearchGap, TracedRecord
 from kforensics.units import OffsetRange, TopicPartition
 from kforensics.words import SAFE, Step, counted, form, listed

@@ -8,9 +8,8 @@ from typing import NamedTuple
 from kforensics.damage import Absent
 from kforensics.evidence.coordinators.transaction_log import TransactionState
 from kforensics.findings.answers.model import Answer, State, skipped_words, worst_state
-from kforensics.reconcile.transactions.coordinators import Coordinators
 from kforensics.reconcile.transactions.partition import JudgedTransaction, PartitionTransactions, TornTransaction
-from kforensics.reconcile.transactions.verdicts import TransactionVerdict
+from kforensics.reconcile.transactions.verdicts import Coordinators, TransactionVerdict
 from kforensics.units import TopicPartition
 from kforensics.words import counted, form, listed, name_text
 

@@ -18,7 +18,7 @@ from kforensics.reconcile.history.log_starts import LogStart, LogStartMove, Remo
 from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.logs.tiers import RemoteCopies
 from kforensics.reconcile.replicas.report import PartitionReport
-from kforensics.reconcile.salvage.gaps import remote_parts
+from kforensics.reconcile.salvage import remote_parts
 from kforensics.reconcile.trace.found_record import CopyFile, FoundCopy, FoundRecord, LaterRecord, displaced_from
 from kforensics.reconcile.trace.model import (
     Commitment,

@@ -8,7 +8,7 @@ from kforensics.damage import Absent
 from kforensics.evidence.model import Citation
 from kforensics.evidence.remote_copies import RemoteSegment
 from kforensics.formats.log.records import Record
-from kforensics.reconcile.salvage.gaps import GapReason
+from kforensics.reconcile.salvage import GapReason
 from kforensics.units import OffsetRange, TopicPartition
 
 Commitment = Literal["certain", "possible", "no", "unknown"]

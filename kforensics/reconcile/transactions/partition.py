@@ -27,14 +27,15 @@ from kforensics.evidence.model import Citation
 from kforensics.formats.log.batch_table import CONTROL_BIT, BatchTable
 from kforensics.formats.messages.control import ControlType
 from kforensics.protocol.coordinators import TransactionStatus
-from kforensics.reconcile.transactions.coordinators import Coordinators, status_name
 from kforensics.reconcile.transactions.verdicts import (
     Confidence,
+    Coordinators,
     Judgement,
     MarkerElsewhere,
     TransactionVerdict,
     is_end,
     judge,
+    status_name,
 )
 from kforensics.units import TopicPartition
 from kforensics.words import name_text

@@ -12,8 +12,8 @@ from kforensics.reconcile.groups.replay import Change
 from kforensics.reconcile.groups.state import DELIVERY_STATES
 from kforensics.reconcile.groups.views import GroupPosition, GroupView
 from kforensics.reconcile.history.log_starts import Removal, Remover
-from kforensics.reconcile.transactions.coordinators import status_name
 from kforensics.reconcile.transactions.partition import JudgedTransaction, PartitionTransactions, TornTransaction
+from kforensics.reconcile.transactions.verdicts import status_name
 from kforensics.render.json.shape import Document, Each, Field, Shape, own, shape
 
 

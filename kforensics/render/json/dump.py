@@ -15,7 +15,7 @@ import numpy as np
 from kforensics.commands.dump import DumpContent
 from kforensics.commands.result import Result
 from kforensics.damage import Absent, Damage
-from kforensics.evidence.content.items import BatchItem, DumpItem, MemberBlob, Message, RecordItem
+from kforensics.evidence.content import BatchItem, DumpItem, MemberBlob, Message, RecordItem
 from kforensics.evidence.file_kinds import FileEntry
 from kforensics.evidence.plain import fields_of, plain_bytes, plain_object, to_plain
 from kforensics.formats.columns.record_stream import RecordChunk

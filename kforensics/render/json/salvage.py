@@ -4,7 +4,7 @@ from kforensics.commands.salvage import SalvageReport
 from kforensics.commands.salvaging.folder import WrittenFile
 from kforensics.commands.salvaging.model import SavedLabel, SavedPartition, UnreadEnd
 from kforensics.damage import Absent
-from kforensics.reconcile.salvage.gaps import Gap
+from kforensics.reconcile.salvage import Gap
 from kforensics.render.json.shape import Document, Field, own, shape
 
 

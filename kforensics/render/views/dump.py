@@ -6,7 +6,7 @@ from typing import Any
 from kforensics.commands.dump import DumpContent
 from kforensics.commands.result import Result
 from kforensics.damage import Absent, Damage, Gravity
-from kforensics.evidence.content.items import BatchItem, DumpItem, MemberBlob, Message, RecordItem
+from kforensics.evidence.content import BatchItem, DumpItem, MemberBlob, Message, RecordItem
 from kforensics.evidence.file_kinds import FileEntry
 from kforensics.formats.log.batch_table import (
     CODEC_MASK,

@@ -7,7 +7,7 @@ from kforensics.commands.salvage import SalvageReport
 from kforensics.commands.salvaging.model import SavedLabel, SavedPartition, SavedRun
 from kforensics.damage import Absent
 from kforensics.evidence.model import Input
-from kforensics.reconcile.salvage.gaps import Gap, GapReason
+from kforensics.reconcile.salvage import Gap, GapReason
 from kforensics.render.blocks import GAP, Block, Column, Prose, Table, Value, item
 from kforensics.render.frame import problem_items, who
 from kforensics.render.view import View

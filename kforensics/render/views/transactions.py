@@ -7,8 +7,8 @@ from kforensics.commands.transactions import Transactions
 from kforensics.damage import Absent
 from kforensics.evidence.coordinators.group_log import Name
 from kforensics.evidence.coordinators.transaction_log import TransactionState
-from kforensics.reconcile.transactions.coordinators import status_name
 from kforensics.reconcile.transactions.partition import JudgedTransaction, PartitionTransactions, TornTransaction
+from kforensics.reconcile.transactions.verdicts import status_name
 from kforensics.render.blocks import GAP, Block, Fact, Prose, Section, Tone, item, text_of
 from kforensics.render.frame import problem_items
 from kforensics.render.view import View

@@ -14,7 +14,7 @@ from kforensics.cli.app import run
 from kforensics.commands.redaction.names import redact_item
 from kforensics.commands.redaction.pseudonyms import Pseudonyms
 from kforensics.commands.redaction.values import redact_explanation
-from kforensics.evidence.content.items import MemberBlob, RecordItem, RecordMeaning
+from kforensics.evidence.content import MemberBlob, RecordItem, RecordMeaning
 from kforensics.exits import ExitCode
 from kforensics.formats.log.records import Record
 from kforensics.formats.messages.schema import Decoded, Undecoded

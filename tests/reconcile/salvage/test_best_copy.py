@@ -7,8 +7,7 @@ import pytest
 
 from kforensics.reconcile.history.log_copies import LogCopy
 from kforensics.reconcile.logs.loaded_log import load_log
-from kforensics.reconcile.salvage.best_copy import MAIN, MOST_LABELS, BestCopies, Label, Wanted
-from kforensics.reconcile.salvage.gaps import GapReason, HoleJudge
+from kforensics.reconcile.salvage import MAIN, MOST_LABELS, BestCopies, GapReason, HoleJudge, Label, Wanted
 from kforensics.units import OffsetRange
 from tests.builders.logs import MemoryReader, batch, replica
 

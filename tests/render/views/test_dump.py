@@ -5,7 +5,7 @@ import json
 import pytest
 
 from kforensics.damage import Absent, BitFlip, Damage, DamageCause, DamageKind, Gravity, Span
-from kforensics.evidence.content.items import RecordItem, RecordMeaning, decoder_of_topic
+from kforensics.evidence.content import RecordItem, RecordMeaning, decoder_of_topic
 from kforensics.evidence.file_kinds import FileEntry
 from kforensics.formats.log.records import Record
 from kforensics.formats.messages.schema import Decoded, Undecoded

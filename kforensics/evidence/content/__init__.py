@@ -1,1 +1,0 @@
-"""The content of one file, value by value."""
