@@ -102,7 +102,7 @@ def _slim_segment(segment: Segment) -> Segment:
 
 
 CHUNK_LENGTH = 64 << 20
-CHUNK_PARTITIONS = 64
+CHUNK_PARTITIONS = 32
 CHUNK_OF_CAPTURES = 1024
 """Partitions that a process takes at once where all of their replicas are captured: neighbours are in one block of a capture, which is read once then."""
 CAPTURED_WEIGHT = 8 << 10

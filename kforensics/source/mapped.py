@@ -25,8 +25,8 @@ LISTING_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC
 PASSING_FLAGS = getattr(os, "O_PATH", os.O_RDONLY) | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC
 NO_ACCESS_TIME = getattr(os, "O_NOATIME", 0)  # Linux only, and only for the owner of the file
 
-MOST_HELD = 64
-"""Directories whose descriptors are kept for the next file in them."""
+MOST_HELD = 112
+"""Directories whose descriptors are kept for the next file in them: those of a few dozen partitions on three brokers, of the 256 that some systems let a process have."""
 
 DEEP = 64
 """Parts of a path up to which each directory is reached by way of the one above it: evidence may have thousands within each other."""
@@ -87,6 +87,10 @@ class HeldRanges:
                 return memoryview(data)[position - start : position - start + length]
         return None
 
+    def versions(self, path: str) -> set[tuple[int, ...]]:
+        """Return the versions of a file of which ranges are held."""
+        return {version for version, _, _ in self._by_path.get(path, ())}
+
     def clear(self) -> None:
         """Hold nothing any more."""
         self._by_path.clear()
@@ -112,13 +116,14 @@ class EvidenceFile:
     _descriptor = -1
     """Negative where the bytes are not those of a file of the operating system."""
 
-    def __init__(self, path: Path | str, descriptor: int, status: os.stat_result) -> None:
+    def __init__(self, path: Path | str, status: os.stat_result, descriptor: int | None = None) -> None:
         self._named = path
         self.size = status.st_size
         self.mtime_ns = status.st_mtime_ns
         self.identity = (status.st_dev, status.st_ino, status.st_ctime_ns)
         """Device, inode, and the time of the last change of its content, its name or its mode."""
-        self._descriptor = descriptor
+        if descriptor is not None:
+            self._descriptor = descriptor
 
     @property
     def where(self) -> str:
@@ -266,14 +271,15 @@ class EvidenceFile:
 
     def changed(self) -> bool:
         """Return whether the file has grown, shrunk, or been written to, replaced, renamed or deleted since it was opened."""
-        now = os.fstat(self._descriptor)
-        if (now.st_size, now.st_mtime_ns) != (self.size, self.mtime_ns):
-            return True
         try:
-            named = os.lstat(self._named)
+            now = os.lstat(self._named)
         except OSError:
             return True
-        return (named.st_dev, named.st_ino) != self.identity[:2]
+        return (now.st_size, now.st_mtime_ns, now.st_dev, now.st_ino) != (
+            self.size,
+            self.mtime_ns,
+            *self.identity[:2],
+        )
 
     def missing(self) -> MissingBytes:
         """Return the error that says where the bytes are that are not here."""
@@ -294,10 +300,43 @@ class EvidenceFile:
         self.close()
 
 
+class _UnopenedFile(EvidenceFile):
+    """A file of which ranges are held: it is opened once other bytes of it are asked for."""
+
+    @cached_property
+    def _descriptor(self) -> int:  # type: ignore[override]
+        return _open(self._named)
+
+    @property
+    def is_of_the_system(self) -> bool:
+        """Return whether it has not been closed: the operating system reads it."""
+        return bool(vars(self).get("_descriptor", 0) >= 0)
+
+    def close(self) -> None:
+        """Close the descriptor, if there is one."""
+        if "_descriptor" in vars(self):
+            super().close()
+        self._descriptor = -1
+
+
+def _unopened(path: Path | str) -> EvidenceFile | None:
+    """Return a file that is as it was when ranges of it were read that are held; none of another one."""
+    known = held_ranges.versions(os.fspath(path))
+    if not known:
+        return None
+    try:
+        file = _UnopenedFile(path, status_of(path))
+    except (OSError, ValueError):
+        return None  # whoever opens it says why
+    return file if file.version in known else None
+
+
 def open_evidence(path: Path | str) -> EvidenceFile:
     """Open a regular file for reading; no part of its path may be a symbolic link."""
     if isinstance(path, ForeignPath):
         return path.open_as_evidence()
+    if held_ranges and (held := _unopened(path)) is not None:
+        return held
     try:
         descriptor = _open(path)
     except (OSError, ValueError) as error:
@@ -305,7 +344,7 @@ def open_evidence(path: Path | str) -> EvidenceFile:
     try:
         status = os.fstat(descriptor)
         _require_regular(path, status.st_mode)
-        return EvidenceFile(path, descriptor, status)
+        return EvidenceFile(path, status, descriptor)
     except BaseException:
         os.close(descriptor)
         raise
@@ -380,7 +419,7 @@ def open_image(path: Path | str) -> EvidenceFile:
         status = os.fstat(descriptor)
         if not stat.S_ISBLK(status.st_mode):
             _require_regular(path, status.st_mode)
-        file = EvidenceFile(path, descriptor, status)
+        file = EvidenceFile(path, status, descriptor)
         file.size = os.lseek(descriptor, 0, os.SEEK_END)  # a device has no length of its own
     except BaseException:
         os.close(descriptor)
