@@ -22,7 +22,7 @@ from kforensics.commands.predicting.cluster import (
 )
 from kforensics.commands.predicting.directories import Reads
 from kforensics.commands.predicting.log_starts import Ahead, Conditions, Outcomes, what_matters
-from kforensics.commands.predicting.node_starts import NodeStarts, start_node
+from kforensics.commands.predicting.node_starts import ListedLogs, NodeStarts, start_node
 from kforensics.commands.predicting.nodes import (
     RANK,
     ConfiguredNode,
@@ -374,13 +374,18 @@ class _Nodes:
         return max(known) if voters and epochs.keys() == voters else None
 
     def start(
-        self, node: Node, conditions: Conditions | None = None, ahead: Mapping[int, Ahead] | None = None
+        self,
+        node: Node,
+        conditions: Conditions | None = None,
+        ahead: Mapping[int, Ahead] | None = None,
+        listed: ListedLogs | None = None,
     ) -> NodeStarts:
         """Return the starts of a node.
 
         Args:
             conditions: other ones than the request says; None for those.
             ahead: what its logs come to in the first start, where that is known.
+            listed: its log directories, where other starts have found them; they are added where none has.
         """
         return start_node(
             node,
@@ -393,6 +398,7 @@ class _Nodes:
             jobs=self._jobs,
             others=self.versions[node.first].others if conditions is None else (),
             ahead=ahead,
+            listed=listed,
         )
 
     def ways_out(
@@ -418,15 +424,15 @@ class _Nodes:
         for one in started:
             differing = {at for log in one.ahead.values() for at in log.variants}
             known: list[tuple[AskedVersion, VersionOutcome | None]] = [(one.asked, None)]
+            listed: ListedLogs = {}
             for at, version in enumerate(self.versions[one.node.first].others if not one.newer else ()):
                 same = None if at in differing else next((two for two in known if two[0].agrees(version)), None)
                 if same is None:
                     ahead = {number: log.variants.get(at, log) for number, log in one.ahead.items()}
-                    other = self.start(one.node, replace(self.conditions(one.node), version=version), ahead)
+                    other = self.start(one.node, replace(self.conditions(one.node), version=version), ahead, listed)
                     last = other.starts[-1]
-                    differs = _compared(other) != _compared(one)
                     result = VersionOutcome(one.node.first, str(version), last.result, last.exception, last.reason)
-                    same = other.asked, result if differs else None
+                    same = other.asked, None if _come_to_the_same(other, one) else result
                     if at not in differing:
                         known.append(same)
                 if same[1] is not None:
@@ -544,12 +550,20 @@ def _missing_directories(started: NodeStarts) -> MissingDirectories:
     )
 
 
-def _compared(started: NodeStarts) -> object:
-    """Return what two versions are compared by."""
-    return (
-        [(start.number, start.result, start.exception, start.loads_logs) for start in started.starts],
-        [(log.path, log.start, what_matters(log)) for log in started.logs],
-        started.metadata_log and (started.metadata_log.refusal is None, started.metadata_log.load),
+def _come_to_the_same(*both: NodeStarts) -> bool:
+    """Whether the starts by two versions differ in nothing that matters."""
+    one, other = (
+        (
+            [(start.number, start.result, start.exception, start.loads_logs) for start in each.starts],
+            each.metadata_log and (each.metadata_log.refusal is None, each.metadata_log.load),
+            len(each.logs),
+        )
+        for each in both
+    )
+    # Nearly all logs are described once for all versions.
+    return one == other and all(
+        mine is its or (mine.path, mine.start, what_matters(mine)) == (its.path, its.start, what_matters(its))
+        for mine, its in zip(*(each.logs for each in both), strict=True)
     )
 
 

@@ -65,22 +65,16 @@ class ReadCounts:
 read_counts = ReadCounts()
 
 
-class HeldRanges:
-    """Bytes of files that were read ahead of their use; `source.ranges.at_hand` fills it."""
-
-    def __init__(self) -> None:
-        self._by_path: dict[str, list[tuple[tuple[int, ...], int, bytes]]] = {}
-
-    def __bool__(self) -> bool:
-        return bool(self._by_path)
+class HeldRanges(dict[str, list[tuple[tuple[int, ...], int, bytes]]]):
+    """Bytes of files that were read ahead of their use, by path; `source.ranges.at_hand` fills it."""
 
     def add(self, path: str, version: tuple[int, ...], position: int, data: bytes) -> None:
         """Hold the bytes of a version of a file from a position on: another size or time of change is another version."""
-        self._by_path.setdefault(path, []).append((version, position, data))
+        self.setdefault(path, []).append((version, position, data))
 
     def find(self, path: str, position: int, length: int, version: tuple[int, ...] | None = None) -> memoryview | None:
         """Return the bytes of a span where all of them are held in one piece: what was read before a file changed is not given as its content now."""
-        for known, start, data in self._by_path.get(path, ()):
+        for known, start, data in self.get(path, ()):
             if version is not None and version != known:
                 continue
             if start <= position and position + length <= start + len(data):
@@ -89,11 +83,7 @@ class HeldRanges:
 
     def versions(self, path: str) -> set[tuple[int, ...]]:
         """Return the versions of a file of which ranges are held."""
-        return {version for version, _, _ in self._by_path.get(path, ())}
-
-    def clear(self) -> None:
-        """Hold nothing any more."""
-        self._by_path.clear()
+        return {version for version, _, _ in self.get(path, ())}
 
 
 held_ranges = HeldRanges()

@@ -160,6 +160,13 @@ class Listings:
             return self.of(relative)
         return list_directory(self.root, relative)
 
+    def rows(self, relative: str) -> tuple[Iterable[tuple[str, int, int, int]], tuple[Obstacle, ...]]:
+        """Return what the entries of the directory are made of, sorted by name, and the obstacles."""
+        if isinstance(self.root, ForeignPath) and self.root.is_fixed:
+            return list_directory(self.root, relative)
+        packed = self._packed(relative)
+        return packed.rows(), packed.obstacles_of(relative)
+
     def _packed(self, relative: str) -> "_Packed":
         key = f"{self._prefix}/{relative}" if relative else self._prefix
         packed = self._listed(key)
@@ -183,12 +190,12 @@ class Listings:
 
     def may_have_changed(self, relative: str) -> bool:
         """Return whether names may have been added or removed in a directory since it was listed; false only if its time of change is old and unchanged."""
-        place = self.root / relative
-        packed = self._kept.get(f"{self._prefix}/{relative}" if relative else self._prefix)
-        if packed is None or packed.changed_ns is None or isinstance(place, ForeignPath):
+        place = f"{self._prefix}/{relative}" if relative else self._prefix
+        packed = self._kept.get(place)
+        if packed is None or packed.changed_ns is None or isinstance(self.root, ForeignPath):
             return True
         try:
-            return place.stat().st_mtime_ns != packed.changed_ns
+            return os.stat(place).st_mtime_ns != packed.changed_ns  # noqa: PTH116 - of each of 100,000 directories
         except OSError:
             return True
 
@@ -221,11 +228,12 @@ class _Packed(NamedTuple):
         for found in _NAME.finditer(self.names):
             yield Entry(found[0], next(numbers), next(numbers), next(numbers))
 
-    def listing(self, relative: str) -> Listing:
-        names = self.names.split("/") if self.names else []
+    def rows(self) -> Iterator[tuple[str, int, int, int]]:
         numbers = iter(self.numbers)
-        entries = tuple(map(Entry._make, zip(names, numbers, numbers, numbers, strict=False)))
-        return Listing(entries, self.obstacles_of(relative))
+        return zip(self.names.split("/") if self.names else (), numbers, numbers, numbers, strict=False)
+
+    def listing(self, relative: str) -> Listing:
+        return Listing(tuple(map(Entry._make, self.rows())), self.obstacles_of(relative))
 
     def obstacles_of(self, relative: str) -> tuple[Obstacle, ...]:
         return tuple(Obstacle(join(relative, name) if name else relative or ".", text) for name, text in self.obstacles)
@@ -361,16 +369,15 @@ _DIRECTORIES = {
 def _walk_below(
     listings: Listings, folder: str, log_dir: str, partition: FoundDirectory | Absent, levels: int
 ) -> Iterator[Found]:
-    listing = listings.of(folder)
-    yield from listing.obstacles
+    rows, obstacles = listings.rows(folder)
+    yield from obstacles
     before = join(folder, "")
-    for entry in listing.entries:
-        name, mode, length, mtime_ns = entry
+    for name, mode, length, mtime_ns in rows:
         path = before + name
         if stat.S_ISREG(mode):  # nearly all of them
             yield FoundFile(path, log_dir, partition, parse_file_name(name), length, mtime_ns)
-        elif not entry.is_directory:
-            yield from _found_files(entry, path, log_dir, partition)
+        elif not stat.S_ISDIR(mode):
+            yield from _found_files(Entry(name, mode, length, mtime_ns), path, log_dir, partition)
         elif levels == 0:
             yield Obstacle(path, f"directories are nested more than {DEEPEST} levels deep here; not looked into")
         else:

@@ -127,6 +127,10 @@ class NodeStarts:
         return kafka_words(self.version, is_later=self.is_later)
 
 
+ListedLogs = dict[tuple[int, frozenset[str]], tuple[tuple[FoundLogs, ...], list[Problem]]]
+"""Log directories, and what could not be read of them, by input and the paths that are taken as not there."""
+
+
 def kafka_words(version: KafkaVersion, *, is_later: bool) -> str:
     """Return a version in words.
 
@@ -148,6 +152,7 @@ def start_node(
     jobs: int = 1,
     others: Sequence[KafkaVersion] = (),
     ahead: Mapping[int, Ahead] | None = None,
+    listed: ListedLogs | None = None,
 ) -> NodeStarts:
     """Start a node as often as it takes.
 
@@ -156,6 +161,7 @@ def start_node(
         keeps_reads: the node is started under other conditions too: what was read of each directory is kept.
         others: other versions, under which each log is looked at while it is read.
         ahead: what the logs come to in the first start, as an earlier one of them has found.
+        listed: log directories that were found for other starts; more are added.
     """
     with directories_held():
         return _NodeStarter(
@@ -168,6 +174,7 @@ def start_node(
             keeps_reads=keeps_reads,
             jobs=jobs,
             others=others,
+            listed={} if listed is None else listed,
         ).start(ahead)
 
 
@@ -186,6 +193,7 @@ class _NodeStarter:
         keeps_reads: bool,
         jobs: int,
         others: Sequence[KafkaVersion],
+        listed: ListedLogs,
     ) -> None:
         self._asked = AskedVersion(*conditions.version)
         self._scans = ScansAhead(jobs=jobs)
@@ -216,7 +224,12 @@ class _NodeStarter:
         for number, one in node.members:
             without = conditions.without.get(number, frozenset())
             ids = {each.path: each.meta for each in one.log_dirs}
-            for log_dir in find_logs(number, one, self._problems, without):
+            if (number, without) not in listed:
+                met: list[Problem] = []
+                listed[number, without] = find_logs(number, one, met, without), met
+            found_logs, met = listed[number, without]
+            self._problems += met
+            for log_dir in found_logs:
                 if (number, log_dir.path) in node.left_out:
                     continue
                 self._log_dirs.append((number, log_dir))
@@ -726,9 +739,10 @@ class _NodeStarter:
         """Return the fate that a directory has by its name, and has where the metadata assign it to the node."""
         if directory.name.endswith("-delete"):
             return Fate.DELETED
-        has_metadata = self._assigned is not None and not self._is_preview
         is_by_metadata = self._node.is_kraft and not isinstance(self._node.node_id, Absent)
-        return Fate.UNKNOWN if is_by_metadata and not has_metadata and directory.partition else Fate.KEPT
+        if not is_by_metadata or directory.partition is None:
+            return Fate.KEPT
+        return Fate.UNKNOWN if self._assigned is None or self._is_preview else Fate.KEPT
 
     def _fates(self, ahead: Mapping[int, Ahead]) -> list[Fate]:
         """Return what becomes of each directory apart from its load."""

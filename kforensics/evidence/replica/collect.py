@@ -90,15 +90,14 @@ def collect_replica(
             return CollectedReplica(_captured_replica(place, captured), (), captured)
     problems: list[Problem] = []
     files = _list(place, problems)
-    own = _read_own_files(place, files, problems)
-    segments = _ends(place, files, _replica(place, files, own), problems) if depth is Depth.TAILS else None
+    directory = _replica(place, files, _read_own_files(place, files, problems))
+    segments = _ends(place, files, directory, problems) if depth is Depth.TAILS else None
     lacking: list[str] = []
     if segments is None:
         segments = _segments(place, files, FileSuffix.NONE, problems, scanned or {}, lacking)
     has_records = not lacking
     deleted = [segment for state in left_over for segment in _segments(place, files, state, problems, scanned or {})]
-    is_whole = not problems
-    replica = _replica(place, files, own, segments, deleted, is_read_whole=is_whole, has_records=has_records)
+    replica = stitch_replica(directory, segments, deleted, is_read_whole=not problems, has_records=has_records)
     if problems:
         replica = replace(replica, unread_files=_unread_of(place, problems))
     if place.is_left_out:
@@ -198,7 +197,14 @@ def collect_directory(place: PartitionPlace) -> CollectedReplica:
     return CollectedReplica(replica=replica, problems=tuple(problems))
 
 
-def stitch_replica(directory: Replica, segments: Sequence[Segment], deleted: Sequence[Segment]) -> Replica:
+def stitch_replica(
+    directory: Replica,
+    segments: Sequence[Segment],
+    deleted: Sequence[Segment],
+    *,
+    is_read_whole: bool = True,
+    has_records: bool = True,
+) -> Replica:
     """Return a partition directory together with its segments, each in the order of their base offsets."""
     segments = _by_base(segments)
     return replace(
@@ -206,6 +212,8 @@ def stitch_replica(directory: Replica, segments: Sequence[Segment], deleted: Seq
         segments=segments,
         deleted_segments=_by_base(deleted),
         lineage=_lineage(segments, directory.log_start),
+        is_read_whole=is_read_whole,
+        has_records=has_records,
     )
 
 
@@ -223,17 +231,8 @@ def _read_own_files(place: PartitionPlace, files: Sequence[FoundFile], problems:
     return _OwnFiles(topic_id, _epochs(place, files, problems, damage), damage)
 
 
-def _replica(
-    place: PartitionPlace,
-    files: Sequence[FoundFile],
-    own: _OwnFiles,
-    segments: Sequence[Segment] = (),
-    deleted: Sequence[Segment] = (),
-    *,
-    is_read_whole: bool = True,
-    has_records: bool = True,
-) -> Replica:
-    """Return what was read of a directory."""
+def _replica(place: PartitionPlace, files: Sequence[FoundFile], own: _OwnFiles) -> Replica:
+    """Return what was read of a directory, without its segments."""
     snapshots = sorted(
         f.name.base_offset
         for f in files
@@ -244,13 +243,11 @@ def _replica(
         place,
         topic_id=own.topic_id,
         epochs=own.epochs,
-        segments=_by_base(segments),
+        segments=(),
         producer_snapshots=tuple(snapshots),
-        is_read_whole=is_read_whole,
         orphan_indexes=tuple(sorted(orphans.items())),
-        deleted_segments=_by_base(deleted),
         damage=own.damage,
-        has_records=has_records,
+        has_records=True,
     )
 
 
@@ -273,9 +270,7 @@ def _replica_of(
     segments: tuple[Segment, ...],
     producer_snapshots: tuple[int, ...],
     has_records: bool,
-    is_read_whole: bool = True,
     orphan_indexes: tuple[tuple[int, str], ...] = (),
-    deleted_segments: tuple[Segment, ...] = (),
     damage: Mapping[str, tuple[Damage, ...]] = _NO_DAMAGE,
 ) -> Replica:
     """Return a replica with what the files of its log directory say of it."""
@@ -299,9 +294,7 @@ def _replica_of(
         clean_shutdown=state.clean_shutdown,
         is_controller=state.is_controller,
         producer_snapshots=producer_snapshots,
-        is_read_whole=is_read_whole,
         orphan_indexes=orphan_indexes,
-        deleted_segments=deleted_segments,
         damage=damage,
         has_records=has_records,
     )

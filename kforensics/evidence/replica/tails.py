@@ -125,7 +125,13 @@ class _Tails:
             segment = _scan_end(file, found.path, self._bases[at], start)
             is_found = segment.batch_count and not any(one.span.position == start for one in segment.damage)
             if is_found and isinstance(segment.first_offset, int):
-                return replace(segment, changed=file.changed(), unread_below=segment.first_offset), start
+                return replace(
+                    segment,
+                    path=found.path,
+                    mtime_ns=file.mtime_ns,
+                    changed=file.changed(),
+                    unread_below=segment.first_offset,
+                ), start
         return self._scan(found), 0
 
     def _completed(self, segment: Segment, lineage: Sequence[EpochEntry], low: _Point) -> Segment:
@@ -295,13 +301,13 @@ _scanned_last: _ScannedEnd | None = None
 
 
 def _scan_end(file: EvidenceFile, path: str, base_offset: int, start: int) -> Segment:
-    """Scan a segment from a position on, once for replicas that end in the same bytes."""
+    """Scan a segment from a position on, once for replicas that end in the same bytes: path and time may be those of another one."""
     global _scanned_last  # noqa: PLW0603 - the replicas of a partition are read one behind the other
     if file.size - start > LARGEST_END:
         return scan_segment(file, path=path, base_offset=base_offset, start=start, mtime_ns=file.mtime_ns)
     data, last = file.read(start, file.size - start), _scanned_last
     if last is not None and last[:4] == (base_offset, start, file.size, data):
-        return replace(last.segment, path=path, mtime_ns=file.mtime_ns)
+        return last.segment
     segment = scan_segment(file, path=path, base_offset=base_offset, start=start, mtime_ns=file.mtime_ns)
     _scanned_last = _ScannedEnd(base_offset, start, file.size, data, segment)
     return segment

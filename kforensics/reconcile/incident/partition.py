@@ -47,7 +47,7 @@ from kforensics.reconcile.incident.model import (
     PartitionIncident,
 )
 from kforensics.reconcile.incident.partition_doubts import partition_doubts
-from kforensics.reconcile.logs.loaded_log import LoadedLog
+from kforensics.reconcile.logs.loaded_log import LoadedLog, are_loaded_alike
 from kforensics.reconcile.observed.facts import Leadership
 from kforensics.reconcile.observed.leadership import Election
 from kforensics.reconcile.observed.own_evidence import lacked_epoch
@@ -231,9 +231,15 @@ def _rows_of(copy: LogCopy, path: str) -> BatchTable:
 def _sequence_breaks(known: LogsOverTime) -> tuple[BrokenSequences, ...]:
     """Return where the sequences of producers break in the logs as they are now, by the batches that were kept of them."""
     found: dict[_Broken, list[LogCopy]] = defaultdict(list)
+    plain: LoadedLog | None = None
     for copy in known.copies:
-        if copy.is_in_use:
-            found[_breaks_of(copy.view, known)].append(copy)
+        if not copy.is_in_use or (plain is not None and are_loaded_alike((plain, copy.view))):
+            continue
+        own = _breaks_of(copy.view, known)
+        found[own].append(copy)
+        # No snapshot was read for it, which others may have otherwise.
+        if not any(own) and copy.view.segments and isinstance(copy.view.segments[0].batches, Absent):
+            plain = copy.view
     return tuple(
         BrokenSequences(
             breaks,

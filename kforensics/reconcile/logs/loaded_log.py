@@ -205,10 +205,20 @@ def load_logs(replicas: Sequence[Replica]) -> list[LoadedLog]:
     return loaded
 
 
+_KEPT = 16
+_loaded_last: dict[tuple[int, int], tuple[LoadedLog, LoadedLog | None]] = {}
+"""What was loaded last, by the objects that it was made of, which are held with it."""
+
+
 def load_beside(replica: Replica, other: LoadedLog | None) -> LoadedLog:
-    """Return a replica after its broker has loaded it, as another one of its partition was where their files say the same."""
-    like = None if other is None else _like(other, replica)
-    return load_log(replica) if like is None else like
+    """Return a replica after its broker has loaded it, as another one of its partition was where their files say the same; once for all who ask one behind the other."""
+    key = id(replica), id(other)
+    if key not in _loaded_last:
+        like = None if other is None else _like(other, replica)
+        while len(_loaded_last) >= _KEPT:
+            del _loaded_last[next(iter(_loaded_last))]
+        _loaded_last[key] = load_log(replica) if like is None else like, other
+    return _loaded_last[key][0]
 
 
 _SHARED = ("state_without_high_watermark", "missing", "digests", "digest_bytes", "last_epoch", "lost_ranges")
