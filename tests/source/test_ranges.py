@@ -213,3 +213,21 @@ def test_what_was_read_ahead_of_a_file_that_is_replaced_is_not_its_content(tmp_p
         newer.replace(path)
         with open_evidence(path) as file:
             assert file.read(0, 100) == b"0\n1\n0 0\n"
+
+
+def test_a_file_is_opened_again_for_bytes_that_are_not_held_alone(tmp_path, monkeypatch):
+    path = tmp_path / "file"
+    path.write_bytes(bytes(range(200)))
+    opened = []
+    really_open = mapped._open
+    with at_hand([Range(path, 10, 20)]):
+        monkeypatch.setattr(mapped, "_open", lambda path, *flags: opened.append(path) or really_open(path, *flags))
+        with open_evidence(path) as held:
+            assert held.read(10, 20) == bytes(range(10, 30))
+            assert (held.is_of_the_system, held.changed(), opened) == (True, False, [])
+        assert not held.is_of_the_system
+        with open_evidence(path) as file:
+            assert file.read(0, 200) == bytes(range(200))
+            assert opened == [path]
+            path.unlink()
+            assert file.changed()

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from kforensics.damage import Absent, Damage, DamageKind, Gravity, Span
 from kforensics.evidence.model import CheckpointValue
-from kforensics.reconcile.logs.loaded_log import load_log, load_replica
+from kforensics.reconcile.logs.loaded_log import are_loaded_alike, load_log, load_logs, load_replica
 from kforensics.units import EpochEntry, TopicPartition
 from tests.builders.logs import HERE, batch, replica
 
@@ -114,3 +114,14 @@ def test_an_active_segment_of_an_older_capture_shows_no_cleaner():
     (active,) = held.segments
 
     assert load_log(replace(held, segments=(replace(active, thinned_below=Absent.UNKNOWN),))).cleaned_below == 0
+
+
+def test_who_asks_next_gets_the_logs_that_were_loaded_and_no_others():
+    replicas = [replica(1, *TWO, clean=True), replica(2, *TWO, clean=True)]
+    first, again = load_logs(replicas), load_logs(replicas)
+
+    assert [id(one) for one in first] == [id(one) for one in again]
+    assert are_loaded_alike(first)
+    shorter = load_logs([replicas[0], replace(replicas[1], segments=replicas[1].segments[:1])])
+    assert (shorter[0], shorter[1].log_end_offset) == (first[0], 6)
+    assert not are_loaded_alike(shorter)
