@@ -220,8 +220,13 @@ def test_a_file_is_opened_again_for_bytes_that_are_not_held_alone(tmp_path, monk
     path.write_bytes(bytes(range(200)))
     opened = []
     really_open = mapped._open
+
+    def open_and_note(path, *flags):
+        opened.append(path)
+        return really_open(path, *flags)
+
     with at_hand([Range(path, 10, 20)]):
-        monkeypatch.setattr(mapped, "_open", lambda path, *flags: opened.append(path) or really_open(path, *flags))
+        monkeypatch.setattr(mapped, "_open", open_and_note)
         with open_evidence(path) as held:
             assert held.read(10, 20) == bytes(range(10, 30))
             assert (held.is_of_the_system, held.changed(), opened) == (True, False, [])
