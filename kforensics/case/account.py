@@ -43,7 +43,7 @@ from kforensics.reconcile.incident.logs_over_time import LogsOverTime
 from kforensics.reconcile.incident.model import IncidentEvidence, PartitionIncident
 from kforensics.reconcile.incident.partition import explain_partition
 from kforensics.reconcile.logs.divergence import EndsDoNotDecideError
-from kforensics.reconcile.observed.logged_events import LoggedEvent
+from kforensics.reconcile.observed.logged_events import LoggedEvent, lines_of_nodes, of_kinds
 from kforensics.reconcile.observed.logged_truncations import LoggedTruncation, logged_truncations
 from kforensics.reconcile.observed.outages import Outage, outages_of
 from kforensics.units import OFFSETS_TOPIC, Depth, TopicPartition
@@ -110,7 +110,9 @@ def accounts_of(case: Case) -> Accounts:
         made=incarnations(events),
         signs=partition_signs(events),
         signs_of_brokers=broker_signs(events),
-        last_logged_ms=max((item.time_ms for item in events if isinstance(item.time_ms, int)), default=Absent.UNKNOWN),
+        last_logged_ms=max(
+            (one.last_ms for one in lines_of_nodes(events) if isinstance(one.last_ms, int)), default=Absent.UNKNOWN
+        ),
         commits=_final_commits(leaders),
         moments=replace(
             _moments(case, cluster.histories),
@@ -211,10 +213,9 @@ def _time_below(history: MetadataHistory, offset: int) -> int | None:
 def _whole_returns(events: Sequence[LoggedEvent]) -> dict[TopicPartition, list[WholeReturn]]:
     """Followers that truncated nothing by the leader's answer, by partition."""
     found: dict[TopicPartition, list[WholeReturn]] = defaultdict(list)
-    for item in events:
+    for item in of_kinds(events, (LogEventKind.TRUNCATION_DECISION,)):
         event, end = item.event, item.event.number("log_end_offset")
-        is_decision = event.kind is LogEventKind.TRUNCATION_DECISION and not event.fields.get("needed", True)
-        if not is_decision or isinstance(event.topic_partition, Absent):
+        if event.fields.get("needed", True) or isinstance(event.topic_partition, Absent):
             continue
         if isinstance(end, int) and isinstance(item.node_id, int):
             found[event.topic_partition].append(WholeReturn(item.node_id, end, item.time_ms))

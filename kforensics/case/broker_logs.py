@@ -25,7 +25,7 @@ from kforensics.protocol.versions import (
     protocol_of,
 )
 from kforensics.reconcile.observed.clocks import Clock, choose_clocks, created_logs, with_zone_of_records
-from kforensics.reconcile.observed.logged_events import LoggedEvent, order_events
+from kforensics.reconcile.observed.logged_events import LoggedEvents, order_events
 from kforensics.reconcile.timeline.events import epoch_times
 from kforensics.words import form, listed
 
@@ -36,7 +36,7 @@ class LoggedEvidence(NamedTuple):
     files: tuple[LogFile, ...]
     clocks: tuple[Clock, ...]
     """The clock of each log file."""
-    events: tuple[LoggedEvent, ...]
+    events: LoggedEvents
     """The events of all log files, in order of time."""
     protocol_hints: Mapping[int, ProtocolName]
     """The protocol by the versions in a broker's log files, by broker."""
@@ -233,8 +233,9 @@ def _inter_broker_versions(log_files: Iterable[LogFile]) -> dict[int, InterBroke
     found: dict[int, InterBrokerVersion] = {}
     for log_file in log_files:
         for event in log_file.events:
-            level = event.fields.get("inter.broker.protocol.version")
-            if event.kind is not LogEventKind.CONFIGURATION or isinstance(log_file.node_id, Absent) or level is None:
+            if event.kind is not LogEventKind.CONFIGURATION or isinstance(log_file.node_id, Absent):
+                continue
+            if (level := event.fields.get("inter.broker.protocol.version")) is None:
                 continue
             with suppress(ValueError):  # a level that can't be read shows nothing
                 found[log_file.node_id] = parse_inter_broker_version(str(level))
@@ -246,8 +247,9 @@ def _last_versions(log_files: Iterable[LogFile]) -> dict[int, KafkaVersion]:
     found: dict[int, KafkaVersion] = {}
     for log_file in log_files:
         for event in log_file.events:
+            if event.kind is not LogEventKind.VERSION:
+                continue
             text = event.fields.get("version")
-            is_named = event.kind is LogEventKind.VERSION and isinstance(text, str)
-            if is_named and not isinstance(log_file.node_id, Absent):
+            if isinstance(text, str) and not isinstance(log_file.node_id, Absent):
                 found[log_file.node_id] = parse_version(str(text))
     return found

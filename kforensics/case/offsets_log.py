@@ -23,6 +23,7 @@ from kforensics.protocol.epochs import Epochs
 from kforensics.protocol.loading.disk import EPOCH_FILE
 from kforensics.reconcile.groups.replay import MINUTE_MS, Change, Detour, Position, Replay, Retention
 from kforensics.reconcile.observed.leadership import LeadershipAccount
+from kforensics.reconcile.observed.logged_events import of_kinds
 from kforensics.units import OFFSETS_TOPIC, TopicPartition
 
 TOPIC_REMOVAL_MS = 5 * 60 * 1000
@@ -214,10 +215,8 @@ class OffsetsLog:
         brokers = {place.state.broker_id for place in self._places}
         found = [
             (item.time_ms, item.citation)
-            for item in self._given.cluster.events
-            if item.event.kind is LogEventKind.OFFSETS_EXPIRED
-            and (item.node_id in brokers or isinstance(item.node_id, Absent))
-            and isinstance(item.time_ms, int)
+            for item in of_kinds(self._given.cluster.events, (LogEventKind.OFFSETS_EXPIRED,))
+            if (item.node_id in brokers or isinstance(item.node_id, Absent)) and isinstance(item.time_ms, int)
         ]
         found.sort(key=itemgetter(0))
         return [time for time, _ in found], [line for _, line in found]

@@ -26,7 +26,7 @@ from kforensics.formats.log_lines.event import LogEventKind
 from kforensics.protocol.coordinators import CREATED_WITH, created_policy
 from kforensics.protocol.loading.node import Assignment
 from kforensics.protocol.retention import NO_LIMIT, RetentionPeriod, RetentionPolicy, RetentionTimes
-from kforensics.reconcile.observed.logged_events import LoggedEvent
+from kforensics.reconcile.observed.logged_events import LoggedEvent, of_kinds
 from kforensics.source.naming import FileKind
 from kforensics.units import TopicPartition
 
@@ -371,9 +371,9 @@ def settings_by_node(case: Case, problems: list[Problem]) -> Callable[[int | Abs
 def _printed(events: Iterable[LoggedEvent]) -> Mapping[str, Sequence[tuple[int, Mapping[str, str]]]]:
     """Return what each node printed of its settings at its starts, by its id, with the times; a setting that is not set is printed as null."""
     found: dict[str, list[tuple[int, Mapping[str, str]]]] = defaultdict(list)
-    for one in events:
+    for one in of_kinds(events, (LogEventKind.CONFIGURATION,)):
         fields = one.event.fields
-        if one.event.kind is LogEventKind.CONFIGURATION and "log.retention.hours" in fields:
+        if "log.retention.hours" in fields:
             values = {name: str(value) for name, value in fields.items() if value != "null"}
             time_ms = one.time_ms if isinstance(one.time_ms, int) else 0
             found[str(one.node_id)].append((time_ms, {**values, "node.id": str(one.node_id)}))

@@ -28,6 +28,7 @@ from kforensics.formats.segment.walk import iter_record_chunks
 from kforensics.protocol.coordinators import CREATED_WITH, created_policy
 from kforensics.reconcile.history.log_starts import LogStartMove, log_start_moves
 from kforensics.reconcile.observed.facts import Leadership
+from kforensics.reconcile.observed.logged_events import lines_of_nodes
 from kforensics.reconcile.replicas.report import PartitionReport
 from kforensics.reconcile.trace.fate import FateJudge
 from kforensics.reconcile.trace.found_record import FoundCopy, FoundRecord, LaterRecord
@@ -203,9 +204,9 @@ class TruncationAccount:
         self._facts = gathered.facts
         self._has_metadata = newest_log(gathered.histories) is not None
         self._logged_from: dict[int, int | Absent] = {}
-        for item in gathered.events:
-            if isinstance(item.node_id, int) and isinstance(item.time_ms, int):
-                self._logged_from.setdefault(item.node_id, item.time_ms)
+        for one in lines_of_nodes(gathered.events):
+            if isinstance(one.node_id, int) and isinstance(one.begin_ms, int):
+                self._logged_from.setdefault(one.node_id, one.begin_ms)
         for file in gathered.log_files:
             if isinstance(file.node_id, int):
                 self._logged_from.setdefault(file.node_id, Absent.UNKNOWN)

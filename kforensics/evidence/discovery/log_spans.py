@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from kforensics.errors import EvidenceError
+from kforensics.formats.log_lines.event import PACKED_ENDING
 from kforensics.source.mapped import EvidenceFile, open_evidence
 from kforensics.source.packed import members_of, packing_of, unpacked
 from kforensics.source.ranges import Range, RangeRead, read_ranges
@@ -77,7 +78,7 @@ END_LENGTH = 16 << 10
 WINDOW_LENGTH = 1 << 20
 
 _VERSION, _CONFIGURATION = b"Kafka version", b"KafkaConfig values"
-_ROTATED = re.compile(r"\.gz$|(?<=\.log)[.\-_].*$|[.\-_]?\d{4}-\d{2}-\d{2}([-T_.]?\d{1,2})*")
+_ROTATED = re.compile(PACKED_ENDING + r"$|(?<=\.log)[.\-_].*$|[.\-_]?\d{4}-\d{2}-\d{2}([-T_.]?\d{1,2})*")
 
 
 class TimeWindow(NamedTuple):

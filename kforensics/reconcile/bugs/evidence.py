@@ -10,7 +10,7 @@ from kforensics.evidence.model import BatchReader, Citation
 from kforensics.formats.log_lines.event import LogEventKind as Kind
 from kforensics.protocol.known_bugs import BUGS
 from kforensics.reconcile.observed.facts import BrokerVersions, Leadership
-from kforensics.reconcile.observed.logged_events import LoggedEvent
+from kforensics.reconcile.observed.logged_events import LoggedEvent, of_kinds
 from kforensics.units import TopicPartition
 
 if TYPE_CHECKING:
@@ -48,11 +48,21 @@ class Sign:
     offset: int | Absent = Absent.NOT_APPLICABLE
 
 
+_OF_PARTITIONS = (Kind.FOLLOWER_START, Kind.LEADER_AND_ISR, Kind.TRUNCATION_DECISION, Kind.PARTITION_FAILED)
+_OF_BROKERS = (
+    Kind.LOG_DIR_FAILED,
+    Kind.BROKER_STOPPED,
+    Kind.RECOVERY_START,
+    Kind.CLEAN_START,
+    Kind.BROKER_STARTED,
+)
+
+
 def partition_signs(events: Sequence[LoggedEvent]) -> dict[TopicPartition, tuple[Sign, ...]]:
     """Return the signs in lines about partitions, by partition; one without a sign is missing."""
     found: dict[TopicPartition, list[Sign]] = {}
     leaders: dict[tuple[int | Absent, TopicPartition], int] = {}
-    for item in events:
+    for item in of_kinds(events, _OF_PARTITIONS):
         partition = item.event.topic_partition
         if isinstance(partition, TopicPartition):
             found.setdefault(partition, []).extend(_of_line(item, partition, leaders))
@@ -92,7 +102,7 @@ def broker_signs(events: Iterable[LoggedEvent]) -> tuple[Sign, ...]:
     stopped: dict[int | Absent, LoggedEvent] = {}
     failed: set[int | Absent] = set()
     clean: dict[int | Absent, dict[str, LoggedEvent]] = {}
-    for item in events:
+    for item in of_kinds(events, _OF_BROKERS):
         node, kind = item.node_id, item.event.kind
         if kind is Kind.LOG_DIR_FAILED:
             failed.add(node)

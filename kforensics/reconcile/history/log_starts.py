@@ -11,7 +11,7 @@ from kforensics.evidence.model import Citation
 from kforensics.formats.log_lines.event import LogEventKind
 from kforensics.protocol.retention import PossibleRule, RetentionRule, RetentionTimes, is_aged
 from kforensics.reconcile.observed.clocks import WIDEST_ZONE_MS
-from kforensics.reconcile.observed.logged_events import LoggedEvent
+from kforensics.reconcile.observed.logged_events import LoggedEvent, of_kinds
 from kforensics.reconcile.timeline.events import DELETE_REQUEST
 from kforensics.reconcile.timeline.logged_operations import rule_of
 from kforensics.units import TopicPartition
@@ -75,6 +75,9 @@ class LogStartMove(NamedTuple):
                 return "retention or DeleteRecords"
 
 
+_OF_DELETIONS = (LogEventKind.RETENTION, LogEventKind.REMOTE_DELETED, LogEventKind.LOG_START_MOVED)
+
+
 def log_start_moves(
     events: Iterable[LoggedEvent], *, is_zone_shown: Callable[[LoggedEvent], bool] = lambda _item: True
 ) -> dict[TopicPartition, list[LogStartMove]]:
@@ -87,7 +90,7 @@ def log_start_moves(
     found: dict[TopicPartition, list[LogStartMove]] = defaultdict(list)
     rules: dict[tuple[object, TopicPartition], list[LoggedEvent]] = {}
     last: dict[tuple[object, TopicPartition], LoggedEvent] = {}
-    for item in events:
+    for item in of_kinds(events, _OF_DELETIONS):
         event, partition = item.event, item.event.topic_partition
         if isinstance(partition, Absent):
             continue

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.formats.log_lines.event import LogEventKind as Kind
-from kforensics.reconcile.observed.logged_events import LoggedEvent
+from kforensics.reconcile.observed.logged_events import LoggedEvent, of_kinds
 from kforensics.reconcile.observed.logged_leaderships import creation_times
 from kforensics.reconcile.observed.logged_periods import files_before_missing, first_lines
 from kforensics.reconcile.timeline.logged_operations import deletion_times, logged_operations
@@ -41,7 +41,7 @@ def incarnations(events: Sequence[LoggedEvent]) -> dict[TopicPartition, Incarnat
     """Return the creation of every partition that log lines report, in UTC."""
     created = creation_times(events)
     deleted = deletion_times(logged_operations(events))
-    for item in events:
+    for item in events if deleted else ():
         partition = item.event.topic_partition
         if isinstance(partition, TopicPartition) and partition.topic in deleted:
             created[partition] = max(deleted[partition.topic], created.get(partition, 0))
@@ -98,13 +98,9 @@ def _created_on(
 ) -> dict[TopicPartition, tuple[int, ...]]:
     """Return the replicas that a controller's lines assign to each partition when it is created."""
     found: dict[TopicPartition, tuple[int, ...]] = {}
-    for item in events:
+    for item in of_kinds(events, (Kind.REPLICAS_ASSIGNED,)):
         partition, event = item.event.topic_partition, item.event
-        if (
-            event.kind is not Kind.REPLICAS_ASSIGNED
-            or isinstance(partition, Absent)
-            or isinstance(item.time_ms, Absent)
-        ):
+        if isinstance(partition, Absent) or isinstance(item.time_ms, Absent):
             continue
         brokers, since = event.brokers("replicas"), created.get(partition)
         if since is not None and not isinstance(brokers, Absent) and abs(item.time_ms - since) <= MAKING_MS:
@@ -115,9 +111,9 @@ def _created_on(
 def _begun_on(events: Iterable[LoggedEvent], created: Mapping[TopicPartition, int]) -> dict[TopicPartition, set[int]]:
     """Return the brokers that began a log of the partition since its creation: they made its directory, or took up a role in it at offset 0."""
     begun: dict[TopicPartition, set[int]] = {}
-    for item in events:
+    for item in of_kinds(events, _STARTS):
         partition, event = item.event.topic_partition, item.event
-        if event.kind not in _STARTS or isinstance(partition, Absent):
+        if isinstance(partition, Absent):
             continue
         if not isinstance(item.node_id, int) or not isinstance(item.time_ms, int):
             continue
@@ -138,7 +134,7 @@ def _stale_ends(
     members = _created_on(events, created)
     decided: set[tuple[int, TopicPartition]] = set()
     stale: dict[TopicPartition, dict[int, int]] = {}
-    for item in events:
+    for item in of_kinds(events, {*_STARTS, Kind.LOG_LOADED}):
         partition, event = item.event.topic_partition, item.event
         if isinstance(partition, Absent) or not isinstance(item.node_id, int) or not isinstance(item.time_ms, int):
             continue

@@ -17,7 +17,7 @@ from kforensics.reconcile.history.losses import LostBatch
 from kforensics.reconcile.history.truncations import ObservedTruncation
 from kforensics.reconcile.incident.model import LossEntry
 from kforensics.reconcile.observed.facts import Leadership
-from kforensics.reconcile.observed.logged_events import LoggedEvent
+from kforensics.reconcile.observed.logged_events import LoggedEvent, of_kinds
 from kforensics.reconcile.timeline.events import DELETE_REQUEST
 from kforensics.units import EpochEntry, OffsetRange, TopicPartition
 
@@ -33,9 +33,9 @@ class DeletionRequest(NamedTuple):
 def deletion_requests(events: Iterable[LoggedEvent]) -> dict[TopicPartition, tuple[DeletionRequest, ...]]:
     """Return the requests to delete records that the lines of leaders report (2.8 and later name the reason), by partition."""
     found: dict[TopicPartition, list[DeletionRequest]] = defaultdict(list)
-    for item in events:
+    for item in of_kinds(events, (LogEventKind.LOG_START_MOVED,)):
         event, offset = item.event, item.event.number("log_start_offset")
-        if event.kind is not LogEventKind.LOG_START_MOVED or event.fields.get("reason") != DELETE_REQUEST:
+        if event.fields.get("reason") != DELETE_REQUEST:
             continue
         if not isinstance(event.topic_partition, TopicPartition) or not isinstance(offset, int):
             continue

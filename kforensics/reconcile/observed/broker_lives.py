@@ -7,7 +7,13 @@ from kforensics.damage import Absent
 from kforensics.formats.log_lines.event import LogEvent
 from kforensics.formats.log_lines.event import LogEventKind as Kind
 from kforensics.reconcile.observed.facts import LogLoad
-from kforensics.reconcile.observed.logged_events import LoggedEvent, is_of_other_directory, log_written
+from kforensics.reconcile.observed.logged_events import (
+    LoggedEvent,
+    is_of_other_directory,
+    lines_of_nodes,
+    log_written,
+    of_kinds,
+)
 from kforensics.reconcile.observed.logged_leaderships import is_creation
 from kforensics.reconcile.observed.logged_periods import LoggedPeriods, logged_periods
 from kforensics.units import METADATA_TOPICS, TopicPartition
@@ -19,6 +25,10 @@ _UNCLEAN_STARTS = frozenset(
 _STARTS = frozenset({Kind.BROKER_STARTED, Kind.CLEAN_START})
 _SHORTENED = frozenset({Kind.TRUNCATION, Kind.FULL_TRUNCATION, Kind.RECOVERY_TRUNCATION})
 _OTHER_LOGS = frozenset({Kind.LOG_DISCARDED, Kind.LOG_CREATED})
+_OF_LOGS = frozenset(
+    {*_OTHER_LOGS, Kind.BROKER_STOPPED, Kind.BROKER_STARTED, Kind.STRAY_LOG, Kind.TOPIC_DELETED, Kind.LOG_LOADED}
+)
+_OF_LOADS = frozenset({*_SHORTENED, *_OTHER_LOGS, Kind.BROKER_STOPPED, Kind.PRODUCER_SNAPSHOT, Kind.LOG_LOADED})
 """Behind them the directory holds another log, or none."""
 _STOP_MS = 60_000
 """The most time between the producer snapshots that a stop writes and the broker's last line."""
@@ -77,7 +87,7 @@ def broker_lives(events: Sequence[LoggedEvent], periods: LoggedPeriods | None = 
     has_started: set[int] = set()
     for broker, time_ms in _made_again(events):
         new_disks.setdefault(broker, []).append(time_ms)
-    for item in events:
+    for item in of_kinds(events, {Kind.NEW_LOG_DIR, *_UNCLEAN_STARTS, *_STARTS}):
         if not isinstance(item.node_id, int) or not isinstance(item.time_ms, int):
             continue
         if item.event.kind is Kind.NEW_LOG_DIR and item.node_id in has_started:
@@ -111,7 +121,7 @@ def _returns(events: Iterable[LoggedEvent]) -> Iterator[tuple[int, int, int]]:
     A broker knows the leader epoch before while it runs; lines of its start may be missing, as those of INFO are where server.log has only warnings.
     """
     latest: dict[tuple[int, TopicPartition], int] = {}
-    for item in events:
+    for item in of_kinds(events, {*_OTHER_LOGS, *_ROLES}):
         event, partition = item.event, item.event.topic_partition
         if not isinstance(item.node_id, int) or not isinstance(item.time_ms, int) or isinstance(partition, Absent):
             continue
@@ -124,12 +134,13 @@ def _returns(events: Iterable[LoggedEvent]) -> Iterator[tuple[int, int, int]]:
             latest[key] = item.time_ms
 
 
-def _made_again(events: Iterable[LoggedEvent]) -> Iterator[tuple[int, int]]:
+def _made_again(events: Sequence[LoggedEvent]) -> Iterator[tuple[int, int]]:
     """Yield broker and time of each start that found no log of those the broker had and none had removed, and made one of them anew: its log directory had been emptied."""
     held: dict[int, dict[str, set[int]]] = {}
     """Partitions by topic and broker: of thousands of deleted topics each is looked up."""
     has_loaded: set[int] = set()
-    for item in events:
+    is_whole = not any(one.file.events_dropped for one in lines_of_nodes(events))
+    for item in of_kinds(events, _OF_LOGS) if is_whole else events:
         event, node, partition = item.event, item.node_id, item.event.topic_partition
         if not isinstance(node, int) or not isinstance(item.time_ms, int):
             continue
@@ -161,12 +172,12 @@ def _is_of_metadata(event: LogEvent) -> bool:
     return isinstance(event.topic_partition, TopicPartition) and event.topic_partition.topic in METADATA_TOPICS
 
 
-def _with_clocks_that_went_back(events: Iterable[LoggedEvent]) -> frozenset[int]:
+def _with_clocks_that_went_back(events: Sequence[LoggedEvent]) -> frozenset[int]:
     """Return the nodes of which a log, rotated files included, holds a line that is older than one before it, by more than threads and clock services bring about."""
     latest: dict[tuple[int, tuple[int | Absent, str]], int] = {}
     logs: dict[int, tuple[int | Absent, str]] = {}
     found: set[int] = set()
-    for item in events:
+    for item in events if _goes_back(events) else ():
         if not isinstance(item.node_id, int) or not isinstance(item.time_ms, int):
             continue
         key = (item.node_id, logs.setdefault(id(item.file), log_written(item.file)))
@@ -176,7 +187,19 @@ def _with_clocks_that_went_back(events: Iterable[LoggedEvent]) -> frozenset[int]
     return frozenset(found)
 
 
-def log_loads(events: Iterable[LoggedEvent]) -> dict[tuple[int, TopicPartition], tuple[LogLoad, ...]]:
+def _goes_back(events: Iterable[LoggedEvent]) -> bool:
+    """Whether any line is older than one before it, of whatever log."""
+    latest = 0
+    for _, _, time_ms, _ in events:
+        if isinstance(time_ms, int):
+            if time_ms > latest:
+                latest = time_ms
+            elif time_ms < latest - _CLOCK_MS:
+                return True
+    return False
+
+
+def log_loads(events: Sequence[LoggedEvent]) -> dict[tuple[int, TopicPartition], tuple[LogLoad, ...]]:
     """Return the loads of each broker's logs, with where each log had ended at the clean stop before, as far as lines show it.
 
     A stop writes a producer snapshot at the end of each log that was appended to since the last one.
@@ -186,14 +209,12 @@ def log_loads(events: Iterable[LoggedEvent]) -> dict[tuple[int, TopicPartition],
     written: set[tuple[int, TopicPartition]] = set()
     snapshot_ms: dict[int, int] = {}
     stop_ms: dict[int, int] = {}
-    lacking: set[int] = set()
-    """Nodes of whose lines not all were kept: a snapshot or a new log may be among the others."""
-    for item in events:
+    # Where not all lines of a node were kept, a snapshot or a new log may be among the others.
+    lacking = {one.node_id for one in lines_of_nodes(events) if one.file.events_dropped}
+    for item in of_kinds(events, _OF_LOADS):
         event, node, time_ms = item.event, item.node_id, item.time_ms
         if not isinstance(node, int) or not isinstance(time_ms, int):
             continue
-        if item.file.events_dropped:
-            lacking.add(node)
         if event.kind is Kind.BROKER_STOPPED:
             stop_ms[node] = time_ms
         if isinstance(event.topic_partition, Absent) or is_of_other_directory(event):

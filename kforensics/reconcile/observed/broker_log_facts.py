@@ -11,11 +11,17 @@ from kforensics.evidence.broker_logs import LogFile
 from kforensics.evidence.model import GroupCommit
 from kforensics.formats.log_lines.event import LogEvent
 from kforensics.formats.log_lines.event import LogEventKind as Kind
+from kforensics.formats.log_lines.table import rows
 from kforensics.protocol.versions import KafkaVersion, advances_only_at_min_isr, parse_version
 from kforensics.reconcile.observed.broker_lives import BrokerLife, broker_lives, log_loads
 from kforensics.reconcile.observed.clocks import SKEW_TOLERATED_MS
 from kforensics.reconcile.observed.facts import ClusterFacts, Leadership, LoggedEnd, LogLoad, OwnIsrLine, Restart
-from kforensics.reconcile.observed.logged_events import LoggedEvent, is_of_other_directory
+from kforensics.reconcile.observed.logged_events import (
+    LoggedEvent,
+    is_of_other_directory,
+    of_kinds,
+    places_of_kinds,
+)
 from kforensics.reconcile.observed.logged_leaderships import logged_assignments, logged_leaderships
 from kforensics.reconcile.observed.logged_periods import logged_periods
 from kforensics.reconcile.observed.refused_isr_changes import refused_isr_changes
@@ -264,22 +270,19 @@ def facts_from_logs(
     recreated_topics: Mapping[str, int] | None = None,
 ) -> BrokerLogFacts:
     """Return the facts with the leaderships that log lines report."""
+    configurations = of_kinds(events, (Kind.CONFIGURATION,))
     flags = {
         *unclean_elections,
         *(
             value
-            for item in events
-            if item.event.kind is Kind.CONFIGURATION
-            and isinstance(value := item.event.fields.get("unclean.leader.election.enable"), bool)
+            for item in configurations
+            if isinstance(value := item.event.fields.get("unclean.leader.election.enable"), bool)
         ),
     }
-    started = [
-        value
-        for item in events
-        if item.event.kind is Kind.CONFIGURATION and isinstance(value := item.event.number("min.insync.replicas"), int)
-    ]
+    started = [value for item in configurations if isinstance(value := item.event.number("min.insync.replicas"), int)]
     periods = logged_periods(events, files)
-    by_partition = logged_leaderships(events, periods)
+    refused = refused_isr_changes(events)
+    by_partition = logged_leaderships(events, periods, refused)
     return BrokerLogFacts(
         metadata=metadata,
         by_partition=by_partition,
@@ -294,10 +297,8 @@ def facts_from_logs(
         recreated_topics=recreated_topics or {},
         discarded={
             path.rpartition("/")[2]: item.time_ms
-            for item in events
-            if item.event.kind is Kind.LOG_DISCARDED
-            and isinstance(path := item.event.fields.get("path"), str)
-            and isinstance(item.time_ms, int)
+            for item in of_kinds(events, (Kind.LOG_DISCARDED,))
+            if isinstance(path := item.event.fields.get("path"), str) and isinstance(item.time_ms, int)
         },
         without_newest=periods.without_newest,
         starts_are_logged=not periods.too_old and not periods.last and _are_starts_logged(events, newest_version),
@@ -306,13 +307,14 @@ def facts_from_logs(
         ends=logged_ends(events, metadata.recreated_ms),
         later_epochs=_later_epochs(by_partition, metadata_end_ms),
         metadata_end_ms=metadata_end_ms,
-        isr_lines=own_isr_lines(events, refused_isr_changes(events)),
+        isr_lines=own_isr_lines(events, refused),
     )
 
 
 def _topic_min_insync(events: Iterable[LoggedEvent]) -> dict[str, int]:
     found: dict[str, int] = {}
-    for item in events:
+    kinds = {row.section.kind for row in rows() if "min_insync_replicas" in row.text}
+    for item in of_kinds(events, kinds):
         partition, value = item.event.topic_partition, item.event.number("min_insync_replicas")
         if isinstance(partition, TopicPartition) and isinstance(value, int):
             found[partition.topic] = max(value, found.get(partition.topic, value))
@@ -323,7 +325,7 @@ def _are_starts_logged(events: Iterable[LoggedEvent], newest: KafkaVersion | Non
     """Whether every version that any broker names writes its starts as leader to server.log; later ones write them to state-change.log."""
     if newest is None or newest >= _STARTS_ELSEWHERE:
         return False
-    named = {item.event.fields.get("version") for item in events if item.event.kind is Kind.VERSION}
+    named = {item.event.fields.get("version") for item in of_kinds(events, (Kind.VERSION,))}
     try:
         return all(parse_version(str(text)) >= _STARTS_LOGGED for text in named)
     except ValueError:
@@ -359,9 +361,10 @@ _ASKS = frozenset({Kind.ISR_SHRINK, Kind.ISR_EXPAND})
 def own_isr_lines(events: Sequence[LoggedEvent], refused: frozenset[int]) -> dict[TopicPartition, OwnIsrLine]:
     """Return the newest line of each partition in which a broker asks for another ISR and names the end of its log: only leaders do."""
     found: dict[TopicPartition, OwnIsrLine] = {}
-    for at, item in enumerate(events):
+    for at in places_of_kinds(events, _ASKS):
+        item = events[at]
         event, partition = item.event, item.event.topic_partition
-        if event.kind not in _ASKS or at in refused or isinstance(partition, Absent):
+        if at in refused or isinstance(partition, Absent):
             continue
         before, asked, end = event.brokers("from_isr"), event.brokers("to_isr"), event.number("log_end_offset")
         is_of_leader = isinstance(item.node_id, int) and isinstance(asked, tuple) and item.node_id in asked
@@ -399,6 +402,8 @@ _TARGETS: Mapping[Kind, str] = {
 _OTHER_LOGS = frozenset({Kind.LOG_CREATED, Kind.LOG_DISCARDED, Kind.STRAY_LOG, Kind.FULL_TRUNCATION})
 """Behind them the directory holds another log, none, or one that begins elsewhere."""
 
+_OF_ENDS = frozenset({Kind.TOPIC_DELETED, Kind.FETCH_OFFSET_RESET, *_REACHED, *_TARGETS, *_OTHER_LOGS})
+
 _DIRECTORY = re.compile(r"(?:^|[/\\])(?P<topic>[A-Za-z0-9._-]{1,249})-(?P<number>[0-9]{1,9})$")
 
 _Key = tuple[int, TopicPartition]
@@ -417,7 +422,7 @@ def logged_ends(
     since = cache(recreated_ms)
     by_topic: dict[str, dict[_Key, LoggedEnd]] = {}
     truncated_ms: dict[_Key, int | Absent] = {}
-    for item in events:
+    for item in of_kinds(events, _OF_ENDS):
         event, node = item.event, item.node_id
         if event.kind is Kind.TOPIC_DELETED and isinstance(topic := event.fields.get("topic_name"), str):
             by_topic.pop(topic, None)

@@ -169,6 +169,8 @@ def created_logs(files: Sequence[LogFile], clocks: Sequence[Clock]) -> dict[tupl
     led: dict[tuple[int, TopicPartition], int] = {}
     for file, clock in zip(files, clocks, strict=True):
         for event in file.events if clock.source == "assumed" else ():
+            if event.kind is not LogEventKind.LOG_CREATED and event.kind is not LogEventKind.LEADER_START:
+                continue
             node = file.node_id if isinstance(event.broker_id, Absent) else event.broker_id
             if (
                 isinstance(node, Absent)
@@ -178,9 +180,7 @@ def created_logs(files: Sequence[LogFile], clocks: Sequence[Clock]) -> dict[tupl
                 continue
             if event.kind is LogEventKind.LOG_CREATED:
                 created.setdefault((node, event.topic_partition), event.time_ms)
-            elif (
-                event.kind is LogEventKind.LEADER_START and event.number("leader_epoch") == event.number("offset") == 0
-            ):
+            elif event.number("leader_epoch") == event.number("offset") == 0:
                 led.setdefault((node, event.topic_partition), event.time_ms)
     return {one: time for one, time in created.items() if one in led and abs(led[one] - time) <= NEW_MS}
 

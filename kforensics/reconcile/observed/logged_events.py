@@ -2,20 +2,21 @@
 
 import re
 from collections import defaultdict, deque
-from collections.abc import Iterator, Sequence
-from itertools import groupby
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import chain, groupby
 from operator import itemgetter
 from typing import NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.evidence.broker_logs import LogFile
 from kforensics.evidence.model import Citation
-from kforensics.formats.log_lines.event import LogEvent
+from kforensics.formats.log_lines.event import PACKED_ENDING, LogEvent
 from kforensics.formats.log_lines.event import LogEventKind as Kind
 from kforensics.reconcile.observed.clocks import Clock
 from kforensics.units import TopicPartition
 
-_ROTATED = re.compile(r"(?<=\.log)[.\-_](\d+|\d{4}-\d{2}-\d{2}.*?)(\.gz)?$")
+_ROTATED = re.compile(r"(?<=\.log)[.\-_](\d+|\d{4}-\d{2}-\d{2}.*?)" + PACKED_ENDING + r"?$")
 """The end of a rotated file's name, by number or by date; the file without one is written last."""
 _OTHER_DIRECTORIES = ("-delete", "-future", "-stray")
 _AS_FOLLOWER = frozenset(
@@ -41,29 +42,96 @@ class LoggedEvent(NamedTuple):
         return self.file.cite(self.event)
 
 
-def order_events(files: Sequence[LogFile], clocks: Sequence[Clock]) -> tuple[LoggedEvent, ...]:
+class NodeLines(NamedTuple):
+    """What the lines of one node in one file, known or not kept, reach from and to."""
+
+    node_id: int | Absent
+    file: LogFile
+    begin_ms: int | Absent
+    """The time of the first line that has one; where a clock went back it is not the earliest."""
+    first_ms: int | Absent
+    """The earliest time."""
+    last_ms: int | Absent
+    """The latest time."""
+    kinds: frozenset[Kind]
+
+
+class LoggedEvents(tuple[LoggedEvent, ...]):  # noqa: SLOT001 - its indexes are kept with it
+    """All events of a case; of kinds that are asked for only their places are gone through."""
+
+    @cached_property
+    def places(self) -> Mapping[Kind, Sequence[int]]:
+        """The places of the events of each kind."""
+        found: defaultdict[Kind, list[int]] = defaultdict(list)
+        for at, item in enumerate(self):
+            found[item.event.kind].append(at)
+        return found
+
+    @cached_property
+    def lines(self) -> tuple[NodeLines, ...]:
+        """By node and file, in the order of their first lines."""
+        found: defaultdict[tuple[int | Absent, int], list[LoggedEvent]] = defaultdict(list)
+        for item in self:
+            found[item.node_id, id(item.file)].append(item)
+        out = []
+        for (node, _), items in found.items():
+            times = [item.time_ms for item in items if isinstance(item.time_ms, int)]
+            first, last = (min(times), max(times)) if times else (Absent.UNKNOWN, Absent.UNKNOWN)
+            kinds = frozenset(item.event.kind for item in items)
+            out.append(NodeLines(node, items[0].file, times[0] if times else Absent.UNKNOWN, first, last, kinds))
+        return tuple(out)
+
+
+def places_of_kinds(events: Sequence[LoggedEvent], kinds: Collection[Kind]) -> list[int]:
+    """Return the places of the events of some kinds."""
+    if not isinstance(events, LoggedEvents):
+        return [at for at, item in enumerate(events) if item.event.kind in kinds]
+    return sorted(chain.from_iterable(events.places.get(kind, ()) for kind in kinds))
+
+
+def of_kinds(events: Iterable[LoggedEvent], kinds: Collection[Kind]) -> list[LoggedEvent]:
+    """Return the events of some kinds, in their order."""
+    if not isinstance(events, LoggedEvents):
+        return [item for item in events if item.event.kind in kinds]
+    return [events[at] for at in places_of_kinds(events, kinds)]
+
+
+def lines_of_nodes(events: Iterable[LoggedEvent]) -> tuple[NodeLines, ...]:
+    """Return what the lines of each node reach from and to, by file, in the order of their first lines."""
+    return (events if isinstance(events, LoggedEvents) else LoggedEvents(events)).lines
+
+
+def order_events(files: Sequence[LogFile], clocks: Sequence[Clock]) -> LoggedEvents:
     """Return all events by time; lines of one file keep their order, and a line without a time follows the line before it.
 
     A file that is being written follows those that were rotated out of it, whatever its times say. Of lines of one time in
     several files of a node, that with which a replica began to follow precedes its truncation.
     """
+    with_events = [(file, clock) for file, clock in zip(files, clocks, strict=True) if file.events]
+    if len(with_events) == 1:
+        (file, clock) = with_events[0]
+        return LoggedEvents(_item(file, clock, event) for event in file.events)
     keyed = []
     rotated = _ends_of_rotated(files, clocks)
     for at, (file, clock) in enumerate(zip(files, clocks, strict=True)):
         latest = 0 if _is_rotated(file) else rotated.get(log_written(file), -1) + 1
         for number, event in enumerate(file.events):
-            time_ms = clock.utc_ms(event)
+            item = _item(file, clock, event)
             # A clock that jumps back must not change the order of a file's lines.
-            latest = max(latest, time_ms) if isinstance(time_ms, int) else latest
-            node = file.node_id if isinstance(event.broker_id, Absent) else event.broker_id
-            keyed.append((latest, at, number, LoggedEvent(event, node, time_ms, file)))
+            latest = max(latest, item.time_ms) if isinstance(item.time_ms, int) else latest
+            keyed.append((latest, at, number, item))
     keyed.sort(key=itemgetter(0, 1, 2))
     ordered: list[LoggedEvent] = []
     awaiting: set[_Replica] = set()
     for time_ms, tied in groupby(keyed, itemgetter(0)):
         by_file = [[item for *_, item in one] for _, one in groupby(tied, itemgetter(1))]
         ordered.extend(_Tie(time_ms, by_file, awaiting).lines())
-    return tuple(ordered)
+    return LoggedEvents(ordered)
+
+
+def _item(file: LogFile, clock: Clock, event: LogEvent) -> LoggedEvent:
+    node = file.node_id if isinstance(event.broker_id, Absent) else event.broker_id
+    return LoggedEvent(event, node, clock.utc_ms(event), file)
 
 
 class _Tie:

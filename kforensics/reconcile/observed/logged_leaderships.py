@@ -11,7 +11,7 @@ from kforensics.formats.log_lines.event import LogEventKind as Kind
 from kforensics.formats.log_lines.partition_change import PartitionChange, parse_partition_change
 from kforensics.protocol.versions import KafkaVersion, parse_version
 from kforensics.reconcile.observed.facts import Leadership
-from kforensics.reconcile.observed.logged_events import LoggedEvent
+from kforensics.reconcile.observed.logged_events import LoggedEvent, of_kinds, places_of_kinds
 from kforensics.reconcile.observed.logged_periods import LoggedPeriods, logged_periods
 from kforensics.reconcile.observed.refused_isr_changes import refused_isr_changes
 from kforensics.units import TopicPartition
@@ -43,7 +43,7 @@ class LiveBrokers:
             self._index(events)
 
     def _index(self, events: Iterable[LoggedEvent]) -> None:
-        for item in events:
+        for item in of_kinds(events, {*_STARTS, *_JOINED}):
             event, partition = item.event, item.event.topic_partition
             if not isinstance(item.node_id, int) or not isinstance(item.time_ms, int):
                 continue
@@ -108,6 +108,9 @@ class LiveBrokers:
 _WITH_STATE = frozenset({Kind.LEADER_AND_ISR, Kind.PARTITION_ONLINE, Kind.LEADER_SELECTED, Kind.LEADER_START})
 _WITH_CHANGE = frozenset({Kind.UNCLEAN_ELECTION, Kind.PARTITION_CHANGE})
 _WITH_ISR = frozenset({Kind.ISR_SHRINK, Kind.ISR_EXPAND, Kind.ISR_UPDATED})
+_OF_LEADERS = frozenset(
+    {*_WITH_STATE, *_WITH_CHANGE, *_WITH_ISR, Kind.LIVE_BROKERS, Kind.LEADER_RECOVERED, Kind.PARTITION_STATE}
+)
 _BY_ZOOKEEPER = frozenset(
     {Kind.LEADER_AND_ISR, Kind.PARTITION_ONLINE, Kind.LEADER_SELECTED, Kind.LIVE_BROKERS, Kind.REPLICAS_ASSIGNED}
 )
@@ -118,23 +121,27 @@ _CREATION_MS = 30_000
 
 
 def logged_leaderships(
-    events: Sequence[LoggedEvent], periods: LoggedPeriods | None = None
+    events: Sequence[LoggedEvent],
+    periods: LoggedPeriods | None = None,
+    refused: frozenset[int] | None = None,
 ) -> dict[TopicPartition, tuple[Leadership, ...]]:
     """Return the states of each partition, the oldest first; a line that repeats a state or is older than the last adds nothing.
 
     Args:
         events: of all nodes, in the order of time; what is before the newest creation of a partition is of another topic.
+        refused: the lines that ask for an ISR that the leader did not get, by their place.
     """
     states: dict[TopicPartition, list[Leadership]] = {}
     periods = periods or logged_periods(events)
     brokers, alive = frozenset(periods.first), LiveBrokers(events, periods)
-    refused = refused_isr_changes(events)
+    refused = refused_isr_changes(events) if refused is None else refused
     is_zookeeper = _is_zookeeper(events)
     recovering: dict[tuple[int | Absent, TopicPartition], Citation] = {}
     """The lines of leaders that they were elected uncleanly: the line about the state itself follows."""
-    for at, item in enumerate(events):
+    for at in places_of_kinds(events, _OF_LEADERS):
         if at in refused:
             continue
+        item = events[at]
         alive.follow(item)
         partition = item.event.topic_partition
         if isinstance(partition, Absent):
@@ -166,7 +173,7 @@ def _is_zookeeper(events: Sequence[LoggedEvent]) -> bool:
     """Return whether lines show a cluster with ZooKeeper, whose controller raises the leader epoch with each change of the ISR and whose leaders log theirs; a KRaft controller does neither."""
     versions, roles = set(), set()
     is_by_lines = False
-    for item in events:
+    for item in of_kinds(events, {Kind.VERSION, Kind.CONFIGURATION, Kind.LEADER_START, *_BY_ZOOKEEPER}):
         event = item.event
         if event.kind is Kind.VERSION:
             versions.add(str(event.fields.get("version")))
@@ -224,7 +231,7 @@ def creation_times(events: Iterable[LoggedEvent]) -> dict[TopicPartition, int]:
     """Return when each partition was last created, in UTC ms, by the lines of ZooKeeper controllers and first leaders."""
     return {
         item.event.topic_partition: item.time_ms
-        for item in events
+        for item in of_kinds(events, (Kind.LEADER_START, Kind.PARTITION_ONLINE))
         if is_creation(item.event)
         and not isinstance(item.event.topic_partition, Absent)
         and isinstance(item.time_ms, int)
@@ -378,9 +385,9 @@ def _leadership(
 def logged_assignments(events: Iterable[LoggedEvent]) -> dict[TopicPartition, tuple[int, ...]]:
     """Return the brokers that each partition was assigned to last, at its creation or by a reassignment."""
     out: dict[TopicPartition, tuple[int, ...]] = {}
-    for item in events:
+    for item in of_kinds(events, (Kind.REPLICAS_ASSIGNED, Kind.REASSIGNMENT)):
         partition = item.event.topic_partition
-        if item.event.kind not in {Kind.REPLICAS_ASSIGNED, Kind.REASSIGNMENT} or isinstance(partition, Absent):
+        if isinstance(partition, Absent):
             continue
         for name in ("replicas", "all"):
             brokers = item.event.brokers(name)

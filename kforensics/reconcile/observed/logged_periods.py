@@ -8,14 +8,19 @@ from typing import NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.evidence.broker_logs import LogFile
-from kforensics.formats.log_lines.event import ELECTION_KINDS, LogEventKind
-from kforensics.reconcile.observed.logged_events import LoggedEvent
+from kforensics.formats.log_lines.event import ELECTION_KINDS, PACKED_ENDING, LogEventKind
+from kforensics.reconcile.observed.logged_events import LoggedEvent, lines_of_nodes, of_kinds
 
 _ROLLED = re.compile(
-    r"(?:^|/)server\.log(?:\.(?P<number>\d{1,4})|\.(?P<day>\d{4}-\d\d-\d\d)(?:-(?P<hour>\d\d))?)?(?:\.gz)?$", re.ASCII
+    r"(?:^|/)server\.log(?:\.(?P<number>\d{1,4})|\.(?P<day>\d{4}-\d\d-\d\d)(?:-(?P<hour>\d\d))?)?"
+    + PACKED_ENDING
+    + "?$",
+    re.ASCII,
 )
 _WRITTEN = re.compile(
-    r"(?:^|/)(?P<log>(?:server|state-change|controller)\.log)(?P<rolled>[.\-_](?:\d{1,4}|\d{4}-\d\d-\d\d[^/]{0,16}?))?(?:\.gz)?$",
+    r"(?:^|/)(?P<log>(?:server|state-change|controller)\.log)(?P<rolled>[.\-_](?:\d{1,4}|\d{4}-\d\d-\d\d[^/]{0,16}?))?"
+    + PACKED_ENDING
+    + "?$",
     re.ASCII,
 )
 """The logs that show how a broker started and who led, by the names in Kafka's own `log4j.properties`."""
@@ -62,10 +67,10 @@ def files_before_missing(events: Iterable[LoggedEvent], files: Iterable[LogFile]
         files: all log files, so that those without any event are known to be here.
     """
     found: dict[int, dict[int, tuple[re.Match[str], int | None]]] = {}
-    for item in events:
-        known = found.setdefault(item.node_id, {}) if isinstance(item.node_id, int) else {}
-        if id(item.file) not in known and isinstance(item.time_ms, int) and (name := _ROLLED.search(item.file.path)):
-            known[id(item.file)] = name, item.time_ms
+    for one in lines_of_nodes(events):
+        known = found.setdefault(one.node_id, {}) if isinstance(one.node_id, int) else {}
+        if isinstance(one.begin_ms, int) and (name := _ROLLED.search(one.file.path)):
+            known[id(one.file)] = name, one.begin_ms
     for file in files:
         known = found.setdefault(file.node_id, {}) if isinstance(file.node_id, int) else {}
         if id(file) not in known and (name := _ROLLED.search(file.path)):
@@ -147,39 +152,29 @@ def first_lines(events: Iterable[LoggedEvent], too_old: Mapping[int, frozenset[i
     Args:
         too_old: by broker: the files of its server.log that are older than one that is missing, by identity.
     """
-    first: dict[tuple[int, int], int] = {}
-    showing: set[tuple[int, int]] = set()
-    for item in events:
-        if not isinstance(item.node_id, int) or not isinstance(item.time_ms, int):
-            continue
-        key = (item.node_id, id(item.file))
-        first[key] = min(item.time_ms, first.get(key, item.time_ms))
-        if item.event.kind not in ELECTION_KINDS:
-            showing.add(key)
     found: dict[int, int] = {}
-    for node, file in showing:
-        if file in too_old.get(node, ()):
+    for one in lines_of_nodes(events):
+        node, first = one.node_id, one.first_ms
+        if not isinstance(node, int) or not isinstance(first, int) or one.kinds <= ELECTION_KINDS:
             continue
-        found[node] = min(first[node, file], found.get(node, first[node, file]))
+        if id(one.file) not in too_old.get(node, ()):
+            found[node] = min(first, found.get(node, first))
     return found
 
 
 def _last_lines(events: Iterable[LoggedEvent], nodes: Iterable[int]) -> dict[int, int]:
     """Return the newest time of a line in the server.log of each of the nodes; before all time where one has none."""
     found = dict.fromkeys(nodes, -1)
-    for item in events if found else ():
-        node, time_ms = item.node_id, item.time_ms
-        if not isinstance(node, int) or not isinstance(time_ms, int) or time_ms <= found.get(node, time_ms):
-            continue
-        if log_of(item.file) == "server.log":
-            found[node] = time_ms
+    for one in lines_of_nodes(events):
+        node, last = one.node_id, one.last_ms
+        if isinstance(node, int) and isinstance(last, int) and node in found and log_of(one.file) == "server.log":
+            found[node] = max(last, found[node])
     return found
 
 
 def _members(events: Iterable[LoggedEvent]) -> frozenset[int]:
     found: set[int] = set()
-    for item in events:
-        is_alive = item.event.kind is LogEventKind.LIVE_BROKERS
-        if is_alive and not isinstance(alive := item.event.brokers("all"), Absent):
+    for item in of_kinds(events, (LogEventKind.LIVE_BROKERS,)):
+        if not isinstance(alive := item.event.brokers("all"), Absent):
             found |= set(alive)
     return frozenset(found)

@@ -12,7 +12,7 @@ from kforensics.damage import Absent
 from kforensics.evidence.model import CheckpointValue, Citation
 from kforensics.formats.log_lines.event import EMPTIED_SEGMENT, LogEvent
 from kforensics.formats.log_lines.event import LogEventKind as Kind
-from kforensics.reconcile.observed.logged_events import LoggedEvent, is_of_other_directory
+from kforensics.reconcile.observed.logged_events import LoggedEvent, is_of_other_directory, of_kinds
 from kforensics.units import METADATA_TOPIC, TopicPartition
 
 METADATA_PARTITION = TopicPartition(METADATA_TOPIC, 0)
@@ -93,11 +93,29 @@ class _LogState:
         )
 
 
+_TOLD = (
+    Kind.SEGMENTS_DELETED,
+    Kind.LOG_LOADED,
+    Kind.FOLLOWER_START,
+    Kind.LEADER_START,
+    Kind.LEADER_AND_ISR,
+    Kind.TRUNCATION_DECISION,
+    Kind.TRUNCATION_BELOW_HIGH_WATERMARK,
+    Kind.FETCH_OFFSET_RESET,
+    Kind.TRUNCATION_WITHOUT_EFFECT,
+    Kind.TRUNCATION,
+    Kind.FULL_TRUNCATION,
+    Kind.METADATA_TRUNCATION,
+    Kind.INVALID_RECORDS,
+    Kind.RECOVERY_TRUNCATION,
+)
+
+
 def logged_truncations(events: Iterable[LoggedEvent]) -> tuple[LoggedTruncation, ...]:
     """Return every truncation that lines of any node report, in the order of the events; several lines about one truncation count once."""
     states: dict[tuple[int | Absent, TopicPartition], _LogState] = {}
     found: list[LoggedTruncation] = []
-    for item in events:
+    for item in of_kinds(events, _TOLD):
         partition = _partition(item.event)
         if partition is None or is_of_other_directory(item.event):
             continue

@@ -7,7 +7,7 @@ from kforensics.damage import Absent
 from kforensics.evidence.model import Citation
 from kforensics.formats.log_lines.event import LogEvent
 from kforensics.formats.log_lines.event import LogEventKind as Kind
-from kforensics.reconcile.observed.logged_events import LoggedEvent
+from kforensics.reconcile.observed.logged_events import LoggedEvent, of_kinds
 from kforensics.units import TopicPartition
 from kforensics.words import counted, form, listed, utc_words
 
@@ -90,10 +90,15 @@ class _Node:
     signal: str = ""
 
 
+_TOLD = frozenset(
+    {*_BEGUN, *_OF_DISKS, *_ENDED, Kind.LOGS_LOADING, Kind.SEGMENT_RECOVERY, Kind.STOP_REQUESTED, Kind.START_FAILED}
+)
+
+
 def node_failures(events: Iterable[LoggedEvent]) -> tuple[NodeFailure, ...]:
     """Return how each node ended last, or which of its disks failed, where no start followed that came to its end."""
     nodes: dict[int | Absent | str, _Node] = {}
-    for item in events:
+    for item in of_kinds(events, _TOLD):
         node = nodes.setdefault(item.node_id if isinstance(item.node_id, int) else item.file.location, _Node())
         _read(node, item)
     found = [one for node in nodes.values() if (one := node.failure or _loop(node) or _disk(node)) is not None]

@@ -4,17 +4,19 @@ A leader that has been replaced asks with an old version of the partition's stat
 2.4 to 2.6; `handleAlterIsrError`, 2.7 and later). Its ISR, and what it commits, stay as they were.
 """
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kforensics.damage import Absent
 from kforensics.formats.log_lines.event import LogEventKind as Kind
 from kforensics.protocol.versions import KafkaVersion, parse_version
-from kforensics.reconcile.observed.logged_events import LoggedEvent
+from kforensics.reconcile.observed.logged_events import LoggedEvent, lines_of_nodes, of_kinds, places_of_kinds
 from kforensics.units import TopicPartition
 
 _ASKED = frozenset({Kind.ISR_SHRINK, Kind.ISR_EXPAND})
 _ELECTED = frozenset({Kind.PARTITION_ONLINE, Kind.LEADER_SELECTED})
+_OF_REQUESTS = _ASKED | _ELECTED | {Kind.ISR_REFUSED, Kind.ISR_UPDATED, Kind.LEADER_START, Kind.FOLLOWER_START}
 """Lines of a ZooKeeper controller about an election, with the ISR of that moment."""
 _ANSWERS_LOGGED = KafkaVersion(2, 4)
 """The first version that logs each ISR that it was given; those before do so at level TRACE."""
@@ -42,34 +44,37 @@ def refused_isr_changes(events: Sequence[LoggedEvent]) -> frozenset[int]:
     """
     refused: set[int] = set()
     answering = _logging_answers(events)
-    open_requests: dict[tuple[int, TopicPartition], _Request] = {}
+    open_requests: defaultdict[TopicPartition, dict[int, _Request]] = defaultdict(dict)
     by_partition: dict[TopicPartition, list[_Request]] = {}
-    for at, item in enumerate(events):
+    for at in places_of_kinds(events, _OF_REQUESTS):
+        item = events[at]
         event, node, partition = item.event, item.node_id, item.event.topic_partition
         if isinstance(partition, Absent) or not isinstance(node, int):
             continue
-        key = node, partition
+        requests = open_requests[partition]
         if event.kind in _ASKED:
             asked, before = event.brokers("to_isr"), event.brokers("from_isr")
             if isinstance(asked, Absent) or isinstance(before, Absent):
                 continue
-            known = open_requests.get(key)
+            known = requests.get(node)
             request = _Request(at, item.time_ms, frozenset(asked), frozenset(before))
             if known and (node in answering or _is_repeated(known, request)):
                 refused.add(known.at)
-            open_requests[key] = request
+            requests[node] = request
             by_partition.setdefault(partition, []).append(request)
-        elif event.kind is Kind.ISR_REFUSED and key in open_requests:
-            refused.add(open_requests.pop(key).at)
+        elif event.kind is Kind.ISR_REFUSED and node in requests:
+            refused.add(requests.pop(node).at)
         elif event.kind is Kind.ISR_UPDATED:
-            open_requests.pop(key, None)
+            requests.pop(node, None)
             by_partition.pop(partition, None)
         elif event.kind in _ELECTED:
             refused.update(_by_election(event.brokers("isr"), by_partition.pop(partition, [])))
         if event.kind in _ELECTED or event.kind in {Kind.LEADER_START, Kind.FOLLOWER_START}:
-            for (_, of), known in open_requests.items():
-                known.is_same_term &= of != partition
-    refused |= {known.at for (node, _), known in open_requests.items() if node in answering}
+            for known in requests.values():
+                known.is_same_term = False
+    refused |= {
+        known.at for requests in open_requests.values() for node, known in requests.items() if node in answering
+    }
     return frozenset(refused)
 
 
@@ -96,13 +101,9 @@ def _by_election(isr: tuple[int, ...] | Absent, requests: Sequence[_Request]) ->
 def _logging_answers(events: Sequence[LoggedEvent]) -> frozenset[int]:
     """Return the brokers of whose lines all were kept and that log each ISR that they are given."""
     versions: dict[int, set[KafkaVersion | None]] = {}
-    lacking: set[int] = set()
-    for item in events:
-        if not isinstance(item.node_id, int):
-            continue
-        if item.file.events_dropped:
-            lacking.add(item.node_id)
-        if item.event.kind is Kind.VERSION:
+    lacking = {one.node_id for one in lines_of_nodes(events) if one.file.events_dropped}
+    for item in of_kinds(events, (Kind.VERSION,)):
+        if isinstance(item.node_id, int):
             versions.setdefault(item.node_id, set()).add(_version(str(item.event.fields.get("version"))))
     return frozenset(
         node

@@ -13,7 +13,7 @@ from kforensics.formats.log_lines.event import FieldValue, LogEvent
 from kforensics.formats.log_lines.event import LogEventKind as Kind
 from kforensics.reconcile.observed.clocks import Anchor
 from kforensics.reconcile.observed.facts import Leadership
-from kforensics.reconcile.observed.logged_events import LoggedEvent
+from kforensics.reconcile.observed.logged_events import LoggedEvent, of_kinds
 from kforensics.reconcile.observed.logged_truncations import LoggedTruncation
 from kforensics.units import TopicPartition
 
@@ -51,7 +51,7 @@ def build_timeline(
 ) -> tuple[TimelineEntry, ...]:
     """Return all entries by time, truncations with and without effect; those without a time come last."""
     entries = [
-        *(entry for item in events if (entry := _of_event(item)) is not None),
+        *(entry for item in of_kinds(events, LOGGED_EVENTS) if (entry := _of_event(item)) is not None),
         *(truncation_entry(truncation) for truncation in truncations),
         *(entry for partition, states in leaderships.items() for entry in leadership_entries(partition, states)),
         *more,

@@ -7,7 +7,7 @@ from kforensics.damage import Absent
 from kforensics.evidence.event_kinds import EventKind
 from kforensics.formats.log_lines.event import LogEvent
 from kforensics.formats.log_lines.event import LogEventKind as Kind
-from kforensics.reconcile.observed.logged_events import LoggedEvent
+from kforensics.reconcile.observed.logged_events import LoggedEvent, of_kinds
 from kforensics.reconcile.timeline.events import WHOLE_TOPIC, Detail, DetailValue, TimelineEntry
 from kforensics.units import TopicPartition
 from kforensics.words import counted, utc_words
@@ -16,6 +16,7 @@ SAME_DELETION_MS = 60_000
 """Brokers that are running discard the replicas of a deleted topic within this time."""
 
 
+_LOGS = (Kind.LOG_CREATED, Kind.LOG_DISCARDED)
 _CREATIONS = frozenset({Kind.REPLICAS_ASSIGNED, Kind.LOG_CREATED})
 """The lines about the creation of a partition; controllers name its replicas only at DEBUG or TRACE, but brokers always log the new log."""
 
@@ -26,7 +27,7 @@ def logged_operations(events: Sequence[LoggedEvent]) -> Iterator[TimelineEntry]:
     topics = [*_topics(events)]
     yield from topics
     named = {entry.topic_partition.topic for entry in topics if isinstance(entry.topic_partition, TopicPartition)}
-    yield from _discarded_everywhere([item for item in events if _topic_of(item) not in named])
+    yield from _discarded_everywhere([item for item in of_kinds(events, _LOGS) if _topic_of(item) not in named])
 
 
 def _topic_of(item: LoggedEvent) -> str | None:
@@ -49,9 +50,9 @@ def _moves(events: Iterable[LoggedEvent]) -> Iterator[TimelineEntry]:
     """Yield a reassignment each time that the named replicas change."""
     known: dict[TopicPartition, frozenset[int]] = {}
     order: dict[TopicPartition, tuple[int, ...]] = {}
-    for item in events:
+    for item in of_kinds(events, (Kind.REPLICAS_ASSIGNED, Kind.REASSIGNMENT)):
         partition = item.event.topic_partition
-        if item.event.kind not in {Kind.REPLICAS_ASSIGNED, Kind.REASSIGNMENT} or isinstance(partition, Absent):
+        if isinstance(partition, Absent):
             continue
         replicas = replicas_named(item.event)
         if isinstance(replicas, Absent):
@@ -79,7 +80,7 @@ def _before(event: LogEvent, known: tuple[int, ...] | None) -> tuple[int, ...] |
 def _topics(events: Iterable[LoggedEvent]) -> Iterator[TimelineEntry]:
     """Yield topics that a controller deleted, and their later creations; one entry for all partitions."""
     deleted: set[str] = set()
-    for item in events:
+    for item in of_kinds(events, {Kind.TOPIC_DELETED, *_CREATIONS}):
         name = item.event.fields.get("topic_name")
         if item.event.kind is Kind.TOPIC_DELETED and isinstance(name, str):
             deleted.add(name)
@@ -179,7 +180,7 @@ def retention_entries(events: Iterable[LoggedEvent]) -> Iterator[TimelineEntry]:
     found: dict[tuple[object, TopicPartition, str], _Deletion] = {}
     latest: dict[tuple[object, TopicPartition], _Deletion] = {}
     moved: dict[tuple[object, TopicPartition], LoggedEvent] = {}
-    for item in events:
+    for item in of_kinds(events, (Kind.RETENTION, Kind.REMOTE_DELETED, Kind.LOG_START_MOVED)):
         partition = item.event.topic_partition
         if isinstance(partition, Absent):
             continue

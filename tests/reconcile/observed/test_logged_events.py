@@ -1,0 +1,74 @@
+"""All events of a case: those of some kinds, found by their places, and what the lines of each node reach from and to."""
+
+from pathlib import Path
+
+import pytest
+
+from kforensics.damage import Absent
+from kforensics.formats.log_lines.event import LogEventKind as Kind
+from kforensics.reconcile.observed.clocks import Clock
+from kforensics.reconcile.observed.logged_events import (
+    LoggedEvents,
+    lines_of_nodes,
+    log_written,
+    of_kinds,
+    order_events,
+    places_of_kinds,
+)
+from kforensics.reconcile.observed.logged_periods import first_lines
+from tests.builders.history import read_log
+
+LINES = """\
+[2026-03-01 10:00:00,100] INFO [KafkaServer id=7] started (kafka.server.KafkaServer)
+[2026-03-01 10:00:05,000] INFO [Log partition=t-0, dir=/d] Truncating to offset 7 (kafka.log.Log)
+[2026-03-01 09:59:00,000] INFO [Log partition=t-0, dir=/d] Truncating to offset 5 (kafka.log.Log)
+[2026-03-01 10:00:06,000] INFO [KafkaServer id=7] shut down completed (kafka.server.KafkaServer)
+"""
+
+
+@pytest.fixture
+def events(tmp_path: Path) -> LoggedEvents:
+    (tmp_path / "server.log").write_text(LINES)
+    file = read_log(tmp_path, "server.log")
+    assert file is not None
+    return order_events([file], [Clock(shift_ms=0, source="assumed")])
+
+
+def test_events_of_some_kinds_keep_their_order(events):
+    kinds = (Kind.BROKER_STOPPED, Kind.TRUNCATION)
+
+    assert [item for item in events if item.event.kind in kinds] == of_kinds(events, kinds)
+    assert of_kinds(events, kinds) == of_kinds([*events], kinds)
+    assert [1, 2, 3] == places_of_kinds(events, kinds) == places_of_kinds([*events], kinds)
+    assert [] == of_kinds(events, (Kind.LOG_LOADED,))
+
+
+def test_of_a_clock_that_went_back_the_earliest_time_is_not_the_first(events):
+    (one,) = lines_of_nodes(events)
+
+    assert (7, events[0].time_ms, events[2].time_ms) == (one.node_id, one.begin_ms, one.first_ms)
+    assert events[3].time_ms == one.last_ms
+    assert frozenset({Kind.BROKER_STARTED, Kind.TRUNCATION, Kind.BROKER_STOPPED}) == one.kinds
+    assert {7: events[2].time_ms} == first_lines(events, {})
+    assert lines_of_nodes([*events]) == lines_of_nodes(events)
+
+
+def test_lines_without_a_time_have_none(tmp_path):
+    (tmp_path / "server.log").write_text("INFO [KafkaServer id=7] started (kafka.server.KafkaServer)\n")
+    file = read_log(tmp_path, "server.log")
+    assert file is not None
+
+    (one,) = lines_of_nodes(order_events([file], [Clock(shift_ms=0, source="assumed")]))
+
+    assert [Absent.UNKNOWN] * 3 == [one.begin_ms, one.first_ms, one.last_ms]
+
+
+@pytest.mark.parametrize("ending", ["", ".gz", ".bz2", ".xz", ".zst", ".zip"])
+def test_a_rotated_file_is_of_its_log_whatever_it_is_compressed_by(ending, tmp_path):
+    (tmp_path / "server.log").write_text(LINES)
+    (tmp_path / f"server.log.1{ending}").write_text(LINES)
+    current, rotated = (read_log(tmp_path, name) for name in ("server.log", f"server.log.1{ending}"))
+    assert current is not None
+    assert rotated is not None
+
+    assert log_written(current) == log_written(rotated)
