@@ -81,6 +81,8 @@ _ONCE = 0, Absent.NOT_APPLICABLE, ""
 """Of an event that no other line repeats, and no writer is named before."""
 _OPEN, _WITHOUT = -1, -2
 """Of a text: it is to be read; no message is in it."""
+_TELLING_LINES, _MOSTLY_NEW, _TRIED_AGAIN = 1_000, 0.98, 8
+"""Of a window of so many lines, of which hardly any repeats a text, no texts are kept; but of one in eight they are, whatever it is."""
 _DIGITS, _DIGIT_VALUES = np.array([6, 5, 3, 2, 1]), np.array([10_000, 1_000, 100, 10, 1], np.int32)
 _OBJECT_LIMIT = 200
 """The lines above and below one that may be of the same object."""
@@ -222,6 +224,8 @@ class _Window:
         self._object_end = -1
         """The last line of the object over many lines that the message before it was read from with its stack."""
         self._owner: LogEvent | None = None
+        self._remembers = True
+        """Whether texts are kept for the lines that repeat them: where hardly any does, that costs more than it saves."""
         self._plain_line = -1
         """The last line with quotes that nothing wraps: it may hold many beginnings of messages."""
 
@@ -289,6 +293,8 @@ class _Window:
         """Return which lines are to be read, and those that are only counted: their texts were read before."""
         known = _KNOWN.get
         numbers = np.fromiter((known(text, _OPEN) for text in texts), np.intp, len(lines))
+        if len(lines) >= _TELLING_LINES and self._position // WINDOW_LENGTH % _TRIED_AGAIN:
+            self._remembers = int(np.count_nonzero(numbers == _OPEN)) < len(lines) * _MOSTLY_NEW
         numbers[lates < 0] = _OPEN
         groups, kinds = _groups(self._counted)
         of_lines = groups[numbers]
@@ -332,8 +338,12 @@ class _Window:
                 self._add_known(_FOUND[found], line, start, stop, rest, time_ms)
             elif b'"' in rest or len(rest) > LONGEST_REMEMBERED:
                 self._read_places(places[first:end], line, start, stop)
-            elif not any(self._read_plain(place, line, start, stop, rest, time_ms) for place in places[first:end]):
-                _remember(rest, _NOTHING)
+            else:
+                for place in places[first:end]:
+                    if self._read_plain(place, line, start, stop, rest, time_ms):
+                        break
+                else:
+                    self._remember(rest, _NOTHING)
         self._known[known] = True
 
     def _read_places(self, places: list[int], line: int, start: int, stop: int) -> None:
@@ -421,7 +431,7 @@ class _Window:
                 and not is_exception(message)
                 and len(rest) <= LONGEST_REMEMBERED
             ):
-                _remember(rest, found)
+                self._remember(rest, found)
             return True
         self._add(message, line, head, found.level, text[start + head.end : end])
         return True
@@ -438,8 +448,12 @@ class _Window:
             return self._read(position, line, start, stop)
         found = _Plain(message, level, has_time)
         self._add_known(found, line, start, stop, rest, time_ms)
-        _remember(rest, found)
+        self._remember(rest, found)
         return True
+
+    def _remember(self, text: bytes, found: "_Plain") -> None:
+        if self._remembers:
+            _remember(text, found)
 
     def _add_known(self, known: "_Plain", line: int, start: int, stop: int, rest: bytes, time_ms: int) -> None:
         """Add the event of a text that was read before."""

@@ -5,7 +5,7 @@ letter or digit. What stands before is time, level, thread, class and the identi
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from functools import cache, lru_cache
 from importlib.resources import files
@@ -51,6 +51,7 @@ _SUFFIX = re.compile(
     r"(?: +\((?:[\w$]+[.$])*[\w$]+\)(?: +\[[^\]\n]*\])?| +\| +[\w.$]+(?: \([\w.]+:\d+\))?| +\[[\w. -]*-\d+\])? *$"
 )
 """The logger and the thread that some layouts write behind a message."""
+_LOGGER = re.compile(r" +\((?:[\w$]+[.$])*[\w$]+\)")
 
 _WORD = re.compile(rb"(?<![^ \t\n\r\"'>|\]\[:=.,(])[A-Z]")
 _BEFORE_TIME = re.compile(rb"^.*\d\d:\d\d:\d\d", re.DOTALL)
@@ -123,10 +124,16 @@ class FoundMessage(NamedTuple):
 class _Pattern(NamedTuple):
     """The compiled text of a row."""
 
-    expression: re.Pattern[bytes]
+    row: Row
+    anchor: bytes
+    find: Callable[[bytes, int, int], re.Match[bytes] | None]
+    """Finds the text from its beginning on, or that of the line where words before the anchor belong to it."""
     convert: tuple[tuple[int, str, Callable[[bytes], FieldValue]], ...]
+    """The group, the name and the reader of each field."""
     partitions: tuple[int, ...]
     topic: tuple[int, int] | None
+    node: int
+    """The group of the node that wrote the line; 0 where it has none."""
 
 
 @cache
@@ -203,16 +210,16 @@ def keys() -> dict[bytes, tuple[Row, ...]]:
 
 
 @lru_cache(maxsize=4096)
-def rows_like(begun: bytes) -> tuple[Row, ...]:
+def _patterns_like(begun: bytes) -> tuple[_Pattern, ...]:
     """Return the rows whose messages begin like a text, by at most its `KEY_LENGTHS[0]` first bytes."""
     known = keys()
-    return tuple(row for length in KEY_LENGTHS for row in known.get(begun[:length], ()))
+    return tuple(_pattern(row.number) for length in KEY_LENGTHS for row in known.get(begun[:length], ()))
 
 
 @cache
 def _pattern(number: int) -> _Pattern:
     row = rows()[number]
-    text, at, parts = row.text, 0, list[str]()
+    text, at, parts, numeric = row.text, 0, list[str](), set[str]()
     for found in _MARKUP.finditer(text):
         parts.append(re.escape(text[at : found.start()]))
         at = found.end()
@@ -222,14 +229,22 @@ def _pattern(number: int) -> _Pattern:
             parts.append(f"(?:{found['regex']})")
         else:
             parts.append(_field(found["field"], is_last=at == len(text)))
+            numeric |= {found["field"]} - _LISTS - _TEXTS  # of digits alone
     expression = re.compile("".join((*parts, re.escape(text[at:]))).encode())
     named = [(name.removeprefix("old_"), index) for name, index in expression.groupindex.items()]
     places = dict(named)
     return _Pattern(
-        expression,
-        tuple((index, name, _converter(name)) for name, index in named if name not in _PARTITION_GROUPS | {"node"}),
+        row,
+        row.anchor.encode(),
+        expression.search if row.is_searched else expression.match,
+        tuple(
+            (index, name, int if name in numeric else _converter(name))
+            for name, index in named
+            if name not in _PARTITION_GROUPS | {"node"}
+        ),
         tuple(index for name, index in named if name == "partition"),
         (places["topic"], places["topic_index"]) if "topic" in places else None,
+        places.get("node", 0),
     )
 
 
@@ -285,13 +300,12 @@ def message_at(text: bytes, position: int, begin: int = 0, end: int | None = Non
         end: where it ends.
     """
     end = len(text) if end is None else end
-    for row in rows_like(text[position : min(end, position + KEY_LENGTHS[0])]):
-        if not text.startswith(row.anchor.encode(), position, end):
-            continue
-        find = _pattern(row.number).expression
-        found = find.search(text, begin, end) if row.is_searched else find.match(text, position, end)
-        if found is not None:
-            return _message(row, found, text, begin, end)
+    for pattern in _patterns_like(text[position : min(end, position + KEY_LENGTHS[0])]):
+        row, anchor, find, *_ = pattern
+        if text.startswith(anchor, position, end):
+            found = find(text, begin if row.is_searched else position, end)
+            if found is not None:
+                return _message(pattern, found, text, begin, end)
     return None
 
 
@@ -314,27 +328,37 @@ def is_exception(message: Message) -> bool:
     return "exception" in message.row.section.flags
 
 
-def _message(row: Row, found: re.Match[bytes], text: bytes, begin: int, end: int) -> Message:
-    pattern = _pattern(row.number)
+def _message(pattern: _Pattern, found: re.Match[bytes], text: bytes, begin: int, end: int) -> Message:
+    row, _, _, convert, partitions, topic, node = pattern
     fields: dict[str, FieldValue] = {**row.constant}
-    for index, name, convert in pattern.convert:
-        value = found[index]
+    values = found.groups()
+    for index, name, read in convert:
+        value = values[index - 1]
         if value is not None:
-            fields[name] = convert(value)
-            if found.end(index) == end and isinstance(shown := fields[name], str):
-                fields[name] = _SUFFIX.sub("", shown)
-    speaker = _identity(text[max(begin, found.start() - 600) : found.start()])
+            shown = fields[name] = read(value)
+            if isinstance(shown, str) and found.end(index) == end:
+                fields[name] = _without_suffix(shown)
+    start = found.start()
+    speaker = _identity(text[max(begin, start - 600) : start])
     if speaker.leader is not Absent.NOT_WRITTEN:
         fields.setdefault("leader", speaker.leader)
     if speaker.directory is not Absent.NOT_WRITTEN:
         fields.setdefault("directory", speaker.directory)
-    partition = _partition_of(pattern, found)
+    partition = _partition_of(partitions, topic, values) if partitions or topic else Absent.NOT_WRITTEN
     if isinstance(partition, Absent):
         partition = speaker.topic_partition
-    if isinstance(partition, Absent) and isinstance(path := fields.get("path"), str):
-        partition = _of_path(path, fields)
-    node = found["node"] if "node" in pattern.expression.groupindex else None
-    return Message(row, partition, speaker.broker_id if node is None else int(node), fields, found.start())
+        if isinstance(partition, Absent) and isinstance(path := fields.get("path"), str):
+            partition = _of_path(path, fields)
+    wrote = values[node - 1] if node else None
+    return Message(row, partition, speaker.broker_id if wrote is None else int(wrote), fields, start)
+
+
+def _without_suffix(text: str) -> str:
+    # Most layouts write the logger alone: then there is one place at which the suffix may begin.
+    if text.endswith(")") and " | " not in text:
+        start = text.rfind(" (")
+        return text[:start].rstrip(" ") if start >= 0 and _LOGGER.fullmatch(text, start) else text
+    return _SUFFIX.sub("", text)
 
 
 def _of_path(path: str, fields: dict[str, FieldValue]) -> TopicPartition | Absent:
@@ -347,12 +371,14 @@ def _of_path(path: str, fields: dict[str, FieldValue]) -> TopicPartition | Absen
     return parse_topic_partition(found["name"].encode())
 
 
-def _partition_of(pattern: _Pattern, found: re.Match[bytes]) -> TopicPartition | Absent:
-    for index in pattern.partitions:
-        if found[index] is not None:
-            return parse_topic_partition(found[index])
-    if pattern.topic is not None and found[pattern.topic[0]] is not None:
-        return TopicPartition(found[pattern.topic[0]].decode("ascii", "replace"), int(found[pattern.topic[1]]))
+def _partition_of(
+    partitions: Sequence[int], topic: tuple[int, int] | None, values: Sequence[bytes | None]
+) -> TopicPartition | Absent:
+    for index in partitions:
+        if (name := values[index - 1]) is not None:
+            return parse_topic_partition(name)
+    if topic is not None and (name := values[topic[0] - 1]) is not None:
+        return TopicPartition(name.decode("ascii", "replace"), int(values[topic[1] - 1] or b""))
     return Absent.NOT_WRITTEN
 
 
