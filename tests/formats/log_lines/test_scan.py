@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kforensics.damage import Absent
+from kforensics.formats.log_lines import scan as scanner
 from kforensics.formats.log_lines.event import LineCensus, LogEvent, LogEventKind
 from kforensics.formats.log_lines.partition_change import parse_partition_change
 from kforensics.formats.log_lines.scan import scan_log
@@ -520,3 +521,16 @@ def test_the_time_of_a_line_is_that_of_its_layout():
     assert (1714564800123, False) == line_moment(text_line)
     assert not isinstance(line_moment(b"{no object").time_ms, int)
     assert not isinstance(line_moment(b"\tat java.lang.Thread.run").time_ms, int)
+
+
+def test_lines_that_never_repeat_give_the_same_whatever_is_remembered_of_them(monkeypatch):
+    line = b"[2024-05-01 12:00:00,%03d] INFO [Log partition=t-%d, dir=/d] Truncating to offset %d (kafka.log.Log)\n"
+    data = b"".join(line % (at % 1000, at % 7, at * at) for at in range(2_000)) * 2
+    whole = [event for window in scan_log([data]) for event in window.events]
+
+    monkeypatch.setattr(scanner, "WINDOW_LENGTH", 1 << 14)
+    monkeypatch.setattr(scanner, "_TELLING_LINES", 10)
+    parts = [event for window in scan_log([data]) for event in window.events]
+
+    assert len(whole) == 4_000
+    assert whole == parts
