@@ -326,7 +326,7 @@ class _Window:
             number = same.get(rest)
             if number is not None:
                 repeats[number] += 1
-                lasts[number] = line
+                lasts[number] = max(lasts.get(number, 0), line)  # lines are not read in their order
                 known.append(line)
                 continue
             time_ms = self._time_ms(start, late) if late >= 0 else None
@@ -498,7 +498,7 @@ class _Window:
 
     def _repeat(self, number: int, line: int) -> None:
         self._repeats[number] += 1
-        self._lasts[number] = line
+        self._lasts[number] = max(self._lasts.get(number, 0), line)
         self._known[line] = True
 
     def _repeat_all(self, number: int, lines: NDArray[np.intp]) -> None:
