@@ -71,3 +71,6 @@ METADATA_TOPIC = "__cluster_metadata"
 
 METADATA_TOPICS = frozenset({METADATA_TOPIC, "@metadata"})
 """The topic of the KRaft log: the second name only in 2.8."""
+
+PACKED_ENDING = r"(?:\.(?:gz|bz2|xz|zst|lz4|zip))"
+"""The ending of the name of a log that is compressed, as a regular expression."""

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from kforensics.errors import EvidenceError
-from kforensics.formats.log_lines.event import PACKED_ENDING
 from kforensics.source.mapped import EvidenceFile, open_evidence
 from kforensics.source.packed import members_of, packing_of, unpacked
 from kforensics.source.ranges import Range, RangeRead, read_ranges
 from kforensics.source.walk import FoundFile, Listings, walk_files
+from kforensics.units import PACKED_ENDING
 
 if TYPE_CHECKING:
     from kforensics.formats.log_lines.stamps import Layout

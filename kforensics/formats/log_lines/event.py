@@ -195,9 +195,6 @@ class LogEventKind(StrEnum):
     ROUTINE = "routine"
 
 
-PACKED_ENDING = r"(?:\.(?:gz|bz2|xz|zst|lz4|zip))"
-"""The ending of the name of a log that is compressed, as a regular expression."""
-
 EMPTIED_SEGMENT = "segment emptied"
 """`reason` of a recovery that gave up a whole segment and not only what is behind a bad batch."""
 

@@ -11,7 +11,6 @@ from kforensics.evidence.broker_logs import LogFile
 from kforensics.evidence.model import GroupCommit
 from kforensics.formats.log_lines.event import LogEvent
 from kforensics.formats.log_lines.event import LogEventKind as Kind
-from kforensics.formats.log_lines.table import rows
 from kforensics.protocol.versions import KafkaVersion, advances_only_at_min_isr, parse_version
 from kforensics.reconcile.observed.broker_lives import BrokerLife, broker_lives, log_loads
 from kforensics.reconcile.observed.clocks import SKEW_TOLERATED_MS
@@ -288,7 +287,7 @@ def facts_from_logs(
         by_partition=by_partition,
         named=_named_in(by_partition),
         broker_min_insync=max([*started, *configured], default=Absent.UNKNOWN),
-        topic_min_insync=_topic_min_insync(events),
+        topic_min_insync=_topic_min_insync(events) if events else {},
         unclean_election=flags.pop() if len(flags) == 1 else Absent.UNKNOWN,
         newest_version=newest_version,
         assignments=logged_assignments(events),
@@ -312,6 +311,8 @@ def facts_from_logs(
 
 
 def _topic_min_insync(events: Iterable[LoggedEvent]) -> dict[str, int]:
+    from kforensics.formats.log_lines.table import rows  # noqa: PLC0415 - few inputs have lines
+
     found: dict[str, int] = {}
     kinds = {row.section.kind for row in rows() if "min_insync_replicas" in row.text}
     for item in of_kinds(events, kinds):

@@ -11,10 +11,10 @@ from typing import NamedTuple
 from kforensics.damage import Absent
 from kforensics.evidence.broker_logs import LogFile
 from kforensics.evidence.model import Citation
-from kforensics.formats.log_lines.event import PACKED_ENDING, LogEvent
+from kforensics.formats.log_lines.event import LogEvent
 from kforensics.formats.log_lines.event import LogEventKind as Kind
 from kforensics.reconcile.observed.clocks import Clock
-from kforensics.units import TopicPartition
+from kforensics.units import PACKED_ENDING, TopicPartition
 
 _ROTATED = re.compile(r"(?<=\.log)[.\-_](\d+|\d{4}-\d{2}-\d{2}.*?)" + PACKED_ENDING + r"?$")
 """The end of a rotated file's name, by number or by date; the file without one is written last."""

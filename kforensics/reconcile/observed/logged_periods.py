@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.evidence.broker_logs import LogFile
-from kforensics.formats.log_lines.event import ELECTION_KINDS, PACKED_ENDING, LogEventKind
+from kforensics.formats.log_lines.event import ELECTION_KINDS, LogEventKind
 from kforensics.reconcile.observed.logged_events import LoggedEvent, lines_of_nodes, of_kinds
+from kforensics.units import PACKED_ENDING
 
 _ROLLED = re.compile(
     r"(?:^|/)server\.log(?:\.(?P<number>\d{1,4})|\.(?P<day>\d{4}-\d\d-\d\d)(?:-(?P<hour>\d\d))?)?"
