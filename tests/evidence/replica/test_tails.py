@@ -141,4 +141,4 @@ def test_a_segment_in_the_middle_that_left_its_index_behind_is_missing_at_every_
 
     for depth in ("tails", "content"):
         assert 3 == run(["diff", str(log), "--replicas", "1", "--depth", depth, "--format", "json"])
-        assert "offsets 11 to 21 are unaccounted for" in json.loads(capsys.readouterr().out)["answer"]["headline"]
+        assert "Offsets 11 to 21 are unaccounted for" in json.loads(capsys.readouterr().out)["answer"]["headline"]
