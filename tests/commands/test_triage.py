@@ -578,3 +578,7 @@ def test_a_broker_that_does_not_start_is_not_said_to_start_after_a_crash(shown, 
 
     assert re.search(r"Broker 1 does not start \(lost\+found", said)
     assert "ombined" not in said
+
+    (tmp_path / "now" / "broker-2" / "lost+found").mkdir()
+    _, screen = shown("triage", tmp_path / "now", "-v")
+    assert "Brokers 1 and 2 do not start (lost+found" in " ".join(screen.split())

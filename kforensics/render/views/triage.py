@@ -1,5 +1,6 @@
 """What `triage` shows: what is lost or at risk by topic, what happened, what a start does, and the questions that have more."""
 
+import re
 import textwrap
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -113,7 +114,7 @@ def _happened(body: Triage, view: View, room: int) -> Iterator[Block]:
         return
     yield Section(title=f"What happened on {day} (UTC)" if day and lines else "What happened (UTC)")
     if cause:
-        yield item(cause)
+        yield item(re.sub(rf"{day}T([\d:]+)\.\d+Z", r"\1", cause) if day and lines else cause)
     for _, words in sorted(lines, key=lambda one: _moment(one[0])):
         yield item(words)
 
@@ -178,6 +179,6 @@ def _starts(starts: Sequence[tuple[int, PredictedStart]], inputs: Sequence[Input
         words = f"{result}{how if start.result is StartResult.STARTS else ''}{why}"
         by_words.setdefault(words, []).append(node_words(one))
     return [
-        f"{joined_by_and(nodes)} {words if len(nodes) == 1 else words.replace('starts', 'start', 1)}"
+        f"{joined_by_and(nodes)} {words if len(nodes) == 1 else words.replace('does not', 'do not', 1).replace('starts', 'start', 1)}"
         for words, nodes in by_words.items()
     ]
