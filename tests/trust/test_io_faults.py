@@ -43,7 +43,7 @@ def inputs_of(tree):
 
 
 class Faults:
-    """Stands between the package and the system calls by which it reads; the n-th of one kind fails."""
+    """Stands between the package and the system calls by which it reads; the n-th of one kind fails, and each later one of the same file."""
 
     def __init__(self, monkeypatch, call, action, at):
         self.count = 0
@@ -57,9 +57,10 @@ class Faults:
         if self._real is REAL_OPEN and arguments[0] & os.O_DIRECTORY:  # of directories `scandir` is made to fail
             return self._real(target, *arguments, **options)
         self.count += 1
-        if self.count != self._at:
+        place = opened_path(target, options.get("dir_fd")) if self.hit or self.count == self._at else None
+        if self.count != self._at and (place is None or place != self.hit):
             return self._real(target, *arguments, **options)
-        self.hit = opened_path(target, options.get("dir_fd"))
+        self.hit = place
         return self._action(self._real, target, *arguments, **options)
 
 
