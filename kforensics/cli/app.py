@@ -213,7 +213,8 @@ def _with_question(arguments: Sequence[str]) -> Sequence[str]:
     first = arguments[0] if arguments else "-"
     if first.startswith("-") or first in EVERY_COMMAND:
         return arguments
-    return ["triage", *arguments] if os.path.lexists(first) or not nearest_names(first, EVERY_COMMAND) else arguments
+    is_path = os.sep in first or os.path.lexists(first)
+    return ["triage", *arguments] if is_path or not nearest_names(first, EVERY_COMMAND) else arguments
 
 
 def _reachable(arguments: Sequence[str]) -> Sequence[str]:

@@ -81,6 +81,14 @@ def test_a_mistyped_path_stops_every_command_and_names_the_nearest(name, broker,
     assert [] == [*tmp_path.glob("out/*"), *tmp_path.glob("*.kfc"), *tmp_path.glob("evidence/evidence.json")]
 
 
+def test_a_mistyped_path_that_is_like_a_command_is_a_path(broker, monkeypatch, capsys):
+    (broker.parent / "metadata-1").mkdir()
+    monkeypatch.chdir(broker.parent.parent)
+
+    assert run([f"{broker.parent.name}/metadata-2"]) == 3
+    assert "there is no such file or directory" in capsys.readouterr().err
+
+
 def bad_inputs(folder):
     (folder / "empty").mkdir()
     (folder / "notes.txt").write_text("the cluster was slow on Monday\n")

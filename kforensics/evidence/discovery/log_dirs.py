@@ -203,6 +203,8 @@ def _parsed(root: Path, path: str, parse: Callable[[bytes], Value]) -> Value | A
 def group_by_node(log_dirs: Iterable[FoundLogDir], folder: str = "") -> Iterator[tuple[str, tuple[FoundLogDir, ...]]]:
     """Yield log directories by node: the topmost folder of one node, and its log directories."""
     members = tuple(log_dirs)
+    if not members:
+        return
     if are_of_one_node(members):
         yield folder, members
         return

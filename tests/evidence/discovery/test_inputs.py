@@ -291,3 +291,10 @@ def test_a_capture_in_a_log_directory_that_can_not_be_used_is_a_file_that_can_no
     (tmp_path / "beside.kfc").write_bytes(b"not one")
     with pytest.raises(EvidenceError):
         find_inputs([tmp_path])
+
+
+def test_a_folder_of_segments_alone_is_a_partition_of_no_node(tmp_path):
+    (tmp_path / "x").mkdir()
+    (tmp_path / "x" / f"{0:020}.log").write_bytes(bytes(range(256)))
+
+    assert described(tmp_path) == [(f"{tmp_path}/x", "partition", Absent.UNKNOWN)]
