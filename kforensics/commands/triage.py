@@ -21,6 +21,7 @@ from kforensics.commands.outside import check_new_file
 from kforensics.commands.result import Conclusion, Result
 from kforensics.errors import EvidenceError, UsageError
 from kforensics.evidence.model import Input, Problem
+from kforensics.findings.answers.contents import NODE_NAMES
 from kforensics.findings.answers.graver import Asked
 from kforensics.findings.answers.model import Answer, State, silence_words, unusable_words
 from kforensics.findings.answers.triage import (
@@ -134,14 +135,14 @@ def _own_answer(one: Result[Any]) -> Answer:
 
 def _others(ask: Ask, case: Case, explained: Explanation) -> Iterator[Result[Any] | Unasked]:
     """Yield the results of the other questions, and those that these inputs can't answer."""
-    if not explained.partitions:
+    # A node without any log may be one that was emptied, or that does not start.
+    if not explained.partitions and not any(one.kind in NODE_NAMES for one in explained.inputs):
         return
     from kforensics.commands import diff, predict  # noqa: PLC0415 - where there are directories
 
-    wanted: list[tuple[str, Callable[[Ask], Result[Any]]]] = [
-        ("diff", partial(diff.run, case=now_of(case), keep_quiet=False)),
-        ("predict", partial(predict.run, case=now_of(case))),
-    ]
+    wanted: list[tuple[str, Callable[[Ask], Result[Any]]]] = [("predict", partial(predict.run, case=now_of(case)))]
+    if explained.partitions:
+        wanted.insert(0, ("diff", partial(diff.run, case=now_of(case), keep_quiet=False)))
     of_offsets = unread_offsets(case)
     if of_offsets:
         yield Unasked("groups", f"it reads all of each log of {OFFSETS_TOPIC}, {byte_count(of_offsets)} here")

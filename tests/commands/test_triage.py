@@ -582,3 +582,14 @@ def test_a_broker_that_does_not_start_is_not_said_to_start_after_a_crash(shown, 
     (tmp_path / "now" / "broker-2" / "lost+found").mkdir()
     _, screen = shown("triage", tmp_path / "now", "-v")
     assert "Brokers 1 and 2 do not start (lost+found" in " ".join(screen.split())
+
+
+def test_of_a_node_without_any_log_its_start_is_told(shown, tmp_path):
+    (tmp_path / "node").mkdir()
+    (tmp_path / "node" / "meta.properties").write_text("version=1\nbroker.id=7\n")
+    code, screen = shown(tmp_path)
+    said = " ".join(screen.split())
+
+    assert code == 1
+    assert screen.startswith("Broker 7 does not start with Kafka ")
+    assert "More: kforensics explain and predict." in said
