@@ -51,10 +51,13 @@ def in_short_sentences(text: str) -> str:
         return text
     said = []
     for sentence in _SENTENCES.split(text):
-        clauses = _CLAUSES.split(sentence)
-        parts = clauses[:1]
-        for clause in clauses[1:]:
-            if len(f"{sentence}".split()) <= MOST_WORDS or len(f"{parts[-1]} {clause}".split()) <= MOST_WORDS // 2:
+        if len(sentence.split()) <= MOST_WORDS:
+            said.append(sentence)
+            continue
+        first, *clauses = _CLAUSES.split(sentence)
+        parts = [first]
+        for clause in clauses:
+            if len(f"{parts[-1]} {clause}".split()) <= MOST_WORDS // 2:
                 parts[-1] += f"; {clause}"
                 continue
             word = clause.split(" ")[0]

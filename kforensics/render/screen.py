@@ -145,26 +145,26 @@ def answer_lines(answer: Answer, *, command: str, width: int, most: int = MOST_L
     """Yield the lines of an answer, the headline first, all of what to do at once, and behind less than `most` lines the first open question; the other points are counted where there is no room."""
     lines = wrapped(escape_text(answer.headline), width=width, style=_answer_style(answer, command))
     points: list[list[Text]] = []
-    spare: list[list[Text]] = []
+    spare: list[int] = []
     is_long = False
     for label, name in ANSWER_PARTS:
         for at, advice in enumerate(getattr(answer, name)):
             points.append(_advice_lines(advice, lead=f"{label if not at else '':<{_LABEL_WIDTH}}", width=width))
             if name != "now" and (at or name != "unknown" or is_long):
-                spare.append(points[-1])
+                spare.append(len(points) - 1)
         if name == "now":
             is_long = len(lines) + sum(map(len, points)) > most
     left = most - len(lines) - sum(map(len, points))
-    hidden: list[list[Text]] = []
+    hidden = 0
     while left < 0 and spare:
-        left += len(spare[-1]) - (not hidden)
-        hidden.append(spare.pop())
+        at = spare.pop()
+        left += len(points[at]) - (not hidden)
+        points[at], hidden = [], hidden + 1
     yield from lines
     for point in points:
-        if not any(point is one for one in hidden):
-            yield from point
+        yield from point
     if hidden:
-        yield Text(f"… {counted(len(hidden), 'more point')} of this answer: -v shows all.", style=Style.QUIET)
+        yield Text(f"… {counted(hidden, 'more point')} of this answer: -v shows all.", style=Style.QUIET)
 
 
 def _advice_lines(advice: str, *, lead: str, width: int) -> list[Text]:

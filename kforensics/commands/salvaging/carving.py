@@ -9,7 +9,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 
@@ -26,24 +25,9 @@ from kforensics.reconcile.history.log_copies import LogCopy, copies_of
 from kforensics.reconcile.logs.loaded_log import LoadedLog
 from kforensics.reconcile.replicas.leader import choose_leader
 from kforensics.source.naming import FileSuffix
-from kforensics.units import EpochEntry, TopicPartition
+from kforensics.units import TopicPartition
 
 DAY_MS = 86_400_000
-
-
-class ChainFacts(Protocol):
-    """What is known of a chain of batches."""
-
-    first_offset: int
-    last_offset: int
-    first_epoch: int
-    last_epoch: int
-    first_producer: tuple[int, int, int]
-    last_producer: tuple[int, int, int]
-    first_timestamp_ms: int
-    last_timestamp_ms: int
-    samples: list[int]
-    epochs: list[EpochEntry]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +42,7 @@ class CarvedLog:
     """The partition whose log it continues or precedes."""
 
 
-def group_chains(chains: Sequence[ChainFacts], named: dict[int, set[TopicPartition]]) -> tuple[CarvedLog, ...]:
+def group_chains(chains: Sequence[Chain], named: dict[int, set[TopicPartition]]) -> tuple[CarvedLog, ...]:
     """Put chains together into logs: named ones by partition, then others by offset.
 
     Args:
@@ -117,7 +101,7 @@ class _Groups:
         self._parents[second] = first
 
 
-def _joints(chains: Sequence[ChainFacts], groups: _Groups) -> Iterable[tuple[int, int]]:
+def _joints(chains: Sequence[Chain], groups: _Groups) -> Iterable[tuple[int, int]]:
     """Pairs of chains of which the second continues where the first ends."""
     begins: dict[int, list[int]] = defaultdict(list)
     for at, chain in enumerate(chains):
@@ -154,11 +138,11 @@ def _joints(chains: Sequence[ChainFacts], groups: _Groups) -> Iterable[tuple[int
     yield from lone
 
 
-def _has_producer(chain: ChainFacts) -> bool:
+def _has_producer(chain: Chain) -> bool:
     return chain.first_producer[0] >= 0
 
 
-def _sequence_continues(before: ChainFacts, after: ChainFacts) -> bool:
+def _sequence_continues(before: Chain, after: Chain) -> bool:
     return before.last_producer[0] >= 0 and before.last_producer == after.first_producer
 
 

@@ -292,10 +292,9 @@ def _prohibitions(steps: Sequence[Prohibition]) -> Iterator[str]:
     waiting: dict[str, set[str]] = {}
     for one in steps:
         node, is_start, _ = one.partition(" before its director")
-        seen = waiting.setdefault(node, set())
-        if not is_start or not seen.issuperset(one.commands) or not (seen or one.commands):
+        if not is_start or node not in waiting or not waiting[node].issuperset(one.commands):
             yield one
-        seen.update(one.commands)
+        waiting.setdefault(node, set()).update(one.commands)
 
 
 def steps_script(answer: Answer, elections: Sequence[str], order: Sequence[int], discarded: Sequence[str] = ()) -> str:
