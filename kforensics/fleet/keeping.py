@@ -205,7 +205,7 @@ def _directories(
         if cluster not in bases:
             continue
         columns = ["topic", "partition", "fingerprint", "mtime_ns"]
-        rows = fleet.tables.read_part("plan", part_name(one.number), columns=["kind", *columns])
+        rows = fleet.listing(one.number)
         rows = rows.filter(pc.equal(rows["kind"], IS_DIRECTORY)).select(columns)
         for topic, partition, fingerprint, time in zip(*(column.to_pylist() for column in rows.columns), strict=True):
             key = (cluster, topic, partition)
@@ -226,7 +226,7 @@ def without_kept(fleet: Fleet, kept: Kept, options: Ask) -> tuple[LogDirTotals, 
     out = []
     for one in fleet.totals:
         task = fleet.tasks[one.number]
-        rows = fleet.tables.read_part("plan", part_name(one.number))
+        rows = fleet.listing(one.number)
         wanted = kept.others(rows, fleet.clusters[task.input])
         if wanted.num_rows:
             is_directory = pc.equal(wanted["kind"], IS_DIRECTORY)

@@ -48,6 +48,9 @@ FACTS_TABLE = "facts"
 COMMITS_TABLE = "commits"
 """What consumer groups committed by each log directory, likewise."""
 
+LISTED_HERE = 20_000
+"""Partition directories that the driver lists by itself."""
+
 FACTS_A_PART = 20_000
 """Partitions; one task of the scan reads a part."""
 
@@ -104,6 +107,24 @@ class Fleet:
             out.setdefault(cluster, []).append(number)
         return out
 
+    @property
+    def is_small(self) -> bool:
+        """Whether the driver looks at all of it by itself, and keeps what it listed."""
+        return is_small(self.inputs)
+
+    @cached_property
+    def _listings(self) -> dict[int, pa.Table]:
+        return {}
+
+    def listing(self, number: int) -> pa.Table:
+        """Return the listing of a log directory, which is asked for again and again."""
+        found = self._listings.get(number)
+        if found is None:
+            found = self.tables.read_part("plan", part_name(number))
+            if self.is_small:
+                self._listings[number] = found
+        return found
+
     @cached_property
     def listed(self) -> Mapping[int, list[tuple[LogDirTask, LogDirTotals]]]:
         """The log directories of each input, as far as they are read."""
@@ -116,6 +137,11 @@ class Fleet:
     def nothing(self) -> tuple[FoundInput, ...]:
         """Every input as one of which nothing is looked at."""
         return tuple(_without_files(one.found) for one in self.inputs)
+
+
+def is_small(inputs: Sequence[PlannedInput]) -> bool:
+    """Return whether the driver lists by itself what a job would take longer to start for."""
+    return sum(one.partition_count for one in inputs) <= LISTED_HERE
 
 
 def cluster_of_inputs(inputs: Sequence[PlannedInput]) -> tuple[str, ...]:
@@ -134,7 +160,7 @@ def gather_knowledge(fleet: Fleet, cluster: str) -> Gathered:
     """Return what is known of a cluster, and write what is known of each of its partitions."""
     inputs, members = fleet.inputs, fleet.members[cluster]
     listed = [one for number in members for one in fleet.listed.get(number, ())]
-    lost, left_out = _lost(listed, fleet.tables)
+    lost, left_out = _lost(listed, fleet)
     problems: list[Problem] = [*left_out]
     own = list(fleet.nothing)
     chosen = _chosen(inputs, members)
@@ -206,8 +232,8 @@ def list_commits(fleet: Fleet, number: int) -> int:
     )
     cluster = fleet.clusters[task.input]
     columns = ["kind", "path", "directory", "partition", "fingerprint", "mtime_ns"]
-    where = pd.field("topic") == OFFSETS_TOPIC
-    listed = fleet.tables.read_part("plan", part_name(number), columns=columns, filters=where).to_pylist()
+    rows_of = fleet.listing(number)
+    listed = rows_of.filter(pc.equal(rows_of["topic"], OFFSETS_TOPIC)).select(columns).to_pylist()
     directories = {row["path"]: row for row in listed if row["kind"] == IS_DIRECTORY}
     known = _unchanged(directories, task.source, fleet.bases[cluster]) if cluster in fleet.bases else frozenset()
     own = {one: verdict_id(fleet.audit, (cluster, OFFSETS_TOPIC, one)) for one in {row["partition"] for row in listed}}
@@ -302,7 +328,7 @@ def _write_facts(
     tasks: Sequence[LogDirTask],
 ) -> Iterator[str]:
     """Write the rows of the partitions that are listed, or should be, and yield the names of their parts."""
-    every = sorted({*known, *(partition for task in tasks for partition in _held(task, fleet.tables))})
+    every = sorted({*known, *(partition for task in tasks for partition in _held(task, fleet))})
     number = sorted(fleet.members).index(cluster)
     for first in range(0, len(every), FACTS_A_PART):
         rows = []
@@ -346,7 +372,7 @@ def stated_by_cluster(
 
 
 def _lost(
-    listed: Sequence[tuple[LogDirTask, LogDirTotals]], tables: Tables
+    listed: Sequence[tuple[LogDirTask, LogDirTotals]], fleet: Fleet
 ) -> tuple[tuple[LostDirectory, ...], tuple[Problem, ...]]:
     """Return the partitions that checkpoints name and of which their node holds no directory, and what copies may have left out."""
     states = [_named_state(task, total) for task, total in listed]
@@ -356,14 +382,14 @@ def _lost(
         (task.input, partition)
         for (task, _), state in zip(listed, states, strict=True)
         if any(state.input == number or state.broker_id == broker for broker, number in wanted)
-        for partition in _held(task, tables)
+        for partition in _held(task, fleet)
     }
     return lost_directories(states, held) if wanted else ((), ())
 
 
-def _held(task: LogDirTask, tables: Tables) -> Iterator[TopicPartition]:
+def _held(task: LogDirTask, fleet: Fleet) -> Iterator[TopicPartition]:
     """Yield the partitions of which a log directory holds a directory."""
-    rows = tables.read_part("plan", part_name(task.number), columns=["kind", "topic", "partition"])
+    rows = fleet.listing(task.number)
     held = rows.filter(pc.equal(rows["kind"], IS_DIRECTORY))
     yield from map(TopicPartition, held["topic"].to_pylist(), held["partition"].to_pylist())
 

@@ -156,7 +156,7 @@ def file_fingerprint(item: FoundFile) -> bytes:
 
 
 class LogDirLister:
-    """Lists one log directory: what tells whether it is as it was, and when it is asked for what there is to read, which takes as long again.
+    """Lists one log directory: what tells whether it is as it was, and when it is asked for what there is to read, which takes longer.
 
     Args:
         task: the log directory, of which names, lengths and times of change are looked at now.
@@ -174,6 +174,7 @@ class LogDirLister:
         found, capture = task.found, store_of(task.found.root).capture
         held = None if capture is None else capture.holds_records
         self._whose = f"{(task.input, str(found.root), found.described, task.source, held)}"
+        self._found = tuple(found.walk())
         self.fingerprint = self._outline()
 
     def _outline(self) -> str:
@@ -185,7 +186,7 @@ class LogDirLister:
             for name, lines in state.checkpoints.items():
                 assert isinstance(lines, CheckpointLines)
                 digest.update(name.encode() + bytes(lines))
-        for item in self._task.found.walk():
+        for item in self._found:
             match item:
                 case FoundFile():
                     self.has_segments |= item.is_live_segment
@@ -243,7 +244,7 @@ class LogDirLister:
 
     def rows(self) -> list[Row]:
         """Return the directories of partitions and their segments."""
-        task, states = self._task, self._states
+        states = self._states
         rows: list[Row] = []
         directories: dict[str, Row] = {}
         digests: dict[str, Any] = {}
@@ -251,14 +252,15 @@ class LogDirLister:
         row: Row = {}
         below = ""
         sequence = -1
-        for item in task.found.walk():
+        for item in self._found:
             if current is not None and isinstance(item, FoundFile) and item.path.startswith(below):
                 digests[current.path].update(file_fingerprint(item))
                 row["mtime_ns"] = max(row["mtime_ns"], item.mtime_ns)
             match item:
                 case FoundDirectory(name=PartitionDirectoryName() as name):
-                    self.topics |= {name.topic_partition.topic} & self._options.topics
-                    wanted = is_wanted(name.topic_partition, self._options)
+                    partition = name.topic_partition
+                    self.topics |= {partition.topic} & self._options.topics
+                    wanted = is_wanted(partition, self._options)
                     current = item if wanted else None
                     if wanted:
                         sequence += 1
@@ -286,10 +288,14 @@ class LogDirLister:
         return f"{self._whose}\0{state.clean_shutdown}\0{about}\n".encode(errors="surrogateescape")
 
     def _directory(self, item: FoundDirectory, name: PartitionDirectoryName, state: LogDirState, sequence: int) -> Row:
-        named = ((one, checkpoint_line(state, one, name.topic_partition)) for one in CHECKPOINTS)
-        lines = {one: (None, None) if isinstance(line, Absent) else line for one, line in named}
+        partition = name.topic_partition
+        lines: dict[str, tuple[int | None, int | None]] = dict.fromkeys(CHECKPOINTS, (None, None))
+        for one in state.checkpoints:
+            line = checkpoint_line(state, one, partition)
+            if not isinstance(line, Absent):
+                lines[one] = line
         return {
-            **self._place(DIRECTORY_WEIGHT, sequence, item.path, name.topic_partition),
+            **self._place(DIRECTORY_WEIGHT, sequence, item.path, partition),
             "kind": IS_DIRECTORY,
             "state": name.state.value,
             "directory": item.path,

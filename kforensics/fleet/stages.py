@@ -20,7 +20,7 @@ from kforensics.fleet.audit_tables import AuditTables
 from kforensics.fleet.facts import Gathered, packed, unpacked
 from kforensics.fleet.file_systems import redacted
 from kforensics.fleet.judge import STATE, JudgeContext, judge_group
-from kforensics.fleet.knowledge import Fleet, gather_knowledge, list_commits
+from kforensics.fleet.knowledge import Fleet, gather_knowledge, is_small, list_commits
 from kforensics.fleet.pieces import EarlierLooks, Scanned, bring_facts, pack, scan_piece
 from kforensics.fleet.plan import (
     IS_DIRECTORY,
@@ -39,9 +39,6 @@ from kforensics.fleet.tables import Tables
 from kforensics.fleet.watch import Counters, Progress, Stage, watch_tasks
 from kforensics.units import Depth
 from kforensics.words import byte_count, counted
-
-LISTED_HERE = 20_000
-"""Partition directories that the driver lists by itself, where a job would take longer to start."""
 
 READ_HERE = 8 << 20
 """Bytes of consumers' offsets that the driver reads by itself, likewise."""
@@ -109,7 +106,7 @@ def _context(session: Any) -> Any:
 
 def outline_fleet(found: FoundSources, tasks: Sequence[LogDirTask], options: Ask) -> tuple[LogDirLister, ...]:
     """Look at every log directory here, which is quicker than to have a job started for it; at none where there is much."""
-    if sum(one.partition_count for one in found.inputs) > LISTED_HERE:
+    if not is_small(found.inputs):
         return ()
     with ThreadPoolExecutor(LISTERS) as pool:
         return tuple(pool.map(lambda task: LogDirLister(task, options), tasks))
@@ -149,14 +146,13 @@ def list_fleet(
 def gather_fleet(session: Callable[[], Any], fleet: Fleet) -> dict[str, Gathered]:
     """Gather what is known of each cluster, some clusters a task, when what consumer groups committed is there; what is about partitions goes into the table `facts`."""
     holders = [one for one in fleet.totals if one.offsets_bytes]
-    is_small = sum(one.partition_count for one in fleet.inputs) <= LISTED_HERE
-    if is_small and sum(one.offsets_bytes for one in holders) <= READ_HERE:
+    if fleet.is_small and sum(one.offsets_bytes for one in holders) <= READ_HERE:
         for one in holders:
             list_commits(fleet, one.number)
     elif holders:
         _each_on_workers(session, fleet, "bigint", [one.number for one in holders], list_commits)
     clusters = sorted(fleet.members)
-    if is_small:
+    if fleet.is_small:
         return {cluster: gather_knowledge(fleet, cluster) for cluster in clusters}
     found = [unpacked(one) for one in _each_on_workers(session, fleet, "string", clusters, _gather)] if clusters else []
     return {one.cluster: one for one in sorted(found, key=lambda one: one.cluster)}

@@ -28,7 +28,8 @@ HISTORY_PARTITIONING = pd.partitioning(
 """The folders of a history; tables of one audit have none."""
 
 
-_COMPRESSED = pa.ipc.IpcWriteOptions(compression="zstd")
+_ON_ONE_THREAD = pa.ipc.IpcReadOptions(use_threads=False)
+_COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
 
 
 class Tables:
@@ -248,5 +249,5 @@ class WorkTables(Tables):
 
     @staticmethod
     def _decode(file: Any, columns: list[str] | None) -> pa.Table:
-        table = pa.ipc.open_file(file).read_all()
+        table = pa.ipc.open_file(file, options=_ON_ONE_THREAD).read_all()
         return table if columns is None else table.select(columns)

@@ -188,7 +188,7 @@ def tasks_of(fleet: Path, out: Path) -> str:
         raise InterruptedError
 
     with (
-        patch("kforensics.fleet.stages.LISTED_HERE", 1_000_000),
+        patch("kforensics.fleet.knowledge.LISTED_HERE", 1_000_000),
         patch("kforensics.fleet.auditing.cores_of", lambda _: 2),
         patch("kforensics.fleet.auditing.scan_and_judge", one_by_one),
         suppress(InterruptedError),

@@ -12,6 +12,7 @@ and of two groups ten commits each. Seconds are those of processors; Spark's sta
 """
 
 import argparse
+import errno
 import json
 import mmap
 import os
@@ -297,8 +298,8 @@ def write_cluster(place: Path, dice: random.Random, partitions: int, brokers: in
         for broker in replicas:
             folder = nodes[broker] / f"{topic}-{number}"
             folder.mkdir()
-            (folder / f"{0:020}.log").hardlink_to(common / f"offsets-{number}" if is_offsets else log)
-            (folder / "leader-epoch-checkpoint").hardlink_to(epochs)
+            link(common / f"offsets-{number}" if is_offsets else log, folder / f"{0:020}.log")
+            link(epochs, folder / "leader-epoch-checkpoint")
             (folder / "partition.metadata").hardlink_to(common / topic)
             if not is_offsets:
                 held[broker].append(CheckpointEntry(topic, number, RECORDS))
@@ -310,6 +311,18 @@ def write_cluster(place: Path, dice: random.Random, partitions: int, brokers: in
             for name in ("replication-offset-checkpoint", "recovery-point-offset-checkpoint"):
                 (node / name).write_bytes(encode_checkpoint(Checkpoint(entries=tuple(held[number]))))
     shutil.rmtree(common)
+
+
+def link(file: Path, name: Path) -> None:
+    """Give a file one more name; a copy of it, which later names are of, where it has as many as a file system allows."""
+    try:
+        name.hardlink_to(file)
+    except OSError as error:
+        if error.errno != errno.EMLINK:
+            raise
+        shutil.copy2(file, name)
+        file.unlink()
+        file.hardlink_to(name)
 
 
 def write_offsets(folder: Path, partitions: Sequence[tuple[str, int]]) -> None:

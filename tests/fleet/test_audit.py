@@ -189,7 +189,7 @@ def _shuffled(spark) -> int:
 def test_listing_on_the_workers_finds_the_same_in_jobs_that_say_what_they_do(spark, run_audit, incident, monkeypatch):
     snapshot = incident("epoch-truncate-2.8") / "snapshots" / "02-leader-killed"
     here, _ = run_audit(snapshot)
-    monkeypatch.setattr("kforensics.fleet.stages.LISTED_HERE", -1)
+    monkeypatch.setattr("kforensics.fleet.knowledge.LISTED_HERE", -1)
     spark.sparkContext.setJobGroup("mine", "my own work")
 
     there, tables = run_audit(snapshot)

@@ -128,6 +128,22 @@ def append(cluster, partition, at, broker=2):
     os.utime(log, (LONG_AGO[0] + at,) * 2)
 
 
+def test_where_little_changed_the_listing_of_a_log_directory_is_read_once(audit_here, cluster, tmp_path, monkeypatch):
+    history, read = tmp_path / "history", []
+    audit_here(cluster, out=history, is_history=True)
+    append(cluster, 1, 5)
+    read_part = Tables.read_part
+
+    def reading(self, table, part, **more):
+        read.append((table, part))
+        return read_part(self, table, part, **more)
+
+    monkeypatch.setattr(Tables, "read_part", reading)
+    audit_here(cluster, out=history, is_history=True)
+    plans = [part for table, part in read if table == "plan"]
+    assert len(plans) == len(set(plans)) == 3
+
+
 @pytest.fixture
 def asked(monkeypatch):
     """Gives what counts the audits that ask for a session from then on."""
