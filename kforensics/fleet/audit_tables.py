@@ -19,7 +19,7 @@ from kforensics.findings.model import Severity
 from kforensics.fleet.publishing import part_stem
 from kforensics.fleet.schemas import AUDIT_TABLES, OF_VERDICTS
 from kforensics.fleet.storage import Options, parse_location
-from kforensics.fleet.tables import AUDIT_MANIFEST, Tables
+from kforensics.fleet.tables import AUDIT_MANIFEST, WORK, Tables
 from kforensics.units import Depth
 
 AUDIT_SCHEMA = "kforensics/fleet-tables/2"
@@ -33,9 +33,6 @@ AUDITS = "_audits"
 
 TRIMMED = f"{AUDITS}/.trimmed.json"
 """The manifest that names the audits of a history which are trimmed, until nothing is left of them."""
-
-WORK = "_work"
-"""The folder of what the stages write before it is published; readers of Parquet skip names that begin with an underscore."""
 
 _READERS = 16
 """Small files that are read at the same time: most of the time is spent waiting for storage."""

@@ -52,7 +52,7 @@ from kforensics.fleet.plan import (
     log_dir_tasks,
     verdict_id,
 )
-from kforensics.fleet.publishing import NO_PART, ClusterOf, Counts, Layout, Publisher, working_chunks
+from kforensics.fleet.publishing import NO_PART, ClusterOf, Counts, Layout, publish, working_chunks
 from kforensics.fleet.schemas import OF_VERDICTS, REPLACED, TABLES
 from kforensics.fleet.sources import FoundSources, Source, check_output, find_sources
 from kforensics.fleet.stages import (
@@ -319,16 +319,16 @@ class _Audit:
         self._clock.stage("plan")
         numbers = earlier.column_table("partitions", ["verdict_id"])["verdict_id"].combine_chunks()
         kept = where_they_are(Kept(verdicts={earlier: numbers}), self._referable())
-        publisher = Publisher(self._output.tables, self._layout(kept))
+        write = functools.partial(publish, self._output.tables, self._layout(kept))
         counts: Counts = {}
         rows: dict[str, int] = {}
         for table in TAKEN_OVER:
             where = ~pd.field("verdict_id").is_valid() if kept.replaced and table in OF_VERDICTS else None
             chunks = [pa.Table.from_batches([one]) for one in earlier.dataset(table).to_batches(filter=where)]
             rows_of = ((one, one["cluster_id"]) for one in chunks)
-            counts[table] = publisher.publish(table, rows_of, empty_for=self._empty_for(table, kept))
+            counts[table] = write(table, rows_of, empty_for=self._empty_for(table, kept))
             rows[table] = sum(one.num_rows for one in chunks)
-        counts["replaced"] = publisher.publish("replaced", (), empty_for=self._empty_for("replaced", kept))
+        counts["replaced"] = write("replaced", (), empty_for=self._empty_for("replaced", kept))
         reused = 0 if kept.replaced else rows["segments"]
         return self._close({**begun, "read_bytes": 0}, rows, counts, kept, reused=reused)
 
@@ -341,7 +341,7 @@ class _Audit:
         return NO_PART if kept.replaced and (table in OF_VERDICTS or table == "replaced") else self._first_cluster
 
     def _publish(self, tables: Iterable[str], kept: Kept) -> Counts:
-        publisher = Publisher(self._output.tables, self._layout(kept))
+        write = functools.partial(publish, self._output.tables, self._layout(kept))
         cluster_of = _cluster_of(self._booked, self._tasks)
         work, run = self._output.work, self._output.run
         counts: Counts = {}
@@ -366,7 +366,7 @@ class _Audit:
 
             kept_chunks = kept.copied(table) if table in OF_VERDICTS else ()
             whole = chain(numbered(), ((one, one["cluster_id"]) for one in kept_chunks))
-            counts[table] = publisher.publish(table, whole, empty_for=self._empty_for(table, kept))
+            counts[table] = write(table, whole, empty_for=self._empty_for(table, kept))
         judged = {None, *written["partitions"], *of_offsets.to_pylist()}
         lost = {number: cluster for own in written.values() for number, cluster in own.items() if number not in judged}
         replaced = [
@@ -379,7 +379,7 @@ class _Audit:
             *kept.replaced.values(),
         ]
         chunks = ((one.select(REPLACED.names), one["cluster_id"]) for one in replaced if one.num_rows)
-        counts["replaced"] = publisher.publish("replaced", chunks, empty_for=self._empty_for("replaced", kept))
+        counts["replaced"] = write("replaced", chunks, empty_for=self._empty_for("replaced", kept))
         return counts
 
     def _close(

@@ -11,13 +11,13 @@ from typing import Any
 import pyarrow as pa
 
 from kforensics.errors import EvidenceUnreadable, UsageError
-from kforensics.fleet.audit_tables import AUDIT_SCHEMA, AUDITS, WORK, AuditTables, history_of, manifest_name
+from kforensics.fleet.audit_tables import AUDIT_SCHEMA, AUDITS, AuditTables, history_of, manifest_name
 from kforensics.fleet.keeping import Kept
 from kforensics.fleet.lifecycle import bases_of, life_of, open_findings
 from kforensics.fleet.lock import LOCK
-from kforensics.fleet.publishing import AuditStamp, Counts, Layout, Publisher, check_rows, is_part_of, total_rows
+from kforensics.fleet.publishing import AuditStamp, Counts, Layout, check_rows, is_part_of, publish, total_rows
 from kforensics.fleet.schemas import AUDIT_TABLES, CHANGES, OF_SEGMENTS, OF_VERDICTS
-from kforensics.fleet.tables import AUDIT_MANIFEST, Tables, WorkTables
+from kforensics.fleet.tables import AUDIT_MANIFEST, WORK, Tables, WorkTables
 from kforensics.fleet.trimming import finish_trim
 
 
@@ -100,9 +100,8 @@ class Output:
         before = [row for one in last for row in open_findings(one, bases[one.audit_id])]
         rows = pa.Table.from_pylist(life_of(before, published, last), schema=CHANGES)
         clusters = sorted(filter(None, manifest["clusters"]))
-        changes = Publisher(self.tables, self.layout).publish(
-            "changes", [(rows, rows["cluster_id"])], empty_for=next(iter(clusters), None)
-        )
+        empty_for = next(iter(clusters), None)
+        changes = publish(self.tables, self.layout, "changes", [(rows, rows["cluster_id"])], empty_for=empty_for)
         counts = {**counts, "changes": changes}
         whole = {
             **manifest,

@@ -3,23 +3,24 @@
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import chain
 from typing import Any
 from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
+import pyarrow.dataset as pd
+from pyarrow.fs import LocalFileSystem
 
 from kforensics.errors import EvidenceUnreadable
 from kforensics.fleet.schemas import AUDIT_TABLES
-from kforensics.fleet.tables import Tables
+from kforensics.fleet.tables import HISTORY_PARTITIONING, WORK, Tables
 
-PART_BYTES = 128 << 20
-ROWS_A_GROUP = 1 << 16
-"""Rows that are written, and found by their statistics, at once."""
+ROWS_A_PART, ROWS_A_GROUP = 1 << 20, 1 << 16
+"""Rows of a file, and of those that are found by their statistics at once."""
+MOST_CLUSTERS = 1 << 20
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]|^[._]")
 
@@ -81,7 +82,7 @@ def part_stem(audit_id: str) -> str:
 
 def is_part_of(name: str, audit_id: str) -> bool:
     """Return whether a file of a history is a part of an audit, by its name."""
-    return re.fullmatch(rf"{re.escape(part_stem(audit_id))}-\d{{5,}}\.parquet", name.rpartition("/")[2]) is not None
+    return re.fullmatch(rf"{re.escape(part_stem(audit_id))}-\d+\.parquet", name.rpartition("/")[2]) is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +92,11 @@ class Layout:
     stamp: AuditStamp
     is_history: bool = False
 
+    @property
+    def stem(self) -> str:
+        """The name of every part, up to its number."""
+        return part_stem(self.stamp.audit_id) if self.is_history else "part"
+
     def folder(self, cluster: str | None) -> str:
         """Return the folder of a cluster's rows, with a slash at its end; empty where there are no folders."""
         if not self.is_history:
@@ -98,10 +104,10 @@ class Layout:
         named = NO_CLUSTER if cluster is None else quote(cluster, safe="")
         return f"cluster_id={named}/audit_date={self.stamp.date}/"
 
-    def part(self, cluster: str | None, number: int) -> str:
-        """Return the name of a part, with its folder."""
-        stem = part_stem(self.stamp.audit_id) if self.is_history else "part"
-        return f"{self.folder(cluster)}{stem}-{number:05d}"
+    def with_folders(self, rows: pa.Table) -> pa.Table:
+        """Return the rows with the values that their folders are named by."""
+        day = pa.repeat(pa.scalar(self.stamp.date), rows.num_rows)
+        return rows.append_column("audit_date", day) if self.is_history else rows
 
     def schema(self, table: str) -> pa.Schema:
         """Return the columns in the files: not those that the folders are named by."""
@@ -111,95 +117,58 @@ class Layout:
         return pa.schema([one for one in schema if one.name != "cluster_id"])
 
 
-@dataclass(slots=True)
-class _Part:
-    """The part that is being written for one folder, and the rows that wait for it."""
-
-    number: int = 0
-    rows: int = 0
-    waiting: list[pa.Table] = field(default_factory=list)
-    waiting_rows: int = 0
-    writer: pq.ParquetWriter | None = None
-    stream: Any = None
-    closing: ExitStack = field(default_factory=ExitStack)
-
-
-class Publisher:
-    """Writes the parts of finished tables.
+def publish(
+    target: Tables, layout: Layout, table: str, chunks: Iterable[tuple[pa.Table, pa.Array]], *, empty_for: str | None
+) -> dict[str, int]:
+    """Write the parts of one finished table, and return the rows of each.
 
     Args:
-        target: where to.
+        empty_for: the cluster whose folder gets an empty part where there are no rows: a table without any part is none for most readers;
+            `NO_PART` where it has parts of earlier audits.
     """
+    stamped = (layout.stamp.on(rows, clusters, AUDIT_TABLES[table]) for rows, clusters in chunks if rows.num_rows)
+    first = next(stamped, None)
+    target.create([table])
+    if first is None:
+        if empty_for == NO_PART:
+            return {}
+        part = f"{layout.folder(empty_for)}{layout.stem}-0"
+        target.create([f"{table}/{layout.folder(empty_for)}"])
+        schema = layout.schema(table)
+        target.write(table, part, schema.empty_table(), schema)
+        return {part: 0}
+    filesystem, place = target.place(table)
+    is_here = isinstance(filesystem, LocalFileSystem)
+    # Readers see no file of which a part is not written yet; storage shows none.
+    begun = target.place(WORK, "published", table)[1] if is_here else place
+    counts: dict[str, int] = {}
 
-    def __init__(self, target: Tables, layout: Layout) -> None:
-        self._target = target
-        self._layout = layout
+    def visit(written: Any) -> None:
+        counts[written.path.removeprefix(f"{begun}/").removesuffix(".parquet")] = written.metadata.num_rows
 
-    def publish(
-        self, table: str, chunks: Iterable[tuple[pa.Table, pa.Array]], *, empty_for: str | None
-    ) -> dict[str, int]:
-        """Write one table.
-
-        Args:
-            empty_for: the cluster whose folder gets an empty part where there are no rows: a table without any part is none for most readers;
-                `NO_PART` where it has parts of earlier audits.
-        """
-        counts: dict[str, int] = {}
-        parts: dict[str | None, _Part] = {}
-        self._target.create([table])
-        with ExitStack() as aborting:
-            # An error reaches every stream that is open, so that none of them leaves a part.
-            aborting.push(lambda *error: any(part.closing.__exit__(*error) for part in parts.values()))
-            for rows, clusters in chunks:
-                for cluster, own in self._by_folder(table, rows, clusters):
-                    part = parts.setdefault(cluster, _Part())
-                    part.waiting.append(own)
-                    part.waiting_rows += own.num_rows
-                    if part.waiting_rows >= ROWS_A_GROUP:
-                        self._write(table, cluster, part)
-                        if part.stream.tell() >= PART_BYTES:
-                            self._close(cluster, part, counts)
-            if not parts and empty_for != NO_PART:
-                nothing = self._layout.schema(table).empty_table()
-                parts[empty_for if self._layout.is_history else None] = _Part(waiting=[nothing])
-            for cluster, part in parts.items():
-                if part.waiting:
-                    self._write(table, cluster, part)
-                self._close(cluster, part, counts)
-        return counts
-
-    def _by_folder(self, table: str, rows: pa.Table, clusters: pa.Array) -> Iterator[tuple[str | None, pa.Table]]:
-        stamped = self._layout.stamp.on(rows, clusters, AUDIT_TABLES[table])
-        if not self._layout.is_history:
-            if rows.num_rows:
-                yield None, stamped
-            return
-        for cluster in pc.unique(stamped["cluster_id"]).to_pylist():
-            column = stamped["cluster_id"]
-            own = pc.is_null(column) if cluster is None else pc.fill_null(pc.equal(column, cluster), fill_value=False)
-            yield cluster, stamped.filter(own).drop_columns(["cluster_id"])
-
-    def _write(self, table: str, cluster: str | None, part: _Part) -> None:
-        if part.writer is None:
-            name = f"{self._layout.part(cluster, part.number)}.parquet"
-            self._target.create([f"{table}/{self._layout.folder(cluster)}"])
-            part.stream = part.closing.enter_context(self._target.stream(table, name))
-            schema = self._layout.schema(table)
-            part.writer = part.closing.enter_context(
-                pq.ParquetWriter(part.stream, schema, compression="zstd", write_statistics=True)
-            )
-        rows = pa.concat_tables(part.waiting)
-        part.writer.write_table(rows, row_group_size=ROWS_A_GROUP)
-        part.rows += rows.num_rows
-        part.waiting, part.waiting_rows = [], 0
-
-    def _close(self, cluster: str | None, part: _Part, counts: dict[str, int]) -> None:
-        if part.writer is None:
-            return
-        part.closing.close()
-        counts[self._layout.part(cluster, part.number)] = part.rows
-        part.writer, part.stream, part.rows = None, None, 0
-        part.number += 1
+    form = pd.ParquetFileFormat()
+    schema = layout.with_folders(first).schema
+    pd.write_dataset(
+        (batch for rows in chain([first], stamped) for batch in layout.with_folders(rows).to_batches()),
+        begun,
+        schema=schema,
+        filesystem=filesystem,
+        format=form,
+        file_options=form.make_write_options(compression="zstd", write_statistics=True),
+        basename_template=f"{layout.stem}-{{i}}.parquet",
+        partitioning=HISTORY_PARTITIONING if layout.is_history else None,
+        use_threads=False,
+        max_partitions=MOST_CLUSTERS,
+        min_rows_per_group=ROWS_A_GROUP,
+        max_rows_per_group=ROWS_A_GROUP,
+        max_rows_per_file=ROWS_A_PART,
+        file_visitor=visit,
+        existing_data_behavior="overwrite_or_ignore",
+    )
+    for part in counts if is_here else ():
+        target.create([f"{table}/{part.rpartition('/')[0]}"])
+        filesystem.move(f"{begun}/{part}.parquet", f"{place}/{part}.parquet")
+    return counts
 
 
 def working_chunks(work: Tables, table: str, run: int, cluster_of: ClusterOf) -> Iterator[tuple[pa.Table, pa.Array]]:

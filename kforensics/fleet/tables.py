@@ -22,6 +22,9 @@ Row = Mapping[str, Any]
 AUDIT_MANIFEST = "audit.json"
 """The manifest of a directory with the tables of one audit."""
 
+WORK = "_work"
+"""The folder of what the stages write before it is published; readers of Parquet skip names that begin with an underscore."""
+
 HISTORY_PARTITIONING = pd.partitioning(
     pa.schema([("cluster_id", pa.string()), ("audit_date", pa.string())]), flavor="hive"
 )

@@ -32,12 +32,12 @@ from pathlib import Path
 from typing import Any
 
 from kforensics.ask.model import Ask
-from kforensics.fleet.audit_tables import WORK
 from kforensics.fleet.auditing import audit
 from kforensics.fleet.judge import STATE
 from kforensics.fleet.session import open_session
 from kforensics.fleet.sources import read_sources
 from kforensics.fleet.summary import summarise
+from kforensics.fleet.tables import WORK
 from kforensics.formats.checkpoint.lines import Checkpoint, CheckpointEntry, encode_checkpoint
 from kforensics.formats.log.batches import build_record_batch, encode_record_batch
 from tests.benchmarks.fleet import LONG_AGO, Scratch, files_of, first_of, peak_of, template

@@ -5,7 +5,7 @@ from kforensics.fleet.auditing import _cluster_of
 from kforensics.fleet.keeping import Kept
 from kforensics.fleet.lock import hold_lock
 from kforensics.fleet.output import open_output
-from kforensics.fleet.publishing import Publisher, working_chunks
+from kforensics.fleet.publishing import publish, working_chunks
 from kforensics.fleet.rows import finding_rows
 from kforensics.fleet.schemas import AUDIT_TABLES, TABLES
 from kforensics.fleet.tables import Tables
@@ -118,11 +118,14 @@ def write_audit(
         }
         for table, content in rows.items():
             output.work.write(table, f"run-{output.run:04d}-driver", content)
-        publisher = Publisher(tables, output.layout)
         cluster_of = _cluster_of([own for _, own in members], ())
         counts = {
-            table: publisher.publish(
-                table, working_chunks(output.work, table, output.run, cluster_of), empty_for=cluster
+            table: publish(
+                tables,
+                output.layout,
+                table,
+                working_chunks(output.work, table, output.run, cluster_of),
+                empty_for=cluster,
             )
             for table in AUDIT_TABLES
             if table != "changes"

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from kforensics.fleet.audit_tables import WORK
 from kforensics.fleet.judge import STATE
+from kforensics.fleet.tables import WORK
 from tests.benchmarks.fleet import generate
 from tests.fleet.standalone import standalone
 

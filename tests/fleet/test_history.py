@@ -9,13 +9,13 @@ import pytest
 from kforensics.cli.app import run
 from kforensics.errors import EvidenceNotFound, EvidenceUnreadable, UsageError
 from kforensics.findings.model import Severity
-from kforensics.fleet.audit_tables import WORK, open_audit, open_audits, previous_audit
+from kforensics.fleet.audit_tables import open_audit, open_audits, previous_audit
 from kforensics.fleet.level_rows import LEVELS
 from kforensics.fleet.lock import hold_lock
 from kforensics.fleet.output import open_output
 from kforensics.fleet.publishing import is_part_of, part_stem
 from kforensics.fleet.schemas import AUDIT_TABLES, TABLES
-from kforensics.fleet.tables import AUDIT_MANIFEST, HISTORY_PARTITIONING, Tables
+from kforensics.fleet.tables import AUDIT_MANIFEST, HISTORY_PARTITIONING, WORK, Tables
 from kforensics.fleet.views import view_statements
 from tests.builders.audits import CLUSTER, one_finding, write_audit
 from tests.builders.directories import copied

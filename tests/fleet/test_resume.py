@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from kforensics.errors import EvidenceUnreadable, UsageError
-from kforensics.fleet.audit_tables import WORK, open_audit, open_audits
+from kforensics.fleet.audit_tables import open_audit, open_audits
 from kforensics.fleet.comparison import compare_audits
 from kforensics.fleet.lock import LOCK
 from kforensics.fleet.schemas import AUDIT_TABLES
 from kforensics.fleet.summary import summarise
-from kforensics.fleet.tables import AUDIT_MANIFEST, Tables
+from kforensics.fleet.tables import AUDIT_MANIFEST, WORK, Tables
 from tests.builders.directories import copied
 
 pytestmark = pytest.mark.spark
