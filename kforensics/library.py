@@ -96,6 +96,8 @@ class Audited(Answered[Body]):
 
     storage: Mapping[str, str] = MappingProxyType({})
     """Options of the storage that its tables are on."""
+    session: Any = None
+    """The session of Spark that the audit was made with, where it was given."""
 
     def to_arrow(self, kind: str) -> "pa.Table":
         """Return a table of the audit, all of its rows; or another list of the document, as for other results.
@@ -111,13 +113,16 @@ class Audited(Answered[Body]):
         found: pa.Table = tables.open_audit(location, body.audit_id).dataset(kind).to_table()
         return found
 
-    def to_spark(self, kind: str, session: Any) -> Any:
+    def to_spark(self, kind: str, session: Any = None) -> Any:
         """Return a table of the audit as a DataFrame of Spark, which reads its parts on the workers.
 
         Args:
             kind: as `docs/fleet-tables.md` has the tables.
-            session: of Spark, or of Spark Connect.
+            session: of Spark, or of Spark Connect; where none is given, that of the audit.
         """
+        session = self.session if session is None else session
+        if session is None:
+            raise TypeError("to_spark: the audit was given no session of Spark; name one behind the table")
         tables: Any = import_module("kforensics.fleet.audit_tables")
         body: Any = self.body
         location = import_module("kforensics.fleet.storage").parse_location(body.tables, self.storage)
@@ -162,6 +167,8 @@ def function_of(name: str) -> Callable[..., Answered[Any]]:
 
     def ask(*paths: Any, **options: Any) -> Answered[Any]:
         session = options.pop("session", None) if name == "fleet-audit" else None
+        if name == "fleet-audit" and paths and hasattr(paths[0], "createDataFrame"):
+            session, *paths = paths  # type: ignore[assignment] # what is called as functions of Spark are
         asked = called(name, paths, options)
         if of_fleet:
             result = import_module("kforensics.fleet.commands").run(name, asked, session)
@@ -173,7 +180,7 @@ def function_of(name: str) -> Callable[..., Answered[Any]]:
         kind = Audited if name in {"fleet-audit", "fleet-report"} else Answered
         found = kind(**{one.name: getattr(result, one.name) for one in fields(result)})
         if isinstance(found, Audited):
-            found.storage = asked.storage
+            found.storage, found.session = asked.storage, session
         shown = {one.option.shown: getattr(asked, one.field) for one in options_of(name) if one.option.shown}
         found.view = View(**shown)
         return found

@@ -1,7 +1,7 @@
 """A whole fleet on Spark: its commands are functions here, as the others are of `kforensics`.
 
-result = kforensics.fleet.audit("/mnt/broker-*", history="/mnt/audits", session=spark)
-result.to_arrow("changes")        # any table of the audit as a whole
+result = kforensics.fleet.audit(spark, "/mnt/broker-*", history="/mnt/audits")
+result.to_spark("changes")        # any table of the audit as a DataFrame, or `to_arrow`
 """
 
 _FUNCTIONS = ("audit", "history", "report", "scan", "trend")

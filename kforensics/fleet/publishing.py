@@ -82,7 +82,7 @@ def part_stem(audit_id: str) -> str:
 
 def is_part_of(name: str, audit_id: str) -> bool:
     """Return whether a file of a history is a part of an audit, by its name."""
-    return re.fullmatch(rf"{re.escape(part_stem(audit_id))}-\d+\.parquet", name.rpartition("/")[2]) is not None
+    return re.fullmatch(rf"{re.escape(part_stem(audit_id))}-\d{{5,}}\.parquet", name.rpartition("/")[2]) is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +132,7 @@ def publish(
     if first is None:
         if empty_for == NO_PART:
             return {}
-        part = f"{layout.folder(empty_for)}{layout.stem}-0"
+        part = f"{layout.folder(empty_for)}{layout.stem}-00000"
         target.create([f"{table}/{layout.folder(empty_for)}"])
         schema = layout.schema(table)
         target.write(table, part, schema.empty_table(), schema)
@@ -155,7 +155,7 @@ def publish(
         filesystem=filesystem,
         format=form,
         file_options=form.make_write_options(compression="zstd", write_statistics=True),
-        basename_template=f"{layout.stem}-{{i}}.parquet",
+        basename_template=f"{layout.stem}-0000{{i}}.parquet",
         partitioning=HISTORY_PARTITIONING if layout.is_history else None,
         use_threads=False,
         max_partitions=MOST_CLUSTERS,

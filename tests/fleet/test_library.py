@@ -3,6 +3,7 @@
 import inspect
 import json
 from contextlib import nullcontext
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -96,16 +97,15 @@ def test_an_audit_takes_a_session_and_writes_tables(tmp_path, audit_here, monkey
 
     monkeypatch.setattr(auditing, "_Session", opening)
     monkeypatch.setattr(auditing, "groups_of", lambda *_: 1)
-    given = object()
-    result = kforensics.fleet.audit(
-        tmp_path / "broker-1",
-        out=tmp_path / "tables",
-        topics="orders",
-        metrics=tmp_path / "m.prom",
-        session=given,
-    )
+    given = SimpleNamespace(createDataFrame=None)
+    asked = {"topics": "orders", "metrics": tmp_path / "m.prom"}
+    result = kforensics.fleet.audit(given, tmp_path / "broker-1", out=tmp_path / "tables", **asked)
+    other = kforensics.fleet.audit(tmp_path / "broker-1", out=tmp_path / "others", session=given)
 
-    assert [given] == sessions
+    assert [given, given] == sessions
+    assert given is result.session is other.session
+    with pytest.raises(TypeError, match="no session of Spark"):
+        kforensics.fleet.report(tmp_path / "tables").to_spark("findings")
     assert {"orders"} == set(result.to_arrow("partitions")["topic"].to_pylist())
     assert ["orders"] == json.loads((tmp_path / "tables" / "audit.json").read_text())["scope"]["topics"]
     assert "kforensics_audit_info" in (tmp_path / "m.prom").read_text()
