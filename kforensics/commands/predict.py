@@ -52,6 +52,7 @@ from kforensics.findings.answers.predict_steps import start_of_log
 from kforensics.findings.model import Finding
 from kforensics.findings.rules.directories import future_finding, misnamed_finding
 from kforensics.formats.checkpoint.json_files import QuorumState
+from kforensics.formats.checkpoint.properties import configured_voters
 from kforensics.formats.log_lines.event import LogEventKind
 from kforensics.protocol.loading.node import FIRST_WITHOUT_ZOOKEEPER, Fate
 from kforensics.protocol.loading.starts import StartResult
@@ -343,7 +344,7 @@ class _Nodes:
         voters = history.current_voters if history is not None and self._around.is_of_one_moment else ()
         self._around = replace(self._around, quorum_epoch=self._quorum_epoch({*voters}))
         started = {
-            id_: self.start(one) for one in self._nodes if isinstance(id_ := _voter_id(one), int) and id_ in voters
+            id_: self.start(one) for one in self._nodes if isinstance(id_ := one.configured_id, int) and id_ in voters
         }
         down = tuple(id_ for id_, one in started.items() if one.starts[-1].result is StartResult.EXITS)
         in_doubt = tuple(id_ for id_, one in started.items() if one.starts[-1].result is Absent.UNKNOWN)
@@ -356,7 +357,7 @@ class _Nodes:
         if len(down) + len(in_doubt) > spare:
             started = {id_: one for id_, one in started.items() if id_ in {*down, *in_doubt}}
         return [
-            known if isinstance(id_ := _voter_id(one), int) and (known := started.get(id_)) else self.start(one)
+            known if isinstance(id_ := one.configured_id, int) and (known := started.get(id_)) else self.start(one)
             for one in self._nodes
         ]
 
@@ -511,8 +512,7 @@ def renamed_voters(properties: Sequence[Mapping[str, str]], voters: Collection[i
     named: list[dict[str, str]] = []
     own: dict[str, str] = {}
     for one in properties:
-        pairs = (each.strip().partition("@") for each in one.get("controller.quorum.voters", "").split(","))
-        named.append({address: number for number, _, address in pairs if address})
+        named.append({address: number for number, address in configured_voters(one).items() if address})
         own |= {address: number for address, number in named[-1].items() if number == node_id_of(one)}
     looked_for = (item for each in named for item in each.items())
     return tuple(
@@ -524,12 +524,6 @@ def renamed_voters(properties: Sequence[Mapping[str, str]], voters: Collection[i
             }
         )
     )
-
-
-def _voter_id(node: Node) -> int | Absent:
-    """Return the id with which a node is started: that of its settings, whatever its directories say."""
-    configured = Absent.UNKNOWN if node.configured is None else node.configured.node_id
-    return node.node_id if isinstance(configured, Absent) else configured
 
 
 def _missing_directories(started: NodeStarts) -> MissingDirectories:

@@ -469,3 +469,11 @@ def test_a_log_without_any_segment_is_said_to_have_none(incident, tmp_path, caps
     assert "orders-0 (recovery-point-offset-checkpoint says 93, it has no segment)" in " ".join(
         capsys.readouterr().out.split()
     )
+
+
+def test_a_start_is_not_calm_where_brokers_that_hold_replicas_are_not_given(cluster, capsys):
+    document = predict(capsys, cluster / "broker-1", cluster / "controller-100", code=3)
+
+    assert document["answer"]["state"] == "unknown"
+    assert document["answer"]["headline"].startswith("UNKNOWN: brokers 2 and 3 are not among the inputs")
+    assert any("discards as a follower depends on the log of its leader" in one for one in document["answer"]["unknown"])

@@ -3,7 +3,7 @@
 Kafka: `KafkaMetadataLog.apply` (3.3), `KafkaRaftLog.createLog` (4.3), `FileQuorumStateStore`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -29,7 +29,7 @@ from kforensics.protocol.loading.node import (
     FIRST_WITH_VOTERS_IN_LOG,
     Refusal,
     refuse_bootstrap,
-    refuse_voters,
+    refuse_quorum_state,
 )
 from kforensics.protocol.loading.versions import loading_rules
 from kforensics.protocol.versions import KafkaVersion
@@ -63,11 +63,13 @@ def start_metadata_log(
     *,
     is_inferred: bool = False,
     is_controller: bool,
-    configured_voters: str | None,
+    node_id: int | Absent,
+    configured_voters: Mapping[str, str],
 ) -> MetadataStart | None:
     """Open the metadata log of an input.
 
     Args:
+        node_id: the id with which the node is started.
         is_inferred: the version is that of the evidence: where a file is newer than known, nothing is said of the log.
     """
     found = [
@@ -99,7 +101,7 @@ def start_metadata_log(
     if is_inferred and (newer := newer_file(disk)):
         outcome = Unpredictable(newer)
     try:
-        refusal = _quorum_refusal(one, join(path, "quorum-state"), content, version, configured_voters)
+        refusal, quorum = _quorum_refusal(one, join(path, "quorum-state"), content, version)
     except EvidenceError as error:
         return MetadataStart(replace(load, unknown=f"quorum-state: {error.problem}"), None)
     if isinstance(outcome, Unpredictable):
@@ -111,6 +113,17 @@ def start_metadata_log(
         failure = outcome.failure
         return MetadataStart(load, refusal or Refusal(failure.exception, f"{path}: {failure.message}"))
     opened, inconsistent = _opened(load, disk, content, outcome)
+    if quorum is not None:
+        epochs = [epoch for _, epoch in _snapshots(content)]
+        epochs += [] if isinstance(outcome.state, Absent) else [one.leader_epoch for one in outcome.state.epochs]
+        refusal = refuse_quorum_state(
+            quorum,
+            configured_voters,
+            version,
+            node_id=node_id,
+            is_controller=is_controller,
+            last_epoch=max(epochs, default=0),
+        )
     try:
         unread, words = _unread_snapshot(folder, content, version, is_controller=is_controller)
     except EvidenceError as error:
@@ -215,25 +228,24 @@ def _snapshots(content: DirectoryContent) -> list[tuple[int, int]]:
 
 
 def _quorum_refusal(
-    one: FoundInput, path: str, content: DirectoryContent, version: KafkaVersion, configured_voters: str | None
-) -> Refusal | None:
-    """Why `quorum-state` ends the start; raise `EvidenceError` where it can't be read here."""
+    one: FoundInput, path: str, content: DirectoryContent, version: KafkaVersion
+) -> tuple[Refusal | None, QuorumState | None]:
+    """Return why a `quorum-state` that can't be read ends the start, or what it says; raise `EvidenceError` where it can't be read here."""
     if "quorum-state" not in content.files:
-        return None
+        return None, None
     try:
         state: QuorumState = parse_quorum_state(one.read_small(path))
     except NewerThanKnown as error:
         # Before 3.7 the number is not looked at, and what the fields are then is not known here.
-        return Refusal(_newer_state(version), f"{path}: {error}") if version >= (3, 7) else None
+        return Refusal(_newer_state(version), f"{path}: {error}") if version >= (3, 7) else None, None
     except FormatError as error:
         # Before, what could not be read was removed, and the node began without (`QuorumState.initialize`).
         is_refused = version >= FIRST_OF_QUORUM_STATE_1
-        return Refusal("UncheckedIOException", f"{path}: {error}") if is_refused else None
+        return Refusal("UncheckedIOException", f"{path}: {error}") if is_refused else None, None
     if state.data_version and version < FIRST_OF_QUORUM_STATE_1:
-        return Refusal(
-            _newer_state(version), f"{path}: data_version {state.data_version} is newer than Kafka {version} reads"
-        )
-    return refuse_voters(state.current_voters, configured_voters, version)
+        words = f"{path}: data_version {state.data_version} is newer than Kafka {version} reads"
+        return Refusal(_newer_state(version), words), None
+    return None, state
 
 
 def _newer_state(version: KafkaVersion) -> str:

@@ -34,6 +34,7 @@ from kforensics.evidence.model import Problem
 from kforensics.evidence.replica.loader_reader import FoundLogs, find_logs
 from kforensics.evidence.replica.loader_scan import ScansAhead
 from kforensics.formats.checkpoint.json_files import QuorumState
+from kforensics.formats.checkpoint.properties import configured_voters
 from kforensics.formats.log.loader_values import LoadFailure
 from kforensics.protocol.loading.disk import ENDINGS, LoadOutcome, Unpredictable
 from kforensics.protocol.loading.node import (
@@ -256,7 +257,8 @@ class _NodeStarter:
                     self._scans,
                     is_inferred=conditions.is_inferred,
                     is_controller=self._is_controller,
-                    configured_voters=self._known.in_file.get("controller.quorum.voters"),
+                    node_id=node.configured_id,
+                    configured_voters=configured_voters(self._known.in_file),
                 )
 
     def _directories_without_identity(self) -> Mapping[tuple[int, str], LoadFailure]:
@@ -480,10 +482,7 @@ class _NodeStarter:
             or self._asked < FIRST_KRAFT
         ):
             return ""
-        named = (
-            one.partition("@")[0].strip() for one in self._known.in_file.get("controller.quorum.voters", "").split(",")
-        )
-        configured = {int(one) for one in named if one.isdecimal() and len(one) < 10}
+        configured = {int(one) for one in configured_voters(self._known.in_file) if one.isdecimal() and len(one) < 10}
         # Where voters are in the metadata log, the settings only say where to look for them.
         is_static = around.history is not None and not around.history.voter_directories
         if is_static and configured and configured.isdisjoint(voters):
@@ -613,10 +612,7 @@ class _NodeStarter:
     @property
     def _begins_metadata_anew(self) -> bool:
         """Whether it is the only voter by its settings, and no metadata log is there: none is known to it then."""
-        voters = [
-            one.partition("@")[0].strip() for one in self._known.in_file.get("controller.quorum.voters", "").split(",")
-        ]
-        is_only = self._is_controller and voters == [str(self._node.node_id)]
+        is_only = self._is_controller and [*configured_voters(self._known.in_file)] == [str(self._node.node_id)]
         return self._node.is_kraft and self._metadata is None and is_only and self._around.history is None
 
     @property

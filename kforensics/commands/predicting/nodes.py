@@ -88,6 +88,12 @@ class Node:
         return self.members[0][0]
 
     @property
+    def configured_id(self) -> int | Absent:
+        """The id with which it is started: that of its settings, whatever its directories say."""
+        known = Absent.UNKNOWN if self.configured is None else self.configured.node_id
+        return self.node_id if isinstance(known, Absent) else known
+
+    @property
     def inputs(self) -> tuple[FoundInput, ...]:
         """Its inputs."""
         return tuple(one for _, one in self.members)

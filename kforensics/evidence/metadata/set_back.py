@@ -11,6 +11,7 @@ from kforensics.evidence.discovery.inputs import ServerSettings
 from kforensics.evidence.metadata.compare import common_end, former_end, mixed_from
 from kforensics.evidence.metadata.files import find_metadata_logs
 from kforensics.evidence.metadata.state import MetadataState, majority, newest_log
+from kforensics.formats.checkpoint.properties import configured_voters
 from kforensics.source.naming import parse_partition_directory
 from kforensics.source.walk import join
 from kforensics.units import TopicPartition
@@ -360,8 +361,7 @@ class _Nodes:
         if not settings:
             self.by_settings.add(node)
             return dict.fromkeys(self._named, "")
-        configured = settings.get("controller.quorum.voters", "")
-        ids = (one.partition("@")[0].strip() for one in configured.split(","))
+        ids = configured_voters(settings)
         return dict.fromkeys((int(one) for one in ids if one.isdecimal() and len(one) < 11), "")
 
 

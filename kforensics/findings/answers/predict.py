@@ -272,6 +272,7 @@ _BY_COMPARISON = {
 _OF_ENDS = frozenset(
     {
         ConcernKind.GONE,
+        ConcernKind.MISSING,
         ConcernKind.PROTOCOL,
         ConcernKind.TAIL,
         ConcernKind.LEADER,

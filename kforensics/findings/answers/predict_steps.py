@@ -7,7 +7,7 @@ from kforensics.evidence.model import Input
 from kforensics.findings.answers.graver import Asked, see
 from kforensics.findings.answers.model import CALM_OF_DIFF, State
 from kforensics.findings.answers.predict_cluster import PredictedCluster, node_words
-from kforensics.findings.concern import copies_of_places
+from kforensics.findings.concern import ConcernKind, copies_of_places
 from kforensics.findings.rules.quorum import absent_words, quorum_steps
 from kforensics.protocol.election import ElectionKind
 from kforensics.protocol.loading.node import UNREGISTERED, Fate, Refusal
@@ -340,7 +340,7 @@ def predict_unknowns(found: PredictedCluster) -> Iterator[str]:
     if found.disks_say and all(one.result is StartResult.STARTS for one in found.starts):
         yield f"Whether the disk is mended: {found.disks_say} {_NOT_SEEN}"
     yield from _leaving(found)
-    if found.unseen:
+    if found.unseen or (found.replicas is not None and ConcernKind.MISSING in found.replicas.open_kinds):
         yield _AS_A_FOLLOWER
     elif found.replicas is not None and found.replicas.answer.state is State.UNKNOWN:
         yield f"What each discards as a follower. `kforensics diff` says: {found.replicas.answer.headline}"

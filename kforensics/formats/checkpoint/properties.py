@@ -1,7 +1,7 @@
 """Small files of properties: meta.properties of a log directory, and partition.metadata of a partition directory."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from kforensics.damage import Absent, Damage, DamageKind, Span
@@ -283,6 +283,12 @@ def parse_partition_metadata(data: bytes | memoryview) -> PartitionMetadata:
 def encode_partition_metadata(metadata: PartitionMetadata) -> bytes:
     """Encode the file as a broker writes it, without a line break at the end, with a topic id, which must not be absent (`PartitionMetadataFile`)."""
     return f"version: {metadata.version}\ntopic_id: {metadata.topic_id}".encode()
+
+
+def configured_voters(settings: Mapping[str, str]) -> dict[str, str]:
+    """Return the address of each voter that `controller.quorum.voters` of a `server.properties` names, by id; both as they are written."""
+    named = (one.strip().partition("@") for one in settings.get("controller.quorum.voters", "").split(","))
+    return {voter.strip(): address for voter, _, address in named if voter}
 
 
 def is_uuid(text: str) -> bool:

@@ -10,7 +10,8 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from kforensics.damage import Absent
-from kforensics.formats.checkpoint.properties import RESERVED_DIRECTORY_IDS
+from kforensics.formats.checkpoint.json_files import QuorumState
+from kforensics.formats.checkpoint.properties import RESERVED_DIRECTORY_IDS, configured_voters
 from kforensics.protocol.versions import METADATA_VERSION_LEVELS, KafkaVersion, least_version_of_level, level_name
 
 FIRST_KRAFT = (2, 8)
@@ -44,9 +45,9 @@ TWICE_NAMED = "Duplicate log directory found"
 UNREADABLE_LEVEL = "IllegalArgumentException"
 """What applying a metadata.version throws that the release does not know (4.0)."""
 FIRST_OF_QUORUM_STATE_1 = KafkaVersion(3, 8)
-"""The first release that reads `quorum-state` of data version 1 (KIP-853)."""
+"""The first release that reads `quorum-state` of data version 1, and holds it no longer against the configured voters (KIP-853)."""
 FIRST_WITH_VOTERS_IN_LOG = KafkaVersion(3, 9)
-"""The first release that no longer holds the configured voters against those in `quorum-state` (KIP-853)."""
+"""The first release whose voters may be in the metadata log (KIP-853)."""
 
 
 _NO_CONTROLLER = "Received a fatal error while waiting for the controller to acknowledge that we are caught up"
@@ -248,18 +249,38 @@ def _directory_ids(known: Iterable[NodeDirectory]) -> Refusal | None:
     return None
 
 
-def refuse_voters(stored: Sequence[int] | Absent, configured: str | None, version: KafkaVersion) -> Refusal | None:
-    """Judge the voters of the quorum that a node knows by those that it is configured with (`QuorumState.initialize`, 2.8 to 3.8)."""
-    if version >= FIRST_WITH_VOTERS_IN_LOG or isinstance(stored, Absent) or not stored or not configured:
+def refuse_quorum_state(
+    state: QuorumState,
+    configured: Mapping[str, str],
+    version: KafkaVersion,
+    *,
+    node_id: int | Absent,
+    is_controller: bool,
+    last_epoch: int,
+) -> Refusal | None:
+    """Judge what a node knows of its quorum by the voters that it is configured with (`QuorumState.initialize`, 2.8 to 3.7).
+
+    Args:
+        last_epoch: of its metadata log; a `quorum-state` of an earlier one counts for nothing.
+    """
+    if version >= FIRST_OF_QUORUM_STATE_1 or not configured or not all(map(str.isdecimal, configured)):
         return None
-    ids = [one.partition("@")[0].strip() for one in configured.split(",")]
-    if not all(one.isdecimal() for one in ids) or set(map(int, ids)) == set(stored):
+    voters, stored = set(map(int, configured)), state.current_voters
+    if not isinstance(stored, Absent) and stored and set(stored) != voters:
+        words = f"Configured voter set: [{', '.join(configured)}] is different from the voter set read from the state file: [{', '.join(map(str, stored))}]"
+        return Refusal(
+            "IllegalStateException",
+            f"{words}. Check if the quorum configuration is up to date, or wipe out the local state file if necessary",
+        )
+    if isinstance(state.voted_id, int) and isinstance(node_id, int) and node_id not in voters:
+        words = f"Initialized quorum state with a voted candidate ({state.voted_id}), which indicates this node was previously a voter"
+        return Refusal("IllegalStateException", f"{words}, but the local id {node_id} is not a voter")
+    leader, epoch = state.leader_id, state.leader_epoch
+    is_followed = isinstance(leader, int) and isinstance(epoch, int) and epoch >= last_epoch
+    if version < (3, 4) or is_controller or not is_followed or leader in voters:
         return None
-    words = f"Configured voter set: [{', '.join(ids)}] is different from the voter set read from the state file: [{', '.join(map(str, stored))}]"
-    return Refusal(
-        "IllegalStateException",
-        f"{words}. Check if the quorum configuration is up to date, or wipe out the local state file if necessary",
-    )
+    words = f"key not found: {leader}: quorum-state names it as the leader, and the settings not as a voter"
+    return Refusal("NoSuchElementException", words)
 
 
 def is_migrating(values: Mapping[str, str]) -> bool:
@@ -292,8 +313,8 @@ def refuse_roles(version: KafkaVersion, node_id: int | Absent, values: Mapping[s
         return Refusal("IllegalArgumentException", f"{_NOT_MET}{words}")
     if listening := _refuse_listeners(values, roles):
         return listening
-    named = [one.partition("@")[0].strip() for one in values.get("controller.quorum.voters", "").split(",")]
-    if named == [""]:
+    named = configured_voters(values)
+    if not named:
         is_empty = "controller.quorum.voters" in values and not values.get("controller.quorum.bootstrap.servers")
         words = "If using process.roles, controller.quorum.voters must contain a parseable set of voters"
         instead = (

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from kforensics.protocol.loading.disk import EPOCH_FILE
+from kforensics.protocol.loading.node import UNREGISTERED
 from kforensics.protocol.versions import parse_version
 from tests.oracle.client import RefusedError, ask_metadata, create_topic, produce
 from tests.oracle.cluster import free_ports, wait_until
@@ -366,6 +367,9 @@ def predicted(node: Node) -> dict[str, Any]:
     if not done.stdout:
         raise RuntimeError(done.stderr)
     document = json.loads(done.stdout)
+    if "starts" not in document and "are of 2 clusters" in document["answer"]["headline"]:
+        nothing: dict[str, Any] = {"is_open": True, "exception": ""}
+        return nothing | {"controller": nothing, "state": "refused", "headline": document["answer"]["headline"]}
     if "starts" not in document:
         raise RuntimeError(document.get("error", document))
     homes = [_home_of(document, start, nodes) for start in document["starts"]]
@@ -414,7 +418,11 @@ def _home_of(document: dict[str, Any], one: dict[str, Any], nodes: Sequence[Node
 
 def files_of(folder: Path) -> dict[str, int]:
     """Size of each file; the epoch file, to which a leader adds its epoch, only by name."""
-    return {path.name: 0 if path.name == EPOCH_FILE else path.stat().st_size for path in folder.iterdir()}
+    return {
+        path.name: 0 if path.name == EPOCH_FILE else path.stat().st_size
+        for path in folder.iterdir()
+        if path.suffix != ".tmp"  # a file that is being written
+    }
 
 
 def _played(tree: dict[str, int], files: list[dict[str, Any]]) -> dict[str, int]:
@@ -622,8 +630,9 @@ def _edited(
 
 
 def _is_named(exception: str, console: str) -> bool:
-    # Of one that has taken a directory offline only the cause is logged.
-    return exception in console or (exception == "KafkaStorageException" and "LogDirFailureChannel" in console)
+    # Of one that has taken a directory offline only the cause is logged, and of a registration that is refused the error's name.
+    shown = {"KafkaStorageException": "LogDirFailureChannel", UNREGISTERED: "INVALID_REGISTRATION"}
+    return exception in console or shown.get(exception, exception) in console
 
 
 def _tried(name: str, node: Node, told: dict[str, Any] | str, watch_seconds: int, keep: Path | None) -> bool:

@@ -3,6 +3,8 @@
 import pytest
 
 from kforensics.damage import Absent
+from kforensics.formats.checkpoint.json_files import QuorumState
+from kforensics.formats.checkpoint.properties import configured_voters
 from kforensics.protocol.loading.node import (
     Assignment,
     Fate,
@@ -14,9 +16,9 @@ from kforensics.protocol.loading.node import (
     refuse_features,
     refuse_identity,
     refuse_level,
+    refuse_quorum_state,
     refuse_registration,
     refuse_roles,
-    refuse_voters,
     unclean_for_controller,
 )
 from kforensics.protocol.versions import KafkaVersion
@@ -408,20 +410,52 @@ def test_what_the_controller_takes_for_an_unclean_stop(epochs, registered, versi
     ("stored", "configured", "version", "is_refused"),
     [
         ((0, 1, 2), "0@a:9093,1@b:9093,2@c:9093,3@d:9093", KafkaVersion(3, 4), True),
-        ((0, 1, 2), "0@a:9093,1@b:9093", KafkaVersion(3, 8, 1), True),
+        ((0, 1, 2), "0@a:9093,1@b:9093", KafkaVersion(3, 7, 1), True),
         ((0, 1, 2), " 2@x:1, 1@b:9093,0@0.0.0.0:0", KafkaVersion(3, 4), False),
-        ((0, 1, 2), "0@a:9093,1@b:9093", KafkaVersion(3, 9), False),
+        ((0, 1, 2), "0@a:9093,1@b:9093", KafkaVersion(3, 8), False),
         ((), "0@a:9093", KafkaVersion(3, 4), False),
         (Absent.NOT_APPLICABLE, "0@a:9093", KafkaVersion(3, 4), False),
-        ((0, 1, 2), None, KafkaVersion(3, 4), False),
         ((0, 1, 2), "", KafkaVersion(3, 4), False),
         ((0, 1, 2), "${VOTERS}", KafkaVersion(3, 4), False),
     ],
 )
-def test_voters_other_than_those_of_the_state_file_end_a_start_up_to_3_8(stored, configured, version, is_refused):
-    refusal = refuse_voters(stored, configured, version)
+def test_voters_other_than_those_of_the_state_file_end_a_start_up_to_3_7(stored, configured, version, is_refused):
+    refusal = _refused_by_state(version, configured, current_voters=stored)
 
     assert (refusal is not None) == is_refused
     if refusal is not None:
         assert refusal.exception == "IllegalStateException"
         assert "voter set read from the state file: [0, 1, 2]" in refusal.reason
+
+
+@pytest.mark.parametrize(
+    ("version", "known", "is_controller", "exception"),
+    [
+        (KafkaVersion(3, 7, 1), {"voted_id": 9}, False, "IllegalStateException"),
+        (KafkaVersion(2, 8), {"voted_id": 9, "leader_epoch": 1}, False, "IllegalStateException"),
+        (KafkaVersion(3, 8), {"voted_id": 9}, False, ""),
+        (KafkaVersion(3, 7, 1), {"leader_id": 9}, False, "NoSuchElementException"),
+        (KafkaVersion(3, 7, 1), {"leader_id": 2}, False, ""),
+        (KafkaVersion(3, 7, 1), {"leader_id": 9, "leader_epoch": 4}, False, ""),
+        (KafkaVersion(3, 7, 1), {"leader_id": 9}, True, ""),
+        (KafkaVersion(3, 3, 2), {"leader_id": 9}, False, ""),
+        (KafkaVersion(3, 9), {"leader_id": 9}, False, ""),
+    ],
+)
+def test_a_vote_or_a_leader_that_a_broker_can_t_know_ends_its_start_up_to_3_7(version, known, is_controller, exception):
+    refusal = _refused_by_state(version, "2@a:9093", is_controller=is_controller, **known)
+
+    assert (refusal.exception if refusal else "") == exception
+
+
+def _refused_by_state(version, configured, *, is_controller=False, **known):
+    none = Absent.NOT_WRITTEN
+    known = {"data_version": 0, "leader_id": none, "leader_epoch": 5, "voted_id": none} | known
+    return refuse_quorum_state(
+        QuorumState(**known),
+        configured_voters({"controller.quorum.voters": configured}),
+        version,
+        node_id=1,
+        is_controller=is_controller,
+        last_epoch=5,
+    )
