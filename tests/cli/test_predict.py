@@ -476,4 +476,6 @@ def test_a_start_is_not_calm_where_brokers_that_hold_replicas_are_not_given(clus
 
     assert document["answer"]["state"] == "unknown"
     assert document["answer"]["headline"].startswith("UNKNOWN: brokers 2 and 3 are not among the inputs")
-    assert any("discards as a follower depends on the log of its leader" in one for one in document["answer"]["unknown"])
+    assert any(
+        "discards as a follower depends on the log of its leader" in one for one in document["answer"]["unknown"]
+    )
