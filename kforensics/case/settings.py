@@ -1,5 +1,6 @@
 """What a start depends on beside the logs: the metadata that the controllers hold, and the settings, each with where it is known from."""
 
+import math
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,7 +20,7 @@ from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.metadata.compare import refuse_two_clusters
 from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.log import read_metadata_logs
-from kforensics.evidence.metadata.set_back import QuorumSetBack, quorum_set_back
+from kforensics.evidence.metadata.set_back import QuorumSetBack, log_to_go_by, quorum_set_back
 from kforensics.evidence.metadata.state import ConfigChange, MetadataState, newest_log
 from kforensics.evidence.model import Problem
 from kforensics.formats.log_lines.event import LogEventKind
@@ -79,6 +80,16 @@ class Surroundings:
             key: Assignment(tuple(one.replicas), tuple(one.directories)) for key, one in self.state.partitions.items()
         }
 
+    @property
+    def above_voters(self) -> Mapping[int, int]:
+        """The ends of the copies of the metadata log, by broker, that reach beyond the log that the controllers go on with."""
+        end = self.history.end_offset if self.history is not None and self.quorum is None else math.inf
+        return {
+            one.node_id: one.end_offset
+            for one in self.histories
+            if one.end_offset > end and isinstance(one.node_id, int)
+        }
+
     def has_no_replica(self, broker: int | Absent) -> bool:
         """Whether the metadata of a voter assigns no partition to a broker: that its disk holds no log is as it should be."""
         is_known = self.assigned is not None and self.history is not None and self.history.is_of_voter
@@ -113,12 +124,13 @@ def look_around(
     """Read the newest metadata log and the settings among the inputs; of a case with these inputs what it has read is taken."""
     histories = read_metadata_logs(inputs) if case is None else cluster_of(case).histories
     refuse_two_clusters(histories, inputs)
+    quorum = quorum_set_back(histories, inputs) if is_of_one_moment else None
     return Surroundings(
-        newest_log(histories),
+        log_to_go_by(histories, inputs, quorum) if is_of_one_moment else newest_log(histories),
         tuple(log_files),
         server_properties(inputs, problems),
         is_of_one_moment,
-        quorum_set_back(histories, inputs) if is_of_one_moment else None,
+        quorum,
         tuple(histories),
     )
 

@@ -1093,3 +1093,27 @@ def test_a_log_directory_that_failed_by_the_last_lines_is_not_taken_as_mended(no
     assert any(one.startswith("Whether the disk is mended: Broker 1's") for one in document["answer"]["unknown"])
     document, _ = predict(capsys, node, "--kafka", "4.1.0")
     assert "mended" not in document["answer"]["headline"]
+
+
+def test_brokers_go_by_the_metadata_of_the_voters_not_by_what_their_own_copy_has_beyond(fixtures, tmp_path, capsys):
+    nodes = [tmp_path / name for name in ("broker-1", "broker-2", "broker-3", "controller-100")]
+    for node in nodes:
+        copied(fixtures / "unclean-election" / node.name, node)
+    (history,) = [read_metadata_log(files) for files in find_metadata_logs(find_inputs([nodes[-1]]))]
+    (orders,) = [key for key, one in history.latest().topics.items() if one.name == "orders"]
+    of_voter = max((nodes[-1] / "__cluster_metadata-0").glob("*.log"))
+    record = metadata_record("RemoveTopicRecord", {"topic_id": orders})
+    more = metadata_batch(history.end_offset, [record], epoch=history.last_epoch)
+    shutil.rmtree(nodes[0] / "__cluster_metadata-0")
+    shutil.copytree(nodes[-1] / "__cluster_metadata-0", nodes[0] / "__cluster_metadata-0")
+    copy = nodes[0] / "__cluster_metadata-0" / of_voter.name
+    copy.chmod(0o644)
+    copy.write_bytes(of_voter.read_bytes() + more)
+
+    document, _ = predict(capsys, *nodes, "--kafka", "4.1.0")
+
+    assert {log["becomes"] for log in document["logs"]} == {"kept"}
+    end = history.end_offset + 1
+    assert any(f"whose copy of the metadata log ends at {end}" in one for one in document["answer"]["unknown"])
+    document, _ = predict(capsys, *nodes[:3], "--kafka", "4.1.0")
+    assert "stray" in {log["becomes"] for log in document["logs"]}

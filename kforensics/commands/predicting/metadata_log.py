@@ -114,15 +114,15 @@ def start_metadata_log(
         return MetadataStart(load, refusal or Refusal(failure.exception, f"{path}: {failure.message}"))
     opened, inconsistent = _opened(load, disk, content, outcome)
     if quorum is not None:
-        epochs = [epoch for _, epoch in _snapshots(content)]
-        epochs += [] if isinstance(outcome.state, Absent) else [one.leader_epoch for one in outcome.state.epochs]
+        own = () if isinstance(outcome.state, Absent) else outcome.state.epochs
+        led = (*(epoch for _, epoch in _snapshots(content)), *(one.leader_epoch for one in own))
         refusal = refuse_quorum_state(
             quorum,
             configured_voters,
             version,
             node_id=node_id,
             is_controller=is_controller,
-            last_epoch=max(epochs, default=0),
+            last_epoch=max((one for one in led if isinstance(one, int)), default=0),
         )
     try:
         unread, words = _unread_snapshot(folder, content, version, is_controller=is_controller)

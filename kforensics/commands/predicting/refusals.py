@@ -10,7 +10,7 @@ from kforensics.commands.predicting.nodes import configured_nodes, nodes_of, ver
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, UsageError
 from kforensics.evidence.discovery.inputs import Inputs
-from kforensics.evidence.metadata.state import newest_log
+from kforensics.evidence.metadata.set_back import log_to_go_by
 from kforensics.evidence.model import Problem
 from kforensics.findings.rules.inputs import RefusedStart
 from kforensics.protocol.loading.starts import StartResult
@@ -44,7 +44,8 @@ def refused_starts(
         inputs, nodes = nodes_of(inputs, configured_nodes(inputs))
     except (EvidenceError, UsageError):
         return ()
-    around = Surroundings(newest_log(gathered.histories), gathered.log_files, server_properties(inputs, problems))
+    history = log_to_go_by(gathered.histories, inputs, gathered.quorum)
+    around = Surroundings(history, gathered.log_files, server_properties(inputs, problems))
     found: list[RefusedStart] = []
     for node in nodes:
         if node.node_id not in doubted or sum(one.node_id == node.node_id for one in nodes) > 1:

@@ -504,6 +504,18 @@ def _path_on_node(history: "MetadataHistory", inputs: "Inputs") -> str:
 _NOTHING = MetadataState(offset=-1, topics={}, partitions={}, brokers={}, configs={}, features={})
 
 
+def log_to_go_by(
+    histories: "Sequence[MetadataHistory]", inputs: "Inputs", quorum: QuorumSetBack | None
+) -> "MetadataHistory | None":
+    """Return the log that nodes go by: the newest of the voters where each one's is here, once and whole, whatever others hold beyond it; else the newest."""
+    newest = newest_log(histories)
+    voters = newest.current_voters if newest is not None and quorum is None else ()
+    mine = [one for one in histories if one.node_id in voters]
+    is_known = len(mine) == len(voters) and not any(one.damage or one.gaps or one.problems for one in mine)
+    own = newest_log(mine) if is_known and {one.node_id for one in mine} == {*voters} else None
+    return newest if own is None else _with_partitions(own, inputs)
+
+
 def _with_partitions(history: "MetadataHistory", inputs: "Inputs") -> "MetadataHistory":
     """Return a history with its partitions, read again where they were left out."""
     if len(history.partitions) or not history.topics:

@@ -199,6 +199,8 @@ class PredictedCluster:
     """What is discarded as a follower of a broker that is not given, where the replicas are not compared."""
     quorum: QuorumSetBack | None = None
     """The voters that can go on without metadata that was committed."""
+    above_voters: Mapping[int, int] = field(default_factory=dict)
+    """By broker, the end of a copy of the metadata log that reaches beyond the log that the controllers go on with."""
     absent: AbsentControllers | None = None
     """The controllers, where none of them is given."""
     lost: Sequence[LostDirectory] = ()

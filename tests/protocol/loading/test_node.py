@@ -1,5 +1,7 @@
 """Whether a node starts apart from its logs: identity, levels, registration and strays, by version."""
 
+from typing import Any
+
 import pytest
 
 from kforensics.damage import Absent
@@ -448,9 +450,9 @@ def test_a_vote_or_a_leader_that_a_broker_can_t_know_ends_its_start_up_to_3_7(ve
     assert (refusal.exception if refusal else "") == exception
 
 
-def _refused_by_state(version, configured, *, is_controller=False, **known):
+def _refused_by_state(version, configured, *, is_controller=False, **given):
     none = Absent.NOT_WRITTEN
-    known = {"data_version": 0, "leader_id": none, "leader_epoch": 5, "voted_id": none} | known
+    known: dict[str, Any] = {"data_version": 0, "leader_id": none, "leader_epoch": 5, "voted_id": none} | given
     return refuse_quorum_state(
         QuorumState(**known),
         configured_voters({"controller.quorum.voters": configured}),
