@@ -19,6 +19,8 @@ Assignments = Mapping[TopicPartition, tuple[int, ...]]
 LIMIT = 1 << 30
 """Bytes of a file that are read."""
 
+_EXPECTED = "expected what kafka-topics --describe prints, a reassignment in JSON, or znodes below /brokers/topics, each with its path"
+
 _DESCRIBED = re.compile(
     r"Topic:\s*(\S+)\s+(?:TopicId:\s*\S+\s+)?Partition:\s*(\d{1,9})\s[^\n]*?Replicas:[ \t]*([\d,]+)"
 )
@@ -37,10 +39,9 @@ def read_assignments(location: Path) -> Assignments:
                 words = f"brokers {', '.join(map(str, brokers)) or 'none'}, and {', '.join(map(str, out.get(partition, ())))}"
                 raise EvidenceUnreadable(str(location), f"{partition} is assigned to {words}")
     except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
-        raise EvidenceUnreadable(str(location), f"no assignment of partitions: {error}") from error
+        raise EvidenceUnreadable(str(location), f"it is not understood: {_EXPECTED}") from error
     if not out:
-        words = "expected what kafka-topics --describe prints, a reassignment in JSON, or znodes below /brokers/topics"
-        raise EvidenceUnreadable(str(location), f"no partition is assigned here: {words}")
+        raise EvidenceUnreadable(str(location), f"no partition is assigned here: {_EXPECTED}")
     return out
 
 
