@@ -84,6 +84,11 @@ def test_pages_are_one_of_the_fleet_and_one_of_each_cluster(tmp_path):
     with pytest.raises(kforensics.UsageError, match="exists; kforensics overwrites nothing"):
         kforensics.fleet.report(tables, pages=tmp_path / "pages")
 
+    write_audit(tmp_path / "b", [one_finding()], nodes=nodes[:2], cluster="first")
+    kforensics.fleet.report(tmp_path / "b", pages=tmp_path / "of-one")
+    assert '<a href="cluster-first.html">' in (tmp_path / "of-one" / "index.html").read_text()
+    assert "cluster-first.html" not in (tmp_path / "of-one" / "cluster-first.html").read_text()
+
 
 def test_an_audit_takes_a_session_and_writes_tables(tmp_path, audit_here, monkeypatch):
     node(tmp_path / "broker-1", 1)

@@ -144,9 +144,9 @@ def _decision(summary: FleetSummary, view: View) -> Iterator[Block]:
 
 
 def _clusters(summary: FleetSummary, view: View) -> Iterator[Block]:
-    """Yield the clusters, the worst first, where there are several."""
+    """Yield the clusters, the worst first, where there are several or each has a page."""
     states = summary.states_by_cluster
-    if not states or not [*states][1:]:
+    if len(states) < (1 if view.has_pages else 2):
         return
     severities = [one for one in Severity if summary.findings_by_severity.get(one.value)]
     yield Section(title="Clusters", anchor="clusters")
