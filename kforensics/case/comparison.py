@@ -5,8 +5,6 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
 from kforensics.ask.model import Ask
 from kforensics.case.cluster import cluster_of
 from kforensics.case.model import Case, fact, places_of
@@ -18,7 +16,7 @@ from kforensics.evidence.discovery.inputs import WHOLE_INPUT, FoundInput, Inputs
 from kforensics.evidence.discovery.log_dirs import are_of_one_node
 from kforensics.evidence.discovery.partition_dirs import LostDirectory, PartitionPlace
 from kforensics.evidence.metadata.state import end_of_majority
-from kforensics.evidence.model import DIGEST_DTYPE, BatchReader, Problem, Replica, Segment
+from kforensics.evidence.model import NO_DIGESTS, BatchReader, Problem, Replica, Segment
 from kforensics.evidence.replica.batch_reader import FileBatchReader
 from kforensics.evidence.replica.collect import (
     CollectedReplica,
@@ -55,14 +53,20 @@ def without_batches(report: PartitionReport) -> PartitionReport:
     Args:
         report: it stays as it is; a view that it names twice is one view in the result too.
     """
-    # A view stays one object wherever the report names it: readers compare by identity.
-    slim: dict[int, LoadedLog] = {}
+    # A view stays one object wherever the report names it: readers compare by identity. So does a segment, which a log shares with its replica.
+    views: dict[int, LoadedLog] = {}
+    segments: dict[int, Segment] = {}
+
+    def slim(one: Segment) -> Segment:
+        if id(one) not in segments:
+            segments[id(one)] = _slim_segment(one)
+        return segments[id(one)]
 
     def view(one: LoadedLog) -> LoadedLog:
-        if id(one) not in slim:
-            segments = tuple(map(_slim_segment, one.segments))
-            slim[id(one)] = replace(one, replica=without_tables(one.replica), segments=segments)
-        return slim[id(one)]
+        if id(one) not in views:
+            replica = without_tables(one.replica, slim)
+            views[id(one)] = replace(one, replica=replica, segments=tuple(map(slim, one.segments)))
+        return views[id(one)]
 
     def holders(those: tuple[SoleHolder, ...]) -> tuple[SoleHolder, ...]:
         return tuple(one._replace(view=view(one.view)) for one in those)
@@ -88,17 +92,17 @@ def without_batches(report: PartitionReport) -> PartitionReport:
     )
 
 
-def without_tables(replica: Replica) -> Replica:
+def _slim_segment(segment: Segment) -> Segment:
+    return replace(segment, batches=Absent.NOT_WRITTEN, digests=NO_DIGESTS)
+
+
+def without_tables(replica: Replica, slim: Callable[[Segment], Segment] = _slim_segment) -> Replica:
     """Return the replica without the batch tables and digests of its segments."""
     return replace(
         replica,
-        segments=tuple(map(_slim_segment, replica.segments)),
-        deleted_segments=tuple(map(_slim_segment, replica.deleted_segments)),
+        segments=tuple(map(slim, replica.segments)),
+        deleted_segments=tuple(map(slim, replica.deleted_segments)),
     )
-
-
-def _slim_segment(segment: Segment) -> Segment:
-    return replace(segment, batches=Absent.NOT_WRITTEN, digests=np.zeros(0, dtype=DIGEST_DTYPE))
 
 
 CHUNK_LENGTH = 64 << 20

@@ -134,13 +134,12 @@ def explain(case: Case, progress: Progress | None = None, *, beside: Case | None
     results = _accounts_beside(shared, beside or (None if case.is_weighed else by_ends_of(case)), progress)
     stuck = _hanging(shared)
     incidents = tuple(
-        replace(one, hanging=stuck.get((one.partition, one.leader), ()))
+        replace(one, hanging=held) if (held := stuck.get((one.partition, one.leader))) else one
         for one in with_returned_doubts([one.incident for one in results])
     )
     window, doubts = _window(gathered, incidents, options)
     if doubts:
         incidents = tuple(replace(one, doubts=(*one.doubts, *doubts)) for one in incidents)
-    stated = tuple(replace(incident, state=incident_state(incident).value) for incident in incidents)
     given = {incident.partition: incident.leaderships for incident in incidents}
     others = sorted(partition for partition in recorded - given.keys() if is_wanted(partition, options))
     is_whole = _states_of(others, gathered) <= MOST_STATES
@@ -193,7 +192,7 @@ def explain(case: Case, progress: Progress | None = None, *, beside: Case | None
         inputs=inputs.described,
         answer=answer,
         timeline=timeline,
-        incidents=tuple(incident for incident in stated if is_eventful(incident)),
+        incidents=tuple(replace(one, state=incident_state(one).value) for one in incidents if is_eventful(one)),
         partitions=len(shared.groups),
         clocks=tuple((file.path, clock) for file, clock in zip(gathered.log_files, clocks, strict=True)),
         conclusion=words.conclusion,

@@ -21,7 +21,7 @@ from kforensics.commands.predicting.cluster import (
     unserved_strays,
 )
 from kforensics.commands.predicting.directories import Reads
-from kforensics.commands.predicting.log_starts import Ahead, Conditions, Outcomes, what_matters
+from kforensics.commands.predicting.log_starts import Ahead, Alike, Conditions, Outcomes, what_matters
 from kforensics.commands.predicting.node_starts import ListedLogs, NodeStarts, start_node
 from kforensics.commands.predicting.nodes import (
     RANK,
@@ -320,6 +320,7 @@ class _Nodes:
         self._outcomes: Outcomes | None = {} if request.ways_out else None
         self._jobs = 1 if read_rate_is_limited() else request.jobs or default_jobs()
         self.reads: Reads = {}
+        self._alike: Alike = {}
         self.versions = {
             node.first: given or version_of_node(node, surroundings, is_alone=len(nodes) == 1) for node in nodes
         }
@@ -400,6 +401,7 @@ class _Nodes:
             others=self.versions[node.first].others if conditions is None else (),
             ahead=ahead,
             listed=listed,
+            alike=self._alike,
         )
 
     def ways_out(

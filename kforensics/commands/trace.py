@@ -5,8 +5,6 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any
 
-import numpy as np
-
 from kforensics.ask.model import Ask
 from kforensics.case.cluster import cluster_of
 from kforensics.case.comparison import compare_replicas
@@ -26,7 +24,7 @@ from kforensics.evidence.discovery.inputs import FoundInput
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.state import newest_log
-from kforensics.evidence.model import DIGEST_DTYPE, CheckpointValue, Input, Problem, Replica, Segment
+from kforensics.evidence.model import NO_DIGESTS, CheckpointValue, Input, Problem, Replica, Segment
 from kforensics.evidence.replica.collect import CollectedReplica, collect_directory, segment_paths, stitch_replica
 from kforensics.findings.answers.trace import TraceTally, erasure_answer, trace_answer
 from kforensics.findings.rules.quorum import with_quorum
@@ -337,7 +335,7 @@ def _closed(
         epochs=(),
         magics=frozenset({head[_MAGIC_AT]}),
         max_timestamp_ms=newest_ms,
-        digests=np.zeros(0, dtype=DIGEST_DTYPE),
+        digests=NO_DIGESTS,
         batches=Absent.NOT_WRITTEN,
         mtime_ns=file.mtime_ns,
     )

@@ -19,6 +19,10 @@ BUCKET_OFFSETS = 65_536
 DIGEST_DTYPE = np.dtype([("bucket", "<i8"), ("low", "<u8"), ("high", "<u8"), ("batches", "<i8"), ("position", "<i8")])
 """One digest: 128 bits that add up over segments, the batches in it, and the position of the first of them in its file."""
 
+NO_DIGESTS = np.zeros(0, dtype=DIGEST_DTYPE)
+"""Those of a segment of which none were made: one array, since an array takes more room than all else of such a segment."""
+NO_DIGESTS.setflags(write=False)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Citation:

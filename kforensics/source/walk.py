@@ -320,17 +320,30 @@ def walk_log_dir(
         elif within is None or within(entry.name):
             names.append(entry.name)
     for name in names:
-        known = _outlined(listings.root, log_dir, name) if in_outline else None
+        known = _outlined(listings, log_dir, name) if in_outline else None
         yield from walk_directory(listings, log_dir, name) if known is None else (known,)
 
 
-def _outlined(root: Path, log_dir: str, name: str) -> FoundDirectory | None:
-    parsed = parse_partition_directory(name) if isinstance(root, ForeignPath) else None
-    if parsed is None or not isinstance(root, ForeignPath):
+def _outlined(listings: Listings, log_dir: str, name: str) -> FoundDirectory | None:
+    parsed, path, root = parse_partition_directory(name), join(log_dir, name), listings.root
+    if parsed is None:
         return None
-    path = join(log_dir, name)
-    length = root.segment_bytes_below(path)
+    length = root.segment_bytes_below(path) if isinstance(root, ForeignPath) else _plain_segment_bytes(listings, path)
     return None if length is None else FoundDirectory(path, log_dir, DirectoryKind.PARTITION, parsed, length)
+
+
+def _plain_segment_bytes(listings: Listings, path: str) -> int | None:
+    """Return the bytes of the segments in a directory that holds plain files alone, segments in use among them; none of another one."""
+    rows, obstacles = listings.rows(path)
+    lengths: list[int] = []
+    for name, mode, length, _ in rows:
+        if not stat.S_ISREG(mode):
+            return None
+        if ".log" in name and (parsed := parse_file_name(name)).kind is FileKind.SEGMENT:
+            if parsed.is_transient:
+                return None
+            lengths.append(length)
+    return sum(lengths) if lengths and not obstacles else None
 
 
 def walk_partition(listings: Listings, relative: str = "", *, name: str | None = None) -> Iterator[Found]:

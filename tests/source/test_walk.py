@@ -52,6 +52,25 @@ def test_every_file_is_listed_with_its_place(log_dir):
     assert obstacles(found) == []
 
 
+@pytest.mark.parametrize("beside", ["00000000000000000003.log.deleted", "below/00000000000000000003.log"])
+def test_an_outline_has_the_length_of_plain_segments_and_walks_what_is_unusual(log_dir, beside):
+    (outline,) = (one for one in walk_log_dir(Listings(log_dir), in_outline=True) if isinstance(one, FoundDirectory))
+    unusual = log_dir / "orders-0" / beside
+    unusual.parent.mkdir(exist_ok=True)
+    unusual.write_bytes(b"x")
+    walked = list(walk_log_dir(Listings(log_dir), in_outline=True))
+
+    assert outline.segment_bytes == 7
+    assert [one.segment_bytes for one in walked if isinstance(one, FoundDirectory)] == [None]
+    assert f"orders-0/{beside}" in files(walked)
+
+
+def test_an_outline_walks_a_directory_without_segments(log_dir):
+    (log_dir / "orders-0" / "00000000000000000000.log").unlink()
+
+    assert "orders-0/notes.txt" in files(walk_log_dir(Listings(log_dir), in_outline=True))
+
+
 def test_recordings_hold_nothing_unknown(incident):
     names = ("tiered-3.9", "kraft-quorum-3x", "reassignment-jbod-2.8")
     for log_dir in (one.parent for name in names for one in incident(name).glob("snapshots/*/**/meta.properties")):

@@ -72,6 +72,8 @@ RETENTION_DELAY_MS = 30_000
 T = TypeVar("T")
 Outcomes = dict[tuple[object, ...], LoadOutcome | Unpredictable]
 """Loads that were predicted, by all that they depend on."""
+Alike = dict[object, Any]
+"""Values of logs, each by itself: one is held of those that are equal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +101,7 @@ class LogStarts:
 
     Args:
         outcomes: first loads that were predicted, where the node is started again and again; more are added.
+        alike: values of logs that were described before, which equal ones share; more are added.
         others: versions under which each log is loaded, too, where they may make something else of it.
     """
 
@@ -108,6 +111,7 @@ class LogStarts:
         conditions: Conditions,
         known: Settings,
         outcomes: Outcomes | None,
+        alike: Alike,
         others: Sequence[KafkaVersion] = (),
     ) -> None:
         self._node, self._conditions, self._known = node, conditions, known
@@ -115,12 +119,10 @@ class LogStarts:
         self.asked = AskedVersion(*conditions.version)
         """What was asked of the version for the log that was looked at last."""
         self._outcomes = outcomes
-        self._others = [
-            LogStarts(node, replace(conditions, version=version), known, outcomes=None) for version in others
-        ]
+        self._others = [LogStarts(node, replace(conditions, version=version), known, None, alike) for version in others]
         self._differing: dict[object, tuple[list[int], OtherRules | None]] = {}
         self._settled: dict[object, bool] = {}
-        self._shared: dict[object, Any] = {}
+        self._alike = alike
         self._load_settings: dict[str, LoadSettings] = {}
         self._retention: dict[str, Policy] = {}
 
@@ -311,7 +313,7 @@ class LogStarts:
             message="" if isinstance(failure, Absent) else failure.message,
             takes_directory_offline=not isinstance(failure, Absent) and failure.is_io,
             after=after,
-            due=due,
+            due=self._share(due),
             pinned=pinned,
             further_end=further_end(directory, before),
             above_watermark=_above_watermark(directory, after),
@@ -355,9 +357,17 @@ class LogStarts:
         return self._share(after)
 
     def _share(self, value: T) -> T:
-        """Return the equal value that other directories have: most of them have the same files."""
-        shared: T = self._shared.setdefault(value, value)
+        """Return the equal value that other directories have: replicas have the same files."""
+        shared: T = self._alike.setdefault(value, value)
         return shared
+
+    def shared(self, log: PredictedLog) -> PredictedLog:
+        """Return a log that another process has described with the values that other logs have: its replicas on other brokers have the same."""
+        before, after = self._share(log.before), self._share(log.after)
+        files, due = self._share(log.files), self._share(log.due)
+        if before is log.before and after is log.after and files is log.files and due is log.due:
+            return log
+        return replace(log, before=before, after=after, files=files, due=due)
 
 
 def _above_watermark(directory: StartedDirectory, after: LogAtStart | Absent) -> int:
@@ -540,7 +550,7 @@ def look_ahead(
         sums = [sum(weights[first:end]) for first, end in chunks]
         found = spread(look, directories, tasks, jobs=jobs, weights=sums, joins=True)
     return {
-        at: one
+        at: one._replace(log=starts.shared(one.log))
         for task, ahead in zip(tasks, found, strict=True)
         for at, one in zip(task, ahead, strict=True)
         if one is not None

@@ -16,6 +16,7 @@ from kforensics.commands.predicting.directories import (
 )
 from kforensics.commands.predicting.log_starts import (
     Ahead,
+    Alike,
     Conditions,
     LogStarts,
     Outcomes,
@@ -154,6 +155,7 @@ def start_node(
     others: Sequence[KafkaVersion] = (),
     ahead: Mapping[int, Ahead] | None = None,
     listed: ListedLogs | None = None,
+    alike: Alike | None = None,
 ) -> NodeStarts:
     """Start a node as often as it takes.
 
@@ -163,6 +165,7 @@ def start_node(
         others: other versions, under which each log is looked at while it is read.
         ahead: what the logs come to in the first start, as an earlier one of them has found.
         listed: log directories that were found for other starts; more are added.
+        alike: values that logs of other starts have, which equal ones share; more are added.
     """
     with directories_held():
         return _NodeStarter(
@@ -176,6 +179,7 @@ def start_node(
             jobs=jobs,
             others=others,
             listed={} if listed is None else listed,
+            alike={} if alike is None else alike,
         ).start(ahead)
 
 
@@ -195,6 +199,7 @@ class _NodeStarter:
         jobs: int,
         others: Sequence[KafkaVersion],
         listed: ListedLogs,
+        alike: Alike,
     ) -> None:
         self._asked = AskedVersion(*conditions.version)
         self._scans = ScansAhead(jobs=jobs)
@@ -203,7 +208,7 @@ class _NodeStarter:
         self._node_count = node_count
         self._rules = self._asked.rules
         self._known = Settings(conditions.settings, surroundings, node.node_id, node_count)
-        self._logs = LogStarts(node, conditions, self._known, outcomes, others)
+        self._logs = LogStarts(node, conditions, self._known, outcomes, alike, others)
         self._has_others = bool(others)
         self._problems: list[Problem] = []
         self._without_topic_id: frozenset[tuple[int, str]] = frozenset()

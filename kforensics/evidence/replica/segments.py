@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from kforensics.damage import Absent, Damage, DamageKind
 from kforensics.errors import EvidenceError
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
-from kforensics.evidence.model import BUCKET_OFFSETS, DIGEST_DTYPE, Segment
+from kforensics.evidence.model import BUCKET_OFFSETS, DIGEST_DTYPE, NO_DIGESTS, Segment
 from kforensics.evidence.segment_parts import SMALLEST_PART, parts_of_file
 from kforensics.formats.log.batch_table import BATCH_HEADER, BatchTable, empty_batches
 from kforensics.formats.primitives.numbers import distinct
@@ -252,7 +252,7 @@ def digest_batches(batches: BatchTable) -> NDArray[np.void]:
     The sum of two digests is the digest of both sets of batches, so segment rolls do not matter.
     """
     if not len(batches):
-        return np.zeros(0, dtype=DIGEST_DTYPE)
+        return NO_DIGESTS
     buckets = batches["base_offset"] // BUCKET_OFFSETS
     rows = np.zeros(len(batches), dtype=DIGEST_DTYPE)
     rows["bucket"] = buckets

@@ -11,12 +11,10 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import NamedTuple
 
-import numpy as np
-
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
-from kforensics.evidence.model import DIGEST_DTYPE, CheckpointValue, Replica, Segment
+from kforensics.evidence.model import NO_DIGESTS, CheckpointValue, Replica, Segment
 from kforensics.evidence.replica.ends import LARGEST_END, IndexEntries, PartOfFile
 from kforensics.evidence.replica.segments import scan_segment
 from kforensics.formats.index import read_last_time_entry
@@ -178,7 +176,7 @@ class _Tails:
             epochs=() if is_empty else epochs,
             magics=magics,
             max_timestamp_ms=Absent.NOT_APPLICABLE if is_empty else Absent.UNKNOWN,
-            digests=np.zeros(0, dtype=DIGEST_DTYPE),
+            digests=NO_DIGESTS,
             batches=empty_batches() if is_empty else Absent.NOT_WRITTEN,
             mtime_ns=found.mtime_ns,
             unread_below=0 if is_empty else end,
