@@ -35,8 +35,6 @@ class RetentionRules(NamedTuple):
     """0.11 (KIP-107): a log start that a client asked for."""
     deletes_compacted_below_start: bool = True
     """2.1: segments below the log start go whatever `cleanup.policy` is."""
-    has_timestamps: bool = True
-    """0.10.1 (KIP-33): the largest timestamp of a segment is its age; before, and where its records have none, the last change of its file is."""
 
 
 _BEFORE_3_0 = (RetentionRule.TIME, RetentionRule.SIZE, RetentionRule.LOG_START)
@@ -49,7 +47,6 @@ def retention_rules(version: KafkaVersion) -> RetentionRules:
         is_bound_by_high_watermark=version >= (1, 0),
         has_log_start=version >= (0, 11),
         deletes_compacted_below_start=version >= (2, 1),
-        has_timestamps=version >= (0, 10, 1),
     )
 
 

@@ -13,8 +13,9 @@ from kforensics.reconcile.bugs.evidence import BugTrace
 from kforensics.reconcile.committed.judge import CommittedCounts
 from kforensics.reconcile.history.causes import Cause, CauseName
 from kforensics.reconcile.history.log_copies import LogOutline
+from kforensics.reconcile.history.losses import Holder, Loss
 from kforensics.reconcile.history.residuals import Residual, TornTransactions
-from kforensics.reconcile.incident.model import ExplainedTruncation, GroupAtRisk, Holder, LossEntry, PartitionIncident
+from kforensics.reconcile.incident.model import ExplainedTruncation, GroupAtRisk, PartitionIncident
 from kforensics.reconcile.incident.operations import Operation
 from kforensics.reconcile.observed.clocks import Clock
 from kforensics.reconcile.observed.facts import Leadership
@@ -80,7 +81,7 @@ def explanation(word):
         committed=CommittedCounts(certain=43, possible=0, no=0, markers=0),
         citations=(line, cited),
     )
-    loss = LossEntry(
+    loss = Loss(
         topic_partition=partition,
         offsets=OffsetRange(60, 102),
         records=43,

@@ -15,7 +15,8 @@ from kforensics.commands.explanation import Explanation
 from kforensics.findings.answers.model import State
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.history.causes import CauseName
-from kforensics.reconcile.incident.model import LossEntry, PartitionIncident
+from kforensics.reconcile.history.losses import Loss
+from kforensics.reconcile.incident.model import PartitionIncident
 from kforensics.simulation.broker_files import write_broker_logs, write_cluster
 from kforensics.simulation.cluster import SimulatedCluster, random_cluster
 from kforensics.simulation.partition import SimulatedPartition
@@ -250,7 +251,7 @@ def _of_partition(history: History, incident: PartitionIncident, simulated: Simu
     yield from _causes(incident, simulated)
 
 
-def _meant(history: History, partition: TopicPartition, loss: LossEntry) -> Iterable[Record]:
+def _meant(history: History, partition: TopicPartition, loss: Loss) -> Iterable[Record]:
     """The records of these offsets and of that leader epoch, as far as one is named."""
     for (where, record), epoch in history.epochs.items():
         is_inside = where == partition and loss.offsets.first <= record[0] <= loss.offsets.last
@@ -258,7 +259,7 @@ def _meant(history: History, partition: TopicPartition, loss: LossEntry) -> Iter
             yield record
 
 
-def _all_offsets(loss: LossEntry, records: Iterable[Record]) -> bool:
+def _all_offsets(loss: Loss, records: Iterable[Record]) -> bool:
     return set(range(loss.offsets.first, loss.offsets.last + 1)) <= {offset for offset, _ in records}
 
 

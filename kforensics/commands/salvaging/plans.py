@@ -33,7 +33,8 @@ from kforensics.source.naming import FileSuffix
 from kforensics.units import METADATA_TOPICS, OffsetRange, TopicPartition
 
 if TYPE_CHECKING:
-    from kforensics.reconcile.incident.model import LossEntry, PartitionIncident
+    from kforensics.reconcile.history.losses import Loss
+    from kforensics.reconcile.incident.model import PartitionIncident
     from kforensics.reconcile.replicas.report import PartitionReport
 
 
@@ -118,7 +119,7 @@ def _is_open(incident: "PartitionIncident") -> bool:
     return is_doubted or bool(incident.past_end) or incident.state == State.UNKNOWN
 
 
-def _wanted_of(entry: "LossEntry") -> Wanted:
+def _wanted_of(entry: "Loss") -> Wanted:
     return Wanted(
         offsets=entry.offsets,
         leader_epoch=entry.leader_epoch if isinstance(entry.leader_epoch, int) else NO_EPOCH,
@@ -127,7 +128,7 @@ def _wanted_of(entry: "LossEntry") -> Wanted:
     )
 
 
-def _other_side(entry: "LossEntry", leader: tuple[int, str]) -> Wanted:
+def _other_side(entry: "Loss", leader: tuple[int, str]) -> Wanted:
     """Return what the leader holds at offsets where another replica in use keeps other content: one of both is lost, whoever is trusted."""
     return Wanted(
         offsets=entry.offsets,

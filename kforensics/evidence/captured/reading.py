@@ -378,11 +378,6 @@ def _digest(content: bytes | None, key: bytes) -> Any:
     return None if content is None else hashlib.blake2b(content, digest_size=_DIGEST_SIZE, key=key).digest()
 
 
-def control_types(batches: BatchTable, source: SegmentBytes) -> list[int | None]:
-    """Return the type of each control batch of magic 2, none for all other batches and where it can't be read."""
-    return [None if one == NO_CONTROL else one for one in controls(batches, source)[0].tolist()]
-
-
 def controls(batches: BatchTable, source: SegmentBytes) -> tuple[NDArray[np.int16], NDArray[np.int32]]:
     """Return the type of each control batch of magic 2, and the coordinator's epoch, -1 where it has none; `NO_CONTROL` for all other batches and where it can't be read.
 

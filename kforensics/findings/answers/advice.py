@@ -10,7 +10,8 @@ from kforensics.damage import Absent
 from kforensics.evidence.broker_logs import LogFile
 from kforensics.evidence.model import Input
 from kforensics.findings.concern import copies_of_places
-from kforensics.reconcile.incident.model import Holder, LossEntry, PartitionIncident
+from kforensics.reconcile.history.losses import Holder, Loss
+from kforensics.reconcile.incident.model import PartitionIncident
 from kforensics.reconcile.observed.clocks import Clock, clocks_that_disagree
 from kforensics.words import SAFE, Prohibition, Step, counted, form, joined_by_and, listed
 
@@ -75,7 +76,7 @@ def advice_on_residuals(incidents: Sequence[PartitionIncident]) -> list[str]:
     ]
 
 
-def what_to_save(losses: Sequence[LossEntry], inputs: Sequence[Input]) -> list[str]:
+def what_to_save(losses: Sequence[Loss], inputs: Sequence[Input]) -> list[str]:
     """Return what holds lost records and will not stay: renamed files and directories first, then those of brokers that are no replicas any more."""
     advice: list[str] = []
     lost = [loss for loss in losses if loss.was_committed != "no"]
@@ -105,9 +106,7 @@ def _places(holders: Iterable[Holder]) -> list[tuple[int, str]]:
     return sorted({(one.input, one.path) for one in holders})
 
 
-def what_to_keep(
-    losses: Sequence[LossEntry], incidents: Sequence[PartitionIncident], inputs: Sequence[Input]
-) -> list[str]:
+def what_to_keep(losses: Sequence[Loss], incidents: Sequence[PartitionIncident], inputs: Sequence[Input]) -> list[str]:
     """Return which directories to copy before their brokers start, and whether snapshots hold lost records."""
     advice: list[str] = []
     paths = [one.path for one in inputs]
@@ -141,7 +140,7 @@ def what_to_keep(
     return advice
 
 
-def how_to_salvage(losses: Sequence[LossEntry], ask: Ask, holders: Holders) -> list[str]:
+def how_to_salvage(losses: Sequence[Loss], ask: Ask, holders: Holders) -> list[str]:
     """Return the commands that get lost records out of what holds them, and save those that a start would take."""
     asked = [loss for loss in losses if loss.was_committed != "no"]
     is_held = any(loss.held_by and not loss.in_use for loss in asked)
@@ -149,7 +148,7 @@ def how_to_salvage(losses: Sequence[LossEntry], ask: Ask, holders: Holders) -> l
     return [salvage_step(what, ask, holders) for what, is_there in kinds if is_there]
 
 
-def whom_to_tell(losses: Sequence[LossEntry]) -> list[str]:
+def whom_to_tell(losses: Sequence[Loss]) -> list[str]:
     """Return whom to tell of records that are lost or may be."""
     lost = [loss for loss in losses if loss.was_committed != "no"]
     if lost and not any(loss.was_committed == "certain" for loss in lost):

@@ -24,8 +24,9 @@ from kforensics.findings.rules.causes import prevention, with_causes
 from kforensics.reconcile.bugs.evidence import BugTrace
 from kforensics.reconcile.history.causes import CauseName
 from kforensics.reconcile.history.log_starts import Remover
+from kforensics.reconcile.history.losses import Loss
 from kforensics.reconcile.history.residuals import furthest
-from kforensics.reconcile.incident.model import LossEntry, PartitionIncident
+from kforensics.reconcile.incident.model import PartitionIncident
 from kforensics.reconcile.incident.operations import Operation
 from kforensics.reconcile.observed.clocks import Clock
 from kforensics.reconcile.timeline.events import TimelineEntry
@@ -94,7 +95,7 @@ def conclude(
     )
 
 
-def _verdict(incidents: Sequence[PartitionIncident], losses: Sequence[LossEntry]) -> list[str]:
+def _verdict(incidents: Sequence[PartitionIncident], losses: Sequence[Loss]) -> list[str]:
     by_partition = {incident.partition: incident for incident in incidents}
     sentences: list[str] = []
     for certainty in ("certain", "possible"):
@@ -145,7 +146,7 @@ def _verdict(incidents: Sequence[PartitionIncident], losses: Sequence[LossEntry]
 
 
 def _loss_sentence(
-    losses: Sequence[LossEntry],
+    losses: Sequence[Loss],
     by_partition: Mapping[TopicPartition, PartitionIncident],
     also: str,
     *,
@@ -174,7 +175,7 @@ def _loss_sentence(
     return with_causes(f"{what} {that} {are(losses)} {gone} from {_partitions(losses)}", losses)
 
 
-def set_aside_place(losses: Sequence[LossEntry]) -> str:
+def set_aside_place(losses: Sequence[Loss]) -> str:
     """Return that all of some losses lie in directories that were set aside, from which they can be taken; empty where one does not."""
     if all(any(holder.is_stray for holder in loss.held_by) for loss in losses):
         return "in -stray directories only, which no broker serves"
@@ -183,9 +184,7 @@ def set_aside_place(losses: Sequence[LossEntry]) -> str:
     return ""
 
 
-def missing_replicas_of(
-    losses: Iterable[LossEntry], by_partition: Mapping[TopicPartition, PartitionIncident]
-) -> list[int]:
+def missing_replicas_of(losses: Iterable[Loss], by_partition: Mapping[TopicPartition, PartitionIncident]) -> list[int]:
     """Return the replicas of the partitions of some losses that are not among the inputs, so that one may hold the records."""
     return sorted({broker for loss in losses for broker in by_partition[loss.topic_partition].missing_replicas})
 
@@ -204,13 +203,13 @@ def _past_end(incidents: Sequence[PartitionIncident]) -> list[str]:
     ]
 
 
-def records_lost(losses: Sequence[LossEntry], incidents: Iterable[PartitionIncident] = (), *, which: str = "") -> str:
+def records_lost(losses: Sequence[Loss], incidents: Iterable[PartitionIncident] = (), *, which: str = "") -> str:
     """Return the records of some losses, counted: `3 committed records`, or `at least 3 records` where one of the incidents may have taken more."""
     number, noun = amount(losses)
     return f"{Count(number, any(one.counts_at_least for one in incidents))} {form(number, f'{which} {noun}'.lstrip())}"
 
 
-def offsets_truncated(losses: Sequence[LossEntry], incidents: Iterable[PartitionIncident]) -> str:
+def offsets_truncated(losses: Sequence[Loss], incidents: Iterable[PartitionIncident]) -> str:
     """Return how many offsets lines say were truncated, where nothing shows what they held, in words."""
     number = sum(loss.offsets.count for loss in losses)
     partitions = {loss.topic_partition for loss in losses}
@@ -218,19 +217,19 @@ def offsets_truncated(losses: Sequence[LossEntry], incidents: Iterable[Partition
     return f"{Count(number, is_at_least)} {form(number, 'offset')}".capitalize()
 
 
-def amount(losses: Sequence[LossEntry]) -> tuple[int, str]:
+def amount(losses: Sequence[Loss]) -> tuple[int, str]:
     """Return how much some losses come to, and of what: of records, or of markers where they took nothing else."""
     records = sum(loss.records for loss in losses)
     markers = sum(loss.markers for loss in losses)
     return (markers, "transaction marker") if markers and not records else (records, "record")
 
 
-def were(losses: Sequence[LossEntry]) -> str:
+def were(losses: Sequence[Loss]) -> str:
     """Return the verb for what some losses come to, in the past: `was` or `were`."""
     return "was" if amount(losses)[0] == 1 else "were"
 
 
-def are(losses: Sequence[LossEntry]) -> str:
+def are(losses: Sequence[Loss]) -> str:
     """Return the verb for what some losses come to: `is` or `are`."""
     return "is" if were(losses) == "was" else "are"
 
@@ -259,7 +258,7 @@ def _no_loss(incidents: Sequence[PartitionIncident]) -> str:
     )
 
 
-def _partitions(losses: Sequence[LossEntry]) -> str:
+def _partitions(losses: Sequence[Loss]) -> str:
     by_topic: dict[str, set[int]] = defaultdict(set)
     for loss in losses:
         by_topic[loss.topic_partition.topic].add(loss.topic_partition.partition)
@@ -270,18 +269,18 @@ def _partitions(losses: Sequence[LossEntry]) -> str:
     return listed(names, most=MOST_NAMED)
 
 
-def _holders(losses: Sequence[LossEntry]) -> str:
+def _holders(losses: Sequence[Loss]) -> str:
     owners = owners_in_use(losses)
     return f"{joined_by_and(owners)} still {form(len(owners), 'holds', 'hold')}"
 
 
-def owners_in_use(losses: Iterable[LossEntry]) -> list[str]:
+def owners_in_use(losses: Iterable[Loss]) -> list[str]:
     """Return who holds in use what the leader does not, in words."""
     return sorted({holder.owner for loss in losses for holder in loss.in_use})
 
 
 def _elections(
-    timeline: Sequence[TimelineEntry], losses: Sequence[LossEntry], incidents: Sequence[PartitionIncident]
+    timeline: Sequence[TimelineEntry], losses: Sequence[Loss], incidents: Sequence[PartitionIncident]
 ) -> list[str]:
     elections = {(entry.topic_partition, entry.leader_epoch) for entry in timeline if entry.kind == "unclean-election"}
     harmed = {loss.topic_partition for loss in losses if loss.was_committed != "no"}
@@ -300,7 +299,7 @@ def _elections(
     return [f"There {form(count, 'was', 'were')} {counted(count, 'unclean election')}{by_whom}{tail}."]
 
 
-def _operations(operations: Sequence[Operation], losses: Sequence[LossEntry]) -> list[str]:
+def _operations(operations: Sequence[Operation], losses: Sequence[Loss]) -> list[str]:
     """All operations: those that took nothing else than what was asked for, and those of partitions that lost records."""
     harmed = {loss.topic_partition for loss in losses if loss.was_committed != "no"}
     on_purpose: list[str] = []
@@ -368,7 +367,7 @@ def _groups(incidents: Sequence[PartitionIncident]) -> list[str]:
     ]
 
 
-def _first(verdict: list[str], residuals: list[str], losses: Sequence[LossEntry]) -> list[str]:
+def _first(verdict: list[str], residuals: list[str], losses: Sequence[Loss]) -> list[str]:
     """Losses come before differing replicas, and these before the statement that nothing is lost."""
     is_lost = any(loss.was_committed != "no" for loss in losses)
     return [*verdict, *residuals] if is_lost else [*residuals, *verdict]

@@ -26,9 +26,10 @@ from kforensics.findings.answers.conclusion import (
 from kforensics.findings.answers.model import Answer, State, worst_state
 from kforensics.findings.rules.causes import outage_words, set_aside_steps, set_aside_words, with_causes
 from kforensics.findings.rules.quorum import quorum_steps, quorum_words
+from kforensics.reconcile.history.losses import Loss
 from kforensics.reconcile.history.residuals import furthest
 from kforensics.reconcile.incident.doubts import DoubtKind
-from kforensics.reconcile.incident.model import LeaderBasis, LossEntry, PartitionIncident
+from kforensics.reconcile.incident.model import LeaderBasis, PartitionIncident
 from kforensics.reconcile.observed.leadership import Risk
 from kforensics.reconcile.observed.outages import Outage, Took
 from kforensics.units import METADATA_TOPICS, TopicPartition
@@ -79,7 +80,7 @@ def _past_end_state(incident: PartitionIncident) -> State:
     return State.LOST if is_sure else State.MAYBE_LOST
 
 
-def _loss_state(loss: LossEntry, incident: PartitionIncident) -> State:
+def _loss_state(loss: Loss, incident: PartitionIncident) -> State:
     if loss.was_committed == "no" or (loss.aborted and not loss.records):
         return State.UNCOMMITTED_LOST
     if loss in incident.tails_of_copies and loss.was_committed != "certain":
@@ -222,7 +223,7 @@ def _stuck(asked: Sequence[PartitionIncident]) -> str:
     return f" Consumers with isolation.level=read_committed {'are' if is_proven else 'are likely'} stuck in {_names(stuck)}."
 
 
-def _lost(affected: Sequence[PartitionIncident], losses: Sequence[LossEntry]) -> str:
+def _lost(affected: Sequence[PartitionIncident], losses: Sequence[Loss]) -> str:
     if losses:
         partitions = {loss.topic_partition for loss in losses}
         shown = [one for one in affected if one.partition in partitions]
@@ -286,7 +287,7 @@ def _maybe_lost(affected: Sequence[PartitionIncident]) -> str:
     return condition + text[0].lower() + text[1:] if condition else text[0].upper() + text[1:]
 
 
-def _were_committed(losses: Sequence[LossEntry]) -> str:
+def _were_committed(losses: Sequence[Loss]) -> str:
     """Return whether records were committed, as the rows of the losses tell them apart."""
     counted_ones = [loss for loss in losses if loss.records] or losses  # of markers alone their rows tell it
     certain = sum(loss.records for loss in counted_ones if loss.was_committed == "certain")

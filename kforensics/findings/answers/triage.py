@@ -14,7 +14,8 @@ from kforensics.findings.answers.graver import SENTENCES, Asked, beyond
 from kforensics.findings.answers.model import STATES, Answer, State
 from kforensics.findings.answers.predict_steps import COPY_FIRST
 from kforensics.findings.concern import Concern, ConcernKind, JudgedPartition
-from kforensics.reconcile.incident.model import Holder, PartitionIncident
+from kforensics.reconcile.history.losses import Holder
+from kforensics.reconcile.incident.model import PartitionIncident
 from kforensics.units import METADATA_TOPICS
 from kforensics.words import (
     EXPORT,

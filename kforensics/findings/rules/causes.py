@@ -11,7 +11,8 @@ from typing import NamedTuple
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation
 from kforensics.reconcile.history.causes import CauseName
-from kforensics.reconcile.incident.model import ExplainedTruncation, Holder, LossEntry, PartitionIncident
+from kforensics.reconcile.history.losses import Holder, Loss
+from kforensics.reconcile.incident.model import ExplainedTruncation, PartitionIncident
 from kforensics.reconcile.observed.leadership import Election, Risk
 from kforensics.reconcile.observed.outages import Outage, Took
 from kforensics.units import METADATA_TOPIC, METADATA_TOPICS, TopicPartition
@@ -106,7 +107,7 @@ CAUSES = {
 }
 
 
-def causes_of(losses: Sequence[LossEntry]) -> str:
+def causes_of(losses: Sequence[Loss]) -> str:
     """Return the causes of some losses, in words that claim no more than is known of each: a cause that is only possible is none, and counts say of how many."""
     known, possible = Counter[CauseName](), Counter[CauseName]()
     unexplained = 0
@@ -130,7 +131,7 @@ def causes_of(losses: Sequence[LossEntry]) -> str:
     return f"{words} for {sum(known.values()):,} of them; of {others} the cause is unknown{hedge}"
 
 
-def with_causes(what: str, losses: Sequence[LossEntry], *, before: str = "") -> str:
+def with_causes(what: str, losses: Sequence[Loss], *, before: str = "") -> str:
     """Return what was lost with its causes: one sentence, or where that is too long another one for them.
 
     Args:
@@ -143,7 +144,7 @@ def with_causes(what: str, losses: Sequence[LossEntry], *, before: str = "") -> 
     return f"{what}. The cause{f' is unknown{unknown}' if unknown != causes else f': {causes}'}."
 
 
-def prevention(losses: Sequence[LossEntry], incidents: Sequence[PartitionIncident]) -> list[str]:
+def prevention(losses: Sequence[Loss], incidents: Sequence[PartitionIncident]) -> list[str]:
     """Return what would prevent such losses, where their causes are known."""
     advice = []
     lost = [loss for loss in losses if loss.was_committed != "no" and loss.confidence != "possible"]
@@ -207,7 +208,7 @@ def root_cause(incidents: Iterable[PartitionIncident]) -> RootCause | None:
     found = _gravest(
         [(one, loss) for one in incidents if one.partition.topic not in METADATA_TOPICS for loss in one.losses]
     )
-    groups: dict[CauseName, list[tuple[LossEntry, _Origin]]] = defaultdict(list)
+    groups: dict[CauseName, list[tuple[Loss, _Origin]]] = defaultdict(list)
     unexplained = 0
     for incident, loss in found:
         if loss.cause is CauseName.UNKNOWN or loss.confidence == "possible":
@@ -221,15 +222,15 @@ def root_cause(incidents: Iterable[PartitionIncident]) -> RootCause | None:
 
 
 def _gravest(
-    every: Sequence[tuple[PartitionIncident, LossEntry]],
-) -> Sequence[tuple[PartitionIncident, LossEntry]]:
+    every: Sequence[tuple[PartitionIncident, Loss]],
+) -> Sequence[tuple[PartitionIncident, Loss]]:
     certain = [pair for pair in every if pair[1].was_committed == "certain" and not pair[1].in_use]
     maybe = [pair for pair in every if pair[1].was_committed != "no"]
     return certain or maybe or every
 
 
 def _summed_up(
-    cause: CauseName, found: Sequence[tuple[LossEntry, _Origin]], others: tuple[CauseName, ...], unexplained: int
+    cause: CauseName, found: Sequence[tuple[Loss, _Origin]], others: tuple[CauseName, ...], unexplained: int
 ) -> RootCause:
     times = [origin.time_ms for _, origin in found if isinstance(origin.time_ms, int)]
     brokers = {origin.broker_id for _, origin in found if isinstance(origin.broker_id, int)}
@@ -251,7 +252,7 @@ def _summed_up(
     )
 
 
-def _origin(incident: PartitionIncident, loss: LossEntry) -> _Origin:
+def _origin(incident: PartitionIncident, loss: Loss) -> _Origin:
     """Return the election or the truncation that the loss cites and that its cause speaks of."""
     election = _election(incident, loss) if CAUSES[loss.cause].is_by_election else None
     if election is not None:
@@ -264,7 +265,7 @@ def _origin(incident: PartitionIncident, loss: LossEntry) -> _Origin:
     return _Origin(truncation.broker_id, truncation.time_ms, Absent.NOT_APPLICABLE, truncation.citations)
 
 
-def _election(incident: PartitionIncident, loss: LossEntry) -> Election | None:
+def _election(incident: PartitionIncident, loss: Loss) -> Election | None:
     """Return the election that a loss cites, or the only one of its kind since the records were written."""
     elections = () if incident.account is None else incident.account.elections
     written_in = loss.leader_epoch if isinstance(loss.leader_epoch, int) else -1
@@ -277,7 +278,7 @@ def _election(incident: PartitionIncident, loss: LossEntry) -> Election | None:
 _RISKS = {CauseName.UNCLEAN_ELECTION: Risk.UNCLEAN, CauseName.DISK_REPLACED: Risk.OTHER_DISK}
 
 
-def _truncation(truncations: Sequence[ExplainedTruncation], loss: LossEntry) -> ExplainedTruncation | None:
+def _truncation(truncations: Sequence[ExplainedTruncation], loss: Loss) -> ExplainedTruncation | None:
     cited = [
         one
         for one in truncations
@@ -344,7 +345,7 @@ def _isr(cause: RootCause) -> str:
     return f", while the ISR was {'[' + ', '.join(map(str, cause.isr)) + ']' if cause.isr else 'empty'}"
 
 
-def set_aside_words(losses: Sequence[LossEntry], named_at: tuple[str, int] | None) -> str:
+def set_aside_words(losses: Sequence[Loss], named_at: tuple[str, int] | None) -> str:
     """Return who set directories aside of topics that the metadata never named, and where metadata is that names them; empty where none did.
 
     Args:
@@ -363,7 +364,7 @@ def set_aside_words(losses: Sequence[LossEntry], named_at: tuple[str, int] | Non
     return f"{owners[0].upper()}{owners[1:]} set {counted(count, 'directory', 'directories')} aside. {where}"
 
 
-def set_aside_steps(losses: Sequence[LossEntry], named_at: tuple[str, int] | None) -> Iterator[str]:
+def set_aside_steps(losses: Sequence[Loss], named_at: tuple[str, int] | None) -> Iterator[str]:
     """Yield how metadata can be brought back that names directories that were set aside."""
     if not _set_aside(losses):
         return
@@ -383,7 +384,7 @@ def set_aside_steps(losses: Sequence[LossEntry], named_at: tuple[str, int] | Non
     )
 
 
-def _set_aside(losses: Sequence[LossEntry]) -> list[Holder]:
+def _set_aside(losses: Sequence[Loss]) -> list[Holder]:
     return [
         holder
         for loss in losses

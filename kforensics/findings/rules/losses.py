@@ -22,7 +22,8 @@ from kforensics.findings.rules.sequences import OF_SEQUENCES, again_findings, se
 from kforensics.findings.rules.tiers import OF_TIERS, tier_findings
 from kforensics.findings.rules.upkeep import CLEANING_UNFINISHED
 from kforensics.reconcile.history.causes import CauseName
-from kforensics.reconcile.incident.model import ExplainedTruncation, LeaderBasis, LossEntry, PartitionIncident
+from kforensics.reconcile.history.losses import Loss
+from kforensics.reconcile.incident.model import ExplainedTruncation, LeaderBasis, PartitionIncident
 from kforensics.reconcile.timeline.events import TimelineEntry
 from kforensics.units import METADATA_TOPICS, OffsetRange
 from kforensics.words import Count, form, joined_by_and
@@ -167,12 +168,12 @@ def _if_led(incident: PartitionIncident) -> str:
     return "" if incident.is_leader_known else f"if broker {incident.leader} leads ({basis_words(incident)}), "
 
 
-def _ranges(losses: Sequence[LossEntry]) -> str:
+def _ranges(losses: Sequence[Loss]) -> str:
     texts = list(dict.fromkeys(f"{loss.offsets.first}..{loss.offsets.last}" for loss in losses))
     return ", ".join(texts[:4]) + (f" and {len(texts) - 4} more runs" if len(texts) > 4 else "")
 
 
-def _causes(losses: Sequence[LossEntry]) -> str:
+def _causes(losses: Sequence[Loss]) -> str:
     hedged = {loss.cause for loss in losses if loss.cause is not CauseName.UNKNOWN and loss.confidence == "possible"}
     return ", ".join(
         f"{cause.value}{' (possible)' if cause in hedged else ''}"
@@ -180,7 +181,7 @@ def _causes(losses: Sequence[LossEntry]) -> str:
     )
 
 
-def _citations(losses: Sequence[LossEntry]) -> tuple[Citation, ...]:
+def _citations(losses: Sequence[Loss]) -> tuple[Citation, ...]:
     return tuple(dict.fromkeys(citation for loss in losses for citation in loss.citations))[:20]
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kforensics.damage import Absent
-from kforensics.evidence.model import BatchReader, Citation
+from kforensics.evidence.model import BatchReader, Citation, owner_words
 from kforensics.formats.log.batch_table import (
     CONTROL_BIT,
     NO_EPOCH,
@@ -31,20 +31,44 @@ from kforensics.formats.log.batch_table import (
 from kforensics.formats.messages.control import ControlType, parse_control_record
 from kforensics.protocol.epochs import epoch_at
 from kforensics.reconcile.committed.judge import Certainty, CommitJudge, CommittedRun
+from kforensics.reconcile.history.causes import CauseName
 from kforensics.reconcile.history.log_copies import Agreement, LogCopy
 from kforensics.reconcile.logs.loaded_log import LoadedLog, Marker, Outcomes, are_markers
-from kforensics.units import EpochEntry, OffsetRange
+from kforensics.units import EpochEntry, OffsetRange, TopicPartition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holder:
+    """A place that still holds records."""
+
+    input: int
+    path: str
+    broker_id: int | Absent
+    is_final: bool
+    """Whether it is the log as it is now, not in an earlier snapshot."""
+    in_use: bool
+    """A replica that its broker serves."""
+    is_vanishing: bool = False
+    """Files or a directory as they are now that were renamed for deletion: the broker removes them after a while, or at its next start."""
+    is_stray: bool = False
+    """A directory as it is now of a broker that is no replica any more."""
+
+    @property
+    def owner(self) -> str:
+        """The owner of the place in words: its broker, or the input where no broker is known."""
+        return owner_words(self.input, self.broker_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loss:
     """A run of offsets of one certainty whose records the final leader does not hold."""
 
+    topic_partition: TopicPartition
     offsets: OffsetRange
     records: int
     """Those of aborted transactions aside."""
     aborted: int = 0
-    """Records of aborted transactions, which no consumer with read_committed could have lost."""
+    """Records of aborted transactions: no consumer with read_committed gets them."""
     markers: int
     """Control markers among them: no data, but the end of a transaction."""
     committed: Certainty
@@ -52,14 +76,24 @@ class Loss:
     """The judgement of the records that were here, also where others have taken their offsets."""
     is_replaced: bool
     """The leader holds other records at these offsets."""
-    in_use: tuple[LogCopy, ...]
-    """Replicas that still hold the run and may yet lead: it is lost for good only when they follow the final leader."""
     leader_epoch: int | Absent
     """The leader epoch in which they were written."""
     reason: str
-    held_by: tuple[LogCopy, ...]
+    cause: CauseName = CauseName.UNKNOWN
+    confidence: str = "possible"
+    """The confidence in the cause."""
+    held_by: tuple[Holder, ...]
     """Copies that still hold all of the run, newest first."""
     citations: tuple[Citation, ...]
+    is_only_logged: bool = False
+    """Lines alone say that these offsets were truncated: what they held no input shows, nor whether the leader's log holds the same."""
+    may_be_in_leader: bool = False
+    """The leader's log has records at these offsets of an earlier leader epoch than what was truncated, or written there since: they may be the same ones, sent again."""
+
+    @property
+    def in_use(self) -> tuple[Holder, ...]:
+        """Replicas that still hold the run and may yet lead: it is lost for good only when they follow the final leader."""
+        return tuple(holder for holder in self.held_by if holder.in_use)
 
 
 class LostBatch(NamedTuple):
@@ -100,16 +134,17 @@ def find_losses(
     reader: BatchReader,
     *,
     deleted_below: Callable[[LostBatch], int] = lambda _batch: 0,
-) -> tuple[Loss, ...]:
-    """Return the lost batches as runs of one certainty, by offset; `deleted_below` gives the offset below which a client had records deleted."""
+) -> list[tuple[Loss, tuple[LogCopy, ...]]]:
+    """Return the lost batches as runs of one certainty, each with the copies that hold it, by offset; `deleted_below` gives the offset below which a client had records deleted."""
     if not lost:
-        return ()
+        return []
     held = _Held(leader.view, OffsetRange(min(b.base_offset for b in lost), max(b.last_offset for b in lost)), reader)
     verdicts = _verdicts(lost, judge)
     # Records below the leader's log start were deleted, on request to the very offset.
     start = leader.view.log_start_offset
     pieces = [piece for batch in lost for piece in _judge(batch, verdicts, held, max(start, deleted_below(batch)))]
-    return tuple(_merge(pieces))
+    losses = [(_loss(leader.view.replica.topic_partition, group), group[0].batch.holders) for group in _merged(pieces)]
+    return sorted(losses, key=lambda each: each[0].offsets)
 
 
 def lost_batches(
@@ -355,18 +390,16 @@ def _judge(batch: LostBatch, verdicts: _Verdicts, held: _Held, log_start: int) -
 _STRENGTH: dict[Certainty, int] = {"certain": 0, "no": 1, "possible": 2}
 
 
-def _merge(pieces: Sequence[_Piece]) -> Iterator[Loss]:
-    ordered = sorted(pieces, key=lambda piece: (piece.batch.epoch, piece.first))
+def _merged(pieces: Sequence[_Piece]) -> Iterator[list[_Piece]]:
+    """Yield the pieces that are one loss."""
     group: list[_Piece] = []
-    losses: list[Loss] = []
-    for piece in ordered:
+    for piece in sorted(pieces, key=lambda piece: (piece.batch.epoch, piece.first)):
         if group and not _continues(group[-1], piece):
-            losses.append(_loss(group))
+            yield group
             group = []
         group.append(piece)
     if group:
-        losses.append(_loss(group))
-    return iter(sorted(losses, key=lambda loss: (loss.offsets.first, loss.offsets.last)))
+        yield group
 
 
 def _continues(before: _Piece, piece: _Piece) -> bool:
@@ -377,26 +410,37 @@ def _continues(before: _Piece, piece: _Piece) -> bool:
     return piece.first == before.last + 1 and mine == its
 
 
-def _loss(group: Sequence[_Piece]) -> Loss:
+def _loss(partition: TopicPartition, group: Sequence[_Piece]) -> Loss:
     head = group[0]
-    offsets = OffsetRange(head.first, group[-1].last)
     inside = [(min(piece.last - piece.first + 1, piece.batch.record_count), piece.batch.is_control) for piece in group]
     data = sum(count for count, is_control in inside if not is_control)
-    in_use = tuple(copy for copy in head.batch.holders if copy.is_in_use)
-    committed = head.was_committed
-    if committed == "certain" and (head.is_replaced or in_use):
-        committed = "possible"
+    held_by = tuple(holder_of(copy) for copy in head.batch.holders)
+    may_be_there = head.is_replaced or any(one.in_use for one in held_by)
     return Loss(
-        offsets=offsets,
+        topic_partition=partition,
+        offsets=OffsetRange(head.first, group[-1].last),
         records=0 if head.batch.is_aborted else data,
         aborted=data if head.batch.is_aborted else 0,
         markers=sum(count for count, is_control in inside if is_control),
-        committed=committed,
+        committed="possible" if head.was_committed == "certain" and may_be_there else head.was_committed,
         was_committed=head.was_committed,
         is_replaced=head.is_replaced,
-        in_use=in_use,
         leader_epoch=Absent.NOT_APPLICABLE if head.batch.epoch == NO_EPOCH else head.batch.epoch,
         reason=head.reason,
-        held_by=head.batch.holders,
+        held_by=held_by,
         citations=head.citations,
+    )
+
+
+def holder_of(copy: LogCopy) -> Holder:
+    """Return the place of a copy that holds records."""
+    replica = copy.view.replica
+    return Holder(
+        input=replica.input,
+        path=replica.path,
+        broker_id=replica.broker_id,
+        is_final=copy.is_final,
+        in_use=copy.is_in_use,
+        is_vanishing=copy.is_final and (copy.is_remnant or replica.state == "deleted"),
+        is_stray=copy.is_final and replica.state == "stray",
     )

@@ -13,9 +13,8 @@ from kforensics.protocol.versions import PROTOCOL_RULES
 from kforensics.reconcile.committed.judge import Certainty, CommitJudge
 from kforensics.reconcile.committed.proofs import Bound
 from kforensics.reconcile.history.causes import Cause, CauseName
-from kforensics.reconcile.history.losses import LostBatch
+from kforensics.reconcile.history.losses import Loss, LostBatch
 from kforensics.reconcile.history.truncations import ObservedTruncation
-from kforensics.reconcile.incident.model import LossEntry
 from kforensics.reconcile.observed.facts import Leadership
 from kforensics.reconcile.observed.logged_events import LoggedEvent, of_kinds
 from kforensics.reconcile.timeline.events import DELETE_REQUEST
@@ -125,7 +124,7 @@ def find_logged_losses(
     whole: Bound | None = None,
     is_cleaned: bool = False,
     may_be_of_earlier: Callable[[ObservedTruncation], bool] = lambda _truncation: False,
-) -> tuple[LossEntry, ...]:
+) -> tuple[Loss, ...]:
     """Find what logged truncations discarded and no copy shows, by offset.
 
     Args:
@@ -134,7 +133,7 @@ def find_logged_losses(
         may_be_of_earlier: whether the log that was truncated may be that of an earlier topic of the name: then nothing of it is proven.
     """
     taken = list(shown)
-    out: list[LossEntry] = []
+    out: list[Loss] = []
     for truncation, cause, protocol in truncations:
         if not truncation.is_logged or truncation.is_full or cause.name is CauseName.RECREATED_TOPIC:
             continue
@@ -199,7 +198,7 @@ def _run(
     leaderships: Sequence[Leadership],
     needed_in_sync: int | Absent,
     proof: tuple[Certainty, Bound] | None,
-) -> LossEntry:
+) -> Loss:
     term = _own_term(truncation, leaderships)
     missing = "no copy of what was truncated is among the inputs"
     committed: Certainty = "possible"
@@ -214,7 +213,7 @@ def _run(
     if may_be_in_leader:
         since = "since" if truncation.rule == _BY_RECOVERY else "of an earlier epoch"
         reason += f"; the leader's log has records there {since}, which may be the same ones, sent again"
-    return LossEntry(
+    return Loss(
         topic_partition=partition,
         offsets=offsets,
         records=offsets.count,

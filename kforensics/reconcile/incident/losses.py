@@ -13,11 +13,11 @@ from kforensics.reconcile.committed.proofs import Bound
 from kforensics.reconcile.history.causes import Cause, CauseEvidence, CauseName, cause_of, election_behind
 from kforensics.reconcile.history.log_copies import LogCopy
 from kforensics.reconcile.history.log_starts import LogStart, LogStartMove, early_words
-from kforensics.reconcile.history.losses import Loss, LostBatch, find_losses, lost_batches
+from kforensics.reconcile.history.losses import Loss, LostBatch, find_losses, holder_of, lost_batches
 from kforensics.reconcile.history.truncations import ObservedTruncation, Recomputation, recompute, replacement_of
 from kforensics.reconcile.incident.logged_losses import find_logged_losses
 from kforensics.reconcile.incident.logs_over_time import LogsOverTime
-from kforensics.reconcile.incident.model import Candidate, ExplainedTruncation, Holder, LossEntry
+from kforensics.reconcile.incident.model import Candidate, ExplainedTruncation
 from kforensics.reconcile.logs.loaded_log import load_log
 from kforensics.reconcile.observed.leadership import Risk
 from kforensics.reconcile.replicas.leader import choose_leader
@@ -125,37 +125,10 @@ def _with_leader(
     return replace(truncation, leader=election.leader, leader_epoch=election.leader_epoch)
 
 
-def ledger_entry(
-    partition: TopicPartition,
-    loss: Loss,
-    truncations: Sequence[ExplainedTruncation],
-    causes: CauseEvidence,
-    leader: LogCopy,
-) -> LossEntry:
-    """Return a loss with its cause."""
-    cause, confidence, citations = _cause_of(loss, truncations, causes, leader)
-    return LossEntry(
-        topic_partition=partition,
-        offsets=loss.offsets,
-        records=loss.records,
-        markers=loss.markers,
-        committed=loss.committed,
-        was_committed=loss.was_committed,
-        is_replaced=loss.is_replaced,
-        leader_epoch=loss.leader_epoch,
-        reason=loss.reason,
-        cause=cause,
-        held_by=tuple(holder_of(copy, in_use=copy in loss.in_use) for copy in loss.held_by),
-        citations=tuple(dict.fromkeys((*loss.citations, *citations))),
-        confidence=confidence,
-        aborted=loss.aborted,
-    )
-
-
 def logged_loss_entries(
     partition: TopicPartition,
     truncations: Sequence[tuple[ObservedTruncation, Cause, ProtocolName]],
-    losses: Sequence[LossEntry],
+    losses: Sequence[Loss],
     causes: CauseEvidence,
     leader: LogCopy,
     *,
@@ -164,7 +137,7 @@ def logged_loss_entries(
     whole: Bound | None = None,
     deleted: Sequence[OffsetRange] = (),
     is_cleaned: bool = False,
-) -> tuple[LossEntry, ...]:
+) -> tuple[Loss, ...]:
     """Return what log lines say was truncated and no copy shows; the metadata quorum truncates only what it has not committed.
 
     Args:
@@ -196,6 +169,13 @@ def _deleted_below(leader: LogCopy) -> int:
     if isinstance(start, Absent) or start.value in {segment.base_offset for segment in replica.segments}:
         return 0
     return start.value
+
+
+def _with_cause(loss: Loss, truncations: Sequence[ExplainedTruncation], causes: CauseEvidence, leader: LogCopy) -> Loss:
+    """Return a loss with its cause."""
+    cause, confidence, citations = _cause_of(loss, truncations, causes, leader)
+    every = tuple(dict.fromkeys((*loss.citations, *citations)))
+    return replace(loss, cause=cause, confidence=confidence, citations=every)
 
 
 def _cause_of(
@@ -235,20 +215,6 @@ def _cause_of(
     return CauseName.UNKNOWN, "possible", ()
 
 
-def holder_of(copy: LogCopy, *, in_use: bool) -> Holder:
-    """Return the place of a copy that holds records; `in_use` where its broker serves it, and it may yet lead."""
-    replica = copy.view.replica
-    return Holder(
-        input=replica.input,
-        path=replica.path,
-        broker_id=replica.broker_id,
-        is_final=copy.is_final,
-        in_use=in_use,
-        is_vanishing=copy.is_final and (copy.is_remnant or replica.state == "deleted"),
-        is_stray=copy.is_final and replica.state == "stray",
-    )
-
-
 def batches_lost(known: LogsOverTime) -> tuple[LostBatch, ...]:
     """Return the batches that some copy holds and the leader's log does not; of a segment of it that may have been left out of the copy nothing is known."""
     apart = known.abandoned() if known.leader is None else known.unrequested
@@ -260,25 +226,27 @@ def batches_lost(known: LogsOverTime) -> tuple[LostBatch, ...]:
     return (*(batch for batch in shown if not known.leader.view.is_left_out(batch.base_offset)), *lost)
 
 
-def losses_shown(known: LogsOverTime, lost: Sequence[LostBatch]) -> tuple[Loss, ...]:
-    """Return the losses that these batches are."""
+def losses_shown(known: LogsOverTime, lost: Sequence[LostBatch]) -> list[tuple[Loss, tuple[LogCopy, ...]]]:
+    """Return the losses that these batches are, each with the copies that hold it."""
     if known.judge is None:
-        return ()
+        return []
     if known.leader is None:
-        abandoned = known.abandoned()
-        found = find_losses(_nothing(abandoned), lost, known.judge, known.reader) if lost else ()
-        return tuple(_as_question(loss, _ABANDONED) for loss in found)
+        found = find_losses(_nothing(known.abandoned()), lost, known.judge, known.reader) if lost else []
+        return [(_as_question(loss, _ABANDONED, is_served=False), copies) for loss, copies in found]
     found = find_losses(known.leader, lost, known.judge, known.reader, deleted_below=known.deleted.below)
-    return tuple(_of_another_log(known, loss) if _is_of_another_log(known, loss) else loss for loss in found)
+    return [
+        (_of_another_log(known, loss, copies) if _are_of_another_log(known, copies) else loss, copies)
+        for loss, copies in found
+    ]
 
 
-def _is_of_another_log(known: LogsOverTime, loss: Loss) -> bool:
-    return all(copy in known.unrequested for copy in loss.held_by)
+def _are_of_another_log(known: LogsOverTime, copies: Sequence[LogCopy]) -> bool:
+    return all(copy in known.unrequested for copy in copies)
 
 
-def _of_another_log(known: LogsOverTime, loss: Loss) -> Loss:
+def _of_another_log(known: LogsOverTime, loss: Loss, copies: Sequence[LogCopy]) -> Loss:
     """Return the loss of records whose log the one of now shares nothing with: what proves a commit, or that there was none, speaks of the log of now."""
-    its = loss.held_by[0].view.replica.topic_id
+    its = copies[0].view.replica.topic_id
     now = known.leader.view.replica.topic_id if known.leader is not None else Absent.UNKNOWN
     if isinstance(its, Absent) or isinstance(now, Absent) or its == now:
         reason = (
@@ -286,9 +254,9 @@ def _of_another_log(known: LogsOverTime, loss: Loss) -> Loss:
             " no topic id, record or line tells which"
         )
         # A broker serves what lies in its directory now, whatever it was before.
-        return replace(_as_question(loss, reason), in_use=loss.in_use)
+        return _as_question(loss, reason, is_served=True)
     reason = f"they are of topic id {its}, and the partition is of {now} now: no record or line says that their topic was deleted"
-    return _as_question(loss, reason)
+    return _as_question(loss, reason, is_served=False)
 
 
 _ABANDONED = (
@@ -306,18 +274,19 @@ def _nothing(copies: Sequence[LogCopy]) -> LogCopy:
     return LogCopy(view=load_log(replica), rank=copies[0].rank, is_final=True)
 
 
-def _as_question(loss: Loss, reason: str) -> Loss:
+def _as_question(loss: Loss, reason: str, *, is_served: bool) -> Loss:
+    """Return a loss of which nothing proves that it was committed; `is_served` where its holders may yet lead."""
     return replace(
         loss,
         committed="possible",
         was_committed="possible",
-        in_use=(),
+        held_by=loss.held_by if is_served else tuple(replace(one, in_use=False) for one in loss.held_by),
         reason=reason,
-        citations=tuple(copy.view.replica.cite() for copy in loss.held_by),
+        citations=tuple(Citation(input=one.input, path=one.path) for one in loss.held_by),
     )
 
 
-def _without_election(loss: LossEntry) -> LossEntry:
+def _without_election(loss: Loss) -> Loss:
     """Return the loss without a cause that is an election or truncation: those on record are of the log of now."""
     if loss.cause is CauseName.DISK_REPLACED:
         return loss
@@ -325,11 +294,14 @@ def _without_election(loss: LossEntry) -> LossEntry:
 
 
 def loss_entries(
-    known: LogsOverTime, found: Sequence[Loss], truncations: Sequence[ExplainedTruncation], causes: CauseEvidence
-) -> tuple[LossEntry, ...]:
+    known: LogsOverTime,
+    found: Sequence[tuple[Loss, tuple[LogCopy, ...]]],
+    truncations: Sequence[ExplainedTruncation],
+    causes: CauseEvidence,
+) -> tuple[Loss, ...]:
     """Return the losses with their causes, those that lines alone report among them; nothing is certain where who leads, or the order of the snapshots, is not."""
     if known.leader is None:
-        entries = (ledger_entry(known.partition, loss, truncations, causes, loss.held_by[0]) for loss in found)
+        entries = (_with_cause(loss, truncations, causes, copies[0]) for loss, copies in found)
         # A log that begins at 0 would have the record that created the topic.
         never_named = known.evidence.facts.has_metadata_log() and known.evidence.facts.knows_every_deletion()
         cause = CauseName.METADATA_SET_BACK if never_named else CauseName.UNKNOWN
@@ -337,10 +309,10 @@ def loss_entries(
             replace(_without_election(one), cause=cause, confidence="likely" if never_named else "possible")
             for one in entries
         )
-    shown = [(loss, ledger_entry(known.partition, loss, truncations, causes, known.leader)) for loss in found]
+    shown = [(_with_cause(loss, truncations, causes, known.leader), copies) for loss, copies in found]
     losses = [
-        _without_election(one) if _is_of_another_log(known, loss) else _by_whole_account(known, one)
-        for loss, one in shown
+        _without_election(loss) if _are_of_another_log(known, copies) else _by_whole_account(known, loss)
+        for loss, copies in shown
     ]
     causes_found = [
         (truncation, one.cause, known.protocol_behind(truncation))
@@ -377,7 +349,7 @@ def loss_entries(
     return tuple(replace(one, committed="possible") if one.committed == "certain" else one for one in every)
 
 
-def early_losses(known: LogsOverTime) -> Iterator[LossEntry]:
+def early_losses(known: LogsOverTime) -> Iterator[Loss]:
     """Yield the segments that retention by time deleted, by its lines, while a copy shows that their newest record was too young: it went by a wrong time index, or by the time of the file."""
     leader = known.leader
     if leader is None or known.partition.topic in METADATA_TOPICS:
@@ -410,7 +382,7 @@ _ZEROS_MS = 86_400_000
 """What a time index of zeros gives for the largest timestamp is before this."""
 
 
-def _unlogged_losses(known: LogsOverTime, told: set[int]) -> Iterator[LossEntry]:
+def _unlogged_losses(known: LogsOverTime, told: set[int]) -> Iterator[Loss]:
     """Yield what is gone below the log start though no retention that its topic had can have come to it, and no line says what deleted it.
 
     Args:
@@ -461,7 +433,7 @@ def _unlogged_losses(known: LogsOverTime, told: set[int]) -> Iterator[LossEntry]
 
 def _unlogged_loss(
     known: LogsOverTime, start: LogStart, copy: LogCopy, run: Sequence[tuple[OffsetRange, int]], *, zeros: bool
-) -> LossEntry:
+) -> Loss:
     """Return the loss of segments of a copy, each with its newest timestamp."""
     offsets, newest_ms = OffsetRange(run[0][0].first, run[-1][0].last), max(newest for _, newest in run)
     by = (
@@ -478,13 +450,13 @@ def _unlogged_loss(
     )
 
 
-def _loss_without_copy(known: LogsOverTime, start: LogStart, early: tuple[int, int]) -> LossEntry:
+def _loss_without_copy(known: LogsOverTime, start: LogStart, early: tuple[int, int]) -> Loss:
     """Return the loss of what is gone below the log start, of which no input holds a copy.
 
     Args:
         early: the first offset that can't have been old enough, and a time before which it was not stamped.
     """
-    return LossEntry(
+    return Loss(
         topic_partition=known.partition,
         offsets=OffsetRange(early[0], start.offset - 1),
         records=start.offset - early[0],
@@ -500,9 +472,7 @@ def _loss_without_copy(known: LogsOverTime, start: LogStart, early: tuple[int, i
     )
 
 
-def _early_loss(
-    known: LogsOverTime, move: LogStartMove, copy: LogCopy, run: Sequence[tuple[OffsetRange, int]]
-) -> LossEntry:
+def _early_loss(known: LogsOverTime, move: LogStartMove, copy: LogCopy, run: Sequence[tuple[OffsetRange, int]]) -> Loss:
     """Return the loss of segments that follow each other, each with its newest timestamp."""
     offsets, newest_ms = OffsetRange(run[0][0].first, run[-1][0].last), max(newest for _, newest in run)
     version = known.evidence.versions.by_broker.get(move.broker_id) if isinstance(move.broker_id, int) else None
@@ -523,7 +493,7 @@ def _early_loss(
     )
 
 
-def _loss_of_copy(known: LogsOverTime, copy: LogCopy, offsets: OffsetRange) -> LossEntry:
+def _loss_of_copy(known: LogsOverTime, copy: LogCopy, offsets: OffsetRange) -> Loss:
     """Return the loss of what retention deleted and a copy holds."""
     holders = [
         one
@@ -532,7 +502,7 @@ def _loss_of_copy(known: LogsOverTime, copy: LogCopy, offsets: OffsetRange) -> L
     ]
     rows = known.reader.batches(copy.view.replica, offsets.first, offsets.last)
     is_marker = (rows["magic"] == NEWEST_MAGIC) & ((rows["attributes"] & CONTROL_BIT) != 0)
-    return LossEntry(
+    return Loss(
         topic_partition=known.partition,
         offsets=offsets,
         records=int(rows["count"][~is_marker].sum()),
@@ -543,12 +513,12 @@ def _loss_of_copy(known: LogsOverTime, copy: LogCopy, offsets: OffsetRange) -> L
         leader_epoch=int(rows["partition_leader_epoch"][-1]) if len(rows) else Absent.UNKNOWN,
         reason="",
         cause=CauseName.RETENTION,
-        held_by=tuple(holder_of(one, in_use=one.is_in_use) for one in reversed(holders)),
+        held_by=tuple(holder_of(one) for one in reversed(holders)),
         citations=(),
     )
 
 
-def tails_of_copies(known: LogsOverTime, losses: Sequence[LossEntry]) -> tuple[LossEntry, ...]:
+def tails_of_copies(known: LogsOverTime, losses: Sequence[Loss]) -> tuple[Loss, ...]:
     """Return losses that copying at different moments explains: a replica in use continues where the leader's log ends, in the same leader epoch."""
     if known.leader is None or known.evidence.moments.is_stopped or not known.is_leader_known:
         return ()
@@ -577,12 +547,12 @@ def candidates(known: LogsOverTime) -> tuple[Candidate, ...]:
         others = [copy for copy in known.copies if copy is not candidate]
         lost = lost_batches(candidate, others, known.agreement, known.reader)
         losses = find_losses(candidate, lost, judge, known.reader, deleted_below=known.deleted.below)
-        records = sum(loss.records for loss in losses if loss.was_committed != "no")
+        records = sum(loss.records for loss, _ in losses if loss.was_committed != "no")
         found.append(Candidate(broker_id=candidate.broker_id, records=records))
     return tuple(found)
 
 
-def _by_whole_account(known: LogsOverTime, loss: LossEntry) -> LossEntry:
+def _by_whole_account(known: LogsOverTime, loss: Loss) -> Loss:
     """Return a loss that only copies of followers' logs show, proven uncommitted where the account of leadership proves it."""
     whole = known.whole_account
     if loss.was_committed != "possible" or whole is None:
@@ -606,7 +576,7 @@ def _by_whole_account(known: LogsOverTime, loss: LossEntry) -> LossEntry:
     )
 
 
-def _uncertain(loss: LossEntry, why: str) -> LossEntry:
+def _uncertain(loss: Loss, why: str) -> Loss:
     """Return the loss where nothing about it is certain: by a leader that no input shows, or in an order of snapshots that is in doubt."""
     if loss.was_committed != "certain":
         return loss

@@ -6,15 +6,16 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 from kforensics.damage import Absent, Damage
-from kforensics.evidence.model import Citation, GroupCommit, Replica, Segment, owner_words
+from kforensics.evidence.model import Citation, GroupCommit, Replica, Segment
 from kforensics.formats.index import ProducerEntry
 from kforensics.formats.log.sequences import SequenceBreak, WrittenAgain
 from kforensics.protocol.retention import RetentionTimes
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.reconcile.bugs.evidence import BugTrace, Sign
-from kforensics.reconcile.committed.judge import Certainty, CommittedCounts
-from kforensics.reconcile.history.causes import Cause, CauseName
+from kforensics.reconcile.committed.judge import CommittedCounts
+from kforensics.reconcile.history.causes import Cause
 from kforensics.reconcile.history.log_copies import LogOutline
+from kforensics.reconcile.history.losses import Holder, Loss
 from kforensics.reconcile.history.residuals import PastEnd, Residual, TornTransactions
 from kforensics.reconcile.history.topic_incarnations import Incarnation
 from kforensics.reconcile.incident.doubts import CopyKey, Doubt, DoubtKind, Moments, Reliance, WholeReturn
@@ -23,7 +24,7 @@ from kforensics.reconcile.observed.facts import BrokerVersions, ClusterFacts, Le
 from kforensics.reconcile.observed.leadership import LeadershipAccount
 from kforensics.reconcile.observed.logged_truncations import LoggedTruncation
 from kforensics.reconcile.observed.own_evidence import LackedEpoch
-from kforensics.units import OffsetRange, TopicPartition
+from kforensics.units import TopicPartition
 
 if TYPE_CHECKING:
     from kforensics.reconcile.history.log_starts import LogStartMove, Removal
@@ -85,28 +86,6 @@ class LeaderBasis(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Holder:
-    """A place that still holds records."""
-
-    input: int
-    path: str
-    broker_id: int | Absent
-    is_final: bool
-    """Whether it is the log as it is now, not in an earlier snapshot."""
-    in_use: bool
-    """A replica that its broker serves."""
-    is_vanishing: bool = False
-    """Files or a directory as they are now that were renamed for deletion: the broker removes them after a while, or at its next start."""
-    is_stray: bool = False
-    """A directory as it is now of a broker that is no replica any more."""
-
-    @property
-    def owner(self) -> str:
-        """The owner of the place in words: its broker, or the input where no broker is known."""
-        return owner_words(self.input, self.broker_id)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ExplainedTruncation:
     """A truncation that happened, explained."""
 
@@ -130,37 +109,6 @@ class ExplainedTruncation:
     citations: tuple[Citation, ...]
     bugs: tuple[BugTrace, ...] = ()
     """Known bugs of Kafka that leave such a truncation."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LossEntry:
-    """A run of records that the final leader does not hold, explained."""
-
-    topic_partition: TopicPartition
-    offsets: OffsetRange
-    records: int
-    markers: int
-    committed: Certainty
-    was_committed: Certainty
-    is_replaced: bool
-    leader_epoch: int | Absent
-    reason: str
-    cause: CauseName
-    held_by: tuple[Holder, ...]
-    citations: tuple[Citation, ...]
-    confidence: str = "possible"
-    """The confidence in the cause."""
-    aborted: int = 0
-    """Records of aborted transactions, which are not counted in `records`: no consumer with read_committed gets them."""
-    is_only_logged: bool = False
-    """Lines alone say that these offsets were truncated: what they held no input shows, nor whether the leader's log holds the same."""
-    may_be_in_leader: bool = False
-    """The leader's log has records at these offsets of an earlier leader epoch than what was truncated, or written there since: they may be the same ones, sent again."""
-
-    @property
-    def in_use(self) -> tuple[Holder, ...]:
-        """Replicas that still hold the run and may yet lead."""
-        return tuple(holder for holder in self.held_by if holder.in_use)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,7 +183,7 @@ class PartitionIncident:
     """The first offset that an earlier snapshot has below the start of the leader's log, and what deleted it."""
     leaderships: tuple[Leadership, ...]
     truncations: tuple[ExplainedTruncation, ...]
-    losses: tuple[LossEntry, ...]
+    losses: tuple[Loss, ...]
     groups: tuple[GroupAtRisk, ...]
     torn_transactions: TornTransactions
     hanging: tuple[HangingTransaction, ...] = ()
@@ -271,7 +219,7 @@ class PartitionIncident:
     """Doubts that copies dispel, unless another log shows that the node of such a copy had lost the end of its logs."""
     shortened: frozenset[CopyKey] = frozenset()
     """Copies in which the log of this partition shows such a loss."""
-    tails_of_copies: tuple[LossEntry, ...] = ()
+    tails_of_copies: tuple[Loss, ...] = ()
     """Losses that copying the replicas at different moments, while they ran, explains as well."""
     is_unclean_election_allowed: bool | Absent = Absent.UNKNOWN
     """The setting `unclean.leader.election.enable` at the last unclean election."""

@@ -16,7 +16,7 @@ from kforensics.reconcile.bugs.traces import bug_traces
 from kforensics.reconcile.history.causes import CauseEvidence
 from kforensics.reconcile.history.log_copies import LogCopy, outline_of
 from kforensics.reconcile.history.log_starts import Removal
-from kforensics.reconcile.history.losses import Loss
+from kforensics.reconcile.history.losses import Holder, Loss
 from kforensics.reconcile.history.residuals import (
     Earlier,
     PastEnd,
@@ -42,8 +42,6 @@ from kforensics.reconcile.incident.model import (
     DoubledOffsets,
     ExplainedTruncation,
     GroupAtRisk,
-    Holder,
-    LossEntry,
     PartitionIncident,
 )
 from kforensics.reconcile.incident.partition_doubts import partition_doubts
@@ -57,7 +55,7 @@ from kforensics.words import form, joined_by_and
 
 def groups_at_risk(
     commits: Sequence[GroupCommit],
-    losses: Sequence[LossEntry],
+    losses: Sequence[Loss],
     *,
     log_end: int,
     earlier: Sequence[GroupCommit] = (),
@@ -107,7 +105,7 @@ def explain_partition(known: LogsOverTime) -> PartitionIncident:
     lost = batches_lost(known)
     found = losses_shown(known, lost)
     losses = loss_entries(known, found, truncations, causes)
-    bugs = _bugs(known, differing, truncations, found)
+    bugs = _bugs(known, differing, truncations, [loss for loss, _ in found])
     truncations = tuple(
         replace(
             one,
@@ -348,7 +346,7 @@ def _causes(known: LogsOverTime) -> CauseEvidence:
     )
 
 
-def _groups_at_risk(known: LogsOverTime, losses: Sequence[LossEntry]) -> tuple[GroupAtRisk, ...]:
+def _groups_at_risk(known: LogsOverTime, losses: Sequence[Loss]) -> tuple[GroupAtRisk, ...]:
     if known.leader is None:
         return ()
     return tuple(
@@ -384,7 +382,7 @@ def _is_allowed(known: LogsOverTime, elections: Sequence[Election]) -> bool | Ab
     return known.evidence.facts.allows_unclean_election(known.partition.topic, elections[-1].state.recorded_at)
 
 
-def _past_end(known: LogsOverTime, losses: Sequence[LossEntry]) -> tuple[PastEnd, ...]:
+def _past_end(known: LogsOverTime, losses: Sequence[Loss]) -> tuple[PastEnd, ...]:
     if known.partition.topic in METADATA_TOPICS:
         return ()
     return high_watermarks_past_end(

@@ -4,20 +4,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from kforensics.reconcile.history.causes import CauseName
+from kforensics.reconcile.history.losses import Loss
 from kforensics.reconcile.history.truncations import ObservedTruncation
 from kforensics.reconcile.incident.doubts import Doubt, DoubtKind, Doubts, Reliance, doubts_of
 from kforensics.reconcile.incident.logs_over_time import LogsOverTime
 from kforensics.reconcile.incident.losses import tails_of_copies
-from kforensics.reconcile.incident.model import ExplainedTruncation, LossEntry
+from kforensics.reconcile.incident.model import ExplainedTruncation
 from kforensics.units import METADATA_TOPICS, OffsetRange
 from kforensics.words import listed
 
 _YOUNGER_DISKS = "a copy of the disks of these brokers that is younger than their log lines"
 
 
-def partition_doubts(
-    known: LogsOverTime, truncations: Sequence[ExplainedTruncation], losses: Sequence[LossEntry]
-) -> Doubts:
+def partition_doubts(known: LogsOverTime, truncations: Sequence[ExplainedTruncation], losses: Sequence[Loss]) -> Doubts:
     """Return what the evidence leaves open of a partition."""
     if known.partition.topic in METADATA_TOPICS or known.is_deleted():
         return Doubts()
@@ -107,7 +106,7 @@ def _of_recoveries(known: LogsOverTime) -> Iterator[Doubt]:
             )
 
 
-def _denied(known: LogsOverTime, truncation: ObservedTruncation, losses: Sequence[LossEntry]) -> list[OffsetRange]:
+def _denied(known: LogsOverTime, truncation: ObservedTruncation, losses: Sequence[Loss]) -> list[OffsetRange]:
     """Return the offsets of a truncation whose records are proven not to have been committed.
 
     What renamed segments of the broker still hold counts where they end where its log did, and it truncated these offsets only once.

@@ -34,7 +34,8 @@ from kforensics.reconcile.trace.removal_time import Bytes, RemovalSettings, unti
 from kforensics.units import OffsetRange, TopicPartition
 
 if TYPE_CHECKING:
-    from kforensics.reconcile.incident.model import ExplainedTruncation, LossEntry, PartitionIncident
+    from kforensics.reconcile.history.losses import Loss
+    from kforensics.reconcile.incident.model import ExplainedTruncation, PartitionIncident
 
 _WITH_EPOCHS = 2
 """The magic from which on batches have the leader epoch in which they were written."""
@@ -353,7 +354,7 @@ class FateJudge:
             for view in views
         )
 
-    def _losses_of(self, found: FoundRecord) -> "list[LossEntry]":
+    def _losses_of(self, found: FoundRecord) -> "list[Loss]":
         record = found.record
         places = {(copy.replica.input, copy.replica.path) for copy in found.copies}
         return [
@@ -364,7 +365,7 @@ class FateJudge:
             and (not one.held_by or any((holder.input, holder.path) in places for holder in one.held_by))
         ]
 
-    def _fate_of(self, losses: "Sequence[LossEntry]", offset: int) -> Iterator[Fate]:
+    def _fate_of(self, losses: "Sequence[Loss]", offset: int) -> Iterator[Fate]:
         yield from (fate_of_loss(loss) for loss in losses)
         yield from (fate_of_truncation(one) for one in self._truncations if _took(one, offset))
 
@@ -507,7 +508,7 @@ class FateJudge:
         )
 
     def _committed(
-        self, record: Record, kept: Sequence[LoadedLog], losses: "Sequence[LossEntry]", *, is_deleted_on_purpose: bool
+        self, record: Record, kept: Sequence[LoadedLog], losses: "Sequence[Loss]", *, is_deleted_on_purpose: bool
     ) -> Commitment:
         offset = record.offset
         if losses:
@@ -535,7 +536,7 @@ class FateJudge:
         return "unknown"
 
 
-def fate_of_loss(loss: "LossEntry") -> Fate:
+def fate_of_loss(loss: "Loss") -> Fate:
     """Return the entry of `explain` that says that a record is lost, as the fate of the record."""
     cause = str(loss.cause.value).replace("-", " ")
     kind = FateKind.DELETED_EARLY if loss.cause is CauseName.RETENTION else FateKind.TRUNCATED

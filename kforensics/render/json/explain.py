@@ -10,9 +10,10 @@ from kforensics.damage import Absent
 from kforensics.evidence.model import Citation, Input
 from kforensics.findings.rules.causes import root_cause_sentence
 from kforensics.reconcile.bugs.evidence import BugTrace
+from kforensics.reconcile.history.losses import Holder, Loss
 from kforensics.reconcile.history.residuals import Residual
 from kforensics.reconcile.incident.doubts import Doubt
-from kforensics.reconcile.incident.model import ExplainedTruncation, GroupAtRisk, Holder, LossEntry, PartitionIncident
+from kforensics.reconcile.incident.model import ExplainedTruncation, GroupAtRisk, PartitionIncident
 from kforensics.reconcile.incident.operations import Operation
 from kforensics.reconcile.timeline.events import WHOLE_TOPIC, TimelineEntry
 from kforensics.render.escape import escape_text
@@ -25,7 +26,7 @@ from kforensics.words import utc_second, utc_text
 
 
 class _Loss(NamedTuple):
-    entry: LossEntry
+    entry: Loss
     records_at_least: bool
 
 

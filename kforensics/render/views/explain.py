@@ -15,7 +15,8 @@ from kforensics.findings.model import Finding
 from kforensics.findings.rules.causes import CAUSES, root_cause, root_cause_sentence
 from kforensics.findings.rules.losses import TOLD_BESIDE, basis_words
 from kforensics.reconcile.history.causes import CauseName
-from kforensics.reconcile.incident.model import ExplainedTruncation, LeaderBasis, LossEntry, PartitionIncident
+from kforensics.reconcile.history.losses import Loss
+from kforensics.reconcile.incident.model import ExplainedTruncation, LeaderBasis, PartitionIncident
 from kforensics.reconcile.timeline.events import TimelineEntry
 from kforensics.render.blocks import (
     GAP,
@@ -407,7 +408,7 @@ def _lost(body: Explanation, view: View, references: References) -> Iterator[Blo
 
 
 def _loss_row(
-    loss: LossEntry,
+    loss: Loss,
     inputs: Sequence[Input],
     references: References,
     anchors: Mapping[TopicPartition, str],
@@ -506,7 +507,7 @@ def _leader_words(incident: PartitionIncident) -> str:
     return f"leader: broker {incident.leader}" + ("" if incident.is_leader_known else f", {basis_words(incident)}")
 
 
-def _loss_words(losses: Sequence[LossEntry]) -> str:
+def _loss_words(losses: Sequence[Loss]) -> str:
     """Return the records that the leader does not hold, in a few words; empty where it holds all."""
     count = sum(loss.records for loss in losses)
     if not count:

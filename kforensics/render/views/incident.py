@@ -12,7 +12,8 @@ from kforensics.evidence.model import Citation, Input
 from kforensics.findings.rules.causes import CAUSES, root_cause, root_cause_sentence
 from kforensics.reconcile.history.causes import CauseName
 from kforensics.reconcile.history.log_copies import LogOutline
-from kforensics.reconcile.incident.model import LeaderBasis, LossEntry, PartitionIncident
+from kforensics.reconcile.history.losses import Loss
+from kforensics.reconcile.incident.model import LeaderBasis, PartitionIncident
 from kforensics.reconcile.observed import leadership
 from kforensics.reconcile.observed.facts import Leadership
 from kforensics.reconcile.timeline.events import TimelineEntry
@@ -169,7 +170,7 @@ def _time_of(election: leadership.Election, log: LogOutline) -> str:
     return time_of_day(time_ms).partition(".")[0]
 
 
-def _holds(log: LogOutline, loss: LossEntry) -> bool:
+def _holds(log: LogOutline, loss: Loss) -> bool:
     return (
         any(holder.input == log.input and holder.path == log.path for holder in loss.held_by)
         and loss.offsets.first < log.log_end_offset
@@ -489,7 +490,7 @@ def by_cause(
     Args:
         anchors: the section of each partition, where there is one.
     """
-    causes: dict[CauseName, list[LossEntry]] = defaultdict(list)
+    causes: dict[CauseName, list[Loss]] = defaultdict(list)
     for loss in _losses(incidents):
         causes[_cause_of(loss)].append(loss)
     if not causes:
@@ -520,7 +521,7 @@ def by_cause(
         )
 
 
-def _cause_of(loss: LossEntry) -> CauseName:
+def _cause_of(loss: Loss) -> CauseName:
     return CauseName.UNKNOWN if loss.confidence == "possible" else loss.cause
 
 
@@ -532,7 +533,7 @@ def _partition(incident: PartitionIncident, anchors: Mapping[TopicPartition, str
     return (name, f"{first}..{last}", *counts)
 
 
-def _losses(incidents: Sequence[PartitionIncident]) -> list[LossEntry]:
+def _losses(incidents: Sequence[PartitionIncident]) -> list[Loss]:
     return [one for each in incidents if each.partition.topic not in METADATA_TOPICS for one in each.losses]
 
 

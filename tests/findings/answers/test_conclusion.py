@@ -12,8 +12,9 @@ from kforensics.findings.answers.advice import Holders, missing_evidence
 from kforensics.findings.answers.conclusion import conclude
 from kforensics.findings.rules.causes import CAUSES, causes_of
 from kforensics.reconcile.history.causes import CauseName
+from kforensics.reconcile.history.losses import Holder
 from kforensics.reconcile.history.residuals import TornTransaction, TornTransactions
-from kforensics.reconcile.incident.model import GroupAtRisk, Holder
+from kforensics.reconcile.incident.model import GroupAtRisk
 from kforensics.reconcile.incident.operations import Operation
 from kforensics.reconcile.incident.partition import groups_at_risk
 from kforensics.reconcile.observed.clocks import Clock

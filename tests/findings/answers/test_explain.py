@@ -9,9 +9,9 @@ from kforensics.findings.answers.advice import Holders
 from kforensics.findings.answers.conclusion import conclude
 from kforensics.findings.answers.explain import Scope, _open_question, explain_answer, incident_state
 from kforensics.findings.answers.model import State
+from kforensics.reconcile.history.losses import Holder
 from kforensics.reconcile.history.residuals import Earlier, PastEnd, high_watermarks_past_end
 from kforensics.reconcile.incident.doubts import Doubt, DoubtKind
-from kforensics.reconcile.incident.model import Holder
 from kforensics.reconcile.observed.leadership import Election, LeadershipAccount, Risk
 from kforensics.reconcile.observed.outages import Outage, Sign, Took
 from kforensics.units import OffsetRange, TopicPartition

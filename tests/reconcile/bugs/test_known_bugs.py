@@ -50,13 +50,13 @@ def kafka_7415():
 
 def kafka_7128():
     gone = Loss(
+        topic_partition=PARTITION,
         offsets=OffsetRange(5, 9),
         records=5,
         markers=0,
         committed="certain",
         was_committed="certain",
         is_replaced=False,
-        in_use=(),
         leader_epoch=0,
         reason="below its high watermark",
         held_by=(),

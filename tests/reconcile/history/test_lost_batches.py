@@ -114,4 +114,4 @@ def test_batches_below_a_log_start_that_a_client_set_are_not_lost(deleted_below,
         copies[0], batches, cast("CommitJudge", _Certain()), reader, deleted_below=lambda _batch: deleted_below
     )
 
-    assert lost == [(*one.offsets, one.records) for one in losses]
+    assert lost == [(*one.offsets, one.records) for one, _ in losses]
