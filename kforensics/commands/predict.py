@@ -484,7 +484,7 @@ class _Nodes:
             side_by_side=side_by_side(self._nodes, configured),
             unknown_strays=[one.node.first for one in started if one.has_unknown_strays],
             unclean_nodes={one.node.first: one.unclean_reason for one in started if one.unclean_reason},
-            other_owners=[path for node in self._nodes for path in node.other_owners()],
+            closed=[path for node in self._nodes for path in node.closed()],
             without_metadata=[one.node.first for one in started if one.begins_metadata_anew],
             unserved=unserved_strays(started, self._around),
             leaving=leaving_replicas(started, self._around),

@@ -507,16 +507,24 @@ def walk_tree(root: Path) -> Iterator[TreeEntry | Obstacle]:
             yield from enter(path)
 
 
-def other_owners(folder: Path, names: Iterable[str]) -> list[str]:
-    """Return what in a directory belongs to another user than the directory itself, who may not write to it."""
-    found = []
+_READ_WRITE = 0o6
+
+
+def closed_to_owner(folder: Path, names: Iterable[str]) -> list[str]:
+    """Return what in a directory its user may not read or write: what is another's, or has a mode unlike others of its kind there."""
+    found, open_kinds = [], set()
     try:
         own = os.lstat(folder)
+        if own.st_mode >> 6 & _READ_WRITE == _READ_WRITE:
+            open_kinds.add(stat.S_IFDIR)
         for name in names if own.st_uid else ():
             status = os.lstat(folder / name)
-            may_write = status.st_mode & stat.S_IWOTH or (status.st_gid == own.st_gid and status.st_mode & stat.S_IWGRP)
-            if status.st_uid != own.st_uid and not may_write:
-                found.append(name)
+            shift = 6 if status.st_uid == own.st_uid else 3 if status.st_gid == own.st_gid else 0
+            if status.st_mode >> shift & _READ_WRITE == _READ_WRITE:
+                open_kinds.add(stat.S_IFMT(status.st_mode))
+            else:
+                found.append((name, status))
     except OSError:
-        return found
-    return found
+        pass  # of the others it is known
+    # Where none of a kind is open to its owner, the modes are those of a copy.
+    return [name for name, one in found if one.st_uid != own.st_uid or stat.S_IFMT(one.st_mode) in open_kinds]

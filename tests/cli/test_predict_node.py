@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shutil
+import stat
 import struct
 from pathlib import Path
 
@@ -129,6 +130,8 @@ def test_an_empty_meta_properties_ends_the_start(node, capsys):
     assert (code, start["outcome"], start["exception"]) == (1, "exits", "RuntimeException")
     assert "ID not found in " in start["reason"]
     assert "data-1" in start["reason"]
+    assert "registered a log directory" not in str(document["answer"]), "it may be this one"
+    assert "Not every log directory" not in document["answer"]["headline"]
 
 
 def test_an_empty_bootstrap_checkpoint_ends_the_start_and_a_missing_one_does_not(node, capsys):
@@ -967,20 +970,28 @@ def test_a_newest_snapshot_that_can_not_be_read_ends_the_start_of_a_controller(n
 def test_files_of_another_user_are_no_calm_start(node, monkeypatch, capsys):
     """As a start by root leaves them; the tests may not give files away, so it is told of the status."""
     real = os.lstat
-    owners = {"data-1": 990, "orders-1": 0}
+    owners, modes = {"data-1": 990, "orders-1": 0}, {"logs": 0o755}
 
     def lstat(path, *rest, **named):
-        status = list(real(path, *rest, **named))
-        status[4] = owners.get(Path(path).name, 990)
-        return os.stat_result(status)
+        status = real(path, *rest, **named)
+        name = Path(path).name
+        is_log = stat.S_ISDIR(status.st_mode) and not name.startswith("data-")
+        mode = stat.S_IFMT(status.st_mode) | modes.get(name, modes["logs"] if is_log else 0o755)
+        return os.stat_result((mode, *status[1:4], owners.get(name, 990), 990, *status[6:]))
 
     monkeypatch.setattr("kforensics.source.walk.os.lstat", lstat)
     document, _ = predict(capsys, node)
-    assert "another user owns it" in document["answer"]["headline"]
-    assert any("Whether the broker may open data-1/orders-1" in line for line in document["answer"]["unknown"])
+    assert "1 file or directory may be closed to the broker by owner or mode." in document["answer"]["headline"]
+    assert any("may read and write data-1/orders-1:" in line for line in document["answer"]["unknown"])
 
     owners["orders-1"] = 990
-    assert "another user" not in str(predict(capsys, node)[0]["answer"])
+    assert "closed to the broker" not in str(predict(capsys, node)[0]["answer"])
+    modes["orders-1"] = 0o500
+    document, code = predict(capsys, node)
+    assert (code, document["answer"]["state"]) == (3, "unknown")
+    assert any("may read and write data-1/orders-1:" in line for line in document["answer"]["unknown"])
+    modes |= {"logs": 0o500, "data-0": 0o500, "data-1": 0o500}
+    assert "closed to the broker" not in str(predict(capsys, node)[0]["answer"]), "the modes of a copy"
 
 
 def test_a_broker_with_zookeeper_that_migrates_is_not_judged_by_its_copy_of_the_metadata(node, tmp_path, capsys):

@@ -721,6 +721,8 @@ class _NodeStarter:
         directories = self._node.directories()
         here = {one.directory_id for one in directories if not isinstance(one.directory_id, Absent)}
         missing = registered - here
+        if len(missing) <= sum(one.has_file and isinstance(one.cluster_id, Absent) for one in directories):
+            missing = frozenset()  # those of which no meta.properties can be read may be these
         if missing and self._asked >= (3, 7):  # a start gives a new id to a directory without one
             here |= {one.path or "without directory.id" for one in directories if isinstance(one.directory_id, Absent)}
         return (missing, frozenset(here) - registered) if registered else (frozenset(), frozenset())

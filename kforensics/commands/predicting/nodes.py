@@ -50,7 +50,7 @@ from kforensics.protocol.versions import (
     parse_version,
 )
 from kforensics.source.store import ForeignPath
-from kforensics.source.walk import join, other_owners
+from kforensics.source.walk import closed_to_owner, join
 from kforensics.units import METADATA_TOPIC
 
 _NODE_FOLDER = re.compile(r"(broker|controller|kafka|node|server)[-_.]?\d+", re.IGNORECASE)
@@ -138,14 +138,14 @@ class Node:
             if next(one.listings.each(log_dir.path), None) is None and not one.listings.of(log_dir.path).obstacles
         )
 
-    def other_owners(self) -> tuple[str, ...]:
-        """Return what in its log directories belongs to another user than these, so that the broker may not open it."""
+    def closed(self) -> tuple[str, ...]:
+        """Return what in its log directories owner or mode may close to the broker."""
         return tuple(
             join(log_dir.path, name)
             for one in self.inputs
             if not isinstance(one.root, ForeignPath)
             for log_dir in one.log_dirs
-            for name in other_owners(
+            for name in closed_to_owner(
                 one.root / log_dir.path, [entry.name for entry in one.listings.of(log_dir.path).entries]
             )
         )

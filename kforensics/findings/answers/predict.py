@@ -73,9 +73,9 @@ def _beside(found: PredictedCluster) -> Iterator[str]:
         yield f" {node[0].upper()}{node[1:]} makes {listed(names, most=3)} anew, empty: no log directory here holds {form(len(names), 'it', 'them')}."
     if found.disks_say and not found.failed:
         yield " By the last lines of its broker a log directory failed; whether its disk is mended is not known."
-    if found.other_owners:
-        count = len(found.other_owners)
-        yield f" {counted(count, 'file')} or {form(count, 'directory', 'directories')} may be closed to the broker: another user owns {form(count, 'it', 'them')}."
+    if found.closed:
+        what = f"{counted(len(found.closed), 'file')} or {form(len(found.closed), 'directory', 'directories')}"
+        yield f" {what} may be closed to the broker by owner or mode."
     if found.elsewhere:
         yield f" Not every log directory of node {found.elsewhere[0].node_id} is here."
     if found.unseen and found.unseen.logs:
@@ -387,7 +387,7 @@ def _is_in_doubt(found: PredictedCluster) -> bool:
         or found.without_segment
         or found.filled_strays
         or found.quorum
-        or found.other_owners
+        or found.closed
         or found.disks_say
         or (found.unseen and found.unseen.logs)
     )

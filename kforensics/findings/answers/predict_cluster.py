@@ -177,8 +177,8 @@ class PredictedCluster:
     """Inputs of nodes that are assigned no partition."""
     unclean_nodes: Mapping[int, str] = field(default_factory=dict)
     """By input of a node, why the controller takes its last stop as unclean."""
-    other_owners: Sequence[str] = ()
-    """What in log directories belongs to other users than these."""
+    closed: Sequence[str] = ()
+    """What in log directories owner or mode may close to the broker."""
     without_metadata: Collection[int] = ()
     """Inputs of nodes that are the only voters, and have no metadata log."""
     unserved: Collection[tuple[int, str]] = ()

@@ -381,10 +381,10 @@ def _of_first_moment(found: PredictedCluster) -> Iterator[str]:
 
 
 def _of_other_directories(found: PredictedCluster) -> Iterator[str]:
-    if found.other_owners:
+    if found.closed:
         yield (
-            f"Whether the broker may open {listed(found.other_owners, most=4)}: another user than that of the log directory owns {form(len(found.other_owners), 'it', 'them')}. "
-            "What it can't open takes the log directory offline. Compare with the user that it runs as (chown)."
+            f"Whether the broker may read and write {listed(found.closed, most=4)}: the user of the log directory may not, by owner and mode as they are here. "
+            "What it can't open takes the log directory offline, and ends the node where the metadata log is there. Compare with its disk (`ls -ln`)."
         )
     for one in found.missing_directories:
         yield from one.words()

@@ -265,15 +265,15 @@ def _of_replicas(
                 f"what broker {broker} holds now, which truncated its log after its directory was copied",
                 f"the directory of broker {broker} as it is now",
             )
+        elif any(isinstance(one, Absent) for one in held):
+            words = f"whether the directory without meta.properties is that of broker {broker}, a replica"
+            yield Doubt(DoubtKind.REPLICA, words, NO_META)
         elif broker in moments.brokers:
             yield Doubt(
                 DoubtKind.DISK,
                 f"where the replica of broker {broker} is, whose directories are there and hold none",
                 f"an earlier copy of the disks of broker {broker}",
             )
-        elif any(isinstance(one, Absent) for one in held):
-            words = f"whether the directory without meta.properties is that of broker {broker}, a replica"
-            yield Doubt(DoubtKind.REPLICA, words, NO_META)
         else:
             yield Doubt(
                 DoubtKind.REPLICA, f"what broker {broker}, a replica, holds", f"the directory of broker {broker}"

@@ -171,3 +171,15 @@ def test_a_log_that_its_leader_made_anew_leaves_open_what_it_held_before():
     assert asked(made._replace(since_ms=5)) == [], "it was not created by then"
     assert asked(made._replace(broker_id=2)) == [], "it follows a leader that holds all"
     assert asked(made, FINAL[0], FINAL[0], FINAL[1]) == [], "the log of before is given, too"
+
+
+def test_a_directory_without_meta_properties_may_be_that_of_a_broker_whose_others_do_not_hold_the_replica():
+    unnamed = log_copy(replica(Absent.UNREADABLE, [batch(0, 9, 0)]), rank=2)
+
+    found = doubts_of(
+        account(LED, AGAIN), FINAL[0], (FINAL[0], unnamed), Moments(brokers=frozenset({1, 2})), is_leader_known=True
+    )
+
+    words = [one.words for one in found.open]
+    assert "whether the directory without meta.properties is that of broker 2, a replica" in words
+    assert not any("hold none" in one for one in words)
