@@ -13,7 +13,6 @@ from kforensics.case.wanted import is_wanted
 from kforensics.damage import Absent
 from kforensics.errors import InputsRefused
 from kforensics.evidence.checks.context import CheckedPartition
-from kforensics.evidence.coordinators.replica_log import list_log
 from kforensics.evidence.discovery.partition_dirs import (
     PartitionPlace,
     checkpoint_value,
@@ -21,6 +20,7 @@ from kforensics.evidence.discovery.partition_dirs import (
     cleaner_lag_of,
     files_of,
     left_by_cleaning,
+    live_segments,
 )
 from kforensics.evidence.model import CheckpointValue, Citation, owner_words
 from kforensics.findings.answers.graver import SENTENCES
@@ -77,7 +77,8 @@ def standing_cleaners(given: Leaders, live: Mapping[TopicPartition, Collection[P
         for place in group:
             point = checkpoint_value(place.state, "cleaner_point", partition)
             is_known = isinstance(point, CheckpointValue) or partition.topic == OFFSETS_TOPIC
-            lag = cleaner_lag_of(place) if is_known else None
+            is_stopped = is_known and _stop(given.case, partition, place.state.broker_id) is not None
+            lag = cleaner_lag_of(place, is_stopped=is_stopped) if is_known else None
             if lag is not None:
                 found.append(
                     cleaner_finding(
@@ -107,31 +108,30 @@ def with_cleaners(answer: Answer, findings: Sequence[Finding]) -> Answer:
     )
 
 
-def never_cleaned(case: Case, partitions: Iterable[CheckedPartition]) -> Iterator[Finding]:
-    """Yield the logs that no cleaner has come to for long, of topics that are compacted by the metadata log alone: no checkpoint names them."""
-    waiting = [
-        (one, lag)
-        for one in partitions
-        if isinstance(one.context.directory, PartitionDirectoryName)
-        and one.context.directory.state == "live"
-        and one.context.path
-        and not one.context.is_metadata
-        and one.cleaner_lag is None
-        and one.context.cleaner_point is Absent.NOT_WRITTEN
-        and (lag := cleaner_lag(one.context.directory.topic, one.context.files, 0)) is not None
-    ]
-    for one, lag in waiting:
-        assert isinstance(one.context.directory, PartitionDirectoryName)
-        broker_id = case.inputs.described[one.context.input].broker_id
+def unseen_by_times(case: Case, partitions: Iterable[CheckedPartition]) -> Iterator[Finding]:
+    """Yield the logs that no cleaner has come to and whose own files do not show it: the broker's line does, or the metadata log says that their topic is compacted, and no checkpoint names them."""
+    for one in partitions:
+        name = one.context.directory
+        if not isinstance(name, PartitionDirectoryName) or name.state != "live" or not one.context.path:
+            continue
+        if one.context.is_metadata or one.cleaner_lag is not None:
+            continue
+        point, broker_id = one.context.cleaner_point, case.inputs.described[one.context.input].broker_id
+        point = point.value if isinstance(point, CheckpointValue) else point
+        as_named = point if isinstance(point, int) else 0
+        if cleaner_lag(name.topic, one.context.files, as_named, is_stopped=True) is None:
+            continue
         try:
-            is_compacted = _is_known_compacted(_settings(case, broker_id), one.context.directory.topic)
+            is_compacted = isinstance(point, int) or _is_known_compacted(_settings(case, broker_id), name.topic)
+            is_stopped = is_compacted and _stop(case, name.topic_partition, broker_id) is not None
         except InputsRefused:
             return  # of several clusters: whose settings count is not known
-        if is_compacted:
+        lag = cleaner_lag(name.topic, one.context.files, as_named, is_stopped=bool(is_stopped))
+        if is_compacted and lag is not None:
             yield cleaner_finding(
-                lag._replace(cleaner_point=Absent.NOT_WRITTEN),
+                lag._replace(cleaner_point=point),
                 where=one.context.path,
-                partition=one.context.directory.topic_partition,
+                partition=name.topic_partition,
                 broker_id=broker_id,
                 citation=Citation(input=one.context.input, path=one.context.path),
             )
@@ -232,29 +232,40 @@ def _share(value: str) -> float | None:
         return None
 
 
-def _by_lines(case: Case, partition: TopicPartition, broker_id: int | Absent) -> Iterator[_Why]:
-    """Yield what the broker's last line about it says, unless it was started anew or cleans the log after it."""
-    own = [one for one in cluster_of(case).events if one.node_id == broker_id]
+def _stop(case: Case, partition: TopicPartition, broker_id: int | Absent) -> LoggedEvent | None:
+    """Return the broker's last line by which it compacts a log no more, unless it was started anew after it, or goes on with another thread."""
     last: LoggedEvent | None = None
-    for one in own:
-        kind = one.event.kind
-        if kind is LogEventKind.CLEANER_STOPPED:
-            last = (
-                one if isinstance(one.event.topic_partition, Absent) or one.event.topic_partition == partition else last
-            )
-        elif kind is LogEventKind.BROKER_STARTED:
-            last = None
+    dead: list[LoggedEvent] = []
+    for one in cluster_of(case).events:
+        if one.node_id != broker_id:
+            continue
+        if one.event.kind is LogEventKind.BROKER_STARTED:
+            last, dead = None, []
+        elif one.event.kind is LogEventKind.CLEANER_STOPPED:
+            if isinstance(one.event.topic_partition, Absent):
+                dead.append(one)
+            elif one.event.topic_partition == partition:
+                last = one
+    return last if last is not None or len(dead) < _threads(case, broker_id) else dead[-1]
+
+
+def _threads(case: Case, broker_id: int | Absent) -> int:
+    given = _settings(case, broker_id).in_file.get("log.cleaner.threads", "").strip()
+    return max(int(given), 1) if given.isdecimal() else 1
+
+
+def _by_lines(case: Case, partition: TopicPartition, broker_id: int | Absent) -> Iterator[_Why]:
+    """Yield what the broker's last line about it says."""
+    last = _stop(case, partition, broker_id)
     if last is None:
         return
     cause = last.event.fields.get("cause")
     why = f": {_cause(cause)}" if isinstance(cause, str) else ""
     when = f"At {utc_words(last.time_ms)} " if isinstance(last.time_ms, int) else ""
     is_of_one = last.event.topic_partition == partition
-    what = (
-        "marked this log as uncleanable"
-        if is_of_one
-        else "lost its cleaner thread, which compacts none of its logs any more"
-    )
+    threads = _threads(case, broker_id)
+    lost = "its cleaner thread, which" if threads == 1 else f"the last of its {threads} cleaner threads, and"
+    what = "marked this log as uncleanable" if is_of_one else f"lost {lost} compacts none of its logs any more"
     is_map = isinstance(cause, str) and _MAP_TOO_SMALL.search(cause) is not None
     yield _Why(
         f"{when}the broker {what}{why}.",
@@ -276,21 +287,28 @@ def _cause(words: str) -> str:
 
 
 def _by_others(case: Case, partition: TopicPartition, broker_id: int | Absent) -> Iterator[_Why]:
-    """Yield that the cleaner of the same log directory goes on with other logs: it has left this one out."""
-    by_partition = places_of(case).by_partition
+    """Yield what the other logs of the same log directory show: that the cleaner went on with them, or that it stands before all of them."""
     for place in _live(case, partition, broker_id):
-        cleaned = (
-            (other, point)
-            for other, group in by_partition.items()
+        waiting = cleaner_lag_of(place, is_stopped=True)
+        others = [
+            (other, each)
+            for other, group in places_of(case).by_partition.items()
             if other != partition
             for each in group
-            if each.state is place.state and (point := _cleaned_to_the_end(each)) is not None
-        )
-        if (first := next(cleaned, None)) is not None:
-            other, point = first
+            if each.state is place.state and each.is_live
+        ]
+        for other, each in others if waiting is not None else ():
+            point = _cleaned_to_the_end(each, waiting.since_ms)
+            if point is not None:
+                yield _Why(
+                    f"The cleaner of the same log directory has been over {other} up to its active segment, records written after that too: it ran, and has left this log out.",
+                    (point,),
+                )
+                return
+        behind = sum(cleaner_lag_of(each) is not None for _, each in others)
+        if behind:
             yield _Why(
-                f"The cleaner of the same log directory has been over {other} up to its active segment: it runs, and has left this log out.",
-                (point,),
+                f"{counted(behind, 'more compacted log')} of the same log directory {form(behind, 'waits', 'wait')} for it, and none was compacted since: a thread that died stops all of them."
             )
 
 
@@ -353,10 +371,11 @@ def _dirt(case: Case, partition: TopicPartition, broker_id: int | Absent) -> str
     return f"{words}{', and ' if found.tombstones else ''}{found.tombstone_words()}. "
 
 
-def _cleaned_to_the_end(place: PartitionPlace) -> Citation | None:
-    """Return the line of the checkpoint by which a log of several segments is compacted up to its active one."""
+def _cleaned_to_the_end(place: PartitionPlace, since_ms: int) -> Citation | None:
+    """Return the line of the checkpoint by which a log of several segments is compacted up to its active one, and one of them was written after a time; cleaning leaves these times."""
     point = checkpoint_value(place.state, "cleaner_point", place.topic_partition)
     if not isinstance(point, CheckpointValue) or not point.value:
         return None
-    log = list_log(place)
-    return point.citation if len(log.segments) > 1 and log.last_base <= point.value else None
+    live = live_segments(files_of(place))
+    is_cleaned = len(live) > 1 and live[-1][0] <= point.value and live[-2][2] >= since_ms
+    return point.citation if is_cleaned else None

@@ -89,9 +89,9 @@ def run(request: Ask, progress: Progress | None = None) -> Result[VerifyResult]:
     if any(
         one.cleaner_lag is not None or len(one.context.of_kind(FileKind.SEGMENT)) > 3 for one in verification.partitions
     ):
-        from kforensics.commands.cleaning import never_cleaned, with_causes  # noqa: PLC0415 - of long logs alone
+        from kforensics.commands.cleaning import unseen_by_times, with_causes  # noqa: PLC0415 - of long logs alone
 
-        findings = by_gravity((*findings, *never_cleaned(case, verification.partitions)))
+        findings = by_gravity((*findings, *unseen_by_times(case, verification.partitions)))
         findings = with_causes(case, findings, reads_records=level is Level.RECORDS)
     compacted: tuple[CompactedLog, ...] = ()
     uncounted = 0

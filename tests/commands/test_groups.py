@@ -250,6 +250,31 @@ def test_a_reset_of_a_share_group_is_named(coordinators):
     assert result.answer.state == "set-back"
 
 
+def test_a_streams_group_is_as_kafka_says(coordinators):
+    root = coordinators("streams-4.4")
+    told = {one["what"]: one["printed"] for one in json.loads((root / "told.json").read_text())}
+    running, reset, put_back = (groups(root / "snapshots" / at) for at in ("10-running", "20-reset", "30-put-back"))
+    (group,) = running.body.groups
+    assert (str(group.name), group.state.type, group.state.name) == ("tally", "streams", "Stable")
+    assert told["state"].splitlines()[1].split()[-2:] == ["Stable", "1"]
+    lags = {(one.topic, one.partition): one.lag for one in group.positions}
+    rows = [line.split() for line in told["running"].splitlines()]
+    assert lags == {(row[1], int(row[2])): int(row[3]) for row in rows if row[0:1] == ["tally"]}
+    assert (running.answer.state, reset.answer.state) == ("no-setback", "set-back")
+    assert reset.answer.headline.startswith("TALLY WAS SET BACK: words-0 from 12 to 0")
+    # Both tools put it back, and nobody read in between.
+    assert all(told[f"put back by kafka-{name}-groups"].split()[-1] == "12" for name in ("consumer", "streams"))
+    assert "was put forward by hand" in put_back.answer.headline
+    assert "caught up" not in put_back.answer.headline
+    assert put_back.answer.tell == ()
+
+
+def test_a_streams_group_without_its_topics_is_not_ready(coordinators):
+    root = coordinators("streams-4.4") / "snapshots" / "10-running"
+    first = groups(root, at_ms=groups(root, history=True).body.complete_since_ms)
+    assert [(one.state.name, one.state.member_count) for one in first.body.groups] == [("NotReady", 1)]
+
+
 def test_share_groups_start_where_kafka_says(coordinators, capsys):
     root = coordinators("share-4.1")
     printed = {}

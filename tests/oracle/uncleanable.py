@@ -21,7 +21,7 @@ from kforensics.formats.log.batches import build_record_batch, encode_record_bat
 from tests.conftest import ROOT
 from tests.oracle.client import RefusedError, ask_metadata, create_topic, produce_batch
 from tests.oracle.cluster import BROKER_OPTIONS, LOG4J_2, free_ports, wait_until
-from tests.oracle.jars import RELEASES, class_path
+from tests.oracle.jars import RELEASES, Release, class_path
 
 OUT = ROOT / "fixtures" / "compaction" / "uncleanable-4.1.tar.xz"
 RELEASE = next(one for one in RELEASES if one.version == "4.1.0")
@@ -85,12 +85,13 @@ def drive(port: int, data: Path) -> list[dict[str, object]]:
 
 @contextmanager
 def running(
-    home: Path, topics: Mapping[str, Mapping[str, str]], **more: object
+    home: Path, topics: Mapping[str, Mapping[str, str]], release: Release = RELEASE, **more: object
 ) -> Iterator[tuple[int, "subprocess.Popen[bytes]"]]:
     """A broker with topics of one partition each: its port and its process, which is stopped when the block ends.
 
     Args:
         topics: the settings of each.
+        release: what runs.
         more: settings of the broker, with `_` for `.`.
     """
     data, port, controller = home / "data", *free_ports(2)
@@ -111,7 +112,7 @@ def running(
     (home / "server.properties").write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
     (home / "log4j.properties").write_text(LOG4J_2.format(file=home / "server.log"))
     java = ["java", *BROKER_OPTIONS, f"-Dlog4j2.configurationFile=file:{home / 'log4j.properties'}"]
-    java += ["-cp", class_path(RELEASE)]
+    java += ["-cp", class_path(release)]
     form = ["kafka.tools.StorageTool", "format", "-t", "unCleanAbleRecording0g", "-c", str(home / "server.properties")]
     if not data.exists():
         subprocess.run([*java, *form], check=True, stdout=subprocess.DEVNULL)
@@ -157,12 +158,12 @@ def lines_of(home: Path) -> list[str]:
     return [line.replace(str(home), "/kafka") for line in (home / "server.log").read_text().splitlines(keepends=True)]
 
 
-def write_archive(out: Path, data: Path, lines: Sequence[str], told: object) -> None:
-    """Write a recording."""
+def write_archive(out: Path, data: Path, lines: Sequence[str], told: object, inside: str = "broker-1") -> None:
+    """Write a recording, with the data in a folder of a name."""
     (data / ".lock").unlink(missing_ok=True)
     name = out.name.removesuffix(".tar.xz")
     with tarfile.open(out, "w:xz", preset=9) as archive:
-        archive.add(data, f"{name}/broker-1")
+        archive.add(data, f"{name}/{inside}")
         for path, text in (("logs/broker-1/server.log", "".join(lines)), ("told.json", json.dumps(told, indent=1))):
             entry = tarfile.TarInfo(f"{name}/{path}")
             entry.size, entry.mtime = len(text.encode()), time.time()

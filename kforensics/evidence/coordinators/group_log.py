@@ -115,8 +115,8 @@ class _PlainCommits(NamedTuple):
 
 
 _COMMIT_TYPES = frozenset({0, 1})
-_UNUSED_TYPES = frozenset({4, 7, 9, 13, 15, 16, 21, 23})
-"""Assignments and topologies, which say nothing about positions or of who is a member."""
+_UNUSED_TYPES = frozenset({4, 7, 9, 13, 15, 16, 21})
+"""Assignments, which say nothing about positions or of who is a member."""
 
 _INT16, _INT32, _INT64 = Layout(">h").unpack_from, Layout(">i").unpack_from, Layout(">q").unpack_from
 _TAIL_OF_COMMIT = {0: (10, 8), 1: (10, 16), 2: (10, 8), 3: (14, 8)}

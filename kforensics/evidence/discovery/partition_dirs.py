@@ -542,27 +542,40 @@ class CleanerLag(NamedTuple):
     """When the oldest of them was written last."""
 
 
-def cleaner_lag(topic: str, files: Iterable[FoundFile], cleaner_point: int | Absent) -> CleanerLag | None:
-    """Return how much waits for the cleaner, none where it may only not have come to it yet."""
+def cleaner_lag(
+    topic: str, files: Iterable[FoundFile], cleaner_point: int | Absent, *, is_stopped: bool = False
+) -> CleanerLag | None:
+    """Return how much waits for the cleaner, none where it may only not have come to it yet.
+
+    Args:
+        is_stopped: whether it is known to run no more, so that what waits need not have waited for long.
+    """
     if topic not in _COMPACTED and not isinstance(cleaner_point, int):
         return None
-    live = sorted(
-        (base, file.length, file.mtime_ns // 1_000_000)
-        for file in files
-        if file.name.kind is FileKind.SEGMENT
-        and file.name.suffix is FileSuffix.NONE
-        and isinstance(base := file.name.base_offset, int)
-    )
+    live = live_segments(files)
     if len(live) <= _FEWEST_SEGMENTS:
         return None
     point = cleaner_point if isinstance(cleaner_point, int) else 0
     closed, end = live[:-1], live[-1][0]
     dirty = [one for one in closed if one[0] >= point]
     total, waiting = sum(length for _, length, _ in closed), sum(length for _, length, _ in dirty)
-    if len(dirty) < _FEWEST_SEGMENTS or waiting * 2 < total or dirty[-1][2] - dirty[0][2] < _LEAST_HOURS_MS:
+    if len(dirty) < _FEWEST_SEGMENTS:
+        return None
+    if not is_stopped and (waiting * 2 < total or dirty[-1][2] - dirty[0][2] < _LEAST_HOURS_MS):
         return None
     return CleanerLag(
         cleaner_point, max(dirty[0][0], point), end, len(dirty), waiting, waiting * 100 // total, dirty[0][2]
+    )
+
+
+def live_segments(files: Iterable[FoundFile]) -> list[tuple[int, int, int]]:
+    """Return base offset, length and time of the last write of each segment that is not being deleted or put in place, the active one last."""
+    return sorted(
+        (base, file.length, file.mtime_ns // 1_000_000)
+        for file in files
+        if file.name.kind is FileKind.SEGMENT
+        and file.name.suffix is FileSuffix.NONE
+        and isinstance(base := file.name.base_offset, int)
     )
 
 
@@ -576,11 +589,11 @@ def left_by_cleaning(files: Iterable[FoundFile]) -> list[tuple[int, str, str]]:
     ]
 
 
-def cleaner_lag_of(place: PartitionPlace) -> CleanerLag | None:
+def cleaner_lag_of(place: PartitionPlace, *, is_stopped: bool = False) -> CleanerLag | None:
     """Return the same of a partition directory that was found."""
     point = checkpoint_value(place.state, "cleaner_point", place.topic_partition)
     value = point.value if isinstance(point, CheckpointValue) else point
-    return cleaner_lag(place.topic_partition.topic, files_of(place), value)
+    return cleaner_lag(place.topic_partition.topic, files_of(place), value, is_stopped=is_stopped)
 
 
 def files_of(place: PartitionPlace) -> Iterator[FoundFile]:

@@ -143,8 +143,10 @@ class JudgedGroups:
             return f"{_loud(worst.key.group)} WAS SET BACK: {what}.{more}{self._also_below()}"
         others = "" if count == 1 else f" So were {count - 1:,} more."
         to_do = ", so there is nothing to do" if past == count else ""
-        back = f"caught up again at {utc_words(worst.caught_up_ms)} or before"
-        return f"{name_text(worst.key.group)} was set back and has caught up again{to_do}: {what}; {back}.{others}"
+        when = f"at {utc_words(worst.caught_up_ms)}"
+        if worst.is_put_back:
+            return f"{name_text(worst.key.group)} was set back and has its position again{to_do}: {what}; it was put forward by hand {when}, and no member had read meanwhile.{others}"
+        return f"{name_text(worst.key.group)} was set back and has caught up again{to_do}: {what}; caught up again {when} or before.{others}"
 
     def _also_below(self) -> str:
         if not self._below:
@@ -260,7 +262,7 @@ class JudgedGroups:
             ("are read again", self._behind),
             (
                 "were read twice, before the group had caught up",
-                [one for one in self.setbacks if one.caught_up_ms is not None],
+                [one for one in self.setbacks if one.caught_up_ms is not None and not one.is_put_back],
             ),
         ):
             again = sum(one.set_back for one in found if one.by != "truncation" and not one.is_lost)

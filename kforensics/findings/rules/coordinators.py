@@ -204,7 +204,13 @@ def _of_groups(groups: Sequence[GroupView], setbacks: Sequence[Change]) -> Itera
             if change.offset is None
             else f"was set back in {where} from {change.previous:,} to {change.offset:,}"
         )
-        back = "; it has caught up again" if is_past else ""
+        back = (
+            "; it was put forward again by hand"
+            if change.is_put_back
+            else "; it has caught up again"
+            if is_past
+            else ""
+        )
         yield SET_BACK.states(
             weight=Weight.NOTE if is_past else Weight.DECIDE,
             statement=f"{name_text(key.group)} {moved}: {change.reason}{back}",

@@ -79,6 +79,8 @@ class Position(NamedTuple):
     at: Place
     place: PartitionPlace
     expires_with_members: bool = False
+    by_hand_in: int | None = None
+    """The generation of its group, whose members had left it: none of them committed it. None where it had members, or never had any."""
 
 
 class Former(NamedTuple):
@@ -117,6 +119,10 @@ class Change(NamedTuple):
     """How the group itself began anew since the previous position, in words; empty where no record says that it did."""
     caught_up_ms: int | None = None
     """Of a set-back behind which the position stands no more: when it was committed that is in force; None where it is still behind."""
+    by_hand_in: int | None = None
+    """As that of a position."""
+    is_put_back: bool = False
+    """The group had no member from the set-back on until the position was set by hand to where it had been: none of it was read again by one."""
 
     @property
     def set_back(self) -> int:
@@ -140,7 +146,10 @@ def with_return(change: Change, position: Position | None, of_key: Iterable[Chan
     if position is not None:
         again.append((position.committed_ms, position.offset))
     back = [time for time, offset in again if offset is not None and offset >= change.previous]
-    return change._replace(caught_up_ms=min(back)) if back else change
+    if not back:
+        return change
+    is_put_back = position is not None and change.by_hand_in is not None and position.by_hand_in == change.by_hand_in
+    return change._replace(caught_up_ms=min(back), is_put_back=is_put_back)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -289,6 +298,7 @@ class Replay:
             commit.at,
             place or self.place,
             commit.expires_with_members,
+            self._by_hand_in(commit),
         )
 
     def _take(self, event: GroupEvent, place: PartitionPlace) -> Iterator[Change]:
@@ -385,7 +395,14 @@ class Replay:
             is_transactional=commit.producer_id != NO_PRODUCER,
             removed_by=removed_by,
             recreated=recreated,
+            by_hand_in=self._by_hand_in(commit),
         )
+
+    def _by_hand_in(self, commit: Commit) -> int | None:
+        group = self.groups.get(commit.key.group)
+        # Of a group that never had members the commits are those of consumers without a membership, who read.
+        is_by_hand = group is not None and group.had_members and not group.member_count
+        return group.generation if group is not None and is_by_hand and commit.producer_id == NO_PRODUCER else None
 
     def _is_empty(self, name: Name, at: Place) -> bool | None:
         group = self.groups.get(name)

@@ -16,7 +16,10 @@ _MEMBERS = {5: CONSUMER, 10: SHARE, 19: STREAMS}
 _ASSIGNMENTS = {6: CONSUMER, 12: SHARE, 20: STREAMS}
 _CURRENT = {8: CONSUMER, 14: SHARE, 22: STREAMS}
 _OF_GROUP = frozenset({CONSUMER, SHARE, STREAMS})
-_STABLE_MEMBER = 0
+_TOPOLOGY = 23
+_KINDS = {**_MEMBERS, **_ASSIGNMENTS, **_CURRENT, _TOPOLOGY: STREAMS}
+_JOINING = -1, -1
+"""Epoch and state of a member that has no assignment yet."""
 
 
 class GroupType(StrEnum):
@@ -28,6 +31,7 @@ class GroupType(StrEnum):
     STREAMS = "streams"
 
 
+_STABLE_MEMBER = {GroupType.CONSUMER: 0, GroupType.STREAMS: 1}
 _TYPES = {CLASSIC: GroupType.CLASSIC, CONSUMER: GroupType.CONSUMER, SHARE: GroupType.SHARE, STREAMS: GroupType.STREAMS}
 
 
@@ -41,8 +45,12 @@ class GroupState:
     protocol_type: str = ""
     classic_members: int = 0
     members: dict[Name, tuple[int, int]] = field(default_factory=dict)
-    """Epoch and state of the current assignment of each member, by member id; (-1, 0) before it has one."""
+    """Epoch and state of the current assignment of each member, by member id."""
     assignment_epoch: int = -1
+    topology_epoch: int = -1
+    """Of the topology that members of a streams group brought; with it tasks are assigned once its topics are there."""
+    validated_epoch: int = -1
+    """The topology epoch for which they were."""
     emptied_ms: int = -1
     """Since when it is empty, -1 while it has members or where no record says it."""
     had_members: bool = False
@@ -59,9 +67,12 @@ class GroupState:
             return "Empty"
         if self.type is GroupType.CLASSIC or self.type is GroupType.SHARE:
             return "Stable"
+        if self.type is GroupType.STREAMS and (self.topology_epoch < 0 or self.topology_epoch != self.validated_epoch):
+            return "NotReady"
         if self.generation > self.assignment_epoch:
             return "Assigning"
-        steady = all(member == (self.assignment_epoch, _STABLE_MEMBER) for member in self.members.values())
+        stable = self.assignment_epoch, _STABLE_MEMBER[self.type]
+        steady = all(member == stable for member in self.members.values())
         return "Stable" if steady else "Reconciling"
 
     def copied(self) -> "GroupState":
@@ -74,7 +85,7 @@ def changed(known: GroupState | None, change: GroupChange) -> GroupState | None:
     record_type = change.record_type
     if record_type == CLASSIC:
         return None if change.value is None else _classic(known, change.value, change.at.time_ms)
-    kind = record_type if record_type in _OF_GROUP else {**_MEMBERS, **_ASSIGNMENTS, **_CURRENT}.get(record_type)
+    kind = record_type if record_type in _OF_GROUP else _KINDS.get(record_type)
     if kind is None:
         return known
     if record_type in _OF_GROUP and change.value is None:
@@ -85,6 +96,10 @@ def changed(known: GroupState | None, change: GroupChange) -> GroupState | None:
     group = known if known is not None and known.type is _TYPES[kind] else GroupState(type=_TYPES[kind])
     if record_type in _OF_GROUP:
         group.generation = _number(change.value, "epoch")
+        if record_type == STREAMS:
+            group.validated_epoch = _number(change.value, "validated_topology_epoch")
+    elif record_type == _TOPOLOGY:
+        group.topology_epoch = -1 if change.value is None else _number(change.value, "epoch")
     elif record_type in _ASSIGNMENTS:
         group.assignment_epoch = _number(change.value, "assignment_epoch")
     else:
@@ -110,7 +125,7 @@ def _change_member(group: GroupState, change: GroupChange) -> None:
         if change.value is None:
             group.members.pop(change.member, None)
         else:
-            group.members.setdefault(change.member, (-1, _STABLE_MEMBER))
+            group.members.setdefault(change.member, _JOINING)
     elif change.value is not None:
         current = (_number(change.value, "member_epoch"), _number(change.value, "state"))
         group.members[change.member] = current

@@ -260,7 +260,8 @@ def _change_words(change: Change) -> str:
     offset = f"{change.offset:,}" if change.offset is not None else "lost" if change.is_lost else "removed"
     before = "" if change.previous is None else f" (before: {change.previous:,})"
     back = ", SET BACK" if change.set_back and not change.is_lost else ""
-    caught_up = "" if change.caught_up_ms is None else f"; caught up again by {utc_text(change.caught_up_ms)}"
+    how = "put forward again by hand at" if change.is_put_back else "caught up again by"
+    caught_up = "" if change.caught_up_ms is None else f"; {how} {utc_text(change.caught_up_ms)}"
     return (
         f"{utc_text(change.time_ms)}  {text_of(key.group)} {text_of(key.topic)}-{key.partition} {offset}{before}{back}, by {change.by} "
         f"({change.confidence}): {change.reason}{caught_up}"

@@ -181,19 +181,86 @@ def test_a_segment_that_a_broker_deletes_meanwhile_leaves_the_cleaner_named(tmp_
     assert "superseded" not in found.meaning
 
 
-def test_a_cleaner_that_goes_on_with_other_logs_has_left_this_one_out(tmp_path):
-    place = offsets_log(tmp_path, closed=6, cleaner=1, apart_ms=HOUR)
+def beside(place, *, written_ms, cleaner):
+    """Write another log of seven segments into the same directory."""
     other = place / f"{OFFSETS_TOPIC}-12"
     other.mkdir()
-    for at in range(2):
-        written(other / f"{at:020d}.log", batch(at, [commit("billing", "orders", 0, at)], time_ms=NOW), NOW)
-    (place / "cleaner-offset-checkpoint").write_text(f"0\n2\n{OFFSETS_TOPIC} 11 1\n{OFFSETS_TOPIC} 12 1\n")
+    for at in range(7):
+        content = batch(at, [commit("billing", "orders", 0, at)], time_ms=NOW)
+        written(other / f"{at:020d}.log", content, written_ms + at * HOUR)
+    (place / "cleaner-offset-checkpoint").write_text(f"0\n2\n{OFFSETS_TOPIC} 11 1\n{OFFSETS_TOPIC} 12 {cleaner}\n")
+
+
+def test_a_cleaner_that_goes_on_with_other_logs_has_left_this_one_out(tmp_path):
+    place = offsets_log(tmp_path, closed=6, cleaner=1, apart_ms=HOUR)
+    beside(place, written_ms=NOW, cleaner=6)
     (found,) = of(verify(place), "KF121")
     assert (
-        f"has been over {OFFSETS_TOPIC}-12 up to its active segment: it runs, and has left this log out"
+        f"has been over {OFFSETS_TOPIC}-12 up to its active segment, records written after that too: it ran, and has left this log out"
         in found.meaning
     )
     assert "Of 7 records with a key 6 are superseded" in found.meaning
+
+
+def test_a_log_that_was_compacted_before_does_not_show_that_the_cleaner_runs(tmp_path):
+    place = offsets_log(tmp_path, closed=6, cleaner=1, apart_ms=HOUR)
+    beside(place, written_ms=NOW - DAY, cleaner=6)
+    (found,) = of(verify(place), "KF121")
+    assert "left this log out" not in found.meaning
+    assert "No line and no setting among the inputs says why." in found.meaning
+
+
+def test_a_cleaner_that_comes_to_no_log_may_be_dead(tmp_path):
+    place = offsets_log(tmp_path, closed=6, cleaner=1, apart_ms=HOUR)
+    beside(place, written_ms=NOW, cleaner=1)
+    for found in of(verify(place), "KF121"):
+        assert (
+            "1 more compacted log of the same log directory waits for it, and none was compacted since" in found.meaning
+        )
+        assert found.confidence == "likely"
+
+
+@pytest.mark.parametrize("command", [verify, groups, triage])
+def test_what_a_stopped_cleaner_has_left_is_named_at_once(tmp_path, command):
+    place = offsets_log(tmp_path, closed=6, cleaner=1, apart_ms=60_000)
+    assert not of(command(place), "KF121")
+    logged(tmp_path, DIED)
+    (found,) = of(command(tmp_path), "KF121")
+    assert "6 closed segments" not in found.statement  # the cleaner has been over the first
+    assert "5 closed segments above it" in found.statement
+
+
+def test_one_dead_thread_of_two_leaves_the_other(tmp_path):
+    offsets_log(tmp_path, closed=6, cleaner=1, apart_ms=60_000)
+    logged(tmp_path, DIED)
+    (tmp_path / "logs/broker-3/server.properties").write_text("node.id=3\nlog.cleaner.threads=2\n")
+    assert not of(groups(tmp_path), "KF121")
+    logged_again = (tmp_path / "logs/broker-3/server.log").open("a")
+    with logged_again as file:
+        file.write(DIED.replace("thread-0", "thread-1"))
+    (found,) = of(groups(tmp_path), "KF121")
+    assert "the broker lost the last of its 2 cleaner threads, and compacts none of its logs any more" in found.meaning
+
+
+def test_a_real_cleaner_whose_thread_died(compaction):
+    root = compaction("dead-cleaner-4.1")
+    told = json.loads((root / "told.json").read_text())
+    assert [one["checkpoint"] for one in told[-2:]] == [["state 0 6", "other 0 10"]] * 2
+    verified, first = verify(root), triage(root)
+    found = {one.topic: one for one in of(verified, "KF121")}
+    assert {topic: one.statement.split("; ")[0].split(": ")[1] for topic, one in found.items()} == {
+        "state": "the cleaner stands at offset 6",
+        "other": "the cleaner stands at offset 10",
+    }
+    for one in found.values():
+        assert (
+            "the broker lost its cleaner thread, which compacts none of its logs any more: OutOfMemoryError"
+            in one.meaning
+        )
+        assert one.confidence == "proven"
+        assert "uncleanable:" not in one.meaning
+    assert "the broker lost its cleaner thread" in first.answer.headline
+    assert not of(verify(root / "broker-1"), "KF121")  # without the line seconds are no standstill
 
 
 @pytest.mark.parametrize(
