@@ -116,8 +116,8 @@ def unseen_by_times(case: Case, partitions: Iterable[CheckedPartition]) -> Itera
             continue
         if one.context.is_metadata or one.cleaner_lag is not None:
             continue
-        point, broker_id = one.context.cleaner_point, case.inputs.described[one.context.input].broker_id
-        point = point.value if isinstance(point, CheckpointValue) else point
+        stated, broker_id = one.context.cleaner_point, case.inputs.described[one.context.input].broker_id
+        point = stated.value if isinstance(stated, CheckpointValue) else stated
         as_named = point if isinstance(point, int) else 0
         if cleaner_lag(name.topic, one.context.files, as_named, is_stopped=True) is None:
             continue
@@ -297,8 +297,8 @@ def _by_others(case: Case, partition: TopicPartition, broker_id: int | Absent) -
             for each in group
             if each.state is place.state and each.is_live
         ]
-        for other, each in others if waiting is not None else ():
-            point = _cleaned_to_the_end(each, waiting.since_ms)
+        for other, each in others:
+            point = None if waiting is None else _cleaned_to_the_end(each, waiting.since_ms)
             if point is not None:
                 yield _Why(
                     f"The cleaner of the same log directory has been over {other} up to its active segment, records written after that too: it ran, and has left this log out.",

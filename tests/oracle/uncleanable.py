@@ -85,7 +85,7 @@ def drive(port: int, data: Path) -> list[dict[str, object]]:
 
 @contextmanager
 def running(
-    home: Path, topics: Mapping[str, Mapping[str, str]], release: Release = RELEASE, **more: object
+    home: Path, topics: Mapping[str, Mapping[str, str]], release: Release = RELEASE, /, **more: object
 ) -> Iterator[tuple[int, "subprocess.Popen[bytes]"]]:
     """A broker with topics of one partition each: its port and its process, which is stopped when the block ends.
 
