@@ -486,7 +486,8 @@ def _unexplained(
 
     A cleaner drops a record for a later one of its key, an expired tombstone or marker, and the records of an aborted transaction. What superseded a
     record may be in any log of the partition; below the cleaner's progress a record without a successor is a question, for its successor can
-    have been removed as well.
+    have been removed as well. A cleaner drops a tombstone only after what it deletes: a log that has that and not the tombstone never had it, as a
+    replica that was away for longer than `delete.retention.ms`.
     """
     first: Divergence | None = None
     for holder, lacking in ((one, other), (other, one)):
@@ -499,6 +500,15 @@ def _unexplained(
         ]
         others = [view for view in witnesses if view is not holder and view is not lacking]
         beyond = [(o, r) for o, r in mine if o >= cleaned]
+        undeleted = _undeleted([(o, r) for o, r in mine if o < cleaned and r.value is None], lacking, reader)
+        if undeleted is not None:
+            (offset, record), kept = undeleted
+            detail = (
+                f"{lacking.replica.path} holds the record at offset {kept.offset} of the key that the tombstone at offset {offset} deletes,"
+                " and lacks the tombstone: who reads it there has a key that is deleted elsewhere"
+            )
+            cited = (_cite_record(holder, record), _cite_record(lacking, kept))
+            first = _earliest(first, Divergence(offset=offset, kind="record", detail=detail, citations=cited))
         for items, is_open in (
             (beyond, False),
             (_not_superseded(candidates, (holder, lacking, *others), reader), True),
@@ -514,6 +524,31 @@ def _unexplained(
             )
             first = _earliest(first, found)
     return first
+
+
+def _undeleted(
+    tombstones: list[tuple[int, Record]], lacking: LoadedLog, reader: BatchReader
+) -> tuple[tuple[int, Record], Record] | None:
+    """Return the first of the tombstones that a log lacks while an earlier record is the last that it holds of the key, with that record."""
+    left = {record.key: (offset, record) for offset, record in tombstones if record.key is not None}
+    kept: dict[bytes | None, Record] = {}
+    if left:
+        for record in reader.records(lacking.replica, lacking.content_start_offset, lacking.log_end_offset - 1):
+            found = left.get(record.key)
+            if found is None or record.is_control:
+                continue
+            # What an aborted transaction wrote is of no key: which one was, is not asked here.
+            if record.offset > found[0] or record.is_transactional:
+                del left[record.key]
+                kept.pop(record.key, None)
+                if not left:
+                    return None
+            elif record.value is not None:
+                kept[record.key] = record
+            else:
+                kept.pop(record.key, None)
+    shown = [(left[key], record) for key, record in kept.items()]
+    return min(shown, key=lambda one: one[0][0], default=None)
 
 
 def _not_superseded(

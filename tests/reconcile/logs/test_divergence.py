@@ -82,6 +82,33 @@ def test_a_record_that_compaction_can_not_have_dropped_differs():
     assert (0, "record") == (found.offset, found.kind)
 
 
+DELETED = record(5, b"k", None)
+
+
+@pytest.mark.parametrize(
+    ("held", "lacking", "parted"),
+    [
+        ([record(0, b"a"), DELETED], [record(0, b"a")], None),  # removed past its horizon
+        ([record(0, b"a"), DELETED], [record(0, b"a"), record(3, b"k")], 5),  # it never had the tombstone
+        ([DELETED, record(6, b"k")], [record(3, b"k"), record(6, b"k")], None),  # the key came back
+        ([record(0, b"a"), DELETED], [record(0, b"a"), record(3, b"k", None)], None),  # deleted there as well
+        ([record(0, b"a"), DELETED], [record(0, b"a"), record(3, b"k", transactional=True, producer=7)], None),
+    ],
+)
+def test_a_tombstone_may_be_missing_where_what_it_deletes_is_gone(held, lacking, parted):
+    one = replica(1, [batch(0, 9, 0, 50, count=3), batch(10, 12, 0)], cleaned=10, base=0)
+    other = replica(2, [batch(0, 9, 0, 51, count=2), batch(10, 12, 0)], cleaned=10, base=0)
+    # The record that it deletes is in one log alone, which by itself is a question at most.
+    records = {"b1/t-0": held, "b2/t-0": lacking}
+
+    found = divergence(one, other, records)
+
+    assert (None if found is None or found.is_open else found.offset) == parted
+    if parted:
+        assert "lacks the tombstone" in found.detail
+        assert {1, 2} == {citation.input for citation in found.citations}
+
+
 def test_records_of_an_aborted_transaction_may_be_missing():
     one = replica(1, [batch(0, 4, 0, 50), batch(5, 9, 0)], cleaned=5)
     other = replica(2, [batch(1, 4, 0, 51, count=2), batch(5, 9, 0)], cleaned=5, base=0)
