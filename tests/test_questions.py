@@ -53,6 +53,12 @@ TABLE = (
         "WORKERS WAS SET BACK: jobs-0 from 30 to 0 at 2026-11-22 21:19:11 UTC, while the group was empty: a reset by an administrator.",
     ),
     Asked(
+        "A streams application counts everything again.",
+        "coordinators/streams-4.4",
+        "groups snapshots/20-reset",
+        "TALLY WAS SET BACK: words-0 from 12 to 0 at 2026-11-27 11:35:30 UTC, while the group was empty: a reset, not a member.",
+    ),
+    Asked(
         "The committed position is larger than the log.",
         "incidents/consumer-ahead-4.x",
         f"groups {FINAL} logs",
@@ -104,7 +110,7 @@ TABLE = (
         "Two replicas, the same offset, different records: which is right?",
         "incidents/silent-divergence-4.x",
         f"diff {FINAL} logs",
-        "REPLICAS HAVE DIVERGED and will stay so: those of 2 of 7 partitions hold different content at the same offset, and replication will not repair it.",
+        "REPLICAS HAVE DIVERGED and will stay so: those of 2 of 7 partitions hold different content at the same offset, and replication will not repair it. The odd one out in audit-0: broker 2 (its log can't give offsets 58 to 63). Of audit-1 no checksum and no majority tells which is right.",
     ),
     Asked(
         "A consumer stops at an offset with a CRC error: what is there, and who holds it?",

@@ -1,6 +1,9 @@
 """Offsets that consumer groups committed, from every replica of `__consumer_offsets` among the inputs."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -8,12 +11,13 @@ import numpy as np
 from kforensics.damage import Absent, Span
 from kforensics.errors import EvidenceError
 from kforensics.evidence.captured.reading import captured_commits
-from kforensics.evidence.coordinators.replica_log import ReplicaLog
+from kforensics.evidence.coordinators.replica_log import ReplicaLog, read_producers
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.model import Citation, GroupCommit
 from kforensics.evidence.replica.collect import segment_paths
 from kforensics.source.capture import CapturedSegment
 from kforensics.source.mapped import open_evidence
+from kforensics.source.naming import parse_file_name
 from kforensics.units import OFFSETS_TOPIC, TopicPartition
 
 if TYPE_CHECKING:
@@ -56,12 +60,41 @@ def commits_in_log(place: PartitionPlace, paths: Iterable[str], unread: list[str
 
 
 def commits_in_file(place: PartitionPlace, path: str) -> Iterator[GroupCommit]:
-    """Yield the offset commits of one segment that took effect, those of each position that no higher one follows at once."""
+    """Yield the offset commits that took effect in one segment, those of each position that no higher one follows at once.
+
+    What a transaction committed counts in the segment of its marker, where that is cited: so what was read of an earlier segment stays as it is.
+    """
     with open_evidence(place.state.root / path) as file:
         if isinstance(file, CapturedSegment):
             yield from _captured_commits(file, place, path)
             return
-    yield from _highest_of(ReplicaLog(place, segments=[(0, path)]))
+    yield from _highest_of(ReplicaLog(place, segments=[(0, path)]), carried=partial(_carried_into, place, path))
+
+
+def _carried_into(place: PartitionPlace, path: str) -> "dict[int, _Highest]":
+    """Return what transactions had committed that were open where a segment begins, by producer."""
+    carried: dict[int, _Highest] = {}
+    earlier = ReplicaLog(place, segments=_open_since(place.state.root / path))
+    deque(_highest_of(earlier, pending=carried), maxlen=0)
+    return carried
+
+
+def _open_since(path: Path) -> list[tuple[int, str]]:
+    """Return the segments from the first transaction on that was open where a segment begins, up to that one; by the producer snapshot there, else the one before."""
+    base = parse_file_name(path.name).base_offset
+    names = sorted(one for one in path.parent.glob("*.log") if one.name < path.name)
+    named = [(parse_file_name(one.name).base_offset, str(one)) for one in names]
+    before = [(at, name) for at, name in named if isinstance(at, int)]
+    if not before or not isinstance(base, int):
+        return []
+    snapshots = [(base, path.with_suffix(".snapshot").name)] if path.with_suffix(".snapshot").exists() else []
+    for _, _, producers in read_producers(path.parent, snapshots):
+        opened = [one.current_transaction_first_offset for one in producers]
+        first = min((at for at in opened if at >= 0), default=base)
+        # Every segment that ends behind it: the next one begins above.
+        ends = [at for at, _ in before[1:]] + [base]
+        return [one for one, end in zip(before, ends, strict=True) if end > first]
+    return before[-1:]
 
 
 def _last_segments(
@@ -84,12 +117,23 @@ def _last_segments(
         yield place, [path for path in paths if (number, path) in taken]
 
 
-def _highest_of(log: ReplicaLog) -> Iterator[GroupCommit]:
-    """Yield of each run of commits the first of the highest by position and leader epoch, and those of transactions when they end."""
+def _highest_of(
+    log: ReplicaLog,
+    *,
+    pending: "dict[int, _Highest] | None" = None,
+    carried: "Callable[[], dict[int, _Highest]]" = dict,
+) -> Iterator[GroupCommit]:
+    """Yield of each run of commits the first of the highest by position and leader epoch, and those of transactions when they end.
+
+    Args:
+        pending: takes what transactions committed that have not ended.
+        carried: gives, once a transaction ends, what those had committed that were open before the log; it is cited where they end.
+    """
     from kforensics.evidence.coordinators.group_log import Commit, CommitRun, GroupLogReader, TransactionEnd  # noqa: PLC0415 - where groups committed
 
     # A transaction that never ends must not hold all of a log: of its commits only those are kept that can count.
-    pending: dict[int, _Highest] = {}
+    pending = {} if pending is None else pending
+    earlier: dict[int, _Highest] | None = None
     for one in GroupLogReader(log).parts():
         if isinstance(one, CommitRun):
             order = np.lexsort((-one.offsets, one.leader_epochs, one.ids))  # stable: the first of equal ones stays it
@@ -98,8 +142,11 @@ def _highest_of(log: ReplicaLog) -> Iterator[GroupCommit]:
             for commit in one.decode(np.sort(order[is_first]).tolist()):
                 yield _known_as(commit, log.place)
         elif isinstance(one, TransactionEnd):
-            ended = pending.pop(one.producer_id, {})
-            yield from ended.values() if one.is_commit else ()
+            earlier = carried() if earlier is None else earlier
+            ended, before = pending.pop(one.producer_id, {}), earlier.pop(one.producer_id, {})
+            if one.is_commit:
+                yield from (commit._replace(citation=one.at.cite(log.place)) for commit in before.values())
+                yield from ended.values()
         elif isinstance(one, Commit) and one.offset is not None:
             if one.producer_id >= 0:
                 _keep(pending.setdefault(one.producer_id, {}), _known_as(one, log.place))

@@ -1,10 +1,13 @@
 import tracemalloc
 from struct import pack
 
+import pytest
+
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.evidence.discovery.partition_dirs import find_places
 from kforensics.evidence.group_commits import commits_in_file, walk_group_commits
+from kforensics.formats.index import ProducerEntry, encode_producers
 from kforensics.formats.log.batches import build_record_batch, encode_record_batch
 from kforensics.formats.primitives.numbers import Codec
 from kforensics.units import OFFSETS_TOPIC, TopicPartition
@@ -58,6 +61,40 @@ def test_a_transaction_that_ends_in_the_next_segment_counts(tmp_path):
     assert [("g", 7)] == [(one.group, one.offset) for one in walk_group_commits([place])]
     place = write_log(tmp_path, "__consumer_offsets-0", (0, first), (2, marker(2, 5, commits=False)))
     assert [] == list(walk_group_commits([place]))
+
+
+@pytest.mark.parametrize("opened_at", [None, 0, 3])
+def test_a_segment_gives_what_a_transaction_committed_that_ends_in_it(tmp_path, opened_at):
+    place = write_log(
+        tmp_path,
+        "__consumer_offsets-0",
+        (0, batch(0, [commit("g", "t", 0, 9)], producer=5, transactional=True)),
+        (1, batch(1, [commit("g", "t", 1, 7)]) + batch(2, [commit("open", "t", 0, 1)], producer=6, transactional=True)),
+        (3, marker(3, 5, commits=True) + batch(4, [commit("g", "t", 0, 4)])),
+    )
+    directory = place.state.root / place.path
+    if opened_at is not None:
+        entry = ProducerEntry(5, 0, -1, 0, 0, NOW, 0, opened_at if opened_at < 3 else -1)
+        (directory / f"{3:020d}.snapshot").write_bytes(encode_producers([entry]))
+
+    def of(name):
+        path = directory / name
+        return {(one.group, one.partition.partition, one.offset) for one in commits_in_file(place, str(path))}
+
+    assert of(f"{0:020d}.log") == set()
+    assert of(f"{1:020d}.log") == {("g", 1, 7)}
+    # Without a snapshot the segment before is read alone; by a snapshot all that were open.
+    assert of(f"{3:020d}.log") == ({("g", 0, 9), ("g", 0, 4)} if opened_at == 0 else {("g", 0, 4)})
+    (ended,) = [one for one in commits_in_file(place, str(directory / f"{3:020d}.log")) if one.offset == 9] or [None]
+    assert ended is None or ended.citation.path.endswith(f"{3:020d}.log")
+
+
+def test_a_segment_without_a_snapshot_looks_at_the_one_before(tmp_path):
+    open_one = batch(0, [commit("g", "t", 0, 9)], producer=5, transactional=True)
+    for commits in (True, False):
+        place = write_log(tmp_path, "__consumer_offsets-0", (0, open_one), (1, marker(1, 5, commits=commits)))
+        path = place.state.root / place.path / f"{1:020d}.log"
+        assert [one.offset for one in commits_in_file(place, str(path))] == [9] * commits
 
 
 def test_of_long_logs_the_last_segments_are_read(tmp_path):

@@ -79,14 +79,17 @@ def _what_each_holds(compared: Compared) -> str:
 
 
 def _divergence_words(found: Concerns, items: Items) -> str:
-    odd = [one for _, one in items if one.detail]
+    odd = [item for item in items if item[1].detail]
     count = len({tp for tp, _ in items})
     of = names_of(items) if count == 1 else f"{count:,} of {found.among}"
     words = ""
-    if odd and len(odd) == len(items):
-        owners = joined_by_and(dict.fromkeys(owner for one in odd for owner in one.owners))
-        why = odd[0].detail if len(odd) == 1 else "by their checksums or by what the others hold"
-        words = f" The odd {'one' if ' and ' not in owners else 'ones'} out: {owners} ({why})."
+    if odd:
+        owners = joined_by_and(dict.fromkeys(owner for _, one in odd for owner in one.owners))
+        why = odd[0][1].detail if len(odd) == 1 else "by their checksums or by what the others hold"
+        left = [item for item in items if not item[1].detail]
+        which = f" in {names_of(odd)}" if left else ""
+        words = f" The odd {'one' if ' and ' not in owners else 'ones'} out{which}: {owners} ({why})."
+        words += f" Of {names_of(left)} no checksum and no majority tells which is right." if left else ""
     return f"REPLICAS HAVE DIVERGED and will stay so: those of {of} hold different content at the same offset, and replication will not repair it.{words}"
 
 

@@ -530,7 +530,7 @@ def _undeleted(
     tombstones: list[tuple[int, Record]], lacking: LoadedLog, reader: BatchReader
 ) -> tuple[tuple[int, Record], Record] | None:
     """Return the first of the tombstones that a log lacks while an earlier record is the last that it holds of the key, with that record."""
-    left = {record.key: (offset, record) for offset, record in tombstones if record.key is not None}
+    left: dict[bytes | None, tuple[int, Record]] = {r.key: (o, r) for o, r in tombstones if r.key is not None}
     kept: dict[bytes | None, Record] = {}
     if left:
         for record in reader.records(lacking.replica, lacking.content_start_offset, lacking.log_end_offset - 1):
