@@ -79,7 +79,7 @@ COMMANDS = {
     "explain": Command(
         "Explain what happened in an incident: every truncation with its cause, and every lost record.\n\n"
         "Works on one broker's directory alone and gets better with every other replica, metadata log, log file and earlier snapshot; it says what is missing. `--format html -o report.html` makes a page for the post-mortem. Exit code 1 means that records that were or may have been committed are lost.",
-        "lost at-risk maybe-lost diverged unknown uncommitted-lost nothing-lost",
+        "lost at-risk maybe-lost maybe-at-risk diverged unknown uncommitted-lost nothing-lost",
         (
             ("After an incident, with the logs of the brokers", "kforensics explain evidence logs"),
             (
@@ -101,7 +101,7 @@ COMMANDS = {
     "verify": Command(
         "Check every file against its format and against its neighbours.\n\n"
         "Checksums, batch order, leader epochs, lengths and counts; indexes, transactions, producer snapshots and checkpoints against the log; names against content. Behind a damaged batch it continues with the next good one. Where another replica among the inputs holds a damaged range intact, it is named. Exit code 0 says that nothing is damaged.",
-        "lost at-risk maybe-lost diverged damaged unknown repairable sound",
+        "lost at-risk maybe-lost maybe-at-risk diverged damaged unknown repairable sound",
         (
             ("Is anything damaged?", "kforensics verify evidence"),
             (
@@ -114,7 +114,7 @@ COMMANDS = {
     "predict": Command(
         "Say what a broker will do to its logs when it is started: scanned, truncated, deleted, rebuilt, or refused, file by file.\n\n"
         "Give the log directories of a stopped broker, or a copy of them, and those of the other brokers to learn who else holds what would be discarded. Nothing is written. Starts are computed one after the other until one succeeds or nothing changes. Where it is not given, the version is the one that the server log names, or that the node registered.",
-        "lost will-not-start loses maybe-lost maybe-at-risk diverged unknown starts-and-repairs starts-unchanged",
+        "lost at-risk will-not-start loses maybe-lost maybe-at-risk diverged unknown starts-and-repairs starts-unchanged",
         (
             ("What does the start of a stopped broker do?", "kforensics predict /mnt/broker-3 --kafka 4.1.0"),
             ("Who else holds what it discards?", "kforensics predict broker-1 broker-2 broker-3 --kafka 3.9.1"),
@@ -127,7 +127,7 @@ COMMANDS = {
     "salvage": Command(
         "Get records back: the best copy of what is lost, at risk, or of everything, with a list of gaps.\n\n"
         "Reads live replicas, .deleted and .swap files, -delete, -stray and -future directories, earlier snapshots, and sound batches behind damage; writes only to OUT, never below an input, and connects to nothing. OUT/manifest.json says of every run of records where it was and what its SHA-256 is, and of every gap why it is there; OUT/README how to put the records back. Exit code 0: all is saved; 1: there are gaps; 3: it is unknown whether that is all, or something could not be read or written.",
-        "at-risk diverged gaps unknown saved",
+        "at-risk maybe-at-risk diverged gaps unknown saved",
         (
             (
                 "The lost records, out of all that is left",
@@ -196,7 +196,7 @@ COMMANDS = {
     "groups": Command(
         "Show the positions of consumer groups, how far behind they are, and who set them back.\n\n"
         "`__consumer_offsets` is replayed in the order of its log: commits, transactional ones with their marker, resets, expiry, deletion, and what a truncation took.",
-        "at-risk diverged past-the-end set-back below-the-start wrong-epoch unknown no-setback",
+        "at-risk maybe-at-risk diverged past-the-end set-back below-the-start wrong-epoch unknown no-setback",
         (
             ("Who was set back, and by whom?", "kforensics groups broker-1 broker-2 broker-3"),
             ("Every commit of a group", "kforensics groups evidence --group billing --history"),
@@ -206,7 +206,7 @@ COMMANDS = {
     "transactions": Command(
         "Show open transactions, whether they hang, and what ends them.\n\n"
         "The logs of the partitions are joined with what the coordinators wrote into `__transaction_state`: a transaction hangs, is torn by a truncation, waits for its coordinator, or is in time. Nothing is sent to a cluster.",
-        "at-risk diverged hanging torn prepared unknown in-time none-open",
+        "at-risk maybe-at-risk diverged hanging torn prepared unknown in-time none-open",
         (
             ("What holds the last stable offset?", "kforensics transactions broker-1 broker-2 broker-3"),
             ("The history of one id on disk", "kforensics transactions evidence --transactional-id pay-17"),

@@ -11,7 +11,7 @@ import typer
 from kforensics.ask.commands import COMMANDS
 from kforensics.cli.terminal import screen_width, write_result
 from kforensics.errors import UsageError, did_you_mean, nearest_names
-from kforensics.exits import EXIT_MEANINGS
+from kforensics.exits import EXIT_MEANINGS, EXIT_RULES
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -294,6 +294,8 @@ def _code_lines() -> Iterator[str]:
     for code, meaning in EXIT_MEANINGS.items():
         yield from textwrap.wrap(meaning, screen_width(), initial_indent=f"  {code:d}  ", subsequent_indent="     ")
     yield ""
+    for rule in EXIT_RULES:
+        yield from (*textwrap.wrap(rule, screen_width()), "")
     yield "The states of each command, worst first, each with its exit code:"
     yield ""
     for command, states in STATES.items():

@@ -18,7 +18,7 @@ from kforensics.ask.commands import COMMANDS, FUNCTIONS
 from kforensics.ask.questions import options_of
 from kforensics.cli.app import PROGRAM, application
 from kforensics.cli.help import choices_of, described, examples_of, topic_text
-from kforensics.exits import EXIT_MEANINGS
+from kforensics.exits import EXIT_MEANINGS, EXIT_RULES
 from kforensics.findings.rule import all_rules
 from kforensics.render.json.schemas import texts
 
@@ -245,6 +245,8 @@ def _exit_status() -> Iterator[str]:
     yield ".SH EXIT STATUS"
     for code, words in EXIT_MEANINGS.items():
         yield from (".TP", rf"\fB{int(code)}\fR", _text(words))
+    for rule in EXIT_RULES:
+        yield from (".PP", _text(rule))
 
 
 def _examples(name: str) -> Iterator[str]:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kforensics.case.model import Case, fact_of_question, now_of, places_of
 from kforensics.case.wanted import is_wanted
 from kforensics.commands.result import Conclusion
-from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, UsageError
 from kforensics.evidence.discovery.inputs import belonging_together
+from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.metadata.files import find_metadata_logs
 from kforensics.exits import ExitCode
 from kforensics.findings.answers.diff import lost_before
@@ -90,9 +90,10 @@ def _by_ends(case: Case, topics: frozenset[str]) -> Case:
 
 def _no_calmer_than_lines(found: Conclusion, case: Case) -> Conclusion:
     """Return the conclusion, no calmer than lines of brokers that name offsets which no log given reaches: a log lost its end, or was copied before."""
-    answer, words = found.answer, _past_ends_of(case)
+    answer, (words, lost) = found.answer, _past_ends_of(case)
+    answer = with_graver(answer, lost)
     if not words:
-        return found
+        return found._replace(answer=answer)
     first, *others = words
     if answer.state.weight > Weight.DECIDE or answer.state.exit_code == ExitCode.FINDINGS:
         return found._replace(answer=replace(answer, unknown=(*answer.unknown, f"{first[:1].upper()}{first[1:]}.")))
@@ -102,11 +103,11 @@ def _no_calmer_than_lines(found: Conclusion, case: Case) -> Conclusion:
 
 
 @fact_of_question
-def _past_ends_of(case: Case) -> tuple[str, ...]:
-    """Return by partition what `explain` says of offsets that lines of a broker name and no log of it given reaches."""
+def _past_ends_of(case: Case) -> tuple[tuple[str, ...], Asked | None]:
+    """Return by partition what `explain` says of offsets that lines of a broker name and no log of it given reaches, and its answer where it may be that they are lost."""
     now = now_of(case)
     if not any(one.described.kind in {"log-files", FileKind.LOG_FILE.value} for one in now.inputs.found):
-        return ()
+        return (), None
     from kforensics.case.cluster import cluster_of  # noqa: PLC0415 - what reads broker logs
     from kforensics.evidence.replica.collect import collect_replica  # noqa: PLC0415 - the same
 
@@ -121,10 +122,17 @@ def _past_ends_of(case: Case) -> tuple[str, ...]:
             if ends[broker].offset > collect_replica(place, depth=Depth.TAILS).replica.lineage.log_end_offset
         )
     except (EvidenceError, UsageError):
-        return ()
+        return (), None
     explained = _explained(_by_ends(case, topics))
-    incidents = () if explained is None else explained.incidents
-    return tuple(f"{doubt.words} ({one.partition})" for one in incidents for doubt in one.doubts if doubt.is_of_lines)
+    if explained is None:
+        return (), None
+    words = (
+        f"{doubt.words} ({one.partition})" for one in explained.incidents for doubt in one.doubts if doubt.is_of_lines
+    )
+    is_lost = explained.answer.state in _LOSSES and (
+        _is_lost(explained) or any(one.counts_at_least for one in explained.incidents)
+    )
+    return tuple(words), Asked("explain", explained.answer, case.ask) if is_lost else None
 
 
 def graver_of(case: Case, topics: Collection[str] | None = None) -> Asked | None:
@@ -156,6 +164,7 @@ def no_calmer_than_before(answer: Answer, judged: Sequence[JudgedPartition], cas
     """Return an answer of `diff`, no calmer than what elections on record have lost: replicas that agree now say nothing of that."""
     if not case.is_weighed:
         answer = _no_calmer_than_lost(answer, case)
+        answer = with_graver(answer, _past_ends_of(case)[1]) if may_be_calmer(answer) else answer
     # Of directories that are older than what lines tell, that they are is said first.
     is_outdated = any(one.kind is ConcernKind.OUTDATED for each in judged for one in each.concerns)
     if case.is_weighed or answer.state.exit_code == ExitCode.FINDINGS or (answer.state.exit_code and is_outdated):
@@ -171,10 +180,7 @@ def _lost_at_elections(judged: Sequence[JudgedPartition], case: Case) -> _Histor
     explained = _explained(case.asking(topics=topics))
     if explained is None:
         return _History()
-    # What a replica in use alone holds is not lost: the comparison itself says what becomes of it.
-    is_lost = any(
-        one.records and one.committed != "no" and not one.in_use for each in explained.incidents for one in each.losses
-    )
+    is_lost = _is_lost(explained)
     is_answered = explained.answer.state is not State.UNKNOWN
     asked = Asked("explain", explained.answer, case.ask)
     if is_answered:
@@ -183,6 +189,13 @@ def _lost_at_elections(judged: Sequence[JudgedPartition], case: Case) -> _Histor
     return _History(
         left_open=asked if is_open else None,
         unknown=explained.returned or (tuple(lost_before(judged)) if is_open else ()),
+    )
+
+
+def _is_lost(explained: Any) -> bool:
+    """Whether it is any of the records that may be committed; what a replica in use alone holds the comparison itself speaks of."""
+    return any(
+        one.records and one.committed != "no" and not one.in_use for each in explained.incidents for one in each.losses
     )
 
 
@@ -244,12 +257,12 @@ def set_aside_of(case: Case) -> Asked | None:
         if group and all(place.directory_state in {"deleted", "stray"} for place in group)
     )
     explained = _explained(_by_ends(case, topics))
-    if explained is None or explained.answer.state not in _COMES_TO_LOSSES:
+    if explained is None or explained.answer.state not in _LOSSES:
         return None
     return Asked("explain", explained.answer, case.ask)
 
 
-_COMES_TO_LOSSES = frozenset({State.LOST, State.MAYBE_LOST})
+_LOSSES = frozenset({State.LOST, State.MAYBE_LOST})
 
 
 def no_calmer_than_metadata(found: Conclusion, case: Case, *, of_quorum: bool = True) -> Conclusion:
@@ -287,6 +300,11 @@ def _quorum_of(case: Case) -> "QuorumSetBack | None":
         return None
 
 
+def _lacks_log(group: Sequence[PartitionPlace]) -> bool:
+    """Whether no log of a partition has a byte, which files beside it may speak of."""
+    return not any(one.length or one.is_left_out for one in group) and any(one.is_live for one in group)
+
+
 def _command(name: str) -> Any:
     """Return a command as the command line finds it, by its name: who asks it depends on its answer alone."""
     return import_module(f"kforensics.commands.{name}")
@@ -294,15 +312,13 @@ def _command(name: str) -> Any:
 
 @fact_of_question
 def by_ends_of(case: Case) -> Case | None:
-    """Return the case that compares the ends of the replicas, as they are now, of what a case is asked about; None where none has another here, or they can't be compared."""
-    now = now_of(case)
-    brokers = {one.broker_id for one in now.inputs.described if not isinstance(one.broker_id, Absent)}
-    if len(brokers) < 2:
-        return None
-    asked = _by_ends(case, case.ask.topics)
-    if not any(
-        is_wanted(partition, asked.ask) and len({one.state.broker_id for one in group if one.is_live}) > 1
-        for partition, group in places_of(asked).by_partition.items()
+    """Return the case that compares the ends of the replicas, as they are now, of what a case is asked about; None where none has another here or lacks its log, or they can't be compared."""
+    now, asked = now_of(case), _by_ends(case, case.ask.topics)
+    places = places_of(asked)
+    if not any(is_wanted(one.topic_partition, asked.ask) for one in places.lost) and not any(
+        is_wanted(partition, asked.ask)
+        and (len({one.state.broker_id for one in group if one.is_live}) > 1 or _lacks_log(group))
+        for partition, group in places.by_partition.items()
     ):
         return None
     try:

@@ -9,7 +9,7 @@ from kforensics.case.model import Case
 from kforensics.case.processes import default_jobs
 from kforensics.case.settings import Surroundings, look_around, node_id_of, parse_settings
 from kforensics.case.wanted import check_wanted
-from kforensics.commands.graver import no_calmer_than_history, no_calmer_than_tiers
+from kforensics.commands.graver import no_calmer, no_calmer_than_tiers
 from kforensics.commands.lost_records import find_lost_records
 from kforensics.commands.predicting.cluster import (
     compare_followers,
@@ -170,7 +170,7 @@ def run(request: Ask, *, case: Case | None = None) -> Result[Prediction]:
         command="predict",
         inputs=inputs.described,
         body=body,
-        concluded=no_calmer_than_history(
+        concluded=no_calmer(
             "predict",
             no_calmer_than_tiers(
                 Conclusion(

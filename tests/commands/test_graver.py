@@ -1,5 +1,6 @@
 """No command is calm where the replicas of the partitions that it is about are not."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,8 @@ from kforensics.ask.model import Ask, What
 from kforensics.commands import diff, explain, groups, predict, salvage, transactions, verify
 from kforensics.commands.graver import graver_of
 from kforensics.commands.result import Result
-from kforensics.findings.answers.graver import Asked, beyond, may_be_calmer, with_graver
-from kforensics.findings.answers.model import Answer, State
+from kforensics.findings.answers.graver import GRAVE, Asked, beyond, may_be_calmer, with_graver
+from kforensics.findings.answers.model import STATES, Answer, State
 
 RISK = "DATA AT RISK: broker 1 will discard 56 committed records of 3 partitions that the leader does not hold: see `kforensics diff`."
 
@@ -126,10 +127,9 @@ def test_what_is_saved_is_not_at_risk_any_more(fixtures, tmp_path):
     [
         (State.SOUND, State.AT_RISK, State.AT_RISK),
         (State.SOUND, State.DIVERGED, State.DIVERGED),
-        # What may be is no reason for an alarm, and none for calm.
-        (State.REPAIRABLE, State.MAYBE_AT_RISK, State.UNKNOWN),
+        (State.REPAIRABLE, State.MAYBE_AT_RISK, State.MAYBE_AT_RISK),
         (State.UNKNOWN, State.AT_RISK, State.AT_RISK),
-        (State.NOTHING_LOST, State.MAYBE_AT_RISK, State.UNKNOWN),
+        (State.NOTHING_LOST, State.MAYBE_AT_RISK, State.MAYBE_AT_RISK),
         (State.NO_SETBACK, State.AT_RISK, State.AT_RISK),
         (State.IN_TIME, State.AT_RISK, State.AT_RISK),
     ],
@@ -149,7 +149,7 @@ def test_the_graver_state_is_that_of_the_whole(state, theirs, expected):
     [
         (State.LOST, State.AT_RISK),
         (State.MAYBE_LOST, State.AT_RISK),
-        (State.UNKNOWN, State.MAYBE_AT_RISK),
+        (State.UNKNOWN, State.UNKNOWN),
         (State.DAMAGED, State.AT_RISK),
         (State.SOUND, State.AGREE),
         (State.SOUND, State.UNKNOWN),
@@ -175,3 +175,28 @@ def test_what_is_said_under_a_label_is_not_said_again():
     other_way = beyond(said, "Node 1 holds two logs: from offset 3 on. Three records are lost.")
     assert other_way == "Node 2 began anew."
     assert beyond("AT RISK: Node 3 holds one.", said) == "AT RISK: Node 3 holds one."
+
+
+@pytest.mark.parametrize("command", [diff, explain, predict, salvage, verify])
+def test_a_log_that_is_gone_is_as_grave_to_every_command(fixtures, tmp_path, command):
+    """Of a partition with one replica no other holds what its checkpoints name."""
+    shutil.copytree(fixtures / "unclean-election", tmp_path / "now", symlinks=True)
+    for one in (tmp_path / "now").glob("broker-*/orders-*/*.log"):
+        one.unlink()
+
+    result = command.run(Ask(paths=(tmp_path / "now",), jobs=1, **({"plan": True} if command is salvage else {})))
+
+    assert result.exit_code == 1
+    assert result.answer.state in {"maybe-at-risk", "at-risk", "damaged"}
+    assert "Nothing" not in result.answer.headline
+
+
+def test_the_statement_of_another_command_keeps_its_exit_code():
+    """What stands first is as grave as where it comes from; of a command that has no such state it would be refused."""
+    for command, states in GRAVE.items():
+        assert states <= STATES[command].keys()
+        for one in ("diff", "explain", "predict", "verify", "salvage", "groups", "transactions", "triage"):
+            taken = states & STATES[one].keys()
+            assert all(STATES[one][state] == STATES[command][state] for state in taken)
+            if command == "diff":
+                assert taken == states

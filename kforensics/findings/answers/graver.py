@@ -14,11 +14,11 @@ from kforensics.findings.model import Finding, Weight
 from kforensics.words import Step, counted, in_short_sentences
 
 SENTENCES = re.compile(r"(?<=\.) (?=[A-Z])")
-_COMES_TO = {
-    "diff": {State.AT_RISK: State.AT_RISK, State.DIVERGED: State.DIVERGED, State.MAYBE_AT_RISK: State.UNKNOWN},
-    "explain": {State.LOST: State.LOST, State.MAYBE_LOST: State.MAYBE_LOST, State.UNKNOWN: State.UNKNOWN},
+GRAVE = {
+    "diff": frozenset({State.AT_RISK, State.MAYBE_AT_RISK, State.DIVERGED}),
+    "explain": frozenset({State.LOST, State.MAYBE_LOST, State.UNKNOWN}),
 }
-"""What a state of another command leaves of one that would be calmer about the same partitions."""
+"""The states of these commands that others take over which would be calmer about the same partitions: what stands first decides the exit code, whoever says it."""
 
 
 class Asked(NamedTuple):
@@ -71,7 +71,7 @@ def see(asked: Asked) -> Step:
 
 def may_be_calmer(answer: Answer) -> bool:
     """Whether replicas can come to something graver than an answer."""
-    return any(_is_graver(one, answer) for one in _COMES_TO["diff"].values())
+    return any(_is_graver(one, answer) for one in GRAVE["diff"])
 
 
 def _is_graver(one: State, than: Answer) -> bool:
@@ -80,8 +80,10 @@ def _is_graver(one: State, than: Answer) -> bool:
 
 def with_graver(answer: Answer, graver: Asked | None, *, code: int = 0) -> Answer:
     """Return the answer, no calmer than the other one allows: its statement stands first, and decides the state."""
-    state = None if graver is None else _COMES_TO[graver.command].get(graver.answer.state)
-    if graver is None or state is None or not _is_graver(state, answer):
+    if graver is None:
+        return answer
+    state = graver.answer.state
+    if state not in GRAVE[graver.command] or not _is_graver(state, answer):
         return answer
     if code == ExitCode.FINDINGS and state is State.UNKNOWN:
         return answer

@@ -264,8 +264,8 @@ def _all(found: PredictedCluster) -> str:
 _BY_COMPARISON = {
     State.AT_RISK: State.LOSES,
     State.UNCOMMITTED_ONLY: State.LOSES,
-    State.MAYBE_AT_RISK: State.UNKNOWN,
-    State.DIVERGED: State.UNKNOWN,
+    State.MAYBE_AT_RISK: State.MAYBE_AT_RISK,
+    State.DIVERGED: State.DIVERGED,
 }
 """What a state of `diff` leaves of a start that would else be calm: its followers truncate, or may, or serve other content."""
 
@@ -364,8 +364,6 @@ def _of_replicas(found: PredictedCluster) -> State | None:
     state = found.replicas.answer.state
     if state is State.UNKNOWN:
         return State.UNKNOWN if found.replicas.open_kinds & _OF_ENDS else None
-    if found.quorum is not None and state in {State.MAYBE_AT_RISK, State.DIVERGED}:
-        return state  # what the start of the controllers themselves does
     return _BY_COMPARISON.get(state)
 
 

@@ -431,7 +431,11 @@ def _gone(compared: Compared) -> Iterator[Concern]:
             detail = f"{why}, {words}, and {isr}"
             yield compared.concern(state, ConcernKind.EMPTIED, (one.view,), detail=detail)._replace(is_sole=is_sole)
         elif is_sure or replica.has_no_log:
-            yield compared.concern(State.UNKNOWN, ConcernKind.GONE, (one.view,), detail=words)
+            # What no other log reaches, of all that are assigned, is in none of them.
+            is_held = others or any(o is not one and o.view.log_end_offset > lacks[0].first for o in live if lacks)
+            is_lost = lacks and compared.is_whole and not (report.is_quorum or is_held)
+            state = State.MAYBE_AT_RISK if is_lost else State.UNKNOWN
+            yield compared.concern(state, ConcernKind.GONE, (one.view,), detail=words)
         else:
             count = last + 1 - lacks[0].first if isinstance(last := lacks[-1].last, int) else 0
             yield compared.concern(State.UNKNOWN, ConcernKind.TAIL, (one.view,), records=count)
