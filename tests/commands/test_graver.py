@@ -184,7 +184,7 @@ def test_a_log_that_is_gone_is_as_grave_to_every_command(fixtures, tmp_path, com
     for one in (tmp_path / "now").glob("broker-*/orders-*/*.log"):
         one.unlink()
 
-    result = command.run(Ask(paths=(tmp_path / "now",), jobs=1, **({"plan": True} if command is salvage else {})))
+    result = command.run(Ask(paths=(tmp_path / "now",), jobs=1, plan=command is salvage))
 
     assert result.exit_code == 1
     assert result.answer.state in {"maybe-at-risk", "at-risk", "damaged"}
