@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kforensics.case.model import Case, fact_of_question, now_of, places_of
 from kforensics.case.wanted import is_wanted
 from kforensics.commands.result import Conclusion
+from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, UsageError
 from kforensics.evidence.discovery.inputs import belonging_together
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
@@ -154,10 +155,11 @@ def _compared_by_ends(case: Case) -> Any:
 
 @fact_of_question
 def _elections_of(case: Case) -> _History:
-    compared = _compared_by_ends(case)
-    if compared is None:
+    compared, now = _compared_by_ends(case), now_of(case)
+    brokers = {one.broker_id for one in now.inputs.described if not isinstance(one.broker_id, Absent)}
+    if compared is None or len(brokers) < 2:  # of one, what may have been lost is asked of `explain`
         return _History()
-    return _lost_at_elections([one.judged for one in compared.partitions], now_of(case))
+    return _lost_at_elections([one.judged for one in compared.partitions], now)
 
 
 def no_calmer_than_before(answer: Answer, judged: Sequence[JudgedPartition], case: Case) -> Answer:
