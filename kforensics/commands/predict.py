@@ -54,9 +54,10 @@ from kforensics.findings.rules.directories import future_finding, misnamed_findi
 from kforensics.formats.checkpoint.json_files import QuorumState
 from kforensics.formats.checkpoint.properties import configured_voters
 from kforensics.formats.log_lines.event import LogEventKind
-from kforensics.protocol.loading.node import FIRST_WITHOUT_ZOOKEEPER, Fate
+from kforensics.protocol.loading.node import FIRST_WITHOUT_ZOOKEEPER, Fate, is_migrating, migration_words
 from kforensics.protocol.loading.starts import StartResult
 from kforensics.protocol.loading.versions import AskedVersion
+from kforensics.protocol.versions import parse_version
 from kforensics.reconcile.logs.predicted_load import (
     LostPiece,
     MetadataLoad,
@@ -442,6 +443,14 @@ class _Nodes:
                     out.append(same[1]._replace(kafka=str(version)))
         return tuple(out)
 
+    def _migration(self, kafka: str) -> str:
+        """Return what a start of the controllers makes of a migration from ZooKeeper, in a sentence."""
+        of_controllers = (one for one in self._around.properties if "controller" in one.get("process.roles", ""))
+        enabled = {*map(is_migrating, of_controllers)}
+        state = self._around.history.migration if self._around.history is not None else 0
+        version = parse_version(kafka.partition(" ")[0])
+        return migration_words(state, version, is_enabled=enabled.pop() if len(enabled) == 1 else None)
+
     def cluster(
         self,
         started: Sequence[NodeStarts],
@@ -496,6 +505,7 @@ class _Nodes:
             unseen=unseen_leaders(started, self._around) if is_apart else None,
             quorum=self._around.quorum,
             above_voters=self._around.above_voters,
+            migration=self._migration(body.kafka),
             absent=absent_controllers(self._around.histories, self._inputs) if self._around.histories else None,
             lost=lost,
             allows_older=any(one.allows_older for one in self.versions.values()),

@@ -1055,6 +1055,17 @@ def test_a_broker_that_registered_last_in_a_migration_may_be_started_with_zookee
     assert (code, document["starts"][0]["outcome"], document["answer"]["state"]) == (3, None, "unknown")
     assert "registered last as a broker with ZooKeeper that migrates" in document["starts"][0]["reason"]
 
+    (history,) = [read_metadata_log(files) for files in find_metadata_logs(find_inputs([node]))]
+    assert "migration" not in str(document["answer"]["later"])
+    record = metadata_record("ZkMigrationStateRecord", {"zk_migration_state": 1})
+    log.write_bytes(log.read_bytes() + metadata_batch(history.end_offset, [record], epoch=history.last_epoch))
+    document, _ = predict(capsys, node, "--kafka", "3.6.2")
+    assert document["answer"]["later"][0].startswith("Unless zookeeper.metadata.migration.enable is true")
+    run(["metadata", str(node)])
+    assert "a migration from ZooKeeper under way" in " ".join(capsys.readouterr().out.split())
+    document, _ = predict(capsys, node, "--kafka", "4.0.0")
+    assert "complete it with 3.9 first" in document["answer"]["later"][0]
+
 
 def test_directories_with_exchanged_names_are_not_served(node, capsys):
     """Their topic ids are of each other's topics, which are both assigned to the broker, so neither is a stray."""

@@ -77,6 +77,8 @@ class MetadataHistory:
     problems: tuple[Problem, ...]
     is_log_known: bool = True
     """All of its segments could be read: else where it ends is unknown."""
+    migration: int = 0
+    """How far the migration from ZooKeeper has come by the newest record: 2 begun, 1 under way, 3 complete, 0 none (`ZkMigrationState`)."""
 
     @property
     def last_epoch(self) -> int:

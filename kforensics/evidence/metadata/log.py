@@ -123,6 +123,7 @@ class _LogReader:
             damage=tuple(self.damage),
             problems=tuple(self.problems),
             is_log_known=self.is_log_known,
+            migration=replay.migration,
         )
 
     @property

@@ -44,6 +44,7 @@ class MetadataReplay:
         self._names_of_topic: dict[str, set[str]] = {}
         """The settings that each topic has of its own."""
         self.features: list[FeatureChange] = []
+        self.migration = 0
         self.acls: list[AclChange] = []
         self.producer_ids: list[tuple[int, When]] = []
         self.aborted: list[AbortedTransaction] = []
@@ -259,6 +260,11 @@ def _producer_ids(replay: MetadataReplay, fields: Fields, when: When, _origin: O
     return True
 
 
+def _migration(replay: MetadataReplay, fields: Fields, _when: When, _origin: Origin) -> bool:
+    replay.migration = fields["zk_migration_state"]
+    return True
+
+
 def _newest_metadata_version(fields: Fields) -> int | Absent:
     """Return the newest metadata.version in a registration; not before 3.3."""
     supported = (one["max_supported_version"] for one in fields["features"] or () if one["name"] == METADATA_VERSION)
@@ -297,4 +303,5 @@ _APPLIED: Mapping[str, _Apply] = {
     "AccessControlEntryRecord": lambda replay, fields, when, _origin: _acl(replay, fields, when, is_set=True),
     "RemoveAccessControlEntryRecord": lambda replay, fields, when, _origin: _acl(replay, fields, when, is_set=False),
     "ProducerIdsRecord": _producer_ids,
+    "ZkMigrationStateRecord": _migration,
 }

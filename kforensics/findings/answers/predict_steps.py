@@ -239,6 +239,8 @@ def _holder(holder: Input, of: Input) -> str:
 
 def after_starts(found: PredictedCluster) -> Iterator[str]:
     """Yield what retention deletes by settings that are known, and what the controller does when nodes register."""
+    if found.migration:
+        yield found.migration
     known = [log.due for log in found.reached if isinstance(log.due, DueSegments) and log.due.is_setting_known]
     if known:
         whole = sum(one.is_whole_log for one in known)

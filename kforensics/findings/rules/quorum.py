@@ -332,6 +332,9 @@ def _newest(comparison: "LogComparison") -> str:
     version = newest.metadata_version
     newer = f" ({level_name(version)})" if isinstance(version, int) and version > NEWEST_LEVEL else ""
     feature = "" if isinstance(version, Absent) else f", metadata.version {version}{newer}"
+    feature += {1: ", a migration from ZooKeeper under way", 2: ", a migration from ZooKeeper begun"}.get(
+        newest.migration, ""
+    )
     logs = "" if len(comparison.logs) == 1 else f" (the newest of {len(comparison.logs)} logs)"
     if not newest.is_log_known:
         return f"Metadata log of {node}{logs}: it could not be read whole, and where it ends is unknown{feature}."

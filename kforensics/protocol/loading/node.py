@@ -288,6 +288,25 @@ def is_migrating(values: Mapping[str, str]) -> bool:
     return values.get("zookeeper.metadata.migration.enable", "").strip().lower() == "true"
 
 
+def migration_words(state: int, version: KafkaVersion, *, is_enabled: bool | None) -> str:
+    """Return what a start of the controllers makes of a migration from ZooKeeper that is not complete (`ActivationRecordsGenerator`, 3.5 to 3.9); empty where there is none.
+
+    Args:
+        state: 2 begun, 1 under way.
+        is_enabled: whether the settings of the controllers take part in it; None where they are not known, or differ.
+    """
+    if state not in {1, 2}:
+        return ""
+    if version >= FIRST_WITHOUT_ZOOKEEPER:
+        return "By the metadata a migration from ZooKeeper is not complete, and Kafka 4.0 and later knows none: complete it with 3.9 first."
+    if state == 2:
+        return "A migration from ZooKeeper has begun, and is not done: the metadata log may hold a part of what ZooKeeper has, which still decides."
+    if is_enabled:
+        return "The controllers go on with the migration from ZooKeeper, which still gets all metadata."
+    unless = "" if is_enabled is False else "Unless zookeeper.metadata.migration.enable is true in its settings, "
+    return f"{unless}{'t' if unless else 'T'}he controller that leads completes the migration from ZooKeeper, to which there is no way back then."
+
+
 def refuse_roles(version: KafkaVersion, node_id: int | Absent, values: Mapping[str, str]) -> Refusal | None:
     """Judge the roles, the voters and the migration that a `server.properties` names, as a start without ZooKeeper does (`KafkaConfig`)."""
     roles = {one.strip() for one in values.get("process.roles", "").split(",")} - {""}

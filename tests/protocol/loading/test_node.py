@@ -13,6 +13,7 @@ from kforensics.protocol.loading.node import (
     HeldLog,
     NodeDirectory,
     fates,
+    migration_words,
     newest_level,
     refuse_bootstrap,
     refuse_features,
@@ -448,6 +449,23 @@ def test_a_vote_or_a_leader_that_a_broker_can_t_know_ends_its_start_up_to_3_7(ve
     refusal = _refused_by_state(version, "2@a:9093", is_controller=is_controller, **known)
 
     assert (refusal.exception if refusal else "") == exception
+
+
+@pytest.mark.parametrize(
+    ("state", "version", "is_enabled", "words"),
+    [
+        (0, KafkaVersion(3, 9), True, ""),
+        (3, KafkaVersion(3, 9), False, ""),
+        (1, KafkaVersion(4, 0), None, "complete it with 3.9 first"),
+        (2, KafkaVersion(3, 9), True, "has begun, and is not done"),
+        (1, KafkaVersion(3, 9), True, "go on with the migration"),
+        (1, KafkaVersion(3, 9), False, "The controller that leads completes the migration"),
+        (1, KafkaVersion(3, 9), None, "Unless zookeeper.metadata.migration.enable is true"),
+    ],
+)
+def test_what_controllers_make_of_a_migration_that_is_not_complete(state, version, is_enabled, words):
+    found = migration_words(state, version, is_enabled=is_enabled)
+    assert (words in found) if words else not found
 
 
 def _refused_by_state(version, configured, *, is_controller=False, **given):
