@@ -1139,3 +1139,9 @@ def test_brokers_go_by_the_metadata_of_the_voters_not_by_what_their_own_copy_has
     assert any(f"whose copy of the metadata log ends at {end}" in one for one in document["answer"]["unknown"])
     document, _ = predict(capsys, *nodes[:3], "--kafka", "4.1.0")
     assert "stray" in {log["becomes"] for log in document["logs"]}
+
+    newer = metadata_batch(history.end_offset, [bytes([1, 99, 0, 0])], epoch=history.last_epoch)
+    copy.write_bytes(of_voter.read_bytes() + newer)
+    document, _ = predict(capsys, *nodes, "--kafka", "4.1.0")
+    assert [None, "starts", "starts", "starts"] == [one["outcome"] for one in document["starts"]]
+    assert f"offset {history.end_offset} of its copy of the metadata log" in document["starts"][0]["reason"]

@@ -492,6 +492,10 @@ class _NodeStarter:
         is_static = around.history is not None and not around.history.voter_directories
         if is_static and configured and configured.isdisjoint(voters):
             return f"its settings name voters {listed(sorted(map(str, configured)))}, and the metadata names {listed(list(map(str, voters)))}"
+        unread = (each for one in around.histories if one.node_id == node_id for each in one.unread if each.is_newer)
+        if (newer := next(unread, None)) is not None:
+            # It opens its own copy, whatever the controllers make of that record.
+            return f"offset {newer.offset} of its copy of the metadata log: {newer.words}"
         if around.quorum_epoch is None:
             return ""
         end = max(one.end_offset for one in around.histories if one.node_id in voters)
