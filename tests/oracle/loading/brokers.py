@@ -400,6 +400,7 @@ def predicted(node: Node) -> dict[str, Any]:
             for log in logs
             if log["becomes"] == "stray" and start["loads_logs"]
         ),
+        "left_open": {Path(log["path"]).name.partition(".")[0] for log in logs if log["becomes"] == "unknown"},
         "exception": start["exception"] or "",
         "controller": firsts[node.controller.home] if node.controller is not None else None,
         "is_open": start["outcome"] is None or bool(document["problems"]),
@@ -531,6 +532,7 @@ def differences(told: dict[str, Any], seen: dict[str, Any], *, is_watched: bool 
     """Where they differ; logs that a failing start did not come to are not compared, nor what is not predicted."""
     if told["is_open"]:
         return []
+    seen = {**seen, "strays": [one for one in seen["strays"] if one not in told["left_open"]]}
     keys = ["outcome", "strays"]
     if seen["outcome"] == "starts":
         keys += ["scanned", "aged"] if is_watched else ["scanned"]
