@@ -1,13 +1,14 @@
 """Files that are compressed whole, as logs are when they are rotated, archived or sent: gzip, bzip2, xz, zstd, lz4, and the members of a zip.
 
-They are told by their first bytes and not by their names. gzip, bzip2, xz and the members of a zip are read piece by piece, whatever their length; of zstd and lz4,
-which the codec library writes into one buffer, at most `LARGEST_AT_ONCE` bytes are read.
+They are told by their first bytes and not by their names, and read piece by piece, whatever their length.
 """
 
 import io
+import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from itertools import chain
+from itertools import chain, islice
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from kforensics.source.mapped import EvidenceFile
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
 PIECE = 1 << 20
 """The most bytes that are yielded at a time."""
 
-LARGEST_AT_ONCE = 192 << 20
-"""The most bytes of a zstd or lz4 file, inflated or not, that are held at a time."""
+LARGEST_PACKED = 1 << 30
+"""The most bytes of a zstd or lz4 file that are read: the codec library takes them at once."""
 
 MOST_MEMBERS = 10_000
 """The members of an archive that are looked into."""
@@ -38,8 +39,6 @@ _MAGICS = {
 _GZIP_WINDOW = 31
 _XZ_MEMORY = 256 << 20
 """The most memory that the dictionary of an xz file may claim; `xz -9` claims 65 MB."""
-_BEGIN_AT_ONCE = 1 << 20
-"""The bytes of a zstd or lz4 file of which its beginning is inflated."""
 
 Note = Callable[[int, str], None]
 """Takes the position and the words of what could not be read."""
@@ -64,10 +63,9 @@ def unpacked(
     packing = packing_of(file.read(0, LONGEST_MAGIC))
     if packing == "zip":
         pieces = _members(file, member, tell)
-    elif packing in {"zstd", "lz4"}:
-        pieces = _at_once(file, packing, LARGEST_AT_ONCE if most is None else most, tell, is_begin=most is not None)
     elif packing:
-        pieces = _streamed(_windows(file), packing, tell)
+        chunks = _windows(file)
+        pieces = _streamed(chunks if most is None else islice(chunks, max(most // PIECE, 1)), packing, tell)
     else:
         pieces = _windows(file)
     total = 0
@@ -113,6 +111,9 @@ def _decoder(packing: str) -> tuple[Callable[[], Any], tuple[type[Exception], ..
 
 def _streamed(chunks: Iterable[bytes], packing: str, note: Note) -> Iterator[bytes]:
     """Yield the content of a compressed stream, member by member."""
+    if packing in {"zstd", "lz4"}:
+        yield from _piped(chunks, packing, note)
+        return
     begin, damage = _decoder(packing)
     magic = next(magic for magic, name in _MAGICS.items() if name == packing)
     decoder, is_open, position = begin(), False, 0
@@ -139,35 +140,35 @@ def _streamed(chunks: Iterable[bytes], packing: str, note: Note) -> Iterator[byt
         note(position, f"the {packing} stream ends early; what it still held is read")
 
 
-def _at_once(file: EvidenceFile, packing: str, most: int, note: Note, *, is_begin: bool) -> Iterator[bytes]:
-    """Yield the content of a file that the codec library inflates into one buffer."""
+def _piped(chunks: Iterable[bytes], packing: str, note: Note) -> Iterator[bytes]:
+    """Yield what the codec library inflates into a file, which is a pipe here."""
     import cramjam  # noqa: PLC0415 - few logs are compressed so
-    import numpy as np  # noqa: PLC0415 - as above
 
-    data = file.read(0, _BEGIN_AT_ONCE if is_begin else min(file.size, LARGEST_AT_ONCE))
-    buffer = np.zeros(most, np.uint8)  # memory that is not written is not taken
-    why = ""
+    data = b"".join(islice(chunks, LARGEST_PACKED // PIECE))
+    codec: Any = cramjam.zstd if packing == "zstd" else cramjam.lz4
+    reading, writing = os.pipe()
+    damage: list[str] = []
+
+    def inflate() -> None:
+        try:
+            codec.decompress_into(data, cramjam.File(f"/dev/fd/{writing}", read=False, write=True, truncate=False))
+        except (cramjam.DecompressionError, OSError) as error:  # also where nobody reads the pipe any more
+            damage.append(str(error))
+        finally:
+            os.close(writing)
+
+    thread = Thread(target=inflate)
+    thread.start()
     try:
-        codec: Any = cramjam.zstd if packing == "zstd" else cramjam.lz4
-        length: int = codec.decompress_into(data, buffer)
-    except cramjam.DecompressionError as error:
-        length, why = _filled(buffer.data), str(error)
-    for start in range(0, length, PIECE):
-        yield buffer[start : min(start + PIECE, length)].tobytes()
-    if why and not is_begin:
-        if length == most:
-            note(0, f"it holds more than {most >> 20} MiB, of which the first are read: decompress a copy of it")
-        else:
-            note(0, f"the {packing} stream is damaged or ends early: {why}; what it still held before that is read")
-
-
-def _filled(buffer: memoryview) -> int:
-    """Return the length of a buffer up to its last byte that is not zero: the codec library does not say how much it wrote before it failed."""
-    for end in range(len(buffer), 0, -PIECE):
-        start = max(end - PIECE, 0)
-        if rest := bytes(buffer[start:end]).rstrip(b"\0"):
-            return start + len(rest)
-    return 0
+        with os.fdopen(reading, "rb", buffering=0) as pipe:
+            while piece := pipe.read(PIECE):
+                yield piece
+    finally:
+        thread.join()
+    if len(data) >= LARGEST_PACKED:
+        note(len(data), f"it is longer than {LARGEST_PACKED >> 20} MiB, of which the first are read: decompress a copy")
+    elif damage:
+        note(0, f"the {packing} stream is damaged or ends early: {damage[0]}; what it still held before that is read")
 
 
 class _Seekable(io.RawIOBase):
@@ -224,4 +225,4 @@ def _of_member(pieces: Iterator[bytes], note: Note) -> Iterator[bytes]:
     first = next(pieces, b"")
     packing = packing_of(first)
     whole = chain((first,), pieces)
-    yield from _streamed(whole, packing, note) if packing in {"gzip", "bzip2", "xz"} else whole
+    yield from _streamed(whole, packing, note) if packing not in {"", "zip"} else whole

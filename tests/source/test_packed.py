@@ -5,6 +5,7 @@ import gzip
 import io
 import lzma
 import os
+import threading
 import zipfile
 
 import cramjam
@@ -89,13 +90,26 @@ def test_of_a_damaged_file_what_is_before_the_damage_is_read_and_that_is_said(na
     assert TEXT.startswith(text[: len(text) // 2])
 
 
-def test_of_one_buffer_no_more_is_taken_than_the_limit(tmp_path, monkeypatch):
-    monkeypatch.setattr(packed, "LARGEST_AT_ONCE", 1 << 20)
+@pytest.mark.parametrize("name", ["zstd", "lz4"])
+def test_a_codec_that_is_left_early_ends_and_keeps_nothing_open(name, tmp_path):
+    (tmp_path / "x").write_bytes(PACKED[name] * 20)
+    with open_evidence(tmp_path / "x") as file:
+        pieces = unpacked(file)
+        first = next(pieces)
+        pieces.close()  # type: ignore[attr-defined]
+    assert TEXT.startswith(first[:1_000])
+    assert not [one for one in threading.enumerate() if "inflate" in one.name]
 
-    text, notes = read(tmp_path / "x", PACKED["zstd"])
 
-    assert text == TEXT[: 1 << 20]
-    assert notes == [(0, "it holds more than 1 MiB, of which the first are read: decompress a copy of it")]
+def test_of_a_file_that_is_held_no_more_is_taken_than_the_limit(tmp_path, monkeypatch):
+    monkeypatch.setattr(packed, "LARGEST_PACKED", 2 << 20)
+    noise = os.urandom(3 << 20)
+
+    text, notes = read(tmp_path / "x", bytes(cramjam.zstd.compress(noise, 1)))
+
+    assert text
+    assert noise.startswith(text)
+    assert notes == [(2 << 20, "it is longer than 2 MiB, of which the first are read: decompress a copy")]
 
 
 def test_a_dictionary_that_claims_a_lot_of_memory_is_refused(tmp_path):
@@ -117,6 +131,11 @@ def test_each_file_of_an_archive_is_read_by_its_name(tmp_path):
     (tmp_path / "y").write_bytes(data[:-30])
     with open_evidence(tmp_path / "y") as file:
         assert members_of(file) == []
+
+
+@pytest.mark.parametrize("name", ["gzip", "bzip2", "xz", "zstd", "lz4"])
+def test_a_file_of_an_archive_may_be_compressed_itself(name, tmp_path):
+    assert read(tmp_path / "x", zipped(("server.log.1", PACKED[name]))) == (TEXT, [])
 
 
 def test_an_encrypted_archive_is_no_empty_one(tmp_path):
