@@ -194,6 +194,8 @@ def read_logs(
     for place, found in zip(places, found_files, strict=True):
         if isinstance(found, EvidenceError):
             problems.append(Problem(input=place.input, path=place.name, message=found.problem))
+        elif isinstance(found, Problem):
+            problems.append(found)
         elif found is not None:
             out.append(found)
             problems.extend(found.problems)

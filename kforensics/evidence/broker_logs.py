@@ -4,8 +4,9 @@ import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -42,6 +43,8 @@ EVENTS_KEPT = 250_000
 _LINE_START = re.compile(rb"\n(?=[^\s}\]])")
 _UNKNOWN_KEPT, _UNKNOWN_LIMIT = 20, 2_000
 _LEAST_FALLS = 2
+_TELLING_HEAD = 64
+"""The first bytes by which a log may be another's: its first time is among them."""
 
 _JOURNAL = re.compile(rb'(?m)^-- |"_BOOT_ID"|^\S[^\n]{0,100}? [\w.@-]+\[\d+\]: ')
 """What only a journal has in its first lines; in other logs no boots are looked for."""
@@ -125,8 +128,8 @@ def read_log_files(
     jobs: int = 1,
     clusters: Collection[str] = (),
     window: TimeWindow | None = None,
-) -> list[LogFile | EvidenceError | None]:
-    """Read files, ranges of large ones and several at once; none for what is no broker's log.
+) -> list[LogFile | Problem | EvidenceError | None]:
+    """Read files, ranges of large ones and several at once; none for what is no broker's log, or is given twice, and a problem for a copy.
 
     Args:
         keeps_unowned: whether lines of a file of several nodes that do not say whose they are stand without a node.
@@ -134,6 +137,9 @@ def read_log_files(
         window: the time that is asked about; lines of long files that are outside of it are counted and not searched.
     """
     plans = [_plan(place, window, RANGE_LENGTH if jobs > 1 else _WHOLE) for place in places]
+    copies = _held_by_others(places, plans)
+    for at in copies:
+        plans[at] = None
     tasks = [(at, part) for at, plan in enumerate(plans) if isinstance(plan, list) for part in plan]
 
     def work(task: tuple[int, _Part], _progress: Progress) -> _Reading | EvidenceError:
@@ -148,7 +154,11 @@ def read_log_files(
     for (at, _), reading in zip(tasks, readings, strict=True):
         by_place.setdefault(at, []).append(reading)
     return [
-        _joined(place, by_place[at], clusters, keeps_unowned=keeps_unowned) if isinstance(plan, list) else plan
+        _joined(place, by_place[at], clusters, keeps_unowned=keeps_unowned)
+        if isinstance(plan, list)
+        else _copy_of(place, places[copies[at]])
+        if at in copies
+        else plan
         for at, (place, plan) in enumerate(zip(places, plans, strict=True))
     ]
 
@@ -187,6 +197,57 @@ def _plan(place: LogPlace, window: TimeWindow | None, length: int) -> "list[_Par
         return None  # a capture took all files along that are logs by name or content
     except EvidenceError as error:
         return error
+
+
+def _held_by_others(
+    places: Sequence[LogPlace], plans: "Sequence[list[_Part] | LogFile | EvidenceError | None]"
+) -> dict[int, int]:
+    """Return the logs of which another one holds all bytes, as it is or compressed, from its beginning on, with that one."""
+    by_head: dict[bytes, list[int]] = {}
+    for at, plan in enumerate(plans):
+        if isinstance(plan, list) and len(plan[0].head) >= _TELLING_HEAD:
+            by_head.setdefault(plan[0].head[:_TELLING_HEAD], []).append(at)
+    held: dict[int, int] = {}
+    for alike in by_head.values():
+        for one, two in combinations(alike, 2):
+            nodes = {_node_of(set(), places[at].location / places[at].member) for at in (one, two)}
+            if held.keys().isdisjoint({one, two}) and len(nodes - {Absent.UNKNOWN}) < 2:
+                shorter = None
+                with suppress(EvidenceError):  # named where it is read
+                    shorter = _shorter_beginning(places[one], places[two])
+                if shorter is not None:
+                    held[(one, two)[shorter]] = (two, one)[shorter]
+    return held
+
+
+def _shorter_beginning(one: LogPlace, two: LogPlace) -> int | None:
+    """Return which of two logs ends first, 1 where both end together; None where bytes before that differ."""
+    with open_evidence(one.location) as first, open_evidence(two.location) as second:
+        damage: list[int] = []
+        streams = tuple(
+            unpacked(file, member=place.member, note=lambda position, _words: damage.append(position))
+            for file, place in ((first, one), (second, two))
+        )
+        rests = [b"", b""]
+        while True:
+            for at in (1, 0):
+                rests[at] = rests[at] or next(streams[at], b"")
+                if not rests[at]:
+                    return None if damage else at
+            length = min(map(len, rests))
+            if rests[0][:length] != rests[1][:length]:
+                return None
+            rests = [rest[length:] for rest in rests]
+
+
+def _copy_of(place: LogPlace, other: LogPlace) -> Problem | None:
+    """Return that a log is read from elsewhere; None where that is the same file, which two inputs hold."""
+    held = other.location / other.member
+    if (place.location / place.member).resolve() == held.resolve():
+        return None
+    where = other.name if other.input == place.input else held
+    words = f"all that it holds is in {where}, too, from where its lines are read once"
+    return Problem(input=place.input, path=place.name, message=words, is_foreign=True)
 
 
 def _not_understood(place: LogPlace, mtime_ns: int, head: bytes, packing: str) -> LogFile:

@@ -234,3 +234,28 @@ def test_lines_of_several_nodes_in_one_file_count_and_no_failure_is_laid_on_a_no
     assert "No line of Kafka is known" not in screen
     assert "events of lines that do not say whose they are stand without their node" in " ".join(screen.split())
     assert "process ended" not in screen
+
+
+@pytest.mark.parametrize("older", [False, True])
+def test_a_log_that_is_given_twice_is_read_once_and_that_is_said(older, tmp_path, capsys):
+    (tmp_path / "server.log").write_text(LINES)
+    code, alone = said(capsys, tmp_path / "server.log", "--format", "json")
+    part = LINES[: LINES.index("[2024-05-01 12:00:03")] if older else LINES
+    (tmp_path / "server.log.gz").write_bytes(gzip.compress(part.encode()))
+
+    both_code, both = said(capsys, tmp_path / "server.log", tmp_path / "server.log.gz", "--format", "json")
+    one, two = json.loads(alone), json.loads(both)
+
+    assert (code, one["answer"], one["kinds"]) == (both_code, two["answer"], two["kinds"])
+    assert [file["path"] for file in two["files"]] == [file["path"] for file in one["files"]]
+    assert "all that it holds is in" in both
+
+
+def test_logs_that_begin_alike_and_part_are_two(tmp_path, capsys):
+    (tmp_path / "server.log").write_text(LINES)
+    (tmp_path / "server.log.gz").write_bytes(gzip.compress(LINES.replace("17 cats", "18 cats").encode()))
+
+    _, screen = said(capsys, tmp_path / "server.log", tmp_path / "server.log.gz", "--format", "json")
+
+    assert len(json.loads(screen)["files"]) == 2
+    assert "all that it holds is in" not in screen

@@ -5,6 +5,7 @@ are looked up by their hash, and what is left is compared with the beginnings of
 places at a time: Python sees only the places at which an anchor stands.
 """
 
+import re
 from collections.abc import Sequence
 from functools import cache, lru_cache
 from typing import NamedTuple
@@ -18,8 +19,10 @@ from kforensics.formats.log_lines.table import KEY_LENGTHS, Row, keys, rows
 COMPARED = 64
 """The most bytes of an anchor that are compared here; the rest is compared where the message is read."""
 
-_TELLING = 9
-"""The least bytes of an anchor by which a line is counted unread."""
+_TELLING = 12
+"""The least bytes of an anchor by which a line is counted unread: fewer begin lines of other kinds, or of none that is known, too."""
+_NAMES_WRITER = re.compile(r"^\S+ $|=$|on broker $")
+"""An anchor that only says who speaks."""
 _WORD = 8
 _REACH = COMPARED + 2 * _WORD
 _BLOCK = 1 << 17
@@ -201,6 +204,9 @@ def counted_kinds(counted: frozenset[LogEventKind]) -> tuple[NDArray[np.intp], S
 
 def _kind(of_anchor: list[Row], counted: Sequence[LogEventKind]) -> int:
     kind = of_anchor[0].section.kind
-    is_told = len(of_anchor[0].anchor) >= _TELLING and kind in counted
-    is_told = is_told and not any(row.is_searched or row.section.kind is not kind for row in of_anchor)
+    anchor = of_anchor[0].anchor
+    is_told = kind in counted and len(anchor) >= _TELLING and _NAMES_WRITER.search(anchor) is None
+    # An exception of the same name says many things.
+    is_told &= "exception" not in of_anchor[0].section.flags
+    is_told &= not any(row.is_searched or row.section.kind is not kind for row in of_anchor)
     return counted.index(kind) if is_told else -1

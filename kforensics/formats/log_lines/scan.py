@@ -245,7 +245,12 @@ class _Window:
         kind_of = numbers[anchors]
         is_first = np.ones(len(lines), np.bool_)
         is_first[1:] = lines[1:] != lines[:-1]
-        told = is_first & (kind_of >= 0)
+        begins = np.flatnonzero(is_first)
+        # Where an anchor of another kind stands in the line, too, the message may be that one.
+        is_of_one = (
+            np.maximum.reduceat(kind_of, begins) == np.minimum.reduceat(kind_of, begins) if len(begins) else begins
+        )
+        told = begins[is_of_one & (kind_of[begins] >= 0)]
         told_lines, kinds_told = lines[told], kind_of[told]
         is_told = np.zeros(len(self._starts) + 1, np.bool_)
         is_told[told_lines] = True

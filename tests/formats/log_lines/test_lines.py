@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from kforensics.formats.log_lines.anchors import counted_kinds, places_of
 from kforensics.formats.log_lines.scan import scan_log
-from kforensics.formats.log_lines.table import Weight, rows, sections
+from kforensics.formats.log_lines.table import Weight, bulk_kinds, harmless_kinds, rows, sections, told_kinds
 from kforensics.formats.log_lines.unwrap import find_message
 
 LINES = [
@@ -29,6 +30,45 @@ def test_what_is_found_in_one_line_is_found_in_a_file(number):
     for kind, line in some:
         (window,) = scan_log([line.replace("\\n", "\n").encode() + b"\n"])
         assert kind in {event.kind for event in window.events}, line
+
+
+@pytest.mark.parametrize("counted", [bulk_kinds(), harmless_kinds() | bulk_kinds(), told_kinds()])
+def test_no_line_is_counted_unread_for_one_of_another_kind(counted):
+    numbers, kinds = counted_kinds(frozenset(counted))
+    for kind, line in LINES:
+        found = numbers[places_of(line.partition("\\n")[0].encode()).anchors]
+
+        assert len(set(found)) != 1 or found[0] < 0 or kinds[found[0]] == kind, line
+
+
+@pytest.mark.parametrize(
+    ("counted", "line", "kind"),
+    [
+        (
+            "[ZooKeeperClient Kafka server] Connected. (kafka.zookeeper.ZooKeeperClient)",
+            "[ZooKeeperClient Kafka server] Session expired. (kafka.zookeeper.ZooKeeperClient)",
+            "session-lost",
+        ),
+        (
+            "java.io.IOException: /d is not a readable log directory",
+            "java.io.IOException: No space left on device",
+            "disk-cause",
+        ),
+        (
+            "[MetadataLoader id=1] initializeNewPublishers: waiting (org.apache.kafka.image.loader.MetadataLoader)",
+            "[MetadataLoader id=1] the sky is green (org.apache.kafka.image.loader.MetadataLoader)",
+            None,
+        ),
+    ],
+)
+def test_a_line_that_begins_like_one_that_is_counted_is_read(counted, line, kind):
+    text = "".join(f"[2024-05-01 12:00:0{at},000] INFO {one}\n" for at, one in enumerate([counted, counted, line]))
+
+    (window,) = scan_log([text.encode()], counted=told_kinds())
+
+    assert [event.kind for event in window.events if event.line == 3] == ([kind] if kind else [])
+    assert sum(1 + event.repeats for event in window.events if event.line < 3) == 2
+    assert window.census.events == 2 + (kind is not None)
 
 
 def test_every_row_and_section_says_what_it_is():
