@@ -45,7 +45,7 @@ _DATE_BEFORE = re.compile(
     rb"(?:(?<!\d)(?P<year>20\d\d)(?P<mark>[-/.]?)(?P<month>\d\d)(?P=mark)(?P<day>\d\d)(?:T|[ \t]+)"
     rb"|(?<!\d)(?P<day_2>\d{1,2})[/ .-](?P<month_2>" + _MONTH + rb")[/ .,-]+(?P<year_2>20\d\d)(?: @)?[: T]+"
     rb"|(?P<month_3>" + _MONTH + rb") +(?P<day_3>\d{1,2}),?(?: +(?P<year_3>20\d\d),?(?: @)?)? +"
-    rb"|(?<![\d/.])(?P<first>\d{1,2})[/.](?P<second>\d{1,2})[/.](?P<year_4>(?:20)?\d\d),? +)$"
+    rb"|(?<![\d/.])(?P<first>\d{1,2})(?P<between>[/.])(?P<second>\d{1,2})[/.](?P<year_4>(?:20)?\d\d),? +)$"
 )
 _EPOCH = re.compile(
     rb"(?:^\W{0,2}|(?<![^\s\[(|])(?=\d{13}))(?P<number>1[4-9]\d{8}(?:\.\d{1,9}|\d{3}|\d{6}|\d{9})?)(?![\d.])"
@@ -136,6 +136,9 @@ def _stamp(text: bytes, clock: re.Match[bytes]) -> Stamp | None:
     if before["first"]:
         year = int(before["year_4"]) % 100 + 2000
         numbers = (int(before["first"]), int(before["second"]), year)
+        if before["between"] == b".":  # nobody writes the month first between full stops
+            day_ms = _day_ms(year, numbers[1], numbers[0])
+            return None if day_ms is None else Stamp(before.start(), end, day_ms, clock_ms, zone)
         return Stamp(before.start(), end, None, clock_ms, zone, numbers=numbers)
     suffix = next(name for name in ("", "_2", "_3") if before[f"day{name}"])
     month = before[f"month{suffix}"]
@@ -301,7 +304,7 @@ def _cleaned(text: bytes, found: list[Stamp], inner: Stamp) -> bytes:
 
 
 _NOISE = re.compile(
-    rb"(?<![\w.-])\d{6,}(?![\w.-])|\[\d+\]|\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)\b,?|\b(?:stdout|stderr) [FP]\b|<\d{1,3}>\d?|\"\"+|(?<=[\w.]):\d+(?=:\[?$)|(?<![A-Za-z])(?:INFO|WARN|ERROR|DEBUG|TRACE|FATAL)(?![A-Za-z])"
+    rb"^\d+:|(?<![\w.-])\d{6,}(?![\w.-])|\[\d+\]|\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)\b,?|\b(?:stdout|stderr) [FP]\b|<\d{1,3}>\d?|\"\"+|(?<=[\w.]):\d+(?=:\[?$)|(?<![A-Za-z])(?:INFO|WARN|ERROR|DEBUG|TRACE|FATAL)(?![A-Za-z])"
 )
 
 

@@ -319,7 +319,7 @@ def unwrap(line: bytes) -> Unwrapped | None:
     if brace >= 0 and line.rstrip().endswith(b"}") and (value := json_object(line[brace:])) is not None:
         return of_object(value, line[:brace])
     if line.lstrip()[:1] not in {b"{", b"["}:
-        return None
+        return _of_one_line(line)
     text = line.decode("utf-8", "replace")
     # Of a document: what stands before its first object, or behind its last one, is on their lines.
     for begin in islice(_BEGINNING.finditer(text), _PARTS_TOLD):
@@ -332,10 +332,23 @@ def unwrap(line: bytes) -> Unwrapped | None:
     return None
 
 
+def _of_one_line(line: bytes) -> Unwrapped | None:
+    """Return a line that holds its stack trace with the line ends written as escapes; None where it does not."""
+    if b"\\n" not in line:
+        return None
+    whole = line.replace(b"\\n", b"\n").replace(b"\\t", b"\t")
+    exception = exception_in(whole)
+    if exception is None:
+        return None
+    return Unwrapped(whole.partition(b"\n")[0], LineTime(Absent.NOT_WRITTEN, False), "", "", whole[exception.start() :])
+
+
 _PODS = ("pod", "pod_name", "podname", "pod.name", "logstreamname", "logstream")
 _WRITERS = ("host", "hostname", "host.name", "source_host", "instance", "container", "container_name", "container.name")
 _TAGS = ("tag", "service")
 _TIMES = ("timestamp", "time", "ts", "asctime", "date", "datetime", "realtime_timestamp", "timemillis", "epochmillis")
+_LIKE_A_TIME = re.compile(r"(?i)time|date")
+_DEEPEST = 10
 _LEVEL_KEYS = ("level", "severity", "loglevel", "levelname")
 
 
@@ -381,7 +394,7 @@ def strings(value: Any, depth: int = 0) -> list[str]:
     """Return all texts in a value."""
     if isinstance(value, str):
         return [value]
-    if depth > 4:
+    if depth > _DEEPEST:
         return []
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return [text for one in inner for text in strings(one, depth + 1)]
@@ -395,7 +408,8 @@ def _value(value: dict[str, Any], wanted: str) -> Any:
         if is_wanted and not isinstance(single, (dict, list)):
             return single
     for one in value.values():
-        if isinstance(one, dict) and (found := _value(one, wanted)) is not None:
+        inner = one[0] if isinstance(one, list) and len(one) == 1 else one
+        if isinstance(inner, dict) and (found := _value(inner, wanted)) is not None:
             return found
     return None
 
@@ -414,8 +428,9 @@ def _paths(value: dict[str, Any], before: str = "") -> Iterator[tuple[str, str]]
     """Yield the texts in an object, each behind a dot and the names that lead to it."""
     for key, one in value.items():
         path = f"{before}.{key.lstrip('_@').lower()}"
-        if isinstance(one, dict):
-            yield from _paths(one, path)
+        inner = one[0] if isinstance(one, list) and len(one) == 1 else one
+        if isinstance(inner, dict):
+            yield from _paths(inner, path)
         elif isinstance(one, (str, int)) and one != "":
             yield path, str(one)
 
@@ -437,10 +452,19 @@ def _outer_time(value: dict[str, Any]) -> LineTime:
         if isinstance(time, (int, float)) and not isinstance(time, bool) and (time_ms := epoch_ms(time)) is not None:
             return LineTime(time_ms, True)
         if isinstance(time, str):
-            found = stamps_in(time.encode("ascii", "replace"))
-            if found:
-                return time_of(found[-1], Layout())
-            if (time_ms := epoch_ms(time)) is not None:
-                return LineTime(time_ms, True)
-            return LineTime(Absent.UNREADABLE, False)
+            return _time_in(time)
+    # Every collector has a name of its own for it.
+    for path, text in _paths(value):
+        if _LIKE_A_TIME.search(path.rpartition(".")[2]):
+            moment = _time_in(text)
+            if isinstance(moment.time_ms, int):
+                return moment
     return LineTime(Absent.NOT_WRITTEN, False)
+
+
+def _time_in(text: str) -> LineTime:
+    found = stamps_in(text.encode("ascii", "replace"))
+    if found:
+        return time_of(found[-1], Layout())
+    time_ms = epoch_ms(text)
+    return LineTime(Absent.UNREADABLE if time_ms is None else time_ms, time_ms is not None)

@@ -266,6 +266,47 @@ LAYOUTS = {
             )
         ),
     ),
+    "json, a time by a name of its own": (
+        ZONED,
+        objects(
+            lambda n, level, _thread, _logger, message, stack: {
+                "host": "b4",
+                "level": level,
+                "logtime": stamp(n, "%Y-%m-%dT%H:%M:%S.%3Z"),
+                "log_message": f"{message}\n{stack}",
+            }
+        ),
+    ),
+    "json, deep below": (
+        ZONED,
+        objects(
+            lambda n, level, _thread, _logger, message, stack: {
+                "resourceLogs": [
+                    {
+                        "resource": {"attributes": [{"key": "pod", "value": {"stringValue": "b4"}}]},
+                        "scopeLogs": [
+                            {
+                                "logRecords": [
+                                    {
+                                        "timeUnixNano": str((START_MS + 1000 * n) * 1_000_000),
+                                        "body": {"stringValue": f"{level} {message}\n{stack}"},
+                                    }
+                                ]
+                            }
+                        ],
+                    }
+                ]
+            }
+        ),
+    ),
+    "the stack in the line": (
+        ZONED,
+        "".join(
+            f"ts={stamp(n, '%Y-%m-%dT%H:%M:%S.%3Z')} level={level} msg={json.dumps(message)} err={json.dumps(stack)}\n"
+            for n, (level, _, _, message, stack) in enumerate(STORY)
+        ),
+    ),
+    "day before month, full stops": (LOCAL, lines("{t} {level} {message}", "%d.%m.%Y %H:%M:%S,%3")),
     "utf-16": (LOCAL, lines("[{t}] {level} {message} ({logger})", ISO)),
 }
 
@@ -335,6 +376,20 @@ def test_day_and_month_are_told_apart_where_a_line_of_the_file_shows_it(text, da
     assert (time_ms if day is None else (time_ms - 1_735_689_600_000) // 86_400_000 + 1) == (
         Absent.UNKNOWN if day is None else day
     )
+
+
+def test_a_number_of_the_line_before_it_is_no_name_of_its_writer():
+    numbered = "".join(f"{at + 7}:{one}\n" for at, one in enumerate(lines("[{t}] {level} {message}", ISO).splitlines()))
+
+    found, _ = events_of(numbered.encode())
+
+    assert {event.writer for event in found} == {""}
+
+
+def test_no_day_is_taken_from_a_date_that_no_calendar_has():
+    found, _ = events_of(b"31.02.2025 21:48:06,950 INFO Truncating log meter.readings-11 to offset 7\n")
+
+    assert [event.time_ms for event in found] == [Absent.NOT_WRITTEN]
 
 
 def test_a_date_without_a_year_is_the_last_one_before_the_file_was_written():
