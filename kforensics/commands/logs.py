@@ -43,21 +43,6 @@ class LineKind:
     """What exceptions below the lines say."""
     example: Citation | None = None
 
-    def add(self, item: LoggedEvent) -> None:
-        """Count a line."""
-        event = item.event
-        if isinstance(item.time_ms, int):
-            self.first_ms = min(item.time_ms, self.first_ms) if isinstance(self.first_ms, int) else item.time_ms
-            last_ms = _last_ms(item)
-            self.last_ms = max(last_ms, self.last_ms) if isinstance(self.last_ms, int) else last_ms
-        if isinstance(item.node_id, int):
-            self.nodes.add(item.node_id)
-        if not isinstance(event.topic_partition, Absent):
-            self.partitions[str(event.topic_partition)] += 1 + event.repeats
-        if cause := event.fields.get("cause"):
-            self.causes[str(cause)] += 1 + event.repeats
-        self.example = self.example or item.citation
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
@@ -198,13 +183,37 @@ _WORDS = {Weight.CAUSE: "A cause", Weight.SYMPTOM: "A symptom", Weight.HARMLESS:
 
 
 def _kinds(events: Sequence[LoggedEvent]) -> tuple[LineKind, ...]:
-    found: dict[Section, LineKind] = {}
+    found: dict[Section, list[LoggedEvent]] = {}
+    # A section is found once for each of its rows, since long logs have a million of events.
+    by_row = {
+        number: found.setdefault(rows()[number].section, [])
+        for number in dict.fromkeys(item.event.row for item in events)
+    }
     for item in events:
-        section = rows()[item.event.row].section
-        kind = found.setdefault(section, LineKind(section=section))
-        kind.add(item)
-        kind.lines += 1 + item.event.repeats
-    return tuple(sorted(found.values(), key=_rank))
+        by_row[item.event.row].append(item)
+    return tuple(sorted((_line_kind(section, items) for section, items in found.items()), key=_rank))
+
+
+def _line_kind(section: Section, items: Sequence[LoggedEvent]) -> LineKind:
+    repeated = [item for item in items if item.event.repeats]
+    times = [item.time_ms for item in items if isinstance(item.time_ms, int)]
+    lasts = [_last_ms(item) for item in repeated if isinstance(item.time_ms, int)]
+    partitions = Counter([item.event.topic_partition for item in items])
+    causes = Counter([str(cause) for item in items if (cause := item.event.fields.get("cause"))])
+    for item in repeated:
+        partitions[item.event.topic_partition] += item.event.repeats
+        if cause := item.event.fields.get("cause"):
+            causes[str(cause)] += item.event.repeats
+    return LineKind(
+        section=section,
+        lines=len(items) + sum(item.event.repeats for item in repeated),
+        first_ms=min(times, default=Absent.UNKNOWN),
+        last_ms=max([*times, *lasts], default=Absent.UNKNOWN),
+        nodes={node for node in {item.node_id for item in items} if isinstance(node, int)},
+        partitions=Counter({str(one): count for one, count in partitions.items() if not isinstance(one, Absent)}),
+        causes=causes,
+        example=items[0].citation,
+    )
 
 
 def _rank(kind: LineKind) -> tuple[int, bool, int]:
@@ -213,8 +222,10 @@ def _rank(kind: LineKind) -> tuple[int, bool, int]:
 
 
 def _runs(events: Sequence[LoggedEvent]) -> Iterator[Run]:
-    telling = (item for item in events if rows()[item.event.row].section.weight is not Weight.HARMLESS)
-    for (_, section), group in groupby(telling, lambda item: (item.node_id, rows()[item.event.row].section)):
+    sections = [row.section for row in rows()]
+    is_telling = [section.weight is not Weight.HARMLESS for section in sections]
+    telling = (item for item in events if is_telling[item.event.row])
+    for (_, section), group in groupby(telling, lambda item: (item.node_id, sections[item.event.row])):
         items = [*group]
         lines = sum(1 + item.event.repeats for item in items)
         until = max((_last_ms(item) for item in items if isinstance(item.time_ms, int)), default=Absent.UNKNOWN)

@@ -209,7 +209,7 @@ def keys() -> dict[bytes, tuple[Row, ...]]:
     return {key: tuple(sorted(rows, key=lambda row: -len(row.anchor))) for key, rows in found.items()}
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1 << 15)
 def _patterns_like(begun: bytes) -> tuple[_Pattern, ...]:
     """Return the rows whose messages begin like a text, by at most its `KEY_LENGTHS[0]` first bytes."""
     known = keys()
@@ -273,6 +273,7 @@ def _converter(name: str) -> Callable[[bytes], FieldValue]:
     return _text if name in _TEXTS else _number
 
 
+@lru_cache(maxsize=1 << 10)
 def _numbers(value: bytes) -> tuple[int, ...]:
     return tuple(int(item) for item in _NUMBER.findall(value))
 
@@ -336,14 +337,15 @@ def _message(pattern: _Pattern, found: re.Match[bytes], text: bytes, begin: int,
         value = values[index - 1]
         if value is not None:
             shown = fields[name] = read(value)
-            if isinstance(shown, str) and found.end(index) == end:
+            if read is not int and isinstance(shown, str) and found.end(index) == end:
                 fields[name] = _without_suffix(shown)
     start = found.start()
     speaker = _identity(text[max(begin, start - 600) : start])
-    if speaker.leader is not Absent.NOT_WRITTEN:
-        fields.setdefault("leader", speaker.leader)
-    if speaker.directory is not Absent.NOT_WRITTEN:
-        fields.setdefault("directory", speaker.directory)
+    _, _, leader, directory = speaker
+    if leader is not Absent.NOT_WRITTEN:
+        fields.setdefault("leader", leader)
+    if directory is not Absent.NOT_WRITTEN:
+        fields.setdefault("directory", directory)
     partition = _partition_of(partitions, topic, values) if partitions or topic else Absent.NOT_WRITTEN
     if isinstance(partition, Absent):
         partition = speaker.topic_partition

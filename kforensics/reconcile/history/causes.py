@@ -473,7 +473,12 @@ def _last_election_before(truncation: ObservedTruncation, elections: Sequence[Le
     """Return the last election that was recorded before a truncation, None where the log was truncated under another leader or nothing preceded the election."""
     if not isinstance(truncation.time_ms, int):
         return None
-    earlier = [s for s in elections if isinstance(s.time_ms, int) and s.time_ms <= truncation.time_ms]
+    # Lines of many layouts name no milliseconds: they are of any moment in the second.
+    until_ms = truncation.time_ms + (999 if truncation.time_ms % 1000 == 0 else 0)
+    earlier = [s for s in elections if isinstance(s.time_ms, int) and s.time_ms <= until_ms]
+    in_second = [s for s in earlier if isinstance(s.time_ms, int) and s.time_ms > truncation.time_ms]
+    if len(in_second) > 1:
+        return None
     if not earlier or earlier[-1].leader_epoch == 0:
         return None
     followed = truncation.leader

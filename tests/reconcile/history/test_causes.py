@@ -45,6 +45,22 @@ def test_without_a_later_log_the_leaders_epoch_tells_it():
     assert UNCLEAN is election_behind(replace(truncation(33, 20), leader_epoch=4), ELECTIONS)
 
 
+@pytest.mark.parametrize(
+    ("time_ms", "elected_ms", "is_behind"),
+    [
+        (7_000, (7_300,), True),  # a line of the layout that Strimzi sets, of some moment in the second
+        (7_001, (7_300,), False),
+        (7_000, (8_000,), False),
+        (7_000, (7_300, 7_600), False),
+    ],
+)
+def test_a_line_to_the_second_may_follow_an_election_of_that_second(time_ms, elected_ms, is_behind):
+    elections = [leadership(2, 6 + at, time_ms=one) for at, one in enumerate(elected_ms)]
+    one = replace(truncation(33, 20), time_ms=time_ms, leader_epoch=Absent.UNKNOWN)
+
+    assert election_behind(one, elections) is (elections[0] if is_behind else None)
+
+
 def why(one: ObservedTruncation, *elections):
     evidence = CauseEvidence(leaderships=elections, truncations=(one,), incarnation=Incarnation())
     return cause_of(one, evidence, protocol=ProtocolName.KIP_595, none_committed=False, is_by_protocol=True)
