@@ -138,4 +138,4 @@ def read_log(root: Path, path: str, *, number: int = 0) -> LogFile | None:
     (found,) = read_log_files([LogPlace(root, path, number)], keeps_told=True)
     if isinstance(found, EvidenceError):
         raise found
-    return found
+    return found if isinstance(found, LogFile) else None
