@@ -55,6 +55,8 @@ _NODE_DIRECTORY = re.compile(r"(?:broker|controller|kafka|node)[-_.]?(?P<id>\d{1
 _CONTROLLER_KINDS = frozenset({LogEventKind.BROKER_REGISTERED, LogEventKind.BROKER_FENCED})
 _OF_THE_FILE = frozenset({LogEventKind.CLUSTER_NAMED, LogEventKind.START_TIME})
 """What says something of the file, and is no event."""
+_LEFT_OUT = frozenset(LogEventKind) - DECISIVE - _OF_THE_FILE - {LogEventKind.CONFIGURATION, LogEventKind.VERSION}
+"""What is only counted in a file that holds more events than are kept; the first one of each window still names its node."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -311,7 +313,15 @@ def _read_part(place: LogPlace, part: "_Part", *, keeps_told: bool, is_all: bool
                 return reading
         if _JOURNAL.search(part.head) is not None:
             chunks = reading.noting_boots(one_object_a_line(chunks) if encoding.name == "utf-8" else chunks)
-        for window in scan_log(chunks, position=first, layout=layout, encoding=encoding, counted=counted_only):
+        windows = scan_log(
+            chunks,
+            position=first,
+            layout=layout,
+            encoding=encoding,
+            counted=counted_only,
+            counted_now=lambda: _LEFT_OUT if len(reading.events) >= EVENTS_KEPT else frozenset(),
+        )
+        for window in windows:
             reading.add(window, told)
     return reading
 
@@ -565,7 +575,7 @@ class _Reading:
             if len(self.events) < EVENTS_KEPT or (event.kind in DECISIVE and len(self.events) < 2 * EVENTS_KEPT):
                 self.events.append(event)
             else:
-                self.dropped += 1
+                self.dropped += 1 + event.repeats
 
 
 def _is_newest_first(events: Sequence[LogEvent]) -> bool:

@@ -7,6 +7,9 @@ import zipfile
 import pytest
 
 from kforensics.cli.app import run
+from kforensics.evidence import broker_logs
+from kforensics.evidence.discovery.inputs import LogPlace
+from kforensics.formats.log_lines import scan
 from tests.conftest import FIXTURES
 
 LINES = """\
@@ -259,3 +262,22 @@ def test_logs_that_begin_alike_and_part_are_two(tmp_path, capsys):
 
     assert len(json.loads(screen)["files"]) == 2
     assert "all that it holds is in" not in screen
+
+
+def test_of_more_events_than_are_kept_the_decisive_ones_stay_and_all_are_counted(tmp_path, monkeypatch):
+    monkeypatch.setattr(broker_logs, "EVENTS_KEPT", 20)
+    monkeypatch.setattr(scan, "WINDOW_LENGTH", 1 << 10)
+    isr = "[2024-05-01 12:00:00,000] INFO [Partition t-{} broker=3] Shrinking ISR from 1,2,3 to 1,3. (kafka.cluster.Partition)\n"
+    cut = "[2024-05-01 12:00:01,000] INFO [Log partition=t-{}, dir=/d] Truncating to offset {} (kafka.log.Log)\n"
+    text = "".join(isr.format(at) + cut.format(at, at + 1) for at in range(100))
+    (tmp_path / "server.log").write_text(text)
+    monkeypatch.setattr(broker_logs, "WINDOW_LENGTH", 1 << 10)
+
+    (file,) = broker_logs.read_log_files([LogPlace(tmp_path, "server.log", 0)])
+
+    assert isinstance(file, broker_logs.LogFile)
+    assert sum(file.counts.values()) == file.census.events == 200
+    assert file.events_dropped + len(file.events) == 200
+    assert file.node_id == 3
+    kept = [event.kind for event in file.events]
+    assert kept.count("truncation") == 30

@@ -13,7 +13,7 @@ counted by them alone, the others read one by one; what wraps a line is taken of
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -129,19 +129,21 @@ def scan_log(
     layout: Layout | None = None,
     encoding: Encoding | None = None,
     counted: frozenset[LogEventKind] = frozenset(),
+    counted_now: Callable[[], frozenset[LogEventKind]] = frozenset,
 ) -> Iterator[LogWindow]:
     """Yield the events of a log, which is given as consecutive chunks of any size; each window ends at a line end.
 
     Args:
         chunks: the bytes, from the beginning of a line on.
         counted: kinds of which each window gives the first event alone, with the number of others.
+        counted_now: more of them; it is asked before each window.
     """
     counted = counted | bulk_kinds()
     line = 1
     is_text = encoding is None or encoding.name == "utf-8"
     for whole, named, is_torn in _windows(one_object_a_line(chunks) if is_text else chunks, encoding):
         layout = layout or vote(plain(whole[: 1 << 16], named))
-        result = _Window(whole, position, line, layout, named, counted).scan()
+        result = _Window(whole, position, line, layout, named, counted | counted_now()).scan()
         position += len(whole)
         line += result.census.lines
         yield result._replace(census=result.census.plus(LineCensus(lines=1, torn_end=1))) if is_torn else result
@@ -448,10 +450,10 @@ class _Window:
         message = message_at(text, position, begin, stop) if is_timed else None
         if message is None:
             return self._read(position, line, start, stop)
-        level, has_time = _level_and_time(text[begin : message.start])
+        level, has_time = _level_and_time(text[begin : message[-1]])
         if has_time or is_exception(message):
             return self._read(position, line, start, stop)
-        found = _Plain(message, level, has_time)
+        found = tuple.__new__(_Plain, (message, level, has_time))
         self._add_known(found, line, start, stop, rest, time_ms)
         self._remember(rest, found)
         return True
