@@ -279,5 +279,5 @@ def test_of_more_events_than_are_kept_the_decisive_ones_stay_and_all_are_counted
     assert sum(file.counts.values()) == file.census.events == 200
     assert file.events_dropped + len(file.events) == 200
     assert file.node_id == 3
-    kept = [event.kind for event in file.events]
+    kept = [str(event.kind) for event in file.events]
     assert kept.count("truncation") == 30
