@@ -361,8 +361,12 @@ MOST_COMMITS = 256 << 20
 """Bytes of logs of consumers' offsets that are read at depth `tails` for what proves records committed; the positions of groups are then asked of four times as many."""
 
 
-def unread_offsets(case: Case) -> int:
-    """Return the bytes of the logs of consumers' offsets where they are more than are read at the depth asked for, else 0; of a capture its rows are read, which are few."""
+def unread_offsets(case: Case, *, of_positions: bool = True) -> int:
+    """Return the bytes of the logs of consumers' offsets where they are more than are read at the depth asked for, else 0; of a capture its rows are read, which are few.
+
+    Args:
+        of_positions: whether for where groups stand, or for what proves records committed.
+    """
     if case.depth is not Depth.TAILS:
         return 0
     length = sum(
@@ -372,7 +376,7 @@ def unread_offsets(case: Case) -> int:
         for place in group
         if place.state.store.holds_bytes
     )
-    return length if length > 4 * MOST_COMMITS else 0
+    return length if length > (4 if of_positions else 1) * MOST_COMMITS else 0
 
 
 class CommittedOffsets:
