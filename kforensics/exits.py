@@ -29,7 +29,7 @@ EXIT_MEANINGS = {
 EXIT_RULES = (
     "The code follows from the state of the answer, and a state has the same code in every command that reads evidence.",
     "Where another command knows worse of the same replicas, its statement stands first, with its state and its code.",
-    "Each command answers its own question. Damage of files is the answer of verify (1). Of records that only a damaged or missing file may hold, diff, explain and predict say unknown (3), or that they may be lost or at risk (1). What was discarded and proven not committed is an answer of explain (1), and none of replicas that agree now (0).",
+    "Each command answers its own question. Damage of files is the answer of verify (1). Of records that only a damaged or missing file may hold, diff, explain and predict say unknown (3), or that they may be lost or at risk (1). What a copy of running brokers would look like too is unknown to verify (3). What was discarded and proven not committed is an answer of explain (1), and none of replicas that agree now (0).",
 )
 """What decides the code where commands are asked about the same inputs: in manual pages and in `kforensics help exit-codes`."""
 

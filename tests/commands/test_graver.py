@@ -200,3 +200,23 @@ def test_the_statement_of_another_command_keeps_its_exit_code():
             assert all(STATES[one][state] == STATES[command][state] for state in taken)
             if command == "diff":
                 assert taken == states
+
+
+def test_what_copying_running_brokers_leaves_behind_is_no_damage(fixtures, tmp_path):
+    """Every replica ends below the high watermark that its broker recorded, and none was stopped cleanly."""
+    for broker in sorted((fixtures / "unclean-election").glob("broker-*")):
+        now = tmp_path / broker.name
+        shutil.copytree(broker, now, ignore=lambda _, names: {one for one in names if one.startswith(("orders", "_"))})
+        (now / ".kafka_cleanshutdown").unlink(missing_ok=True)
+        (now / "recovery-point-offset-checkpoint").unlink()
+        lines = [one for one in (now / "replication-offset-checkpoint").read_text().split("\n") if "payments" in one]
+        raised = [f"{one.rpartition(' ')[0]} {int(one.rpartition(' ')[2]) + 5}" for one in lines]
+        (now / "replication-offset-checkpoint").write_text("\n".join(["0", str(len(raised)), *raised, ""]))
+
+    asked = Ask(paths=tuple(sorted(tmp_path.iterdir())), jobs=1)
+
+    assert [(one.answer.state, one.exit_code) for one in (diff.run(asked), predict.run(asked), verify.run(asked))] == [
+        ("maybe-at-risk", 1),
+        ("maybe-at-risk", 1),
+        ("unknown", 3),
+    ]
