@@ -39,6 +39,12 @@ class Prohibition(Step):
     __slots__ = ()
 
 
+class Rescue(Step):
+    """A step that gets records out of what holds them, or says where to look for them."""
+
+    __slots__ = ()
+
+
 MOST_WORDS = 30
 """Words of a sentence on a screen."""
 _SENTENCES = re.compile(r"(?<=[.!?]) +(?=[^a-z\s])")

@@ -5,6 +5,7 @@ The first line of a screen is its answer, the second what to do. Text that comes
 """
 
 import io
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -89,13 +90,24 @@ def _laid_out(lines: Iterable[Line], width: int) -> Iterator[Text | str]:
             yield line
 
 
+_UNBROKEN = re.compile(r"[^\s`]*`[^`]+`\S*|\S+")
+
+
+def _words_of(text: str, width: int) -> list[str]:
+    """Return the words of a text; what stands in backticks, such as a command, is one of them where a line has room for it."""
+    if "`" not in text:
+        return text.split()
+    found = [" ".join(one.split()) for one in _UNBROKEN.findall(text)]
+    return [word for one in found for word in ([one] if cell_len(one) <= width else one.split())]
+
+
 def wrapped(text: str, *, width: int, indent: str = "", first: str | None = None, style: str = "") -> list[Text]:
     """Return the text wrapped to lines of at most `width` columns; only a single longer word is longer."""
     lead = indent if first is None else first
     lines: list[Text] = []
     current = lead
     empty = True
-    for word in text.split():
+    for word in _words_of(text, width - cell_len(indent)):
         if not empty and cell_len(current) + 1 + cell_len(word) > width:
             lines.append(Text(current, style=style))
             current, empty = indent, True

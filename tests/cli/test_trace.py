@@ -506,7 +506,7 @@ def test_what_a_capture_left_on_the_broker_is_not_said_to_be_gone(incident, tmp_
     else:
         assert 3 == code
         assert screen.startswith(
-            "NOT FOUND, AND THAT IS NO PROOF: 0 records of orders-0 read, none matches. Open: orders-0 0..84: their bytes stayed on broker 2"
+            "NOT FOUND, AND THAT IS NO PROOF: 0 records of orders-0 read, none matches. Open: orders-0 at offsets 0 to 84: their bytes stayed on broker 2"
         )
 
 

@@ -215,6 +215,8 @@ def test_positions_past_the_end_are_the_headline(incident):
     }
     assert result.answer.state == "past-the-end"
     assert "IS PAST THE END of billing-0: it committed 120, and the log ends at 90" in result.answer.headline
+    (step,) = (one for one in result.answer.now if "auto.offset.reset" in one)
+    assert step.commands[0].endswith(" --topic billing:0 --reset-offsets --to-offset OFFSET --execute")
     assert result.body.setbacks == ()
     assert groups(snapshots / "01-before-live").answer.state == "no-setback"
 

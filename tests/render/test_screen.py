@@ -21,6 +21,17 @@ def test_wrapping_keeps_within_the_width_and_every_word():
     assert [line.plain for line in wrapped("", width=10, first="- ")] == ["- "]
 
 
+def test_a_command_in_a_sentence_is_wrapped_only_where_no_line_has_room_for_it():
+    words = "Look (`kforensics salvage --carve`): no `input"
+
+    assert [line.plain for line in wrapped(words, width=34)] == [
+        "Look",
+        "(`kforensics salvage --carve`): no",
+        "`input",
+    ]
+    assert all(len(line.plain) <= 12 for line in wrapped(words, width=12))
+
+
 def test_columns():
     rows = [("a", "1", "x"), ("東京", "1000", "")]
 

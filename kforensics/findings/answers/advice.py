@@ -1,6 +1,6 @@
 """What to do after an incident and what not to do, whom to tell, and which evidence would show more."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ from kforensics.findings.concern import copies_of_places
 from kforensics.reconcile.history.losses import Holder, Loss
 from kforensics.reconcile.incident.model import PartitionIncident
 from kforensics.reconcile.observed.clocks import Clock, clocks_that_disagree
-from kforensics.words import SAFE, Prohibition, Step, counted, form, joined_by_and, listed
+from kforensics.words import SAFE, Prohibition, Rescue, Step, counted, form, joined_by_and, listed
 
 MOST_NAMED = 4
 """Partitions that are named one by one."""
@@ -35,24 +35,35 @@ class Holders(NamedTuple):
     """The directories of brokers that are given as they are now."""
 
 
-SALVAGING = {"lost": "Get what is lost out of the copies that hold it", "at-risk": "Save the records that are at risk"}
+_SALVAGING = {
+    "lost": "Get what is lost out of the copies that hold it",
+    "at-risk": "Save the records that are at risk",
+}
 """What salvage takes, in words, by the value of `--what`."""
 
 
-def salvage_step(what: str, ask: Ask, holders: Holders) -> str:
-    """Return the step that gets records out of what was asked about; those at risk are in the directories as they are now.
+def how_to_salvage(ask: Ask, holders: Holders, *, is_lost: bool, is_held: bool, is_at_risk: bool) -> Iterator[Rescue]:
+    """Yield how to get lost records out of what holds them, where else to look for them, and how to save those that a start would take."""
+    if is_held:
+        yield _salvage("lost", ask, holders)
+    elif is_lost:
+        yield Rescue(
+            "Look for earlier copies and backups (--before) or disk images (`kforensics salvage --carve`): no input holds what is lost."
+        )
+    if is_at_risk:
+        yield _salvage("at-risk", ask, holders)
 
-    Args:
-        what: a key of `SALVAGING`.
-    """
-    sentence = SALVAGING[what]
+
+def _salvage(what: str, ask: Ask, holders: Holders) -> Rescue:
+    """Return the step that gets records out of what was asked about; those at risk are in the directories as they are now."""
+    sentence = _SALVAGING[what]
     if holders.without_records:
         whose = joined_by_and(holders.without_records)
         sentence += f", with the directories of {whose} themselves, as captures without --with-tail hold no records"
         if not holders.others:
-            return f"{sentence}: `kforensics salvage --what {what}` on them."
+            return Rescue(f"{sentence}: `kforensics salvage --what {what}` on them.")
     asked = replace(ask, before=()) if what == "at-risk" else ask
-    return Step(sentence, (f"{command_of('salvage', asked, '--what', what)} -o {SAFE}/{what}",))
+    return Rescue(sentence, (f"{command_of('salvage', asked, '--what', what)} -o {SAFE}/{what}",))
 
 
 def advice_on_past_end(incidents: Sequence[PartitionIncident]) -> list[str]:
@@ -138,14 +149,6 @@ def what_to_keep(losses: Sequence[Loss], incidents: Sequence[PartitionIncident],
             f"Keep the snapshots: {counted(len(held), 'directory', 'directories')} in them still {form(len(held), 'holds', 'hold')} {what}."
         )
     return advice
-
-
-def how_to_salvage(losses: Sequence[Loss], ask: Ask, holders: Holders) -> list[str]:
-    """Return the commands that get lost records out of what holds them, and save those that a start would take."""
-    asked = [loss for loss in losses if loss.was_committed != "no"]
-    is_held = any(loss.held_by and not loss.in_use for loss in asked)
-    kinds = (("lost", is_held), ("at-risk", any(loss.in_use for loss in asked)))
-    return [salvage_step(what, ask, holders) for what, is_there in kinds if is_there]
 
 
 def whom_to_tell(losses: Sequence[Loss]) -> list[str]:

@@ -72,6 +72,8 @@ def conclude(
     losses = [
         loss for incident in incidents for loss in incident.losses if incident.partition.topic not in METADATA_TOPICS
     ]
+    asked = [loss for loss in losses if loss.was_committed != "no"]
+    gone = [loss for loss in asked if not loss.in_use]
     return Words(
         conclusion=(
             *_first(_verdict(incidents, losses), _residuals(incidents), losses),
@@ -87,7 +89,13 @@ def conclude(
             *advice_on_past_end(incidents),
             *advice_on_residuals(incidents),
             *what_to_keep(losses, incidents, inputs),
-            *how_to_salvage(losses, ask, holders),
+            *how_to_salvage(
+                ask,
+                holders,
+                is_lost=bool(gone),
+                is_held=any(loss.held_by for loss in gone),
+                is_at_risk=len(gone) < len(asked),
+            ),
         ),
         tell=(*whom_to_tell(losses), *on_consumers(incidents), *_deleted_by_setting(incidents, timeline)),
         later=tuple(prevention(losses, incidents)),

@@ -221,9 +221,10 @@ class JudgedGroups:
                 *(("consumes", "it") if len(groups) == 1 else ("consume", "they")),
             )
             reads = form(len(groups), "reads", "read")
-            yield (
+            yield Step(
                 f"Before {names} {consumes} again: auto.offset.reset decides what {it} {reads}, all of the log (earliest) or nothing that is there now (latest). "
-                "Set the position by hand: kafka-consumer-groups.sh --reset-offsets --to-offset."
+                "Set each position by hand, to the first offset that was not read as it is now",
+                (_reset_by_hand(self._past),),
             )
         if self._below:
             groups = sorted({name_text(group.name) for group, _ in self._below})
@@ -237,9 +238,9 @@ class JudgedGroups:
             )
         if self._contradicted:
             groups = sorted({name_text(group.name) for group, _ in self._contradicted})
-            yield (
-                f"Before {listed(groups, most=MOST_NAMED)} {form(len(groups), 'consumes', 'consume')} again: set the position by hand, which commits no leader epoch:"
-                " kafka-consumer-groups.sh --reset-offsets --to-offset."
+            yield Step(
+                f"Before {listed(groups, most=MOST_NAMED)} {form(len(groups), 'consumes', 'consume')} again: set the position by hand, which commits no leader epoch",
+                (_reset_by_hand(self._contradicted),),
             )
         held = {(group.name, one.topic, one.partition) for group in self.groups for one in group.positions}
         resets = [
@@ -319,6 +320,12 @@ def _reset(group: str, where: str, offset: str) -> str:
     """Return the command that sets a position."""
     words = ["--group", group, "--topic", where, "--reset-offsets", "--to-offset", offset, "--execute"]
     return f"kafka-consumer-groups.sh --bootstrap-server HOST:PORT {command_line(words)}"
+
+
+def _reset_by_hand(found: Sequence[tuple[GroupView, GroupPosition]]) -> str:
+    """Return the command that sets the first of some positions to an offset that a person decides."""
+    group, one = found[0]
+    return _reset(name_text(group.name), f"{name_text(one.topic)}:{one.partition}", "OFFSET")
 
 
 def _groups_of(changes: Iterable[Change]) -> str:

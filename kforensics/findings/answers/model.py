@@ -223,7 +223,7 @@ def with_inputs(command: str, answer: Answer, inputs: Sequence[Input], problems:
 
 
 def in_short(answer: Answer) -> Answer:
-    """Return the answer with its long sentences broken between their clauses."""
+    """Return the answer with its long sentences broken between their clauses, and each point a whole sentence."""
     return Answer(
         state=answer.state,
         headline=in_short_sentences(answer.headline),
@@ -235,9 +235,10 @@ def in_short(answer: Answer) -> Answer:
 
 
 def _in_short(one: str) -> str:
-    return (
-        type(one)(in_short_sentences(one.sentence), one.commands) if isinstance(one, Step) else in_short_sentences(one)
-    )
+    if isinstance(one, Step):
+        return type(one)(in_short_sentences(one.sentence), one.commands)
+    begun = one[:1].upper() + one[1:] if one.startswith(("what ", "whether ")) else one
+    return in_short_sentences(begun if begun.endswith((".", "?", "!", ":")) else f"{begun}.")
 
 
 def unusable_words(inputs: Sequence[Input]) -> tuple[str, tuple[str, ...]]:
@@ -253,7 +254,7 @@ def unusable_words(inputs: Sequence[Input]) -> tuple[str, tuple[str, ...]]:
 def silence_words(inputs: Sequence[Input], problems: Sequence[Problem]) -> list[str]:
     """Return which log files say nothing, in sentences: the first by their names."""
     silent = [one for one in problems if one.is_silent]
-    sentences = [f"What {one.place(inputs)} says: {one.message}" for one in silent[:_MOST_SILENT]]
+    sentences = [f"What {one.place(inputs)} says: {one.message.removesuffix('.')}." for one in silent[:_MOST_SILENT]]
     if more := len(silent) - len(sentences):
         sentences.append(
             f"What {counted(more, 'more log file')} {form(more, 'says', 'say')}: no line of {form(more, 'it', 'them')} is known."

@@ -21,12 +21,7 @@ from kforensics.reconcile.logs.predicted_load import (
     VersionOutcome,
 )
 from kforensics.units import METADATA_TOPIC
-from kforensics.words import Step, counted, form, joined_by_and, listed, utc_words
-
-_BY_LEADER = (
-    "Run it once the broker of that replica is running and before the brokers of the others start. The command is `kafka-leader-election.sh --election-type unclean "
-    "--path-to-json-file elections.json`. The file holds `elections_json` of that broker in `order.elections_by_leader` of --format json."
-)
+from kforensics.words import Step, command_line, counted, form, joined_by_and, listed, utc_words
 
 
 def discarded_by_leaders(order: StartOrder | None) -> tuple[int, int]:
@@ -35,7 +30,7 @@ def discarded_by_leaders(order: StartOrder | None) -> tuple[int, int]:
     return sum(one.lost_certain for one in elections), sum(one.lost_possible for one in elections)
 
 
-def order_steps(order: StartOrder) -> Iterator[str]:
+def order_steps(order: StartOrder, paths: Sequence[str]) -> Iterator[str]:
     """Yield which broker to start first, which to wait for, and which elections are needed."""
     if not order.brokers:
         return
@@ -62,12 +57,22 @@ def order_steps(order: StartOrder) -> Iterator[str]:
         )
     unclean = [one for one in order.elections if one.is_unclean is True]
     unsure = [one for one in order.elections if isinstance(one.is_unclean, Absent)]
+    least = "an unclean election of the replica that discards least"
     if unclean:
-        yield f"{counted(len(unclean), 'partition')} {form(len(unclean), 'needs', 'need')} an unclean election of the replica that discards least. {_BY_LEADER}"
+        yield f"{counted(len(unclean), 'partition')} {form(len(unclean), 'needs', 'need')} {least}."
     if unsure:
         yield (
-            f"{counted(len(unsure), 'partition')} may need an unclean election of the replica that discards least: those without a leader once its broker runs. "
-            f"{_BY_LEADER} Of a partition with a leader the tool says that no election is needed."
+            f"{counted(len(unsure), 'partition')} may need {least}: those without a leader once its broker runs."
+            " Of a partition with a leader the tool says that no election is needed."
+        )
+    if order.unclean:
+        elect = "kafka-leader-election.sh --bootstrap-server HOST:PORT --election-type unclean --path-to-json-file"
+        yield Step(
+            "Elect once the broker of that replica runs, and before the others start. The first command writes the file that names its partitions",
+            (
+                command_line(("kforensics", "triage", "--steps", "steps.sh", *paths)),
+                *(f"{elect} elections-{leader}.json" for leader in sorted({one.leader for one in order.unclean})),
+            ),
         )
 
 
@@ -121,7 +126,7 @@ def predict_steps(found: PredictedCluster, state: State, replicas: Asked | None 
     if found.quorum:
         yield from (one for one in quorum_steps(found.quorum) if one not in said)
     elif found.order:
-        yield from order_steps(found.order)
+        yield from order_steps(found.order, [one.path for one in found.inputs])
     if replicas is not None:
         yield from said
         yield see(replicas)

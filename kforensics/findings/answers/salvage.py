@@ -131,7 +131,9 @@ def salvage_answer(
     if premise_state is State.UNKNOWN:
         unknown.append(f"whether there is more: {premise}")
     if unsettled:
-        unknown.append(f"whether anything is to be saved of {listed([str(one) for one in unsettled], most=4)}")
+        unknown.append(
+            f"whether {'anything' if not saved else 'more'} is to be saved of {listed([str(one) for one in unsettled], most=4)}"
+        )
     if not_all_given:
         unknown.append(
             f"what replicas of {listed([str(one) for one in not_all_given], most=4)} hold that are not among the inputs"

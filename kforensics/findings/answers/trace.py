@@ -271,7 +271,7 @@ def _in_remote_storage(one: SearchedPartition) -> Iterator[str]:
     if one.remote_bytes:
         first, last = one.remote_bytes[0].offsets.first, max(copy.offsets.last for copy in one.remote_bytes)
         many = counted(len(one.remote_bytes), "copy", "copies")
-        yield f"{one.partition} {first:,}..{last:,}: {many} in remote storage on record, which was not searched"
+        yield f"{one.partition} at offsets {first:,} to {last:,}: {many} in remote storage on record, which was not searched"
 
 
 def _absent(

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from kforensics.ask.model import Ask
 from kforensics.exits import ExitCode
-from kforensics.findings.answers.advice import SALVAGING, Holders, salvage_step
+from kforensics.findings.answers.advice import Holders, how_to_salvage
 from kforensics.findings.answers.graver import SENTENCES, Asked, beyond
 from kforensics.findings.answers.model import STATES, Answer, State
 from kforensics.findings.answers.predict_steps import COPY_FIRST
@@ -20,6 +20,7 @@ from kforensics.units import METADATA_TOPICS
 from kforensics.words import (
     EXPORT,
     Prohibition,
+    Rescue,
     Step,
     copied_by,
     counted,
@@ -85,6 +86,7 @@ def _few(owners: Sequence[str]) -> str:
 LOADS_ALL = re.compile(
     r"(?:As after a crash.*, )?Kafka .+ loads (?:all \S+ logs|its only log)(?: as they are|, and loading discards no record)\."
 )
+_NO_FORCE = "Do not force an unclean election "
 _HARM = frozenset({State.AT_RISK, State.MAYBE_AT_RISK})
 
 
@@ -200,7 +202,12 @@ def triage_answer(
     sentences: list[str] = []
     for one in said:
         sentences += filter(None, SENTENCES.split(beyond(one.answer.headline, " ".join(sentences))))
-    headline = " ".join([one for one in sentences if not LOADS_ALL.fullmatch(one)] or sentences)
+    steps = with_place(_steps(said, [one.command for one in asked], topics, ask, holders))
+    forbids = any(one.startswith(_NO_FORCE) for one in steps)
+    headline = " ".join(
+        [one for one in sentences if not LOADS_ALL.fullmatch(one) and not (forbids and one.startswith(_NO_FORCE))]
+        or sentences
+    )
     if is_repeated:
         headline += f" Directories of {joined_by_and(set_aside)} that are no replica any more still hold lost records."
     since = sum(row.lost_since for row in topics)
@@ -209,7 +216,7 @@ def triage_answer(
     return Answer(
         state=states[worst.command],
         headline=headline,
-        now=with_place(_steps(said, [one.command for one in asked], topics, ask, holders)),
+        now=steps,
         tell=tuple(dict.fromkeys(words for one in said for words in one.answer.tell)),
         unknown=tuple(_unknown(ordered, unasked)),
     )
@@ -274,28 +281,29 @@ def _steps(
             if one.startswith("Look at ")
             else ()
         )
-        is_own = isinstance(one, Step) and one.sentence.startswith(tuple(SALVAGING.values()))
-        if not isinstance(one, Prohibition) and not is_own and not any(f"kforensics {name}" in one for name in led_to):
+        if not isinstance(one, (Prohibition, Rescue)) and not any(f"kforensics {name}" in one for name in led_to):
             yield one
-    if any(row.held_by for row in topics):
-        yield salvage_step("lost", ask, holders)
-    elif any(row.lost or row.maybe_lost or row.is_least for row in topics):
-        yield (
-            "Look for earlier copies and backups (--before) or disk images (`kforensics salvage --carve`): "
-            "no input holds what is lost."
-        )
-    if any(row.at_risk or row.maybe_at_risk for row in topics):
-        yield salvage_step("at-risk", ask, holders)
+    yield from how_to_salvage(
+        ask,
+        holders,
+        is_lost=any(row.lost or row.maybe_lost or row.is_least for row in topics),
+        is_held=any(row.held_by for row in topics),
+        is_at_risk=any(row.at_risk or row.maybe_at_risk for row in topics),
+    )
 
 
 def _prohibitions(steps: Sequence[Prohibition]) -> Iterator[str]:
     """Yield what not to do, each start that is to wait for the same copies once."""
-    waiting: dict[str, set[str]] = {}
+    waiting: set[str] = set()
     for one in steps:
-        node, is_start, _ = one.partition(" before its director")
-        if not is_start or node not in waiting or not waiting[node].issuperset(one.commands):
+        is_start = _BEFORE_COPIED.search(one) is not None
+        if not is_start or not one.commands or not waiting.issuperset(one.commands):
             yield one
-        waiting.setdefault(node, set()).update(one.commands)
+        if is_start:
+            waiting.update(one.commands)
+
+
+_BEFORE_COPIED = re.compile(r"Do not start .* before (?:its|their) director")
 
 
 def steps_script(answer: Answer, elections: Sequence[str], order: Sequence[int], discarded: Sequence[str] = ()) -> str:

@@ -24,7 +24,7 @@ from kforensics.findings.concern import (
 from kforensics.findings.rule import RulesOf
 from kforensics.reconcile.replicas.report import ReplicaReport, SoleHolder, Verdict, WhatIf
 from kforensics.units import TopicPartition
-from kforensics.words import Prohibition, Step, counted, joined_by_and, joined_names
+from kforensics.words import Prohibition, Step, counted, form, joined_by_and, joined_names
 
 AT_RISK: RulesOf[[Compared], Concern] = RulesOf()
 WORDS: dict[ConcernKind, ConcernWords] = {}
@@ -42,9 +42,7 @@ def _emptied(compared: Compared) -> Iterator[Concern]:
             # What every assigned broker lacks is not there to be destroyed any more.
             is_lost = one.named.value > end and compared.is_whole
             state = State.MAYBE_AT_RISK if is_lost else State.UNKNOWN
-            # Where no copy of it is anywhere, copying may have left it out.
-            detail = one.reason if live else f"{one.reason}, lost or left out of the copy"
-            yield Concern(state=state, kind=ConcernKind.GONE, owners=owners, detail=detail)
+            yield Concern(state=state, kind=ConcernKind.GONE, owners=owners, detail=one.reason)
             if not live or not one.is_electable:
                 continue
         reason = one.reason if one.named is None else f"{one.reason}, unless the copy left it out,"
@@ -260,6 +258,8 @@ def _sole_now(found: Concerns, paths: Sequence[str]) -> Iterator[str]:
     losing = owners_of(_losing(found))  # not started before their directories are copied, as is said already
     groups = found.by_owners(found.of(ConcernKind.SOLE, *_RISKY))
     waiting = found.waiting()
+    kept: dict[str, Items] = {}
+    alone_in: dict[str, Items] = {}
     for owner, items in groups:
         is_copied = owners_of(items) <= losing
         is_replaced = any(one.is_replaced for _, one in items)
@@ -272,9 +272,22 @@ def _sole_now(found: Concerns, paths: Sequence[str]) -> Iterator[str]:
             )
             continue
         if not is_copied:
-            yield Step(f"Copy the directory of {owner} before it starts", copies_of(paths, items))
+            kept[owner] = items
         if not is_replaced:
-            yield Prohibition(f"Do not force an unclean election of {names_of(items)} while {owner} is down.")
+            alone_in[owner] = items
+    copied = [item for items in kept.values() for item in items]
+    if kept:
+        whose, they_start = joined_by_and(kept), form(len(kept), "it starts", "they start")
+        yield Step(
+            f"Copy the {form(len(kept), 'directory', 'directories')} of {whose} before {they_start}",
+            copies_of(paths, copied),
+        )
+    if alone_in:
+        which = names_of([item for items in alone_in.values() for item in items])
+        one_of = "one of " if len(alone_in) > 1 else ""
+        yield Prohibition(
+            f"Do not force an unclean election of {which} while {one_of}{joined_by_and(alone_in)} is down."
+        )
 
 
 WORDS[ConcernKind.SOLE] = ConcernWords(short="one replica alone holds records", headline=_sole_words, now=_sole_now)
@@ -285,7 +298,7 @@ def _tail_words(_found: Concerns, items: Items) -> str:
     records = max(one.records for _, one in items)
     if sum_of(items, "certain"):
         held = records_of(sum_of(items, "certain"), sum_of(items, "possible"))
-        return f"{owners} alone {'hold' if ' and ' in owners else 'holds'} {held} of {partitions_of(items)}, or others were copied earlier while they ran."
+        return f"{owners} alone {'hold' if ' and ' in owners else 'holds'} {held} of {partitions_of(items)}, unless the other directories were copied earlier, while the brokers ran."
     ends = f"the last records of {partitions_of(items)} on {owners}, up to {records:,} of one"
     return f"{ends}, can't be judged. They were copied while brokers ran, or after a power loss."
 
@@ -393,8 +406,14 @@ def _elected_words(found: Concerns, items: Items) -> str:
 
 
 def _elected_now(found: Concerns, _paths: Sequence[str]) -> Iterator[str]:
-    for owner, items in found.by_owners(found.of(ConcernKind.ELECTED, *_RISKY)):
-        yield Prohibition(f"Do not start {owner} before a broker that holds all of {names_of(items)} leads.")
+    items = found.of(ConcernKind.ELECTED, *_RISKY)
+    owners = [owner for owner, _ in found.by_owners(items)]
+    if len(owners) > 1:
+        yield Prohibition(
+            f"Do not start {joined_by_and(owners)} before brokers lead that hold all of {names_of(items)}."
+        )
+    elif owners:
+        yield Prohibition(f"Do not start {owners[0]} before a broker that holds all of {names_of(items)} leads.")
 
 
 WORDS[ConcernKind.ELECTED] = ConcernWords(

@@ -206,7 +206,7 @@ def possibly_emptied(
                 is_certain=named is not None,
                 reason=beside(one)
                 if named is None
-                else f"its checkpoints name it up to offset {named.value} and it holds no directory of it",
+                else f"checkpoints name it up to offset {named.value}, and no directory of it is there",
                 is_electable=False,
                 is_sole=False,
                 is_assigned=named is not None,

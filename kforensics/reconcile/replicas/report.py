@@ -183,7 +183,7 @@ def where_is(
     """
     named = broker.named.get(partition)
     if named is not None:
-        return "emptied", f"its checkpoints name it up to offset {named.value} and it holds no directory of it"
+        return "emptied", f"checkpoints name it up to offset {named.value}, and no directory of it is there"
     if partition in broker.other_case:
         return "elsewhere", ""
     registered = facts.registered_directories(broker.broker_id)

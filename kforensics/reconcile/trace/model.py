@@ -112,11 +112,11 @@ class SearchGap:
 
     def __str__(self) -> str:
         """Return the gap in words."""
-        where = str(self.partition)
-        if not isinstance(self.offsets, Absent):
-            last = "" if self.offsets.last == self.offsets.first else f"..{self.offsets.last:,}"
-            where += f" {self.offsets.first:,}{last}"
-        return f"{where}: {self.detail}"
+        if isinstance(self.offsets, Absent):
+            return f"{self.partition}: {self.detail}"
+        many = "s" if self.offsets.last > self.offsets.first else ""
+        last = f" to {self.offsets.last:,}" if many else ""
+        return f"{self.partition} at offset{many} {self.offsets.first:,}{last}: {self.detail}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -141,7 +141,9 @@ MOST_LINES = 20_000
 MEDIUM, WIDE = 3, 5
 """Columns from which a table is so wide that it scrolls on a narrow screen."""
 
-_COMMAND = re.compile(r"`(kforensics [^`]+)`")
+_COMMAND = re.compile(r"`([^`]+)`")
+_WHOLE = re.compile(r"[\w.-]*\w-\d[\w.:-]*")
+"""A name of a partition, or a date with its time, which a headline does not break at a hyphen."""
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
 
 
@@ -161,7 +163,7 @@ def text(words: str) -> str:
 
 
 def _sentence(words: str) -> str:
-    """Return words in which commands of this tool are code."""
+    """Return words in which commands are code."""
     return _COMMAND.sub(r"<code>\1</code>", text(words))
 
 
@@ -238,6 +240,7 @@ class Page:
         label = verdict_of(answer, is_whole=self._answer.is_whole)
         style, script = f"\n{_template('page.css')}{self.places.rules()}\n", _template("page.js")
         title = f"{label.words}: {answer.headline}"
+        headline = _WHOLE.sub(r'<span class="whole">\g<0></span>', _sentence(answer.headline))
         yield (
             '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
             f"<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src '{hash_of(style)}'; script-src '{hash_of(script)}'\">\n"
@@ -255,7 +258,7 @@ class Page:
         yield (
             f'<section class="verdict tone-{label.tone}" aria-labelledby="answer">\n'
             f'<p class="label"><span class="mark" aria-hidden="true">{label.mark}</span>{text(label.words)}</p>\n'
-            f'<h1 id="answer">{_sentence(answer.headline)}</h1>\n{"".join(self._lead)}</section>\n'
+            f'<h1 id="answer">{headline}</h1>\n{"".join(self._lead)}</section>\n'
         )
         advice = "".join(
             f'<section class="{one.anchor}" aria-labelledby="{one.anchor}"><h2 id="{one.anchor}">{one.title}</h2>{_listed(one.sentences)}</section>\n'

@@ -46,7 +46,7 @@ from kforensics.render.views.incident import (
     by_topic,
     cited,
     figure_of,
-    identity_of,
+    identified,
     other_disks,
     over_time,
     unknowns,
@@ -117,8 +117,7 @@ def blocks(result: Result[Explanation], view: View) -> Iterator[Block]:
 
 
 def _identified(body: Explanation, references: References) -> Iterator[Block]:
-    rows = [(term, words, Tone.PLAIN) for term, words in identity_of(body)]
-    yield Facts(name="What this page is about", form=FactsForm.IDENTITY, rows=rows)
+    yield identified(body)
     if any(incident.losses for incident in body.incidents if incident.partition.topic not in METADATA_TOPICS):
         cause = root_cause(body.incidents)
         words = "The inputs do not show what took these records." if cause is None else root_cause_sentence(cause)

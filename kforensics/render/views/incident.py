@@ -23,6 +23,8 @@ from kforensics.render.blocks import (
     Column,
     Course,
     Election,
+    Facts,
+    FactsForm,
     Lane,
     Lanes,
     Look,
@@ -361,14 +363,19 @@ MOST_NAMED = 12
 _WITH_DIRECTORY = frozenset({"broker", "combined", "snapshot-before"})
 
 
-def identity_of(result: Explanation) -> list[tuple[str, str]]:
-    """Return the terms and what they are of this incident; what no input shows is said to be unknown."""
-    return [
+def identified(result: Explanation) -> Facts:
+    """Return what a page is about; what no input shows is said to be unknown."""
+    rows = (
         ("Cluster", _clusters(result)),
         ("Kafka", _versions(result)),
         ("Brokers", _brokers(result)),
         ("Events", _window(result)),
-    ]
+    )
+    return Facts(
+        name="What this page is about",
+        form=FactsForm.IDENTITY,
+        rows=[(term, words, Tone.PLAIN) for term, words in rows],
+    )
 
 
 def _clusters(result: Explanation) -> str:

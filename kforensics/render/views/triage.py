@@ -1,8 +1,7 @@
 """What `triage` shows: what is lost or at risk by topic, what happened, what a start does, and the questions that have more."""
 
 import re
-import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from kforensics.commands.result import Result
@@ -16,8 +15,9 @@ from kforensics.reconcile.logs.predicted_load import PredictedStart
 from kforensics.render.blocks import GAP, Block, Column, Prose, Section, Table, Tone, item
 from kforensics.render.events import GRAVE, Sentence, sentences_of, shown_entries
 from kforensics.render.frame import References
+from kforensics.render.screen import wrapped
 from kforensics.render.view import View
-from kforensics.render.views.incident import by_cause, by_topic, worst_over_time
+from kforensics.render.views.incident import by_cause, by_topic, identified, worst_over_time
 from kforensics.render.views.predict import RESULTS
 from kforensics.units import Depth
 from kforensics.words import Count, counted, joined_by_and, listed, utc_words
@@ -46,6 +46,8 @@ PAGE_COLUMNS = (
 def blocks(result: Result[Triage], view: View) -> Iterator[Block]:
     """Yield topics, events, starts, and what to ask next; -v shows all of them."""
     body = result.body
+    if view.page:
+        yield identified(body.explained)
     shown = body.topics[: view.most(MOST_TOPICS)]
     if shown:
         yield Section(title="Lost and at risk")
@@ -103,7 +105,9 @@ class _Event(NamedTuple):
 def _happened(body: Triage, view: View, room: int) -> Iterator[Block]:
     cause = "" if body.cause is None else root_cause_sentence(body.cause)
     events = _events(body, view)
-    day = _day(events)
+    moments = _MOMENT.findall(cause)
+    day = _day(events, (one for one, _ in moments))
+    cause = _MOMENT.sub(lambda found: found[2] if found[1] == day else f"{found[1]} {found[2]}", cause)
     lines = [(event, _words(event, day)) for event in events]
     if not (view.verbose or view.page):
         width = view.width - 8
@@ -112,16 +116,20 @@ def _happened(body: Triage, view: View, room: int) -> Iterator[Block]:
         cause = cause if _height([cause], width) <= room else ""
     if not cause and not lines:
         return
-    yield Section(title=f"What happened on {day} (UTC)" if day and lines else "What happened (UTC)")
+    yield Section(title=f"What happened on {day} (UTC)" if day else "What happened (UTC)")
     if cause:
-        yield item(re.sub(rf"{day}T([\d:]+)\.\d+Z", r"\1", cause) if day and lines else cause)
+        yield item(cause)
     for _, words in sorted(lines, key=lambda one: _moment(one[0])):
         yield item(words)
 
 
+_MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)\.\d+Z")
+"""A time in the sentence of a cause."""
+
+
 def _height(sentences: Sequence[str], width: int) -> int:
     """Return how many lines of so many columns sentences take."""
-    return sum(len(textwrap.wrap(one, width)) for one in sentences)
+    return sum(len(wrapped(one, width=width)) for one in sentences)
 
 
 def _events(body: Triage, view: View) -> list[_Event]:
@@ -152,9 +160,9 @@ def _moment(event: _Event) -> tuple[bool, int]:
     return not isinstance(time_ms, int), time_ms if isinstance(time_ms, int) else 0
 
 
-def _day(events: Sequence[_Event]) -> str:
-    """Return the day of all events; empty where there are several, or a time is not known."""
-    days = {
+def _day(events: Sequence[_Event], others: Iterable[str]) -> str:
+    """Return the day of all events and of others; empty where there are several, or a time is not known."""
+    days = set(others) | {
         utc_words(time).partition(" ")[0] if isinstance(time, int) else ""
         for event in events
         for time in (event.sentence.time_ms, event.last_ms)

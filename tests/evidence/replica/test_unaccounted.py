@@ -256,7 +256,7 @@ def test_a_partition_that_checkpoints_name_and_that_has_no_directory_is_damage(b
         assert "checkpoint" in gone["citations"][0]["path"]
         assert 1 == len(gone["citations"])
     assert (
-        "STARTING BROKER 1 FIRST DESTROYS 1 PARTITION: its checkpoints name it up to offset 140 and it holds no directory of it, unless the copy left it out, and it can be elected."
+        "STARTING BROKER 1 FIRST DESTROYS 1 PARTITION: checkpoints name it up to offset 140, and no directory of it is there, unless the copy left it out, and it can be elected."
         == document["answer"]["headline"]
     )
 

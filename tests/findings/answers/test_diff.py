@@ -246,6 +246,21 @@ def test_one_that_alone_holds_committed_records_is_the_headline():
     assert 'cp -a disks/broker-1 "${SAFE:?}"/disks-broker-1' in " ".join(said.now)
 
 
+def test_what_several_brokers_hold_alone_is_one_step_and_one_prohibition():
+    parts = []
+    for at in (1, 2):
+        facts = led(at, {at}, replicas=(at, 3, 4))
+        one = judged_partition(judged(log(at, 60, high_watermark=60), log(3, 48), log(4, 40), facts=facts))
+        parts.append(one._replace(partition=TopicPartition("t", at)))
+
+    steps = diff_answer(parts, paths=PATHS).now
+
+    (copy,) = (one for one in steps if one.startswith("Copy"))
+    assert copy.sentence == "Copy the directories of brokers 1 and 2 before they start"
+    (force,) = (one for one in steps if "force" in one)
+    assert force == "Do not force an unclean election of t-1, t-2 while one of brokers 1 and 2 is down."
+
+
 def test_with_a_replica_missing_that_is_only_perhaps_so():
     report = judged(log(1, 60, high_watermark=60), log(2, 48), facts=led(1, {1}))
 
