@@ -194,8 +194,8 @@ def test_a_directory_that_checkpoints_name_may_have_been_left_out_of_the_copy(in
 
     assert 1 == run(["diff", str(tmp_path / "final")])
     words = " ".join(capsys.readouterr().out.split())
-    assert words.startswith("STARTING BROKER 3 FIRST DESTROYS 1 PARTITION: its checkpoints name it")
-    assert "it holds no directory of it, unless the copy left it out, and it can be elected." in words
+    assert words.startswith("STARTING BROKER 3 FIRST DESTROYS 1 PARTITION: checkpoints name it")
+    assert "no directory of it is there, unless the copy left it out, and it can be elected." in words
 
 
 @pytest.mark.parametrize(

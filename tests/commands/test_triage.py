@@ -300,7 +300,7 @@ def test_a_start_that_waits_for_a_copy_is_forbidden_once():
     force = Prohibition("Do not force an unclean election of t-0 while one of brokers 1 and 2 is down.")
     asked = [
         Asked("diff", Answer(state=State.AT_RISK, headline=f"Two hold records. {force}", now=(both, force))),
-        Asked("explain", Answer(state=State.MAYBE_LOST, headline="4 may be lost.", now=tuple(alone))),
+        Asked("predict", Answer(state=State.LOSES, headline="4 may be lost.", now=tuple(alone))),
     ]
 
     answer = triage_answer(asked, [], [], Ask(), Holders())
