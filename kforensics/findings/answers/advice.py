@@ -128,11 +128,13 @@ def what_to_keep(losses: Sequence[Loss], incidents: Sequence[PartitionIncident],
             # A replica that no rule truncates keeps what only it holds.
             if loss.was_committed != "no" and (holder.broker_id, loss.topic_partition) not in kept:
                 in_use.setdefault(holder.owner, set()).add(holder.input)
-    for owner, places in sorted(in_use.items()):
+    if in_use:
+        owners, places = sorted(in_use), sorted(set().union(*in_use.values()))
         directory = form(len(places), "directory is", "directories are")
-        sentence = (
-            f"Do not start {owner} before its {directory} copied: as a follower it will truncate what only it holds"
-        )
+        why = "its {} copied: as a follower it will truncate what only it holds"
+        if len(owners) > 1:
+            why = "their {} copied: as followers they will truncate what only they hold"
+        sentence = f"Do not start {joined_by_and(owners)} before {why.format(directory)}"
         advice.append(Prohibition(sentence, copies_of_places(paths, [(one, "") for one in places])))
     copied = [
         (loss, (holder.input, holder.path))

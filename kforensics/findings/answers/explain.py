@@ -349,6 +349,8 @@ def _condition(affected: Sequence[PartitionIncident]) -> str:
     if not guessed:
         return ""
     of = f" {_names(guessed)}" if len(guessed) < len(affected) else ""
+    if len(of.split()) > MOST_NAMED:
+        of = f" {len(guessed)} of these partitions"
     leaders, bases = {one.leader for one in guessed}, {one.leader_basis for one in guessed}
     if len(leaders) == len(bases) == 1:
         return _of_one_leader(f"broker {leaders.pop()}", of, bases.pop())

@@ -9,9 +9,9 @@ from kforensics.damage import Absent
 from kforensics.evidence.coordinators.transaction_log import TransactionState
 from kforensics.findings.answers.model import Answer, State, skipped_words, worst_state
 from kforensics.reconcile.transactions.partition import JudgedTransaction, PartitionTransactions, TornTransaction
-from kforensics.reconcile.transactions.verdicts import Coordinators, TransactionVerdict
+from kforensics.reconcile.transactions.verdicts import TOOL, Coordinators, TransactionVerdict
 from kforensics.units import TopicPartition
-from kforensics.words import counted, form, listed, name_text
+from kforensics.words import Step, counted, form, listed, name_text
 
 MOST_NAMED = 4
 
@@ -209,8 +209,18 @@ class JudgedTransactions:
             if each.one.judgement.verdict
             in {TransactionVerdict.HANGING, TransactionVerdict.TORN, TransactionVerdict.PREPARED}
         ]
+        commands: dict[str, list[tuple[str, str]]] = {}
         for each in acting[:MOST_NAMED]:
-            yield f"{each.partition}, producer {each.one.open.producer_id}: {self.endings[each.place]}"
+            whose, words = f"{each.partition}, producer {each.one.open.producer_id}", self.endings[each.place]
+            before, tool, rest = words.partition(TOOL)
+            if not tool:
+                yield f"{whose}: {words}"
+                continue
+            options, is_noted, note = rest.partition(" (")
+            sentence = f"{before.rstrip(': ') or 'end it by hand'}{is_noted}{note}"
+            commands.setdefault(sentence, []).append((whose, tool + options))
+        for sentence, ended in commands.items():
+            yield Step(f"{listed([whose for whose, _ in ended])}: {sentence}", [command for _, command in ended])
         if len(acting) > MOST_NAMED:
             yield f"{len(acting) - MOST_NAMED} more are listed below."
 

@@ -31,6 +31,8 @@ from kforensics.words import (
     with_place,
 )
 
+MOST_HEADLINE = 100
+"""Words of a headline beyond which it has no more than the first sentence of each question."""
 MOST_UNKNOWN = 2
 """Open questions that the answer names, and each question that ends as unknown or was not asked."""
 
@@ -200,14 +202,19 @@ def triage_answer(
     ]
     # What two questions say alike is said once; that logs load is said where the starts are.
     sentences: list[str] = []
+    details: list[str] = []
     for one in said:
-        sentences += filter(None, SENTENCES.split(beyond(one.answer.headline, " ".join(sentences))))
+        own = [each for each in SENTENCES.split(beyond(one.answer.headline, " ".join(sentences))) if each]
+        sentences += own
+        details += own[1:]
     steps = with_place(_steps(said, [one.command for one in asked], topics, ask, holders))
     forbids = any(one.startswith(_NO_FORCE) for one in steps)
-    headline = " ".join(
-        [one for one in sentences if not LOADS_ALL.fullmatch(one) and not (forbids and one.startswith(_NO_FORCE))]
-        or sentences
-    )
+    kept = [one for one in sentences if not LOADS_ALL.fullmatch(one) and not (forbids and one.startswith(_NO_FORCE))]
+    # Of many answers the first sentence of each is said; each question has the others.
+    while details and len(" ".join(kept).split()) > MOST_HEADLINE:
+        if (detail := details.pop()) in kept:
+            kept.remove(detail)
+    headline = " ".join(kept or sentences)
     if is_repeated:
         headline += f" Directories of {joined_by_and(set_aside)} that are no replica any more still hold lost records."
     since = sum(row.lost_since for row in topics)

@@ -429,7 +429,7 @@ def is_end(kind: ControlType) -> bool:
 START_OFFSET_SINCE = KafkaVersion(3, 0)
 """Since this version brokers find the transaction that begins at an offset by themselves (KIP-664)."""
 
-_TOOL = "kafka-transactions.sh --bootstrap-server HOST:PORT abort"
+TOOL = "kafka-transactions.sh --bootstrap-server HOST:PORT abort"
 
 
 def what_ends(
@@ -487,7 +487,7 @@ def abort_command(
     one: OpenTransaction, partition: TopicPartition, *, last_marker: Marker | None, version: KafkaVersion | None
 ) -> str:
     """Return the line that ends a transaction by an abort marker (KIP-664)."""
-    where = f"{_TOOL} --topic {partition.topic} --partition {partition.partition}"
+    where = f"{TOOL} --topic {partition.topic} --partition {partition.partition}"
     epoch = 0 if last_marker is None else max(last_marker.coordinator_epoch, 0)
     by_producer = f"--producer-id {one.producer_id} --producer-epoch {one.producer_epoch} --coordinator-epoch {epoch}"
     if version is not None and version < START_OFFSET_SINCE:

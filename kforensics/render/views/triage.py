@@ -46,9 +46,13 @@ PAGE_COLUMNS = (
 def blocks(result: Result[Triage], view: View) -> Iterator[Block]:
     """Yield topics, events, starts, and what to ask next; -v shows all of them."""
     body = result.body
+    ends = list(_ends(body, result.inputs))
+    room = ROOM if view.room is None else view.room - _height(ends, view.width) - 3
     if view.page:
         yield identified(body.explained)
-    shown = body.topics[: view.most(MOST_TOPICS)]
+    # Where what to do leaves little room, those with fewer losses are counted.
+    most = MOST_TOPICS if view.room is None else min(max(room - 4, 1), MOST_TOPICS)
+    shown = body.topics[: view.most(most)]
     if shown:
         yield Section(title="Lost and at risk")
         yield Table(
@@ -68,8 +72,6 @@ def blocks(result: Result[Triage], view: View) -> Iterator[Block]:
         )
         if len(shown) < len(body.topics):
             yield Prose(f"and {counted(len(body.topics) - len(shown), 'more topic')} (-v lists them)", Tone.QUIET, 1)
-    ends = list(_ends(body, result.inputs))
-    room = ROOM if view.room is None else view.room - _height(ends, view.width) - 3
     if shown:
         room -= len(shown) + 3 + (len(shown) < len(body.topics))
     yield from _happened(body, view, min(room, ROOM))
