@@ -108,6 +108,9 @@ def test_the_line_that_ends_a_transaction_is_that_which_ended_it(coordinators, n
     result = transactions(root / "snapshots" / "03-prepared", root / "logs")
 
     ((hanging, ending), *_) = open_in(result, "orders-1")
+    (step,) = (one for one in result.answer.now if one.startswith("End by hand the transaction of orders-1"))
+    assert step.commands[0].startswith(f"{ABORT} --topic orders --partition 1 --")
+    assert "(" not in step.commands[0]
     run_by_operator = json.loads((root / "incident.json").read_text())["timeline"]
     if name == "transactions-2.8":
         command = f"{ABORT} --topic orders --partition 1 --producer-id {hanging.open.producer_id} --producer-epoch 0 --coordinator-epoch 0"

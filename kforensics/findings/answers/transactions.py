@@ -209,18 +209,22 @@ class JudgedTransactions:
             if each.one.judgement.verdict
             in {TransactionVerdict.HANGING, TransactionVerdict.TORN, TransactionVerdict.PREPARED}
         ]
-        commands: dict[str, list[tuple[str, str]]] = {}
+        commands: dict[tuple[str, str], list[tuple[str, str]]] = {}
+        others = []
         for each in acting[:MOST_NAMED]:
             whose, words = f"{each.partition}, producer {each.one.open.producer_id}", self.endings[each.place]
             before, tool, rest = words.partition(TOOL)
-            if not tool:
-                yield f"{whose}: {words}"
-                continue
             options, is_noted, note = rest.partition(" (")
-            sentence = f"{before.rstrip(': ') or 'end it by hand'}{is_noted}{note}"
-            commands.setdefault(sentence, []).append((whose, tool + options))
-        for sentence, ended in commands.items():
-            yield Step(f"{listed([whose for whose, _ in ended])}: {sentence}", [command for _, command in ended])
+            if tool:
+                key = (before.rstrip(": "), is_noted + note)
+                commands.setdefault(key, []).append((whose, tool + options))
+            else:
+                others.append(f"{whose}: {words}")
+        for (before, note), ended in commands.items():
+            whose = listed([one for one, _ in ended])
+            by_hand = f"End by hand the {form(len(ended), 'transaction')} of {whose}"
+            yield Step(f"{whose}: {before}{note}" if before else f"{by_hand}{note}", [line for _, line in ended])
+        yield from others
         if len(acting) > MOST_NAMED:
             yield f"{len(acting) - MOST_NAMED} more are listed below."
 
