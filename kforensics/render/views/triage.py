@@ -51,7 +51,9 @@ def blocks(result: Result[Triage], view: View) -> Iterator[Block]:
     if view.page:
         yield identified(body.explained)
     # Where what to do leaves little room, those with fewer losses are counted.
-    most = MOST_TOPICS if view.room is None else min(max(room - 4, 1), MOST_TOPICS)
+    most = MOST_TOPICS
+    if view.room is not None and min(len(body.topics), most) + (len(body.topics) > most) >= room:
+        most = min(max(room - 2, 1), most)
     shown = body.topics[: view.most(most)]
     if shown:
         yield Section(title="Lost and at risk")
