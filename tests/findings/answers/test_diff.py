@@ -256,7 +256,7 @@ def test_what_several_brokers_hold_alone_is_one_step_and_one_prohibition():
     steps = diff_answer(parts, paths=PATHS).now
 
     (copy,) = (one for one in steps if one.startswith("Copy"))
-    assert copy.sentence == "Copy the directories of brokers 1 and 2 before they start"
+    assert copy.startswith("Copy the directories of brokers 1 and 2 before they start: ")
     (force,) = (one for one in steps if "force" in one)
     assert force == "Do not force an unclean election of t-1, t-2 while one of brokers 1 and 2 is down."
 
