@@ -1,6 +1,7 @@
 """What `triage` shows: what is lost or at risk by topic, what happened, what a start does, and the questions that have more."""
 
 import re
+import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -15,7 +16,6 @@ from kforensics.reconcile.logs.predicted_load import PredictedStart
 from kforensics.render.blocks import GAP, Block, Column, Prose, Section, Table, Tone, item
 from kforensics.render.events import GRAVE, Sentence, sentences_of, shown_entries
 from kforensics.render.frame import References
-from kforensics.render.screen import wrapped
 from kforensics.render.view import View
 from kforensics.render.views.incident import by_cause, by_topic, identified, worst_over_time
 from kforensics.render.views.predict import RESULTS
@@ -133,7 +133,7 @@ _MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)\.\d+Z")
 
 def _height(sentences: Sequence[str], width: int) -> int:
     """Return how many lines of so many columns sentences take."""
-    return sum(len(wrapped(one, width=width)) for one in sentences)
+    return sum(len(textwrap.wrap(one, width)) for one in sentences)
 
 
 def _events(body: Triage, view: View) -> list[_Event]:
