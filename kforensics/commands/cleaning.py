@@ -97,10 +97,13 @@ def with_cleaners(answer: Answer, findings: Sequence[Finding]) -> Answer:
     standing = [one for one in findings if one.code == CLEANER_STANDS.code]
     if not standing or standing[0].statement in answer.headline:
         return answer
-    more = f" {counted(len(standing) - 1, 'more log')} so." if len(standing) > 1 else ""
-    first = standing[0]
+    first, *others = standing
     why = SENTENCES.split(first.meaning)[0]
     because = "" if why in {_NOT_SHOWN, SENTENCES.split(CLEANER_STANDS.meaning)[0]} else f" {why}"
+    is_of_all = all((one.broker_id, SENTENCES.split(one.meaning)[0]) == (first.broker_id, why) for one in others)
+    waiting = f"{counted(len(others), 'more log')}{' of this broker' * is_of_all} {form(len(others), 'waits', 'wait')}"
+    reason = "for the same reason" if because and is_of_all else "for a cleaner, too"
+    more = f" {waiting} {reason}." if others else ""
     return replace(
         answer,
         headline=f"{answer.headline} {first.statement}.{because}{more}",

@@ -6,9 +6,10 @@ from typing import NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.evidence.event_kinds import words_of
-from kforensics.evidence.model import Citation
+from kforensics.evidence.model import Citation, Input
 from kforensics.reconcile.incident.model import ExplainedTruncation, PartitionIncident
 from kforensics.reconcile.timeline.events import WHOLE_TOPIC, TimelineEntry
+from kforensics.render.frame import node_name
 from kforensics.units import METADATA_TOPICS, TopicPartition
 from kforensics.words import id_list, listed, time_of_day
 
@@ -79,8 +80,12 @@ class Sentence(NamedTuple):
 _OF_PARTITIONS = frozenset({"isr-shrink", "isr-expand", "leader-lost"})
 
 
-def sentences_of(entries: Iterable[TimelineEntry]) -> Iterator[Sentence]:
-    """Yield a sentence for each entry; entries of one moment that differ only in their partition share a sentence."""
+def sentences_of(entries: Iterable[TimelineEntry], inputs: Sequence[Input]) -> Iterator[Sentence]:
+    """Yield a sentence for each entry; entries of one moment that differ only in their partition share a sentence.
+
+    Args:
+        inputs: which show the nodes that are controllers.
+    """
     groups: dict[tuple[object, ...], list[TimelineEntry]] = {}
     for entry in entries:
         alike = tuple(
@@ -94,22 +99,21 @@ def sentences_of(entries: Iterable[TimelineEntry]) -> Iterator[Sentence]:
         at = group[0].detail.get("metadata_offset")
         is_recorded = isinstance(at, int) and not any(isinstance(one.line, int) for one in citations)
         offset = at if is_recorded and isinstance(at, int) else Absent.NOT_APPLICABLE
-        yield Sentence(group[0].time_ms, sentence(group[0], _names(group)), citations, offset, group[0].kind)
+        yield Sentence(group[0].time_ms, sentence(group[0], _names(group), inputs), citations, offset, group[0].kind)
 
 
-def truncation_sentence(truncations: Sequence[ExplainedTruncation], arrow: str) -> str:
+def truncation_sentence(truncations: Sequence[ExplainedTruncation], arrow: str, inputs: Sequence[Input]) -> str:
     """Describe truncations of one broker: a single one with the log end offset before it, several with how many records they took at most and at least.
 
     Args:
         truncations: by time, at least one; of which the broker is known.
         arrow: from the old to the new log end offset, `→` where the terminal can show it.
+        inputs: which show the nodes that are controllers.
     """
     first, last = truncations[0], truncations[-1]
     if first is last:
-        node = "node" if _is_metadata(first.topic_partition) else "broker"
-        return (
-            f"{node} {first.broker_id} truncates {first.topic_partition} {first.from_offset} {arrow} {first.to_offset}"
-        )
+        node = _node_name(first.broker_id, inputs, is_of_quorum=_is_metadata(first.topic_partition))
+        return f"{node} truncates {first.topic_partition} {first.from_offset} {arrow} {first.to_offset}"
     sizes = sorted(one.from_offset - one.to_offset for one in truncations)
     size = f"{sizes[0]:,}" if sizes[0] == sizes[-1] else f"{sizes[0]:,} to {sizes[-1]:,}"
     names = listed([str(one.topic_partition) for one in truncations], most=MOST_NAMES)
@@ -137,17 +141,17 @@ def _name(entry: TimelineEntry, partition: TopicPartition | Absent) -> str:
     return f"{partition} (epoch {entry.leader_epoch})" if entry.kind in _WITH_EPOCH else str(partition)
 
 
-def sentence(entry: TimelineEntry, names: str) -> str:
+def sentence(entry: TimelineEntry, names: str, inputs: Sequence[Input] = ()) -> str:
     """Describe an entry of the timeline in a sentence."""
-    known = _known_fields(entry, names)
+    known = _known_fields(entry, names, inputs)
     words = _OPTIONAL.sub(
         lambda part: part[1] if set(_FIELD.findall(part[1])) <= known.keys() else "",
         _SENTENCES.get(entry.kind) or words_of(entry.kind),
     )
-    return _FIELD.sub(lambda field: str(known.get(field[1], "unknown")), words) or _plain(entry, names)
+    return _FIELD.sub(lambda field: str(known.get(field[1], "unknown")), words) or _plain(entry, names, inputs)
 
 
-def _known_fields(entry: TimelineEntry, names: str) -> dict[str, object]:
+def _known_fields(entry: TimelineEntry, names: str, inputs: Sequence[Input]) -> dict[str, object]:
     detail, many = entry.detail, ", " in names
     known: dict[str, object] = {
         name: id_list(value) if isinstance(value, tuple) else value
@@ -156,7 +160,7 @@ def _known_fields(entry: TimelineEntry, names: str) -> dict[str, object]:
     }
     before = detail.get("isr_before")
     return known | {
-        "broker": _broker(entry),
+        "broker": _broker(entry, inputs),
         **({"names": names} if names else {}),
         "are": "are" if many else "is",
         "have": "have" if many else "has",
@@ -167,27 +171,38 @@ def _known_fields(entry: TimelineEntry, names: str) -> dict[str, object]:
     }
 
 
-def _plain(entry: TimelineEntry, names: str) -> str:
+def _plain(entry: TimelineEntry, names: str, inputs: Sequence[Input]) -> str:
     subject_of = ", ".join(
         f"{name.replace('_', ' ')} {id_list(value) if isinstance(value, tuple) else value}"
         for name, value in entry.detail.items()
         if not isinstance(value, Absent) and (name, value) != ("broker", entry.broker_id)
     )
     subject = f" of {names}" if names else ""
-    return f"{_broker(entry)}: {entry.kind.replace('-', ' ')}{subject}" + (f" ({subject_of})" if subject_of else "")
+    return f"{_broker(entry, inputs)}: {entry.kind.replace('-', ' ')}{subject}" + (
+        f" ({subject_of})" if subject_of else ""
+    )
 
 
 def _is_metadata(partition: TopicPartition | Absent) -> bool:
     return not isinstance(partition, Absent) and partition.topic in METADATA_TOPICS
 
 
-def _broker(entry: TimelineEntry) -> str:
+_OF_CONTROLLERS = frozenset({"controller-change", "controller-unregistered"})
+
+
+def _broker(entry: TimelineEntry, inputs: Sequence[Input]) -> str:
     if not isinstance(entry.broker_id, int):
         return "a node"
+    is_of_quorum = _is_metadata(entry.topic_partition) or entry.kind in _OF_CONTROLLERS
+    if is_of_quorum and entry.kind == "leader-change":
+        return f"controller {entry.broker_id}"
+    return _node_name(entry.broker_id, inputs, is_of_quorum=is_of_quorum)
+
+
+def _node_name(node: int | Absent, inputs: Sequence[Input], *, is_of_quorum: bool) -> str:
+    name = node_name(node, inputs)
     # Brokers hold copies of the metadata log, too, and with ZooKeeper one of them is the controller.
-    is_of_quorum = _is_metadata(entry.topic_partition) or entry.kind == "controller-change"
-    node = "controller" if is_of_quorum and entry.kind == "leader-change" else "node" if is_of_quorum else "broker"
-    return f"{node} {entry.broker_id}"
+    return name.replace("broker", "node") if is_of_quorum else name
 
 
 # What decides something in an incident; the rest is shown with -v. Of elections those count that were unclean, or after which a log was truncated,

@@ -231,7 +231,7 @@ def write_timesketch(result: "Result[Explanation | Triage]", _view: View) -> Ite
 
 
 def _event(entry: TimelineEntry, time_ms: int, moment: str, inputs: tuple[Input, ...]) -> dict[str, Any]:
-    (sentence,) = sentences_of([entry])
+    (sentence,) = sentences_of([entry], inputs)
     shown_by = "metadata record" if isinstance(sentence.metadata_offset, int) else "log line"
     partition = entry.topic_partition
     fields = {

@@ -209,7 +209,7 @@ def _events(
             is_strong=one.kind in GRAVE,
             references=references.of(one.citations, most=2),
         )
-        for one in sentences_of(entries)
+        for one in sentences_of(entries, body.inputs)
     ]
     events += [
         Event(
@@ -241,7 +241,7 @@ def _grave_ones(
         for some in [run] if len(run) > FEW else [[one] for one in run]:
             yield (
                 some[0].time_ms,
-                truncation_sentence(some, _arrow(view)),
+                truncation_sentence(some, _arrow(view), body.inputs),
                 tuple(one for each in some for one in each.citations),
             )
     if truncations:

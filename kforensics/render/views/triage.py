@@ -141,7 +141,8 @@ def _events(body: Triage, view: View) -> list[_Event]:
     cause = None if body.cause is None else body.cause.cause.value
     entries = shown_entries(body.explained.timeline, body.explained.incidents, verbose=False)
     events: dict[str, _Event] = {}
-    for one in sentences_of(entry for entry in entries if entry.kind not in _FOLLOWS and entry.kind.value != cause):
+    said = [entry for entry in entries if entry.kind not in _FOLLOWS and entry.kind.value != cause]
+    for one in sentences_of(said, body.explained.inputs):
         seen = events.get(one.kind)
         events[one.kind] = (
             _Event(one, 0, one.time_ms) if seen is None else _Event(seen.sentence, seen.more + 1, one.time_ms)

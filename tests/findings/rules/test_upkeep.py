@@ -202,6 +202,15 @@ def test_a_cleaner_that_goes_on_with_other_logs_has_left_this_one_out(tmp_path):
     assert "Of 7 records with a key 6 are superseded" in found.meaning
 
 
+def test_logs_that_wait_for_no_known_reason_or_on_other_brokers_wait_too(tmp_path):
+    place = offsets_log(tmp_path, closed=6, cleaner=1, apart_ms=HOUR)
+    other = copied(place, tmp_path / "b4") / "meta.properties"
+    other.write_text(other.read_text().replace("=3", "=4"))
+    headline = groups(tmp_path).answer.headline
+    assert "1 more log waits for a cleaner, too." in headline
+    assert "same reason" not in headline
+
+
 def test_a_log_that_was_compacted_before_does_not_show_that_the_cleaner_runs(tmp_path):
     place = offsets_log(tmp_path, closed=6, cleaner=1, apart_ms=HOUR)
     beside(place, written_ms=NOW - DAY, cleaner=6)
@@ -260,6 +269,7 @@ def test_a_real_cleaner_whose_thread_died(compaction):
         assert one.confidence == "proven"
         assert "uncleanable:" not in one.meaning
     assert "the broker lost its cleaner thread" in first.answer.headline
+    assert "1 more log of this broker waits for the same reason." in first.answer.headline
     assert not of(verify(root / "broker-1"), "KF121")  # without the line seconds are no standstill
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 from kforensics.commands.result import Conclusion, Result
 from kforensics.damage import Absent
 from kforensics.evidence.event_kinds import EventKind
+from kforensics.evidence.model import Input
 from kforensics.reconcile.timeline.events import TimelineEntry
 from kforensics.render.emit import OutputFormat, emit
 from kforensics.render.view import View
@@ -68,6 +69,23 @@ def test_what_decided_nothing_is_counted():
     assert counts[1] == counts[0] + 2
     assert "has started" not in shown(grown)
     assert "has started" in shown(grown, verbose=True)
+
+
+def test_a_controller_of_its_own_is_called_one_and_a_broker_is_not():
+    body = explanation("")
+    own = Input(path="c", kind="controller", broker_id=102)
+    starts = tuple(
+        TimelineEntry(kind=kind, time_ms=START, broker_id=node)
+        for kind in (EventKind.BROKER_START, EventKind.CONTROLLER_CHANGE)
+        for node in (1, 102)
+    )
+    screen = shown(replace(body, inputs=(*body.inputs, own), timeline=starts), verbose=True)
+
+    assert "controller 102 has started" in screen
+    assert "controller 102 becomes the active controller" in screen
+    assert "broker 1 has started" in screen
+    assert "node 1 becomes the active controller" in screen
+    assert "broker 102" not in screen
 
 
 def test_only_an_isr_of_one_and_an_election_before_a_truncation_decided_something():
