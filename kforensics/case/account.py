@@ -11,7 +11,7 @@ from typing import NamedTuple
 from kforensics.case.cluster import Cluster, CommittedOffsets, cluster_of, unread_offsets
 from kforensics.case.comparison import Comparison, PartitionResult, compare_replicas
 from kforensics.case.leaders import Leaders, leaders_of
-from kforensics.case.model import Case, fact_of_question, places_of, settings_of
+from kforensics.case.model import Case, fact, fact_of_question, places_of, settings_of
 from kforensics.case.offsets_log import PositionsNow
 from kforensics.case.processes import END_OF_LOG, Progress, in_chunks, spread
 from kforensics.case.settings import retention_of
@@ -91,15 +91,21 @@ class Account(NamedTuple):
     """Its replicas compared, where it has any now and they can be."""
 
 
+@fact
+def truncations_of(case: Case) -> tuple[LoggedTruncation, ...]:
+    """Return the truncations that lines report, of all partitions."""
+    return logged_truncations(cluster_of(case).events)
+
+
 @fact_of_question
 def accounts_of(case: Case) -> Accounts:
     """Return what is needed to explain the partitions that a case is asked about; no log of theirs is read."""
     cluster, places, leaders = cluster_of(case), places_of(case), leaders_of(case)
     events = cluster.events
-    truncations = logged_truncations(events)
+    truncations = truncations_of(case)
     groups = [(tp, group) for tp, group in places.by_partition.items() if is_wanted(tp, case.ask)]
     known = {tp for tp, _ in groups}
-    groups += [(tp, ()) for tp in sorted(_subject_of(truncations)) if tp not in known and is_wanted(tp, case.ask)]
+    groups += [(tp, ()) for tp in sorted(subject_of(truncations)) if tp not in known and is_wanted(tp, case.ask)]
     return Accounts(
         case=case,
         groups=groups,
@@ -222,7 +228,8 @@ def _whole_returns(events: Sequence[LoggedEvent]) -> dict[TopicPartition, list[W
     return found
 
 
-def _subject_of(truncations: Sequence[LoggedTruncation]) -> set[TopicPartition]:
+def subject_of(truncations: Sequence[LoggedTruncation]) -> set[TopicPartition]:
+    """Return the partitions of which records were removed, or may have been by start-up recovery."""
     return {
         truncation.topic_partition
         for truncation in truncations

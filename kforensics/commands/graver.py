@@ -1,6 +1,6 @@
 """What another command says of the partitions that a command is asked about: the comparison of `diff --depth tails`, which is quick at any size, or what `explain` says was lost."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -108,22 +108,20 @@ def _no_calmer_than_lines(found: Conclusion, case: Case) -> Conclusion:
 
 @fact_of_question
 def _past_ends_of(case: Case) -> tuple[tuple[str, ...], Asked | None]:
-    """Return by partition what `explain` says of offsets that lines of a broker name and no log of it given reaches, and its answer where it may be that they are lost."""
+    """Return by partition what `explain` says of offsets that lines of a broker name and no log of it given reaches, and its answer where it may be that these are lost, or others that lines say were truncated."""
     now = now_of(case)
     if not any(one.described.kind in {"log-files", FileKind.LOG_FILE.value} for one in now.inputs.found):
         return (), None
-    from kforensics.case.cluster import cluster_of  # noqa: PLC0415 - what reads broker logs
-    from kforensics.evidence.replica.collect import collect_replica  # noqa: PLC0415 - the same
+    from kforensics.case.account import subject_of, truncations_of  # noqa: PLC0415 - what reads broker logs
+    from kforensics.case.cluster import cluster_of  # noqa: PLC0415 - the same
 
     try:
-        facts = cluster_of(now).facts
+        facts, truncated = cluster_of(now).facts, subject_of(truncations_of(now))
         topics = frozenset(
             partition.topic
             for partition, group in places_of(now).by_partition.items()
-            if is_wanted(partition, case.ask) and (ends := facts.logged_ends(partition))
-            for place in group
-            if place.is_live and isinstance(broker := place.state.broker_id, int) and broker in ends
-            if ends[broker].offset > collect_replica(place, depth=Depth.TAILS).replica.lineage.log_end_offset
+            if is_wanted(partition, case.ask) and partition.topic not in METADATA_TOPICS
+            if partition in truncated or _ends_before(facts.logged_ends(partition), group)
         )
     except (EvidenceError, UsageError):
         return (), None
@@ -137,6 +135,17 @@ def _past_ends_of(case: Case) -> tuple[tuple[str, ...], Asked | None]:
         _is_lost(explained) or any(one.counts_at_least for one in explained.incidents)
     )
     return tuple(words), Asked("explain", explained.answer, case.ask) if is_lost else None
+
+
+def _ends_before(ends: Mapping[int, Any], group: Sequence[PartitionPlace]) -> bool:
+    """Whether a log ends before an offset that lines of its broker name."""
+    from kforensics.evidence.replica.collect import collect_replica  # noqa: PLC0415 - where lines name any
+
+    return any(
+        end.offset > collect_replica(place, depth=Depth.TAILS).replica.lineage.log_end_offset
+        for place in group
+        if place.is_live and isinstance(broker := place.state.broker_id, int) and (end := ends.get(broker)) is not None
+    )
 
 
 def graver_of(case: Case, topics: Collection[str] | None = None) -> Asked | None:
@@ -174,17 +183,18 @@ def _elections_of(case: Case) -> _History:
 
 def no_calmer_than_before(answer: Answer, judged: Sequence[JudgedPartition], case: Case) -> Answer:
     """Return an answer of `diff`, no calmer than what elections on record have lost: replicas that agree now say nothing of that."""
-    if not case.is_weighed:
-        answer = _no_calmer_than_lost(answer, case)
-        answer = with_graver(answer, _past_ends_of(case)[1]) if may_be_calmer(answer) else answer
+    if case.is_weighed:
+        return answer
+    answer = _no_calmer_than_lost(answer, case)
     # Of directories that are older than what lines tell, that they are is said first.
     is_outdated = any(one.kind is ConcernKind.OUTDATED for each in judged for one in each.concerns)
-    if case.is_weighed or answer.state.exit_code == ExitCode.FINDINGS or (answer.state.exit_code and is_outdated):
-        return answer
-    history = _lost_at_elections(judged, case)
-    answered = frozenset(lost_before(judged)) if history.is_answered or history.unknown else ()
-    kept = tuple(one for one in answer.unknown if one not in answered)
-    return with_graver(replace(answer, unknown=(*kept, *history.unknown)), history.lost or history.left_open)
+    if answer.state.exit_code != ExitCode.FINDINGS and not (answer.state.exit_code and is_outdated):
+        history = _lost_at_elections(judged, case)
+        answered = frozenset(lost_before(judged)) if history.is_answered or history.unknown else ()
+        kept = tuple(one for one in answer.unknown if one not in answered)
+        answer = replace(answer, unknown=(*kept, *history.unknown))
+        answer = with_graver(answer, history.lost or history.left_open)
+    return with_graver(answer, _past_ends_of(case)[1]) if may_be_calmer(answer) else answer
 
 
 def _lost_at_elections(judged: Sequence[JudgedPartition], case: Case) -> _History:

@@ -77,6 +77,22 @@ def test_replicas_of_which_not_all_may_be_given_hide_no_loss_that_lines_show(inc
         assert f"still leads, {said}" in answer["headline"]
 
 
+@pytest.mark.parametrize("name", ["diff", "predict", "verify"])
+def test_replicas_that_agree_hide_no_truncation_that_lines_show(incident, say, name):
+    """Of server.log alone no line says who was in sync; with state-change.log nothing committed was truncated."""
+    root = incident("epoch-truncate-2.8")
+    code, answer = say(name, root / FINAL, root / "logs" / "broker-1" / "server.log")
+
+    assert (code, answer["state"]) == (1, "maybe-lost")
+    assert answer["headline"].startswith("At least 15 offsets of clicks-1 and trades-0 were truncated")
+    assert ": see `kforensics explain`. " in answer["headline"]
+
+    code, answer = say(name, root / FINAL, root / "logs")
+
+    assert code == 0
+    assert "truncated" not in answer["headline"]
+
+
 @pytest.mark.parametrize("name", ["diff", "verify"])
 def test_clean_elections_and_sound_files_stay_what_they_are(incident, say, name):
     quiet = "benign-rolling-restart-4.x" if name == "diff" else "power-loss-4.x"

@@ -62,9 +62,9 @@ def test_neither_a_start_nor_a_check_is_calm_after_a_loss(incident, command, nam
     assert ": see `kforensics explain`. " in result.answer.headline
 
 
-def test_what_no_election_can_have_lost_is_not_explained(incident, monkeypatch):
+def test_what_neither_an_election_nor_a_truncation_can_have_lost_is_not_explained(incident, monkeypatch):
     monkeypatch.setattr("kforensics.commands.explain.explain", lambda *_: pytest.fail("it explained"))
-    place = incident("epoch-truncate-3.9")
+    place = incident("benign-rolling-restart-4.x")
 
     result = diff.run(Ask(paths=(place / "snapshots" / "99-final", place / "logs"), jobs=1))
 
