@@ -26,6 +26,8 @@ _FIRST = frozenset({Kind.FOLLOWER_START, Kind.LOG_LOADED, Kind.TRUNCATION})
 """Kinds that may have to precede a line of another file."""
 _ORDERED = _AS_FOLLOWER | _FIRST | {Kind.LEADER_START}
 _Replica = tuple[int | Absent, TopicPartition | Absent]
+_Followed = dict[_Replica, int | Absent | None]
+"""The leader that each replica follows by the last line of its role; None where it was loaded, led, or was told of no leader, and no line says yet whom it follows."""
 
 
 class LoggedEvent(NamedTuple):
@@ -122,10 +124,10 @@ def order_events(files: Sequence[LogFile], clocks: Sequence[Clock]) -> LoggedEve
             keyed.append((latest, at, number, item))
     keyed.sort(key=itemgetter(0, 1, 2))
     ordered: list[LoggedEvent] = []
-    awaiting: set[_Replica] = set()
+    followed: _Followed = {}
     for time_ms, tied in groupby(keyed, itemgetter(0)):
         by_file = [[item for *_, item in one] for _, one in groupby(tied, itemgetter(1))]
-        ordered.extend(_Tie(time_ms, by_file, awaiting).lines())
+        ordered.extend(_Tie(time_ms, by_file, followed).lines())
     return LoggedEvents(ordered)
 
 
@@ -137,13 +139,9 @@ def _item(file: LogFile, clock: Clock, event: LogEvent) -> LoggedEvent:
 class _Tie:
     """The lines of one time, which one file orders and several don't."""
 
-    def __init__(self, time_ms: int, files: Sequence[Sequence[LoggedEvent]], awaiting: set[_Replica]) -> None:
-        """Find the lines that may precede those of other files.
-
-        Args:
-            awaiting: the replicas of which a line says that they were loaded or led, and none yet whom they follow.
-        """
-        self._files, self._awaiting = files, awaiting
+    def __init__(self, time_ms: int, files: Sequence[Sequence[LoggedEvent]], followed: _Followed) -> None:
+        """Find the lines that may precede those of other files."""
+        self._files, self._followed = files, followed
         self._done = [0] * len(files)
         self._places: defaultdict[tuple[_Replica, Kind], deque[tuple[int, int]]] = defaultdict(deque)
         if len(files) > 1:
@@ -163,28 +161,42 @@ class _Tie:
             kind = item.event.kind
             if kind in _ORDERED:
                 replica = _replica(item)
-                first = self._before(item, replica) if self._places else None
-                if first is not None and first[0] not in open_:
+                while self._places and (first := self._before(item, replica)) is not None and first[0] not in open_:
                     yield from self._until(first[0], first[1] + 1, open_ | {first[0]})
+                    if kind is Kind.FOLLOWER_START:
+                        break
                 if kind is Kind.FOLLOWER_START:
-                    self._awaiting.discard(replica)
+                    leader = item.event.number("leader")
+                    self._followed[replica] = None if isinstance(leader, int) and leader < 0 else leader
                 elif kind not in _AS_FOLLOWER:
-                    self._awaiting.add(replica)
+                    self._followed[replica] = None
             self._done[at] += 1
             yield item
 
     def _before(self, item: LoggedEvent, replica: _Replica) -> tuple[int, int] | None:
         """Return the line that precedes a line: no replica truncates to a leader before it follows one, nor follows from an offset that it has not come to."""
         if item.event.kind is not Kind.FOLLOWER_START:
-            is_due = item.event.kind in _AS_FOLLOWER and replica in self._awaiting
+            is_due = item.event.kind in _AS_FOLLOWER and self._follows_other(item, replica)
             return self._next(replica, Kind.FOLLOWER_START) if is_due else None
+        is_awaiting = self._followed.get(replica, Absent.UNKNOWN) is None
         for kind, field in ((Kind.LOG_LOADED, "log_end_offset"), (Kind.TRUNCATION, "offset")):
-            place = self._next(replica, kind) if kind is Kind.LOG_LOADED or replica not in self._awaiting else None
+            place = self._next(replica, kind) if kind is Kind.LOG_LOADED or not is_awaiting else None
             if place is not None:
                 reached = self._files[place[0]][place[1]].event.number(field)
                 if reached == item.event.number("offset"):
                     return place
         return None
+
+    def _follows_other(self, item: LoggedEvent, replica: _Replica) -> bool:
+        """Whether a replica does not follow yet the leader by which it truncates."""
+        followed, leader = self._followed.get(replica, Absent.UNKNOWN), item.event.number("leader")
+        if followed is None or isinstance(followed, Absent) or isinstance(leader, Absent) or leader == followed:
+            return followed is None
+        places = self._places.get((replica, Kind.FOLLOWER_START), ())
+        return any(
+            self._done[at] <= number and self._files[at][number].event.number("leader") == leader
+            for at, number in places
+        )
 
     def _next(self, replica: _Replica, kind: Kind) -> tuple[int, int] | None:
         places = self._places.get((replica, kind))

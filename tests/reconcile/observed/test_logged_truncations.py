@@ -94,3 +94,35 @@ def test_a_truncation_of_one_second_is_of_no_epoch_where_the_replica_may_have_fo
     (found,) = logged_truncations(events)
 
     assert found.leader_epoch is Absent.UNKNOWN
+
+
+LED = "[Broker id=1] Follower t-0 starts at leader epoch {} from offset {} with partition epoch 2 and high watermark 0. Current leader is {}. Previous leader Some(-1) and previous leader epoch was 1."
+DECIDED = "[ReplicaFetcher replicaId=1, leaderId={}, fetcherId=0] Truncating partition t-0 with TruncationState(offset={}, completed=true) due to leader epoch and offset EpochEndOffset(errorCode=0, partition=0, leaderEpoch=0, endOffset={})"
+LOADED = "Completed load of Log(dir=/d/t-0, topic=t, partition=0, highWatermark=0, lastStableOffset=0, logStartOffset=0, logEndOffset=64) with 1 segments in 12ms (1/1 loaded in /d)"
+
+
+def by_leaders(*truncations):
+    return [
+        line
+        for leader, to in truncations
+        for line in (DECIDED.format(leader, to, to), f"[UnifiedLog partition=t-0, dir=/d] Truncating to offset {to}")
+    ]
+
+
+@pytest.mark.parametrize("is_role_first", [False, True])
+@pytest.mark.parametrize(
+    ("of_server", "of_roles", "epochs"),
+    [
+        # As long as no broker leads, there is nobody to truncate to.
+        (by_leaders((2, 55)), [(1, 64, -1), (2, 64, 2)], [2]),
+        (by_leaders((2, 55), (3, 50)), [(1, 64, 2), (2, 55, 3)], [1, 2]),
+        (by_leaders((2, 55)), [(1, 64, 2), (2, 55, 3)], [1]),
+    ],
+)
+def test_of_one_second_a_replica_truncates_under_the_leader_that_its_lines_name(
+    of_server, of_roles, epochs, is_role_first
+):
+    roles = [LED.format(*one) for one in of_roles]
+    events = in_one_second(of_server=(LOADED, *of_server), of_roles=roles, is_role_first=is_role_first)
+
+    assert [one.leader_epoch for one in logged_truncations(events)] == epochs
