@@ -237,19 +237,28 @@ def _share(value: str) -> float | None:
 
 def _stop(case: Case, partition: TopicPartition, broker_id: int | Absent) -> LoggedEvent | None:
     """Return the broker's last line by which it compacts a log no more, unless it was started anew after it, or goes on with another thread."""
-    last: LoggedEvent | None = None
-    dead: list[LoggedEvent] = []
+    marked: list[LoggedEvent] = []
+    dead: dict[object, LoggedEvent] = {}
+    earlier: int | None = None
     for one in cluster_of(case).events:
         if one.node_id != broker_id:
             continue
-        if one.event.kind is LogEventKind.BROKER_STARTED:
-            last, dead = None, []
-        elif one.event.kind is LogEventKind.CLEANER_STOPPED:
+        kind = one.event.kind
+        if kind is LogEventKind.CLEANER_STARTED:
+            # Settings that change while it runs give it new threads, which leave out what was marked.
+            dead, earlier = {}, len(marked)
+        elif kind is LogEventKind.BROKER_STARTED:
+            # The cleaner begins before the broker says that it has started, and may stop before it, too.
+            dead = {} if earlier is None else dead
+            marked, earlier = marked[earlier:] if earlier is not None else [], None
+        elif kind is LogEventKind.CLEANER_STOPPED:
             if isinstance(one.event.topic_partition, Absent):
-                dead.append(one)
+                dead[one.event.fields.get("number")] = one  # in a copy of its log the line stands again
             elif one.event.topic_partition == partition:
-                last = one
-    return last if last is not None or len(dead) < _threads(case, broker_id) else dead[-1]
+                marked.append(one)
+    if marked:
+        return marked[-1]
+    return [*dead.values()][-1] if len(dead) >= _threads(case, broker_id) else None
 
 
 def _threads(case: Case, broker_id: int | Absent) -> int:

@@ -157,6 +157,7 @@ class LogEventKind(StrEnum):
     TOPIC_ID_DIFFERS = "topic-id-differs"
     TOPIC_ID_STEP = "topic-id-step"
     CLEANER_STOPPED = "cleaner-stopped"
+    CLEANER_STARTED = "cleaner-started"
     CLEANER_CAUSE = "cleaner-cause"
     CLEANER_STEP = "cleaner-step"
     CLEANER_DOUBT = "cleaner-doubt"
@@ -249,6 +250,8 @@ DECISIVE = frozenset(
         LogEventKind.FATAL_FAULT,
         LogEventKind.NEW_LOG_DIR,
         LogEventKind.BROKER_STARTED,
+        LogEventKind.CLEANER_STARTED,
+        LogEventKind.CLEANER_STOPPED,
         LogEventKind.RECOVERY_START,
     }
 )

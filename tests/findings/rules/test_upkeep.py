@@ -159,6 +159,32 @@ def test_a_line_from_before_the_last_start_is_no_cause(tmp_path):
     assert "No line and no setting among the inputs says why." in found.meaning
 
 
+CLEANER = "[{0}] INFO Starting the log cleaner (kafka.log.LogCleaner)\n"
+
+
+@pytest.mark.parametrize(("stopped", "is_mended"), [(DIED, True), (STOPPED, False)])
+def test_new_threads_of_a_running_broker_leave_out_only_what_was_marked(tmp_path, stopped, is_mended):
+    offsets_log(tmp_path, closed=6, cleaner=1, apart_ms=HOUR)
+    logged(tmp_path, STARTED.format("2023-11-14 22:10:00,000"), stopped, CLEANER.format("2023-11-14 22:30:00,000"))
+    (found,) = of(verify(tmp_path), "KF121")
+    assert ("No line and no setting among the inputs says why." in found.meaning) is is_mended
+    assert (found.confidence == "proven") is not is_mended
+
+
+@pytest.mark.parametrize("stopped", [DIED, STOPPED])
+def test_a_cleaner_that_stops_before_the_broker_says_that_it_has_started_has_stopped(tmp_path, stopped):
+    offsets_log(tmp_path, closed=6, cleaner=1, apart_ms=HOUR)
+    begun = CLEANER.format("2023-11-14 22:19:59,900")
+    logged(tmp_path, begun, stopped, STARTED.format("2023-11-14 22:20:01,000"))
+    (found,) = of(verify(tmp_path), "KF121")
+    assert found.confidence == "proven"
+    assert "At 2023-11-14 22:20:00 UTC the broker" in found.meaning
+    with (tmp_path / "logs/broker-3/server.log").open("a") as file:
+        file.write(CLEANER.format("2023-11-14 23:00:00,000") + STARTED.format("2023-11-14 23:00:01,000"))
+    (found,) = of(verify(tmp_path), "KF121")
+    assert "No line and no setting among the inputs says why." in found.meaning
+
+
 def test_explain_tells_when_compaction_stopped(tmp_path):
     offsets_log(tmp_path, closed=6, cleaner=1, apart_ms=HOUR)
     logged(tmp_path, STOPPED)
@@ -243,6 +269,8 @@ def test_one_dead_thread_of_two_leaves_the_other(tmp_path):
     offsets_log(tmp_path, closed=6, cleaner=1, apart_ms=60_000)
     logged(tmp_path, DIED)
     (tmp_path / "logs/broker-3/server.properties").write_text("node.id=3\nlog.cleaner.threads=2\n")
+    wrapped = json.dumps({"log": DIED.partition("\n")[0] + "\n", "stream": "stdout", "time": "2023-11-14T22:20:00.5Z"})
+    (tmp_path / "logs/broker-3/console.log").write_text(wrapped + "\n")  # the same line again
     assert not of(groups(tmp_path), "KF121")
     logged_again = (tmp_path / "logs/broker-3/server.log").open("a")
     with logged_again as file:
