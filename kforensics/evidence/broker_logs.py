@@ -5,7 +5,7 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -155,14 +155,18 @@ def read_log_files(
     by_place: dict[int, list[_Reading | EvidenceError]] = {}
     for (at, _), reading in zip(tasks, readings, strict=True):
         by_place.setdefault(at, []).append(reading)
-    return [
+    found: list[LogFile | Problem | EvidenceError | None] = [
         _joined(place, by_place[at], clusters, keeps_unowned=keeps_unowned)
         if isinstance(plan, list)
-        else _copy_of(place, places[copies[at]])
+        else _copy_of(place, places[copies[at].by], copies[at].damage)
         if at in copies
         else plan
         for at, (place, plan) in enumerate(zip(places, plans, strict=True))
     ]
+    for at, copy in copies.items():
+        if isinstance(file := found[copy.by], LogFile):
+            found[copy.by] = _with_node_of(file, places[at])
+    return found
 
 
 def _plan(place: LogPlace, window: TimeWindow | None, length: int) -> "list[_Part] | LogFile | EvidenceError | None":
@@ -201,33 +205,49 @@ def _plan(place: LogPlace, window: TimeWindow | None, length: int) -> "list[_Par
         return error
 
 
+class _Held(NamedTuple):
+    """A log of which another one holds all bytes."""
+
+    by: int
+    damage: str
+    """What ends it before its end."""
+
+
 def _held_by_others(
     places: Sequence[LogPlace], plans: "Sequence[list[_Part] | LogFile | EvidenceError | None]"
-) -> dict[int, int]:
+) -> dict[int, _Held]:
     """Return the logs of which another one holds all bytes, as it is or compressed, from its beginning on, with that one."""
-    by_head: dict[bytes, list[int]] = {}
+    by_head: dict[bytes, list[tuple[int, bytes]]] = {}
     for at, plan in enumerate(plans):
-        if isinstance(plan, list) and len(plan[0].head) >= _TELLING_HEAD:
-            by_head.setdefault(plan[0].head[:_TELLING_HEAD], []).append(at)
-    held: dict[int, int] = {}
+        if isinstance(plan, list) and len(head := plan[0].head) >= _TELLING_HEAD:
+            by_head.setdefault(head[:_TELLING_HEAD], []).append((at, head))
+    held: dict[int, _Held] = {}
     for alike in by_head.values():
-        for one, two in combinations(alike, 2):
-            nodes = {_node_of(set(), places[at].location / places[at].member) for at in (one, two)}
-            if held.keys().isdisjoint({one, two}) and len(nodes - {Absent.UNKNOWN}) < 2:
-                shorter = None
+        for (one, head), (two, other) in combinations(alike, 2):
+            # In some layouts all lines begin alike: their files are not opened for that.
+            if not (head.startswith(other) or other.startswith(head)) or not held.keys().isdisjoint({one, two}):
+                continue
+            nodes = [_node_of_place(places[at]) for at in (one, two)]
+            if len({*nodes} - {Absent.UNKNOWN}) < 2:
+                found = None
                 with suppress(EvidenceError):  # named where it is read
-                    shorter = _shorter_beginning(places[one], places[two])
-                if shorter is not None:
-                    held[(one, two)[shorter]] = (two, one)[shorter]
+                    found = _shorter_beginning(places[one], places[two])
+                if found is not None:
+                    shorter, damage = found
+                    held[(one, two)[shorter]] = _Held((two, one)[shorter], damage)
     return held
 
 
-def _shorter_beginning(one: LogPlace, two: LogPlace) -> int | None:
-    """Return which of two logs ends first, 1 where both end together; None where bytes before that differ."""
+def _node_of_place(place: LogPlace) -> int | Absent:
+    return _node_of((), place.location / place.member)
+
+
+def _shorter_beginning(one: LogPlace, two: LogPlace) -> tuple[int, str] | None:
+    """Return which of two logs ends first, 1 where both end together, and what damage ends it; None where bytes before that differ."""
     with open_evidence(one.location) as first, open_evidence(two.location) as second:
-        damage: list[int] = []
+        damage: list[str] = []
         streams = tuple(
-            unpacked(file, member=place.member, note=lambda position, _words: damage.append(position))
+            unpacked(file, member=place.member, note=lambda _position, words: damage.append(words))
             for file, place in ((first, one), (second, two))
         )
         rests = [b"", b""]
@@ -235,21 +255,29 @@ def _shorter_beginning(one: LogPlace, two: LogPlace) -> int | None:
             for at in (1, 0):
                 rests[at] = rests[at] or next(streams[at], b"")
                 if not rests[at]:
-                    return None if damage else at
+                    return at, "".join(damage[:1])
             length = min(map(len, rests))
             if rests[0][:length] != rests[1][:length]:
                 return None
             rests = [rest[length:] for rest in rests]
 
 
-def _copy_of(place: LogPlace, other: LogPlace) -> Problem | None:
+def _copy_of(place: LogPlace, other: LogPlace, damage: str) -> Problem | None:
     """Return that a log is read from elsewhere; None where that is the same file, which two inputs hold."""
     held = other.location / other.member
     if (place.location / place.member).resolve() == held.resolve():
         return None
     where = other.name if other.input == place.input else held
-    words = f"all that it holds is in {where}, too, from where its lines are read once"
-    return Problem(input=place.input, path=place.name, message=words, is_foreign=True)
+    words = f"all that {'can be read of it' if damage else 'it holds'} is in {where}, too, from where its lines are read once"
+    return Problem(
+        input=place.input, path=place.name, message=f"{damage}; {words}" if damage else words, is_foreign=not damage
+    )
+
+
+def _with_node_of(file: LogFile, copy: LogPlace) -> LogFile:
+    """Return a log whose lines and path name no node as that of the node by whose name a copy of its beginning lies."""
+    node_id = _node_of_place(copy)
+    return replace(file, node_id=node_id) if isinstance(file.node_id, Absent) and not file.nodes else file
 
 
 def _not_understood(place: LogPlace, mtime_ns: int, head: bytes, packing: str) -> LogFile:

@@ -122,7 +122,7 @@ def test_a_log_of_which_nothing_is_understood_stands_among_what_can_not_be_told(
     document = json.loads(capsys.readouterr().out)
 
     of_it = [one for one in document["answer"]["unknown"] if str(log) in one]
-    assert of_it == [f"What {log} says: none of its 2 lines is known. One of them: 12:00 all is well"]
+    assert of_it == [f"What {log} says: none of its 2 lines is known. One of them: 12:00 all is well."]
     assert document["answer"]["state"] == before["answer"]["state"]
     assert document["exit_code"] == before["exit_code"]
 
@@ -252,6 +252,52 @@ def test_a_log_that_is_given_twice_is_read_once_and_that_is_said(older, tmp_path
     assert (code, one["answer"], one["kinds"]) == (both_code, two["answer"], two["kinds"])
     assert [file["path"] for file in two["files"]] == [file["path"] for file in one["files"]]
     assert "all that it holds is in" in both
+
+
+def test_of_a_copy_that_is_cut_off_what_is_left_is_read_once_and_its_damage_is_said(tmp_path, capsys):
+    text = LINES + "".join(f"[2024-05-01 12:01:{at:02}] INFO line {at * at} (kafka.log.Log)\n" for at in range(60))
+    (tmp_path / "server.log").write_text(text)
+    packed = gzip.compress(text.encode())
+    (tmp_path / "server.log.gz").write_bytes(packed[: len(packed) - 30])
+    _, alone = said(capsys, tmp_path / "server.log", "--format", "json")
+
+    _, both = said(capsys, tmp_path / "server.log", tmp_path / "server.log.gz", "--format", "json")
+    one, two = json.loads(alone), json.loads(both)
+
+    assert one["kinds"] == two["kinds"]
+    (problem,) = two["problems"]
+    assert "the gzip stream ends early" in problem["message"]
+    assert "all that can be read of it is in" in problem["message"]
+    assert "all that it holds" not in both
+
+
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_the_node_of_a_log_is_known_by_a_copy_that_lies_under_its_name(is_whole, tmp_path):
+    line = "[2024-05-01 12:00:0{}] INFO [Log partition=t-0, dir=/d] Truncating to offset {} (kafka.log.Log)\n"
+    text = "".join(line.format(at, 10 - at) for at in range(4))
+    (tmp_path / "broker-7").mkdir()
+    (tmp_path / "all.log").write_text(text)
+    (tmp_path / "broker-7/server.log").write_text(text if is_whole else text[: text.index("[2024-05-01 12:00:02")])
+    places = [LogPlace(tmp_path, "all.log", 0), LogPlace(tmp_path, "broker-7/server.log", 0)]
+
+    read = broker_logs.read_log_files(places)
+
+    (file,) = (one for one in read if isinstance(one, broker_logs.LogFile))
+    assert file.node_id == 7
+    assert len(file.events) == 4
+
+
+def test_files_of_a_layout_in_which_lines_begin_alike_are_not_opened_by_twos(tmp_path, monkeypatch):
+    line = '{{"kubernetes":{{"namespace":"kafka","labels":{{"app":"kafka","part":"broker"}}}},"log":"[2024-05-01 12:00:00,{:03}] INFO [Log partition=t-0, dir=/d] Truncating to offset {} (kafka.log.Log)"}}\n'
+    for at in range(5):
+        (tmp_path / f"{at}.log").write_text(line.format(at, at))
+    compared = []
+    monkeypatch.setattr(broker_logs, "_shorter_beginning", lambda *places: compared.append(places))
+
+    read = broker_logs.read_log_files([LogPlace(tmp_path, f"{at}.log", 0) for at in range(5)])
+
+    assert all(isinstance(one, broker_logs.LogFile) for one in read)
+    assert not compared
 
 
 def test_logs_that_begin_alike_and_part_are_two(tmp_path, capsys):
