@@ -1,9 +1,8 @@
 """Offsets that consumer groups committed, from every replica of `__consumer_offsets` among the inputs."""
 
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -68,33 +67,53 @@ def commits_in_file(place: PartitionPlace, path: str) -> Iterator[GroupCommit]:
         if isinstance(file, CapturedSegment):
             yield from _captured_commits(file, place, path)
             return
-    yield from _highest_of(ReplicaLog(place, segments=[(0, path)]), carried=partial(_carried_into, place, path))
+    yield from _highest_of(ReplicaLog(place, segments=[(0, path)]), carried=_Carried(place, path).of)
 
 
-def _carried_into(place: PartitionPlace, path: str) -> "dict[int, _Highest]":
-    """Return what transactions had committed that were open where a segment begins, by producer."""
-    carried: dict[int, _Highest] = {}
-    earlier = ReplicaLog(place, segments=_open_since(place.state.root / path))
-    deque(_highest_of(earlier, pending=carried), maxlen=0)
-    return carried
+class _Carried:
+    """What transactions had committed that were open where a segment begins: earlier segments are read once one of them ends."""
 
+    def __init__(self, place: PartitionPlace, path: str) -> None:
+        self._place, self._path = place, place.state.root / path
+        self._segments: list[tuple[int, str]] | None = None
+        self._opened: dict[int, int] | None = None
+        """Where each began, by the producer snapshot there; without one it may be any of those of the segment before."""
+        self._ended: set[int] = set()
+        self._pending: dict[int, _Highest] = {}
+        self._read_from = 0
 
-def _open_since(path: Path) -> list[tuple[int, str]]:
-    """Return the segments from the first transaction on that was open where a segment begins, up to that one; by the producer snapshot there, else the one before."""
-    base = parse_file_name(path.name).base_offset
-    names = sorted(one for one in path.parent.glob("*.log") if one.name < path.name)
-    named = [(parse_file_name(one.name).base_offset, str(one)) for one in names]
-    before = [(at, name) for at, name in named if isinstance(at, int)]
-    if not before or not isinstance(base, int):
-        return []
-    snapshots = [(base, path.with_suffix(".snapshot").name)] if path.with_suffix(".snapshot").exists() else []
-    for _, _, producers in read_producers(path.parent, snapshots):
-        opened = [one.current_transaction_first_offset for one in producers]
-        first = min((at for at in opened if at >= 0), default=base)
-        # Every segment that ends behind it: the next one begins above.
-        ends = [at for at, _ in before[1:]] + [base]
-        return [one for one, end in zip(before, ends, strict=True) if end > first]
-    return before[-1:]
+    def of(self, producer_id: int) -> "_Highest":
+        """Return what a producer's transaction had committed, which ends now."""
+        if producer_id in self._ended:
+            return {}
+        self._ended.add(producer_id)
+        if self._segments is None:
+            self._segments = self._list()
+            self._read_from = len(self._segments)
+        first = self._first_of(producer_id, self._segments)
+        if first < self._read_from:  # those that never end cause no reading
+            self._read_from, self._pending = first, {}
+            deque(
+                _highest_of(ReplicaLog(self._place, segments=self._segments[first:]), pending=self._pending), maxlen=0
+            )
+        return self._pending.get(producer_id, {})
+
+    def _first_of(self, producer_id: int, segments: list[tuple[int, str]]) -> int:
+        if self._opened is None:
+            return max(len(segments) - 1, 0)
+        at = self._opened.get(producer_id, -1)
+        return max(bisect_right(segments, at, key=lambda one: one[0]) - 1, 0) if at >= 0 else len(segments)
+
+    def _list(self) -> list[tuple[int, str]]:
+        base = parse_file_name(self._path.name).base_offset
+        if not isinstance(base, int):
+            return []
+        snapshot = self._path.with_suffix(".snapshot")
+        for _, _, producers in read_producers(self._path.parent, [(base, snapshot.name)]):
+            self._opened = {one.producer_id: one.current_transaction_first_offset for one in producers}
+        names = sorted(one for one in self._path.parent.glob("*.log") if one.name < self._path.name)
+        named = [(parse_file_name(one.name).base_offset, str(one)) for one in names]
+        return [(at, name) for at, name in named if isinstance(at, int)]
 
 
 def _last_segments(
@@ -121,19 +140,18 @@ def _highest_of(
     log: ReplicaLog,
     *,
     pending: "dict[int, _Highest] | None" = None,
-    carried: "Callable[[], dict[int, _Highest]]" = dict,
+    carried: "Callable[[int], _Highest] | None" = None,
 ) -> Iterator[GroupCommit]:
     """Yield of each run of commits the first of the highest by position and leader epoch, and those of transactions when they end.
 
     Args:
         pending: takes what transactions committed that have not ended.
-        carried: gives, once a transaction ends, what those had committed that were open before the log; it is cited where they end.
+        carried: gives what a producer's transaction had committed before the log, once it ends; it is cited where it ends.
     """
     from kforensics.evidence.coordinators.group_log import Commit, CommitRun, GroupLogReader, TransactionEnd  # noqa: PLC0415 - where groups committed
 
     # A transaction that never ends must not hold all of a log: of its commits only those are kept that can count.
     pending = {} if pending is None else pending
-    earlier: dict[int, _Highest] | None = None
     for one in GroupLogReader(log).parts():
         if isinstance(one, CommitRun):
             order = np.lexsort((-one.offsets, one.leader_epochs, one.ids))  # stable: the first of equal ones stays it
@@ -142,8 +160,7 @@ def _highest_of(
             for commit in one.decode(np.sort(order[is_first]).tolist()):
                 yield _known_as(commit, log.place)
         elif isinstance(one, TransactionEnd):
-            earlier = carried() if earlier is None else earlier
-            ended, before = pending.pop(one.producer_id, {}), earlier.pop(one.producer_id, {})
+            ended, before = pending.pop(one.producer_id, {}), carried(one.producer_id) if carried else {}
             if one.is_commit:
                 yield from (commit._replace(citation=one.at.cite(log.place)) for commit in before.values())
                 yield from ended.values()

@@ -4,6 +4,7 @@ from struct import pack
 import pytest
 
 from kforensics.damage import Absent
+from kforensics.evidence import group_commits
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.evidence.discovery.partition_dirs import find_places
 from kforensics.evidence.group_commits import commits_in_file, walk_group_commits
@@ -95,6 +96,44 @@ def test_a_segment_without_a_snapshot_looks_at_the_one_before(tmp_path):
         place = write_log(tmp_path, "__consumer_offsets-0", (0, open_one), (1, marker(1, 5, commits=commits)))
         path = place.state.root / place.path / f"{1:020d}.log"
         assert [one.offset for one in commits_in_file(place, str(path))] == [9] * commits
+
+
+def test_a_transaction_that_never_ends_lets_no_earlier_segment_be_read_again(tmp_path, monkeypatch):
+    own = [
+        (at, batch(at, [commit("g", "t", 0, at)], producer=6, transactional=True) + marker(at + 1, 6, commits=True))
+        for at in range(2, 12, 2)
+    ]
+    hanging = batch(0, [commit("open", "t", 0, 1), commit("open", "t", 1, 1)], producer=5, transactional=True)
+    place = write_log(tmp_path, "__consumer_offsets-0", (0, hanging), *own)
+    directory = place.state.root / place.path
+    for at, _ in own:
+        entries = [ProducerEntry(5, 0, -1, 0, 0, NOW, 0, 0), ProducerEntry(6, 0, -1, 0, 0, NOW, 0, -1)]
+        (directory / f"{at:020d}.snapshot").write_bytes(encode_producers(entries))
+    read, real = [], group_commits.ReplicaLog
+    monkeypatch.setattr(
+        group_commits, "ReplicaLog", lambda *of, segments: read.extend(segments) or real(*of, segments=segments)
+    )
+    for at, _ in own:
+        assert [one.offset for one in commits_in_file(place, str(directory / f"{at:020d}.log"))] == [at]
+    assert len(read) == len(own)
+
+
+@pytest.mark.parametrize("is_damaged", [False, True])
+def test_of_two_transactions_of_one_producer_only_the_first_was_open_before(tmp_path, is_damaged):
+    """A damaged snapshot tells nothing: the segment before is looked at, and what was aborted there does not count."""
+    aborted = batch(0, [commit("no", "t", 0, 8)], producer=5, transactional=True) + marker(1, 5, commits=False)
+    opened = batch(2, [commit("g", "t", 0, 9)], producer=5, transactional=True)
+    others = batch(3, [commit("h", "t", 0, 3)], producer=6, transactional=True)
+    again = batch(5, [commit("g", "t", 0, 10)], producer=5, transactional=True)
+    ends = marker(4, 5, commits=True) + again + marker(6, 5, commits=True) + marker(7, 6, commits=False)
+    without_data = marker(8, 7, commits=True)
+    place = write_log(tmp_path, "__consumer_offsets-0", (0, aborted + opened + others), (4, ends + without_data))
+    directory = place.state.root / place.path
+    entries = [ProducerEntry(5, 0, -1, 0, 0, NOW, 0, 2), ProducerEntry(6, 0, -1, 0, 0, NOW, 0, 3)]
+    snapshot = encode_producers(entries)
+    (directory / f"{4:020d}.snapshot").write_bytes(snapshot[:-3] if is_damaged else snapshot)
+    found = [(one.group, one.offset) for one in commits_in_file(place, str(directory / f"{4:020d}.log"))]
+    assert found == [("g", 9), ("g", 10)]
 
 
 def test_of_long_logs_the_last_segments_are_read(tmp_path):
