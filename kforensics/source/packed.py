@@ -24,6 +24,9 @@ PIECE = 1 << 20
 LARGEST_PACKED = 1 << 30
 """The most bytes of a zstd or lz4 file that are read: the codec library takes them at once."""
 
+MOST_HELD, MOST_TIMES = 1 << 30, 1_000
+"""The bytes, and the times its own length, beyond which no log has been seen to inflate: the lower one is no limit."""
+
 MOST_MEMBERS = 10_000
 """The members of an archive that are looked into."""
 
@@ -69,9 +72,13 @@ def unpacked(
     else:
         pieces = _windows(file)
     total = 0
+    limit = max(MOST_HELD, MOST_TIMES * file.size)
     for piece in pieces:
         yield piece
         total += len(piece)
+        if packing and total >= limit:
+            tell(0, f"it holds more than {total >> 20:,} MiB, which is too much for its length: the rest is not read")
+            return
         if most is not None and total >= most:
             return
 

@@ -5,6 +5,7 @@ import pytest
 
 from kforensics.damage import Absent
 from kforensics.evidence import group_commits
+from kforensics.evidence.coordinators.replica_log import ReplicaLog
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.evidence.discovery.partition_dirs import find_places
 from kforensics.evidence.group_commits import commits_in_file, walk_group_commits
@@ -109,10 +110,13 @@ def test_a_transaction_that_never_ends_lets_no_earlier_segment_be_read_again(tmp
     for at, _ in own:
         entries = [ProducerEntry(5, 0, -1, 0, 0, NOW, 0, 0), ProducerEntry(6, 0, -1, 0, 0, NOW, 0, -1)]
         (directory / f"{at:020d}.snapshot").write_bytes(encode_producers(entries))
-    read, real = [], group_commits.ReplicaLog
-    monkeypatch.setattr(
-        group_commits, "ReplicaLog", lambda *of, segments: read.extend(segments) or real(*of, segments=segments)
-    )
+    read = []
+
+    def counting(place, segments):
+        read.extend(segments)
+        return ReplicaLog(place, segments=segments)
+
+    monkeypatch.setattr(group_commits, "ReplicaLog", counting)
     for at, _ in own:
         assert [one.offset for one in commits_in_file(place, str(directory / f"{at:020d}.log"))] == [at]
     assert len(read) == len(own)

@@ -112,6 +112,21 @@ def test_of_a_file_that_is_held_no_more_is_taken_than_the_limit(tmp_path, monkey
     assert notes == [(2 << 20, "it is longer than 2 MiB, of which the first are read: decompress a copy")]
 
 
+@pytest.mark.parametrize("name", PACKED)
+def test_a_file_that_inflates_beyond_measure_is_left_and_that_is_said(name, tmp_path, monkeypatch):
+    monkeypatch.setattr(packed, "MOST_HELD", len(TEXT) // 2)
+    monkeypatch.setattr(packed, "MOST_TIMES", 0)
+
+    text, notes = read(tmp_path / "x", PACKED[name] * 3)
+
+    assert (TEXT * 3).startswith(text)
+    assert len(TEXT) // 2 <= len(text) < 3 * len(TEXT)
+    ((_, words),) = notes
+    assert "too much for its length" in words
+    monkeypatch.setattr(packed, "MOST_TIMES", 1_000)
+    assert read(tmp_path / "x", PACKED[name]) == (TEXT, [])
+
+
 def test_a_dictionary_that_claims_a_lot_of_memory_is_refused(tmp_path):
     claim = [{"id": lzma.FILTER_LZMA2, "preset": 0, "dict_size": 1 << 29}]
     data = lzma.LZMACompressor(lzma.FORMAT_XZ, filters=claim)
