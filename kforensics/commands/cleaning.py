@@ -261,9 +261,13 @@ def _stop(case: Case, partition: TopicPartition, broker_id: int | Absent) -> Log
     return [*dead.values()][-1] if len(dead) >= _threads(case, broker_id) else None
 
 
+_LONGEST_INT = 10
+"""The digits from which on a number need not be one of Kafka's integers."""
+
+
 def _threads(case: Case, broker_id: int | Absent) -> int:
     given = _settings(case, broker_id).in_file.get("log.cleaner.threads", "").strip()
-    return max(int(given), 1) if given.isdecimal() else 1
+    return max(int(given), 1) if given.isdecimal() and len(given) < _LONGEST_INT else 1
 
 
 def _by_lines(case: Case, partition: TopicPartition, broker_id: int | Absent) -> Iterator[_Why]:

@@ -533,7 +533,7 @@ def renamed_voters(properties: Sequence[Mapping[str, str]], voters: Collection[i
             {
                 int(number)
                 for address, number in looked_for
-                if own.get(address, number) != number and number.isdecimal() and int(number) in voters
+                if own.get(address, number) != number and number in map(str, voters)
             }
         )
     )

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from kforensics.damage import Absent
 from kforensics.formats.checkpoint.json_files import QuorumState
 from kforensics.formats.checkpoint.properties import RESERVED_DIRECTORY_IDS, configured_voters
+from kforensics.protocol.loading.disk import LARGEST_INT32
 from kforensics.protocol.versions import METADATA_VERSION_LEVELS, KafkaVersion, least_version_of_level, level_name
 
 FIRST_KRAFT = (2, 8)
@@ -263,7 +264,7 @@ def refuse_quorum_state(
     Args:
         last_epoch: of its metadata log; a `quorum-state` of an earlier one counts for nothing.
     """
-    if version >= FIRST_OF_QUORUM_STATE_1 or not configured or not all(map(str.isdecimal, configured)):
+    if version >= FIRST_OF_QUORUM_STATE_1 or not configured or not all(map(_is_id, configured)):
         return None
     voters, stored = set(map(int, configured)), state.current_voters
     if not isinstance(stored, Absent) and stored and set(stored) != voters:
@@ -281,6 +282,11 @@ def refuse_quorum_state(
         return None
     words = f"key not found: {leader}: quorum-state names it as the leader, and the settings not as a voter"
     return Refusal("NoSuchElementException", words)
+
+
+def _is_id(text: str) -> bool:
+    """Whether Kafka reads a text as the id of a voter: one of its integers, of ten digits at most."""
+    return text.isdecimal() and len(text) <= len(str(LARGEST_INT32)) and int(text) <= LARGEST_INT32
 
 
 def is_migrating(values: Mapping[str, str]) -> bool:
@@ -340,7 +346,7 @@ def refuse_roles(version: KafkaVersion, node_id: int | Absent, values: Mapping[s
             ", or controller.quorum.bootstrap.servers the controllers" if version >= FIRST_WITH_VOTERS_IN_LOG else ""
         )
         return Refusal("ConfigException", f"{words}{instead}.") if is_empty else None
-    if strange := next((one for one in named if not one.isdecimal()), ""):
+    if strange := next((one for one in named if not _is_id(one)), ""):
         is_replaced = "config.providers" in values
         return (
             None

@@ -279,6 +279,15 @@ def test_one_dead_thread_of_two_leaves_the_other(tmp_path):
     assert "the broker lost the last of its 2 cleaner threads, and compacts none of its logs any more" in found.meaning
 
 
+@pytest.mark.parametrize("threads", ["9" * 5_000, "0", "many"])
+def test_a_number_of_threads_that_is_none_of_kafkas_is_taken_for_one(tmp_path, threads):
+    offsets_log(tmp_path, closed=6, cleaner=1, apart_ms=HOUR)
+    logged(tmp_path, DIED)
+    (tmp_path / "logs/broker-3/server.properties").write_text(f"node.id=3\nlog.cleaner.threads={threads}\n")
+    (found,) = of(groups(tmp_path), "KF121")
+    assert "the broker lost its cleaner thread" in found.meaning
+
+
 def test_a_real_cleaner_whose_thread_died(compaction):
     root = compaction("dead-cleaner-4.1")
     told = json.loads((root / "told.json").read_text())

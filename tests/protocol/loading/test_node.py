@@ -226,6 +226,8 @@ VOTERS = {"node.id": "1", "controller.quorum.voters": "1@a:9093,2@b:9093"}
             None,
         ),
         ({"process.roles": "controller", "zookeeper.metadata.migration.enable": "true"}, "ConfigException"),
+        ({"process.roles": "broker", "controller.quorum.voters": "2147483648@c:9093"}, "ConfigException"),
+        ({"process.roles": "broker", "controller.quorum.voters": "9" * 5_000 + "@c:9093"}, "ConfigException"),
         (
             {"process.roles": "controller", "zookeeper.metadata.migration.enable": "true", "zookeeper.connect": "z"},
             None,
@@ -420,6 +422,7 @@ def test_what_the_controller_takes_for_an_unclean_stop(epochs, registered, versi
         (Absent.NOT_APPLICABLE, "0@a:9093", KafkaVersion(3, 4), False),
         ((0, 1, 2), "", KafkaVersion(3, 4), False),
         ((0, 1, 2), "${VOTERS}", KafkaVersion(3, 4), False),
+        ((0, 1, 2), "9" * 5_000 + "@a:9093", KafkaVersion(3, 4), False),
     ],
 )
 def test_voters_other_than_those_of_the_state_file_end_a_start_up_to_3_7(stored, configured, version, is_refused):
