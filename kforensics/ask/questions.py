@@ -109,7 +109,6 @@ def each_path(given: Iterable[Any]) -> list[Path]:
 
 
 def _contradictions(command: str, ask: Any) -> Iterable[str]:
-    """Yield why what is asked can't be answered."""
     match command:
         case "fleet-audit":
             if (ask.new_tables is None) == (ask.history_tables is None):

@@ -311,7 +311,6 @@ def _explain_one(shared: Accounts, at: int) -> Account:
 def _compared(
     shared: Accounts, places: Sequence[PartitionPlace], collected: Sequence[CollectedReplica]
 ) -> PartitionResult | None:
-    """Return the comparison of the replicas as they are now, from what was read to explain them."""
     now = [number for number, place in enumerate(places) if place.state.input not in shared.case.ranks]
     if shared.comparison is None or not now:
         return None

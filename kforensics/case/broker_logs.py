@@ -245,7 +245,6 @@ def _inter_broker_versions(log_files: Iterable[LogFile]) -> dict[int, InterBroke
 
 
 def _last_versions(log_files: Iterable[LogFile]) -> dict[int, KafkaVersion]:
-    """Return the version that the log of each broker names last."""
     found: dict[int, KafkaVersion] = {}
     for log_file in log_files:
         for event in log_file.events:

@@ -211,7 +211,6 @@ def _read_metadata_logs(inputs: Inputs) -> "tuple[MetadataHistory, ...]":
 
 
 def _newer_metadata(newest: "MetadataHistory") -> Iterator[Problem]:
-    """Yield what of the metadata is not understood, or newer than known."""
     yield from newest.unread_problems
     for change, words in newer_features(newest):
         message = f"offset {change.when.offset}: {words}"

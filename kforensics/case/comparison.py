@@ -245,7 +245,6 @@ def _weight(place: PartitionPlace, end_of_log: int | None) -> int:
 
 
 def _chunk_of(shared: Comparison, count: int, jobs: int) -> int:
-    """Return the partitions that a process takes at once."""
     if any(place.state.store.holds_bytes for _, group in shared.groups for place in group):
         return CHUNK_PARTITIONS
     return max(CHUNK_PARTITIONS, min(CHUNK_OF_CAPTURES, count // (4 * jobs)))
@@ -344,7 +343,6 @@ def _known_of_copies(
 
 
 def _result_of_like(known: PartitionResult, judge: PartitionJudge, places: Sequence[PartitionPlace]) -> PartitionResult:
-    """Return the result of a partition that is like one that was compared."""
     judged = known.judged.led_by(judge.account, not_compared_below(judge))
     return known._replace(partition=judge.partition, judged=judged, length=sum([place.length for place in places]))
 

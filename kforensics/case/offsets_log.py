@@ -108,7 +108,6 @@ class OffsetsLog:
 
     @cached_property
     def _first_epoch(self) -> int:
-        """The leader epoch that its history begins with."""
         return self.outline.epoch_at(self.outline.cleaned_until) if self.outline.epochs else 0
 
     @cached_property

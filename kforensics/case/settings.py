@@ -240,7 +240,6 @@ class Settings:
         """What is taken for its file are values that it printed at a start."""
 
     def _take(self, configs: Iterable[ConfigChange]) -> None:
-        """Take settings of topics and brokers for those in force."""
         self._topics: dict[str, dict[str, str]] = {}
         self._broker: dict[str, str] = {}
         own: dict[str, str] = {}
@@ -351,7 +350,6 @@ class Settings:
         return then
 
     def _with_printed(self, values: Mapping[str, str]) -> "Settings":
-        """Return the settings of a node that printed those of its file."""
         then = copy(self)
         then.in_file, then._is_printed = values, True  # noqa: SLF001 - it is of this class
         return then

@@ -99,7 +99,6 @@ class _Word(NamedTuple):
     meaning: str
 
     def lines(self) -> Iterator[str]:
-        """Yield its names and its meaning, as wide as the screen."""
         yield self.title
         yield from textwrap.wrap(self.meaning, screen_width(), initial_indent="  ", subsequent_indent="  ")
 

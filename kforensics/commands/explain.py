@@ -359,7 +359,6 @@ def _beside(findings: Iterable[Finding], incidents: Iterable[PartitionIncident])
 
 
 def _hanging(shared: Accounts) -> dict[tuple[TopicPartition, int | Absent], tuple[HangingTransaction, ...]]:
-    """Return the open transactions that no coordinator ends, by partition and broker."""
     from kforensics.commands.transaction_state_log import stuck_replicas  # noqa: PLC0415 - few clusters have transactions
 
     given = leaders_of(shared.case)
@@ -409,7 +408,6 @@ def _states_of(partitions: Sequence[TopicPartition], gathered: Cluster) -> int:
 
 
 def _unclean_elections(gathered: Cluster, partitions: Collection[TopicPartition]) -> Iterator[TimelineEntry]:
-    """Yield the unclean elections of partitions, as entries."""
     newest = newest_log(gathered.histories)
     for partition, before, state in recorded_unclean_elections(newest) if newest is not None else ():
         if partition in partitions:

@@ -303,7 +303,6 @@ class _Played(NamedTuple):
 
 
 def _wants(request: Ask, key: CommitKey) -> bool:
-    """Whether a position was asked for."""
     return (
         (not request.groups or key.group in request.groups)
         and (not request.topics or key.topic in request.topics)
@@ -420,7 +419,6 @@ def _doubtful(given: Leaders, logs: Mapping[int, OffsetsLog]) -> dict[int, str]:
 
 
 def _changes(request: Ask, logs: Mapping[int, OffsetsLog], of_shares: Iterable[Change]) -> Iterator[Change]:
-    """Play the logs again, and yield every change that was asked for."""
     every = merge(
         *(log.play(log.replay()) for log in logs.values()),
         sorted(of_shares, key=lambda one: one.time_ms),

@@ -32,7 +32,6 @@ FIRST_TIME_MS = 10**11
 
 
 def _has(asked: Ask, at_offset: int | None, event: MetadataEvent) -> bool:
-    """Whether an event belongs to the answer."""
     if at_offset is not None and event.when.offset > at_offset:
         return False
     if (asked.since_ms is not None and event.when.timestamp_ms < asked.since_ms) or (

@@ -270,7 +270,6 @@ def order_of(case: Case) -> StartOrder:
 
 
 def _order(request: Ask, nodes: Sequence[Node], case: Case | None) -> StartOrder:
-    """Return the order in which to start the nodes."""
     ids = [node.node_id for node in nodes]
     if len(set(ids)) < 2 or len(set(ids)) < len(ids):
         raise UsageError(
@@ -327,7 +326,6 @@ class _Nodes:
         }
 
     def conditions(self, node: Node) -> Conditions:
-        """Return the conditions under which a node is started, as the request says."""
         version = self.versions[node.first]
         return Conditions(
             version=version.version,
@@ -460,7 +458,6 @@ class _Nodes:
         lost: Sequence[LostDirectory],
         has_problems: bool,
     ) -> PredictedCluster:
-        """Return the starts with what is known beside them."""
         known = [(node.node_id, node.first) for node in self._nodes if not isinstance(node.node_id, Absent)]
         counts = Counter(node_id for node_id, _ in known)
         replicas = compare_followers(
@@ -575,7 +572,6 @@ def _come_to_the_same(*both: NodeStarts) -> bool:
 
 
 def _metadata_logs(inputs: Inputs, started: Sequence[NodeStarts], problems: list[Problem]) -> tuple[MetadataLoad, ...]:
-    """Return the metadata log of each node, with the records that it loses."""
     loads = [one.metadata_log.load for one in started if one.metadata_log is not None]
     discarded = {(load.input, load.path): load.lost.pieces for load in loads}
     return tuple(
@@ -587,7 +583,6 @@ def _metadata_logs(inputs: Inputs, started: Sequence[NodeStarts], problems: list
 
 
 def _without(request: Ask, inputs: Inputs) -> dict[int, frozenset[str]]:
-    """Return the paths that are taken as not there, by input and relative to it."""
     found: dict[int, frozenset[str]] = {}
     for given in request.without:
         path = split_at_capture(given) or given

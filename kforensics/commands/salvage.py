@@ -146,7 +146,6 @@ def _folder_of(request: Ask) -> OutFolder:
 
 
 def _filters(request: Ask) -> Filters:
-    """Return which of their records are wanted."""
     return Filters(
         offsets=OffsetRange(*request.offsets) if request.offsets else None,
         time_ms=request.time_ms,
@@ -270,11 +269,9 @@ class _Shared:
 
     @property
     def roots(self) -> Sequence[Path]:
-        """Where each input really is, images included."""
         return self.carved.roots if self.carved else [one.root for one in self.case.inputs.found]
 
     def batch_writer(self, stem: str, plan: PartitionPlan) -> SegmentLog:
-        """Return the writer of whole batches."""
         topic_id = self.case.ask.topic_id or plan.topic_id
         return SegmentLog(self.folder, stem, plan.partition, topic_id=topic_id, from_zero=self.case.ask.from_zero)
 

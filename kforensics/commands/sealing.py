@@ -220,7 +220,6 @@ def _differences(capture: Capture, check: SealCheck) -> Iterator[Difference]:
 
 
 def _members(capture: Capture, check: SealCheck) -> frozenset[str]:
-    """Return what zip tools find in the file."""
     try:
         with zipfile.ZipFile(capture.path) as archive:
             return frozenset(archive.namelist())

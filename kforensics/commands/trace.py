@@ -177,7 +177,6 @@ def _counted(parts: Sequence[Callable[[], Iterable[TracedRecord]]]) -> TracedRec
 
 
 def _by(request: Ask) -> tuple[str, ...]:
-    """Return what is searched by."""
     given = {
         "key": _key(request),
         "key-sha256": request.key_sha256,

@@ -134,7 +134,6 @@ def _own_answer(one: Result[Any]) -> Answer:
 
 
 def _others(ask: Ask, case: Case, explained: Explanation) -> Iterator[Result[Any] | Unasked]:
-    """Yield the results of the other questions, and those that these inputs can't answer."""
     # A node without any log may be one that was emptied, or that does not start.
     if not explained.partitions and not any(one.kind in NODE_NAMES for one in explained.inputs):
         return

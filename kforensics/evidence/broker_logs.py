@@ -301,7 +301,6 @@ def _not_understood(place: LogPlace, mtime_ns: int, head: bytes, packing: str) -
 
 
 def _sample(head: bytes) -> str:
-    """Return a line of a file to be shown."""
     from kforensics.formats.log_lines.unwrap import encoding_of, plain  # noqa: PLC0415 - 30 ms, where no log is given
 
     text = plain(head, encoding_of(head)).decode("utf-8", "replace")
@@ -476,7 +475,6 @@ class _Reading:
     lines_seen: int = 0
 
     def noting_damage(self, place: LogPlace) -> Note:
-        """Return what notes where a compressed file can't be read."""
         return lambda position, words: self.problems.append(
             Problem(input=place.input, path=place.name, message=words, position=position)
         )
@@ -505,11 +503,9 @@ class _Reading:
 
     @property
     def nodes(self) -> set[int]:
-        """All nodes that lines name as their own."""
         return set().union(*self.by_writer.values())
 
     def join(self, later: "_Reading") -> None:
-        """Add what was read of the next part."""
         lines = self.census.lines
         for line, boot in later.boots:
             self._note_boot(line + lines, boot)

@@ -252,8 +252,6 @@ def _meta_properties(data: bytes, _file: str, _name: FileName) -> Iterator[FileE
 
 
 def _one_entry(kind: str, parse: Callable[[bytes], Any]) -> Entries:
-    """Return what gives a file as one entry with the fields of its value."""
-
     def entries(data: bytes, _file: str, _name: FileName) -> Iterator[FileEntry | Damage]:
         value = parse(data)
         yield FileEntry(kind, _fields(value))

@@ -251,7 +251,6 @@ class _Lister:
         self._bytes: Counter[tuple[int, str, str]] = Counter()
 
     def list_input(self, index: int, one: FoundInput) -> None:
-        """Walk one input."""
         states = log_dir_states(index, one, self.problems) if one.log_dirs else {}
         for log_dir in one.log_dirs:
             if log_dir.meta is Absent.UNREADABLE:
@@ -288,7 +287,6 @@ class _Lister:
             self.states += states.values()
 
     def held(self) -> set[tuple[int, TopicPartition]]:
-        """Return input and partition of every directory."""
         return self._passed_over | {
             (one.input, TopicPartition(one.topic, one.partition))
             for one in self.partitions
@@ -296,7 +294,6 @@ class _Lister:
         }
 
     def file_counts(self) -> Iterator[FileCount]:
-        """Return how many files of each kind each input has."""
         for key in sorted(self._counts):
             index, kind, suffix = key
             yield FileCount(input=index, kind=kind, suffix=suffix, count=self._counts[key], bytes=self._bytes[key])

@@ -170,7 +170,6 @@ def _note(
     copies: dict[str, RemoteSegment],
     states: dict[str, tuple[int, int, int]],
 ) -> bool:
-    """Note a record, and return whether it is understood."""
     from kforensics.formats.messages.remote_log import REMOTE_LOG_SEGMENT  # noqa: PLC0415 - likewise
     from kforensics.formats.messages.schema import Decoded  # noqa: PLC0415 - likewise
 

@@ -198,7 +198,6 @@ class _Compared:
     findings_by_change: Mapping[str, int]
 
     def count(self, change: Change) -> int:
-        """Return the number of findings with this change."""
         return self.findings_by_change.get(change.value, 0)
 
 

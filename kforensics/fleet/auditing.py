@@ -145,7 +145,6 @@ class _Session(ExitStack):
 
     @functools.cached_property
     def spark(self) -> Any:
-        """The session."""
         return self.enter_context(self._opening)
 
 

@@ -83,7 +83,6 @@ class _Reader:
         self.columns: set[str] = set()
 
     def test(self, node: Any) -> Any:
-        """Return the expression of a test."""
         from sqlglot import exp
 
         found: Any

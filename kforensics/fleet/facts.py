@@ -152,7 +152,6 @@ class SplitKnowledge:
 
 
 def _maps_of(logs: BrokerLogFacts) -> tuple[dict[str, Mapping[str, Any]], dict[str, Mapping[TopicPartition, Any]]]:
-    """Return what the facts of log lines hold by topic, and by partition."""
     by_topic: dict[str, Mapping[str, Any]] = {
         "topic_min_insync": logs.topic_min_insync,
         "deleted_topics": logs.deleted_topics,

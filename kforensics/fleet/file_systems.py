@@ -28,7 +28,6 @@ _known: set[str] = set()
 
 
 def _is_secret(name: str) -> bool:
-    """Return whether an option of this name holds a credential."""
     return _SECRET_NAME.search(name) is not None
 
 

@@ -32,11 +32,9 @@ class _Reader(DataSourceReader):  # type: ignore[misc]
         self._parts = audit.parts(table)
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Return the parts."""
         return [*map(_Part, range(len(self._parts)))] or [_Part(-1)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a part."""
         number = partition.value
         if number >= 0:
             with naming_task(number):

@@ -107,14 +107,12 @@ class _Known:
         self._joined: dict[str, JoinedKnowledge] = {}
 
     def of(self, key: PartitionKey) -> ClusterKnowledge:
-        """Return what a partition is judged with."""
         cluster = key[0]
         if cluster not in self._joined:
             self._joined[cluster] = JoinedKnowledge(self._context.shared[cluster])
         return self._joined[cluster].of(TopicPartition(*key[1:]), self._facts.get(key, NOTHING))
 
     def fingerprint(self, key: PartitionKey, replicas: Sequence[tuple[Row, Replica]]) -> str | None:
-        """Return a digest of what the verdict on a partition depends on."""
         directories = (row.get("fingerprint") for row, _ in replicas)
         return fingerprint_of_partition(self._context.digests[key[0]], key, self._facts.get(key, NOTHING), directories)
 

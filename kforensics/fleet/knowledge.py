@@ -60,7 +60,6 @@ class _MetadataOnly(FoundInput):
     """An input of which only the metadata log is looked at."""
 
     def walk(self, *, within: Callable[[str], bool] | None = None, in_outline: bool = False) -> Iterator[Found]:  # noqa: ARG002 - the files of this log are always wanted
-        """Yield the files of the metadata log."""
         for log_dir in self.log_dirs:
             if not log_dir.is_metadata_dir:
                 continue
@@ -78,7 +77,6 @@ class _InputsOfCluster(Inputs):
 
     @property
     def numbered(self) -> Iterator[tuple[int, FoundInput]]:
-        """The inputs of the cluster, each with its number in the fleet."""
         return ((number, self.found[number]) for number in self.members)
 
 
@@ -388,7 +386,6 @@ def _lost(
 
 
 def _held(task: LogDirTask, fleet: Fleet) -> Iterator[TopicPartition]:
-    """Yield the partitions of which a log directory holds a directory."""
     rows = fleet.listing(task.number)
     held = rows.filter(pc.equal(rows["kind"], IS_DIRECTORY))
     yield from map(TopicPartition, held["topic"].to_pylist(), held["partition"].to_pylist())

@@ -174,7 +174,6 @@ class _Lock:
         self.tables.write_bytes(LOCK, f"{holder.key}.json", json.dumps(asdict(holder)).encode())
 
     def remove(self, key: str) -> None:
-        """Remove a file of the lock, if it is still there."""
         try:
             self.tables.remove_file(LOCK, f"{key}.json")
         except FileNotFoundError:
@@ -192,7 +191,6 @@ class _Lock:
 
 
 def _checked(values: Any) -> dict[str, Any]:
-    """Return the fields of a holder as a file has them."""
     for one in fields(Holder):
         if one.name != "key" and type(values[one.name]) is not one.type:
             raise TypeError(one.name)

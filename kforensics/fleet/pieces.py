@@ -147,7 +147,6 @@ _FEW = 5_000
 
 
 def _rows_of(audit: AuditTables, listed: Mapping[str, Sequence[str]]) -> dict[str, dict[str, list[Mapping[str, Any]]]]:
-    """Return the rows of files by log directory and table."""
     paths = {path for own in listed.values() for path in own}
     where = one_of("source", listed, pa.string())
     if len(paths) <= _FEW:

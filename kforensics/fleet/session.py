@@ -215,7 +215,6 @@ def with_attempts(master: str) -> str:
 
 
 def _defaults(master: str, words: Path, scratch: str) -> dict[str, str]:
-    """Return what is set where the user sets nothing."""
     settings = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",

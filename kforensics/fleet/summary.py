@@ -190,7 +190,6 @@ def _counts(tables: AuditTables) -> tuple[tuple[int, int], ...]:
 
 
 def _judged(tables: Tables, filters: Filters, states: Mapping[str, int]) -> tuple[JudgedPartition, ...]:
-    """Return the partitions of the worst state, with their concerns."""
     worst = worst_state(map(State, states))
     if worst is None or worst is State.AGREE:
         return ()
@@ -375,7 +374,6 @@ def _only_cluster(nodes: Sequence[Mapping[str, Any]]) -> str | None:
 
 
 def _brokers_by_cluster(nodes: Sequence[Mapping[str, Any]]) -> dict[str | None, dict[int, str | None]]:
-    """Brokers and their racks, by cluster."""
     only = _only_cluster(nodes)
     out: dict[str | None, dict[int, str | None]] = {}
     for row in nodes:

@@ -521,7 +521,6 @@ class _Taken(BatchesByOffset):
         return ~np.isin(identities(rows), self._seen)
 
     def remember(self, rows: BatchTable) -> None:
-        """Remember batches that need not be taken again."""
         if len(rows):
             found = identities(rows)
             self._seen = found if self._seen is None else np.concatenate([self._seen, found])

@@ -212,7 +212,6 @@ def subject(event: MetadataEvent) -> str:
 
 
 def _event_words(event: MetadataEvent) -> str:
-    """Describe a change in words."""
     words, behind = _words_around_epoch(event)
     return words if behind is None else f"{words}{event.leader_epoch}{behind}"
 

@@ -369,7 +369,6 @@ class _History:
         self.written = dict.fromkeys(cluster.partitions, 0)
 
     def step(self) -> None:
-        """Take one random step, if it is possible."""
         act = self.dice.choices(
             (self.produce, self.fetch, self.copy, self.stop, self.start, self.wait, self.flush, self.checkpoint),
             weights=(26, 22, 14, 9, 12, 8, 5, 4),
@@ -386,7 +385,6 @@ class _History:
         self.cluster.produce(partition, records, self.dice.choice((Acks.ALL, Acks.ALL, Acks.LEADER, Acks.NONE)))
 
     def fetch(self) -> None:
-        """Fetch once as one follower."""
         self.cluster.fetch(self.partition(), self.broker())
 
     def copy(self) -> None:
@@ -403,7 +401,6 @@ class _History:
             self.cluster.stop(going, self.dice.choice(("stop", "crash", "crash", "power-loss")))
 
     def start(self) -> None:
-        """Start a broker."""
         down = [broker for broker in self.cluster.brokers if not self.cluster.is_running(broker)]
         if down:
             self.cluster.start(self.dice.choice(down))
@@ -413,13 +410,11 @@ class _History:
         self.cluster.advance(self.dice.choice((100, 1_000, 6_000, 31_000)))
 
     def flush(self) -> None:
-        """Flush the logs of a broker."""
         broker = self.broker()
         if self.cluster.is_running(broker):
             self.cluster.flush(broker)
 
     def checkpoint(self) -> None:
-        """Checkpoint the high watermarks of a broker."""
         broker = self.broker()
         if self.cluster.is_running(broker):
             self.cluster.checkpoint(broker)
@@ -432,9 +427,7 @@ class _History:
                 self.cluster.start(broker)
 
     def partition(self) -> TopicPartition:
-        """Choose a partition."""
         return self.dice.choice(list(self.cluster.partitions))
 
     def broker(self) -> int:
-        """Choose a broker."""
         return self.dice.choice(self.cluster.brokers)

@@ -305,7 +305,6 @@ class _Inside(EvidenceFile):
 
     @cached_property
     def path(self) -> CapturePath:  # of thousands of files only a message needs it
-        """The path of the file in its capture."""
         return CapturePath(self.capture.path, self.inner)
 
     def close(self) -> None:

@@ -146,7 +146,6 @@ class EvidenceFile:
         return bytes(buffer[: self._fill(position, memoryview(buffer))])
 
     def _fill(self, position: int, buffer: memoryview) -> int:
-        """Fill the buffer with the bytes of the file, whatever they are."""
         filled = 0
         if held_ranges:
             length = max(min(len(buffer), self.size - position), 0)

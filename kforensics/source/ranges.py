@@ -135,7 +135,6 @@ class _Request:
         return self._file.is_of_the_system and self._filled < len(self._buffer)
 
     def read(self) -> None:
-        """Read what is missing still, once."""
         if isinstance(self._file, EvidenceError) or self._is_read or self._filled == len(self._buffer):
             return
         self._is_read = True

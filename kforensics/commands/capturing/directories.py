@@ -165,7 +165,6 @@ class Directories:
             self.progress(count, len(self.taken.problems))
 
     def _keep_bytes(self, piece: Piece, scan: CapturedScan) -> None:
-        """Take the bytes of a segment along."""
         row = scan.content.get("segment")
         if row is None:
             return
@@ -260,7 +259,6 @@ class Directories:
         return again
 
     def _folder(self, folder: FolderPlan, scans: dict[str, CapturedScan]) -> None:
-        """Write what a directory holds."""
         for met in () if folder.may_vanish else folder.obstacles:
             found = Problem(input=self._input_of(folder), path=met.path, message=met.message)
             if found not in self.plan.problems:  # it was met first when the names were looked at
@@ -295,7 +293,6 @@ class Directories:
         return [self._segment(folder, entry, scans[entry.name]) for entry in folder.entries if entry.name in scans]
 
     def _segment(self, folder: FolderPlan, entry: Entry, scan: CapturedScan) -> dict[str, Any]:
-        """Return the entry of a segment, whose rows are written."""
         self.taken.segments += 1
         row = scan.content.get("segment")
         if row is not None:

@@ -461,7 +461,6 @@ def _held(
 
 
 def _look(plan: CapturePlan, index: int, task: Task) -> _Seen:
-    """Look at the names in some partition directories."""
     log_dir, seen = task.log_dir, _Seen()
     found, state = log_dir.found, log_dir.state
     assert state is not None

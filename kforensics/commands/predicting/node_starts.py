@@ -640,7 +640,6 @@ class _NodeStarter:
         return [*found, *(NodeDirectory.missing(one) for one in missing)]
 
     def _refusal(self) -> Refusal | None:
-        """Why no log is loaded at all."""
         version, node = self._asked, self._node
         directories = self._directories_named() if node.is_kraft else list(node.directories())
         settings, refusal = node.configured, None
@@ -752,7 +751,6 @@ class _NodeStarter:
         return Fate.UNKNOWN if self._assigned is None or self._is_preview else Fate.KEPT
 
     def _fates(self, ahead: Mapping[int, Ahead]) -> list[Fate]:
-        """Return what becomes of each directory apart from its load."""
         node_id, assigned = self._node.node_id, self._assigned
         if not self._node.is_kraft or isinstance(node_id, Absent) or assigned is None or self._is_preview:
             return [self._likely_fate(one) for one in self._directories]

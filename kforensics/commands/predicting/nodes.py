@@ -349,7 +349,6 @@ def _number(text: str) -> int | Absent:
 
 
 def _empty_below(given: Path, named: set[Path]) -> list[Path]:
-    """Return the empty directories below a path that settings name as log directories."""
     real = given.resolve()
     return [
         given / path.relative_to(real)
@@ -479,14 +478,12 @@ def _newer(
 
 
 def _newer_records(history: MetadataHistory | None) -> Iterator[str]:
-    """Yield records of the metadata log that are newer than known, in words."""
     for one in history.unread if history is not None else ():
         if one.is_newer:
             yield f"offset {one.offset} of the metadata log: {one.words}"
 
 
 def _logged(log_files: Sequence[LogFile], node_id: int | Absent, *, is_alone: bool) -> KafkaVersion | None:
-    """Return the version that the node's log names last."""
     named: list[tuple[int, int, KafkaVersion]] = []
     for at, file in enumerate(log_files):
         if file.node_id != node_id and not (is_alone and isinstance(file.node_id, Absent)):

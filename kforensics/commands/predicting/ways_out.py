@@ -229,7 +229,6 @@ class WaysOut:
 
     @cached_property
     def _discarded(self) -> Mapping[tuple[int, str], tuple[LostPiece, ...]]:
-        """What the other nodes discard, each in its start."""
         return {
             (log.input, log.path): log.lost.pieces
             for log in self.logs
@@ -238,11 +237,9 @@ class WaysOut:
 
     @cached_property
     def _deleted(self) -> frozenset[tuple[int, str]]:
-        """The directories of topics whose deletion is on record."""
         return frozenset((log.input, log.path) for log in self.logs if isinstance(log.topic_deleted_ms, int))
 
     def _whole(self, number: int, path: str) -> LostRecords:
-        """All bytes of a directory's logs."""
         entries = dict(self.node.members)[number].listings.of(path).entries
         return LostRecords(
             pieces=tuple(LostPiece(one.name, 0, one.length) for one in entries if one.name.endswith(LOG))
@@ -302,7 +299,6 @@ def _reaches(true: Epochs, at: int, log_start_offset: int) -> bool:
 
 
 def _changed(conditions: Conditions, changes: Iterable[VirtualChange]) -> Conditions:
-    """Return the conditions of a start after some changes."""
     without = dict(conditions.without)
     for change in changes:
         match change.kind:

@@ -96,7 +96,6 @@ class _Groups:
         return at
 
     def join(self, one: int, other: int) -> None:
-        """Make two sets one."""
         first, second = sorted((self.of(one), self.of(other)))
         self._parents[second] = first
 

@@ -67,7 +67,6 @@ class _Sink:
         return self._file.write(bytes(data))
 
     def tell(self) -> int:
-        """Return the bytes so far."""
         return self._file.tell()
 
     def flush(self) -> None:

@@ -63,7 +63,6 @@ class RunRecords:
         self._outcomes: dict[int, Outcomes] = {}
 
     def _chunks(self, run: Run, part: Part) -> Iterator[RecordChunk]:
-        """Yield the records of a run; damage is noted."""
         source = PartOfFile(self._files.source(run), run.end)  # what lies behind may be what can't be read
         for found in iter_record_chunks(source, start=run.start, end=run.end, buffers=self._buffers):
             if isinstance(found, Damage):

@@ -129,7 +129,6 @@ class _Saver:
         return max(self._filters.offsets.first if self._filters.offsets else 0, 0)
 
     def run(self) -> SavedPartition:
-        """Save it."""
         is_whole = False
         try:
             if self._part_length is not None:
@@ -396,7 +395,6 @@ class _Saver:
         self._take_over(self._lines.add(run, gaps))
 
     def _settle(self) -> None:
-        """Wait for what processes have."""
         if self._lines is not None:
             self._take_over(self._lines.settle())
 

@@ -118,7 +118,6 @@ class _Source(NamedTuple):
 
 
 def _read(file: EvidenceFile, start: int, end: int) -> memoryview:
-    """Return bytes of a file."""
     data = np.empty(end - start, np.uint8).data
     if file.read_into(start, data) < len(data):
         raise EvidenceUnreadable(str(file.path), BECAME_SHORTER)

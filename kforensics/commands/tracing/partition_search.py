@@ -179,7 +179,6 @@ def _take(file: EvidenceFile, batches: BatchTable, taker: Taker) -> bool:
 
 
 def _runs(segment: Segment, end: int) -> Iterator[tuple[int, int, int]]:
-    """Yield the offsets of a segment by leader epoch."""
     first = segment.base_offset
     epochs = [(max(one.start_offset, first), one.leader_epoch) for one in segment.epochs]
     if not epochs or epochs[0][0] > first:

@@ -297,7 +297,6 @@ def records_with_horizons(chunk: RecordChunk) -> Iterator[tuple[Record, int]]:
 
 
 def _search_file(place: PartitionPlace, path: str, search: RecordSearch) -> SearchedFile:
-    """One file, read once."""
     out = SearchedFile()
     taker = Taker(search, out)
     base_offset = parse_file_name(path.rpartition("/")[2]).base_offset

@@ -152,7 +152,6 @@ def grouped(hits: Sequence[Hit], markers: Mapping[Place, Markers]) -> Iterator[F
 
 
 def _distinct(hits: Sequence[Hit], markers: Mapping[Place, Markers]) -> Iterator[FoundRecord]:
-    """Yield the distinct records at one offset."""
     groups: dict[tuple[Any, ...], list[Hit]] = defaultdict(list)
     for hit in hits:
         record, topic_id = hit.record, hit.file.replica.topic_id

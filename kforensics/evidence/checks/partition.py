@@ -93,7 +93,6 @@ def scan_tasks(context: PartitionContext, level: Level) -> list[tuple[FoundFile,
 
 
 def _live_by_name(context: PartitionContext) -> dict[tuple[FileKind, int], FoundFile]:
-    """Return the files in use by kind and base offset."""
     return {
         (file.name.kind, base_offset_of(file)): file for file in context.files if file.name.suffix is FileSuffix.NONE
     }

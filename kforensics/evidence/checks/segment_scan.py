@@ -221,7 +221,6 @@ def scan_segment_file(
 
 
 def _captured_scan(file: CapturedSegment, base_offset: int) -> SegmentScan:
-    """Return what was found in the segment when it was captured."""
     segment = captured_segment(file, path=file.inner, base_offset=base_offset)
     if segment.unread_below:
         raise file.missing()

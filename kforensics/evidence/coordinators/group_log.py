@@ -345,7 +345,6 @@ class GroupLogReader:
     def _decode_at(
         self, held: Sequence[_PlainCommits], ends: NDArray[np.int64], places: Sequence[int]
     ) -> Iterator[Commit]:
-        """Yield the commits at places of a joined run."""
         wanted = np.asarray(places, dtype=np.int64)
         bounds = np.searchsorted(wanted, ends).tolist()
         for one, first, end, behind in zip(held, [0, *bounds], bounds, ends.tolist(), strict=False):

@@ -112,7 +112,6 @@ class _Scan:
         return found
 
     def add(self, batches: SegmentBatches) -> None:
-        """Take in some sound batches."""
         rows = _until(batches.rows, self.until_ms)
         if not len(rows):
             return

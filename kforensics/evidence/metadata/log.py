@@ -283,7 +283,6 @@ class _LogReader:
         self._not_understood(path, when.offset, message)
 
     def _not_understood(self, path: str, offset: int, message: Decoded | Undecoded) -> None:
-        """Note what of a record can't be understood."""
         if isinstance(message, Undecoded):
             words = f"{message.name or 'a record'} is not understood: {message.reason}"
         elif not (words := not_understood(message)):

@@ -355,7 +355,6 @@ class PartitionReplay:
         self._move_count = 0
 
     def _move(self, before: int, fields: Fields) -> int:
-        """Return the status that a change leads to from a status."""
         # The epoch rises with every record that names a leader, even the one that leads already.
         raised = int(fields["leader"] != LEADER_UNCHANGED)
         return self._number_of(changed_status(self.statuses[before], fields)) << 1 | raised

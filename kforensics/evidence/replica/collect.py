@@ -232,7 +232,6 @@ def _read_own_files(place: PartitionPlace, files: Sequence[FoundFile], problems:
 
 
 def _replica(place: PartitionPlace, files: Sequence[FoundFile], own: _OwnFiles) -> Replica:
-    """Return what was read of a directory, without its segments."""
     snapshots = sorted(
         f.name.base_offset
         for f in files

@@ -382,7 +382,6 @@ def _first(verdict: list[str], residuals: list[str], losses: Sequence[Loss]) -> 
 
 
 def _residuals(incidents: Sequence[PartitionIncident]) -> list[str]:
-    """Replicas that stay different, a sentence for each partition."""
     found = [incident for incident in incidents if incident.residuals]
     sentences = []
     for incident in found[:MOST_NAMED]:

@@ -317,7 +317,6 @@ def epoch_words(one: GroupPosition) -> str:
 
 
 def _reset(group: str, where: str, offset: str) -> str:
-    """Return the command that sets a position."""
     words = ["--group", group, "--topic", where, "--reset-offsets", "--to-offset", offset, "--execute"]
     return f"kafka-consumer-groups.sh --bootstrap-server HOST:PORT {command_line(words)}"
 

@@ -102,7 +102,6 @@ def _not_predicted(found: PredictedCluster, version: str, *, is_first: bool) -> 
 
 
 def _names_of(numbers: Iterable[int], found: PredictedCluster) -> str:
-    """Return the nodes of inputs in words, each once."""
     return joined_by_and(found.node(number) for number in numbers)
 
 

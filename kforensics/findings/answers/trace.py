@@ -94,7 +94,6 @@ class TraceTally:
                 self._add_at_risk(one, fate)
 
     def _note_again(self, one: TracedRecord) -> None:
-        """Note a record that its producer wrote again in a later epoch."""
         record = one.record
         if record is None or record.producer_id < 0 or record.is_transactional or not one.copies:
             return

@@ -239,7 +239,6 @@ def _long_lane_pieces(buffer: WordBuffer, lanes: Lanes, lane: int) -> Iterator[P
 
 
 def _group_pieces(buffer: WordBuffer, lanes: Lanes, first: int, end: int) -> Iterator[Piece]:
-    """Yield the group's records in pieces of whole lanes."""
     group = lanes.part(first, end)
     positions, limits, sound = _follow_lanes(buffer, group)
     lengths, records = np.cumsum(group.ends - group.starts), np.cumsum(group.counts)

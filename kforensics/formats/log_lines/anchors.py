@@ -152,7 +152,6 @@ def _begin(
 
 
 def _number(key: bytes) -> int:
-    """Return the number of the first bytes of an anchor."""
     first, second = int.from_bytes(key[:_WORD], "little"), int.from_bytes(key[_WORD:], "little")
     return (first * int(_FACTOR) + second) % (1 << 64) if len(key) > _WORD else first
 

@@ -463,7 +463,6 @@ class _Window:
             _remember(text, found)
 
     def _add_known(self, known: "_Plain", line: int, start: int, stop: int, rest: bytes, time_ms: int) -> None:
-        """Add the event of a text that was read before."""
         message = known.message
         if message is None:
             self._near[line] = True

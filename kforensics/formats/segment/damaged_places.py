@@ -189,7 +189,6 @@ def first_offset(source: SegmentBytes, batch: SoundBatch) -> int:
 
 
 def _runs(flags: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> list[tuple[int, int]]:
-    """Begin and end of each run of set flags."""
     edges = np.flatnonzero(np.diff(np.concatenate(([False], flags, [False])).astype(np.int8)))
     return list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))
 

@@ -232,7 +232,6 @@ def _require_known_magic(source: SegmentBytes, position: int, around: Neighbours
 
 
 def _misfit(source: SegmentBytes, span: Span, header: Header | None) -> tuple[DamageKind, str, str]:
-    """Return what is wrong with the first entry of a run."""
     if header is None or not any(read_exactly(source, span.position, HEADER_UP_TO_MAGIC)):
         return DamageKind.ZEROS, "a batch", f"zeros at the start of {span.length} bytes without a sound batch"
     if header.magic not in SMALLEST_LENGTH:

@@ -119,7 +119,6 @@ class _Walk:
         self._large_allowance = 4 * source.size + LARGEST_HELD
 
     def next_window(self, start: int) -> SegmentWindow:
-        """Read and check a window from the position of a batch on."""
         self._load(start, WINDOW_LENGTH)
         found = _Findings()
         position = start
@@ -249,7 +248,6 @@ class _Findings:
         self.record_count = 0
 
     def window(self, span: Span) -> SegmentWindow:
-        """Return all of it, in file order."""
         match self.tables:  # joining costs more than a small segment
             case []:
                 table = empty_batches()

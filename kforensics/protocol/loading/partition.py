@@ -227,7 +227,6 @@ class _Loader:
         self.deleted: list[int] = []
 
     def load(self) -> LoadedState:
-        """Play the load through."""
         rules = self._rules
         if partition_of_directory(self._directory.name, rules) is None:
             raise refused_name(self._directory.name, rules)

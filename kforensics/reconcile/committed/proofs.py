@@ -560,7 +560,6 @@ def _has_led(view: LoadedLog, leader_epoch: int) -> bool:
 
 
 def _last_offsets_by_producer(data: NDArray[np.void]) -> dict[int, NDArray[np.int64]]:
-    """Rising last offsets of the batches of each producer."""
     if not len(data):
         return {}
     data = data[np.lexsort((data["last_offset"], data["producer_id"]))]

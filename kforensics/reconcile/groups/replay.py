@@ -288,7 +288,6 @@ class Replay:
         self.last_epoch = max(self.last_epoch, run.last.leader_epoch)
 
     def _put(self, commit: Commit, place: PartitionPlace | None = None) -> None:
-        """Let a commit be in force, whatever was before it."""
         assert commit.offset is not None
         self.positions[commit.key] = Position(
             commit.offset,

@@ -313,7 +313,6 @@ def _other_disk(state: Leadership) -> Cause:
 
 
 def _began_anew(truncation: ObservedTruncation) -> bool:
-    """Whether nothing of a log stayed."""
     return truncation.before is not None and truncation.to_offset <= truncation.before.view.content_start_offset
 
 

@@ -185,7 +185,6 @@ def _with_outcomes(batches: Sequence[LostBatch], reader: BatchReader) -> Iterato
 
 
 def _aborted_keys(log: LoadedLog, first: int, reader: BatchReader) -> frozenset[tuple[int, int, int, int]]:
-    """Return the batches of aborted transactions from an offset on."""
     rows = reader.batches(log.replica, first, max(first, log.log_end_offset - 1))
     rows = rows[rows["last_offset"] < log.log_end_offset]
     markers = [
@@ -284,7 +283,6 @@ class _Held(BatchesByOffset):
         super().__init__(rows[rows["last_offset"] < view.log_end_offset])
 
     def split(self, first: int, last: int) -> Iterator[tuple[int, int, bool]]:
-        """Yield the offsets in runs that are held, or not held."""
         at = first
         for row in self.over(first, last):
             base, end = max(int(row["base_offset"]), at), min(int(row["last_offset"]), last)

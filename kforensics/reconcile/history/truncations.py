@@ -163,7 +163,6 @@ def _order(truncation: ObservedTruncation) -> tuple[bool, int, int, int]:
 
 
 def _history(copies: Sequence[LogCopy], broker: int) -> list[LogCopy]:
-    """Return the broker's log in use from snapshot to snapshot."""
     own = [c for c in copies if c.broker_id == broker and c.is_live]
     newest: dict[int, LogCopy] = {}
     for copy in own:

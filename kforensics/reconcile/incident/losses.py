@@ -172,7 +172,6 @@ def _deleted_below(leader: LogCopy) -> int:
 
 
 def _with_cause(loss: Loss, truncations: Sequence[ExplainedTruncation], causes: CauseEvidence, leader: LogCopy) -> Loss:
-    """Return a loss with its cause."""
     cause, confidence, citations = _cause_of(loss, truncations, causes, leader)
     every = tuple(dict.fromkeys((*loss.citations, *citations)))
     return replace(loss, cause=cause, confidence=confidence, citations=every)
@@ -434,7 +433,6 @@ def _unlogged_losses(known: LogsOverTime, told: set[int]) -> Iterator[Loss]:
 def _unlogged_loss(
     known: LogsOverTime, start: LogStart, copy: LogCopy, run: Sequence[tuple[OffsetRange, int]], *, zeros: bool
 ) -> Loss:
-    """Return the loss of segments of a copy, each with its newest timestamp."""
     offsets, newest_ms = OffsetRange(run[0][0].first, run[-1][0].last), max(newest for _, newest in run)
     by = (
         f"retention by time deleted them: {'a time index' if len(run) == 1 else 'time indexes'} of zeros beside them in that copy"
@@ -494,7 +492,6 @@ def _early_loss(known: LogsOverTime, move: LogStartMove, copy: LogCopy, run: Seq
 
 
 def _loss_of_copy(known: LogsOverTime, copy: LogCopy, offsets: OffsetRange) -> Loss:
-    """Return the loss of what retention deleted and a copy holds."""
     holders = [
         one
         for one in known.copies

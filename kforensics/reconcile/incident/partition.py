@@ -216,7 +216,6 @@ def _beside_doubled(known: LogsOverTime, own: LogCopy, position: int, path: str)
 
 
 def _rows_of(copy: LogCopy, path: str) -> BatchTable:
-    """Return the batches of the segment of a name."""
     name = path.rpartition("/")[2]
     found = (
         one.batches
@@ -302,7 +301,6 @@ def _overlap(row: np.void, one: SequenceBreak) -> int:
 
 
 def _batches_of(rows: BatchTable, one: SequenceBreak) -> BatchTable:
-    """Return the batches of a producer that have a missing sequence."""
     own = rows[(rows["producer_id"] == one.producer_id) & (rows["producer_epoch"] == one.producer_epoch)]
     last = own["base_sequence"] + own["last_offset"] - own["base_offset"]
     found: BatchTable = own[(own["base_sequence"] <= one.last) & (last >= one.first) & own["crc_valid"]]
@@ -376,7 +374,6 @@ def _unclean(known: LogsOverTime) -> list[Election]:
 
 
 def _is_allowed(known: LogsOverTime, elections: Sequence[Election]) -> bool | Absent:
-    """Whether the setting allowed the last of some unclean elections."""
     if not elections:
         return Absent.NOT_APPLICABLE
     return known.evidence.facts.allows_unclean_election(known.partition.topic, elections[-1].state.recorded_at)

@@ -119,7 +119,6 @@ class _Seen:
         self._weight = 1
 
     def add(self, chunk: "RecordChunk", outcomes: Outcomes) -> None:
-        """Count the records of a chunk of the log."""
         found, batches = self._found, chunk.batches
         is_v2 = batches["magic"] == 2
         is_left_out = is_v2 & ((batches["attributes"] & CONTROL_BIT) != 0) | outcomes.are_aborted(batches)

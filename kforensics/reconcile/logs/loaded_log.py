@@ -319,7 +319,6 @@ def _known_segment(segment: Segment) -> KnownSegment:
 
 
 def _first_fatal(segment: Segment) -> Damage | None:
-    """Return the first damage at which a scan of the segment ends."""
     fatal = [damage for damage in segment.damage if damage.kind not in NO_END_OF_RECOVERY]
     return min(fatal, key=lambda damage: damage.span.position, default=None)
 

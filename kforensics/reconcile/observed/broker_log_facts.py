@@ -481,7 +481,6 @@ def _is_another_log(event: LogEvent) -> bool:
 
 
 def _target(event: LogEvent) -> int | Absent:
-    """Return the offset that a log was truncated to."""
     if event.kind is Kind.FETCH_OFFSET_RESET:
         return event.number("offset") if event.fields.get("rule") == "leader-end" else Absent.NOT_APPLICABLE
     return event.number(_TARGETS[event.kind]) if event.kind in _TARGETS else Absent.NOT_APPLICABLE

@@ -249,7 +249,6 @@ def _like_others(clocks: Sequence[Clock | None]) -> Clock | None:
 
 
 def _anchors(file: LogFile) -> dict[Anchor, int]:
-    """Return the first time at which the file reports each leader epoch."""
     first: dict[Anchor, int] = {}
     for event in file.events:
         if event.kind not in _ANCHORS or isinstance(event.topic_partition, Absent):

@@ -186,7 +186,6 @@ def _of_its_disk(restart: Restart, broker: int, states: Sequence[Leadership]) ->
 
 
 def _named(states: Iterable[Leadership]) -> frozenset[int]:
-    """Every broker that led, was in sync or is assigned."""
     named: set[int] = set()
     for state in states:
         named |= {state.leader} if isinstance(state.leader, int) else set()

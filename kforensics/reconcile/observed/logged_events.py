@@ -151,7 +151,6 @@ class _Tie:
                         self._places[_replica(item), item.event.kind].append((at, number))
 
     def lines(self) -> Iterator[LoggedEvent]:
-        """Yield all lines, each file's in its order."""
         for at, file in enumerate(self._files):
             yield from self._until(at, len(file), frozenset({at}))
 

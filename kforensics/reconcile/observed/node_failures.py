@@ -183,7 +183,6 @@ def _joined(before: NodeFailure | None, later: NodeFailure) -> NodeFailure:
 
 
 def _disk(node: _Node) -> NodeFailure | None:
-    """Return the log directories that failed while the node went on."""
     if not node.disks:
         return None
     first = next(iter(node.disks.values()))

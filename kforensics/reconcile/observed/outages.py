@@ -263,6 +263,5 @@ def _is_of_metadata(item: LoggedEvent) -> bool:
 
 
 def _place(item: LoggedEvent) -> str:
-    """Return the file and line as they are cited."""
     cited: Citation = item.citation
     return f"{cited.path}:{cited.line}"

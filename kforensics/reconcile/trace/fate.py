@@ -412,7 +412,6 @@ class FateJudge:
         )
 
     def _state_below(self, fate: Fate) -> str:
-        """Return the state of a record below the log start that has this fate."""
         states = {FateKind.DELETED_EARLY: self._lost, FateKind.UNEXPLAINED: "unknown"}
         return states.get(fate.kind, "deleted-on-purpose")
 

@@ -181,7 +181,6 @@ class _Replica:
             self._ends[marker.producer_id].append(offset)
 
     def judged(self) -> PartitionTransactions:
-        """Return the replica with its open and torn transactions."""
         replica = self._replica
         return PartitionTransactions(
             replica=replica,

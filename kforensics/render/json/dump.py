@@ -48,7 +48,6 @@ def plain_item(item: DumpItem, *, show_payload: bool, as_text: bool) -> dict[str
 
 
 def _plain_batch(batch: BatchItem) -> dict[str, Any]:
-    """Return a batch with the names of its header fields."""
     attributes = batch.attributes
     codec = attributes & CODEC_MASK
     has_producer = batch.magic >= 2 and batch.producer_id >= 0
@@ -137,7 +136,6 @@ def plain_header(name: bytes, value: bytes | None, *, as_text: bool) -> list[Any
 
 
 def _plain_damage(damage: Damage) -> dict[str, Any]:
-    """Return a damaged place."""
     good = damage.next_good
     fields = {
         "type": "damage",

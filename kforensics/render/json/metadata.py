@@ -20,7 +20,6 @@ def _logs(body: MetadataView) -> Iterator[tuple[ComparedLog, bool]]:
 
 
 def _topics(body: MetadataView) -> Iterator[tuple[TopicState, list[PartitionState]]]:
-    """Yield the topics, those that were asked for where one was."""
     state, asked = body.state, body.request
     by_topic: dict[str, list[PartitionState]] = {topic_id: [] for topic_id in state.topics}
     for (topic_id, number), partition in sorted(state.partitions.items()):

@@ -163,7 +163,6 @@ class _Maker:
         return {**made, REST: _object(rest, required)}
 
     def used(self, told: Any) -> dict[str, Any]:
-        """Return the definitions that are referred to, in order."""
         names: set[str] = set()
         texts = [json.dumps(told)]
         while texts:
@@ -215,7 +214,6 @@ class _Maker:
         return {"description": told.words, **made} if told.words else made
 
     def of(self, hint: Any) -> dict[str, Any]:
-        """Return the schema of values of a type."""
         if isinstance(hint, Shape):
             return self.shaped(hint, hint.of)
         hint = _evaluated(hint)
@@ -346,7 +344,6 @@ def _present(hint: Any) -> Any:
 
 
 def _element(hint: Any) -> Any:
-    """Return the type of the items of a sequence."""
     present = _present(hint)
     arguments = [one for one in get_args(present) if one is not Ellipsis]
     if not arguments:
@@ -536,7 +533,6 @@ def _rows(name: str, properties: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _form(told: Mapping[str, Any]) -> str:
-    """Return the form of a field in words."""
     if "$ref" in told:
         name = told["$ref"].rpartition("/")[2].removesuffix(".json")
         return {"text": "text", "bytes": "bytes"}.get(name, f"*{name}*")

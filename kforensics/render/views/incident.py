@@ -165,7 +165,6 @@ def _lane(
 
 
 def _time_of(election: leadership.Election, log: LogOutline) -> str:
-    """Return the time of day of an election, on the log of whom it elected."""
     time_ms = election.state.time_ms
     if election.state.leader != log.broker_id or not isinstance(time_ms, int):
         return ""

@@ -48,7 +48,6 @@ def _asked_for(body: MetadataView) -> list[PartitionState]:
 
 
 def _comparison(comparison: LogComparison) -> Iterator[Block]:
-    """Yield how the other logs compare with the newest."""
     tails = [log for log in comparison.logs if not isinstance(log.tail, Absent) and not log.is_mixed]
     if tails:
         yield Prose(
@@ -118,7 +117,6 @@ def _node(node_id: int | Absent) -> str:
 
 
 def _state(body: MetadataView) -> Iterator[Block]:
-    """Yield the partitions and brokers at one offset."""
     partitions, topics = _asked_for(body), body.request.topics
     yield Prose(f"At metadata offset {body.state.offset}")
     if partitions:
@@ -133,7 +131,6 @@ def _state(body: MetadataView) -> Iterator[Block]:
 
 
 def _partition_row(state: PartitionState) -> tuple[str, ...]:
-    """Return the row of one partition."""
     leader = "no leader" if isinstance(state.leader, Absent) else f"leader {state.leader}"
     notes = []
     if state.is_recovering:

@@ -234,7 +234,6 @@ def _outcome_words(log: PredictedLog) -> str:
 
 
 def _metadata(body: Prediction, start: PredictedStart, inputs: tuple[Input, ...]) -> Iterator[Block]:
-    """Yield what becomes of the metadata log, where it does not stay whole."""
     for one in body.metadata_logs:
         if one.node != start.input or start.number > 1:
             continue
