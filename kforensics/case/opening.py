@@ -289,7 +289,7 @@ def _with_newest_last(now: _Group, used: list[_Group], notes: list[str]) -> tupl
     others, met = _part(now, lambda one: not one.log_dirs and not _is_place(one))
     problems = [*newest.problems, *(replace(one, input=one.input + len(newest.found)) for one in met)]
     return _Group(newest.path, [*newest.found, *others], problems), [
-        _Group(_common_path(now), old, old_problems),
+        _Group(Path(now.found[0].described.path) if now.found else now.path, old, old_problems),
         *(group for group in used if group is not newest),
     ]
 
@@ -313,10 +313,6 @@ def _part(group: _Group, belongs: Callable[[FoundInput], bool]) -> tuple[list[Fo
 
 def _last(groups: Sequence[_Group]) -> _Group:
     return groups[in_order([group.moment for group in groups])[-1]]
-
-
-def _common_path(group: _Group) -> Path:
-    return Path(group.found[0].described.path) if group.found else group.path
 
 
 def _order_notes(used: Sequence[_Group], order: Sequence[int]) -> Iterator[str]:

@@ -165,7 +165,8 @@ def _others(ask: Ask, case: Case, explained: Explanation) -> Iterator[Result[Any
             yield Unasked(name, str(error))
             continue
         # Where no group has committed in what was asked for, there is nothing to say of groups.
-        if name != "groups" or result.body.groups or result.answer.state is not State.NO_SETBACK or not _limits(ask):
+        is_limited = bool(ask.topics or ask.partitions)
+        if name != "groups" or result.body.groups or result.answer.state is not State.NO_SETBACK or not is_limited:
             yield result
 
 
@@ -177,10 +178,6 @@ def _to_read(ask: Ask, case: Case) -> int:
         for place in group
         if is_wanted(partition, ask) and store_of(place.state.root).capture is None
     )
-
-
-def _limits(ask: Ask) -> bool:
-    return bool(ask.topics or ask.partitions)
 
 
 def _as(ask: Ask, command: str) -> Ask:

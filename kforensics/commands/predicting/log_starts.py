@@ -201,7 +201,7 @@ class LogStarts:
                 directory.opened = None if own is None else replace(own, unreadable={})
                 load = other.load(directory, clean=clean)
                 ahead: Ahead | None = None
-                if not _serve_alike(load.outcome, outcome) or not asked.compares_alike(other.version):
+                if _served(load.outcome) != _served(outcome) or not asked.compares_alike(other.version):
                     described = other.describe(1, directory, load.outcome, log.fate, is_reached=is_reached)
                     if what_matters(described) != what_matters(log):
                         ahead = Ahead(topic_id_of(directory.disk), described, needed_load(load))
@@ -474,11 +474,6 @@ def _are_alike(
         recovery_point=offset_or_zero(found.recovery_points, directory.partition),
         log_start_offset=offset_or_zero(found.log_starts, directory.partition),
     )
-
-
-def _serve_alike(one: LoadOutcome | Unpredictable, other: LoadOutcome | Unpredictable) -> bool:
-    """Whether two loads leave the same segments, and serve the same of them."""
-    return _served(one) == _served(other)
 
 
 def _served(outcome: LoadOutcome | Unpredictable) -> object:

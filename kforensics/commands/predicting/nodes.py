@@ -284,7 +284,7 @@ def _is_same_node(one: FoundInput, other: FoundInput, configured: Sequence[Confi
     naming = [{node for node in configured if _is_named(each, node.log_dirs)} for each in (one, other)]
     if all(naming):
         return not naming[0].isdisjoint(naming[1])
-    if _is_blank(one) and not configured:
+    if not configured and not any(one.listings.of(log_dir.path).entries for log_dir in one.log_dirs):
         return True  # it was taken for a log directory of the only node that is given
     if _has_metadata_log(one) and _has_metadata_log(other):
         return False
@@ -300,10 +300,6 @@ def _is_same_node(one: FoundInput, other: FoundInput, configured: Sequence[Confi
         return False
     # A node without ZooKeeper has one metadata log: a directory without one lies beside that of its node.
     return is_same_id or (runs_without_zookeeper([one, other]) and _has_metadata_log(one) != _has_metadata_log(other))
-
-
-def _is_blank(one: FoundInput) -> bool:
-    return all(not one.listings.of(log_dir.path).entries for log_dir in one.log_dirs)
 
 
 def find_start_inputs(paths: Sequence[Path], *, keep_going: bool) -> Inputs:

@@ -159,7 +159,7 @@ def _distinct(hits: Sequence[Hit], markers: Mapping[Place, Markers]) -> Iterator
         name = "" if isinstance(topic_id, Absent) else topic_id
         groups[record.offset, record.partition_leader_epoch, name, content].append(hit)
     _join_nameless(groups)
-    for key in sorted(groups, key=_by_place):
+    for key in sorted(groups, key=lambda one: one[:3]):
         yield _found(groups[key], key[2] or Absent.UNKNOWN, markers)
 
 
@@ -170,10 +170,6 @@ def _found(hits: Sequence[Hit], topic_id: str | Absent, markers: Mapping[Place, 
         outcome = outcome_of(record, (markers[hit.file.replica.input, hit.file.replica.path] for hit in hits))
     copies = [FoundCopy(file, copy.batch_position, horizon) for file, copy, horizon in hits]
     return FoundRecord(record, topic_id, tuple(copies), outcome)
-
-
-def _by_place(key: tuple[Any, ...]) -> tuple[Any, ...]:
-    return key[:3]
 
 
 def _join_nameless(groups: dict[tuple[Any, ...], list[Hit]]) -> None:

@@ -257,10 +257,6 @@ def _captured_scan(file: CapturedSegment, base_offset: int) -> SegmentScan:
     )
 
 
-def _index_positions(path: Path | None) -> NDArray[np.int64]:
-    return _entries(path, lambda data: parse_offset_index(data).entries["position"])
-
-
 def _time_offsets(path: Path | None, base_offset: int) -> NDArray[np.int64]:
     return _entries(path, lambda data: parse_time_index(data).entries["relative_offset"].astype(np.int64) + base_offset)
 
@@ -290,7 +286,9 @@ class _Collector:
         self._magics: set[int] = set()
         self._runs: list[EpochRun] = []
         self._damage: list[Damage] = []
-        self._positions = PositionLookups(_index_positions(task.index_path))
+        self._positions = PositionLookups(
+            _entries(task.index_path, lambda data: parse_offset_index(data).entries["position"])
+        )
         self._times = OffsetLookups(_time_offsets(task.time_index_path, task.base_offset))
         self._producers = ProducerEvents(task.splits, self._read_marker)
         self._sequences = SequenceScan()

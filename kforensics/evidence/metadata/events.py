@@ -75,10 +75,6 @@ class EventSelection:
                     yield event
 
 
-def _everything(_event: MetadataEvent) -> bool:
-    return True
-
-
 def change_events(
     history: MetadataHistory,
     *,
@@ -87,7 +83,7 @@ def change_events(
     up_to: int | None = None,
     since_ms: int | None = None,
     until_ms: int | None = None,
-    wants: Callable[[MetadataEvent], bool] = _everything,
+    wants: Callable[[MetadataEvent], bool] = lambda _event: True,
 ) -> EventSelection:
     """Return every change in the history."""
     brokers = (event for registrations in history.brokers.values() for event in broker_events(registrations))

@@ -504,7 +504,7 @@ def _parsed(
     problems: list[Problem],
 ) -> tuple[str, Value] | Absent:
     """Return a small file of the directory, understood, with its path; a file that can't be read is also a problem."""
-    found = _file_of(files, kind)
+    found = next((one for one in files if one.name.kind is kind and not one.name.is_transient), None)
     if found is None:
         return Absent.NOT_WRITTEN
     try:
@@ -516,7 +516,3 @@ def _parsed(
     except FormatError:
         pass  # what a broker can't parse either is judged by the consistency checks
     return Absent.UNREADABLE
-
-
-def _file_of(files: Sequence[FoundFile], kind: FileKind) -> FoundFile | None:
-    return next((f for f in files if f.name.kind is kind and not f.name.is_transient), None)

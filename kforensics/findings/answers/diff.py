@@ -149,7 +149,7 @@ def diff_answer(
         headline=_headline(found)
         + refusals
         + (f" {quorum_words(quorum)}" if quorum else "")
-        + (_incomplete(problems) if problems else ""),
+        + (f" Incomplete: {counted(len(problems), 'thing')} could not be read." if problems else ""),
         now=with_place(
             (*(quorum_steps(quorum) if quorum else ()), *_steps(found, paths), *_see_starts(refused, paths))
         ),
@@ -283,10 +283,6 @@ def _see_starts(refused: Sequence[RefusedStart], paths: Sequence[str]) -> Iterat
             "See what each start does, and what to mend",
             (command_line(("kforensics", "predict", *named, "--ways-out")),),
         )
-
-
-def _incomplete(problems: Sequence[Problem]) -> str:
-    return f" Incomplete: {counted(len(problems), 'thing')} could not be read."
 
 
 def deleted_topics(count: int) -> str:

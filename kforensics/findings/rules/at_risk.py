@@ -96,7 +96,10 @@ def _truncations(compared: Compared) -> Iterator[Concern]:
         yield from _discarded(compared, losing, led)
     elsewhere = [one for one in compared.live if one.by_other_protocols]
     if elsewhere:
-        at_risk = any(one.truncation is not None or _is_parted(one) for one in elsewhere)
+        at_risk = any(
+            one.truncation is not None or (one.divergence is not None and not one.divergence.is_open)
+            for one in elsewhere
+        )
         state = State.MAYBE_AT_RISK if at_risk else State.UNKNOWN
         yield compared.concern(
             state, ConcernKind.PROTOCOL, (one.view for one in elsewhere), detail=_by_protocol(elsewhere[0])
@@ -106,10 +109,6 @@ def _truncations(compared: Compared) -> Iterator[Concern]:
         again = [one for one in harmless if one.truncation is not None and one.truncation.counts.records]
         kind = ConcernKind.COPIED_AGAIN if again else ConcernKind.UNCOMMITTED
         yield compared.concern(State.UNCOMMITTED_ONLY, kind, (one.view for one in harmless))
-
-
-def _is_parted(one: ReplicaReport) -> bool:
-    return one.divergence is not None and not one.divergence.is_open
 
 
 def _by_protocol(one: ReplicaReport) -> str:

@@ -5,7 +5,6 @@ from typing import Any
 
 from kforensics.damage import Absent
 from kforensics.evidence.event_kinds import EventKind
-from kforensics.evidence.model import Citation
 from kforensics.findings.answers.conclusion import owners_in_use
 from kforensics.findings.answers.explain import incident_state
 from kforensics.findings.answers.model import weighed
@@ -147,7 +146,7 @@ def _loss_findings(incident: PartitionIncident) -> Iterator[Finding]:
             statement=f"{incident.partition}: {_if_led(incident)}{what} ({_ranges(losses)}): {_causes(losses)}{tail}",
             topic_partition=incident.partition,
             offsets=OffsetRange(losses[0].offsets.first, max(loss.offsets.last for loss in losses)),
-            citations=_citations(losses),
+            citations=tuple(dict.fromkeys(citation for loss in losses for citation in loss.citations))[:20],
         )
 
 
@@ -179,10 +178,6 @@ def _causes(losses: Sequence[Loss]) -> str:
         f"{cause.value}{' (possible)' if cause in hedged else ''}"
         for cause in dict.fromkeys(loss.cause for loss in losses)
     )
-
-
-def _citations(losses: Sequence[Loss]) -> tuple[Citation, ...]:
-    return tuple(dict.fromkeys(citation for loss in losses for citation in loss.citations))[:20]
 
 
 UNEXPECTED_TRUNCATION = Rule(

@@ -88,7 +88,11 @@ def tier_words(tiers: Tiers) -> Iterator[tuple[str, str]]:
         copies = [
             copy
             for copy in tiers.copies
-            if copy.is_finished and any(_meets(one.offsets, there) for there in copy.readable(tiers.epochs))
+            if copy.is_finished
+            and any(
+                there.first <= one.offsets.last and there.last >= one.offsets.first
+                for there in copy.readable(tiers.epochs)
+            )
         ]
         many = f"{counted(len(copies), 'finished copy', 'finished copies')}"
         where = {
@@ -100,7 +104,3 @@ def tier_words(tiers: Tiers) -> Iterator[tuple[str, str]]:
             Tier.NEITHER: "in no live log here, and in no finished copy",
         }[one.tier]
         yield f"{first}..{last}", where
-
-
-def _meets(one: OffsetRange, other: OffsetRange) -> bool:
-    return one.first <= other.last and one.last >= other.first

@@ -156,7 +156,8 @@ def rows() -> tuple[Row, ...]:
             section = section._replace(meaning=line[2:])
         elif "\t" in line and not line.startswith("#") and section is not None:
             versions, text, *constant = line.split("\t")
-            found.append(Row(len(found), section, versions, text, _constants(constant), _anchor(text), _has_mark(text)))
+            has_mark = any(one["anchor"] for one in _MARKUP.finditer(text))
+            found.append(Row(len(found), section, versions, text, _constants(constant), _anchor(text), has_mark))
     return tuple(found)
 
 
@@ -165,10 +166,6 @@ def _constants(cells: list[str]) -> dict[str, FieldValue]:
     return {
         name: value == "true" if value in {"true", "false"} else value.replace("+", " ") for name, _, value in pairs
     }
-
-
-def _has_mark(text: str) -> bool:
-    return any(found["anchor"] for found in _MARKUP.finditer(text))
 
 
 def _anchor(text: str) -> str:

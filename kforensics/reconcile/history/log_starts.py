@@ -13,12 +13,9 @@ from kforensics.protocol.retention import PossibleRule, RetentionRule, Retention
 from kforensics.reconcile.observed.clocks import WIDEST_ZONE_MS
 from kforensics.reconcile.observed.logged_events import LoggedEvent, of_kinds
 from kforensics.reconcile.timeline.events import DELETE_REQUEST
-from kforensics.reconcile.timeline.logged_operations import rule_of
+from kforensics.reconcile.timeline.logged_operations import is_soon, rule_of
 from kforensics.units import TopicPartition
 from kforensics.words import duration, utc_words
-
-SAME_DELETION_MS = 60_000
-"""A broker moves the log start so long after the lines about the segments at most."""
 
 
 class Remover(StrEnum):
@@ -146,13 +143,7 @@ def _is_of(rule: LoggedEvent, move: LoggedEvent) -> bool:
     first = min(bases) if isinstance(bases, tuple) and bases else rule.event.number("base_offset")
     start, reason = move.event.number("log_start_offset"), move.event.fields.get("reason")
     is_below = not isinstance(first, int) or (isinstance(start, int) and first < start)
-    return is_below and reason in {None, "segment deletion"} and _is_soon(rule, move)
-
-
-def _is_soon(before: LoggedEvent, item: LoggedEvent) -> bool:
-    if not isinstance(before.time_ms, int) or not isinstance(item.time_ms, int):
-        return True
-    return abs(item.time_ms - before.time_ms) <= SAME_DELETION_MS
+    return is_below and reason in {None, "segment deletion"} and is_soon(rule, move)
 
 
 class Removal(NamedTuple):

@@ -34,7 +34,7 @@ from kforensics.reconcile.committed.judge import Certainty, CommitJudge, Committ
 from kforensics.reconcile.history.causes import CauseName
 from kforensics.reconcile.history.log_copies import Agreement, LogCopy
 from kforensics.reconcile.logs.loaded_log import LoadedLog, Marker, Outcomes, are_markers
-from kforensics.units import EpochEntry, OffsetRange, TopicPartition
+from kforensics.units import OffsetRange, TopicPartition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,11 +231,10 @@ def _parted_before(start: int, copy: LoadedLog, leader: LoadedLog) -> int:
     begin = max(copy.content_start_offset, leader.log_start_offset)
     starts = {begin, *(entry.start_offset for entry in (*copy.batch_epochs, *leader.epochs))}
     candidates = sorted(offset for offset in starts if begin <= offset < below)
-    return next((offset for offset in candidates if _epochs_differ(copy.batch_epochs, leader.epochs, offset)), start)
-
-
-def _epochs_differ(one: Sequence[EpochEntry], other: Sequence[EpochEntry], offset: int) -> bool:
-    return _differ(epoch_at(one, offset), epoch_at(other, offset))
+    for offset in candidates:
+        if _differ(epoch_at(copy.batch_epochs, offset), epoch_at(leader.epochs, offset)):
+            return offset
+    return start
 
 
 def _differ(mine: int | Absent, its: int | Absent) -> bool:

@@ -430,7 +430,7 @@ def _witnesses(
             }
             if members <= kept_up:
                 yield frozenset((copy.rank, one) for one in members)
-    if not _has_earlier(own, moments) and _had_none(previous, election, account, moments):
+    if not any(copy.rank in moments.metadata_ends for copy in own) and _had_none(previous, election, account, moments):
         yield frozenset()
 
 
@@ -468,11 +468,6 @@ def _last_to_commit(election: Election, account: LeadershipAccount, needed_in_sy
         if isinstance(state.leader, int) and len(state.isr) >= needed_in_sync:
             return state.isr
     return frozenset()
-
-
-def _has_earlier(own: "Sequence[LogCopy]", moments: Moments) -> bool:
-    """Whether any earlier snapshot holds a log of the replica."""
-    return any(copy.rank in moments.metadata_ends for copy in own)
 
 
 def _had_none(node: int | Absent, election: Election, account: LeadershipAccount, moments: Moments) -> bool:

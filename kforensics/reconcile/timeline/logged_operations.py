@@ -13,7 +13,7 @@ from kforensics.units import TopicPartition
 from kforensics.words import counted, utc_words
 
 SAME_DELETION_MS = 60_000
-"""Brokers that are running discard the replicas of a deleted topic within this time."""
+"""Running brokers discard the replicas of a deleted topic, and move a log start and delete the segments below it, within this time."""
 
 
 _LOGS = (Kind.LOG_CREATED, Kind.LOG_DISCARDED)
@@ -133,19 +133,13 @@ def _discarded_everywhere(events: Sequence[LoggedEvent]) -> Iterator[TimelineEnt
                 yield _of_topic(EventKind.TOPIC_CREATED, partition.topic, item)
             holders.setdefault(partition, set()).add(item.node_id)
         elif item.event.kind is Kind.LOG_DISCARDED:
-            recent = [one for one in discarded.get(partition, ()) if _is_close(one, item)]
+            recent = [one for one in discarded.get(partition, ()) if is_soon(one, item)]
             discarded[partition] = [*recent, item]
             nodes = {one.node_id for one in discarded[partition]}
             if len(nodes) > 1 and nodes >= holders.get(partition, nodes):
                 holders[partition] = set()
                 deleted.add(partition)
                 yield _of_topic(EventKind.TOPIC_DELETED, partition.topic, item)
-
-
-def _is_close(one: LoggedEvent, other: LoggedEvent) -> bool:
-    if not isinstance(one.time_ms, int) or not isinstance(other.time_ms, int):
-        return True
-    return abs(other.time_ms - one.time_ms) <= SAME_DELETION_MS
 
 
 def _of_topic(kind: EventKind, topic: str, item: LoggedEvent) -> TimelineEntry:
@@ -160,7 +154,6 @@ def _of_topic(kind: EventKind, topic: str, item: LoggedEvent) -> TimelineEntry:
 
 _FAR_MS = 30 * 86_400_000
 """A largest timestamp further than that from the last write of its segment is of a clock that was wrong, or of old records written anew."""
-_SAME_DELETION_MS = 60_000
 
 
 @dataclass(slots=True)
@@ -194,11 +187,11 @@ def retention_entries(events: Iterable[LoggedEvent]) -> Iterator[TimelineEntry]:
             one.segments += len(bases) if isinstance(bases, tuple) else 1
             latest[place] = one
             # Since 3.0 the log start moves before the lines about the segments.
-            if place in moved and _is_soon(moved[place], item):
+            if place in moved and is_soon(moved[place], item):
                 one.log_start_offset = moved[place].event.number("log_start_offset")
         elif item.event.kind is Kind.LOG_START_MOVED:
             moved[place] = item
-            if place in latest and _is_soon(latest[place].last, item):
+            if place in latest and is_soon(latest[place].last, item):
                 latest[place].log_start_offset = item.event.number("log_start_offset")
     for (_, partition, rule), one in found.items():
         yield TimelineEntry(
@@ -220,10 +213,11 @@ def rule_of(event: LogEvent) -> str:
     return str(event.fields.get("rule", by_start))
 
 
-def _is_soon(before: LoggedEvent, item: LoggedEvent) -> bool:
+def is_soon(before: LoggedEvent, item: LoggedEvent) -> bool:
+    """Whether two lines can be about one deletion, by their times."""
     if not isinstance(before.time_ms, int) or not isinstance(item.time_ms, int):
         return True
-    return item.time_ms - before.time_ms <= _SAME_DELETION_MS
+    return abs(item.time_ms - before.time_ms) <= SAME_DELETION_MS
 
 
 def _detail(one: _Deletion, rule: str) -> Detail:

@@ -367,7 +367,7 @@ class FateJudge:
 
     def _fate_of(self, losses: "Sequence[Loss]", offset: int) -> Iterator[Fate]:
         yield from (fate_of_loss(loss) for loss in losses)
-        yield from (fate_of_truncation(one) for one in self._truncations if _took(one, offset))
+        yield from (fate_of_truncation(one) for one in self._truncations if one.to_offset <= offset < one.from_offset)
 
     def _is_misplaced(self, found: FoundRecord) -> bool:
         segments = [self._segments.get((copy.replica.input, copy.path)) for copy in found.copies]
@@ -551,10 +551,6 @@ def fate_of_truncation(one: "ExplainedTruncation") -> Fate:
         f"{who} truncated its log from offset {one.from_offset:,} to {one.to_offset:,}{leader} ({one.protocol})",
         one.citations,
     )
-
-
-def _took(one: "ExplainedTruncation", offset: int) -> bool:
-    return one.to_offset <= offset < one.from_offset
 
 
 def _is_same(one: LoadedLog, other: LoadedLog) -> bool:

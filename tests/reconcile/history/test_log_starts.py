@@ -199,13 +199,13 @@ def test_records_that_are_stamped_before_their_topic_are_no_sign_of_a_wrong_time
 
 
 def test_of_many_lines_of_one_deletion_each_is_looked_at_a_few_times(monkeypatch):
-    looked, real = [], log_starts._is_soon
+    looked, real = [], log_starts.is_soon
 
     def soon(before, item):
         looked.append(item)
         return real(before, item)
 
-    monkeypatch.setattr(log_starts, "_is_soon", soon)
+    monkeypatch.setattr(log_starts, "is_soon", soon)
     (move,) = moves(*[BY_TIME] * 50, f"{NEW}Incremented log start offset to 40 due to segment deletion")
 
     assert move.remover is Remover.TIME
