@@ -499,7 +499,7 @@ def test_logs_in_which_nothing_is_known_are_counted_once(fixtures, tmp_path):
     logs = tmp_path / "logs"
     logs.mkdir()
     for number in range(5):
-        lines = [f"2026-11-21 06:40:00,123 INFO nothing {one} (com.example.Foo)\n" for one in range(20)]
+        lines = [f"2026-11-21 06:40:00,123 INFO nothing {number} {one} (com.example.Foo)\n" for one in range(20)]
         (logs / f"{number}-server.log").write_text("".join(lines))
 
     def asked(*paths):
