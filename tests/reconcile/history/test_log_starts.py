@@ -6,6 +6,7 @@ from kforensics.damage import Absent
 from kforensics.protocol.retention import RetentionPeriod, RetentionPolicy, RetentionTimes
 from kforensics.reconcile.history import log_starts
 from kforensics.reconcile.history.log_starts import LogStart, Remover, log_start_moves
+from kforensics.reconcile.timeline.logged_operations import is_soon
 from kforensics.units import TopicPartition
 from tests.builders.history import logged_events
 
@@ -199,11 +200,11 @@ def test_records_that_are_stamped_before_their_topic_are_no_sign_of_a_wrong_time
 
 
 def test_of_many_lines_of_one_deletion_each_is_looked_at_a_few_times(monkeypatch):
-    looked, real = [], log_starts.is_soon
+    looked = []
 
     def soon(before, item):
         looked.append(item)
-        return real(before, item)
+        return is_soon(before, item)
 
     monkeypatch.setattr(log_starts, "is_soon", soon)
     (move,) = moves(*[BY_TIME] * 50, f"{NEW}Incremented log start offset to 40 due to segment deletion")
