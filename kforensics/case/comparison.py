@@ -48,11 +48,7 @@ if TYPE_CHECKING:
 
 
 def without_batches(report: PartitionReport) -> PartitionReport:
-    """Return the report without batch tables and digests, which only the comparison needs.
-
-    Args:
-        report: it stays as it is; a view that it names twice is one view in the result too.
-    """
+    """Return the report without batch tables and digests, which only the comparison needs."""
     # A view stays one object wherever the report names it: readers compare by identity. So does a segment, which a log shares with its replica.
     views: dict[int, LoadedLog] = {}
     segments: dict[int, Segment] = {}

@@ -51,11 +51,7 @@ class LineMaker(Protocol):
     """The function that makes lines, each with its line break, of the records of a segment."""
 
     def records(self, chunk: RecordChunk) -> list[bytes]:
-        """Return the lines of records that are no control records.
-
-        Args:
-            chunk: valid until the next one is asked for.
-        """
+        """Return the lines of the records of a chunk that are no control records."""
 
     def item(self, item: RecordItem | Damage) -> bytes:
         """Return the line of a control record or of damage."""

@@ -37,11 +37,7 @@ def walk_group_commits(places: Iterable[PartitionPlace], *, most_bytes: int | No
 
 
 def commits_in_log(place: PartitionPlace, paths: Iterable[str], unread: list[str]) -> Iterator[GroupCommit]:
-    """Yield the offset commits of the segments of one log, as `walk_group_commits` does.
-
-    Args:
-        unread: takes the paths of those that can't be read, or not to their end.
-    """
+    """Yield the offset commits of the segments of one log, as `walk_group_commits` does; `unread` takes the paths of those that can't be read to their end."""
     whole: list[tuple[int, str]] = []
     for path in paths:
         try:

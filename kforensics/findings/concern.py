@@ -382,11 +382,7 @@ def copies_of(paths: Sequence[str], items: Items) -> list[str]:
 
 
 def copies_of_places(paths: Sequence[str], places: Iterable[tuple[int, str]]) -> list[str]:
-    """Return the commands that copy single directories out of log directories, where a broker would not start with a copy among the others; of very many all that are beside them are copied, too.
-
-    Args:
-        places: the number of an input and the path below it; empty for all of it.
-    """
+    """Return the commands that copy single directories, given by input and path below it, out of log directories, where a broker would not start with a copy among the others; of very many all that are beside them are copied, too."""
     by_input: dict[int, set[str]] = {}
     for at, path in places:
         by_input.setdefault(at, set()).add(path)

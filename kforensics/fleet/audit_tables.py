@@ -330,11 +330,7 @@ def list_length(table: pa.Table, column: str) -> int:
 
 
 def counts_of(table: pa.Table, column: str) -> dict[str, int]:
-    """Return how often each value of a column occurs, by value.
-
-    Args:
-        column: the name; its values must be of one type, without nulls.
-    """
+    """Return how often each value of a column occurs, whose values are of one type and never null."""
     return dict(sorted((one["values"], one["counts"]) for one in pc.value_counts(table[column]).to_pylist()))
 
 

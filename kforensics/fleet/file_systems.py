@@ -111,11 +111,7 @@ def check_options(options: Mapping[str, str]) -> None:
 
 
 def options_of(scheme: str, options: Mapping[str, str]) -> dict[str, str]:
-    """Return the options that are for a scheme: those that name it, and of the others those that it knows.
-
-    Args:
-        options: value by name, or by `SCHEME:name`, which wins.
-    """
+    """Return the options that are for a scheme: those that name it (`SCHEME:name`), and of the others those that it knows."""
     known = _KNOWN.get(SCHEMES.get(scheme, ""), {})
     own = {name: value for name, value in options.items() if name in known}
     return own | {name.partition(":")[2]: value for name, value in options.items() if name.startswith(f"{scheme}:")}

@@ -70,11 +70,7 @@ class Scanned:
         return segment_of(row, self.digests.get(key, []), self.epochs.get(key, []))
 
     def tables(self, verdict_id: Callable[[Row], int]) -> dict[str, pa.Table]:
-        """Return the segments with digests and lineage, as tables.
-
-        Args:
-            verdict_id: of the partition that a segment is of.
-        """
+        """Return the segments with digests and lineage, as tables, each with the verdict on its partition."""
         segments = [{**row, "verdict_id": verdict_id(row)} for row in self.segments]
         verdicts = {(row["source"], row["path"]): row["verdict_id"] for row in segments}
         return {
@@ -122,11 +118,7 @@ class EarlierLooks:
         self._finished = {one: _rows_of(one, listed) for one in places if isinstance(one, AuditTables) and listed}
 
     def of(self, source: str, rows: Sequence[Mapping[str, Any]]) -> tuple[Scanned, frozenset[str]]:
-        """Return the known rows of the listed files that have not changed, and the paths of these files.
-
-        Args:
-            rows: of the listing; a file is the same where its path, length and time of change are.
-        """
+        """Return the known rows of the listed files that are the same by path, length and time of change, and the paths of these files."""
         out = Scanned()
         wanted = {row["path"]: (row["length"], row["mtime_ns"]) for row in rows}
         for tables in self._places if wanted else ():

@@ -69,11 +69,7 @@ class AuditStamp:
 
 
 def part_stem(audit_id: str) -> str:
-    """Return the name of an audit in names of files: of characters that no storage and no engine writes in another way.
-
-    Args:
-        audit_id: any text; one with other characters also gets a digest, so that two never get the same name.
-    """
+    """Return the name of an audit in names of files: of characters that no storage and no engine writes in another way, with a digest where it had others."""
     plain = _UNSAFE.sub("_", audit_id)
     if plain == audit_id:
         return plain

@@ -205,11 +205,7 @@ def _connected(url: str, settings: dict[str, str]) -> Any:
 
 
 def with_attempts(master: str) -> str:
-    """Return the master with as many attempts a task as a cluster has: in local mode Spark would give up at the first failure.
-
-    Args:
-        master: as `--master` names it; that of a cluster stays as it is.
-    """
+    """Return the master, in local mode with as many attempts a task as a cluster has: Spark would give up at the first failure."""
     local = _LOCAL_MASTER.fullmatch("local[1]" if master == "local" else master)
     return f"local[{local['cores']},{LOCAL_FAILURES}]" if local else master
 

@@ -214,11 +214,7 @@ def _as_os_error() -> Iterator[None]:
 
 
 def expand_glob(location: Path) -> list[Path]:
-    """Return the paths that match a pattern of `*`, `?` and `[…]`, sorted, or the path itself if it is no pattern.
-
-    Args:
-        location: local or on other storage; the scheme and the host of a URI are no pattern.
-    """
+    """Return the paths that match a pattern of `*`, `?` and `[…]`, sorted, or the path itself if it is none; the scheme and the host of a URI are no pattern."""
     if not any(GLOB_CHARACTERS & set(part) for part in location.parts[2 if isinstance(location, StoragePath) else 0 :]):
         return [location]
     found = [type(location)(location.parts[0])] if location.parts else [location]

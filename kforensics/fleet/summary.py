@@ -297,11 +297,7 @@ def node_health(
     *,
     depth: Depth = Depth.CONTENT,
 ) -> tuple[BrokerHealth, ...]:
-    """Return each node and how it is: the worst of what could not be read, damage, and findings.
-
-    Args:
-        depth: of the audit; where only ends of logs were read, no node is called sound.
-    """
+    """Return each node and how it is: the worst of what could not be read, damage, and findings; at depth `tails` none is called sound."""
     by_input = {row["input"]: row for row in grouped(replicas, ["input"], ["bytes", "segments", "damaged_places"])}
     grave = findings.filter(pc.greater_equal(findings["severity_rank"], Severity.WARNING.rank))
     by_node = {
@@ -383,11 +379,7 @@ def _brokers_by_cluster(nodes: Sequence[Mapping[str, Any]]) -> dict[str | None, 
 
 
 def leader_shares(nodes: Sequence[Mapping[str, Any]], parts: pa.Table) -> tuple[LeaderShare, ...]:
-    """Return how evenly leaders are distributed over the nodes, by cluster.
-
-    Args:
-        parts: the table `partitions`, of which those count whose leader the metadata names.
-    """
+    """Return how evenly the leaders that the metadata names are distributed over the nodes, by cluster."""
     recorded = parts.filter(pc.fill_null(pc.equal(parts["leader_source"], "metadata"), fill_value=False))
     counts: dict[str | None, list[int]] = {}
     for cluster, leader in zip(recorded["cluster_id"].to_pylist(), recorded["leader"].to_pylist(), strict=True):
@@ -411,11 +403,7 @@ def leader_shares(nodes: Sequence[Mapping[str, Any]], parts: pa.Table) -> tuple[
 
 
 def layout(nodes: Sequence[Mapping[str, Any]], parts: pa.Table) -> dict[str, Any]:
-    """Return how many topics are placed by Kafka's rule of assignment, and how many were checked for it.
-
-    Args:
-        parts: the table `partitions`; topics of one partition, or with a gap in their numbers, are not checked.
-    """
+    """Return how many topics are placed by Kafka's rule of assignment, and how many were checked for it: those of several partitions without a gap in their numbers."""
     brokers = _brokers_by_cluster(nodes)
     topics: dict[tuple[str | None, str], dict[int, list[int]]] = {}
     columns = [parts[name].to_pylist() for name in ("cluster_id", "topic", "partition", "assigned")]

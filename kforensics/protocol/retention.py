@@ -222,13 +222,7 @@ class RetentionTimes(NamedTuple):
     def is_early(
         self, newest_ms: int, *, since_ms: int | Absent = Absent.UNKNOWN, spare: int | Absent = Absent.UNKNOWN
     ) -> bool:
-        """Return whether retention can have deleted a segment only by taking it for older than its records are.
-
-        Args:
-            newest_ms: the largest timestamp of the segment, or a time before it.
-            since_ms: a time at which it was still there.
-            spare: how many bytes of the log come behind it at most.
-        """
+        """Return whether retention can have deleted a segment, told as to `rules`, only by taking it for older than its records are."""
         since_ms = since_ms if isinstance(since_ms, int) else newest_ms
         is_whole = isinstance(self.until_ms, int) and all(
             one and one[0].since_ms <= since_ms for one in (self.periods, *self.elsewhere)
@@ -237,11 +231,7 @@ class RetentionTimes(NamedTuple):
         return is_whole and by_time and not self.rules(newest_ms, since_ms=since_ms, spare=spare)
 
     def early_from(self, offset: int, log_start: int) -> tuple[int, int] | None:
-        """Return the first of the deleted offsets that retention can only have taken for older than they are, and a time before which its record was not stamped.
-
-        Args:
-            offset: the first deleted offset that is asked about.
-        """
+        """Return the first of the deleted offsets, from one on, that retention can only have taken for older than they are, and a time before which its record was not stamped."""
         if offset >= log_start or not isinstance(self.until_ms, int) or not self.is_early(self.until_ms):
             return None  # not even a record of the last moment
         if isinstance(self.created_ms, int) and self.is_early(self.created_ms):

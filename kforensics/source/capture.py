@@ -336,12 +336,7 @@ class CapturedFile(_Inside):
         return filled
 
     def read(self, position: int, length: int) -> bytes:
-        """Return the bytes of a span, fewer if the file ends before.
-
-        Args:
-            position: in bytes from the start of the file; a negative one reads nothing.
-            length: a claim from disk may be passed.
-        """
+        """Return the bytes of a span, fewer if the file ends before; a negative position reads nothing."""
         if len(self._parts) > 1:
             return super().read(position, length)
         end = min(position + length, self.size)

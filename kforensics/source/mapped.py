@@ -207,12 +207,7 @@ class EvidenceFile:
                 os.posix_fadvise(self._descriptor, position, length, getattr(os, advice))
 
     def read(self, position: int, length: int) -> bytes:
-        """Return the bytes of a span, fewer if the file ends before.
-
-        Args:
-            position: in bytes from the start of the file; a negative one, which a damaged index may give, reads nothing.
-            length: a claim from disk may be passed: no more is allocated than the file has.
-        """
+        """Return the bytes of a span, fewer if the file ends before; a negative position, which a damaged index may give, reads nothing."""
         if position < 0 or length <= 0:
             return b""
         buffer = bytearray(min(length, max(self.size - position, 0)))

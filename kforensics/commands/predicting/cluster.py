@@ -39,11 +39,7 @@ from kforensics.units import Depth
 def compare_followers(
     request: Ask, inputs: Inputs, nodes: Sequence[Node], around: Surroundings, known: Case | None, *, jobs: int
 ) -> Asked | None:
-    """Return how the replicas of several nodes compare at the ends of their logs; None where one node is given, one at several moments, or a state that is on no disk.
-
-    Args:
-        known: a case of the same inputs, whose facts are known.
-    """
+    """Return how the replicas of several nodes compare at the ends of their logs; None where one node is given, one at several moments, or a state that is on no disk."""
     ids = [node.node_id for node in nodes]
     if request.without or len(ids) < 2 or len(set(ids)) < len(ids) or any(isinstance(one, Absent) for one in ids):
         return None
@@ -260,11 +256,7 @@ def unserved_strays(started: Sequence[NodeStarts], surroundings: Surroundings) -
 
 
 def find_order(request: Ask, known: Case | None) -> StartOrder:
-    """Return the order that loses least, from what each replica would discard of the others as the leader.
-
-    Args:
-        known: a case of the same inputs, whose facts are known.
-    """
+    """Return the order that loses least, from what each replica would discard of the others as the leader."""
     from kforensics.commands.comparing import case_of, compare  # noqa: PLC0415 - for `--order` alone
 
     asked = Ask(paths=request.paths, is_stopped=True, keep_going=request.keep_going, depth=request.depth)

@@ -146,11 +146,7 @@ def topic_id_of(disk: DirectoryOnDisk) -> str | Absent:
 
 
 def end_before(directory: StartedDirectory, logs: Sequence[tuple[int, str]]) -> int | Absent:
-    """Return where the log ends by its last sound batch.
-
-    Args:
-        logs: base offset and name of each segment.
-    """
+    """Return where the log of segments, given by base offset and name, ends by its last sound batch."""
     disk = directory.disk
     if not logs:
         return Absent.NOT_APPLICABLE
@@ -207,11 +203,7 @@ def further_end(directory: StartedDirectory, before: LogAtStart) -> FurtherEnd |
 def unchanged_end(
     directory: StartedDirectory, logs: Sequence[tuple[int, str]], outcome: LoadOutcome | Unpredictable
 ) -> int | None:
-    """Return where a log ends that loads unscanned and keeps all of its segments: the load has read it; none where it has to be looked for.
-
-    Args:
-        logs: base offset and name of each segment.
-    """
+    """Return where a log ends that loads unscanned and keeps all of its segments: the load has read it; none where it has to be looked for."""
     if isinstance(outcome, Unpredictable) or isinstance(outcome.state, Absent) or outcome.scanned:
         return None
     is_plain = all(name == f"{padded(base)}{LOG}" for base, name in logs)
@@ -356,11 +348,7 @@ def find_pinned_retention(
     now_ms: int,
     version: KafkaVersion,
 ) -> PinnedRetention | None:
-    """Return the first segment that retention leaves, where its timestamp is of the future and others are behind it.
-
-    Args:
-        segments: base offset and length of each that the load leaves.
-    """
+    """Return the first of the segments that the load leaves, by base offset and length, where its timestamp is of the future and others are behind it: retention leaves it."""
     rules, gone = policy.policy, due.base_offsets if isinstance(due, DueSegments) else ()
     bases = sorted({base for base, _ in segments if f"{padded(base)}{LOG}" in outcome.tree} - {*gone})
     if len(bases) < 2 or not policy.is_known or not rules.by_time:

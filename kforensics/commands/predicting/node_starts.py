@@ -288,11 +288,7 @@ class _NodeStarter:
         )
 
     def start(self, found_ahead: Mapping[int, Ahead] | None) -> NodeStarts:
-        """Return starts one after the other, and what each makes of each directory.
-
-        Args:
-            found_ahead: what the logs come to in the first start; None where that is not known.
-        """
+        """Return starts one after the other, and what each makes of each directory."""
         kept: dict[int, Ahead] = {}
         starts: list[PredictedStart] = []
         logs: list[PredictedLog] = []

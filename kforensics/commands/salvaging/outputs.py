@@ -90,11 +90,7 @@ class RecordWriter(Protocol):
     file: OutFile
 
     def add(self, chunk: RecordChunk, given: Given) -> None:
-        """Add records in order of offset.
-
-        Args:
-            chunk: whose bytes hold until this returns.
-        """
+        """Add records in order of offset, out of a chunk whose bytes hold until this returns."""
 
     def finish(self) -> tuple[WrittenFile, ...]:
         """End the files and give them their names."""

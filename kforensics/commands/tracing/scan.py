@@ -265,11 +265,7 @@ class Taker:
         self._out = out
 
     def take(self, chunk: RecordChunk) -> None:
-        """Take records, control records among them.
-
-        Args:
-            chunk: in file order; valid until this returns.
-        """
+        """Take records in file order, control records among them, out of a chunk that is valid until this returns."""
         out = self._out
         out.coverage.add(chunk.offset, chunk.batches["partition_leader_epoch"][chunk.rows].astype(np.int64))
         for part, is_control in split_control(chunk):

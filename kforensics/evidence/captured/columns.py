@@ -113,11 +113,7 @@ class BatchPacker:
 
 
 def unpack_batches(columns: Mapping[str, NDArray[Any]], first: Mapping[str, int]) -> BatchTable:
-    """Return the batches of a segment out of its columns.
-
-    Args:
-        first: what the columns begin from, as `BatchPacker.first` has it.
-    """
+    """Return the batches of a segment out of its columns, which begin from what `BatchPacker.first` has."""
     size = len(columns["length"])
     rows = empty_batches(size)
     if not size:

@@ -163,11 +163,7 @@ def _data_run(row: Any, transaction_first_offset: int) -> DataRun:
 
 
 def parse_marker(key: bytes | None, value: bytes | None) -> tuple[int, int] | None:
-    """Return type and coordinator epoch of a control record that ends a transaction, none where it is too short.
-
-    Args:
-        key: version and type; the type is not checked.
-    """
+    """Return type, which is not checked, and coordinator epoch of a control record that ends a transaction; none where it is too short."""
     if key is None or value is None or len(key) < _CONTROL_KEY.size or len(value) < _END_TXN_VALUE.size:
         return None
     return _CONTROL_KEY.unpack_from(key)[1], _END_TXN_VALUE.unpack_from(value)[1]

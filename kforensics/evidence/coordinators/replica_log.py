@@ -58,11 +58,7 @@ class ReplicaLog:
     """The offset from which `batches` gives all batches of the log: a capture leaves those far below the end on its broker."""
 
     def files(self, segments: list[tuple[int, str]]) -> Iterator[tuple[str, EvidenceFile]]:
-        """Yield the segments, opened one after the other; one that can't be opened, or whose bytes are not here, is a problem.
-
-        Args:
-            segments: base offset and path of each, in the order of the log.
-        """
+        """Yield the segments, given by base offset and path, opened one after the other; one that can't be opened, or whose bytes are not here, is a problem."""
         for _, path in segments:
             try:
                 with open_evidence(self.place.state.root / path) as file:
@@ -73,11 +69,7 @@ class ReplicaLog:
                 self.problems.append(problem_of(self.place.state.input, path, error))
 
     def records(self, segments: list[tuple[int, str]]) -> Iterator[tuple[str, Record]]:
-        """Yield the records of segments with the path of theirs, in the order of the log; damage is a problem.
-
-        Args:
-            segments: base offset and path of each, in the order of the log.
-        """
+        """Yield the records of segments, given by base offset and path, with the path of theirs, in the order of the log; damage is a problem."""
         for path, file in self.files(segments):
             for record in iter_records(file):
                 if isinstance(record, Damage):

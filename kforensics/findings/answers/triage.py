@@ -314,11 +314,7 @@ _BEFORE_COPIED = re.compile(r"Do not start .* before (?:its|their) director")
 
 
 def steps_script(answer: Answer, elections: Sequence[str], order: Sequence[int], discarded: Sequence[str] = ()) -> str:
-    """Return what to do as a shell script, each command behind its reason; what only a person can do is a comment.
-
-    Args:
-        discarded: what loading discards of each log, in sentences.
-    """
+    """Return what to do, and what loading discards, as a shell script, each command behind its reason; what only a person can do is a comment."""
     lines = [
         "# What `kforensics triage` advises. Read it before it is run: none of it was done.",
         f"# {escaped_line(answer.headline)}",

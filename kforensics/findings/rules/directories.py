@@ -90,12 +90,7 @@ def future_finding(
     future: tuple[Citation, int],
     current: tuple[Citation, int],
 ) -> Finding:
-    """Return the finding about a future log.
-
-    Args:
-        future: its directory, and where its log ends.
-        current: that of the log in use, and where it begins.
-    """
+    """Return the finding about a future log, by its directory and where it ends, and that of the log in use and where it begins."""
     return FUTURE_BELOW_START.states(
         f"the future log {future[0].path} ends at {future[1]}, below {current[1]}, where the log of {partition} in {current[0].path} begins: it can never catch up from there",
         topic_partition=partition,
@@ -213,11 +208,7 @@ IN_TWO_LOG_DIRECTORIES = Rule(
 def doubled_finding(
     partition: TopicPartition, broker_id: int | Absent, places: Sequence[Citation], lengths: Sequence[int] = ()
 ) -> Finding:
-    """Return the finding about a partition that several log directories of a node hold.
-
-    Args:
-        lengths: the offsets that each of them holds, where that was read.
-    """
+    """Return the finding about a partition that several log directories of a node hold, with the offsets of each where these were read."""
     full = [(place.path, length) for place, length in zip(places, lengths, strict=False) if length]
     anew = (
         f": {counted(full[0][1], 'offset')} in one, and none in another, as when it was made anew while that log directory was offline (3.0 to 3.6)"

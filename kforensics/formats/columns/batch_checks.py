@@ -22,11 +22,7 @@ class ExactReads:
         self._left = allowance
 
     def take(self, length: int) -> bool:
-        """Return whether this many bytes may be read, and take them from the budget.
-
-        Args:
-            length: bytes of a body; nothing is taken where it exceeds what is left.
-        """
+        """Return whether this many bytes of a body may be read, and take them from the budget."""
         if length > self._left:
             return False
         self._left -= length

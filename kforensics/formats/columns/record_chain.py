@@ -78,11 +78,7 @@ def read_varlongs(buffer: WordBuffer, positions: Positions) -> tuple[Values, Pos
 
 
 def skip_varlongs(buffer: WordBuffer, positions: Positions) -> tuple[Positions, AllOrFlags]:
-    """Return the positions behind varlongs, and which of them end within eight bytes.
-
-    Args:
-        buffer: the bytes; eight bytes behind the last position must be readable, as its padding provides.
-    """
+    """Return the positions behind varlongs, and which of them end within eight bytes, which must be readable behind the last position."""
     first = buffer.octets[positions]
     behind = positions + 1
     if not _continues(first):

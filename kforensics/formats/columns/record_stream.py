@@ -219,11 +219,7 @@ def _batch_fields(batch: np.void) -> tuple[int, int, int, int, int, int, bool, b
 
 
 def check_records(batches: WindowBatches) -> None:
-    """Check every record of every sound batch: lengths, counts, rising offsets.
-
-    Args:
-        batches: malformed ones are rejected; bodies are decompressed into its payload buffer.
-    """
+    """Check every record of every sound batch, lengths, counts and rising offsets, and reject malformed batches."""
     _check_messages(batches)
     for found in _bodies(batches):
         if isinstance(found, BodyDamage):
@@ -276,11 +272,7 @@ _COLUMNS = tuple(field.name for field in fields(RecordChunk) if field.name not i
 
 
 def split_control(chunk: RecordChunk) -> Iterator[tuple[RecordChunk, bool]]:
-    """Yield the parts of a chunk in their order, and whether a part holds control records.
-
-    Args:
-        chunk: at least one record; control records are those of batches of magic 2 with the control bit.
-    """
+    """Yield the parts of a chunk of at least one record in their order, and whether a part holds control records."""
     batches = chunk.batches
     is_control = (batches["magic"] >= 2) & (batches["attributes"] & CONTROL_BIT != 0)
     if not is_control.any():

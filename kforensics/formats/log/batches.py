@@ -74,11 +74,7 @@ def parse_record_batch(data: Buffer, output_limit: int = OUTPUT_LIMIT) -> Record
 
 
 def encode_record_batch(batch: RecordBatch) -> bytes:
-    """Encode a batch of magic 2 with its length and checksum (`DefaultRecordBatch`).
-
-    Args:
-        batch: its records are compressed where its attributes name a codec; its numbers are not checked against each other.
-    """
+    """Encode a batch of magic 2 with its length and checksum, compressed where its attributes name a codec (`DefaultRecordBatch`)."""
     body = encode_body_records(batch.records)
     codec = batch.attributes & CODEC_MASK
     if codec:

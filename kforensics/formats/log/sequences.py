@@ -215,11 +215,7 @@ def _rows(columns: Sequence[NDArray[Any]], at: NDArray[np.int64]) -> Iterator[_B
 
 
 def joined_scans(parts: Iterable[SequenceScan], producers: Iterable[ProducerEntry] = ()) -> SequenceScan:
-    """Return the scan of several parts of a log, one behind the other.
-
-    Args:
-        producers: what the producer snapshot at its first offset has.
-    """
+    """Return the scan of several parts of a log, one behind the other, from the producers on that the snapshot at its first offset has."""
     joined = SequenceScan()
     joined.begin(producers)
     for part in parts:
@@ -228,11 +224,7 @@ def joined_scans(parts: Iterable[SequenceScan], producers: Iterable[ProducerEntr
 
 
 def told_breaks(breaks: Iterable[SequenceBreak], snapshots: Mapping[int, Collection[int]]) -> tuple[SequenceBreak, ...]:
-    """Return the breaks without those of producers that the broker had forgotten in between, by a producer snapshot.
-
-    Args:
-        snapshots: the producers that each names, by its offset.
-    """
+    """Return the breaks without those of producers that the broker had forgotten in between, by the producer snapshots at some offsets."""
     return tuple(
         one
         for one in breaks

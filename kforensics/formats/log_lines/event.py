@@ -285,20 +285,12 @@ class LogEvent(NamedTuple):
     """The row of the table of lines."""
 
     def number(self, name: str) -> int | Absent:
-        """Return the number in the field, absent if the line lacks the field.
-
-        Args:
-            name: the field, as the shape of the message declares it; a boolean is no number.
-        """
+        """Return the number in the field, absent if the line lacks the field; a boolean is no number."""
         value = self.fields.get(name)
         return value if isinstance(value, int) and not isinstance(value, bool) else Absent.NOT_WRITTEN
 
     def brokers(self, name: str) -> tuple[int, ...] | Absent:
-        """Return the broker ids in the field, absent if the line lacks the field.
-
-        Args:
-            name: the field, as the shape of the message declares it; an empty list is not absent.
-        """
+        """Return the broker ids in the field, absent if the line lacks the field; an empty list is not absent."""
         value = self.fields.get(name)
         return value if isinstance(value, tuple) else Absent.NOT_WRITTEN
 

@@ -29,11 +29,7 @@ class PartitionChange(NamedTuple):
 
 
 def parse_partition_change(diff: str) -> PartitionChange:
-    """Return the fields in the text of a partition change (`PartitionRegistration.diff`, 3.0 and later).
-
-    Args:
-        diff: the text behind the partition's name; a part of it that is not understood leaves its field absent.
-    """
+    """Return the fields in the text of a partition change, those left out that are not understood (`PartitionRegistration.diff`, 3.0 and later)."""
     numbers = {found["name"]: int(found["after"]) for found in _NUMBERS.finditer(diff)}
     lists = {found["name"]: (_ids(found["before"]), _ids(found["after"])) for found in _LISTS.finditer(diff)}
     before, after = lists.get("isr", (Absent.NOT_WRITTEN, Absent.NOT_WRITTEN))

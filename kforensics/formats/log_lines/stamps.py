@@ -93,11 +93,7 @@ class Layout(NamedTuple):
 
 
 def stamps_in(text: bytes) -> list[Stamp]:
-    """Return the times in a text, in order.
-
-    Args:
-        text: what stands before a message, of which `_HEAD_LENGTH` bytes at each end are looked at.
-    """
+    """Return the times in what stands before a message, at most in `_HEAD_LENGTH` bytes at each end, in order."""
     found = [_stamp(text, clock) for clock in _CLOCK.finditer(text)]
     known = [one for one in found if one is not None]
     if not known and (epoch := _EPOCH.search(text)) is not None:
@@ -195,11 +191,7 @@ def time_of(stamp: Stamp, layout: Layout, outer: Iterable[Stamp] = ()) -> LineTi
 
 
 def vote(head: bytes, *, changed_ms: int | None = None) -> Layout:
-    """Return what a file shows of its times.
-
-    Args:
-        changed_ms: when it was written last; dates without a year are taken for the last ones before that.
-    """
+    """Return what a file shows of its times; dates without a year are the last ones before it was changed."""
     first: list[tuple[int, int, int]] = []
     latest: tuple[int, int] | None = None
     for line in head.splitlines():

@@ -292,12 +292,7 @@ LONGEST_REMEMBERED = 1 << 11
 
 
 def message_at(text: bytes, position: int, begin: int = 0, end: int | None = None) -> Message | None:
-    """Return the message whose first words stand at a position of a text; None if none is known.
-
-    Args:
-        begin: where the line begins in the text.
-        end: where it ends.
-    """
+    """Return the message whose first words stand at a position of a line, which begins and ends at others of the text; None if none is known."""
     end = len(text) if end is None else end
     for anchor, find, is_searched, pattern in _patterns_like(text[position : min(end, position + KEY_LENGTHS[0])]):
         if text.startswith(anchor, position, end):

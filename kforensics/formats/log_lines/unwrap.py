@@ -85,11 +85,7 @@ def lines_of(data: bytes) -> list[bytes]:
 
 
 def looks_like_broker_log(head: bytes, *, is_named: bool = False) -> bool:
-    """Return whether the bytes hold a line of a broker's log.
-
-    Args:
-        is_named: whether its name is that of a log: then a message without time and level is enough.
-    """
+    """Return whether the bytes hold a line of a broker's log; in a file that is named as one a message without time and level is enough."""
     encoding = encoding_of(head)
     text = plain(head, encoding)
     for line in text.splitlines()[:2_000]:
@@ -127,11 +123,7 @@ def is_log_line(line: bytes) -> bool:
 
 
 def find_message(line: bytes) -> FoundMessage | None:
-    """Return the known message in a line, taken out of what wraps it; None where none is in it.
-
-    Args:
-        line: of any layout; the lines below it, if they are given, are read as its stack trace.
-    """
+    """Return the known message in a line of any layout, with the lines below it, if any, as its stack trace; None where none is in it."""
     unwrapped = unwrap(line) if b'"' in line else None
     text = line if unwrapped is None else unwrapped.text
     found = [one for part in text.split(b"\n") if (one := find_message_in(part)) is not None]

@@ -143,11 +143,7 @@ def _is_plausible_batch(headers: NDArray[np.void]) -> NDArray[np.bool_]:
 
 
 def is_sound(source: SegmentBytes, position: int, length: int) -> bool:
-    """Return whether the checksum of the entry is right; the entry is read in pieces, whatever its length.
-
-    Args:
-        length: of the whole entry; bytes behind the end of the file are missing from the checksum.
-    """
+    """Return whether the checksum of the entry is right, which is read in pieces, whatever its length; bytes behind the end of the file are missing from it."""
     stored, computed = checksums_of(source, position, length)
     return stored == computed
 

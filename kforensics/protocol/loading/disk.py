@@ -146,11 +146,7 @@ class NotModelledError(Exception):
 
 
 def thrown(exception: str, message: str, *, is_io: bool = False) -> LoadingError:
-    """Return Kafka's exception, to be raised.
-
-    Args:
-        is_io: whether it counts as an I/O error, at which the log directory goes offline.
-    """
+    """Return Kafka's exception, to be raised; one that counts as an I/O error takes the log directory offline."""
     return LoadingError(LoadFailure(exception, message, is_io))
 
 

@@ -220,11 +220,7 @@ class Producers:
         return min((*self._ongoing, *self._unreplicated), default=None)
 
     def high_watermark_reached(self, offset: int) -> None:
-        """Forget completed transactions below the high watermark (`onHighWatermarkUpdated`).
-
-        Args:
-            offset: the high watermark; a transaction whose marker is at it, or above, is kept.
-        """
+        """Forget completed transactions whose markers are below the high watermark (`onHighWatermarkUpdated`)."""
         self._unreplicated = {at: one for at, one in self._unreplicated.items() if one.last_offset >= offset}
 
     def remove_stray_snapshots(self, base_offsets: Iterable[int]) -> None:
@@ -238,11 +234,7 @@ class Producers:
                 self._delete(offset, "snapshot-of-no-segment")
 
     def mark_deleted(self, offset: int) -> None:
-        """Rename the snapshot of a segment that is deleted, to be deleted later (`removeAndMarkSnapshotForDeletion`, 3.0 to 3.2).
-
-        Args:
-            offset: the base offset of the segment; without a snapshot there nothing changes.
-        """
+        """Rename the snapshot of a segment that is deleted, if it has one, to be deleted later (`removeAndMarkSnapshotForDeletion`, 3.0 to 3.2)."""
         name = self._snapshots.pop(offset, None)
         if name is not None and name in self._disk.files:
             self._disk.rename(name, f"{name}{DELETED}", "log-start-above-log-end")
@@ -255,11 +247,7 @@ class Producers:
         self._snapshot_end, self.map_end = 0, offset
 
     def reload(self, log_start_offset: int, log_end_offset: int) -> None:
-        """Delete snapshots outside of the log and start from the newest that can be read (`truncateAndReload`).
-
-        Args:
-            log_end_offset: of the log; where it is the end of what is known already, no snapshot is read.
-        """
+        """Delete snapshots outside of the log and start from the newest that can be read, unless what is known already ends where the log does (`truncateAndReload`)."""
         for offset in list(self._snapshots):
             if offset > log_end_offset or offset <= log_start_offset:
                 self._delete(offset, "snapshot-outside-of-log")

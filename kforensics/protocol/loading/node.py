@@ -673,11 +673,7 @@ def _invalid(name: str, value: str, problem: str) -> Refusal:
 
 
 def refuse_segment_bytes(version: KafkaVersion, of_topics: Mapping[str, str]) -> Refusal | None:
-    """Judge the sizes of segments that topics have: a broker reads the settings of every topic before it loads a log.
-
-    Args:
-        of_topics: `segment.bytes` of each topic of the cluster that has a value of its own, by name.
-    """
+    """Judge the sizes of segments that topics have of their own: a broker reads the settings of every topic before it loads a log."""
     if version < (4, 1):
         return None
     sizes = {topic: number for topic, value in of_topics.items() if (number := _number(value.strip(), 64)) is not None}

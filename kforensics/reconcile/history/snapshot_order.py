@@ -75,11 +75,7 @@ class Order:
 
 
 def order_of(one: SnapshotNodes, other: SnapshotNodes) -> Order:
-    """Return which of two moments was later, and by what: the metadata log before all, file times only where nothing better shows it.
-
-    Args:
-        other: those of the other; a positive `later` says that this is the later one.
-    """
+    """Return whether this moment was later than another (a positive `later`), and by what: the metadata log before all, file times only where nothing better shows it."""
     proofs = list(_proofs(one, other))
     if proofs and _has_same_controller(one, other):
         return Order(later=0, grade=Grade.UNKNOWN)

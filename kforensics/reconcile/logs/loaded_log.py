@@ -149,11 +149,7 @@ class LoadedLog:
         )
 
     def damage_before(self, offset: int) -> str:
-        """Return in words what is damaged at or before an offset, or in its segment where no offset is known of it; empty where nothing is.
-
-        Args:
-            offset: of a record; damage behind it says nothing of the record.
-        """
+        """Return in words what is damaged at or before the offset of a record, or in its segment where no offset is known of the damage; empty where nothing is."""
         lost = next((one for one in self.lost_ranges if one.first <= offset), None)
         if lost is not None:
             return f"its log can't give offsets {lost.first} to {lost.last}"

@@ -74,11 +74,7 @@ class BrokerLife:
 
 
 def broker_lives(events: Sequence[LoggedEvent], periods: LoggedPeriods | None = None) -> dict[int, BrokerLife]:
-    """Return by broker when it ran and how it started, by its own lines, in UTC ms.
-
-    Args:
-        periods: where the lines of each broker begin and end; by the events alone where it is not given.
-    """
+    """Return by broker when it ran and how it started, by its own lines and, where it is given, the time that they cover, in UTC ms."""
     periods = periods or logged_periods(events)
     went_back = _with_clocks_that_went_back(events)
     starts: dict[int, list[int]] = {}

@@ -257,11 +257,7 @@ class ClusterFacts:
         return False
 
     def allows_unclean_election(self, topic: str, recorded_at: int | Absent) -> bool | Absent:  # noqa: ARG002
-        """Return `unclean.leader.election.enable` as it was for a topic; unknown if no input shows it.
-
-        Args:
-            recorded_at: the metadata offset of the election; absent for the newest setting.
-        """
+        """Return `unclean.leader.election.enable` as it was for a topic at a metadata offset, without one as it is; unknown if no input shows it."""
         return Absent.UNKNOWN
 
     def goes_on_without(self) -> int | Absent:

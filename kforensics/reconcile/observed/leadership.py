@@ -110,11 +110,7 @@ class LeadershipAccount:
         return tuple(one for one in self.elections if one.risk is not None)
 
     def gaps_since(self, leader_epoch: int) -> tuple[Gap, ...]:
-        """Return the gaps that may hide how a leader after a leader epoch was elected.
-
-        Args:
-            leader_epoch: the last one of which it is not asked; -1 asks for all.
-        """
+        """Return the gaps that may hide how a leader after a leader epoch was elected; -1 asks for all."""
         return tuple(
             gap
             for gap in self.gaps
@@ -359,11 +355,7 @@ def unproven_after(restart: Restart, states: Sequence[Leadership], broker: int) 
 
 
 def is_before(restart: Restart, state: Leadership, *, unknown: bool = True) -> bool:
-    """Whether a restart came before a state, by metadata offsets where both have one, else by time.
-
-    Args:
-        unknown: the result where nothing shows their order.
-    """
+    """Whether a restart came before a state, by metadata offsets where both have one, else by time; `unknown` where nothing shows their order."""
     if isinstance(restart.recorded_at, int) and isinstance(state.recorded_at, int):
         return restart.recorded_at <= state.recorded_at
     if isinstance(restart.time_ms, int) and isinstance(state.time_ms, int):

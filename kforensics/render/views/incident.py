@@ -491,11 +491,7 @@ def by_topic(incidents: Sequence[PartitionIncident]) -> Iterator[Block]:
 def by_cause(
     incidents: Sequence[PartitionIncident], references: References, anchors: Mapping[TopicPartition, str]
 ) -> Iterator[Block]:
-    """Yield a card for each cause of losses, that of most records first: how it came to pass, and the partitions that it took records of.
-
-    Args:
-        anchors: the section of each partition, where there is one.
-    """
+    """Yield a card for each cause of losses, that of most records first: how it came to pass, and the partitions that it took records of, linked to their sections."""
     causes: dict[CauseName, list[Loss]] = defaultdict(list)
     for loss in _losses(incidents):
         causes[_cause_of(loss)].append(loss)
