@@ -168,7 +168,7 @@ def end_offset_for_epoch(
         return EpochEndOffset(requested, log_end_offset)
     if requested < epochs[0].leader_epoch:
         return EpochEndOffset(requested, epochs[0].start_offset) if rules.answers_below_first else Absent.UNKNOWN
-    above = bisect_right(epochs, requested, key=lambda entry: entry.leader_epoch)
+    above = bisect_right(epochs, requested, key=_leader_epoch_of)
     return EpochEndOffset(epochs[above - 1].leader_epoch, epochs[above].start_offset)
 
 
@@ -195,3 +195,7 @@ def epoch_at(epochs: Sequence[EpochEntry], offset: int) -> int | Absent:
             break
         found = entry.leader_epoch
     return found
+
+
+def _leader_epoch_of(entry: EpochEntry) -> int:
+    return entry.leader_epoch
