@@ -311,7 +311,9 @@ def silence_of(file: LogFile) -> Problem | None:
     """Return that no line of a file is known, with one of them."""
     if file.counts or file.not_searched or not file.sample:
         return None
-    words = f"none of its {counted(file.census.lines, 'line')} is known. One of them: {file.sample}"
+    # Of one that is in no known layout lines are not counted.
+    lines = counted(file.census.lines, "line") if file.census.lines else "lines"
+    words = f"none of its {lines} is known. One of them: {file.sample}"
     return Problem(input=file.input, path=file.path, message=words, is_foreign=True, is_silent=True)
 
 

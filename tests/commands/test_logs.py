@@ -300,6 +300,15 @@ def test_files_of_a_layout_in_which_lines_begin_alike_are_not_opened_by_twos(tmp
     assert not compared
 
 
+def test_of_a_log_in_no_known_layout_no_lines_are_counted(tmp_path, capsys):
+    (tmp_path / "server.log").write_text('{"a":' * 20_000 + '"x"' + "}" * 20_000 + "\n")
+
+    _, screen = said(capsys, tmp_path / "server.log", "--format", "json")
+
+    assert "none of its lines is known" in screen
+    assert "0 line" not in screen
+
+
 def test_logs_that_begin_alike_and_part_are_two(tmp_path, capsys):
     (tmp_path / "server.log").write_text(LINES)
     (tmp_path / "server.log.gz").write_bytes(gzip.compress(LINES.replace("17 cats", "18 cats").encode()))
