@@ -198,8 +198,8 @@ def no_calmer_than_before(answer: Answer, judged: Sequence[JudgedPartition], cas
 
 
 def _lost_at_elections(judged: Sequence[JudgedPartition], case: Case) -> _History:
-    topics = frozenset(one.partition.topic for one in judged if one.risks)
-    explained = _explained(case.asking(topics=topics))
+    topics = {one.partition.topic for one in judged if one.risks or _is_of_other_topics(one)}
+    explained = _explained(case.asking(topics=frozenset(topics | _set_aside_beside(case))))
     if explained is None:
         return _History()
     is_lost = _is_lost(explained)
@@ -212,6 +212,21 @@ def _lost_at_elections(judged: Sequence[JudgedPartition], case: Case) -> _Histor
         left_open=asked if is_open else None,
         unknown=explained.returned or (tuple(lost_before(judged)) if is_open else ()),
     )
+
+
+def _is_of_other_topics(judged: JudgedPartition) -> bool:
+    return any(one.kind is ConcernKind.OTHER_TOPIC for one in judged.concerns)
+
+
+def _set_aside_beside(case: Case) -> set[str]:
+    """Return the topics of which some directories are in use, and others were set aside."""
+    return {
+        partition.topic
+        for partition, group in places_of(case).by_partition.items()
+        if partition.topic not in METADATA_TOPICS and is_wanted(partition, case.ask)
+        if any(place.is_live for place in group)
+        if any(place.directory_state in _SET_ASIDE for place in group)
+    }
 
 
 def _is_lost(explained: Any) -> bool:
@@ -276,7 +291,7 @@ def set_aside_of(case: Case) -> Asked | None:
         partition.topic
         for partition, group in places_of(now).by_partition.items()
         if partition.topic not in METADATA_TOPICS and is_wanted(partition, case.ask)
-        if group and all(place.directory_state in {"deleted", "stray"} for place in group)
+        if group and all(place.directory_state in _SET_ASIDE for place in group)
     )
     explained = _explained(_by_ends(case, topics))
     if explained is None or explained.answer.state not in _LOSSES:
@@ -284,6 +299,7 @@ def set_aside_of(case: Case) -> Asked | None:
     return Asked("explain", explained.answer, case.ask)
 
 
+_SET_ASIDE = frozenset({"deleted", "stray"})
 _LOSSES = frozenset({State.LOST, State.MAYBE_LOST})
 
 

@@ -93,6 +93,27 @@ def test_replicas_that_agree_hide_no_truncation_that_lines_show(incident, say, n
     assert "truncated" not in answer["headline"]
 
 
+@pytest.mark.parametrize("snapshot", ["03-recreated-broker-3-down-live", "99-final"])
+@pytest.mark.parametrize("name", ["diff", "verify"])
+def test_directories_of_another_topic_of_the_name_hide_no_loss(incident, say, tmp_path, name, snapshot):
+    """No metadata says that the topic was deleted and created again."""
+    root = incident("recreated-topic-4.x") / "snapshots"
+    bare = tmp_path / snapshot
+    shutil.copytree(
+        root / snapshot, bare, symlinks=True, ignore=lambda _, names: [one for one in names if "metadata-0" in one]
+    )
+    code, answer = say(name, bare)
+
+    assert (code, answer["state"]) == (1, "maybe-lost")
+    assert "165 records of inventory (3 partitions) that were possibly committed" in answer["headline"]
+    assert ": see `kforensics explain`. " in answer["headline"]
+
+    _, answer = say(name, root / snapshot)
+
+    assert answer["state"] not in {"lost", "maybe-lost"}
+    assert "165" not in answer["headline"]
+
+
 @pytest.mark.parametrize("name", ["diff", "verify"])
 def test_clean_elections_and_sound_files_stay_what_they_are(incident, say, name):
     quiet = "benign-rolling-restart-4.x" if name == "diff" else "power-loss-4.x"
