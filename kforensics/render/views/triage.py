@@ -28,6 +28,8 @@ MOST_EVENTS = 3
 """Kinds of events that are shown without -v, the root cause among them."""
 ROOM = 5
 """Lines that a screen has for events and their cause without -v."""
+_LEAST_TABLE = 4
+"""Lines that a table of one topic takes, with its title, its heads and the topics that are counted."""
 
 COLUMNS = (
     Column("topic", is_shortened=True),
@@ -55,6 +57,9 @@ def blocks(result: Result[Triage], view: View) -> Iterator[Block]:
     if view.room is not None and min(len(body.topics), most) + (len(body.topics) > most) >= room:
         most = min(max(room - 2, 1), most)
     shown = body.topics[: view.most(most)]
+    if shown and view.room is not None and room < _LEAST_TABLE:
+        yield Prose(f"Lost or at risk: {counted(len(body.topics), 'topic')} (-v lists them)", Tone.QUIET)
+        shown, room = (), room - 1
     if shown:
         yield Section(title="Lost and at risk")
         yield Table(
