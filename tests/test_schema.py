@@ -306,7 +306,7 @@ def _is_refused(name: str, document: Any) -> bool:
     ("name", "state", "foreign"),
     [
         ("diff", "maybe-at-risk", "nothing-lost"),
-        ("explain", "maybe-lost", "maybe-at-risk"),
+        ("explain", "maybe-lost", "repairable"),
         ("verify", "repairable", "agree"),
         ("ls", "complete", "lost"),
         ("predict", "loses", "Not a word"),

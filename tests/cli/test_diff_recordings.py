@@ -134,7 +134,8 @@ def test_directories_that_are_older_than_the_log_lines_do_not_agree(name, epoch,
     root = incident(name)
     first = min((root / "snapshots").iterdir())
 
-    assert 3 == run(["diff", str(first), str(root / "logs"), "--brief"])
+    # What lines show of truncations before is graver.
+    assert 1 == run(["diff", str(first), str(root / "logs"), "--brief"])
     out = capsys.readouterr().out
     assert "were copied before the last log lines" in out
     assert f"leader epoch {epoch} of" in out

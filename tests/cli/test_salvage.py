@@ -829,7 +829,7 @@ def test_other_content_of_several_epochs_is_named_by_its_holder_alone(fixtures, 
 
 
 def test_replicas_that_are_not_given_are_named_where_everything_is_saved(fixtures, tmp_path, capsys):
-    lacking = "what replicas of orders-0 hold that are not among the inputs"
+    lacking = "What replicas of orders-0 hold that are not among the inputs."
     asked = ("--what", "all", "--topic", "orders", "--partition", 0)
     cluster = fixtures / "unclean-election"
 

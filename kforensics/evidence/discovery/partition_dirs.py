@@ -559,7 +559,7 @@ def cleaner_lag(
     closed, end = live[:-1], live[-1][0]
     dirty = [one for one in closed if one[0] >= point]
     total, waiting = sum(length for _, length, _ in closed), sum(length for _, length, _ in dirty)
-    if len(dirty) < _FEWEST_SEGMENTS:
+    if len(dirty) < _FEWEST_SEGMENTS or not waiting:
         return None
     if not is_stopped and (waiting * 2 < total or dirty[-1][2] - dirty[0][2] < _LEAST_HOURS_MS):
         return None
