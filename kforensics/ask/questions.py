@@ -25,11 +25,7 @@ _SUBJECTS = frozenset({"cluster", "topics", "partitions", "is_stopped", "keep_go
 def command_of(
     command: str, ask: Ask, *more: str, paths: Iterable[Path | str] | None = None, is_same: bool = False
 ) -> str:
-    """Return the command that asks another question of the subjects of an `Ask`, or of other paths in place of those that were named, as it can be pasted.
-
-    Args:
-        is_same: it is the same question, with all its options.
-    """
+    """Return the command that asks another question, or by `is_same` the same with all its options, of the subjects of an `Ask`, or of other paths in place of those that were named, as it can be pasted."""
     words = ["kforensics", command, *more]
     named = [f"./{one}" if str(one).startswith("-") else str(one) for one in (ask.paths if paths is None else paths)]
     for option in options_of(command):

@@ -226,7 +226,6 @@ def newer_features(history: "MetadataHistory") -> "Iterator[tuple[FeatureChange,
 
 
 def _newer_identities(inputs: Inputs) -> Iterator[Problem]:
-    """Yield each `meta.properties` of a version that is newer than known."""
     for number, found in inputs.numbered:
         for one in found.log_dirs:
             if isinstance(one.meta, MetaProperties) and one.meta.version > NEWEST_VERSION:
@@ -243,7 +242,6 @@ def _facts(
     is_of_now: bool,
     set_back_to: int | Absent,
 ) -> ClusterFacts:
-    """Return the facts by the metadata log and the log lines, as far as there are any."""
     settings = ServerSettings(inputs)
     configured, unclean = settings.numbers("min.insync.replicas"), settings.flags("unclean.leader.election.enable")
     facts: ClusterFacts = CommittedFacts(commits)

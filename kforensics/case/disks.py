@@ -75,11 +75,7 @@ def _stuck(
 
 
 def misnamed_directories(case: Case, partitions: Collection[TopicPartition]) -> tuple[Finding, ...]:
-    """Return the directories whose topic id is that of another topic of the metadata: their names were exchanged, or a file of another one was put there.
-
-    Args:
-        partitions: of which something is amiss, since each directory is looked at.
-    """
+    """Return the directories, of partitions of which something is amiss, whose topic id is that of another topic of the metadata: their names were exchanged, or a file of another one was put there."""
     now = now_of(case)
     newest = newest_log(cluster_of(now).histories)
     if newest is None or not partitions:

@@ -172,7 +172,6 @@ class StageLog:
 
 
 def _amount_words(stage: "Stage") -> str:
-    """Return the files, bytes and findings of a stage, as far as they are known."""
     words = ""
     if stage.files:
         words += (

@@ -47,11 +47,7 @@ class _Why(NamedTuple):
 
 
 def with_causes(case: Case, findings: Sequence[Finding], *, reads_records: bool = False) -> tuple[Finding, ...]:
-    """Return findings, those about a cleaner that stands still with why it does; those of topics that are known not to be compacted are left out.
-
-    Args:
-        reads_records: whether superseded records and tombstones are counted, for which a log that is not too long is read.
-    """
+    """Return findings, those about a cleaner that stands still with why it does, and by `reads_records` what waits for it in a log that is not too long; those of topics that are known not to be compacted are left out."""
     found: list[Finding] = []
     for one in findings:
         if one.code != CLEANER_STANDS.code or isinstance(one.topic, Absent) or isinstance(one.partition, Absent):

@@ -442,7 +442,6 @@ class _Nodes:
         return tuple(out)
 
     def _migration(self, kafka: str) -> str:
-        """Return what a start of the controllers makes of a migration from ZooKeeper, in a sentence."""
         of_controllers = (one for one in self._around.properties if "controller" in one.get("process.roles", ""))
         enabled = {*map(is_migrating, of_controllers)}
         state = self._around.history.migration if self._around.history is not None else 0

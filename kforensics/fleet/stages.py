@@ -120,11 +120,7 @@ def list_fleet(
     options: Ask,
     progress: Progress | None,
 ) -> tuple[LogDirTotals, ...]:
-    """List every log directory where it lies, into the table `plan`; only totals come back.
-
-    Args:
-        listers: of all of them, where they were looked at here.
-    """
+    """List every log directory where it lies, unless it was listed here, into the table `plan`; only totals come back."""
     if listers:
         with ThreadPoolExecutor(LISTERS) as pool:
             return tuple(pool.map(lambda one: one.listed(tables), listers))

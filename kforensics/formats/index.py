@@ -99,12 +99,7 @@ def encode_index(index: SparseIndex) -> bytes:
 
 
 def offset_index(entries: list[tuple[int, int]], *, preallocated: int = 0) -> SparseIndex:
-    """Build an index for a file to be written.
-
-    Args:
-        entries: pairs of an offset relative to the segment's base offset and a position in bytes.
-        preallocated: the length of the untrimmed file in bytes; 0 for a trimmed one.
-    """
+    """Build an index for a file to be written, of pairs of a relative offset and a position, with zeros up to the preallocated length in bytes."""
     return build_index(OFFSET_INDEX_LAYOUT, entries, preallocated)
 
 

@@ -197,7 +197,6 @@ class SimulatedReplica:
         self.is_running, self.stopped_cleanly = True, False
 
     def _known_segment(self) -> KnownSegment:
-        """Return the log on disk, in one segment of sound batches."""
         epochs: list[EpochEntry] = []
         for batch in self.log if self.keeps_epochs else ():
             if not epochs or epochs[-1].leader_epoch != batch.leader_epoch:

@@ -345,7 +345,6 @@ class _Saver:
         return kept
 
     def _add(self, run: Run, output: Output, part: Part, records: int) -> None:
-        """Take note of what came of a run, and of the gaps before it."""
         for gap in (*self._gaps, *part.gaps):
             join_gaps(self._saved.gaps, gap)
         self._gaps.clear()

@@ -176,12 +176,7 @@ def struct(*fields: Field) -> Struct:
 def message(
     name: str, *fields: Field, valid: str = "0", flexible: str | None = None, api_key: int | None = None
 ) -> Message:
-    """Declare a message of Kafka's.
-
-    Args:
-        flexible: those of them that use the flexible encoding (KIP-482); None for none.
-        api_key: the type of a framed record; None where a message has no frame.
-    """
+    """Declare a message of Kafka's, the versions of it that use the flexible encoding (KIP-482), and the api key of a framed record."""
     return Message(
         name=name,
         versions=versions(valid),

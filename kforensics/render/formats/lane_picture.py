@@ -201,12 +201,7 @@ _STEPS = (
 def draw_over_time(
     block: OverTime, places: Places, name: Callable[[str], str], cite: Callable[[Reference], str]
 ) -> str:
-    """Return the picture.
-
-    Args:
-        name: makes names that no other part of the page has.
-        cite: makes a citation a part of the page.
-    """
+    """Return the picture; `name` makes names that no other part of the page has, and `cite` a citation a part of the page."""
     first, last = bounds_of(block)
     spread = max(last - first, 1)
 

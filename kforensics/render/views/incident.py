@@ -241,12 +241,7 @@ def over_time(
 
 
 def _zoomed(told: Sequence[tuple[int, bool]], changes: Sequence[int]) -> tuple[int, int]:
-    """Return the span of time around what was grave: with the last events and the last change of the partition before it.
-
-    Args:
-        told: when something happened, and whether it was grave, in order.
-        changes: when the leader or the ISR changed.
-    """
+    """Return the span of time around what was grave, with the last events and the last change of leader or ISR before it."""
     grave = [time for time, is_grave in told if is_grave] or [time for time, _ in told]
     before = [time for time, _ in told if time < grave[0]][-_MOST_BEFORE:]
     begin = (before or grave)[0]
