@@ -335,11 +335,7 @@ _MOST_TOGETHER = 256 << 20
 
 
 def compacted_logs(case: Case) -> tuple[tuple[CompactedLog, ...], int]:
-    """Count the records by their keys of the logs that are compacted, those of coordinators left out: what they hold twice waits for their cleaner.
-
-    Returns:
-        What was counted, and the number of logs that were left out as too long.
-    """
+    """Count the records by their keys of the logs that are compacted, those of coordinators and, with their number, those left out that are too long: what they hold twice waits for their cleaner."""
     found: list[CompactedLog] = []
     left, left_out = _MOST_TOGETHER, 0
     for partition, group in places_of(case).by_partition.items():

@@ -339,11 +339,7 @@ def _play(request: Ask, logs: Mapping[int, OffsetsLog]) -> _Played:
 
 
 def _only_earlier(given: Leaders) -> tuple[list[Change], dict[int, str]]:
-    """Return the positions of partitions that earlier copies alone hold: lost where the brokers of these copies are given as they are now.
-
-    Returns:
-        The losses; and the other such partitions, each with a clause that says why what it says of groups is unknown.
-    """
+    """Return the lost positions of partitions that earlier copies alone hold, where the brokers of these copies are given as they are now, and the other such partitions, each with a clause that says why it is unknown."""
     now = given.live(OFFSETS_TOPIC)
     nodes = given.case.nodes_by_rank().get(given.case.final_rank, frozenset())
     lost: list[Change] = []

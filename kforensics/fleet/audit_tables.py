@@ -335,11 +335,7 @@ def counts_of(table: pa.Table, column: str) -> dict[str, int]:
 
 
 def grouped(table: pa.Table, keys: Sequence[str], sums: Sequence[str]) -> list[dict[str, Any]]:
-    """Return the rows of a table counted by some columns, and others summed.
-
-    Returns:
-        Rows with the keys, `count_all`, and `<column>_sum` of each sum.
-    """
+    """Return the rows of a table counted by some columns as `count_all`, and others summed as `<column>_sum`."""
     rows: list[dict[str, Any]] = (
         table.group_by(list(keys)).aggregate([*((one, "sum") for one in sums), ([], "count_all")]).to_pylist()
     )

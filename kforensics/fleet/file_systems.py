@@ -137,11 +137,7 @@ def children(filesystem: Any, path: str) -> list[Any]:
 
 
 def make_file_system(scheme: str, authority: str, options: Mapping[str, str]) -> tuple[Any, str]:
-    """Return a file system of pyarrow.
-
-    Returns:
-        The file system, and the path in it at which the URI's own path begins.
-    """
+    """Return a file system of pyarrow, and the path in it at which the URI's own path begins."""
     kind = SCHEMES.get(scheme)
     if kind is None:
         return _by_fsspec(scheme, authority, options)

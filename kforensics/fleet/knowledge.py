@@ -143,11 +143,7 @@ def is_small(inputs: Sequence[PlannedInput]) -> bool:
 
 
 def cluster_of_inputs(inputs: Sequence[PlannedInput]) -> tuple[str, ...]:
-    """Return the cluster of each input; those that do not know theirs belong to the only one there is, else to none.
-
-    Returns:
-        Cluster ids in their order, empty for none.
-    """
+    """Return the cluster id of each input; those that do not know theirs belong to the only one there is, else to none, which is empty."""
     known = [one.found.described.cluster_id for one in inputs]
     ids = {one for one in known if not isinstance(one, Absent)}
     only = next(iter(ids)) if len(ids) == 1 else ""
@@ -210,11 +206,7 @@ def gather_knowledge(fleet: Fleet, cluster: str) -> Gathered:
 
 
 def list_commits(fleet: Fleet, number: int) -> int:
-    """Write what consumer groups committed by the logs of one log directory, the highest by group, partition and leader epoch; a file that can't be read has a row without any.
-
-    Returns:
-        The number of rows.
-    """
+    """Write what consumer groups committed by the logs of one log directory, the highest by group, partition and leader epoch, and return the number of rows; a file that can't be read has a row without any."""
     task = fleet.tasks[number]
     place = PartitionPlace(
         state=LogDirState(

@@ -50,11 +50,7 @@ def number(value: Any, otherwise: int) -> int:
 
 
 def mark_of(record: dict[str, Any]) -> bytes:
-    """Return the identity of a record: where it was, and its content.
-
-    Returns:
-        `PARTITION:OFFSET:EPOCH:DIGEST`, the value of the header `kforensics-salvage`.
-    """
+    """Return where a record was, and its content: `PARTITION:OFFSET:EPOCH:DIGEST`, the value of the header `kforensics-salvage`."""
     content = json.dumps([record["key"], record["value"], record["headers"], record["timestamp_ms"]], sort_keys=True)
     digest = hashlib.sha256(content.encode()).hexdigest()[:16]
     return f"{record['partition']}:{record['offset']}:{number(record['leader_epoch'], -1)}:{digest}".encode()

@@ -201,11 +201,7 @@ COMMIT_FIELDS = 7
 
 
 def captured_commits(file: CapturedSegment) -> Iterator[tuple[str, int, str, int, int | None, int, int]]:
-    """Yield the highest offset that each group committed in a leader epoch of a partition, as a segment of `__consumer_offsets` has it.
-
-    Yields:
-        Topic, partition, group, offset, leader epoch, time, and the position of the batch.
-    """
+    """Yield topic, partition, group, highest offset, leader epoch, time and batch position of what each group committed in a leader epoch, as a segment of `__consumer_offsets` has it."""
     claimed = file.row.get("commits") or []
     for one in claimed if isinstance(claimed, list) else [None]:
         if not isinstance(one, list) or len(one) != COMMIT_FIELDS:

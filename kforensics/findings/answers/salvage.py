@@ -81,11 +81,7 @@ def salvage_answer(
     chosen: str = "",
     counts_at_least: bool = False,
 ) -> Answer:
-    """Return the answer of `salvage`: how much is saved.
-
-    Returns:
-        `saved` only where the records are shown to be all: the leader is known, every replica given, and no partition is unsettled.
-    """
+    """Return the answer of `salvage`: `saved` only where the records are shown to be all: the leader is known, every replica given, and no partition is unsettled."""
     saved = sum(one.records for one in partitions)
     missing = sum(one.missing for one in partitions)
     if failure:

@@ -840,11 +840,7 @@ def _remember(text: bytes, found: _Plain) -> None:
 
 
 def _groups(counted: frozenset[LogEventKind]) -> tuple[NDArray[np.intp], Sequence[LogEventKind]]:
-    """Return what becomes of the lines with each text: the number of their kind among those that follow, where they are only counted.
-
-    Returns:
-        The last is that of texts that are not known.
-    """
+    """Return what becomes of the lines with each text, of those that are not known last: the number of their kind among those that follow, where they are only counted."""
     groups, kinds = _GROUPS.setdefault(counted, ([], tuple(sorted(counted))))
     for found in _FOUND[len(groups) :]:
         kind = found.message.row.section.kind if found.message is not None else None

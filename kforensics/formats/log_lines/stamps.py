@@ -166,11 +166,7 @@ def _zone_ms(text: bytes) -> int:
 
 
 def time_of(stamp: Stamp, layout: Layout, outer: Iterable[Stamp] = ()) -> LineTime:
-    """Return the time that a line names.
-
-    Returns:
-        Read as UTC where no zone is named; unknown where no date is.
-    """
+    """Return the time that a line names, read as UTC where no zone is named; unknown where no date is."""
     day_ms = stamp.day_ms
     if day_ms is None and stamp.numbers is not None and layout.is_day_first is not None:
         first, second, year = stamp.numbers

@@ -58,11 +58,7 @@ class OtherRecord(NamedTuple):
 
 
 def sort_records(chunk: RecordChunk, rows: NDArray[np.intp]) -> Iterator[PartitionRecords | OtherRecord]:
-    """Yield the records at `rows` in their order without the NoOpRecords, which change nothing.
-
-    Yields:
-        Runs of partition records of one kind and version, and each other record, whose kind only the exact reader decides.
-    """
+    """Yield the records at `rows` in their order without the NoOpRecords, which change nothing: runs of partition records of one kind and version, and each other record, whose kind only the exact reader decides."""
     if not len(rows):
         return
     is_control = chunk.batches["attributes"][chunk.rows[rows]] & CONTROL_BIT > 0

@@ -291,11 +291,7 @@ class Producers:
         self._snapshot_end = self.map_end = log_start_offset
 
     def take_in(self, batch: LoadedBatch) -> CompletedTransaction | None:
-        """Take in one batch of a scan; its completed transaction is still to be closed with `complete`.
-
-        Returns:
-            The transaction that the batch ends, or None.
-        """
+        """Take in one batch of a scan, and return the transaction that it ends, if any, which is still to be closed with `complete`."""
         if batch.producer_id <= NO_PRODUCER:
             return None
         producer = self.by_id.get(batch.producer_id, _Producer())

@@ -605,11 +605,7 @@ _MOST_DIGITS = 64
 
 
 def refuse_settings(version: KafkaVersion, *, has_roles: bool, has_zookeeper: bool) -> Refusal | None:
-    """Judge whether a `server.properties` names what a node runs with, as a start does (`KafkaConfig`).
-
-    Returns:
-        Why the node does not start; nothing where the file has neither setting: it may be a part of one.
-    """
+    """Return why a node does not start by what its `server.properties` names (`KafkaConfig`); nothing where the file has neither setting: it may be a part of one."""
     lacking = ""
     if version >= FIRST_WITHOUT_ZOOKEEPER and has_zookeeper and not has_roles:
         lacking = "process.roles"
@@ -620,11 +616,7 @@ def refuse_settings(version: KafkaVersion, *, has_roles: bool, has_zookeeper: bo
 
 
 def refuse_values(version: KafkaVersion, values: Mapping[str, str]) -> Refusal | None:
-    """Judge the values of a `server.properties` as a start does (`KafkaConfig`), as far as a prediction depends on them.
-
-    Returns:
-        Why the node does not start. A value that another place is to replace (`config.providers`, KIP-421) is taken as in order.
-    """
+    """Return why a node does not start by the values of its `server.properties` that a prediction depends on (`KafkaConfig`); one that another place is to replace (`config.providers`, KIP-421) is taken as in order."""
     replaced = "config.providers" in values
     judged = {name: value for name, value in values.items() if not (replaced and "${" in value)}
     for name, kind in _NUMBERS.items():
