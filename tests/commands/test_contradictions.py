@@ -114,6 +114,18 @@ def test_directories_of_another_topic_of_the_name_hide_no_loss(incident, say, tm
     assert "165" not in answer["headline"]
 
 
+@pytest.mark.parametrize("name", ["explain", "diff", "predict"])
+def test_nodes_without_an_id_are_not_a_leader_that_is_not_known(incident, say, tmp_path, name):
+    """The longer log was copied while its broker ran: its tail is no loss, whoever led."""
+    bare = tmp_path / "now"
+    held = incident("fast-failover-1.1") / "snapshots" / "02-both-down-a-has-tail"
+    shutil.copytree(held, bare, symlinks=True, ignore=shutil.ignore_patterns("meta.properties"))
+    code, answer = say(name, bare)
+
+    assert (code, answer["state"]) == (3, "unknown")
+    assert "isn't the leader" not in answer["headline"]
+
+
 @pytest.mark.parametrize("name", ["diff", "verify"])
 def test_clean_elections_and_sound_files_stay_what_they_are(incident, say, name):
     quiet = "benign-rolling-restart-4.x" if name == "diff" else "power-loss-4.x"

@@ -185,7 +185,8 @@ def final_leader(
     by_broker = {copy.broker_id: copy for copy in copies}
     if wanted in by_broker:
         return by_broker[wanted]
-    last = next((state.leader for state in reversed(leaderships) if isinstance(state.leader, int)), Absent.UNKNOWN)
+    last = next((state.leader for state in reversed(leaderships) if isinstance(state.leader, int)), None)
+    # Of logs whose broker is not known, none is that of a leader who is not known.
     if last in by_broker:
         return by_broker[last]
     if unread:
