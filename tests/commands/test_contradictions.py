@@ -126,6 +126,22 @@ def test_nodes_without_an_id_are_not_a_leader_that_is_not_known(incident, say, t
     assert "isn't the leader" not in answer["headline"]
 
 
+def test_a_start_that_reads_no_closed_part_of_a_log_says_so(incident, say, tmp_path):
+    now = tmp_path / "now"
+    shutil.copytree(incident("epoch-truncate-2.8") / FINAL, now, symlinks=True)
+    segment = now / "broker-1" / "trades-1" / f"{0:020}.log"
+    content = bytearray(segment.read_bytes())
+    content[5826] ^= 0xFF
+    segment.write_bytes(content)
+
+    assert [say(name, now)[0] for name in ("explain", "diff", "verify")] == [1, 1, 1]
+    code, answer = say("predict", now)
+
+    assert code == 0
+    assert any(one.startswith("Whether the replicas hold the same below the ends of") for one in answer["unknown"])
+    assert "agree" not in answer["headline"]
+
+
 @pytest.mark.parametrize("name", ["diff", "verify"])
 def test_clean_elections_and_sound_files_stay_what_they_are(incident, say, name):
     quiet = "benign-rolling-restart-4.x" if name == "diff" else "power-loss-4.x"
