@@ -8,10 +8,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from kforensics.case.cluster import Cluster, CommittedOffsets, cluster_of, unread_offsets
+from kforensics.case.cluster import Cluster, CommittedOffsets, cluster_of, truncations_of, unread_offsets
 from kforensics.case.comparison import Comparison, PartitionResult, compare_replicas
 from kforensics.case.leaders import Leaders, leaders_of
-from kforensics.case.model import Case, fact, fact_of_question, places_of, settings_of
+from kforensics.case.model import Case, fact_of_question, places_of, settings_of
 from kforensics.case.offsets_log import PositionsNow
 from kforensics.case.processes import END_OF_LOG, Progress, in_chunks, spread
 from kforensics.case.settings import retention_of
@@ -44,7 +44,7 @@ from kforensics.reconcile.incident.model import IncidentEvidence, PartitionIncid
 from kforensics.reconcile.incident.partition import explain_partition
 from kforensics.reconcile.logs.divergence import EndsDoNotDecideError
 from kforensics.reconcile.observed.logged_events import LoggedEvent, lines_of_nodes, of_kinds
-from kforensics.reconcile.observed.logged_truncations import LoggedTruncation, logged_truncations
+from kforensics.reconcile.observed.logged_truncations import LoggedTruncation, subject_of
 from kforensics.reconcile.observed.outages import Outage, outages_of
 from kforensics.units import OFFSETS_TOPIC, Depth, TopicPartition
 
@@ -89,12 +89,6 @@ class Account(NamedTuple):
     """What could not be read."""
     compared: PartitionResult | None = None
     """Its replicas compared, where it has any now and they can be."""
-
-
-@fact
-def truncations_of(case: Case) -> tuple[LoggedTruncation, ...]:
-    """Return the truncations that lines report, of all partitions."""
-    return logged_truncations(cluster_of(case).events)
 
 
 @fact_of_question
@@ -226,15 +220,6 @@ def _whole_returns(events: Sequence[LoggedEvent]) -> dict[TopicPartition, list[W
         if isinstance(end, int) and isinstance(item.node_id, int):
             found[event.topic_partition].append(WholeReturn(item.node_id, end, item.time_ms))
     return found
-
-
-def subject_of(truncations: Sequence[LoggedTruncation]) -> set[TopicPartition]:
-    """Return the partitions of which records were removed, or may have been by start-up recovery."""
-    return {
-        truncation.topic_partition
-        for truncation in truncations
-        if truncation.has_effect is True or truncation.is_recovery_of_unknown_end
-    }
 
 
 def _by_partition(truncations: Sequence[LoggedTruncation]) -> dict[TopicPartition, list[LoggedTruncation]]:

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from kforensics.evidence.metadata.state import FeatureChange
     from kforensics.reconcile.observed.clocks import Clock
     from kforensics.reconcile.observed.logged_events import LoggedEvent
+    from kforensics.reconcile.observed.logged_truncations import LoggedTruncation
 
 
 class ReadBefore(NamedTuple):
@@ -101,6 +102,14 @@ def cluster_of(case: Case) -> Cluster:
         read=None if case.whole is None else cluster_of(case.whole),
         most_commits=MOST_COMMITS if case.depth is Depth.TAILS else None,
     )
+
+
+@fact
+def truncations_of(case: Case) -> "tuple[LoggedTruncation, ...]":
+    """Return the truncations that lines report, of all partitions."""
+    from kforensics.reconcile.observed.logged_truncations import logged_truncations  # noqa: PLC0415 - most have no logs
+
+    return logged_truncations(cluster_of(case).events)
 
 
 def gather_cluster(

@@ -112,8 +112,8 @@ def _past_ends_of(case: Case) -> tuple[tuple[str, ...], Asked | None]:
     now = now_of(case)
     if not any(one.described.kind in {"log-files", FileKind.LOG_FILE.value} for one in now.inputs.found):
         return (), None
-    from kforensics.case.account import subject_of, truncations_of  # noqa: PLC0415 - what reads broker logs
-    from kforensics.case.cluster import cluster_of  # noqa: PLC0415 - the same
+    from kforensics.case.cluster import cluster_of, truncations_of  # noqa: PLC0415 - what reads broker logs
+    from kforensics.reconcile.observed.logged_truncations import subject_of  # noqa: PLC0415 - the same
 
     try:
         facts, truncated = cluster_of(now).facts, subject_of(truncations_of(now))

@@ -129,6 +129,15 @@ def logged_truncations(events: Iterable[LoggedEvent]) -> tuple[LoggedTruncation,
     return tuple(found)
 
 
+def subject_of(truncations: Iterable[LoggedTruncation]) -> set[TopicPartition]:
+    """Return the partitions of which records were removed, or may have been by start-up recovery."""
+    return {
+        truncation.topic_partition
+        for truncation in truncations
+        if truncation.has_effect is True or truncation.is_recovery_of_unknown_end
+    }
+
+
 def _flag_inside(found: list[LoggedTruncation], item: LoggedEvent, partition: TopicPartition) -> None:
     """Flag the recovery whose line precedes the line about the segments that it deleted."""
     for at in range(len(found) - 1, -1, -1):
