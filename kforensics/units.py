@@ -26,6 +26,10 @@ class OffsetRange(NamedTuple):
         """Return the number of offsets in the run; a compacted log may hold fewer records."""
         return self.last - self.first + 1
 
+    def meets(self, other: "OffsetRange") -> bool:
+        """Whether any offset is in both."""
+        return self.first <= other.last and other.first <= self.last
+
     def without(self, taken: "Iterable[OffsetRange]") -> "Iterator[OffsetRange]":
         """Yield the runs of these offsets that none of the others covers, in order; these may overlap, be in any order and reach beyond."""
         begin = self.first

@@ -30,7 +30,7 @@ from kforensics.findings.rules.upkeep import CLEANER_STANDS, TWICE_BELOW_CLEANER
 from kforensics.formats.log_lines.event import LogEventKind
 from kforensics.protocol.coordinators import CREATED_WITH, created_policy
 from kforensics.reconcile.logs.compacted_keys import CompactedLog, keys_of_log
-from kforensics.reconcile.observed.logged_events import LoggedEvent
+from kforensics.reconcile.observed.logged_events import LoggedEvent, of_kinds
 from kforensics.source.naming import PartitionDirectoryName
 from kforensics.units import OFFSETS_TOPIC, TopicPartition
 from kforensics.words import counted, form, utc_words
@@ -231,12 +231,15 @@ def _share(value: str) -> float | None:
         return None
 
 
+_OF_CLEANERS = frozenset({LogEventKind.CLEANER_STARTED, LogEventKind.CLEANER_STOPPED, LogEventKind.BROKER_STARTED})
+
+
 def _stop(case: Case, partition: TopicPartition, broker_id: int | Absent) -> LoggedEvent | None:
     """Return the broker's last line by which it compacts a log no more, unless it was started anew after it, or goes on with another thread."""
     marked: list[LoggedEvent] = []
     dead: dict[object, LoggedEvent] = {}
     earlier: int | None = None
-    for one in cluster_of(case).events:
+    for one in of_kinds(cluster_of(case).events, _OF_CLEANERS):
         if one.node_id != broker_id:
             continue
         kind = one.event.kind

@@ -430,7 +430,7 @@ class BestCopies:
         for chain in chains:
             span = OffsetRange(wanted[chain[0]].offsets.first, max(wanted[at].offsets.last for at in chain))
             is_beside = wanted[chain[0]].is_of_leader
-            if is_beside or any(other.first <= span.last and span.first <= other.last for other in spans):
+            if is_beside or any(map(span.meets, spans)):
                 first = wanted[chain[0]]
                 number = self._number(Label(_kind(first)[0], self._owner_of(first), leader in first.holders))
                 for at in chain:

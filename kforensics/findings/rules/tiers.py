@@ -88,11 +88,7 @@ def tier_words(tiers: Tiers) -> Iterator[tuple[str, str]]:
         copies = [
             copy
             for copy in tiers.copies
-            if copy.is_finished
-            and any(
-                there.first <= one.offsets.last and there.last >= one.offsets.first
-                for there in copy.readable(tiers.epochs)
-            )
+            if copy.is_finished and any(map(one.offsets.meets, copy.readable(tiers.epochs)))
         ]
         many = f"{counted(len(copies), 'finished copy', 'finished copies')}"
         where = {

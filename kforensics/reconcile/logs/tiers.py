@@ -121,7 +121,7 @@ class RemoteCopies:
             gone = list(_cut(hole, deleted))
             found += [RemotePart(there, None, (one,), is_deleted=True) for there, one in gone]
             for rest in hole.without(there for there, _ in gone):
-                near = [one for one in segments if one.offsets.first <= rest.last and one.offsets.last >= rest.first]
+                near = [one for one in segments if one.offsets.meets(rest)]
                 found.append(RemotePart(rest, None, tuple(sorted(near, key=lambda one: one.changed_ms)), lacks=lacks))
         found.sort(key=lambda part: part.offsets)
         is_first = offsets.first in {log_start, begins}
