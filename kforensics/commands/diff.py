@@ -11,6 +11,7 @@ from kforensics.case.comparison import Flatten
 from kforensics.case.model import Case
 from kforensics.case.processes import Progress
 from kforensics.commands.comparing import DiffResult, case_of, compare
+from kforensics.commands.cleaning import no_calmer_than_cleaners
 from kforensics.commands.graver import no_calmer_than_before, no_calmer_than_tiers
 from kforensics.commands.redaction.pseudonyms import pseudonyms_of
 from kforensics.commands.result import Conclusion, Result
@@ -58,6 +59,7 @@ def run(
         said = _UNREAD_COMMITS.format(byte_count(length), byte_count(MOST_COMMITS))
         answer = replace(concluded.answer, unknown=(*concluded.answer.unknown, said))
         concluded = concluded._replace(answer=answer)
+    concluded = no_calmer_than_cleaners(concluded, case)
     return Result(
         command="diff",
         inputs=compared.inputs,

@@ -22,7 +22,7 @@ from kforensics.case.model import Case, places_of
 from kforensics.case.opening import open_case
 from kforensics.case.processes import Progress
 from kforensics.case.wanted import check_wanted, is_wanted
-from kforensics.commands.cleaning import unfinished_cleanings
+from kforensics.commands.cleaning import no_calmer_than_cleaners, unfinished_cleanings
 from kforensics.commands.explanation import Explanation
 from kforensics.commands.graver import by_ends_of, no_calmer
 from kforensics.commands.redaction.pseudonyms import pseudonyms_of
@@ -101,7 +101,8 @@ def run(
     seal = seal_of(case)
     result = explain(case, progress, beside=beside)
     concluded = Conclusion(answer=result.answer, findings=result.findings, problems=result.problems)
-    result = replace(result, answer=no_calmer("explain", concluded, case).answer)
+    concluded = no_calmer_than_cleaners(no_calmer("explain", concluded, case), case)
+    result = replace(result, answer=concluded.answer, findings=concluded.findings)
     if seal is not None:
         # The findings of the seal are redacted with the others.
         found, problems = (*result.findings, *seal.findings), (*result.problems, *seal.problems)

@@ -274,7 +274,7 @@ def run(request: Ask, *, case: Case | None = None, is_absence_answer: bool = Fal
         why_skipped=next((log.why_skipped for log in logs.values() if log.skipped), ""),
         unread=len(problems),
     )
-    standing = standing_cleaners(given, given.live(OFFSETS_TOPIC))
+    standing = standing_cleaners(case, OFFSETS_TOPIC)
     concluded = Conclusion(
         answer=with_cleaners(judged.answer(), standing),
         findings=by_gravity((*group_findings(groups, body.setbacks), *standing)),

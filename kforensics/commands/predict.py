@@ -9,6 +9,7 @@ from kforensics.case.model import Case
 from kforensics.case.processes import default_jobs
 from kforensics.case.settings import Surroundings, look_around, node_id_of, parse_settings
 from kforensics.case.wanted import check_wanted
+from kforensics.commands.cleaning import no_calmer_than_cleaners
 from kforensics.commands.graver import no_calmer, no_calmer_than_tiers
 from kforensics.commands.lost_records import find_lost_records
 from kforensics.commands.predicting.cluster import (
@@ -171,11 +172,14 @@ def run(request: Ask, *, case: Case | None = None) -> Result[Prediction]:
         command="predict",
         inputs=inputs.described,
         body=body,
-        concluded=no_calmer(
-            "predict",
-            no_calmer_than_tiers(
-                Conclusion(
-                    answer=predict_answer(cluster), findings=tuple(_of_disks(cluster)), problems=tuple(problems)
+        concluded=no_calmer_than_cleaners(
+            no_calmer(
+                "predict",
+                no_calmer_than_tiers(
+                    Conclusion(
+                        answer=predict_answer(cluster), findings=tuple(_of_disks(cluster)), problems=tuple(problems)
+                    ),
+                    known,
                 ),
                 known,
             ),

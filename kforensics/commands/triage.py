@@ -10,7 +10,6 @@ from typing import Any
 from kforensics.ask.model import Ask
 from kforensics.ask.questions import options_of
 from kforensics.case.cluster import unread_offsets
-from kforensics.case.leaders import leaders_of
 from kforensics.case.model import Case, now_of, places_of
 from kforensics.case.opening import open_case
 from kforensics.case.wanted import is_wanted
@@ -94,7 +93,8 @@ def run(ask: Ask) -> Result[Triage]:
     asked = tuple(Asked(one.command, _own_answer(one)) for one in results)
     topics = topic_rows(explained.body.incidents, judged, present)
     findings = _findings(results, explained.inputs)
-    standing = _standing(case, findings)
+    told = {one.statement for one in findings}
+    standing = tuple(one for one in standing_cleaners(case) if one.statement not in told)
     set_aside = set_aside_owners(explained.body.incidents, judged)
     answer = triage_answer(asked, unasked, topics, ask, explain.holders_of(explained.inputs), set_aside)
     answer = with_cleaners(answer, (*findings, *standing))
@@ -217,14 +217,6 @@ def _write_steps(out: Path, answer: Answer, ask: Ask, case: Case, predicted: Res
             path.write_text(text, encoding="utf-8", errors="backslashreplace")
         except OSError as error:
             raise UsageError(f"{path} can't be written: {error.strerror}") from error
-
-
-def _standing(case: Case, found: Sequence[Finding]) -> tuple[Finding, ...]:
-    """Return the findings about logs that no cleaner comes to, without those that another question found."""
-    told = {one.statement for one in found}
-    given = leaders_of(case)
-    live = {partition: group for partition, group in given.live().items() if is_wanted(partition, case.ask)}
-    return tuple(one for one in standing_cleaners(given, live) if one.statement not in told)
 
 
 def _placed(result: Result[Any], numbers: Mapping[str, int]) -> Iterator[Problem]:

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from kforensics import explain, groups, ls, predict, triage, verify
+from kforensics import diff, explain, groups, ls, predict, triage, verify
 from kforensics.evidence.coordinators.replica_log import list_log
 from kforensics.formats.log.batches import build_record_batch, encode_record_batch
 from kforensics.protocol.coordinators import created_policy
@@ -308,6 +308,19 @@ def test_a_real_cleaner_whose_thread_died(compaction):
     assert "the broker lost its cleaner thread" in first.answer.headline
     assert "1 more log of this broker waits for the same reason." in first.answer.headline
     assert not of(verify(root / "broker-1"), "KF121")  # without the line seconds are no standstill
+
+
+@pytest.mark.parametrize("command", [explain, diff, predict])
+def test_no_command_is_calm_where_a_cleaner_died(compaction, command):
+    root = compaction("dead-cleaner-4.1")
+    result = command(root, topics="other")
+    assert "other-0 on broker 1: the cleaner stands at offset 10" in result.answer.headline
+    assert "the broker lost its cleaner thread, which compacts none of its logs any more" in result.answer.headline
+    assert result.exit_code == 1
+    assert len(of(result, "KF121")) == 1
+    damaged = command(root, topics="state")
+    assert "state-0 on broker 1: the cleaner stands" in damaged.answer.headline or damaged.exit_code == 1
+    assert not of(command(root / "broker-1", topics="other"), "KF121")  # without the line seconds are no standstill
 
 
 @pytest.mark.parametrize(
