@@ -1,7 +1,7 @@
 """Why a cleaner stands still: what the broker's own lines, its settings and the other logs of its disk show of the cause of `KF121`."""
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -9,9 +9,9 @@ from kforensics.case.cluster import cluster_of
 from kforensics.case.model import Case, fact, places_of
 from kforensics.case.settings import Settings, settings_by_node
 from kforensics.case.wanted import is_wanted
-from kforensics.commands.result import Conclusion
+from kforensics.commands.graver import checkpointed
 from kforensics.damage import Absent
-from kforensics.errors import EvidenceError, InputsRefused, UsageError
+from kforensics.errors import InputsRefused
 from kforensics.evidence.checks.context import CheckedPartition
 from kforensics.evidence.discovery.partition_dirs import (
     PartitionPlace,
@@ -23,17 +23,16 @@ from kforensics.evidence.discovery.partition_dirs import (
     live_segments,
 )
 from kforensics.evidence.model import CheckpointValue, Citation, owner_words
-from kforensics.exits import ExitCode
 from kforensics.findings.answers.graver import SENTENCES
 from kforensics.findings.answers.model import Answer
-from kforensics.findings.model import Confidence, Finding, by_gravity
+from kforensics.findings.model import Confidence, Finding
 from kforensics.findings.rules.upkeep import CLEANER_STANDS, TWICE_BELOW_CLEANER, cleaner_finding, unfinished_findings
 from kforensics.formats.log_lines.event import LogEventKind
 from kforensics.protocol.coordinators import CREATED_WITH, created_policy
 from kforensics.reconcile.logs.compacted_keys import CompactedLog, keys_of_log
 from kforensics.reconcile.observed.logged_events import LoggedEvent, of_kinds
 from kforensics.source.naming import PartitionDirectoryName
-from kforensics.units import OFFSETS_TOPIC, TopicPartition
+from kforensics.units import TopicPartition
 from kforensics.words import counted, form, utc_words
 
 _MAP_TOO_SMALL = re.compile(r"offset map can fit only (\d+)")
@@ -70,40 +69,20 @@ def with_causes(case: Case, findings: Sequence[Finding], *, reads_records: bool 
 def standing_cleaners(case: Case, topic: str | None = None) -> tuple[Finding, ...]:
     """Return the findings about logs of what is asked about that no cleaner has come to for long, by its checkpoints alone, with why it has not."""
     found: list[Finding] = []
-    for partition, group in places_of(case).by_partition.items():
-        if partition.topic != topic if topic is not None else not is_wanted(partition, case.ask):
-            continue
-        for place in group:
-            point = checkpoint_value(place.state, "cleaner_point", partition)
-            is_known = isinstance(point, CheckpointValue) or partition.topic == OFFSETS_TOPIC
-            if not is_known or not place.is_live or place.state.input in case.ranks:
-                continue
-            is_stopped = _stop(case, partition, place.state.broker_id) is not None
-            lag = cleaner_lag_of(place, is_stopped=is_stopped)
-            if lag is not None:
-                found.append(
-                    cleaner_finding(
-                        lag,
-                        where=f"{partition} on {owner_words(place.state.input, place.state.broker_id)}",
-                        partition=partition,
-                        broker_id=place.state.broker_id,
-                        citation=Citation(input=place.state.input, path=place.path),
-                    )
+    for partition, place in checkpointed(case, topic):
+        is_stopped = _stop(case, partition, place.state.broker_id) is not None
+        lag = cleaner_lag_of(place, is_stopped=is_stopped)
+        if lag is not None:
+            found.append(
+                cleaner_finding(
+                    lag,
+                    where=f"{partition} on {owner_words(place.state.input, place.state.broker_id)}",
+                    partition=partition,
+                    broker_id=place.state.broker_id,
+                    citation=Citation(input=place.state.input, path=place.path),
                 )
+            )
     return with_causes(case, found)
-
-
-def no_calmer_than_cleaners(found: Conclusion, case: Case) -> Conclusion:
-    """Return the conclusion of a command with the logs that no cleaner comes to, which its first line names where nothing graver was found."""
-    if case.is_weighed:
-        return found
-    try:
-        standing = standing_cleaners(case)
-    except (EvidenceError, UsageError):
-        return found
-    is_graver = found.answer.state.exit_code == ExitCode.FINDINGS
-    answer = found.answer if is_graver else with_cleaners(found.answer, standing)
-    return found._replace(answer=answer, findings=by_gravity((*found.findings, *standing)))
 
 
 def with_cleaners(answer: Answer, findings: Sequence[Finding]) -> Answer:

@@ -11,8 +11,7 @@ from kforensics.case.comparison import Flatten
 from kforensics.case.model import Case
 from kforensics.case.processes import Progress
 from kforensics.commands.comparing import DiffResult, case_of, compare
-from kforensics.commands.cleaning import no_calmer_than_cleaners
-from kforensics.commands.graver import no_calmer_than_before, no_calmer_than_tiers
+from kforensics.commands.graver import no_calmer_than_before, no_calmer_than_cleaners, no_calmer_than_tiers
 from kforensics.commands.redaction.pseudonyms import pseudonyms_of
 from kforensics.commands.result import Conclusion, Result
 from kforensics.commands.seal_of_report import seal_of

@@ -22,9 +22,9 @@ from kforensics.case.model import Case, places_of
 from kforensics.case.opening import open_case
 from kforensics.case.processes import Progress
 from kforensics.case.wanted import check_wanted, is_wanted
-from kforensics.commands.cleaning import no_calmer_than_cleaners, unfinished_cleanings
+from kforensics.commands.cleaning import unfinished_cleanings
 from kforensics.commands.explanation import Explanation
-from kforensics.commands.graver import by_ends_of, no_calmer
+from kforensics.commands.graver import by_ends_of, no_calmer, no_calmer_than_cleaners
 from kforensics.commands.redaction.pseudonyms import pseudonyms_of
 from kforensics.commands.result import Conclusion, Result
 from kforensics.commands.seal_of_report import seal_of

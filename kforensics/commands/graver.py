@@ -1,6 +1,6 @@
 """What another command says of the partitions that a command is asked about: the comparison of `diff --depth tails`, which is quick at any size, or what `explain` says was lost."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -11,8 +11,9 @@ from kforensics.commands.result import Conclusion
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, UsageError
 from kforensics.evidence.discovery.inputs import belonging_together
-from kforensics.evidence.discovery.partition_dirs import PartitionPlace
+from kforensics.evidence.discovery.partition_dirs import PartitionPlace, checkpoint_value
 from kforensics.evidence.metadata.files import find_metadata_logs
+from kforensics.evidence.model import CheckpointValue
 from kforensics.exits import ExitCode
 from kforensics.findings.answers.diff import lost_before
 from kforensics.findings.answers.graver import Asked, beyond, may_be_calmer, with_graver
@@ -21,7 +22,7 @@ from kforensics.findings.concern import ConcernKind, JudgedPartition
 from kforensics.findings.model import Weight, by_gravity
 from kforensics.findings.rules.quorum import with_quorum
 from kforensics.source.naming import FileKind
-from kforensics.units import METADATA_TOPICS, Depth
+from kforensics.units import METADATA_TOPICS, OFFSETS_TOPIC, Depth, TopicPartition
 from kforensics.words import counted, with_place
 
 if TYPE_CHECKING:
@@ -251,6 +252,33 @@ def no_calmer_than_tiers(found: Conclusion, case: Case) -> Conclusion:
         state = State.UNKNOWN if answer.state.weight < Weight.DECIDE else answer.state
         answer = replace(answer, state=state, headline=words)
     return found._replace(answer=answer, findings=by_gravity((*found.findings, *holes)))
+
+
+def no_calmer_than_cleaners(found: Conclusion, case: Case) -> Conclusion:
+    """Return the conclusion of a command with the logs that no cleaner comes to, which its first line names where nothing graver was found."""
+    if case.is_weighed or next(checkpointed(case), None) is None:
+        return found
+    from kforensics.commands.cleaning import standing_cleaners, with_cleaners  # noqa: PLC0415 - what reads metadata
+
+    try:
+        standing = standing_cleaners(case)
+    except (EvidenceError, UsageError):
+        return found
+    is_graver = found.answer.state.exit_code == ExitCode.FINDINGS
+    answer = found.answer if is_graver else with_cleaners(found.answer, standing)
+    return found._replace(answer=answer, findings=by_gravity((*found.findings, *standing)))
+
+
+def checkpointed(case: Case, topic: str | None = None) -> Iterator[tuple[TopicPartition, PartitionPlace]]:
+    """Yield the logs that a cleaner has been at as they are now, of a topic or of what is asked about, and all of groups."""
+    for partition, group in places_of(case).by_partition.items():
+        if partition.topic != topic if topic is not None else not is_wanted(partition, case.ask):
+            continue
+        for place in group:
+            if place.is_live and place.state.input not in case.ranks:
+                point = checkpoint_value(place.state, "cleaner_point", partition)
+                if isinstance(point, CheckpointValue) or partition.topic == OFFSETS_TOPIC:
+                    yield partition, place
 
 
 @fact_of_question

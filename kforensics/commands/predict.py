@@ -9,8 +9,7 @@ from kforensics.case.model import Case
 from kforensics.case.processes import default_jobs
 from kforensics.case.settings import Surroundings, look_around, node_id_of, parse_settings
 from kforensics.case.wanted import check_wanted
-from kforensics.commands.cleaning import no_calmer_than_cleaners
-from kforensics.commands.graver import no_calmer, no_calmer_than_tiers
+from kforensics.commands.graver import no_calmer, no_calmer_than_cleaners, no_calmer_than_tiers
 from kforensics.commands.lost_records import find_lost_records
 from kforensics.commands.predicting.cluster import (
     compare_followers,

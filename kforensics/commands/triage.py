@@ -1,7 +1,7 @@
 """The first answer to an incident: what explain, diff, predict, groups and transactions say of the inputs, folded into one."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
