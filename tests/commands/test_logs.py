@@ -254,6 +254,25 @@ def test_a_log_that_is_given_twice_is_read_once_and_that_is_said(older, tmp_path
     assert "all that it holds is in" in both
 
 
+def test_lines_that_lie_beside_the_log_as_the_output_of_a_container_are_counted_once(tmp_path, capsys):
+    twice = LINES + LINES.splitlines(keepends=True)[-3].replace("12:00:02,000", "12:00:09,000") * 2
+    (tmp_path / "server.log").write_text(twice)
+    _, alone = said(capsys, tmp_path, "--format", "json")
+    (tmp_path / "kafka-3-json.log").write_text(
+        "".join(
+            json.dumps({"log": line, "stream": "stdout", "time": "2024-05-01T12:00:09.9Z"}, separators=(",", ":"))
+            + "\n"
+            for line in twice.splitlines(keepends=True)
+        )
+    )
+    _, beside = said(capsys, tmp_path, "--format", "json")
+    counts = [{one["kind"]: one["lines"] for one in json.loads(text)["kinds"]} for text in (alone, beside)]
+
+    assert len(json.loads(beside)["files"]) == 2
+    assert counts[0] == counts[1]
+    assert counts[0]["log-dir-failed"] == 3
+
+
 def test_of_a_copy_that_is_cut_off_what_is_left_is_read_once_and_its_damage_is_said(tmp_path, capsys):
     text = LINES + "".join(f"[2024-05-01 12:01:{at:02}] INFO line {at * at} (kafka.log.Log)\n" for at in range(60))
     (tmp_path / "server.log").write_text(text)

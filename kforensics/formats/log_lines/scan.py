@@ -429,6 +429,8 @@ class _Window:
         behind = columns_behind(text[position:end], 0) if in_quotes else ""
         if common is None or rest_start == start or found.has_time:
             head = head_of(text[start : rest_start + message.start], self._layout)
+            if head.start < 0 and LEVEL.match(text, start, end) is not None:
+                head = self._stamp_above(line) or head
             head = head if head.writer else head._replace(writer=behind)
         else:
             head = Head(common[1], None, behind, start, rest_start)
@@ -634,6 +636,13 @@ class _Window:
             if level is not None:
                 return head_of(text[: level.start()] or text, self._layout)
         return None
+
+    def _stamp_above(self, line: int) -> Head | None:
+        """Return the time on the line above, where that begins with one and has no level: as `java.util.logging` writes two lines."""
+        start, end = self._bounds(line - 1) if line else (0, 0)
+        text = self._text[start : min(end, start + 400)]
+        head = head_of(text, self._layout) if LEVEL.search(text) is None else None
+        return head._replace(writer="", start=-1, end=0) if head is not None and head.start == 0 else None
 
     def _cause_below(self, line: int) -> Cause | None:
         """Return what the exception below a line says, and note how far it reaches."""

@@ -1,8 +1,8 @@
 """Events of all log files in one order of time, each with the node that wrote it and its time in UTC."""
 
 import re
-from collections import defaultdict, deque
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict, deque
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain, groupby
 from operator import itemgetter
@@ -107,7 +107,8 @@ def order_events(files: Sequence[LogFile], clocks: Sequence[Clock]) -> LoggedEve
     """Return all events by time; lines of one file keep their order, and a line without a time follows the line before it.
 
     A file that is being written follows those that were rotated out of it, whatever its times say. Of lines of one time in
-    several files of a node, that with which a replica began to follow precedes its truncation.
+    several files of a node, that with which a replica began to follow precedes its truncation. A line that two files of
+    a node hold, as where a container's output lies beside the log, is one.
     """
     with_events = [(file, clock) for file, clock in zip(files, clocks, strict=True) if file.events]
     if len(with_events) == 1:
@@ -127,8 +128,27 @@ def order_events(files: Sequence[LogFile], clocks: Sequence[Clock]) -> LoggedEve
     followed: _Followed = {}
     for time_ms, tied in groupby(keyed, itemgetter(0)):
         by_file = [[item for *_, item in one] for _, one in groupby(tied, itemgetter(1))]
-        ordered.extend(_Tie(time_ms, by_file, followed).lines())
+        ordered.extend(_Tie(time_ms, _once(by_file) if len(by_file) > 1 else by_file, followed).lines())
     return LoggedEvents(ordered)
+
+
+def _once(files: Sequence[Sequence[LoggedEvent]]) -> list[list[LoggedEvent]]:
+    """Return the lines of one time without those that a file before holds; one that a file holds twice was written twice."""
+    met: Counter[Hashable] = Counter()
+    kept = []
+    for file in files:
+        own = Counter[Hashable]()
+        new = []
+        for item in file:
+            event = item.event
+            said = item.node_id, item.time_ms, event.row, event.topic_partition, frozenset(event.fields.items())
+            own[said] += 1
+            is_known = isinstance(item.node_id, int) and isinstance(item.time_ms, int)
+            if not is_known or own[said] > met[said]:
+                new.append(item)
+        met |= own
+        kept.append(new)
+    return [one for one in kept if one]
 
 
 def _item(file: LogFile, clock: Clock, event: LogEvent) -> LoggedEvent:

@@ -306,6 +306,10 @@ LAYOUTS = {
             for n, (level, _, _, message, stack) in enumerate(STORY)
         ),
     ),
+    "time and level on two lines": (
+        LOCAL,
+        lines("{t} {logger} log\n{level}: {message}", "%b %d, %Y %I:%M:%S %p"),
+    ),
     "day before month, full stops": (LOCAL, lines("{t} {level} {message}", "%d.%m.%Y %H:%M:%S,%3")),
     "utf-16": (LOCAL, lines("[{t}] {level} {message} ({logger})", ISO)),
 }
