@@ -38,7 +38,7 @@ from kforensics.reconcile.groups.replay import Change, Position, infer_retention
 from kforensics.reconcile.groups.state import GroupState, Played, SetBack, ShareState, played
 from kforensics.reconcile.groups.views import GroupView
 from kforensics.reconcile.incident.doubts import DoubtKind
-from kforensics.units import OFFSETS_TOPIC, SHARE_TOPIC, Depth
+from kforensics.units import OFFSETS_TOPIC, SHARE_TOPIC, Depth, TopicPartition
 from kforensics.words import listed, utc_words
 
 
@@ -112,14 +112,34 @@ class SharePositions:
         back = [self._change(place, one) for place, log in self._logs.values() for one in log.setbacks]
         return [*back, *(self._gone(*one) for one in self._only_earlier)]
 
+    def removals(self) -> Iterator[Change]:
+        """Yield the start offsets that a record removed."""
+        for place, log in self._logs.values():
+            for key, offset, at in log.removals:
+                if offset > UNCHANGED:
+                    yield Change(
+                        key=self._key(key),
+                        offset=None,
+                        previous=offset,
+                        time_ms=at.time_ms,
+                        by="deletion",
+                        confidence="proven",
+                        reason="a record removed the share partition: its group, its offsets or its topic was deleted",
+                        citations=(at.cite(place),),
+                        had_members=False,
+                        is_share=True,
+                    )
+
     def _lost(
         self, until_ms: int | None
     ) -> Iterator[tuple[PartitionPlace, SharePartition, ShareState, ShareState | None]]:
         """Yield the start offsets of earlier copies that the log of now is behind or has not, and no record of it says why."""
-        now = self._given.live(SHARE_TOPIC)
-        for partition in now:
-            _, log = self._logs[partition.partition]
-            told = {one.key for one in log.setbacks} | log.removed
+        anywhere = {one for one in self._given.places.by_partition if one.topic == SHARE_TOPIC}
+        for partition in sorted(anywhere):
+            _, log = self._logs.get(partition.partition, (None, Played({}, [])))
+            if partition.partition not in self._logs and not _is_gone(self._given, partition):
+                continue
+            told = {one.key for one in log.setbacks} | {key for key, _, _ in log.removals}
             furthest: dict[SharePartition, tuple[PartitionPlace, ShareState]] = {}
             for place in self._given.copies(partition):
                 if self._given.is_now(place) or not place.is_live:
@@ -262,7 +282,7 @@ def run(request: Ask, *, case: Case | None = None, is_absence_answer: bool = Fal
         setbacks=tuple(_largest(setbacks)),
         complete_since_ms=_complete_since(logs, topic, request),
         skipped_records=skipped + shares.skipped,
-        changes=lambda: map(shown, _changes(request, logs, (*of_shares, *of_gone))),
+        changes=lambda: map(shown, _changes(request, logs, (*of_shares, *of_gone, *shares.removals()))),
     )
     count = played.setback_count + len(of_shares) + len(of_gone)
     judged = _judged(
@@ -341,7 +361,6 @@ def _play(request: Ask, logs: Mapping[int, OffsetsLog]) -> _Played:
 def _only_earlier(given: Leaders) -> tuple[list[Change], dict[int, str]]:
     """Return the lost positions of partitions that earlier copies alone hold, where the brokers of these copies are given as they are now, and the other such partitions, each with a clause that says why it is unknown."""
     now = given.live(OFFSETS_TOPIC)
-    nodes = given.case.nodes_by_rank().get(given.case.final_rank, frozenset())
     lost: list[Change] = []
     elsewhere: dict[int, str] = {}
     for tp, group in given.places.by_partition.items():
@@ -352,16 +371,22 @@ def _only_earlier(given: Leaders) -> tuple[list[Change], dict[int, str]]:
             if any(one.directory_state == "stray" for one in group):
                 elsewhere[tp.partition] = "a stray directory alone is here, which no broker serves"
             continue
-        known = given.leaderships(tp)
-        assigned = known[-1].replicas if known else Absent.UNKNOWN
-        holders = {one.state.broker_id for one in earlier} | (set() if isinstance(assigned, Absent) else set(assigned))
-        if not holders <= nodes:
+        if not _is_gone(given, tp):
             elsewhere[tp.partition] = "it is in an earlier copy only"
             continue
         newest = max(given.case.ranks[one.state.input] for one in earlier)
         places = [one for one in earlier if given.case.ranks[one.state.input] == newest]
         lost += lost_with_log(given, tp, places)
     return lost, elsewhere
+
+
+def _is_gone(given: Leaders, partition: TopicPartition) -> bool:
+    """Whether the brokers that held a partition of which earlier copies alone are here are given as they are now."""
+    known = given.leaderships(partition)
+    assigned = known[-1].replicas if known else Absent.UNKNOWN
+    holders = {one.state.broker_id for one in given.copies(partition) if not given.is_now(one) and one.is_live}
+    holders |= set() if isinstance(assigned, Absent) else set(assigned)
+    return holders <= given.case.nodes_by_rank().get(given.case.final_rank, frozenset())
 
 
 def _topic(

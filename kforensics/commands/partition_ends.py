@@ -75,7 +75,7 @@ class PartitionEnds:
             markers_from=ends.markers_from,
             may_have_more=ends.is_guessed,
             absent_leader=ends.absent_leader,
-            removal=None if ends.start is None or share is not None else ends.start.removal(position.offset),
+            removal=None if ends.start is None else ends.start.removal(position.offset),
             goes_on_at=goes_on_at,
             had_others=had_others,
         )

@@ -1,4 +1,4 @@
-// A streams application of KIP-1071 with a repartition and a changelog topic; it ends with its input, or is killed.
+// A streams application of the group protocol that is named (streams is that of KIP-1071) with a repartition and a changelog topic; it ends with its input, or is killed.
 import java.time.Duration;
 import java.util.Properties;
 import org.apache.kafka.common.serialization.Serdes;
@@ -12,7 +12,7 @@ public class StreamsApp {
         Properties settings = new Properties();
         settings.put("bootstrap.servers", arguments[0]);
         settings.put("application.id", "tally");
-        settings.put("group.protocol", "streams");
+        settings.put("group.protocol", arguments[2]);
         settings.put("state.dir", arguments[1]);
         settings.put("commit.interval.ms", "500");
         settings.put("replication.factor", "1");

@@ -42,10 +42,11 @@ OTHER_TOOL = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 
 
 @contextmanager
-def application(home: Path, port: int) -> Iterator[None]:
-    """The application, which is stopped in the orderly way when the block ends."""
+def application(home: Path, port: int, protocol: str = "streams") -> Iterator[None]:
+    """The application, with a group protocol, which is stopped in the orderly way when the block ends."""
     app = ROOT / "tests/oracle/StreamsApp.java"
-    command = ["java", *BROKER_OPTIONS, "-cp", class_path(RELEASE), str(app), f"127.0.0.1:{port}", str(home / "state")]
+    command = ["java", *BROKER_OPTIONS, "-cp", class_path(RELEASE), str(app)]
+    command += [f"127.0.0.1:{port}", str(home / "state"), protocol]
     with (home / "app.log").open("ab") as log:
         process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=log, stderr=log)
         try:

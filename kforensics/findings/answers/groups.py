@@ -214,8 +214,9 @@ class JudgedGroups:
             yield skipped_words(self.skipped_of_shares, topic.name, self.why_skipped_of_shares)
 
     def _now(self) -> Iterator[str]:
-        if self._past:
-            groups = sorted({name_text(group.name) for group, _ in self._past})
+        past = [(group, one) for group, one in self._past if one.share is None]
+        if past:
+            groups = sorted({name_text(group.name) for group, _ in past})
             names, consumes, it = (
                 listed(groups, most=MOST_NAMED),
                 *(("consumes", "it") if len(groups) == 1 else ("consume", "they")),
@@ -224,18 +225,26 @@ class JudgedGroups:
             yield Step(
                 f"Before {names} {consumes} again: auto.offset.reset decides what {it} {reads}, all of the log (earliest) or nothing that is there now (latest). "
                 "Set each position by hand, to the first offset that was not read as it is now",
-                (_reset_by_hand(self._past),),
+                (_reset_by_hand(past),),
             )
-        if self._below:
-            groups = sorted({name_text(group.name) for group, _ in self._below})
+        if len(past) < len(self._past):
+            shared = listed(
+                sorted({name_text(group.name) for group, one in self._past if one.share is not None}), most=MOST_NAMED
+            )
+            yield f"Before {shared} consumes again: set its start offset (kafka-share-groups.sh --reset-offsets --to-earliest or --to-datetime), while it has no members."
+        below = [(group, one) for group, one in self._below if one.share is None]
+        if below:
+            groups = sorted({name_text(group.name) for group, _ in below})
             names = listed(groups, most=MOST_NAMED)
-            left = sum(one.left_unread for _, one in self._below if isinstance(one.left_unread, int))
-            is_known = all(isinstance(one.left_unread, int) for _, one in self._below)
+            left = sum(one.left_unread for _, one in below if isinstance(one.left_unread, int))
+            is_known = all(isinstance(one.left_unread, int) for _, one in below)
             rest = f"the {counted(left, 'offset')} that {form(left, 'is', 'are')} left" if is_known else "what is left"
             yield (
                 f"Before {names} {form(len(groups), 'consumes', 'consume')} again: offsets below a log start are out of range. Then auto.offset.reset decides what is read next,"
                 f" {rest} (earliest) or nothing that is there now (latest)."
             )
+        if len(below) < len(self._below):
+            yield SHARES_GO_ON
         if self._contradicted:
             groups = sorted({name_text(group.name) for group, _ in self._contradicted})
             yield Step(
@@ -271,12 +280,16 @@ class JudgedGroups:
                 groups = _groups_of(one for one in found if not one.is_lost)
                 yield f"The owners of {groups}: up to {counted(again, 'record')} {words}."
         if any(one.is_lost for one in self._behind):
-            groups = _groups_of(one for one in self._behind if one.is_lost)
-            yield f"The owners of {groups}: a position is gone, and auto.offset.reset decides what is read next; set it by hand."
+            for is_share, who in ((False, "auto.offset.reset"), (True, "share.auto.offset.reset of the group")):
+                groups = _groups_of(one for one in self._behind if one.is_lost and one.is_share is is_share)
+                if groups:
+                    yield f"The owners of {groups}: a position is gone, and {who} decides what is read next; set it by hand."
         if self._past:
             groups = listed(sorted({name_text(group.name) for group, _ in self._past}), most=MOST_NAMED)
             yield f"The owners of {groups}: they have read records that are not in the log any more."
 
+
+SHARES_GO_ON = "A share group goes on at the log start by itself: no position has to be set."
 
 _WENT = {True: ("was deleted before", "were deleted before"), False: ("is gone before", "are gone before")}
 """By whether a broker deleted the offsets."""
@@ -293,7 +306,7 @@ def below_words(one: GroupPosition) -> str:
     """Say how many offsets were deleted below a log start before a group read them, by what, and how many are left."""
     count, left = one.deleted_unread, one.left_unread
     words = (
-        f"{name_text(one.topic)}-{one.partition}: it committed {one.position.offset:,}, and the log starts at {one.log_start_offset:,}: "
+        f"{name_text(one.topic)}-{one.partition}: it {'starts at' if one.share else 'committed'} {one.position.offset:,}, and the log starts at {one.log_start_offset:,}: "
         f"{counted(count, 'offset')} {form(count, *_WENT[one.is_deleted])} it read them"
     )
     if isinstance(left, int):

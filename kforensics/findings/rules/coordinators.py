@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from kforensics.damage import Absent
-from kforensics.findings.answers.groups import below_words, epoch_words
+from kforensics.findings.answers.groups import SHARES_GO_ON, below_words, epoch_words
 from kforensics.findings.model import Confidence, Finding, Weight, by_gravity
 from kforensics.findings.rule import Rule, ToldApartBy
 from kforensics.formats.messages.control import ControlType
@@ -185,6 +185,7 @@ def _of_groups(groups: Sequence[GroupView], setbacks: Sequence[Change]) -> Itera
                 removed = () if one.removal is None else one.removal.citations
                 yield BELOW_THE_START.states(
                     f"{name_text(group.name)} is below the log start of {below_words(one)}".removesuffix("."),
+                    advice="" if one.share is None else f"{SHARES_GO_ON} Find out what deleted the records.",
                     topic_partition=TopicPartition(name_text(one.topic), one.partition),
                     citations=(one.position.at.cite(one.position.place), *removed),
                 )

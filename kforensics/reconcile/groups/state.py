@@ -1,6 +1,6 @@
 """The state of groups and of share groups, as their records come to it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from heapq import heappop, heappush
@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from kforensics.damage import Absent
 from kforensics.evidence.coordinators.group_log import GroupChange, Name, Place
 from kforensics.evidence.coordinators.transaction_log import UNCHANGED, Delivery, ShareChange, SharePartition
+from kforensics.units import OffsetRange
 
 CLASSIC, CONSUMER, SHARE, STREAMS = 2, 3, 11, 17
 _MEMBERS = {5: CONSUMER, 10: SHARE, 19: STREAMS}
@@ -142,6 +143,8 @@ def _number(value: Mapping[str, Any] | None, name: str) -> int:
 
 DELIVERY_STATES = {0: "available", 1: "acquired", 2: "acknowledged", 3: "archiving", 4: "archived"}
 
+_DONE = frozenset(state for state, name in DELIVERY_STATES.items() if name not in {"available", "acquired"})
+
 MOST_WAITING = 256
 """Deliveries that wait until they are combined with as many as are known."""
 
@@ -157,6 +160,14 @@ class ShareState(NamedTuple):
     deliveries: tuple[Delivery, ...]
     at: Place
     """Of the newest record."""
+
+    def done(self, offsets: OffsetRange) -> int:
+        """Return how many of some offsets the group is done with: acknowledged ones, and those that it gave up."""
+        return sum(
+            min(one.last_offset, offsets.last) - max(one.first_offset, offsets.first) + 1
+            for one in self.deliveries
+            if one.state in _DONE and offsets.meets(OffsetRange(one.first_offset, one.last_offset))
+        )
 
 
 @dataclass(slots=True)
@@ -191,8 +202,8 @@ class Played(NamedTuple):
 
     states: dict[SharePartition, ShareState]
     setbacks: list[SetBack]
-    removed: frozenset[SharePartition] = frozenset()
-    """Those that a record removed, at any time."""
+    removals: Sequence[tuple[SharePartition, int, Place]] = ()
+    """The share partitions that a record removed, with the start offset that they had, in the order of the log."""
 
 
 def played(changes: Iterable[ShareChange]) -> Played:
@@ -200,11 +211,11 @@ def played(changes: Iterable[ShareChange]) -> Played:
     found: dict[SharePartition, _Playing] = {}
     setbacks: list[SetBack] = []
     removed: dict[SharePartition, tuple[int, Place]] = {}
-    gone: set[SharePartition] = set()
+    gone: list[tuple[SharePartition, int, Place]] = []
     for one in changes:
         if one.is_removed:
-            gone.add(one.key)
             last = found.pop(one.key, None)
+            gone.append((one.key, UNCHANGED if last is None else last.state.start_offset, one.at))
             if last is not None:
                 removed[one.key] = last.state.start_offset, one.at
             continue
@@ -232,7 +243,7 @@ def played(changes: Iterable[ShareChange]) -> Played:
             playing.combine()
     for playing in found.values():
         playing.combine()
-    return Played({key: playing.state for key, playing in found.items()}, setbacks, frozenset(gone))
+    return Played({key: playing.state for key, playing in found.items()}, setbacks, gone)
 
 
 def combined(before: Iterable[Delivery], update: Iterable[Delivery], start_offset: int) -> tuple[Delivery, ...]:

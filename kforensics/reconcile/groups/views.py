@@ -7,6 +7,7 @@ from kforensics.evidence.coordinators.group_log import Name
 from kforensics.reconcile.groups.replay import Position
 from kforensics.reconcile.groups.state import GroupState, ShareState
 from kforensics.reconcile.history.log_starts import Removal, Remover
+from kforensics.units import OffsetRange
 from kforensics.words import counted
 
 
@@ -20,7 +21,7 @@ class GroupPosition:
     log_end_offset: int | Absent
     """As of the time that was asked for; unknown where no log of the partition is here."""
     log_start_offset: int | Absent = Absent.UNKNOWN
-    """Below it no record can be read; not of share groups, and not of a time in the past."""
+    """Below it no record can be read; not of a time in the past."""
     markers_from: int | Absent = Absent.UNKNOWN
     """The offset from which on the log holds markers of transactions alone, up to its end."""
     may_have_more: bool = False
@@ -47,9 +48,9 @@ class GroupPosition:
 
     @property
     def deleted_unread(self) -> int:
-        """Offsets from the position to the log start: their records were deleted before the group read them."""
+        """Offsets from the position to the log start, of a share group those that it is not done with: their records were deleted before the group read them."""
         start = self.log_start_offset
-        return 0 if isinstance(start, Absent) or self.share is not None else max(start - self.position.offset, 0)
+        return 0 if isinstance(start, Absent) else self._unread(self.position.offset, start)
 
     @property
     def is_deleted(self) -> bool:
@@ -62,7 +63,11 @@ class GroupPosition:
         end, start = self.log_end_offset, self.log_start_offset
         if isinstance(end, Absent) or isinstance(start, Absent):
             return self.lag
-        return 0 if self.is_before_markers else max(end - max(start, self.position.offset), 0)
+        return 0 if self.is_before_markers else self._unread(max(start, self.position.offset), end)
+
+    def _unread(self, first: int, end: int) -> int:
+        done = 0 if self.share is None else self.share.done(OffsetRange(first, end - 1))
+        return max(end - first, 0) - done
 
     @property
     def has_wrong_epoch(self) -> bool:

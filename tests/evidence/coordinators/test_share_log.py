@@ -2,6 +2,7 @@
 
 import pytest
 
+from kforensics import groups
 from kforensics.cli.app import run
 from kforensics.evidence.coordinators.transaction_log import Delivery, ShareLog, SharePartition
 from kforensics.formats.messages.coordinators import SHARE_TABLES
@@ -109,8 +110,8 @@ def test_tombstones_remove_and_what_is_not_known_is_counted(tmp_path):
     place = write_log(tmp_path, "__share_group_state-0", (0, batch(0, [snapshot(0, 5), tombstone(0), *unknown])))
     found = ShareLog(place)
 
-    states, setbacks, removed = played(found.changes())
-    assert (states, setbacks, len(removed), found.skipped) == ({}, [], 1, 3)
+    states, setbacks, removals = played(found.changes())
+    assert (states, setbacks, [offset for _, offset, _ in removals], found.skipped) == ({}, [], [5], 3)
     assert list(found.changes(until_ms=NOW - 1)) == []
 
 
@@ -126,3 +127,51 @@ def test_groups_shows_share_partitions_and_what_is_missing_of_them(tmp_path, cap
     )
     assert f"{TOPIC_ID}-0 from 10 on: 10 available, delivered 2 times; 1 acknowledged" in out
     assert "Where workers reads: not all of __share_group_state is shown to be here" in out
+
+
+def directory(root, records, *, log=(), start=0, files=True):
+    """A log directory with the state of share groups, and what they read."""
+    names = ("orders-0", *(("__share_group_state-0",) if files else ()))
+    place = log_dir(root, partitions=names)
+    if files:
+        (place / "__share_group_state-0" / SEGMENT).write_bytes(batch(0, records))
+    (place / "orders-0" / SEGMENT).write_bytes(batch(0, list(log)))
+    (place / "orders-0" / "partition.metadata").write_text(f"version: 0\ntopic_id: {TOPIC_ID}\n")
+    (place / "log-start-offset-checkpoint").write_text(f"0\n1\norders 0 {start}\n")
+    return place
+
+
+@pytest.mark.parametrize(
+    ("deliveries", "unread", "left"), [((), 3, 2), (((6, 6, 2, 1), (7, 9, 4, 5)), 1, 0), (((5, 7, 0, 1),), 3, 2)]
+)
+def test_what_a_share_group_had_not_done_below_the_log_start_is_gone(tmp_path, deliveries, unread, left):
+    place = directory(tmp_path / "b1", [snapshot(0, 5, *deliveries)], log=[(b"k", b"v")] * 10, start=8)
+    result = groups(place)
+    (position,) = result.body.groups[0].positions
+    assert (result.answer.state, position.deleted_unread, position.left_unread) == ("below-the-start", unread, left)
+    assert "WORKERS IS BELOW THE LOG START of orders-0: it starts at 5, and the log starts at 8" in result.answer.headline
+    assert "goes on at the log start by itself" in " ".join(map(str, result.answer.now))
+    (finding,) = [one for one in result.findings if one.code == "KF613"]
+    assert "auto.offset.reset" not in f"{result.answer.now}{finding.advice}"
+
+
+def test_a_share_group_that_is_done_with_what_was_deleted_is_below_nothing(tmp_path):
+    place = directory(tmp_path / "b1", [snapshot(0, 5, (5, 7, 2, 1))], log=[(b"k", b"v")] * 10, start=8)
+    assert "below" not in groups(place).answer.headline.lower()
+
+
+def test_start_offsets_of_share_groups_that_went_with_their_disk_are_lost(tmp_path):
+    before = directory(tmp_path / "before", [snapshot(0, 15)], log=[(b"k", b"v")] * 20)
+    now = directory(tmp_path / "now", [], log=[(b"k", b"v")] * 20, files=False)
+    result = groups(now, before=(before,))
+    assert "WORKERS HAS LOST ITS POSITION in orders-0: 15, which an earlier copy holds" in result.answer.headline
+    assert result.exit_code == 1
+    assert "share.auto.offset.reset" in " ".join(map(str, result.answer.tell))
+
+
+def test_a_share_group_that_was_deleted_is_told_in_the_history_and_as_no_loss(tmp_path):
+    before = directory(tmp_path / "before", [snapshot(0, 15)])
+    now = directory(tmp_path / "now", [snapshot(0, 15), tombstone(0)])
+    result = groups(now, before=(before,), history=True)
+    assert [(one.key.topic, one.previous, one.by) for one in result.body.changes()] == [("orders", 15, "deletion")]
+    assert result.body.setbacks == ()

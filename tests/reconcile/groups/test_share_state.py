@@ -100,5 +100,5 @@ def test_a_share_group_that_was_removed_and_began_lower_was_set_back():
     (back,) = lower.setbacks
 
     assert (50, 20, False, removed.at) == (back.previous, back.offset, back.is_reset, back.removed)
-    assert frozenset({KEY}) == lower.removed
+    assert [KEY] == [key for key, _, _ in lower.removals]
     assert [] == same.setbacks
