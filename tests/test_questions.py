@@ -59,6 +59,12 @@ TABLE = (
         "TALLY WAS SET BACK: words-0 from 12 to 0 at 2026-11-27 11:35:30 UTC, while the group was empty: a reset, not a member.",
     ),
     Asked(
+        "Which tool reset our groups, or did a member do it?",
+        "coordinators/resets-4.4",
+        "groups snapshots/20-reset logs -g tally --history",
+        "TALLY WAS SET BACK: words-0 from 6 to 0 at 2026-11-27 14:26:11 UTC, while the group was empty: a reset, not a member.",
+    ),
+    Asked(
         "The committed position is larger than the log.",
         "incidents/consumer-ahead-4.x",
         f"groups {FINAL} logs",

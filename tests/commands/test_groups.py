@@ -252,6 +252,45 @@ def test_a_reset_of_a_share_group_is_named(coordinators):
     assert result.answer.state == "set-back"
 
 
+RESET_TO = {
+    "to-earliest": 0,
+    "to-latest": 20,
+    "to-offset": 4,
+    "shift-by": 9,
+    "to-datetime": 0,
+    "by-duration": 0,
+    "to-current": 15,
+    "from-file": 7,
+    "by-admin": 3,
+}
+"""Where each way to set a position by hand put the group of its name, which had read up to 15."""
+
+
+def test_each_tool_that_sets_positions_is_an_administrator_and_no_member(coordinators):
+    root = coordinators("resets-4.4")
+    result = groups(root / "snapshots/20-reset", root / "logs", history=True)
+    last = {(one.key.group, one.key.topic): one for one in result.body.changes()}
+    moved = {group: last[group, "orders"] for group in RESET_TO}
+    assert {group: one.offset for group, one in moved.items()} == RESET_TO
+    assert {(one.by, one.confidence, one.previous) for one in moved.values()} == {("administrator", "proven", 15)}
+    assert ("member", "possible", 2) == (
+        last["by-seek", "orders"].by,
+        last["by-seek", "orders"].confidence,
+        last["by-seek", "orders"].offset,
+    )
+    for group in ("offsets-deleted", "group-deleted"):
+        gone = last[group, "orders"]
+        assert (None, 15, "deletion", "proven") == (gone.offset, gone.previous, gone.by, gone.confidence)
+    # kafka-streams-application-reset sets the input topics back, and deletes the topics between.
+    reset, between = last["tally", "words"], last["tally", "tally-totals-repartition"]
+    assert (0, 6, "administrator") == (reset.offset, reset.previous, reset.by)
+    assert (None, "deletion", "the topic was deleted") == (between.offset, between.by, between.reason)
+    behind = {one.key.group for one in result.body.setbacks}
+    assert behind == {group for group, offset in RESET_TO.items() if offset < 15} | {"by-seek", "tally"}
+    early = groups(root / "snapshots/10-read", root / "logs", groups=frozenset({"shift-by"}))
+    assert early.answer.state == "no-setback"
+
+
 def test_a_streams_group_is_as_kafka_says(coordinators):
     root = coordinators("streams-4.4")
     told = {one["what"]: one["printed"] for one in json.loads((root / "told.json").read_text())}

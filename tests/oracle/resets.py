@@ -77,7 +77,8 @@ def record(home: Path) -> None:
     told: list[dict[str, object]] = []
 
     def tell(port: int, what: str, *words: str, tool: str = OTHER_TOOL) -> None:
-        told.append({"what": what, "at": time.time(), "words": words, "printed": ask(port, *words, tool=tool)})
+        shown = [one.replace(str(home), "/kafka") for one in words]
+        told.append({"what": what, "at": time.time(), "words": shown, "printed": ask(port, *words, tool=tool)})
 
     def keep(name: str) -> None:
         shutil.copytree(home / "data", home / f"kept/{name}/broker-1", ignore=shutil.ignore_patterns(".lock"))

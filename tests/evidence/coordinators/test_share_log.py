@@ -149,7 +149,9 @@ def test_what_a_share_group_had_not_done_below_the_log_start_is_gone(tmp_path, d
     result = groups(place)
     (position,) = result.body.groups[0].positions
     assert (result.answer.state, position.deleted_unread, position.left_unread) == ("below-the-start", unread, left)
-    assert "WORKERS IS BELOW THE LOG START of orders-0: it starts at 5, and the log starts at 8" in result.answer.headline
+    assert (
+        "WORKERS IS BELOW THE LOG START of orders-0: it starts at 5, and the log starts at 8" in result.answer.headline
+    )
     assert "goes on at the log start by itself" in " ".join(map(str, result.answer.now))
     (finding,) = [one for one in result.findings if one.code == "KF613"]
     assert "auto.offset.reset" not in f"{result.answer.now}{finding.advice}"
