@@ -5,6 +5,7 @@
     broker      one broker with 20,000 partitions (`--partitions N…`)
     beside      the audit beside `diff --jobs 2` of the same, in turn; 3,000 partitions where `--partitions` names no other number
     killed      a standalone master with two workers, of which one is killed when tasks have ended, beside a run in which none is; 1,000 partitions
+    before      two nights more of the command in another checkout (`--checkout`) and in this one, in turn: nothing changed, and one partition in a hundred
     one         the directory is a fleet: what its audit takes, as JSON
 
 Of each partition there are four records in a log, its leader epochs and its `partition.metadata`; in the metadata log its record and three changes of it;
@@ -13,6 +14,7 @@ and of two groups ten commits each. Seconds are those of processors; Spark's sta
 
 import argparse
 import errno
+import inspect
 import json
 import mmap
 import os
@@ -25,11 +27,12 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import nullcontext
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext, suppress
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from kforensics.ask.model import Ask
 from kforensics.fleet.auditing import audit
@@ -54,6 +57,7 @@ SIZES = {
     "broker": [20_000],
     "beside": [3_000],
     "killed": [1_000],
+    "before": [1_000, 3_000],
 }
 BROKERS, CONTROLLERS, REPLICAS, OF_A_TOPIC = 20, 3, 3, 20
 OF_A_CLUSTER = 50
@@ -72,6 +76,7 @@ def main() -> None:
     parser.add_argument("directory", type=Path)
     parser.add_argument("--partitions", type=int, nargs="+")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--checkout", type=Path, help="of the commit that is compared with this one by `before`")
     arguments = parser.parse_args()
     what, directory = arguments.what, arguments.directory
     if what == "one":
@@ -83,6 +88,9 @@ def main() -> None:
         beside(fleet_of(directory, sizes[0]), arguments.rounds)
     elif what == "killed":
         killed(fleet_of(directory, sizes[0]), arguments.rounds)
+    elif what == "before":
+        for size in sizes:
+            before(directory, size, {"before": arguments.checkout.absolute(), "now": Path.cwd()})
     else:
         made = {"doubling": fleet_of, "clusters": many_clusters, "broker": one_broker}
         table([(size, made[what](directory, size)) for size in sizes])
@@ -222,6 +230,95 @@ def killed(fleet: Path, rounds: int) -> None:
                 flush=True,
             )
     print("the same verdicts and findings" if found[0] == found[1] else "NOT THE SAME")
+
+
+def before(directory: Path, partitions: int, checkouts: Mapping[str, Path]) -> None:
+    """Print what three nights of a fleet take in two checkouts, by the command, Spark's start with it."""
+    small = fleet_of(directory, OF_A_TOPIC)
+    with Scratch(directory) as out:
+        fleet = out / "fleet"
+        # Files have many names: what grows in a night gets one of its own.
+        shutil.copytree(fleet_of(directory, partitions), fleet, copy_function=os.link)
+        starts = {name: night(tree, small, out / f"{name}-start", out).processor for name, tree in checkouts.items()}
+        print(
+            f"Spark's start and 20 x 3: {', '.join(f'{name} {used:.1f} s' for name, used in starts.items())}",
+            flush=True,
+        )
+        for number, what in enumerate(("first night", "nothing changed", "one in a hundred changed")):
+            grown = grow(fleet) if number == 2 else 0
+            for name, tree in checkouts.items():
+                found = night(tree, fleet, out / name, out)
+                print(
+                    f"{partitions:,} x {REPLICAS}, {what} ({grown} logs), {name}: {found.processor:.1f} s of processors, driver {found.driver / 1e6:.0f} MB, "
+                    f"{found.opens:,} opens, {found.shuffled / 1e6:.2f} MB shuffled; {load()}",
+                    flush=True,
+                )
+
+
+class Night(NamedTuple):
+    """What one audit by the command took, of all of its processes."""
+
+    processor: float
+    driver: int
+    opens: int
+    shuffled: int
+
+
+def night(checkout: Path, fleet: Path, history: Path, scratch: Path) -> Night:
+    """Audit a fleet into a history by the command of a checkout."""
+    work = Path(tempfile.mkdtemp(prefix="night-", dir=scratch))
+    opens, events = work / "opens", work / "events"
+    opens.mkdir()
+    events.mkdir()
+    lines = ["import mmap, os, struct, sys", "from pathlib import Path", "from typing import Any", f"OPENS = {OPENS!r}"]
+    (work / "sitecustomize.py").write_text("\n".join((*lines, inspect.getsource(count_opens), "count_opens()\n")))
+    command = kforensics("fleet", "audit", str(fleet), "--history", str(history), "--master", "local[2]")
+    for setting in (*MEMORY.items(), ("spark.eventLog.enabled", "true"), ("spark.eventLog.compress", "false")):
+        command += ["--spark-conf", "=".join(setting)]
+    command += [
+        "--spark-conf",
+        "spark.eventLog.rolling.enabled=false",
+        "--spark-conf",
+        f"spark.eventLog.dir={events.as_uri()}",
+    ]
+    environment = os.environ | {"PYTHONPATH": f"{work}:{checkout}", OPENS: str(opens)}
+    with (work / "said").open("wb") as said:
+        process = subprocess.Popen(
+            command, cwd=checkout, env=environment, stdout=said, stderr=said, start_new_session=True
+        )
+        used, driver = 0.0, 0
+        while process.poll() is None:
+            with suppress(OSError, StopIteration):
+                used, driver = max(used, used_by_session(process.pid)), max(driver, peak_of(process.pid))
+            time.sleep(0.1)
+    if process.returncode not in {0, 1, 3}:
+        raise SystemExit((work / "said").read_text())
+    return Night(used, driver, opened(opens), shuffled_in(events))
+
+
+def used_by_session(leader: int) -> float:
+    """Processor seconds of the processes of a session so far, with those that ended and were waited for."""
+    ticks = os.sysconf("SC_CLK_TCK")
+    total = 0
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            with suppress(OSError):
+                words = (folder / "stat").read_text().rpartition(")")[2].split()
+                total += sum(map(int, words[11:15])) if int(words[3]) == leader else 0
+    return total / ticks
+
+
+def grow(fleet: Path) -> int:
+    """Append a batch to all replicas of one partition in a hundred, and return to how many logs."""
+    more = template(RECORDS, VALUE_LENGTH)
+    logs = sorted(fleet.glob("broker-*/topic-*/*.log"))
+    chosen = [one for one in logs if zlib.crc32(one.parent.name.encode()) % 100 == 0]
+    for path in chosen:
+        data = path.read_bytes()
+        path.unlink()
+        path.write_bytes(data + RECORDS.to_bytes(8) + more[8:])
+        os.utime(path, (LONG_AGO[0] + 1, LONG_AGO[1] + 1))
+    return len(chosen)
 
 
 COMPARED = {"partitions": ["topic", "partition", "state", "verdict", "report"], "findings": ["finding_id", "statement"]}
