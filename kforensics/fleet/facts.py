@@ -25,7 +25,7 @@ from kforensics.evidence.metadata.state import (
     When,
 )
 from kforensics.evidence.model import CheckpointValue, Citation, GroupCommit, Problem
-from kforensics.fleet.assignments import Assignments
+from kforensics.fleet.sources import Assignments
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.protocol.versions import KafkaVersion
 from kforensics.reconcile.observed.broker_lives import BrokerLife

@@ -28,12 +28,11 @@ from kforensics.evidence.metadata.compare import refuse_two_clusters
 from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.state import newest_log
 from kforensics.evidence.model import Citation, GroupCommit, Problem
-from kforensics.fleet.assignments import Assignments
 from kforensics.fleet.audit_tables import AuditTables
 from kforensics.fleet.facts import NOTHING, ClusterKnowledge, Gathered, SplitKnowledge, no_commits
 from kforensics.fleet.plan import IS_DIRECTORY, LogDirTask, LogDirTotals, part_name, verdict_id
 from kforensics.fleet.schemas import COMMITS, FACTS
-from kforensics.fleet.sources import LISTERS, PlannedInput
+from kforensics.fleet.sources import LISTERS, Assignments, PlannedInput
 from kforensics.fleet.tables import Tables
 from kforensics.source.naming import FileKind, FileSuffix, parse_partition_directory
 from kforensics.source.walk import SETTLED_NS, Found, FoundFile, join, walk_partition

@@ -9,68 +9,52 @@ import pyarrow as pa
 
 from kforensics.errors import UsageError
 from kforensics.fleet.condition import Condition
-from kforensics.fleet.schemas import REPLICAS, SEGMENTS
+from kforensics.fleet.schemas import REPLICAS, SEGMENTS, columns
 from kforensics.formats.columns.record_stream import RecordChunk
 from kforensics.formats.log.batch_table import CODEC_MASK, CODECS, CONTROL_BIT, TRANSACTIONAL_BIT, BatchTable
 from kforensics.formats.log.records import parse_headers, slice_nullable
 
 _INTERNAL = frozenset({"source", "sequence", "absent", "scanned_ns", "checkpoint_lines", "content"})
 
-_WHERE = [("node_id", pa.int32()), ("topic", pa.string()), ("partition", pa.int32()), ("path", pa.string())]
+_WHERE = ((pa.int32(), "node_id"), (pa.string(), "topic"), (pa.int32(), "partition"), (pa.string(), "path"))
+_PRODUCER = ((pa.int64(), "producer_id"), (pa.int16(), "producer_epoch"))
 
 BATCHES = pa.schema(
-    [
+    columns(
         *_WHERE,
-        ("position", pa.int64()),
-        ("length", pa.int32()),
-        ("base_offset", pa.int64()),
-        ("last_offset", pa.int64()),
-        ("record_count", pa.int32()),
-        ("magic", pa.int8()),
-        ("partition_leader_epoch", pa.int32()),
-        ("crc", pa.int64()),
-        ("crc_valid", pa.bool_()),
-        ("compression", pa.string()),
-        ("is_transactional", pa.bool_()),
-        ("is_control", pa.bool_()),
-        ("base_timestamp_ms", pa.int64()),
-        ("max_timestamp_ms", pa.int64()),
-        ("producer_id", pa.int64()),
-        ("producer_epoch", pa.int16()),
-        ("base_sequence", pa.int32()),
-    ]
+        (pa.int64(), "position"),
+        (pa.int32(), "length"),
+        (pa.int64(), "base_offset last_offset"),
+        (pa.int32(), "record_count"),
+        (pa.int8(), "magic"),
+        (pa.int32(), "partition_leader_epoch"),
+        (pa.int64(), "crc"),
+        (pa.bool_(), "crc_valid"),
+        (pa.string(), "compression"),
+        (pa.bool_(), "is_transactional is_control"),
+        (pa.int64(), "base_timestamp_ms max_timestamp_ms"),
+        *_PRODUCER,
+        (pa.int32(), "base_sequence"),
+    )
 )
 
 RECORDS = pa.schema(
-    [
+    columns(
         *_WHERE,
-        ("record_offset", pa.int64()),
-        ("offset", pa.int64()),
-        ("timestamp_ms", pa.int64()),
-        ("key_length", pa.int32()),
-        ("value_length", pa.int32()),
-        ("header_count", pa.int32()),
-        ("batch_position", pa.int64()),
-        ("batch_base_offset", pa.int64()),
-        ("partition_leader_epoch", pa.int32()),
-        ("magic", pa.int8()),
-        ("is_transactional", pa.bool_()),
-        ("is_control", pa.bool_()),
-        ("producer_id", pa.int64()),
-        ("producer_epoch", pa.int16()),
-        ("sequence", pa.int32()),
-    ]
+        (pa.int64(), "record_offset offset timestamp_ms"),
+        (pa.int32(), "key_length value_length header_count"),
+        (pa.int64(), "batch_position batch_base_offset"),
+        (pa.int32(), "partition_leader_epoch"),
+        (pa.int8(), "magic"),
+        (pa.bool_(), "is_transactional is_control"),
+        *_PRODUCER,
+        (pa.int32(), "sequence"),
+    )
 )
-
 """`offset`, which SQL reserves, is an alias of `record_offset` until the next release."""
 
-PAYLOADS = pa.schema(
-    [
-        ("key", pa.binary()),
-        ("value", pa.binary()),
-        ("headers", pa.list_(pa.struct([("name", pa.binary()), ("value", pa.binary())]))),
-    ]
-)
+_HEADER = pa.struct(columns((pa.binary(), "name value")))
+PAYLOADS = pa.schema(columns((pa.binary(), "key value"), (pa.list_(_HEADER), "headers")))
 
 PROBLEM = pa.field("problem", pa.string())
 """Why a file or a place in it could not be read; null in every row that was."""
@@ -135,15 +119,13 @@ class Projection:
 
     def of_batches(self, batches: BatchTable, where: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a batch table that pass the condition."""
-        if self._condition is not None:
-            batches = batches[self._passing(_batch_rows(batches, where, self._asked))]
-        if len(batches):
-            yield _batch_rows(batches, where, self._schema)
+        return self._passing(lambda schema: _batch_rows(batches, where, schema))
 
     def of_records(self, chunk: RecordChunk, where: Mapping[str, Any]) -> Iterator[pa.RecordBatch]:
         """Yield the rows of records that pass the condition; keys and values are copied of those alone."""
         if self._condition is not None:
-            passing = self._passing(_record_rows(chunk, where, self._asked))
+            mask = self._condition.mask(_record_rows(chunk, where, self._asked)).fill_null(fill_value=False)
+            passing = np.flatnonzero(mask.to_numpy(zero_copy_only=False))
             columns = [one.name for one in fields(chunk) if one.name not in {"view", "batches"}]
             chunk = replace(chunk, **{name: getattr(chunk, name)[passing] for name in columns})
         if len(chunk.rows):
@@ -151,26 +133,23 @@ class Projection:
 
     def of_rows(self, rows: Sequence[Mapping[str, Any]]) -> Iterator[pa.RecordBatch]:
         """Yield the rows that pass the condition."""
-        if rows and self._condition is not None:
-            asked = pa.RecordBatch.from_pylist([_only(row, self._asked) for row in rows], schema=self._asked)
-            rows = [
-                row for row, is_passing in zip(rows, self._condition.mask(asked).to_pylist(), strict=True) if is_passing
-            ]
-        if rows:
-            yield pa.RecordBatch.from_pylist([_only(row, self._schema) for row in rows], schema=self._schema)
+        return self._passing(lambda schema: pa.RecordBatch.from_pylist(_only(rows, schema), schema=schema))
 
     def of_problem(self, where: Mapping[str, Any], words: str) -> pa.RecordBatch:
         """Return the row of something that can't be read; what it holds is not known, so the condition is not asked."""
         row = {name: where.get(name) for name in self._schema.names}
         return pa.RecordBatch.from_pylist([{**row, PROBLEM.name: words}], schema=self._schema)
 
-    def _passing(self, rows: pa.RecordBatch) -> Any:
-        assert self._condition is not None
-        return np.flatnonzero(self._condition.mask(rows).fill_null(fill_value=False).to_numpy(zero_copy_only=False))
+    def _passing(self, rows_of: Callable[[pa.Schema], pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        rows = rows_of(self._schema)
+        if self._condition is not None:
+            rows = rows.filter(self._condition.mask(rows_of(self._asked)).combine_chunks())
+        if rows.num_rows:
+            yield rows
 
 
-def _only(row: Mapping[str, Any], schema: pa.Schema) -> dict[str, Any]:
-    return {name: row.get(name) for name in schema.names}
+def _only(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> list[dict[str, Any]]:
+    return [{name: row.get(name) for name in schema.names} for row in rows]
 
 
 def _batch_rows(batches: BatchTable, where: Mapping[str, Any], schema: pa.Schema) -> pa.RecordBatch:

@@ -11,14 +11,13 @@ from typing import Any
 import pyarrow as pa
 
 from kforensics.errors import EvidenceUnreadable, UsageError
-from kforensics.fleet.audit_tables import AUDIT_SCHEMA, AUDITS, AuditTables, history_of, manifest_name
+from kforensics.fleet.audit_tables import AUDIT_SCHEMA, AUDITS, AuditTables, finish_trim, history_of, manifest_name
 from kforensics.fleet.keeping import Kept
 from kforensics.fleet.lifecycle import bases_of, life_of, open_findings
 from kforensics.fleet.lock import LOCK
 from kforensics.fleet.publishing import AuditStamp, Counts, Layout, check_rows, is_part_of, publish, total_rows
 from kforensics.fleet.schemas import AUDIT_TABLES, CHANGES, OF_SEGMENTS, OF_VERDICTS
 from kforensics.fleet.tables import AUDIT_MANIFEST, WORK, Tables, WorkTables
-from kforensics.fleet.trimming import finish_trim
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

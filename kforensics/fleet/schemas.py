@@ -5,13 +5,13 @@ import pyarrow as pa
 _TEXT, _SHORT, _INT, _LONG, _BOOL = pa.string(), pa.int16(), pa.int32(), pa.int64(), pa.bool_()
 
 
-def _columns(*groups: tuple[pa.DataType, str]) -> list[tuple[str, pa.DataType]]:
+def columns(*groups: tuple[pa.DataType, str]) -> list[tuple[str, pa.DataType]]:
     """Return columns in their order, from groups of a type and the names of the columns that have it."""
     return [(name, kind) for kind, names in groups for name in names.split()]
 
 
 DAMAGE = pa.struct(
-    _columns(
+    columns(
         (_TEXT, "path"),
         (_LONG, "position length"),
         (_TEXT, "kind expected found gravity"),
@@ -25,7 +25,7 @@ EPOCH = pa.struct([("leader_epoch", _INT), ("start_offset", _LONG)])
 CITATION = pa.struct([("input", _INT), ("path", _TEXT), ("position", _LONG), ("length", _LONG), ("line", _LONG)])
 
 NODES = pa.schema(
-    _columns(
+    columns(
         (_INT, "input"),
         (_TEXT, "path kind"),
         (_INT, "node_id"),
@@ -38,7 +38,7 @@ NODES = pa.schema(
 )
 
 REPLICAS = pa.schema(
-    _columns(
+    columns(
         (_INT, "input node_id"),
         (_TEXT, "source"),
         (_INT, "sequence"),
@@ -62,7 +62,7 @@ REPLICAS = pa.schema(
 JUDGED_REPLICAS = pa.schema(
     [
         *REPLICAS,
-        *_columns(
+        *columns(
             (_INT, "segments"),
             (_LONG, "bytes"),
             (_INT, "damaged_places"),
@@ -77,7 +77,7 @@ JUDGED_REPLICAS = pa.schema(
 )
 
 SEGMENTS = pa.schema(
-    _columns(
+    columns(
         (_INT, "input node_id"),
         (_TEXT, "source topic"),
         (_INT, "partition"),
@@ -99,7 +99,7 @@ SEGMENTS = pa.schema(
 )
 
 DIGESTS = pa.schema(
-    _columns(
+    columns(
         (_TEXT, "source path"),
         (_LONG, "bucket low high batches position verdict_id"),
     )
@@ -110,7 +110,7 @@ LINEAGE = pa.schema(
 )
 
 PARTITIONS = pa.schema(
-    _columns(
+    columns(
         (_TEXT, "cluster_id topic"),
         (_INT, "partition"),
         (_TEXT, "topic_id state verdict"),
@@ -127,7 +127,7 @@ PARTITIONS = pa.schema(
 )
 
 FINDINGS = pa.schema(
-    _columns(
+    columns(
         (_TEXT, "finding_id code severity"),
         (_SHORT, "severity_rank"),
         (_TEXT, "confidence"),
@@ -143,7 +143,7 @@ FINDINGS = pa.schema(
 """`references`, which SQL reserves, is an alias of `reference_ids` until the next release."""
 
 PROBLEMS = pa.schema(
-    _columns(
+    columns(
         (_INT, "input"),
         (_TEXT, "path topic"),
         (_INT, "partition"),
@@ -153,7 +153,7 @@ PROBLEMS = pa.schema(
 )
 
 PLAN = pa.schema(
-    _columns(
+    columns(
         (_LONG, "at"),
         (_INT, "sequence"),
         (_SHORT, "kind"),
@@ -170,13 +170,13 @@ PLAN = pa.schema(
 """The files to read in a log directory, in the order of reading; `at` is the weight of all that comes before."""
 
 COMMITS = pa.schema(
-    _columns((_INT, "log input"), (_TEXT, "source path"), (_LONG, "position"), (_TEXT, "topic"), (_INT, "partition"))
-    + _columns((_TEXT, "group_id"), (_LONG, "committed_offset"), (_INT, "leader_epoch"), (_LONG, "time_ms verdict_id"))
+    columns((_INT, "log input"), (_TEXT, "source path"), (_LONG, "position"), (_TEXT, "topic"), (_INT, "partition"))
+    + columns((_TEXT, "group_id"), (_LONG, "committed_offset"), (_INT, "leader_epoch"), (_LONG, "time_ms verdict_id"))
 )
 """What a consumer group committed, the highest by partition and leader epoch of each file."""
 
 FACTS = pa.schema(
-    _columns((_TEXT, "cluster_id topic"), (_INT, "partition"), (_BOOL, "is_known"), (_TEXT, "topic_id facts"))
+    columns((_TEXT, "cluster_id topic"), (_INT, "partition"), (_BOOL, "is_known"), (_TEXT, "topic_id facts"))
 )
 """What is known of a partition beside its replicas, where the stages hand it to one another; `is_known` where metadata or a checkpoint names it."""
 
@@ -197,7 +197,7 @@ OF_SEGMENTS = ("segments", "digests", "lineage")
 """Tables of what was read of segments: a task of an audit writes them, and a later attempt or audit need not read that again."""
 
 CHANGES = pa.schema(
-    _columns(
+    columns(
         (_TEXT, "finding_id state change"),
         (pa.timestamp("us", tz="UTC"), "first_seen last_seen last_checked"),
         (_TEXT, "depth code severity"),

@@ -1,8 +1,10 @@
-"""The sources of an audit: directories, captures, globs of them, and inventories of nodes; and the nodes that are found there."""
+"""The sources of an audit: directories, captures, globs of them, and inventories of nodes; the nodes that are found there; and who is assigned what by a file of the inventory."""
 
 import csv
 import hashlib
 import io
+import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -21,15 +23,18 @@ from kforensics.evidence.discovery.inputs import (
     why_not_compared,
 )
 from kforensics.evidence.model import Input, Problem
-from kforensics.fleet.assignments import Assignments, read_assignments
 from kforensics.fleet.file_systems import redacted
 from kforensics.fleet.storage import Options, StoragePath, expand_glob, parse_location
 from kforensics.source.mapped import open_named
 from kforensics.source.walk import Listings, PackedNames
+from kforensics.units import TopicPartition
 
 INVENTORY_SUFFIXES = frozenset({".yaml", ".yml", ".csv", ".parquet"})
 INVENTORY_LIMIT = 64 << 20
 """Bytes of an inventory that are read."""
+
+Assignments = Mapping[TopicPartition, tuple[int, ...]]
+"""The brokers that each partition is assigned to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -311,3 +316,59 @@ def light(found: FoundInput) -> FoundInput:
 def _source_key(found: FoundInput, log_dir: str) -> str:
     """Return a name for a log directory that is the same in every audit, and safe as a part of a file name."""
     return hashlib.sha256(f"{found.root}\0{log_dir}".encode("utf-8", "surrogateescape")).hexdigest()[:16]
+
+
+# ---------------------------------------------------------------- which brokers each partition is assigned to
+
+ASSIGNMENTS_LIMIT = 1 << 30
+"""Bytes of a file of assignments that are read."""
+
+_EXPECTED = "expected what kafka-topics --describe prints, a reassignment in JSON, or znodes below /brokers/topics, each with its path"
+
+_DESCRIBED = re.compile(
+    r"Topic:\s*(\S+)\s+(?:TopicId:\s*\S+\s+)?Partition:\s*(\d{1,9})\s[^\n]*?Replicas:[ \t]*([\d,]+)"
+)
+_ZNODE = re.compile(r"/brokers/topics/([^/\s\"']+)[\"']?[\s:=]*(?=[{\"])")
+_OBJECT = re.compile(r"^\s*(?=\{)", re.MULTILINE)
+
+
+def read_assignments(location: Path) -> Assignments:
+    """Return the assignment of each partition in a file, where no metadata log says it, as in a cluster with ZooKeeper.
+
+    Three kinds of text are understood: what `kafka-topics --describe` prints; JSON as `kafka-reassign-partitions` takes and prints it; and znodes below
+    `/brokers/topics`, as paths with their JSON behind them or as one JSON object by path.
+    """
+    with open_named(location) as file:
+        text = file.read_all(ASSIGNMENTS_LIMIT).decode("utf-8", "replace")
+    out: dict[TopicPartition, tuple[int, ...]] = {}
+    try:
+        for partition, brokers in _assigned(text):
+            if not brokers or out.setdefault(partition, brokers) != brokers:
+                words = f"brokers {', '.join(map(str, brokers)) or 'none'}, and {', '.join(map(str, out.get(partition, ())))}"
+                raise EvidenceUnreadable(str(location), f"{partition} is assigned to {words}")
+    except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
+        raise EvidenceUnreadable(str(location), f"it is not understood: {_EXPECTED}") from error
+    if not out:
+        raise EvidenceUnreadable(str(location), f"no partition is assigned here: {_EXPECTED}")
+    return out
+
+
+def _assigned(text: str) -> Iterator[tuple[TopicPartition, tuple[int, ...]]]:
+    decoder = json.JSONDecoder()
+    for topic, number, brokers in _DESCRIBED.findall(text):
+        yield TopicPartition(topic, int(number)), tuple(int(one) for one in brokers.split(",") if one)
+    znodes = list(_ZNODE.finditer(text))
+    for found in znodes:
+        content = decoder.raw_decode(text, found.end())[0]
+        yield from _of_znode(found[1], json.loads(content) if isinstance(content, str) else content)
+    first = None if znodes else _OBJECT.search(text)
+    if first is not None:
+        # Of what --generate prints the first is the assignment of now, the second a proposal.
+        document = decoder.raw_decode(text, first.end())[0]
+        for row in document["partitions"]:
+            yield TopicPartition(str(row["topic"]), int(row["partition"])), tuple(map(int, row["replicas"]))
+
+
+def _of_znode(topic: str, content: Any) -> Iterator[tuple[TopicPartition, tuple[int, ...]]]:
+    for number, brokers in content["partitions"].items():
+        yield TopicPartition(topic, int(number)), tuple(map(int, brokers))

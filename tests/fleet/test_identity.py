@@ -9,10 +9,9 @@ from kforensics.errors import EvidenceUnreadable, UsageError
 from kforensics.evidence.discovery.inputs import FoundInput
 from kforensics.findings.answers.fleet import fleet_answer
 from kforensics.findings.answers.model import State
-from kforensics.fleet.assignments import read_assignments
 from kforensics.fleet.facts import JoinedKnowledge
 from kforensics.fleet.knowledge import Fleet, cluster_of_inputs, gather_knowledge
-from kforensics.fleet.sources import find_sources, read_sources
+from kforensics.fleet.sources import find_sources, read_assignments, read_sources
 from kforensics.fleet.summary import summarise
 from kforensics.fleet.tables import WorkTables
 from kforensics.units import TopicPartition

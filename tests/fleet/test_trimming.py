@@ -9,11 +9,10 @@ from kforensics.ask.fleet import FleetAsk
 from kforensics.ask.model import Ask
 from kforensics.cli.app import run
 from kforensics.errors import UsageError
-from kforensics.fleet.audit_tables import TRIMMED, open_audit, open_audits
+from kforensics.fleet.audit_tables import DAY_NS, TRIMMED, open_audit, open_audits, trim_history
 from kforensics.fleet.commands import run_report, run_trend
 from kforensics.fleet.lock import LOCK
 from kforensics.fleet.tables import Tables
-from kforensics.fleet.trimming import DAY_NS, trim_history
 from kforensics.units import Depth
 from tests.builders.audits import one_finding, write_audit
 from tests.fleet.test_keeping import append, cluster, content  # noqa: F401 - a fixture
