@@ -1,13 +1,11 @@
-"""What became of the findings of an earlier audit, as one query of SQLite, which keeps its tables in a file where they are large.
+"""What became of the findings of an earlier audit.
 
 A finding is the same in both where its `finding_id` is. That one is no longer found says that it is gone only where all that showed it was read again:
 a broker that was not given, or could not be read, ends no finding.
 """
 
-import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -55,91 +53,7 @@ NODE_COLUMNS = ("audit_id", "input", "cluster_id", "node_id")
 REPLICA_COLUMNS = ("cluster_id", "topic", "partition", "node_id")
 PROBLEM_COLUMNS = ("audit_id", "input", "topic", "partition")
 
-TABLES: Mapping[str, tuple[str, ...]] = {
-    "earlier_findings": FINDING_COLUMNS,
-    "later_findings": FINDING_COLUMNS,
-    "earlier_nodes": NODE_COLUMNS,
-    "later_nodes": NODE_COLUMNS,
-    "later_problems": PROBLEM_COLUMNS,
-    "earlier_replicas": REPLICA_COLUMNS,
-}
-"""The tables that the query compares, and the columns of them that it uses."""
-
-CHANGES_SQL = """\
-with known_partitions as (
-  select distinct topic, partition from earlier_replicas
-),
-missing as (
-  select o.*, case when r.topic is null then 0 else 1 end as has_replicas from earlier_findings o
-  left join known_partitions r on r.topic = o.topic and r.partition = o.partition
-  where not exists (select 1 from later_findings n where n.finding_id = o.finding_id)
-),
-read_again as (
-  -- the nodes of the later audit, and what could not be read of each: a partition that the earlier audit knew, or more
-  select n.cluster_id, n.node_id, p.input as problem_input,
-    case when r.topic is not null then p.topic end as topic, case when r.topic is not null then p.partition end as partition
-  from later_nodes n
-  left join later_problems p on p.audit_id = n.audit_id and p.input = n.input
-  left join known_partitions r on r.topic = p.topic and r.partition = p.partition
-  where n.node_id is not null
-),
-unread_nodes as (
-  select o.cluster_id, o.node_id from earlier_nodes o
-  where not exists (
-    select 1 from read_again n
-    where n.node_id = o.node_id and coalesce(n.cluster_id = o.cluster_id, true))
-  or exists (
-    select 1 from read_again n
-    where n.node_id = o.node_id and coalesce(n.cluster_id = o.cluster_id, true)
-    and n.problem_input is not null and n.topic is null)
-),
-unread_replicas as (
-  select r.cluster_id, r.topic, r.partition from earlier_replicas r
-  join (select distinct topic, partition from missing) m on m.topic = r.topic and m.partition = r.partition
-  where r.node_id is null
-  or exists (
-    select 1 from unread_nodes u where u.node_id = r.node_id and coalesce(u.cluster_id = r.cluster_id, true))
-  or exists (
-    select 1 from read_again n
-    where n.node_id = r.node_id and coalesce(n.cluster_id = r.cluster_id, true)
-    and n.topic = r.topic and n.partition = r.partition)
-),
-unread as (
-  select m.finding_id from missing m
-  join unread_replicas u
-    on u.topic = m.topic and u.partition = m.partition and coalesce(u.cluster_id = m.cluster_id, true)
-  union
-  select m.finding_id from missing m
-  join unread_nodes u on coalesce(u.cluster_id = m.cluster_id, true)
-    and (u.node_id = m.node_id or (m.has_replicas = 0 and (m.node_id is null or u.node_id is null)))
-),
-both_known as (
-  select n.*,
-    o.severity as severity_before, o.first_offset as first_offset_before, o.last_offset as last_offset_before,
-    o.statement as statement_before,
-    case
-      when o.finding_id is null then 'new'
-      when n.severity_rank > o.severity_rank then 'worse'
-      when n.severity_rank < o.severity_rank then 'better'
-      when n.confidence_rank > o.confidence_rank then 'worse'
-      when (n.first_offset is null) <> (o.first_offset is null) then 'worse'
-      when n.first_offset < o.first_offset or n.last_offset > o.last_offset then 'worse'
-      when n.first_offset > o.first_offset or n.last_offset < o.last_offset then 'better'
-      when n.statement <> o.statement or n.confidence_rank < o.confidence_rank then 'changed'
-      else 'unchanged'
-    end as change
-  from later_findings n left join earlier_findings o on o.finding_id = n.finding_id
-)
-select finding_id, change, cluster_id, code, severity, severity_rank, topic, partition, node_id,
-  first_offset, last_offset, statement, severity_before, first_offset_before, last_offset_before, statement_before
-from both_known
-union all
-select m.finding_id, case when u.finding_id is null then 'gone' else 'unchecked' end, m.cluster_id, m.code, null,
-  m.severity_rank, m.topic, m.partition, m.node_id, null, null, null,
-  m.severity, m.first_offset, m.last_offset, m.statement
-from missing m left join unread u on u.finding_id = m.finding_id
-"""
-"""One row for each finding of either audit."""
+Rows = Iterable[Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,30 +78,101 @@ class ChangedRow:
     statement_before: str | None
 
 
-def changed_rows(tables: Mapping[str, Iterable[Mapping[str, Any]]]) -> Iterator[ChangedRow]:
-    """Yield the findings of two audits, each with its change, the gravest first."""
-    with closing(sqlite3.connect("")) as database:  # a temporary file, which SQLite keeps in memory while it is small
-        for name, columns in TABLES.items():
-            database.execute(f"create table {name} ({', '.join(columns)})")
-            marks = ", ".join("?" * len(columns))
-            rows = (tuple(row[column] for column in columns) for row in tables[name])
-            database.executemany(f"insert into {name} values ({marks})", rows)  # noqa: S608 - names of this module
-        for name, indexed in _INDEXES:
-            database.execute(f"create index {name}_by on {name} ({indexed})")
-        database.row_factory = sqlite3.Row
-        order = "order by severity_rank desc, finding_id"
-        for row in database.execute(f"select * from ({CHANGES_SQL}) {order}"):  # noqa: S608 - likewise
-            values = dict(row)
-            yield ChangedRow(**{**values, "change": Change(values["change"])})
+def changed_rows(
+    before: Rows, after: Rows, *, earlier_nodes: Rows, later_nodes: Rows, later_problems: Rows, earlier_replicas: Rows
+) -> list[ChangedRow]:
+    """Return the findings of two audits, each with its change, the gravest first; the rows have the columns that are named above."""
+    earlier, later = ({row["finding_id"]: row for row in rows} for rows in (before, after))
+    missing = [row for row in earlier.values() if row["finding_id"] not in later]
+    unread = _Unread(missing, earlier_nodes, later_nodes, later_problems, list(earlier_replicas))
+    found = [_changed(_change_of(row, earlier.get(own)), row, earlier.get(own)) for own, row in later.items()]
+    found += [_changed(Change.UNCHECKED if unread.has(row) else Change.GONE, None, row) for row in missing]
+    return sorted(found, key=lambda one: (-one.severity_rank, one.finding_id))
 
 
-_INDEXES = (
-    ("earlier_findings", "finding_id"),
-    ("later_findings", "finding_id"),
-    ("later_problems", "input"),
-    ("later_nodes", "node_id"),
-    ("earlier_replicas", "topic, partition"),
-)
+def _change_of(now: Mapping[str, Any], before: Mapping[str, Any] | None) -> Change:
+    if before is None:
+        return Change.NEW
+    weights = [(one["severity_rank"], one["confidence_rank"]) for one in (now, before)]
+    if weights[0][0] != weights[1][0]:
+        return Change.WORSE if weights[0] > weights[1] else Change.BETTER
+    offsets = [(one["first_offset"], one["last_offset"]) for one in (now, before)]
+    if weights[0] > weights[1] or (offsets[0][0] is None) != (offsets[1][0] is None):
+        return Change.WORSE
+    if offsets[0][0] is not None and offsets[0] != offsets[1]:
+        (first, last), (first_before, last_before) = offsets
+        return Change.WORSE if first < first_before or last > last_before else Change.BETTER
+    is_same = weights[0] == weights[1] and now["statement"] == before["statement"]
+    return Change.UNCHANGED if is_same else Change.CHANGED
+
+
+_OF_EACH = ("severity", "first_offset", "last_offset", "statement")
+
+
+def _changed(change: Change, now: Mapping[str, Any] | None, before: Mapping[str, Any] | None) -> ChangedRow:
+    either = now or before or {}
+    values = {name: either[name] for name in FINDING_COLUMNS if name not in {"confidence_rank", *_OF_EACH}}
+    values |= {name: now and now[name] for name in _OF_EACH}
+    return ChangedRow(**values, **{f"{name}_before": before and before[name] for name in _OF_EACH}, change=change)
+
+
+def may_be_of(one: str | None, other: str | None) -> bool:
+    """Return whether two clusters may be the same: one that is not known may be any."""
+    return one is None or other is None or one == other
+
+
+class _Unread:
+    """Tells which findings that are missing may be there all the same: not all that showed them was read again."""
+
+    def __init__(
+        self,
+        missing: Sequence[Mapping[str, Any]],
+        earlier_nodes: Rows,
+        later_nodes: Rows,
+        later_problems: Rows,
+        replicas: Sequence[Mapping[str, Any]],
+    ) -> None:
+        self._partitions = {(row["topic"], row["partition"]) for row in replicas}
+        unread: dict[tuple[str, int], set[tuple[str, int] | None]] = {}
+        for row in later_problems:
+            partition = (row["topic"], row["partition"])
+            # What names no partition that is known may have been of any.
+            named = partition if partition in self._partitions else None
+            unread.setdefault((row["audit_id"], row["input"]), set()).add(named)
+        looks: dict[int | None, list[tuple[str | None, set[tuple[str, int] | None]]]] = {}
+        for row in later_nodes:
+            if row["node_id"] is not None:
+                look = (row["cluster_id"], unread.get((row["audit_id"], row["input"]), set()))
+                looks.setdefault(row["node_id"], []).append(look)
+        self._nodes: dict[int | None, set[str | None]] = {}
+        for row in earlier_nodes:
+            own = [lacks for cluster, lacks in looks.get(row["node_id"], ()) if may_be_of(cluster, row["cluster_id"])]
+            if not own or any(None in lacks for lacks in own):
+                self._nodes.setdefault(row["node_id"], set()).add(row["cluster_id"])
+        wanted = {(row["topic"], row["partition"]) for row in missing}
+        self._of_partitions: dict[tuple[str, int], set[str | None]] = {}
+        for row in replicas:
+            partition, cluster = (row["topic"], row["partition"]), row["cluster_id"]
+            if partition in wanted and (
+                row["node_id"] is None
+                or _is_among(cluster, self._nodes.get(row["node_id"], ()))
+                or any(may_be_of(one, cluster) and partition in lacks for one, lacks in looks.get(row["node_id"], ()))
+            ):
+                self._of_partitions.setdefault(partition, set()).add(cluster)
+
+    def has(self, row: Mapping[str, Any]) -> bool:
+        """Return whether a replica of its partition, its node, or where it has neither any node was not read again."""
+        partition, cluster, node = (row["topic"], row["partition"]), row["cluster_id"], row["node_id"]
+        if _is_among(cluster, self._of_partitions.get(partition, ())):
+            return True
+        if node is not None and _is_among(cluster, self._nodes.get(node, ())):
+            return True
+        of_any = self._nodes.values() if node is None else [self._nodes.get(None, set())]
+        return partition not in self._partitions and any(_is_among(cluster, clusters) for clusters in of_any)
+
+
+def _is_among(cluster: str | None, clusters: Iterable[str | None]) -> bool:
+    return any(may_be_of(cluster, one) for one in clusters)
 
 
 _NONE = "-"

@@ -14,7 +14,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.dataset as pd
 
-from kforensics.findings.changes import FINDING_COLUMNS, TABLES, Change, ChangedRow, changed_rows
+from kforensics.findings.changes import (
+    FINDING_COLUMNS,
+    NODE_COLUMNS,
+    PROBLEM_COLUMNS,
+    Change,
+    ChangedRow,
+    changed_rows,
+    may_be_of,
+)
 from kforensics.findings.rule import ToldApartBy, all_rules
 from kforensics.findings.rules.replicas import REPLICAS_NOT_GIVEN
 from kforensics.fleet.audit_tables import AuditTables, all_of, one_of
@@ -94,27 +102,22 @@ def changes_between(
     scope = {name: frozenset(found) for name, found in after.manifest.get("scope", {}).items()}
     found = {row["finding_id"] for row in findings}
     missing = [row for row in before if row["finding_id"] not in found]
-    problems = list(after.rows("problems", columns=TABLES["later_problems"])) if missing else []
+    problems = list(after.rows("problems", columns=PROBLEM_COLUMNS)) if missing else []
     shown = {
         (row["cluster_id"], number)
         for row in missing
         for number in {*row["shown_by"], row["node_id"]} - {None}
         if number in row["shown_by"] or number not in _retired(row, retired)
     }
-    rows = list(
-        changed_rows(
-            {
-                "earlier_findings": before,
-                "later_findings": findings,
-                "earlier_nodes": [
-                    {"audit_id": None, "input": None, "cluster_id": cluster, "node_id": number}
-                    for cluster, number in shown
-                ],
-                "later_nodes": _nodes(after, numbers),
-                "later_problems": problems,
-                "earlier_replicas": [*_replicas(missing), *_known_partitions(after, problems)],
-            }
-        )
+    rows = changed_rows(
+        before,
+        findings,
+        earlier_nodes=[
+            {"audit_id": None, "input": None, "cluster_id": cluster, "node_id": number} for cluster, number in shown
+        ],
+        later_nodes=_nodes(after, numbers),
+        later_problems=problems,
+        earlier_replicas=[*_replicas(missing), *_known_partitions(after, problems)],
     )
     read = _read_whole(after)
     looked_at = _LookedAt(after, missing)
@@ -177,7 +180,7 @@ def _without_retired(row: Row, retired: Iterable[tuple[str | None, int]]) -> Row
 
 def _retired(row: Row, retired: Iterable[tuple[str | None, int]]) -> set[int]:
     """Return the nodes that are gone for good of those that may be of the cluster of a finding."""
-    return {number for cluster, number in retired if _may_be_of(cluster, row["cluster_id"])}
+    return {number for cluster, number in retired if may_be_of(cluster, row["cluster_id"])}
 
 
 _WEIGHT = ("severity", "severity_rank", "first_offset", "last_offset")
@@ -257,7 +260,7 @@ def _log_dirs_of(audit: AuditTables) -> Callable[[str | None, int], int]:
         own[row["cluster_id"]] = own.get(row["cluster_id"], 0) + len(row["log_dirs"] or ())
 
     def log_dirs(cluster: str | None, number: int) -> int:
-        return sum(count for one, count in counts.get(number, {}).items() if _may_be_of(one, cluster))
+        return sum(count for one, count in counts.get(number, {}).items() if may_be_of(one, cluster))
 
     return log_dirs
 
@@ -367,17 +370,13 @@ def _seen_in(audit: AuditTables, rows: Sequence[Row]) -> Iterator[tuple[Row, dic
     for row in rows:
         by = shown.get((row["topic"], row["partition"]), set())
         # What no replica shows, the node shows that it is about; what is about none, all of them.
-        by = {one for one in by if _may_be_of(one[0], row["cluster_id"])}
+        by = {one for one in by if may_be_of(one[0], row["cluster_id"])}
         if not by and row["node_id"] is None:
-            by = {one for one in nodes if _may_be_of(one[0], row["cluster_id"])}
+            by = {one for one in nodes if may_be_of(one[0], row["cluster_id"])}
         is_of = sorted(number for _, number in by)
         of_disks = [log_dirs(row["cluster_id"], one) for one in is_of]
         seen = {"first_seen": now, "last_seen": now, "last_checked": now, "depth": audit.depth.value}
         yield row, {**seen, "shown_by": is_of, "log_dirs": of_disks}
-
-
-def _may_be_of(one: str | None, other: str | None) -> bool:
-    return one is None or other is None or one == other
 
 
 def _numbers(audit: AuditTables) -> dict[int, int]:
@@ -394,4 +393,4 @@ def _nodes(audit: AuditTables, numbers: Mapping[int, int]) -> Iterator[dict[str,
     """Yield the inputs that can show replicas, or could if they were read: directories of log files show none."""
     for row in audit.nodes:
         if row["log_dirs"] or row["kind"] in {"partition", "unreadable"}:
-            yield {**{name: row[name] for name in TABLES["later_nodes"]}, "node_id": numbers[row["input"]]}
+            yield {**{name: row[name] for name in NODE_COLUMNS}, "node_id": numbers[row["input"]]}

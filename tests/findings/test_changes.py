@@ -60,14 +60,12 @@ def replica(number, topic="orders", partition=3, cluster="c"):
 
 def changes(before, after, *, nodes=(1, 2), nodes_after=(1, 2), problems=(), replicas=(1, 2)):
     found = changed_rows(
-        {
-            "earlier_findings": before,
-            "later_findings": after,
-            "earlier_nodes": [node(number) for number in nodes],
-            "later_nodes": [node(number) for number in nodes_after],
-            "later_problems": problems,
-            "earlier_replicas": [replica(number) for number in replicas],
-        }
+        before,
+        after,
+        earlier_nodes=[node(number) for number in nodes],
+        later_nodes=[node(number) for number in nodes_after],
+        later_problems=problems,
+        earlier_replicas=[replica(number) for number in replicas],
     )
     return {row.finding_id: row.change for row in found}
 
@@ -133,14 +131,12 @@ def test_what_was_not_read_again_ends_no_finding(lacking):
 def test_a_problem_of_another_partition_or_node_ends_nothing_else():
     other = [{"audit_id": "a", "input": 2, "topic": "orders", "partition": 4}]
     found = changed_rows(
-        {
-            "earlier_findings": rows(one()),
-            "later_findings": [],
-            "earlier_nodes": [node(1), node(2)],
-            "later_nodes": [node(1), node(2), node(3)],
-            "later_problems": [*other, {"audit_id": "a", "input": 3, "topic": None, "partition": None}],
-            "earlier_replicas": [replica(1), replica(2), replica(2, partition=4)],
-        }
+        rows(one()),
+        [],
+        earlier_nodes=[node(1), node(2)],
+        later_nodes=[node(1), node(2), node(3)],
+        later_problems=[*other, {"audit_id": "a", "input": 3, "topic": None, "partition": None}],
+        earlier_replicas=[replica(1), replica(2), replica(2, partition=4)],
     )
 
     assert [Change.GONE] == [row.change for row in found]
@@ -159,14 +155,12 @@ def test_findings_of_a_cluster_and_of_a_node_need_those_that_showed_them():
 def test_two_clusters_do_not_mix():
     before = [*rows(one(), cluster="a"), *rows(one(), cluster="b")]
     found = changed_rows(
-        {
-            "earlier_findings": before,
-            "later_findings": rows(one(), cluster="a"),
-            "earlier_nodes": [node(2, "a"), node(2, "b")],
-            "later_nodes": [node(2, "a")],
-            "later_problems": [],
-            "earlier_replicas": [replica(2, cluster="a"), replica(2, cluster="b")],
-        }
+        before,
+        rows(one(), cluster="a"),
+        earlier_nodes=[node(2, "a"), node(2, "b")],
+        later_nodes=[node(2, "a")],
+        later_problems=[],
+        earlier_replicas=[replica(2, cluster="a"), replica(2, cluster="b")],
     )
 
     assert {"KF201/a/orders-3/2": Change.UNCHANGED, "KF201/b/orders-3/2": Change.UNCHECKED} == {
