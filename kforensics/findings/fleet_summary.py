@@ -119,10 +119,6 @@ class FleetSummary:
     offline: int
     sharing_rack: int
     leaders: tuple[LeaderShare, ...]
-    topics_checked: int
-    """Topics whose whole assignment is known."""
-    topics_by_rule: int
-    """The number of those topics that are placed by Kafka's rule."""
     lost_certain: int
     lost_possible: int
     worst: tuple[PartitionLine, ...]

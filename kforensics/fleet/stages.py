@@ -130,12 +130,11 @@ def list_fleet(
     work = functools.partial(_list_slice, tuple(tasks), slices, tables, options)
     spark = session()
     context = _context(spark)
-    frame = spark.range(0, slices, 1, slices).select(_on_workers(work, "array<string>")("id").alias("totals"))
     words = f"kforensics fleet audit, {tables}: list {counted(len(tasks), 'log directory')}"
     stage = Stage(name="plan", tasks=slices)
     with errors_of_tasks(tables), watch_tasks(context, stage, Counters(None), progress, words):
-        rows = frame.collect()
-    totals = [LogDirTotals(**json.loads(one)) for row in rows for one in row.totals]
+        found = _of_each(spark, slices, slices, work, "array<string>")
+    totals = [LogDirTotals(**json.loads(one)) for own in found for one in own]
     return tuple(sorted(totals, key=lambda one: one.number))
 
 
@@ -166,13 +165,16 @@ def _each_on_workers(
     work: Callable[[Fleet, Any], Any],
 ) -> list[Any]:
     """Return what a function gives for each value, some values a task."""
-    on_workers = _on_workers(functools.partial(_of_value, fleet, tuple(values), work), kind)
-    spark = session()
+    spark = session()  # columns are made of a session
     # All inputs travel to each task: with a task a cluster many clusters would cost their square.
     slices = min(len(values), cores_of(spark) * TASKS_A_CORE)
-    frame = spark.range(0, len(values), 1, slices).select(on_workers("id").alias("found"))
     with errors_of_tasks(fleet.tables):
-        return [row.found for row in frame.collect()]
+        return _of_each(spark, len(values), slices, functools.partial(_of_value, fleet, tuple(values), work), kind)
+
+
+def _of_each(spark: Any, count: int, slices: int, work: Callable[[int], Any], kind: str) -> list[Any]:
+    frame = spark.range(0, count, 1, slices).select(_on_workers(work, kind)("id").alias("found"))
+    return [row.found for row in frame.collect()]
 
 
 def _of_value(fleet: Fleet, values: Sequence[Any], work: Callable[[Fleet, Any], Any], number: int) -> Any:

@@ -38,7 +38,7 @@ from kforensics.fleet.audit_tables import (
 from kforensics.fleet.lifecycle import FindingState
 from kforensics.fleet.rows import finding_of, input_of, problem_of
 from kforensics.fleet.tables import Tables
-from kforensics.reconcile.replicas.placement import follows_assignment, leader_spread
+from kforensics.reconcile.replicas.placement import leader_spread
 from kforensics.reconcile.replicas.report import Verdict
 from kforensics.units import Depth, TopicPartition
 
@@ -61,7 +61,6 @@ _COUNTED = (
     "verdict_rank",
     "leader",
     "leader_source",
-    "assigned",
     "missing",
     "excess",
     "is_offline",
@@ -113,7 +112,6 @@ def summarise(tables: AuditTables, *, most: int, filters: Filters | None = None)
         offline=sum_of(parts, "is_offline"),
         sharing_rack=sum_of(parts, "shares_rack"),
         leaders=leader_shares(nodes, parts),
-        **layout(nodes, parts),
         lost_certain=sum_of(parts, "lost_certain"),
         lost_possible=sum_of(parts, "lost_possible"),
         **_worst(tables, parts, deleted, most),
@@ -369,15 +367,6 @@ def _only_cluster(nodes: Sequence[Mapping[str, Any]]) -> str | None:
     return next(iter(ids)) if len(ids) == 1 else None
 
 
-def _brokers_by_cluster(nodes: Sequence[Mapping[str, Any]]) -> dict[str | None, dict[int, str | None]]:
-    only = _only_cluster(nodes)
-    out: dict[str | None, dict[int, str | None]] = {}
-    for row in nodes:
-        if row["node_id"] is not None and row["log_dirs"] and row["kind"] != "controller":
-            out.setdefault(row["cluster_id"] or only, {})[row["node_id"]] = row["rack"]
-    return out
-
-
 def leader_shares(nodes: Sequence[Mapping[str, Any]], parts: pa.Table) -> tuple[LeaderShare, ...]:
     """Return how evenly the leaders that the metadata names are distributed over the nodes, by cluster."""
     recorded = parts.filter(pc.fill_null(pc.equal(parts["leader_source"], "metadata"), fill_value=False))
@@ -385,10 +374,14 @@ def leader_shares(nodes: Sequence[Mapping[str, Any]], parts: pa.Table) -> tuple[
     for cluster, leader in zip(recorded["cluster_id"].to_pylist(), recorded["leader"].to_pylist(), strict=True):
         if leader is not None:
             counts.setdefault(cluster, []).append(leader)
-    brokers = _brokers_by_cluster(nodes)
+    only = _only_cluster(nodes)
+    brokers: dict[str | None, set[int]] = {}
+    for row in nodes:
+        if row["node_id"] is not None and row["log_dirs"] and row["kind"] != "controller":
+            brokers.setdefault(row["cluster_id"] or only, set()).add(row["node_id"])
     out = []
     for cluster, leaders in sorted(counts.items(), key=lambda item: item[0] or ""):
-        spread = leader_spread(leaders, brokers.get(cluster, {}))
+        spread = leader_spread(leaders, brokers.get(cluster, ()))
         busiest = max(spread.by_broker, key=lambda one: (spread.by_broker[one], -one))
         out.append(
             LeaderShare(
@@ -400,24 +393,3 @@ def leader_shares(nodes: Sequence[Mapping[str, Any]], parts: pa.Table) -> tuple[
             )
         )
     return tuple(out)
-
-
-def layout(nodes: Sequence[Mapping[str, Any]], parts: pa.Table) -> dict[str, Any]:
-    """Return how many topics are placed by Kafka's rule of assignment, and how many were checked for it: those of several partitions without a gap in their numbers."""
-    brokers = _brokers_by_cluster(nodes)
-    topics: dict[tuple[str | None, str], dict[int, list[int]]] = {}
-    columns = [parts[name].to_pylist() for name in ("cluster_id", "topic", "partition", "assigned")]
-    for cluster, topic, partition, assigned in zip(*columns, strict=True):
-        if assigned:
-            topics.setdefault((cluster, topic), {})[partition] = assigned
-    checked = by_rule = 0
-    for (cluster, _), found in topics.items():
-        here = brokers.get(cluster, {})
-        everyone = {broker for assigned in found.values() for broker in assigned} | set(here)
-        if set(found) != set(range(len(found))) or len(found) < 2:
-            continue
-        known = {broker: rack for broker, rack in here.items() if rack is not None}
-        racks = known if set(known) == everyone and len(set(known.values())) > 1 else None
-        checked += 1
-        by_rule += follows_assignment([found[number] for number in range(len(found))], everyone, racks)
-    return {"topics_checked": checked, "topics_by_rule": by_rule}

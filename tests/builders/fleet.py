@@ -88,8 +88,6 @@ def fleet_summary(word=""):
         offline=1,
         sharing_rack=0,
         leaders=(LeaderShare(cluster_id=f"cluster{word}", most=2, fewest=0, mean=1.0, busiest=1),),
-        topics_checked=1,
-        topics_by_rule=1,
         lost_certain=56,
         lost_possible=3,
         worst=(

@@ -12,7 +12,7 @@ from kforensics.commands.capture import run as capture
 from kforensics.commands.comparing import compare
 from kforensics.evidence import group_commits
 from kforensics.evidence.discovery.inputs import find_inputs
-from kforensics.fleet import plan
+from kforensics.fleet import plan, stages
 from kforensics.fleet.pieces import bring_facts
 from kforensics.fleet.rows import finding_of
 from kforensics.source.mapped import open_evidence
@@ -168,3 +168,16 @@ def test_a_session_sees_the_captures_that_took_the_place_of_others(audit_here, c
 
 def _is_first(row):
     return (row["topic"], row["partition"]) == ("orders", 0)
+
+
+def test_offsets_that_tasks_read_have_a_session_before_anything_is_made_of_it(monkeypatch, audit_here, cluster):
+    def no_session():
+        raise InterruptedError
+
+    monkeypatch.setattr(stages, "READ_HERE", -1)
+    monkeypatch.setattr(stages, "_on_workers", lambda *_: pytest.fail("a column is made before there is a session"))
+    gather = stages.gather_fleet
+    monkeypatch.setattr("kforensics.fleet.auditing.gather_fleet", lambda _, fleet: gather(no_session, fleet))
+
+    with pytest.raises(InterruptedError):
+        audit_here(cluster)

@@ -5,14 +5,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from kforensics.damage import Absent
-from kforensics.errors import UsageError
-from kforensics.protocol.election import assign_replicas
 from kforensics.reconcile.observed.facts import ClusterFacts, Given, Leadership, electable_of
 from kforensics.reconcile.replicas.report import EmptiedReplica, PartitionReport, Verdict, beside, where_is
 from kforensics.units import METADATA_TOPICS, TopicPartition
-
-MOST_BROKERS_TRIED = 64
-"""Brokers up to which every shift of the followers is tried."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,30 +106,6 @@ def leader_spread(leaders: Sequence[int], brokers: Collection[int]) -> LeaderSpr
     by_broker = {broker: counts.get(broker, 0) for broker in sorted({*brokers, *counts})}
     numbers = list(by_broker.values()) or [0]
     return LeaderSpread(most=max(numbers), fewest=min(numbers), mean=sum(numbers) / len(numbers), by_broker=by_broker)
-
-
-def follows_assignment(
-    replicas: Sequence[Sequence[int]], brokers: Collection[int], racks: Mapping[int, str] | None = None
-) -> bool:
-    """Whether a topic, its partitions 0 and up with the preferred leader first, lies as the rule would have laid it out: leader on i mod n, followers shifted."""
-    factor = len(replicas[0]) if replicas else 0
-    ordered = sorted(brokers)
-    if not 0 < factor <= len(ordered) or any(len(one) != factor for one in replicas):
-        return False
-    wanted = tuple(tuple(one) for one in replicas)
-    shifts = range(len(ordered)) if factor > 1 and len(ordered) <= MOST_BROKERS_TRIED else range(1)
-    for start in range(len(ordered)):
-        for shift in shifts:
-            try:
-                first = assign_replicas(ordered, 1, factor, start_index=start, shift=shift, racks=racks)
-                if first[0] != wanted[0]:
-                    continue
-                found = assign_replicas(ordered, len(wanted), factor, start_index=start, shift=shift, racks=racks)
-            except UsageError:
-                return False
-            if found == wanted:
-                return True
-    return False
 
 
 def partition_without_replicas(

@@ -54,8 +54,8 @@ shape(
 _SUMMARY: dict[str, Any] = {
     **own("clusters nodes replicas segments bytes partition_count deleted_partitions verdicts states brokers"),
     **own("damage_by_disk unclean_elections stray_replicas stray_bytes deleted_replicas deleted_bytes"),
-    **own("missing_replicas excess_replicas under_replicated offline sharing_rack leaders topics_checked"),
-    **own("topics_by_rule lost_certain lost_possible not_consistent finding_ids finding_count"),
+    **own("missing_replicas excess_replicas under_replicated offline sharing_rack leaders"),
+    **own("lost_certain lost_possible not_consistent finding_ids finding_count"),
     **own("findings_by_severity findings_by_code problem_count read_bytes reused_segments audit_id audited_ms"),
     **own("depth seconds findings_by_cluster states_by_cluster"),
     "gate": _GATE,

@@ -334,9 +334,6 @@ def placement_words(summary: FleetSummary) -> list[str]:
         of = "" if is_only else f" of cluster {share.cluster_id}"
         spread = f"{share.fewest} to {share.most} (node {share.busiest}), mean {share.mean:.1f}"
         lines.append(f"leaders per broker{of}: {spread}")
-    if summary.topics_checked:
-        topics = f"{summary.topics_by_rule} of {counted(summary.topics_checked, 'topic')} {form(summary.topics_by_rule, 'is', 'are')}"
-        lines.append(f"{topics} placed by the assignment rule i mod n, (i+j) mod n")
     return lines
 
 
