@@ -111,9 +111,10 @@ _OF_EACH = ("severity", "first_offset", "last_offset", "statement")
 
 def _changed(change: Change, now: Mapping[str, Any] | None, before: Mapping[str, Any] | None) -> ChangedRow:
     either = now or before or {}
-    values = {name: either[name] for name in FINDING_COLUMNS if name not in {"confidence_rank", *_OF_EACH}}
-    values |= {name: now and now[name] for name in _OF_EACH}
-    return ChangedRow(**values, **{f"{name}_before": before and before[name] for name in _OF_EACH}, change=change)
+    values: dict[str, Any] = {one: either[one] for one in FINDING_COLUMNS if one not in {"confidence_rank", *_OF_EACH}}
+    for name in _OF_EACH:
+        values |= {name: now and now[name], f"{name}_before": before and before[name]}
+    return ChangedRow(**values, change=change)
 
 
 def may_be_of(one: str | None, other: str | None) -> bool:
