@@ -231,7 +231,7 @@ class Settings:
         self.is_file_known = bool(self.in_file)
         self.log_dirs = log_dirs_of(self.in_file)
         """What its `server.properties` names; nothing where that is not known."""
-        self.metadata_dir = self.in_file.get("metadata.log.dir", "").strip() or next(iter(self.log_dirs), "")
+        self.metadata_dir = self.in_file.get("metadata.log.dir", next(iter(self.log_dirs), "")).strip()
         """The one with the metadata log; empty where that is not known."""
         self.are_topics_known = around.state is not None
         """Whether the settings of topics are: those of a cluster with ZooKeeper are on no disk."""

@@ -102,7 +102,17 @@ def test_a_cloned_disk_ends_the_start(node, capsys):
     assert "Duplicate directory ID" in document["starts"][0]["reason"]
 
 
-@pytest.mark.parametrize(("key", "value"), [("node.id", "one"), ("directory.id", "data-1"), ("cluster.id", None)])
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("node.id", "one"),
+        ("node.id", "1  "),
+        ("version", "one"),
+        ("note", "\\u12"),
+        ("directory.id", "data-1"),
+        ("cluster.id", None),
+    ],
+)
 def test_an_identity_that_kafka_does_not_take_leaves_the_logs_of_the_directory_unloaded(node, capsys, key, value):
     path = node / "data-1" / "meta.properties"
     path.write_text(
@@ -119,6 +129,56 @@ def test_an_identity_that_kafka_does_not_take_leaves_the_logs_of_the_directory_u
 
     document, _ = predict(capsys, node, "--kafka", "3.6.2")
     assert document["starts"][0]["outcome"] == "exits"
+
+
+@pytest.mark.parametrize("line", ["version=1\n", "version=0\n"])
+def test_the_id_of_a_node_has_another_name_by_the_version_of_meta_properties(node, capsys, line):
+    path = node / "data-1" / "meta.properties"
+    path.write_text(path.read_text().replace("version=1\n", "").replace("node.id", "broker.id") + line)
+    document, _ = predict(capsys, node, "--kafka", "4.1.0")
+    outcomes = {"version=1\n": "dir-offline", "version=0\n": "starts"}
+    assert document["starts"][0]["outcome"] == outcomes[line]
+
+    path.write_text(path.read_text().replace("broker.id", "node.id").replace("version=1", "version=0"))
+    (start,) = predict(capsys, node, "--kafka", "4.1.0")[0]["starts"]
+    assert (start["outcome"], start["loads_logs"]) == ("exits", False)
+    assert "node ID not found in data-1" in start["reason"]
+
+
+def test_a_folder_in_place_of_meta_properties_takes_its_directory_offline(node, capsys):
+    path = node / "data-1" / "meta.properties"
+    path.unlink()
+    path.mkdir()
+
+    document, code = predict(capsys, node, "--kafka", "4.1.0")
+
+    (start,) = document["starts"]
+    assert (code, start["outcome"], start["loads_logs"]) == (1, "dir-offline", True)
+    assert not any("data-1" in log["path"] for log in document["logs"])
+
+
+@pytest.mark.parametrize(
+    ("kafka", "exception", "words"),
+    [("4.1.0", "RuntimeException", "Duplicate directory ID"), ("3.3.2", "KafkaException", "Duplicate log directory")],
+)
+def test_a_log_directory_that_settings_name_by_two_paths_ends_the_start(node, capsys, kafka, exception, words):
+    (node / "other").symlink_to(node / "data-1")
+    settings = node.parent / "server.properties"
+    named = [node / "data-0", node / "data-1"]
+    text = "process.roles=broker,controller\nnode.id=1\ncontroller.quorum.voters=1@localhost:1\nlog.dirs="
+    for one in (node / "data-0", node / "data-1"):
+        if kafka < "3.7":
+            path = one / "meta.properties"
+            path.write_text("".join(line for line in path.read_text().splitlines(True) if "directory.id" not in line))
+
+    settings.write_text(f"{text}{','.join(map(str, (*named, node / 'other')))}\n")
+    (start,) = predict(capsys, node, settings, "--kafka", kafka)[0]["starts"]
+    assert (start["outcome"], start["exception"], start["loads_logs"]) == ("exits", exception, False)
+    assert words in start["reason"]
+
+    settings.write_text(f"{text}{','.join(map(str, named))}\n")
+    (start,) = predict(capsys, node, settings, "--kafka", kafka)[0]["starts"]
+    assert words not in str(start["reason"])
 
 
 def test_an_empty_meta_properties_ends_the_start(node, capsys):

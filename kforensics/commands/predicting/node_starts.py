@@ -41,6 +41,7 @@ from kforensics.protocol.loading.disk import ENDINGS, LoadOutcome, Unpredictable
 from kforensics.protocol.loading.node import (
     FIRST_KRAFT,
     FIRST_WITHOUT_ZOOKEEPER,
+    TWICE_NAMED,
     Assignment,
     Fate,
     HeldLog,
@@ -450,7 +451,8 @@ class _NodeStarter:
         unread = False
         for number, one in self._node.members:
             for log_dir in one.log_dirs:
-                if log_dir.meta is Absent.UNREADABLE:
+                folders = {entry.name for entry in one.listings.of(log_dir.path).entries if entry.is_directory}
+                if log_dir.meta is Absent.UNREADABLE and "meta.properties" not in folders:
                     path = join(log_dir.path, "meta.properties")
                     try:
                         read_evidence(one.root / path, SMALL_FILE_LIMIT)
@@ -632,8 +634,20 @@ class _NodeStarter:
             return found  # the disks were copied: where the others are is not known
         metadata_dir = os.path.realpath(self._known.metadata_dir)
         found = [one._replace(is_metadata_dir=path == metadata_dir) for one, path in zip(found, here, strict=True)]
+        found += [
+            found[here.index(real)]._replace(path=path, has_metadata_log=False)
+            for path, real in self._named_again()
+            if real in here
+        ]
         missing = [one for one in named if one not in here and not os.path.lexists(one)]
         return [*found, *(NodeDirectory.missing(one) for one in missing)]
+
+    def _named_again(self) -> list[tuple[str, str]]:
+        """Return the log directories that settings name under a second path, each with the directory that it is."""
+        values = self._known.in_file
+        paths = [*values.get("log.dirs", "").split(","), values.get("metadata.log.dir", "")]
+        named = [(path, os.path.realpath(path)) for path in dict.fromkeys(map(str.strip, paths)) if "\0" not in path and path]
+        return [one for at, one in enumerate(named) if any(one[1] == real for _, real in named[:at])]
 
     def _refusal(self) -> Refusal | None:
         version, node = self._asked, self._node
@@ -651,6 +665,9 @@ class _NodeStarter:
             node_id=self._around.configured_id(self._node_count) if isinstance(own_id, Absent) else own_id,
             is_migrating=is_migrating(self._known.in_file),
         )
+        again = [path for path, _ in self._named_again() if path != self._known.metadata_dir]
+        if refusal is None and again and not self._is_controller_alone:
+            refusal = Refusal("KafkaException", f"{TWICE_NAMED}: {again[0]}")
         if refusal is not None or not node.is_kraft:
             return refusal
         empty = node.empty_folders()

@@ -31,9 +31,10 @@ from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.state import METADATA_VERSION
 from kforensics.formats.checkpoint.json_files import parse_quorum_state
 from kforensics.formats.checkpoint.properties import NEWEST_VERSION as NEWEST_META_PROPERTIES
-from kforensics.formats.checkpoint.properties import UUID_PATTERN, MetaProperties, parse_meta_properties
+from kforensics.formats.checkpoint.properties import ESCAPE, UUID_PATTERN, MetaProperties, parse_meta_properties
 from kforensics.formats.checkpoint.properties import WHAT as META_PROPERTIES
 from kforensics.formats.log_lines.event import LogEventKind
+from kforensics.formats.primitives.text_lines import parse_integer
 from kforensics.protocol.loading.node import FIRST_WITHOUT_ZOOKEEPER, NodeDirectory
 from kforensics.protocol.loading.versions import (
     FIRST_NOT_MODELLED,
@@ -178,7 +179,7 @@ def _described(one: FoundInput, log_dir: FoundLogDir, *, is_alone: bool) -> Node
         has_file=meta is not Absent.NOT_WRITTEN,
         is_readable=isinstance(meta, MetaProperties) and _is_taken(meta),
         version=known.version,
-        node_id=known.node_id,
+        node_id=_own_id(known),
         cluster_id=known.cluster_id,
         directory_id=known.directory_id,
         has_metadata_log=log_dir.is_metadata_dir,
@@ -196,14 +197,21 @@ def _names_nothing(one: FoundInput, log_dir: FoundLogDir) -> bool:
     return False
 
 
+def _own_id(meta: MetaProperties) -> int | Absent:
+    """Return the id that Kafka reads, which has another name by the version of the file."""
+    key = "node.id" if meta.version else "broker.id"
+    is_written = not meta.entries or key in {entry.key for entry in meta.entries}
+    return meta.node_id if is_written else Absent.NOT_WRITTEN
+
+
 def _is_taken(meta: MetaProperties) -> bool:
-    """Whether Kafka takes the values as they are (`MetaProperties.Builder`)."""
-    keys = {entry.key for entry in meta.entries}
+    """Whether Kafka takes the values as they are (`MetaProperties.Builder`, `java.util.Properties`)."""
+    values = {entry.key: entry.value for entry in meta.entries}
     lacks = meta.version > 0 and isinstance(meta.cluster_id, Absent)
-    node_key = "node.id" if meta.version else "broker.id"
-    lacks = lacks or (isinstance(meta.node_id, Absent) and (meta.version > 0 or node_key in keys))
+    lacks = lacks or _own_id(meta) is Absent.UNREADABLE or (meta.version > 0 and isinstance(_own_id(meta), Absent))
+    lacks = lacks or parse_integer(values.get("version", "0").encode(errors="replace"), bits=32) is None
     is_id = isinstance(meta.directory_id, Absent) or UUID_PATTERN.fullmatch(meta.directory_id) is not None
-    return is_id and not lacks
+    return is_id and not lacks and all(one.expected != ESCAPE for one in meta.damage)
 
 
 def nodes_of(inputs: Inputs, configured: Sequence[ConfiguredNode] = ()) -> tuple[Inputs, list[Node]]:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 Value = TypeVar("Value")
 
+_META = "meta.properties"
 SMALL_FILE_LIMIT = 1 << 20
 """Bytes that the small files of a log directory may have; real ones have some hundred."""
 
@@ -87,8 +88,8 @@ def look_at_log_dir(listings: Listings, path: str) -> FoundLogDir:
     names = _names_in(listings, path)
     files, live = names.files, names.live
     meta = (
-        _parsed(root, join(path, "meta.properties"), parse_meta_properties)
-        if "meta.properties" in files
+        _parsed(root, join(path, _META), parse_meta_properties)
+        if _META in files
         else Absent.NOT_WRITTEN
     )
     epoch: int | Absent = Absent.NOT_APPLICABLE
@@ -140,8 +141,8 @@ def _names_in(listings: Listings, path: str) -> _Names:
 
     def live() -> Iterator[str]:
         for entry in listings.each(path):
-            if not entry.is_directory:
-                files.add(entry.name)
+            if not entry.is_directory or entry.name == _META:
+                files.add(entry.name)  # a folder of this name is a file that can't be read
                 continue
             if entry.name == "remote-log-index-cache":
                 caches.append(entry.name)
@@ -180,7 +181,7 @@ def _version_floor(
         (DirectoryState.DELETED in states, (0, 10, 2), "deleted directories"),
         (isinstance(meta, MetaProperties) and not isinstance(meta.cluster_id, Absent), (0, 10, 1), "cluster.id"),
         (any(name.endswith(".timeindex") for name in inside), (0, 10, 1), "time indexes"),
-        ("meta.properties" in files, (0, 8, 2), "meta.properties"),
+        (_META in files, (0, 8, 2), _META),
         ("recovery-point-offset-checkpoint" in files, (0, 8, 1), "recovery-point-offset-checkpoint"),
     ]
     return next(((version, sign) for seen, version, sign in signs if seen), ((), ""))

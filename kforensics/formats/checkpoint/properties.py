@@ -38,6 +38,9 @@ RESERVED_DIRECTORY_IDS = {
 UUID_PATTERN = re.compile(r"[A-Za-z0-9_-]{22}")
 """A `Uuid` as Kafka writes it: 16 bytes in URL-safe base64 without padding."""
 
+ESCAPE = "four hexadecimal digits behind \\u"
+"""What damage expects of an escape that `java.util.Properties` refuses, and the whole file with it."""
+_MALFORMED_ESCAPE = re.compile(rb"(?:[^\\]|\\[^u])*+\\u(?![0-9A-Fa-f]{4})", re.DOTALL)
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _KEYS = {"version", "broker.id", "node.id", "cluster.id", "directory.id"}
 
@@ -80,8 +83,11 @@ def parse_meta_properties(data: bytes | memoryview) -> MetaProperties:
             Span(0, len(data)), expected="properties such as version, node.id and cluster.id", found=shown(data)
         )
     damage = DamageList()
+    for line in _logical_lines(data):
+        if _MALFORMED_ESCAPE.match(line.content):
+            damage.add_line(line, ESCAPE)
     version = _integer(values.get("version"), damage)
-    node_key = "node.id" if "node.id" in values else "broker.id"
+    node_key = "broker.id" if "broker.id" in values and not (version == 1 and "node.id" in values) else "node.id"
     if isinstance(version, int) and version < 0:
         _add(damage, values["version"], "version 0 or 1", kind=DamageKind.VERSION)
     node_id = _integer(values.get(node_key), damage)
@@ -205,7 +211,7 @@ def _escape(text: str, *, key: bool) -> str:
 def _integer(entry: Property | None, damage: DamageList) -> int | Absent:
     if entry is None:
         return Absent.NOT_WRITTEN
-    value = parse_integer(entry.value.strip().encode("utf-8", errors="replace"), bits=32)
+    value = parse_integer(entry.value.encode("utf-8", errors="replace"), bits=32)
     if value is None:
         _add(damage, entry, "a number")
         return Absent.UNREADABLE

@@ -161,7 +161,7 @@ ENDINGS = ("-delete", "-future", "-stray")
 """What the name of a directory that was set aside, or is a copy on its way, ends in."""
 
 NEWEST_RULES = LoadingRules()
-_NUMBER = re.compile(r"[+-]?[0-9]+")
+_NUMBER = re.compile(r"[+-]?\d+")  # as Java does, of the digits of any script
 _MOVED = re.compile(r"(\S+)-(\S+)\.(\S+)-(delete|future|stray)")
 
 

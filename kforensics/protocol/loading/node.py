@@ -320,6 +320,12 @@ def refuse_roles(version: KafkaVersion, node_id: int | Absent, values: Mapping[s
     node_id = int(configured) if configured.isdecimal() and len(configured) < 10 else node_id
     if not roles or isinstance(node_id, Absent):
         return None
+    if (number := _number(configured, 32)) is not None and number < 0:
+        words = "Missing configuration `node.id` which is required when `process.roles` is defined (i.e. when running in KRaft mode)."
+        is_checked = version >= FIRST_WITHOUT_ZOOKEEPER
+        return (
+            _invalid("node.id", configured, "Value must be at least 0") if is_checked else Refusal("ConfigException", words)
+        )
     if "broker.id" in values and values["broker.id"].strip() != configured:
         return Refusal("ConfigException", "You must set `node.id` to the same value as `broker.id`.")
     if unknown := sorted(roles - {"broker", "controller"}):

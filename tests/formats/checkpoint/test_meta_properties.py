@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from kforensics.damage import Absent, DamageKind
 from kforensics.errors import FormatError
 from kforensics.formats.checkpoint.properties import (
+    ESCAPE,
     MetaProperties,
     Property,
     encode_meta_properties,
@@ -118,3 +119,18 @@ def test_a_directory_before_0_10_names_no_cluster():
     value = meta_properties(version=0, node_id=3, cluster_id=Absent.NOT_WRITTEN)
 
     assert encode_meta_properties(value) == b"version=0\nbroker.id=3\n"
+
+
+def test_an_escape_that_java_refuses_is_damage():
+    sound = "version=1\nnode.id=1\ncluster.id=a\nnote=\\\\u12 \\u0041\n"
+    assert not parse_meta_properties(sound.encode()).damage
+
+    (damage,) = parse_meta_properties(sound.encode() + b"note=\\u12\n").damage
+
+    assert (damage.span.position, damage.expected) == (len(sound), ESCAPE)
+
+
+def test_the_version_says_which_id_counts():
+    both = b"broker.id=2\nnode.id=3\ncluster.id=a\n"
+    assert parse_meta_properties(both).node_id == 2
+    assert parse_meta_properties(both + b"version=1\n").node_id == 3

@@ -31,6 +31,7 @@ from tests.oracle.cluster import free_ports, wait_until
 from tests.oracle.jars import RELEASES, class_path
 from tests.oracle.loading.judge import OPEN_MODULES
 from tests.oracle.loading.node_edits import further_edits, node_edits, write_text
+from tests.oracle.loading.odd_edits import odd_edits
 
 TOPICS = tuple(f"orders{at}" for at in range(6))
 AGED, AGE_MS = "aged", 10 * 86_400_000
@@ -38,7 +39,7 @@ AGED, AGE_MS = "aged", 10 * 86_400_000
 SEGMENT = "00000000000000000000"
 FIRST_KRAFT = (3, 0)
 CALM = frozenset({"starts-unchanged", "starts-and-repairs"})
-START_SECONDS = 150
+START_SECONDS = 50
 FAULT_SECONDS = 20
 STARTED = re.compile(r"Kafka Server started|\[KafkaServer id=1\] started")
 _LOG4J_1 = """\
@@ -80,6 +81,8 @@ class Node:
         self.settings = dict(settings or {})
         self.roles, self.controller = roles, controller
         self.node_id = 2 if roles == "controller" else 1
+        self.runs_as: int | None = None
+        """The user that starts it; the one that runs the script where None."""
         self.is_kraft = parse_version(kafka) >= FIRST_KRAFT
         self._zookeeper: subprocess.Popen[bytes] | None = None
         self.controller_process: subprocess.Popen[bytes] | None = None
@@ -121,11 +124,13 @@ class Node:
         options = ["-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", *logging, *OPEN_MODULES]
         # Half of what a start costs is the loading of classes: the first broker that is stopped leaves them for the others.
         archive = Path(self.jars).with_name(f"{Path(self.jars).name}.jsa")
-        if archive.is_file():
+        if archive.is_file() and self.runs_as is None:
             options.append(f"-XX:SharedArchiveFile={archive}")
         elif self.controller is None and command[0] == "kafka.Kafka":
             options.append(f"-XX:ArchiveClassesAtExit={archive}")
-        return ["java", *options, "-cp", f"{self.jars}/*", *command]
+        user = f"{self.runs_as}"
+        prefix = [] if self.runs_as is None else ["setpriv", "--reuid", user, "--regid", user, "--clear-groups"]
+        return [*prefix, "java", *options, "-cp", f"{self.jars}/*", *command]
 
     def properties(self) -> Path:
         """Write its `server.properties`."""
@@ -306,6 +311,7 @@ def edits(*, is_kraft: bool = True) -> dict[str, Callable[[Node], None]]:
     }
     if is_kraft:
         found |= {f"node: {name}": edit for name, edit in node_edits().items()}
+        found |= {f"odd: {name}": edit for name, edit in odd_edits().items()}
     found |= {f"further: {name}": edit for name, edit in further_edits().items()}
     if not is_kraft:
         # Directories of such a broker have the same meta.properties; with two ids they are of two brokers for all that files say. Not every log has a topic id.
@@ -466,7 +472,8 @@ def observed(node: Node, watch_seconds: int = 0) -> dict[str, Any]:
         if process.poll() is None:
             time.sleep(3)  # an offline directory ends the node a moment after it has started
             trees.loaded = _partition_files(node)
-            unled = [topic for topic in (*TOPICS, AGED) if node.is_kraft and not leads(node.ports[0], topic)]
+            is_asked = node.is_kraft and STARTED.search(node.console()) is not None
+            unled = [topic for topic in (*TOPICS, AGED) if is_asked and not leads(node.ports[0], topic)]
             began = time.monotonic()
         while process.poll() is None and time.monotonic() < began + watch_seconds:
             time.sleep(1)
@@ -658,7 +665,7 @@ def _tried(name: str, node: Node, told: dict[str, Any] | str, watch_seconds: int
     print(f"{name}: {what}; {result}", flush=True)
     for one, _, _ in ends:
         if keep and (odd or told["is_open"]):
-            shutil.copytree(one.home, keep / re.sub(r"\W+", "-", name) / one.home.name, dirs_exist_ok=True)
+            shutil.copytree(one.home, keep / re.sub(r"\W+", "-", name) / one.home.name, symlinks=True, dirs_exist_ok=True)
         shutil.rmtree(one.home)
     return bool(odd)
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Edit = Callable[["Node"], None]
 _META = "meta.properties"
-_OTHER_ID = "AAAAAAAAAAAAAAAAAAAAAw"
+OTHER_ID = "AAAAAAAAAAAAAAAAAAAAAw"
 
 
 def write_text(path: Path, text: str) -> None:
@@ -36,6 +36,12 @@ def set_meta(node: "Node", key: str, value: str | None, *, places: tuple[int, ..
         path.write_text("\n".join([*lines, *([] if value is None else [f"{key}={value}"])]) + "\n")
 
 
+def meta_of(node: "Node", place: int) -> dict[str, str]:
+    """What `meta.properties` of a log directory names."""
+    lines = (line.partition("=") for line in (node.log_dirs[place] / _META).read_text().splitlines())
+    return {key: value for key, _, value in lines}
+
+
 def node_edits() -> Mapping[str, Edit]:
     """Edits by name."""
     return {**_of_quorum(), **_of_metadata(), **_of_identity(), **_of_disks()}
@@ -46,18 +52,18 @@ def further_edits() -> Mapping[str, Edit]:
     return {**_of_logs(), **_of_checkpoints(), **_of_settings()}
 
 
-def _quorum(node: "Node") -> Path:
+def quorum_of(node: "Node") -> Path:
     return next(one / "__cluster_metadata-0" for one in node.log_dirs if (one / "__cluster_metadata-0").is_dir())
 
 
-def _flip(path: Path, share: float) -> None:
+def flip(path: Path, share: float) -> None:
     data = bytearray(path.read_bytes())
     data[int(len(data) * share)] ^= 4
     path.write_bytes(data)
 
 
-def _newest(node: "Node") -> Path:
-    return max(_quorum(node).glob("*.checkpoint"))
+def newest_snapshot(node: "Node") -> Path:
+    return max(quorum_of(node).glob("*.checkpoint"))
 
 
 def _setting(name: str, value: Callable[["Node"], object]) -> Edit:
@@ -69,7 +75,7 @@ def _setting(name: str, value: Callable[["Node"], object]) -> Edit:
 
 def _of_quorum() -> Mapping[str, Edit]:
     def state(node: "Node") -> Path:
-        return _quorum(node) / "quorum-state"
+        return quorum_of(node) / "quorum-state"
 
     def with_state(key: str, value: object) -> Edit:
         def edit(node: "Node") -> None:
@@ -84,23 +90,23 @@ def _of_quorum() -> Mapping[str, Edit]:
         state(node).write_text(json.dumps(found))
 
     def without_snapshots(node: "Node") -> None:
-        for one in _quorum(node).glob("*.checkpoint"):
+        for one in quorum_of(node).glob("*.checkpoint"):
             one.unlink()
 
     def without_log(node: "Node") -> None:
-        next(iter(_quorum(node).glob("*.log"))).unlink()
+        next(iter(quorum_of(node).glob("*.log"))).unlink()
 
     def renamed(node: "Node") -> None:
-        end, _, epoch = _newest(node).stem.partition("-")
-        _newest(node).rename(_quorum(node) / f"{int(end) + 500:020d}-{int(epoch) + 1:010d}.checkpoint")
+        end, _, epoch = newest_snapshot(node).stem.partition("-")
+        newest_snapshot(node).rename(quorum_of(node) / f"{int(end) + 500:020d}-{int(epoch) + 1:010d}.checkpoint")
 
     def named(name: str, text: str = "") -> Edit:
-        return lambda node: write_text(_quorum(node) / name, text)
+        return lambda node: write_text(quorum_of(node) / name, text)
 
     return {
-        "a damaged snapshot": lambda node: _flip(_newest(node), 0.5),
-        "an empty snapshot": lambda node: write_text(_newest(node), ""),
-        "a snapshot cut short": lambda node: os.truncate(_newest(node), _newest(node).stat().st_size - 100),
+        "a damaged snapshot": lambda node: flip(newest_snapshot(node), 0.5),
+        "an empty snapshot": lambda node: write_text(newest_snapshot(node), ""),
+        "a snapshot cut short": lambda node: os.truncate(newest_snapshot(node), newest_snapshot(node).stat().st_size - 100),
         "no snapshots": without_snapshots,
         "a snapshot above the log": renamed,
         "a snapshot that was being written": named("00000000000000000900-0000000009.checkpoint.part"),
@@ -111,52 +117,52 @@ def _of_quorum() -> Mapping[str, Edit]:
         "quorum-state of a later epoch": with_state("leaderEpoch", 900),
         "quorum-state of another leader": with_state("leaderId", 9),
         "quorum-state of another vote": with_state("votedId", 9),
-        "quorum-state of another cluster": with_state("clusterId", _OTHER_ID),
+        "quorum-state of another cluster": with_state("clusterId", OTHER_ID),
         "quorum-state that is no JSON": lambda node: write_text(state(node), "{"),
         "a quorum-state that was being written": named("quorum-state.tmp", "{"),
         "no quorum-state": lambda node: state(node).unlink(),
-        "a flipped bit in the metadata log": lambda node: _flip(next(_quorum(node).glob("*.log")), 0.6),
-        "zeros behind the metadata log": lambda node: _append(node, bytes(200)),
-        "the metadata log cut short": lambda node: os.truncate(_log(node), _log(node).stat().st_size * 2 // 3),
-        "no metadata log": lambda node: shutil.rmtree(_quorum(node)),
+        "a flipped bit in the metadata log": lambda node: flip(next(quorum_of(node).glob("*.log")), 0.6),
+        "zeros behind the metadata log": lambda node: append(node, bytes(200)),
+        "the metadata log cut short": lambda node: os.truncate(log_of(node), log_of(node).stat().st_size * 2 // 3),
+        "no metadata log": lambda node: shutil.rmtree(quorum_of(node)),
         "no segment of the metadata log": without_log,
         "a file of another name in the metadata log": named("abc.log"),
         "a malformed epoch file of the metadata log": named(EPOCH_FILE, "0\n2\n0 0\n"),
-        "no epoch file of the metadata log": lambda node: (_quorum(node) / EPOCH_FILE).unlink(),
+        "no epoch file of the metadata log": lambda node: (quorum_of(node) / EPOCH_FILE).unlink(),
         "an empty partition.metadata of the metadata log": named("partition.metadata"),
         "voters by the settings without it": _setting("controller.quorum.voters", lambda _: "9@127.0.0.1:1"),
     }
 
 
-def _log(node: "Node") -> Path:
-    return max(_quorum(node).glob("*.log"))
+def log_of(node: "Node") -> Path:
+    return max(quorum_of(node).glob("*.log"))
 
 
-def _history(node: "Node") -> MetadataHistory:
+def history_of_node(node: "Node") -> MetadataHistory:
     (found,) = (read_metadata_log(files) for files in find_metadata_logs(find_inputs([node.home])))
     return found
 
 
-def _append(node: "Node", data: bytes) -> None:
-    with _log(node).open("ab") as file:
+def append(node: "Node", data: bytes) -> None:
+    with log_of(node).open("ab") as file:
         file.write(data)
 
 
-def _recorded(name: str, fields: Mapping[str, object] | Callable[["Node"], Mapping[str, object]]) -> Edit:
+def recorded(name: str, fields: Mapping[str, object] | Callable[["Node"], Mapping[str, object]]) -> Edit:
     """Append a record to the metadata log."""
 
     def edit(node: "Node") -> None:
 
-        history = _history(node)
+        history = history_of_node(node)
         record = metadata_record(name, dict(fields(node) if callable(fields) else fields))
-        _append(node, metadata_batch(history.end_offset, [record], epoch=history.last_epoch))
+        append(node, metadata_batch(history.end_offset, [record], epoch=history.last_epoch))
 
     return edit
 
 
 def _of_metadata() -> Mapping[str, Edit]:
     def feature(name: str, level: int) -> Edit:
-        return _recorded("FeatureLevelRecord", {"name": name, "feature_level": level})
+        return recorded("FeatureLevelRecord", {"name": name, "feature_level": level})
 
     def before_4(node: "Node") -> None:
         if parse_version(node.kafka) < (4, 0):
@@ -164,14 +170,14 @@ def _of_metadata() -> Mapping[str, Edit]:
         feature("metadata.version", 5)(node)
 
     def setting(kind: int, resource: str, name: str, value: str) -> Edit:
-        return _recorded(
+        return recorded(
             "ConfigRecord", {"resource_type": kind, "resource_name": resource, "name": name, "value": value}
         )
 
     def unknown(node: "Node") -> None:
 
-        history = _history(node)
-        _append(node, metadata_batch(history.end_offset, [bytes([1, 99, 0, 0])], epoch=history.last_epoch))
+        history = history_of_node(node)
+        append(node, metadata_batch(history.end_offset, [bytes([1, 99, 0, 0])], epoch=history.last_epoch))
 
     return {
         "metadata.version of a later release": feature("metadata.version", 60),
@@ -183,35 +189,35 @@ def _of_metadata() -> Mapping[str, Edit]:
         "a record that nobody knows": unknown,
         "a topic whose segments are too small": setting(2, "orders0", "segment.bytes", "4000"),
         "a setting of the broker that is no number": setting(4, "1", "log.cleaner.threads", "many"),
-        "the topic deleted": _recorded("RemoveTopicRecord", lambda node: {"topic_id": _topic_id(node, "orders0-0")}),
-        "the partition of another broker": _recorded(
+        "the topic deleted": recorded("RemoveTopicRecord", lambda node: {"topic_id": topic_id_of(node, "orders0-0")}),
+        "the partition of another broker": recorded(
             "PartitionChangeRecord",
             lambda node: {
                 "partition_id": 0,
-                "topic_id": _topic_id(node, "orders0-0"),
+                "topic_id": topic_id_of(node, "orders0-0"),
                 "replicas": (9,),
                 "isr": (9,),
                 "leader": 9,
             },
         ),
-        "the broker unregistered": _recorded(
-            "UnregisterBrokerRecord", lambda node: {"broker_id": 1, "broker_epoch": _epoch(node)}
+        "the broker unregistered": recorded(
+            "UnregisterBrokerRecord", lambda node: {"broker_id": 1, "broker_epoch": epoch_of(node)}
         ),
     }
 
 
-def _topic_id(node: "Node", name: str) -> str:
-    return next(at for at, topic in _history(node).latest().topics.items() if topic.name == name.rpartition("-")[0])
+def topic_id_of(node: "Node", name: str) -> str:
+    return next(at for at, topic in history_of_node(node).latest().topics.items() if topic.name == name.rpartition("-")[0])
 
 
-def _epoch(node: "Node") -> int:
+def epoch_of(node: "Node") -> int:
 
-    found = _history(node).latest().brokers[1].broker_epoch
+    found = history_of_node(node).latest().brokers[1].broker_epoch
     assert isinstance(found, int)
     return found
 
 
-def _place(node: "Node", name: str) -> Path:
+def place_of(node: "Node", name: str) -> Path:
     return next(one / name for one in node.log_dirs if (one / name).is_dir())
 
 
@@ -260,7 +266,7 @@ def _of_identity() -> Mapping[str, Edit]:
         "meta.properties without cluster.id": meta("cluster.id", None),
         "meta.properties without node.id": meta("node.id", None),
         "a node.id that is no number": meta("node.id", "one"),
-        "another cluster.id in all directories": meta("cluster.id", _OTHER_ID, 0, 1),
+        "another cluster.id in all directories": meta("cluster.id", OTHER_ID, 0, 1),
         "another node.id in all directories": meta("node.id", "7", 0, 1),
         "another node.id in all directories and the settings": renumbered,
         "another directory.id": meta("directory.id", "BBBBBBBBBBBBBBBBBBBBBB"),
@@ -273,7 +279,7 @@ def _of_identity() -> Mapping[str, Edit]:
         "a marker in one directory": lambda node: (node.log_dirs[1] / ".kafka_cleanshutdown").unlink(),
         "no bootstrap.checkpoint": bootstrap(Path.unlink),
         "an empty bootstrap.checkpoint": bootstrap(lambda path: write_text(path, "")),
-        "a damaged bootstrap.checkpoint": bootstrap(lambda path: _flip(path, 0.5)),
+        "a damaged bootstrap.checkpoint": bootstrap(lambda path: flip(path, 0.5)),
         "roles of a broker alone": _setting("process.roles", lambda _: "broker"),
         "a migration from ZooKeeper by the settings": _setting("zookeeper.metadata.migration.enable", lambda _: "true"),
         "a role that nobody knows": _setting("process.roles", lambda _: "broker,observer"),
@@ -285,7 +291,7 @@ def _of_identity() -> Mapping[str, Edit]:
 
 def _of_disks() -> Mapping[str, Edit]:
     def places(node: "Node", name: str = "orders0-0") -> tuple[Path, Path]:
-        mine = _place(node, name)
+        mine = place_of(node, name)
         return mine, next(one for one in node.log_dirs if one != mine.parent)
 
     def future(node: "Node") -> None:
@@ -334,7 +340,7 @@ def _of_disks() -> Mapping[str, Edit]:
         (node.home / "aside").rename(other)
 
     def exchanged(node: "Node") -> None:
-        one, other = _place(node, "orders0-0"), _place(node, "orders1-0")
+        one, other = place_of(node, "orders0-0"), place_of(node, "orders1-0")
         one.rename(node.home / "aside")
         other.rename(one)
         (node.home / "aside").rename(other)
@@ -343,14 +349,14 @@ def _of_disks() -> Mapping[str, Edit]:
         node.settings["metadata.log.dir"] = node.log_dirs[1]
 
     def moved_metadata(node: "Node") -> None:
-        shutil.move(_quorum(node), node.log_dirs[1] / "__cluster_metadata-0")
+        shutil.move(quorum_of(node), node.log_dirs[1] / "__cluster_metadata-0")
         elsewhere(node)
 
     def named(node: "Node", *paths: Path) -> None:
         node.settings["log.dirs"] = ",".join(map(str, paths))
 
     def copied_metadata(node: "Node") -> None:
-        shutil.copytree(_quorum(node), node.log_dirs[1] / "__cluster_metadata-0")
+        shutil.copytree(quorum_of(node), node.log_dirs[1] / "__cluster_metadata-0")
 
     def further(node: "Node") -> None:
         named(node, *node.log_dirs, node.home / "data-2")
@@ -382,7 +388,7 @@ def _of_disks() -> Mapping[str, Edit]:
 
     def of_nobody_with_id(node: "Node") -> None:
         of_nobody(node)
-        write_text(_place(node, "other-0") / "partition.metadata", f"version: 0\ntopic_id: {_OTHER_ID}")
+        write_text(place_of(node, "other-0") / "partition.metadata", f"version: 0\ntopic_id: {OTHER_ID}")
 
     def shorter(node: "Node") -> None:
         """What a snapshot of the disk from before holds: the first batch of each log, and no checkpoints."""
@@ -443,7 +449,7 @@ def _unclean(edit: Edit) -> Edit:
 
 def _of_logs() -> Mapping[str, Edit]:
     def at(node: "Node", name: str = "orders0-0") -> Path:
-        return _place(node, name)
+        return place_of(node, name)
 
     def filed(name: str, data: bytes) -> Edit:
         def edit(node: "Node") -> None:
@@ -452,7 +458,7 @@ def _of_logs() -> Mapping[str, Edit]:
         return edit
 
     def flipped_last(node: "Node") -> None:
-        _flip(at(node) / _LOG, 0.95)
+        flip(at(node) / _LOG, 0.95)
 
     def half_a_batch(node: "Node") -> None:
         data = (at(node) / _LOG).read_bytes()
@@ -545,7 +551,7 @@ def _of_logs() -> Mapping[str, Edit]:
         "a snapshot of producers of noise": filed(f"{9:020d}.snapshot", bytes(range(80))),
         "an empty snapshot of producers": filed(f"{9:020d}.snapshot", b""),
         "the topic id of another topic": topic_id(of_other),
-        "the topic id of no topic": topic_id(lambda _: _OTHER_ID),
+        "the topic id of no topic": topic_id(lambda _: OTHER_ID),
         "a topic id of zeros": topic_id(lambda _: "AAAAAAAAAAAAAAAAAAAAAA"),
         "a topic id that is none": topic_id(lambda _: "orders"),
         "a partition beyond the count": remade,
