@@ -181,6 +181,38 @@ def test_a_log_directory_that_settings_name_by_two_paths_ends_the_start(node, ca
     assert words not in str(start["reason"])
 
 
+def test_a_file_with_the_name_of_the_metadata_log_ends_the_start(node, capsys):
+    (node / "data-1" / "__cluster_metadata-0").write_text("")
+    (start,) = predict(capsys, node, "--kafka", "4.1.0")[0]["starts"]
+    assert (start["outcome"], start["exception"], start["loads_logs"]) == ("exits", "KafkaException", False)
+    assert "Found unexpected metadata location" in start["reason"]
+
+    (node / "data-1" / "__cluster_metadata-0").unlink()
+    shutil.rmtree(node / "data-0" / "__cluster_metadata-0")
+    (node / "data-0" / "__cluster_metadata-0").write_text("")
+    (start,) = predict(capsys, node, "--kafka", "4.1.0")[0]["starts"]
+    assert (start["outcome"], start["exception"]) == ("exits", "FileAlreadyExistsException")
+
+
+@pytest.mark.parametrize(
+    ("settings", "exception"),
+    [
+        ("node.id=-1", "ConfigException"),
+        ("node.id=1\nmetadata.log.dir=", "KafkaException"),
+        ("node.id=1\nmetadata.log.dir={root}/data-0/", "RuntimeException"),
+        ("node.id=1\nmetadata.log.dir={root}/data-0", None),
+    ],
+)
+def test_settings_of_identity_and_of_the_metadata_log_are_read_as_they_are_written(node, capsys, settings, exception):
+    path = node.parent / "server.properties"
+    voters = "process.roles=broker,controller\ncontroller.quorum.voters=1@localhost:1\n"
+    path.write_text(f"{voters}log.dirs={node}/data-0,{node}/data-1\n{settings.format(root=node)}\n")
+
+    (start,) = predict(capsys, node, path, "--kafka", "4.1.0")[0]["starts"]
+
+    assert start["exception"] == exception, start["reason"]
+
+
 def test_an_empty_meta_properties_ends_the_start(node, capsys):
     (node / "data-1" / "meta.properties").write_text("")
 

@@ -24,7 +24,7 @@ from kforensics.commands.predicting.log_starts import (
     look_ahead,
     needed_load,
 )
-from kforensics.commands.predicting.metadata_log import MetadataStart, start_metadata_log
+from kforensics.commands.predicting.metadata_log import METADATA_DIRECTORY, MetadataStart, start_metadata_log
 from kforensics.commands.predicting.nodes import Node
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
@@ -642,11 +642,24 @@ class _NodeStarter:
         missing = [one for one in named if one not in here and not os.path.lexists(one)]
         return [*found, *(NodeDirectory.missing(one) for one in missing)]
 
+    def _file_for_metadata(self) -> Refusal | None:
+        """Return why a plain file with the name of the metadata log ends the start: its directory can't be made, or is not looked for there."""
+        for _, one, log_dir in self._node.log_dirs():
+            names = {entry.name for entry in one.listings.of(log_dir.path).entries if not entry.is_directory}
+            if METADATA_DIRECTORY in names:
+                place = join(join(one.described.path, log_dir.path), METADATA_DIRECTORY)
+                if not any(log_dir.is_metadata_dir for _, _, log_dir in self._node.log_dirs()):
+                    return Refusal("FileAlreadyExistsException", place)
+                return Refusal("KafkaException", f"Found unexpected metadata location in data directory {place}")
+        return None
+
     def _named_again(self) -> list[tuple[str, str]]:
         """Return the log directories that settings name under a second path, each with the directory that it is."""
         values = self._known.in_file
         paths = [*values.get("log.dirs", "").split(","), values.get("metadata.log.dir", "")]
-        named = [(path, os.path.realpath(path)) for path in dict.fromkeys(map(str.strip, paths)) if "\0" not in path and path]
+        named = [
+            (path, os.path.realpath(path)) for path in dict.fromkeys(map(str.strip, paths)) if "\0" not in path and path
+        ]
         return [one for at, one in enumerate(named) if any(one[1] == real for _, real in named[:at])]
 
     def _refusal(self) -> Refusal | None:
@@ -665,6 +678,8 @@ class _NodeStarter:
             node_id=self._around.configured_id(self._node_count) if isinstance(own_id, Absent) else own_id,
             is_migrating=is_migrating(self._known.in_file),
         )
+        if refusal is None and node.is_kraft:
+            refusal = self._file_for_metadata()
         again = [path for path, _ in self._named_again() if path != self._known.metadata_dir]
         if refusal is None and again and not self._is_controller_alone:
             refusal = Refusal("KafkaException", f"{TWICE_NAMED}: {again[0]}")

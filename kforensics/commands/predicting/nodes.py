@@ -30,8 +30,8 @@ from kforensics.evidence.discovery.log_dirs import FoundLogDir, are_copies
 from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.state import METADATA_VERSION
 from kforensics.formats.checkpoint.json_files import parse_quorum_state
-from kforensics.formats.checkpoint.properties import NEWEST_VERSION as NEWEST_META_PROPERTIES
 from kforensics.formats.checkpoint.properties import ESCAPE, UUID_PATTERN, MetaProperties, parse_meta_properties
+from kforensics.formats.checkpoint.properties import NEWEST_VERSION as NEWEST_META_PROPERTIES
 from kforensics.formats.checkpoint.properties import WHAT as META_PROPERTIES
 from kforensics.formats.log_lines.event import LogEventKind
 from kforensics.formats.primitives.text_lines import parse_integer

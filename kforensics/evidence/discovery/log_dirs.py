@@ -87,11 +87,7 @@ def look_at_log_dir(listings: Listings, path: str) -> FoundLogDir:
     root = listings.root
     names = _names_in(listings, path)
     files, live = names.files, names.live
-    meta = (
-        _parsed(root, join(path, _META), parse_meta_properties)
-        if _META in files
-        else Absent.NOT_WRITTEN
-    )
+    meta = _parsed(root, join(path, _META), parse_meta_properties) if _META in files else Absent.NOT_WRITTEN
     epoch: int | Absent = Absent.NOT_APPLICABLE
     marker = ".kafka_cleanshutdown"
     if marker in files:

@@ -199,6 +199,7 @@ def partition_of_directory(name: str, rules: LoadingRules = NEWEST_RULES) -> tup
                 if _MOVED.fullmatch(name) is None:
                     return None
                 name = name[: name.rindex(".")]
+                break
     topic, dash, number = name.rpartition("-")
     if not dash or not topic or _NUMBER.fullmatch(number) is None or int(number) > LARGEST_INT32:
         return None

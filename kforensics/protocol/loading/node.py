@@ -278,7 +278,7 @@ def refuse_quorum_state(
         return Refusal("IllegalStateException", f"{words}, but the local id {node_id} is not a voter")
     leader, epoch = state.leader_id, state.leader_epoch
     is_followed = isinstance(leader, int) and isinstance(epoch, int) and epoch >= last_epoch
-    if version < (3, 4) or is_controller or not is_followed or leader in voters:
+    if is_controller or not is_followed or leader in voters:
         return None
     words = f"key not found: {leader}: quorum-state names it as the leader, and the settings not as a voter"
     return Refusal("NoSuchElementException", words)
@@ -324,7 +324,9 @@ def refuse_roles(version: KafkaVersion, node_id: int | Absent, values: Mapping[s
         words = "Missing configuration `node.id` which is required when `process.roles` is defined (i.e. when running in KRaft mode)."
         is_checked = version >= FIRST_WITHOUT_ZOOKEEPER
         return (
-            _invalid("node.id", configured, "Value must be at least 0") if is_checked else Refusal("ConfigException", words)
+            _invalid("node.id", configured, "Value must be at least 0")
+            if is_checked
+            else Refusal("ConfigException", words)
         )
     if "broker.id" in values and values["broker.id"].strip() != configured:
         return Refusal("ConfigException", "You must set `node.id` to the same value as `broker.id`.")

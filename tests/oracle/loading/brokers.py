@@ -252,7 +252,7 @@ def jars_of(kafka: str) -> str:
     return class_path(release).removesuffix("/*")
 
 
-def edits(*, is_kraft: bool = True) -> dict[str, Callable[[Node], None]]:
+def edits(*, is_kraft: bool = True) -> dict[str, Callable[[Node], object]]:
     """Edits of a node that was stopped cleanly, by name.
 
     Args:
@@ -387,7 +387,11 @@ def predicted(node: Node) -> dict[str, Any]:
         if log["start"] == 1 and log["after"] and _home_of(document, log, nodes) == node.home
     ]
     loaded = {
-        Path(log["path"]).name: [log["after"]["log_start_offset"], log["after"]["log_end_offset"]] for log in logs
+        f"a stray of {_called(Path(log['path']).name)}" if log["becomes"] == "stray" else Path(log["path"]).name: [
+            log["after"]["log_start_offset"],
+            log["after"]["log_end_offset"],
+        ]
+        for log in logs
     }
     served = [log for log in logs if log["becomes"] == "kept"] if start["outcome"] == "starts" else []
     folders = {Path(log["path"]).name: Path(document["inputs"][log["input"]]["path"]) / log["path"] for log in served}
@@ -402,11 +406,9 @@ def predicted(node: Node) -> dict[str, Any]:
         "loaded": loaded if start["loads_logs"] else {},
         "scanned": start["logs_scanned"] if start["loads_logs"] else 0,
         "strays": sorted(
-            Path(log["path"]).name.partition(".")[0]
-            for log in logs
-            if log["becomes"] == "stray" and start["loads_logs"]
+            _called(Path(log["path"]).name) for log in logs if log["becomes"] == "stray" and start["loads_logs"]
         ),
-        "left_open": {Path(log["path"]).name.partition(".")[0] for log in logs if log["becomes"] == "unknown"},
+        "left_open": {_called(Path(log["path"]).name) for log in logs if log["becomes"] == "unknown"},
         "exception": start["exception"] or "",
         "controller": firsts[node.controller.home] if node.controller is not None else None,
         "is_open": start["outcome"] is None or bool(document["problems"]),
@@ -416,6 +418,12 @@ def predicted(node: Node) -> dict[str, Any]:
         "aged": sum(len(log["retention"]["segments"]) for log in served if log["retention"]),
         "trees": trees,
     }
+
+
+def _called(name: str) -> str:
+    """Return what Kafka calls the log in a directory: without what a rename adds, and the partition as a plain number."""
+    topic, _, number = re.sub(r"\.[^.]*-(?:stray|delete|future)$", "", name).rpartition("-")
+    return f"{topic}-{int(number)}"
 
 
 def _home_of(document: dict[str, Any], one: dict[str, Any], nodes: Sequence[Node]) -> Path:
@@ -486,7 +494,7 @@ def observed(node: Node, watch_seconds: int = 0) -> dict[str, Any]:
     console = node.console()
     # Of a directory that is renamed the line has the new name.
     loaded = {
-        name if (name := Path(match["dir"]).name) in before else name.partition(".")[0]: [
+        name if (name := Path(match["dir"]).name) in before else f"a stray of {_called(name)}": [
             int(match["start"]),
             int(match["end"]),
         ]
@@ -497,7 +505,7 @@ def observed(node: Node, watch_seconds: int = 0) -> dict[str, Any]:
         line in console for line in ("Stopping serving replicas in dir", "Failed to create or validate data directory")
     )
     strays = [
-        entry.name.partition(".")[0]
+        _called(entry.name)
         for one in node.log_dirs
         if one.is_dir()
         for entry in one.iterdir()
@@ -624,7 +632,7 @@ def main() -> int:
 
 
 def _edited(
-    base: Node, work: Path, name: str, edit: Callable[[Node], None], *, is_controller: bool
+    base: Node, work: Path, name: str, edit: Callable[[Node], object], *, is_controller: bool
 ) -> tuple[Node, dict[str, Any] | str] | None:
     """Return an edited copy with what is predicted of it, or why nothing is; nothing where there is nothing to edit."""
     node = base.copied_to(work / re.sub(r"\W+", "-", name), free_ports(2))
@@ -665,7 +673,9 @@ def _tried(name: str, node: Node, told: dict[str, Any] | str, watch_seconds: int
     print(f"{name}: {what}; {result}", flush=True)
     for one, _, _ in ends:
         if keep and (odd or told["is_open"]):
-            shutil.copytree(one.home, keep / re.sub(r"\W+", "-", name) / one.home.name, symlinks=True, dirs_exist_ok=True)
+            shutil.copytree(
+                one.home, keep / re.sub(r"\W+", "-", name) / one.home.name, symlinks=True, dirs_exist_ok=True
+            )
         shutil.rmtree(one.home)
     return bool(odd)
 

@@ -106,7 +106,9 @@ def _of_quorum() -> Mapping[str, Edit]:
     return {
         "a damaged snapshot": lambda node: flip(newest_snapshot(node), 0.5),
         "an empty snapshot": lambda node: write_text(newest_snapshot(node), ""),
-        "a snapshot cut short": lambda node: os.truncate(newest_snapshot(node), newest_snapshot(node).stat().st_size - 100),
+        "a snapshot cut short": lambda node: os.truncate(
+            newest_snapshot(node), newest_snapshot(node).stat().st_size - 100
+        ),
         "no snapshots": without_snapshots,
         "a snapshot above the log": renamed,
         "a snapshot that was being written": named("00000000000000000900-0000000009.checkpoint.part"),
@@ -207,7 +209,9 @@ def _of_metadata() -> Mapping[str, Edit]:
 
 
 def topic_id_of(node: "Node", name: str) -> str:
-    return next(at for at, topic in history_of_node(node).latest().topics.items() if topic.name == name.rpartition("-")[0])
+    return next(
+        at for at, topic in history_of_node(node).latest().topics.items() if topic.name == name.rpartition("-")[0]
+    )
 
 
 def epoch_of(node: "Node") -> int:

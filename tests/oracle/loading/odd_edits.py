@@ -8,15 +8,29 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kforensics.protocol.loading.disk import EPOCH_FILE
 from kforensics.formats.log.batches import build_record_batch, encode_record_batch
 from kforensics.formats.messages.control import ControlType, encode_control_record
-from tests.oracle.loading.node_edits import OTHER_ID, append, epoch_of, flip, history_of_node, meta_of, set_meta, log_of, newest_snapshot, place_of, quorum_of, recorded, topic_id_of
+from kforensics.protocol.loading.disk import EPOCH_FILE
+from tests.oracle.loading.node_edits import (
+    OTHER_ID,
+    append,
+    epoch_of,
+    flip,
+    history_of_node,
+    log_of,
+    meta_of,
+    newest_snapshot,
+    place_of,
+    quorum_of,
+    recorded,
+    set_meta,
+    topic_id_of,
+)
 
 if TYPE_CHECKING:
     from tests.oracle.loading.brokers import Node
 
-Edit = Callable[["Node"], None]
+Edit = Callable[["Node"], object]
 _SEGMENT = f"{0:020d}"
 
 
@@ -98,7 +112,9 @@ def _of_properties() -> Mapping[str, Edit]:
         "meta.properties with a plus": text(lambda old: old.replace("node.id=1", "node.id=+1")),
         "meta.properties with zeros before the id": text(lambda old: old.replace("node.id=1", "node.id=001")),
         "meta.properties with a negative id": text(lambda old: old.replace("node.id=1", "node.id=-1")),
-        "meta.properties with an id that is too large": text(lambda old: old.replace("node.id=1", "node.id=4294967297")),
+        "meta.properties with an id that is too large": text(
+            lambda old: old.replace("node.id=1", "node.id=4294967297")
+        ),
         "meta.properties with a version in words": text(lambda old: old.replace("version=1", "version=one")),
         "meta.properties without a version": text(lambda old: old.replace("version=1\n", "")),
         "meta.properties of version 0 with node.id": text(lambda old: old.replace("version=1", "version=0")),
@@ -120,7 +136,9 @@ def _of_properties() -> Mapping[str, Edit]:
         "a log directory by two names": same,
         "a link in place of a disk": disk_linked,
         "a link to nothing in place of a disk": disk_dangling,
-        "log.dirs with a comma at the end": with_setting("log.dirs", lambda node: ",".join(map(str, node.log_dirs)) + ","),
+        "log.dirs with a comma at the end": with_setting(
+            "log.dirs", lambda node: ",".join(map(str, node.log_dirs)) + ","
+        ),
         "log.dir beside log.dirs": with_setting("log.dir", lambda node: node.home / "data-9"),
         "log.dirs that are relative": with_setting("log.dirs", lambda _: "data-0,data-1"),
         "a misspelt log.dirs": with_setting("log_dirs", lambda _: "/nowhere"),
@@ -128,7 +146,9 @@ def _of_properties() -> Mapping[str, Edit]:
         "a node.id with blanks": with_setting("node.id", lambda _: "1  "),
         "a negative node.id": with_setting("node.id", lambda _: -1),
         "metadata.log.dir that is empty": with_setting("metadata.log.dir", lambda _: ""),
-        "metadata.log.dir with a slash at the end": with_setting("metadata.log.dir", lambda node: f"{node.log_dirs[0]}/"),
+        "metadata.log.dir with a slash at the end": with_setting(
+            "metadata.log.dir", lambda node: f"{node.log_dirs[0]}/"
+        ),
     }
 
 
@@ -188,10 +208,10 @@ def _of_names() -> Mapping[str, Edit]:
 
 
 def _of_small_files() -> Mapping[str, Edit]:
-    def in_log(name: str, change: Callable[[Path], None]) -> Edit:
+    def in_log(name: str, change: Callable[[Path], object]) -> Edit:
         return lambda node: change(place_of(node, "orders0-0") / name)
 
-    def in_disk(name: str, change: Callable[[Path], None]) -> Edit:
+    def in_disk(name: str, change: Callable[[Path], object]) -> Edit:
         return lambda node: change(node.log_dirs[1] / name)
 
     def as_folder(path: Path, *, is_filled: bool = False) -> None:
@@ -208,23 +228,35 @@ def _of_small_files() -> Mapping[str, Edit]:
         path.rename(path.parent.parent / f"moved-{path.name}.txt")
         path.symlink_to(path.parent.parent / f"moved-{path.name}.txt")
 
-    def written(data: str) -> Callable[[Path], None]:
-        return lambda path: path.write_bytes(data.encode("latin-1")) and None
+    def written(data: str) -> Callable[[Path], object]:
+        return lambda path: path.write_bytes(data.encode("latin-1"))
 
-    def changed(change: Callable[[str], str]) -> Callable[[Path], None]:
-        return lambda path: path.write_text(change(path.read_text()), newline="") and None
+    def changed(change: Callable[[str], str]) -> Callable[[Path], object]:
+        return lambda path: path.write_text(change(path.read_text()), newline="")
 
     filled = partial(as_folder, is_filled=True)
-    points, starts, marks = "recovery-point-offset-checkpoint", "log-start-offset-checkpoint", "replication-offset-checkpoint"
+    points, starts, marks = (
+        "recovery-point-offset-checkpoint",
+        "log-start-offset-checkpoint",
+        "replication-offset-checkpoint",
+    )
     found: dict[str, Edit] = {
         "a folder in place of partition.metadata": in_log("partition.metadata", as_folder),
         "a folder in place of partition.metadata.tmp": in_log("partition.metadata.tmp", filled),
         "a link to nothing in place of partition.metadata": in_log("partition.metadata", dangling),
-        "partition.metadata with line ends of Windows": in_log("partition.metadata", changed(lambda old: old.replace("\n", "\r\n"))),
-        "partition.metadata with an empty line": in_log("partition.metadata", changed(lambda old: old.replace("\n", "\n\n"))),
-        "partition.metadata of version 1": in_log("partition.metadata", changed(lambda old: old.replace("version: 0", "version: 1"))),
+        "partition.metadata with line ends of Windows": in_log(
+            "partition.metadata", changed(lambda old: old.replace("\n", "\r\n"))
+        ),
+        "partition.metadata with an empty line": in_log(
+            "partition.metadata", changed(lambda old: old.replace("\n", "\n\n"))
+        ),
+        "partition.metadata of version 1": in_log(
+            "partition.metadata", changed(lambda old: old.replace("version: 0", "version: 1"))
+        ),
         "partition.metadata without version": in_log("partition.metadata", changed(lambda old: old.partition("\n")[2])),
-        "partition.metadata in the other order": in_log("partition.metadata", changed(lambda old: "\n".join(reversed(old.strip().splitlines())))),
+        "partition.metadata in the other order": in_log(
+            "partition.metadata", changed(lambda old: "\n".join(reversed(old.strip().splitlines())))
+        ),
         "partition.metadata of zeros": in_log("partition.metadata", changed(lambda old: "\0" * len(old))),
         "partition.metadata cut short": in_log("partition.metadata", changed(lambda old: old.strip()[:-4])),
         "partition.metadata with a blank behind": in_log("partition.metadata", changed(lambda old: old.strip() + " ")),
@@ -260,7 +292,9 @@ def _of_small_files() -> Mapping[str, Edit]:
             f"{words} with tabs": in_disk(name, written("0\n1\norders0\t0\t5\n")),
             f"{words} with line ends of Windows": in_disk(name, written("0\r\n1\r\norders0 0 5\r\n")),
             f"{words} with an empty line at the end": in_disk(name, written("0\n1\norders0 0 5\n\n")),
-            f"{words} with an offset that is too large": in_disk(name, written("0\n1\norders0 0 99999999999999999999\n")),
+            f"{words} with an offset that is too large": in_disk(
+                name, written("0\n1\norders0 0 99999999999999999999\n")
+            ),
             f"{words} with a negative count": in_disk(name, written("0\n-1\n")),
             f"{words} with a count of none": in_disk(name, written("0\n0\norders0 0 5\n")),
             f"{words} of noise": in_disk(name, written("".join(map(chr, range(256))))),
@@ -359,8 +393,8 @@ def _of_voters() -> Mapping[str, Edit]:
             return {
                 "voters": [
                     {
-                        "voter_id": node.node_id if not one else one,
-                        "voter_directory_id": own if not one else OTHER_ID,
+                        "voter_id": one or node.node_id,
+                        "voter_directory_id": OTHER_ID if one else own,
                         "endpoints": endpoints,
                         "k_raft_version_feature": versions,
                     }
@@ -378,9 +412,11 @@ def _of_voters() -> Mapping[str, Edit]:
         "another directory.id of the metadata disk": identity("B" * 21 + "A"),
         "no directory.id of the metadata disk": identity(None),
         "the first snapshot removed": lambda node: (quorum_of(node) / first).unlink(),
-        "the first snapshot empty": lambda node: (quorum_of(node) / first).write_text("") and None,
+        "the first snapshot empty": lambda node: (quorum_of(node) / first).write_text(""),
         "all snapshots removed": without_history,
-        "voters by the settings": setting("controller.quorum.voters", lambda node: f"{node.node_id}@127.0.0.1:{node.ports[1]}"),
+        "voters by the settings": setting(
+            "controller.quorum.voters", lambda node: f"{node.node_id}@127.0.0.1:{node.ports[1]}"
+        ),
         "other voters by the settings": setting("controller.quorum.voters", lambda _: "9@127.0.0.1:1"),
         "further voters by the settings": setting(
             "controller.quorum.voters", lambda node: f"{node.node_id}@127.0.0.1:{node.ports[1]},9@127.0.0.1:1"
@@ -399,7 +435,7 @@ def _of_voters() -> Mapping[str, Edit]:
 
 
 def _of_quorum() -> Mapping[str, Edit]:
-    def named(name: str, change: Callable[[Path], None]) -> Edit:
+    def named(name: str, change: Callable[[Path], object]) -> Edit:
         return lambda node: change(quorum_of(node) / name)
 
     def state(change: Callable[[dict[str, object]], object]) -> Edit:
@@ -414,13 +450,17 @@ def _of_quorum() -> Mapping[str, Edit]:
         path.mkdir()
         (path / "a").touch()
 
+    def dangling(path: Path) -> None:
+        path.unlink()
+        path.symlink_to("/nowhere")
+
     def linked(node: "Node") -> None:
         mine = quorum_of(node)
         shutil.move(mine, node.home / "metadata")
         mine.symlink_to(node.home / "metadata")
 
     def copied(name: str) -> Edit:
-        return lambda node: shutil.copy(log_of(node), quorum_of(node) / name) and None
+        return lambda node: shutil.copy(log_of(node), quorum_of(node) / name)
 
     def of_zeros(node: "Node") -> None:
         path = newest_snapshot(node)
@@ -446,13 +486,23 @@ def _of_quorum() -> Mapping[str, Edit]:
 
         return edit
 
+    def as_file(node: "Node") -> None:
+        mine = quorum_of(node)
+        shutil.rmtree(mine)
+        mine.write_text("")
+
     return {
+        "a file in place of the metadata log": as_file,
         "a folder in place of quorum-state": named("quorum-state", filled),
         "a folder in place of quorum-state.tmp": named("quorum-state.tmp", filled),
-        "a link to nothing in place of quorum-state": named("quorum-state", lambda path: (path.unlink(), path.symlink_to("/nowhere")) and None),
-        "quorum-state of no epoch": state(lambda old: {key: value for key, value in old.items() if key != "leaderEpoch"}),
+        "a link to nothing in place of quorum-state": named("quorum-state", dangling),
+        "quorum-state of no epoch": state(
+            lambda old: {key: value for key, value in old.items() if key != "leaderEpoch"}
+        ),
         "quorum-state of no leader": state(lambda old: {key: value for key, value in old.items() if key != "leaderId"}),
-        "quorum-state of no voters": state(lambda old: {key: value for key, value in old.items() if key != "currentVoters"}),
+        "quorum-state of no voters": state(
+            lambda old: {key: value for key, value in old.items() if key != "currentVoters"}
+        ),
         "quorum-state of a negative epoch": state(lambda old: {**old, "leaderEpoch": -1}),
         "quorum-state of an epoch in words": state(lambda old: {**old, "leaderEpoch": "one"}),
         "quorum-state of an epoch as a text": state(lambda old: {**old, "leaderEpoch": "1"}),
@@ -461,13 +511,19 @@ def _of_quorum() -> Mapping[str, Edit]:
         "quorum-state with a field that nobody knows": state(lambda old: {**old, "note": 1}),
         "quorum-state of data_version as a text": state(lambda old: {**old, "data_version": f"{old['data_version']}"}),
         "quorum-state of a negative data_version": state(lambda old: {**old, "data_version": -1}),
-        "quorum-state of the other data_version": state(lambda old: {**old, "data_version": 1 - int(f"{old['data_version']}")}),
+        "quorum-state of the other data_version": state(
+            lambda old: {**old, "data_version": 1 - int(f"{old['data_version']}")}
+        ),
         "quorum-state that is a list": state(lambda _: []),
         "quorum-state that is null": state(lambda _: None),
         "quorum-state with more behind it": with_line("more"),
         "quorum-state with a second line": with_line("\n{}"),
-        "quorum-state of a vote for itself in a later epoch": state(lambda old: {**old, "leaderEpoch": 30, "leaderId": -1, "votedId": 1}),
-        "quorum-state of a vote with a directory": state(lambda old: {**old, "votedId": 1, "votedDirectoryId": OTHER_ID}),
+        "quorum-state of a vote for itself in a later epoch": state(
+            lambda old: {**old, "leaderEpoch": 30, "leaderId": -1, "votedId": 1}
+        ),
+        "quorum-state of a vote with a directory": state(
+            lambda old: {**old, "votedId": 1, "votedDirectoryId": OTHER_ID}
+        ),
         "a link in place of the metadata log": linked,
         "a snapshot of zeros": of_zeros,
         "the newest snapshot removed": without_newest,
@@ -481,10 +537,18 @@ def _of_quorum() -> Mapping[str, Edit]:
         "a segment of the metadata log twice": copied(f"{500:020d}.log"),
         "a copy of the metadata log with an ending": copied(f"{_SEGMENT}.log.bak"),
         "a cleaned segment of the metadata log": copied(f"{_SEGMENT}.log.cleaned"),
-        "an index of noise of the metadata log": named(f"{_SEGMENT}.index", lambda path: path.write_bytes(bytes(range(1, 81))) and None),
-        "a snapshot of producers of noise in the metadata log": named(f"{9:020d}.snapshot", lambda path: path.write_bytes(bytes(range(80))) and None),
-        "the topic id of another in the metadata log": named("partition.metadata", lambda path: path.write_text(f"version: 0\ntopic_id: {OTHER_ID}") and None),
-        "an epoch above the end of the metadata log": named(EPOCH_FILE, lambda path: path.write_text("0\n2\n1 0\n7 5000\n") and None),
+        "an index of noise of the metadata log": named(
+            f"{_SEGMENT}.index", lambda path: path.write_bytes(bytes(range(1, 81)))
+        ),
+        "a snapshot of producers of noise in the metadata log": named(
+            f"{9:020d}.snapshot", lambda path: path.write_bytes(bytes(range(80)))
+        ),
+        "the topic id of another in the metadata log": named(
+            "partition.metadata", lambda path: path.write_text(f"version: 0\ntopic_id: {OTHER_ID}")
+        ),
+        "an epoch above the end of the metadata log": named(
+            EPOCH_FILE, lambda path: path.write_text("0\n2\n1 0\n7 5000\n")
+        ),
         "a folder in the metadata log": named("backup", filled),
         "a flipped bit in an older batch of the metadata log": lambda node: flip(log_of(node), 0.1),
     }
@@ -495,7 +559,9 @@ def _of_records() -> Mapping[str, Edit]:
         return lambda node: {"partition_id": 0, "topic_id": topic_id_of(node, "orders0-0"), **fields}
 
     def setting(kind: int, resource: str, name: str, value: str | None) -> Edit:
-        return recorded("ConfigRecord", {"resource_type": kind, "resource_name": resource, "name": name, "value": value})
+        return recorded(
+            "ConfigRecord", {"resource_type": kind, "resource_name": resource, "name": name, "value": value}
+        )
 
     def again(node: "Node") -> None:
         recorded("RemoveTopicRecord", {"topic_id": topic_id_of(node, "orders0-0")})(node)
@@ -506,16 +572,28 @@ def _of_records() -> Mapping[str, Edit]:
     return {
         "a topic made again": again,
         "a topic without partitions": recorded("TopicRecord", {"name": "fresh", "topic_id": OTHER_ID}),
-        "a topic twice": recorded("TopicRecord", lambda node: {"name": "orders0", "topic_id": topic_id_of(node, "orders0-0")}),
+        "a topic twice": recorded(
+            "TopicRecord", lambda node: {"name": "orders0", "topic_id": topic_id_of(node, "orders0-0")}
+        ),
         "a topic of a name that is taken": recorded("TopicRecord", {"name": "orders0", "topic_id": OTHER_ID}),
-        "a partition of no topic": recorded("PartitionRecord", {"partition_id": 0, "topic_id": OTHER_ID, "replicas": (1,), "isr": (1,), "leader": 1}),
-        "a change of a partition of no topic": recorded("PartitionChangeRecord", {"partition_id": 0, "topic_id": OTHER_ID, "leader": 1}),
-        "a change of a partition that is not there": recorded("PartitionChangeRecord", lambda node: {**of_topic(leader=1)(node), "partition_id": 7}),
+        "a partition of no topic": recorded(
+            "PartitionRecord", {"partition_id": 0, "topic_id": OTHER_ID, "replicas": (1,), "isr": (1,), "leader": 1}
+        ),
+        "a change of a partition of no topic": recorded(
+            "PartitionChangeRecord", {"partition_id": 0, "topic_id": OTHER_ID, "leader": 1}
+        ),
+        "a change of a partition that is not there": recorded(
+            "PartitionChangeRecord", lambda node: {**of_topic(leader=1)(node), "partition_id": 7}
+        ),
         "a topic of nobody deleted": recorded("RemoveTopicRecord", {"topic_id": OTHER_ID}),
         "a partition of no leader": recorded("PartitionChangeRecord", of_topic(leader=-1)),
         "a partition of no in-sync replica": recorded("PartitionChangeRecord", of_topic(isr=(), leader=-1)),
-        "a partition of which another is in sync": recorded("PartitionChangeRecord", of_topic(replicas=(1, 9), isr=(9,), leader=9)),
-        "a partition that is moved away": recorded("PartitionChangeRecord", of_topic(replicas=(1, 9), removing_replicas=(1,), adding_replicas=(9,))),
+        "a partition of which another is in sync": recorded(
+            "PartitionChangeRecord", of_topic(replicas=(1, 9), isr=(9,), leader=9)
+        ),
+        "a partition that is moved away": recorded(
+            "PartitionChangeRecord", of_topic(replicas=(1, 9), removing_replicas=(1,), adding_replicas=(9,))
+        ),
         "a partition in recovery": recorded("PartitionChangeRecord", of_topic(leader_recovery_state=1)),
         "a policy of a topic that nobody knows": setting(2, "orders0", "cleanup.policy", "compress"),
         "a retention of a topic that is no number": setting(2, "orders0", "retention.ms", "many"),
@@ -526,16 +604,26 @@ def _of_records() -> Mapping[str, Edit]:
         "a large largest message": setting(2, "orders0", "max.message.bytes", "-1"),
         "an index of a topic that is too small": setting(2, "orders0", "segment.index.bytes", "1"),
         "metadata.version of zero": recorded("FeatureLevelRecord", {"name": "metadata.version", "feature_level": 0}),
-        "a negative metadata.version": recorded("FeatureLevelRecord", {"name": "metadata.version", "feature_level": -1}),
+        "a negative metadata.version": recorded(
+            "FeatureLevelRecord", {"name": "metadata.version", "feature_level": -1}
+        ),
         "a transaction begun": recorded("BeginTransactionRecord", {"name": "open"}),
         "a transaction ended that none began": recorded("EndTransactionRecord", {}),
         "a record of nothing": recorded("NoOpRecord", {}),
-        "the broker fenced": recorded("BrokerRegistrationChangeRecord", lambda node: {"broker_id": 1, "broker_epoch": epoch_of(node), "fenced": 1}),
-        "the broker fenced with another epoch": recorded("BrokerRegistrationChangeRecord", {"broker_id": 1, "broker_epoch": 99_999, "fenced": 1}),
-        "a broker that nobody knows unregistered": recorded("UnregisterBrokerRecord", {"broker_id": 77, "broker_epoch": 5}),
+        "the broker fenced": recorded(
+            "BrokerRegistrationChangeRecord", lambda node: {"broker_id": 1, "broker_epoch": epoch_of(node), "fenced": 1}
+        ),
+        "the broker fenced with another epoch": recorded(
+            "BrokerRegistrationChangeRecord", {"broker_id": 1, "broker_epoch": 99_999, "fenced": 1}
+        ),
+        "a broker that nobody knows unregistered": recorded(
+            "UnregisterBrokerRecord", {"broker_id": 77, "broker_epoch": 5}
+        ),
         "the migration from ZooKeeper begun": recorded("ZkMigrationStateRecord", {"zk_migration_state": 2}),
         "the migration from ZooKeeper under way": recorded("ZkMigrationStateRecord", {"zk_migration_state": 1}),
-        "a migration from ZooKeeper of a state that nobody knows": recorded("ZkMigrationStateRecord", {"zk_migration_state": 9}),
+        "a migration from ZooKeeper of a state that nobody knows": recorded(
+            "ZkMigrationStateRecord", {"zk_migration_state": 9}
+        ),
     }
 
 
@@ -546,7 +634,9 @@ def _of_metadata_disk() -> Mapping[str, Edit]:
         place = node.home / "metadata"
         place.mkdir()
         shutil.move(quorum_of(node), place / "__cluster_metadata-0")
-        lines = [one for one in (node.log_dirs[0] / "meta.properties").read_text().splitlines() if "directory.id" not in one]
+        lines = [
+            one for one in (node.log_dirs[0] / "meta.properties").read_text().splitlines() if "directory.id" not in one
+        ]
         (place / "meta.properties").write_text("\n".join(lines) + "\n")
         if (node.log_dirs[0] / "bootstrap.checkpoint").exists():
             shutil.move(node.log_dirs[0] / "bootstrap.checkpoint", place)
@@ -558,6 +648,12 @@ def _of_metadata_disk() -> Mapping[str, Edit]:
             change(node, apart(node))
 
         return edit
+
+    def alone(change: Callable[[Path], object]) -> Edit:
+        return then(lambda _, place: change(place))
+
+    def disks(change: Callable[[Path], object]) -> Edit:
+        return then(lambda node, _: [*map(change, node.log_dirs)])
 
     def replaced(place: Path) -> None:
         shutil.rmtree(place)
@@ -580,16 +676,20 @@ def _of_metadata_disk() -> Mapping[str, Edit]:
         "metadata apart of another node": then(lambda node, place: with_id(node, place, "node.id", "7")),
         "metadata apart of another cluster": then(lambda node, place: with_id(node, place, "cluster.id", OTHER_ID)),
         "metadata apart without meta.properties": then(lambda _, place: (place / "meta.properties").unlink()),
-        "metadata apart with an empty meta.properties": then(lambda _, place: (place / "meta.properties").write_text("")),
+        "metadata apart with an empty meta.properties": then(
+            lambda _, place: (place / "meta.properties").write_text("")
+        ),
         "metadata apart without its log": then(lambda _, place: shutil.rmtree(place / "__cluster_metadata-0")),
-        "metadata apart on an empty disk": then(lambda _, place: emptied(place)),
+        "metadata apart on an empty disk": alone(emptied),
         "metadata apart on a disk that is not there": then(lambda _, place: shutil.rmtree(place)),
-        "metadata apart in a file": then(lambda _, place: replaced(place)),
+        "metadata apart in a file": alone(replaced),
         "metadata apart beside lost+found": then(lambda _, place: (place / "lost+found").mkdir()),
-        "metadata apart beside a log": then(lambda node, place: shutil.copytree(place_of(node, "orders0-0"), place / "orders0-0")),
-        "metadata apart, all log directories empty": then(lambda node, _: [emptied(one) for one in node.log_dirs]),
+        "metadata apart beside a log": then(
+            lambda node, place: shutil.copytree(place_of(node, "orders0-0"), place / "orders0-0")
+        ),
+        "metadata apart, all log directories empty": disks(emptied),
         "metadata apart, a log directory in a file": then(lambda node, _: replaced(node.log_dirs[1])),
-        "metadata apart, all log directories in files": then(lambda node, _: [replaced(one) for one in node.log_dirs]),
+        "metadata apart, all log directories in files": disks(replaced),
         "metadata apart, a log directory not there": then(lambda node, _: shutil.rmtree(node.log_dirs[1])),
         "metadata apart with an empty folder of its log in a log directory": then(
             lambda node, _: (node.log_dirs[0] / "__cluster_metadata-0").mkdir()

@@ -444,7 +444,7 @@ def test_voters_other_than_those_of_the_state_file_end_a_start_up_to_3_7(stored,
         (KafkaVersion(3, 7, 1), {"leader_id": 2}, False, ""),
         (KafkaVersion(3, 7, 1), {"leader_id": 9, "leader_epoch": 4}, False, ""),
         (KafkaVersion(3, 7, 1), {"leader_id": 9}, True, ""),
-        (KafkaVersion(3, 3, 2), {"leader_id": 9}, False, ""),
+        (KafkaVersion(3, 3, 2), {"leader_id": 9}, False, "NoSuchElementException"),
         (KafkaVersion(3, 9), {"leader_id": 9}, False, ""),
     ],
 )

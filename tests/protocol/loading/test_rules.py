@@ -473,6 +473,9 @@ def test_what_happened_to_a_file_that_went_and_came_back():
         ("-1", None),
         ("orders-", None),
         ("orders-99999999999", None),
+        ("orders-\u0661", ("orders", 1)),
+        ("orders-0.0a-stray.0b-delete", None),
+        ("orders-0.0a-delete.0b-stray", None),
     ],
 )
 def test_names_of_directories(name, partition):
