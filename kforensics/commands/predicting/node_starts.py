@@ -268,7 +268,7 @@ class _NodeStarter:
                 )
 
     def _directories_without_identity(self) -> Mapping[tuple[int, str], LoadFailure]:
-        """Return the log directories whose `meta.properties` Kafka does not take, by input and path: they are offline, and none of their logs is loaded (3.7)."""
+        """Return the log directories whose `meta.properties` Kafka does not take, by input and path: they are offline, and none of their logs is loaded (3.7; before, those whose file can't be opened)."""
         if self._is_controller_alone:
             return {}
         places = [(number, each.path) for number, _, each in self._node.log_dirs()]
@@ -276,7 +276,8 @@ class _NodeStarter:
         return {
             place: LoadFailure("RuntimeException", f"Error while reading meta.properties of {one.path}", is_io=True)
             for place, one in described
-            if self._asked >= (3, 7) and one.has_file and not one.is_readable
+            if one.has_file and not one.is_readable
+            if self._asked >= (3, 7) or (one.properties is Absent.UNREADABLE and self._asked >= (1, 0))
         }
 
     def _is_asked_for(self, name: str) -> bool:

@@ -183,6 +183,9 @@ def _described(one: FoundInput, log_dir: FoundLogDir, *, is_alone: bool) -> Node
         cluster_id=known.cluster_id,
         directory_id=known.directory_id,
         has_metadata_log=log_dir.is_metadata_dir,
+        properties=meta
+        if meta is Absent.UNREADABLE
+        else frozenset({entry.key: entry.value for entry in known.entries}.items()),
     )
 
 

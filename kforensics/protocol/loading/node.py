@@ -72,6 +72,8 @@ class NodeDirectory(NamedTuple):
     has_metadata_log: bool
     is_metadata_dir: bool | Absent = Absent.UNKNOWN
     """Whether the settings name it for the metadata log: `metadata.log.dir`, else the first of `log.dirs`."""
+    properties: frozenset[tuple[str, str]] | Absent = frozenset()
+    """All that its `meta.properties` says; unreadable where the file can't be opened."""
 
     @classmethod
     def missing(cls, path: str) -> "NodeDirectory":
@@ -162,7 +164,6 @@ def refuse_identity(
     is_ensemble = version >= (3, 7)
     is_kraft = is_kraft and version >= FIRST_KRAFT
     usual = "RuntimeException" if is_ensemble else "KafkaException"
-    unread = next((one for one in directories if one.has_file and not one.is_readable), None)
     quorum = [one.path for one in directories if one.has_metadata_log]
     if len(quorum) > 1:
         return Refusal("KafkaException", f"Found unexpected metadata location in data directory {quorum[1]}")
@@ -170,24 +171,31 @@ def refuse_identity(
         elsewhere = next((one for one in directories if one.has_metadata_log and one.is_metadata_dir is False), None)
         if is_ensemble and not any(one.has_file and one.is_readable for one in directories):
             return Refusal(usual, "No readable meta.properties files found.")
-        if not is_ensemble and unread is not None:
-            return Refusal(
-                "RuntimeException", f"Failed to find required property in meta.properties of {_place(unread)}"
-            )
         for one in directories:
+            is_lost = one.properties is Absent.UNREADABLE or (is_ensemble and not one.is_readable)
             if not one.has_file:
                 return Refusal(usual, f"No `meta.properties` found in {_place(one)}")
-            if not one.is_readable and (one.has_metadata_log or one.is_metadata_dir is True):
+            if is_lost and (one.has_metadata_log or one.is_metadata_dir is True):
                 return Refusal(usual, f"Error while reading meta.properties in metadata log directory {_place(one)}")
         if elsewhere is not None:
             return Refusal(
                 "KafkaException", f"Found unexpected metadata location in data directory {_place(elsewhere)}"
             )
+    opened = [one for one in directories if one.has_file and one.properties is not Absent.UNREADABLE]
+    if (2, 8) <= version < ((3, 4) if is_kraft else (3, 7)):
+        # The files are compared whole, with the ids that 3.7 has written (KAFKA-18442).
+        for one in opened[1:]:
+            if one[3:7] != opened[0][3:7] or one.properties != opened[0].properties:
+                return _inconsistent(one)
+    unread = next((one for one in opened if not one.is_readable), None)
+    if is_kraft and not is_ensemble and unread is not None:
+        return Refusal("RuntimeException", f"Failed to find required property in meta.properties of {_place(unread)}")
     known = [one for one in directories if one.has_file and one.is_readable]
     for one in known:
         takes_both = version >= ((3, 4) if is_kraft else (3, 7)) and (is_kraft or is_migrating)
         if one.version not in ({0, 1} if takes_both else {1 if is_kraft else 0}):
-            return Refusal(usual, f"Found unexpected version {one.version} in meta.properties of {_place(one)}")
+            exception = "RuntimeException" if is_kraft else usual
+            return Refusal(exception, f"Found unexpected version {one.version} in meta.properties of {_place(one)}")
     refusal = _mismatch(known, version, is_kraft=is_kraft, node_id=node_id)
     return refusal or (_without_identity(known, version) if is_kraft else None)
 
@@ -213,7 +221,7 @@ def _mismatch(
         if one.cluster_id != clusters[0].cluster_id and version >= (2, 4):
             words = f"Invalid cluster.id in: {one.path}. Expected {clusters[0].cluster_id}, but read {one.cluster_id}"
             return Refusal("RuntimeException", words) if is_ensemble else _inconsistent(one)
-    expected = node_id
+    expected = node_id if is_ensemble else None
     for one in known:
         if isinstance(one.node_id, Absent):
             continue
@@ -221,8 +229,10 @@ def _mismatch(
             words = f"Stored node id {one.node_id} doesn't match previous node id {expected} in {_place(one)}"
             return Refusal("RuntimeException", words) if is_ensemble else _inconsistent(one)
         expected = one.node_id
-    if (2, 8) <= version < ((3, 4) if is_kraft else (3, 7)) and len({one.directory_id for one in known}) > 1:
-        return _inconsistent(known[1])  # the files are compared whole, with the ids that 3.7 has written (KAFKA-18442)
+    if not is_ensemble and node_id is not None and expected is not None and node_id != expected:
+        kind = "node" if is_kraft else "broker"
+        words = f"Configured {kind}.id {node_id} doesn't match stored {kind}.id {expected} in meta.properties"
+        return Refusal(f"Inconsistent{kind.capitalize()}IdException", words)
     return _directory_ids(known) if is_ensemble and is_kraft else None
 
 

@@ -434,7 +434,7 @@ def _home_of(document: dict[str, Any], one: dict[str, Any], nodes: Sequence[Node
 def files_of(folder: Path) -> dict[str, int]:
     """Size of each file; the epoch file, to which a leader adds its epoch, only by name."""
     return {
-        path.name: 0 if path.name == EPOCH_FILE else path.stat().st_size
+        path.name: 0 if path.name == EPOCH_FILE or not path.exists() else path.stat().st_size
         for path in folder.iterdir()
         if path.suffix != ".tmp"  # a file that is being written
     }

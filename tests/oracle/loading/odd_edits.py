@@ -36,8 +36,8 @@ _SEGMENT = f"{0:020d}"
 
 def odd_edits() -> Mapping[str, Edit]:
     """Edits by name."""
-    of_files = {**_of_properties(), **_of_names(), **_of_small_files(), **_of_owners()}
-    return {**of_files, **_of_quorum(), **_of_voters(), **_of_records(), **_of_metadata_disk()}
+    of_node = {**_of_metadata_disk(), **_of_records(), **_of_quorum(), **_of_voters(), **_of_owners()}
+    return {**of_node, **_of_small_files(), **_of_properties(), **_of_names()}
 
 
 def _of_properties() -> Mapping[str, Edit]:

@@ -54,6 +54,44 @@ def refusal(*directories, version=NEW, is_kraft=True, **given):
     return None if found is None else (found.exception, found.reason)
 
 
+@pytest.mark.parametrize(
+    ("version", "is_kraft", "second", "exception"),
+    [
+        ((3, 3, 2), True, {"is_readable": False, "node_id": Absent.UNREADABLE}, "InconsistentBrokerMetadataException"),
+        ((3, 3, 2), True, {"is_readable": False}, "RuntimeException"),
+        ((3, 3, 2), True, {"version": 0}, "InconsistentBrokerMetadataException"),
+        ((3, 3, 2), True, {"properties": frozenset({("rack", "a")})}, "InconsistentBrokerMetadataException"),
+        ((2, 8, 1), False, {"properties": frozenset({("rack", "a")})}, "InconsistentBrokerMetadataException"),
+        ((4, 1), True, {"properties": frozenset({("rack", "a")})}, None),
+        ((3, 3, 2), True, {}, None),
+        ((3, 3, 2), True, {"is_readable": False, "properties": Absent.UNREADABLE}, None),
+        ((3, 3, 2), True, {"has_file": False}, "KafkaException"),
+    ],
+)
+def test_up_to_3_3_the_files_of_a_node_say_the_same_or_it_ends(version, is_kraft, second, exception):
+    same = {"directory_id": Absent.NOT_WRITTEN, "version": int(is_kraft)}
+    found = refusal(
+        directory(has_metadata_log=is_kraft, **same),
+        directory("b", **{**same, **second}),
+        version=KafkaVersion(*version),
+        is_kraft=is_kraft,
+    )
+    assert (found and found[0]) == exception
+
+
+def test_up_to_3_6_what_all_files_say_alike_is_held_against_the_settings():
+    same = {"directory_id": Absent.NOT_WRITTEN}
+    both = {"version": KafkaVersion(3, 3, 2), "node_id": 7}
+    found = refusal(directory(**same), directory("b", **same), **both)
+    assert found[0] == "InconsistentNodeIdException"
+    found = refusal(directory(version=0, **same), is_kraft=False, **both)
+    assert found[0] == "InconsistentBrokerIdException"
+    found = refusal(directory(version=2, **same), directory("b", version=2, **same), **both)
+    assert found[0] == "RuntimeException"
+    lost = directory("a", is_readable=False, properties=Absent.UNREADABLE, is_metadata_dir=True)
+    assert refusal(lost, directory("b", **same), **both)[0] == "KafkaException"
+
+
 def test_directories_of_one_node_are_in_order():
     assert refusal(METADATA, directory("b")) is None
     assert refusal(METADATA, directory("b"), version=OLD, node_id=1) is None
