@@ -96,6 +96,8 @@ class Concern(NamedTuple):
     """Which offsets each replica can give, in words."""
     is_stated: bool = False
     """It rests on the assignment that an operator stated, and no record does."""
+    losing: tuple[str, ...] = ()
+    """The owners of the replicas that hold the records it counts, where it is about another one."""
 
 
 def concern_of(plain: Mapping[str, Any]) -> Concern:

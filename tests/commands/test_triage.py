@@ -18,7 +18,7 @@ from kforensics.cli.app import run
 from kforensics.findings.answers.advice import Holders
 from kforensics.findings.answers.graver import Asked
 from kforensics.findings.answers.model import STATES, Answer, State
-from kforensics.findings.answers.triage import triage_answer
+from kforensics.findings.answers.triage import TopicRow, triage_answer
 from kforensics.units import Depth
 from kforensics.words import EXPORT, SAFE, Prohibition, Rescue, Step, with_place
 from tests.conftest import ROOT
@@ -46,8 +46,26 @@ def test_a_path_is_the_first_question(shown, fixtures, untouched):
     assert screen.startswith("DATA AT RISK: broker 1 will discard 56 committed records of 3 partitions")
     assert screen.count("DATA AT RISK") == 1
     assert re.search(r"^ +\$ kforensics salvage --what at-risk ", screen, re.MULTILINE)
-    assert "  orders           3     0      0       56      0  -" in screen
+    assert "  orders           3     0      0       56      0  broker 1" in screen
     assert len(screen.splitlines()) <= 30
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        ({"at_risk": 56, "at_risk_on": ("broker 1",)}, "broker 1"),
+        # That broker 1 holds what is at risk does not say that anyone holds what is lost.
+        ({"lost": 2, "at_risk": 56, "at_risk_on": ("broker 1",)}, "at risk: broker 1"),
+        ({"lost": 2, "now_on": ("broker 1",), "at_risk": 5, "at_risk_on": ("broker 1",)}, "broker 1"),
+        ({"lost": 2, "copied_from": ("broker 2",), "at_risk_on": ("broker 1",)}, "copies of broker 2; at risk: broker 1"),
+        ({"lost": 2, "now_on": ("broker 2",), "copied_from": ("broker 2",)}, "broker 2 and copies"),
+        ({"lost": 2}, ""),
+    ],
+)
+def test_who_holds_what_is_at_risk_is_told_from_who_holds_what_is_lost(row, words):
+    none = TopicRow("orders", 1, 0, 0, 0, 0, 0, is_least=False, now_on=(), copied_from=(), at_risk_on=())
+
+    assert none._replace(**row).held_by == words
 
 
 @pytest.mark.parametrize("width", [80, 120])
@@ -432,7 +450,7 @@ def test_a_directory_that_is_given_twice_is_judged_once(shown, fixtures):
     code, screen = shown(tree, tree / "broker-1")
 
     assert (code, screen.splitlines()[:2]) == (once[0], once[1].splitlines()[:2])
-    assert re.search(r"^  orders +3 +0 +0 +56 +0  -$", screen, re.MULTILINE)
+    assert re.search(r"^  orders +3 +0 +0 +56 +0  broker 1$", screen, re.MULTILINE)
 
 
 def test_what_loading_discards_is_a_step_for_each_broker(shown, incident, tmp_path):

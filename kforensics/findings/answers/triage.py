@@ -65,14 +65,19 @@ class TopicRow(NamedTuple):
     """Who holds lost records as they are now: in files set aside, or other directories."""
     copied_from: tuple[str, ...]
     """Of whom an earlier copy holds lost records."""
+    at_risk_on: tuple[str, ...]
+    """Who holds the records that are at risk, in logs that a start or an election shortens."""
 
     @property
     def held_by(self) -> str:
-        """Who still holds lost records, in few words; empty for none."""
-        if self.now_on == self.copied_from:
-            return f"{_few(self.now_on)} and copies" if self.now_on else ""
-        earlier = f"copies of {_few(self.copied_from)}" if self.copied_from else ""
-        return "; ".join(filter(None, (_few(self.now_on), earlier)))
+        """Who still holds lost records, and those at risk, in few words; empty for none."""
+        now, earlier, risky = _few(self.now_on), _few(self.copied_from), _few(self.at_risk_on)
+        if not self.lost and not self.maybe_lost and not now and not earlier:
+            return risky
+        parts = [now, earlier and f"copies of {earlier}"] if now != earlier else [now and f"{now} and copies"]
+        if risky and (self.now_on, self.copied_from) != (self.at_risk_on, ()):
+            parts.append(f"at risk: {risky}")
+        return "; ".join(filter(None, parts))
 
 
 MOST_HOLDERS = 3
@@ -119,17 +124,21 @@ def _row(
     possible_since = sum(one.records for one in since if one.was_committed == "possible")
     certain = max((one.certain for one in risky), default=0)
     possible = max((one.possible for one in risky), default=0)
+    at_risk = max(certain - certain_since, 0)
+    maybe_at_risk = max(possible - possible_since - max(certain_since - certain, 0), 0)
+    counted_risks = [one for one in risky if (one.certain or one.possible) and (at_risk or maybe_at_risk)]
     return TopicRow(
         topic=topic,
         partitions=1,
         lost=sum(one.records for one in losses if one.was_committed == "certain"),
         maybe_lost=sum(one.records for one in losses if one.was_committed == "possible"),
-        at_risk=max(certain - certain_since, 0),
-        maybe_at_risk=max(possible - possible_since - max(certain_since - certain, 0), 0),
+        at_risk=at_risk,
+        maybe_at_risk=maybe_at_risk,
         lost_since=min(certain_since + possible_since, certain + possible),
         is_least=incident is not None and incident.counts_at_least,
         now_on=tuple(dict.fromkeys(one.owner for one in holders if one.is_final)),
         copied_from=tuple(dict.fromkeys(one.owner for one in holders if not one.is_final)),
+        at_risk_on=tuple(dict.fromkeys(owner for one in counted_risks for owner in one.losing or one.owners)),
     )
 
 
@@ -174,6 +183,7 @@ def _sum(one: TopicRow, other: TopicRow) -> TopicRow:
         is_least=one.is_least or other.is_least,
         now_on=tuple(dict.fromkeys((*one.now_on, *other.now_on))),
         copied_from=tuple(dict.fromkeys((*one.copied_from, *other.copied_from))),
+        at_risk_on=tuple(dict.fromkeys((*one.at_risk_on, *other.at_risk_on))),
     )
 
 
@@ -294,7 +304,7 @@ def _steps(
         ask,
         holders,
         is_lost=any(row.lost or row.maybe_lost or row.is_least for row in topics),
-        is_held=any(row.held_by for row in topics),
+        is_held=any(row.now_on or row.copied_from for row in topics),
         is_at_risk=any(row.at_risk or row.maybe_at_risk for row in topics),
     )
 

@@ -376,9 +376,7 @@ def _elections(compared: Compared) -> Iterator[Concern]:
         if min((cost.certain for cost in costs), default=0):
             state = State.AT_RISK if compared.is_whole else State.MAYBE_AT_RISK
             best = min(choices, key=lambda one: one.rank)
-            yield compared.concern(
-                state, ConcernKind.ELECTED, (best.leader,), best.discarded, detail="whichever replica leads"
-            )
+            yield _elected(compared, state, best)._replace(detail="whichever replica leads")
         elif any(cost.certain or cost.possible for cost in costs):
             yield compared.concern(State.UNKNOWN, ConcernKind.LEADER, (leader.view,))
         return
@@ -392,7 +390,13 @@ def _elections(compared: Compared) -> Iterator[Concern]:
             # It is about those that hold the end, not about the one that lacks it.
             yield compared.concern(state, ConcernKind.TAIL, (view for view, _ in choice.truncations), cost)
         else:
-            yield compared.concern(state, ConcernKind.ELECTED, (choice.leader,), cost)
+            yield _elected(compared, state, choice)
+
+
+def _elected(compared: Compared, state: State, choice: WhatIf) -> Concern:
+    losing = dict.fromkeys(compared.report.owner_of(view) for view, _ in choice.truncations)
+    concern = compared.concern(state, ConcernKind.ELECTED, (choice.leader,), choice.discarded)
+    return concern._replace(losing=tuple(losing))
 
 
 def _elected_words(found: Concerns, items: Items) -> str:
