@@ -47,7 +47,8 @@ class Rescue(Step):
 
 MOST_WORDS = 30
 """Words of a sentence on a screen."""
-_SENTENCES = re.compile(r"(?<=[.!?]) +(?=[^a-z\s])")
+SENTENCES = re.compile(r"(?<=[.!?]) +(?=[^a-z\s])")
+"""What is between two sentences."""
 _CLAUSES = re.compile(r"; (?![^(]*\))")
 
 
@@ -56,7 +57,7 @@ def in_short_sentences(text: str) -> str:
     if ";" not in text:
         return text
     said = []
-    for sentence in _SENTENCES.split(text):
+    for sentence in SENTENCES.split(text):
         if len(sentence.split()) <= MOST_WORDS:
             said.append(sentence)
             continue

@@ -16,7 +16,7 @@ from rich.text import Text
 from kforensics.findings.answers.model import STATES, Answer
 from kforensics.render.escape import escape_text
 from kforensics.render.frame import ANSWER_PARTS
-from kforensics.words import Step, counted
+from kforensics.words import SENTENCES, Prohibition, Rescue, Step, counted
 
 INDENT = "  "
 
@@ -149,21 +149,35 @@ def _padded(cell: str, width: int, *, right: bool) -> str:
 
 MOST_LINES = 13
 """Lines of an answer before the first fact: whoever reads it has to act on it."""
+MOST_FIRST_LINES = 22
+"""Lines of a first answer, which has the rest of its one screen for what happened and what a start does."""
 
 _LABEL_WIDTH = 13
 
 
 def answer_lines(answer: Answer, *, command: str, width: int, most: int = MOST_LINES) -> Iterator[Text]:
-    """Yield the lines of an answer, the headline first, all of what to do at once, and behind less than `most` lines the first open question; the other points are counted where there is no room."""
+    """Yield the lines of an answer, the headline first, all of what to do at once, and behind less than `most` lines the first open question; the other points are counted where there is no room.
+
+    A first answer, which is one screen, keeps of a long list of what to do what not to start, what to copy, whom to start and how to get records; of a long open question it keeps the
+    first sentence, and the last, which says what settles it.
+    """
+    is_one_screen = command == "triage" and most == MOST_LINES
     lines = wrapped(escape_text(answer.headline), width=width, style=_answer_style(answer, command))
     points: list[list[Text]] = []
     spare: list[int] = []
+    folded: list[int] = []
     is_long = False
     for label, name in ANSWER_PARTS:
         for at, advice in enumerate(getattr(answer, name)):
-            points.append(_advice_lines(advice, lead=f"{label if not at else '':<{_LABEL_WIDTH}}", width=width))
+            lead = f"{label if not at else '':<{_LABEL_WIDTH}}"
+            point = _advice_lines(advice, lead=lead, width=width)
+            if is_one_screen and name == "unknown" and len(lines) + sum(map(len, points)) + len(point) > most:
+                point = _advice_lines(_first_and_last(advice), lead=lead, width=width)
             if name != "now" and (at or name != "unknown" or is_long):
-                spare.append(len(points) - 1)
+                spare.append(len(points))
+            if name == "now" and at and is_one_screen and not _is_kept(advice):
+                folded.append(len(points))
+            points.append(point)
         if name == "now":
             is_long = len(lines) + sum(map(len, points)) > most
     left = most - len(lines) - sum(map(len, points))
@@ -172,11 +186,36 @@ def answer_lines(answer: Answer, *, command: str, width: int, most: int = MOST_L
         at = spare.pop()
         left += len(points[at]) - (not hidden)
         points[at], hidden = [], hidden + 1
+    steps = 0
+    folded.sort(key=lambda at: len(points[at]))
+    while left < most - MOST_FIRST_LINES and folded:
+        at = folded.pop()
+        left += len(points[at]) - (not hidden + steps)
+        points[at], steps = [], steps + 1
     yield from lines
     for point in points:
         yield from point
-    if hidden:
+    if steps:
+        more = f"{counted(hidden + steps, 'more point')}, {steps} of them to do"
+        yield Text(f"… {more}: -v shows all, --steps FILE writes a script.", style=Style.QUIET)
+    elif hidden:
         yield Text(f"… {counted(hidden, 'more point')} of this answer: -v shows all.", style=Style.QUIET)
+
+
+def _is_kept(advice: str) -> bool:
+    """Whether a step is one that a first answer keeps: what not to do, what to copy, whom to start, and how to get records."""
+    if not isinstance(advice, Step):
+        return False
+    return (
+        isinstance(advice, (Prohibition, Rescue))
+        or not advice.commands
+        or any("cp -a " in one for one in advice.commands)
+    )
+
+
+def _first_and_last(question: str) -> str:
+    sentences = SENTENCES.split(question)
+    return f"{sentences[0]} … {sentences[-1]}" if len(sentences) > 2 else question
 
 
 def _advice_lines(advice: str, *, lead: str, width: int) -> list[Text]:

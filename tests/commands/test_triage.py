@@ -57,7 +57,10 @@ def test_a_path_is_the_first_question(shown, fixtures, untouched):
         # That broker 1 holds what is at risk does not say that anyone holds what is lost.
         ({"lost": 2, "at_risk": 56, "at_risk_on": ("broker 1",)}, "at risk: broker 1"),
         ({"lost": 2, "now_on": ("broker 1",), "at_risk": 5, "at_risk_on": ("broker 1",)}, "broker 1"),
-        ({"lost": 2, "copied_from": ("broker 2",), "at_risk_on": ("broker 1",)}, "copies of broker 2; at risk: broker 1"),
+        (
+            {"lost": 2, "copied_from": ("broker 2",), "at_risk_on": ("broker 1",)},
+            "copies of broker 2; at risk: broker 1",
+        ),
         ({"lost": 2, "now_on": ("broker 2",), "copied_from": ("broker 2",)}, "broker 2 and copies"),
         ({"lost": 2}, ""),
     ],

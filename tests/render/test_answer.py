@@ -62,6 +62,19 @@ def test_the_first_open_question_is_never_cut_and_no_sentence_is_cut_in_two():
     assert "WHO TO TELL" not in text
 
 
+def test_a_first_answer_keeps_of_an_open_question_what_settles_it():
+    question = f"Whether it was killed. {'Evidence for it. ' * 40}Its journal settles it."
+    answer = Answer(state=State.LOST, headline="x", now=("do this",) * 5, unknown=(question,))
+    first, other = (
+        " ".join(" ".join(line.plain for line in answer_lines(answer, command=name, width=80)).split())
+        for name in ("triage", "explain")
+    )
+
+    assert "Whether it was killed. … Its journal settles it." in first
+    assert first.count("do this") == 5
+    assert question in other
+
+
 def test_a_command_stands_whole_on_a_line_of_its_own():
     command = f"cp -a {'d' * 100} {'e' * 100}"
     step = Step("Copy the directory first", (command,))

@@ -28,8 +28,11 @@ MOST_EVENTS = 3
 """Kinds of events that are shown without -v, the root cause among them."""
 ROOM = 5
 """Lines that a screen has for events and their cause without -v."""
-_LEAST_TABLE = 4
-"""Lines that a table of one topic takes, with its title, its heads and the topics that are counted."""
+_FRAME = 3
+"""Lines that a table takes for its title and its heads."""
+_TITLE = 2
+"""Lines that a title takes."""
+_ALL = 1 << 30
 
 COLUMNS = (
     Column("topic", is_shortened=True),
@@ -46,18 +49,19 @@ PAGE_COLUMNS = (
 
 
 def blocks(result: Result[Triage], view: View) -> Iterator[Block]:
-    """Yield topics, events, starts, and what to ask next; -v shows all of them."""
+    """Yield topics, events, starts, and what to ask next; -v shows all of them. A screen has room for the root cause before all else, and then for the topics."""
     body = result.body
     ends = list(_ends(body, result.inputs))
-    room = ROOM if view.room is None else view.room - _height(ends, view.width) - 3
+    cause = "" if body.cause is None else root_cause_sentence(body.cause)
+    room = _ALL if view.room is None else view.room - _height(ends, view.width) - _height([cause], view.width - 8)
     if view.page:
         yield identified(body.explained)
     # Where what to do leaves little room, those with fewer losses are counted.
     most = MOST_TOPICS
-    if view.room is not None and min(len(body.topics), most) + (len(body.topics) > most) >= room:
-        most = min(max(room - 2, 1), most)
+    if min(len(body.topics), most) + (len(body.topics) > most) > room - _FRAME:
+        most = min(max(room - _FRAME - 1, 1), most)
     shown = body.topics[: view.most(most)]
-    if shown and view.room is not None and room < _LEAST_TABLE:
+    if shown and room < _FRAME + len(shown) + (len(shown) < len(body.topics)):
         yield Prose(f"Lost or at risk: {counted(len(body.topics), 'topic')} (-v lists them)", Tone.QUIET)
         shown, room = (), room - 1
     if shown:
@@ -79,16 +83,15 @@ def blocks(result: Result[Triage], view: View) -> Iterator[Block]:
         )
         if len(shown) < len(body.topics):
             yield Prose(f"and {counted(len(body.topics) - len(shown), 'more topic')} (-v lists them)", Tone.QUIET, 1)
-    if shown:
-        room -= len(shown) + 3 + (len(shown) < len(body.topics))
-    yield from _happened(body, view, min(room, ROOM))
+        room -= len(shown) + _FRAME + (len(shown) < len(body.topics))
+    yield from _happened(body, view, cause, room)
     if view.page:
         references = References(result.inputs)
         yield from by_topic(body.explained.incidents)
         yield from by_cause(body.explained.incidents, references, {})
         yield from worst_over_time(body.explained, references)
         yield Section(title="What a start does")
-    if room >= 0:
+    if room > 0:
         yield GAP
     yield from (Prose(text) for text in ends[:-1])
     yield Prose(ends[-1], Tone.QUIET)
@@ -111,18 +114,21 @@ class _Event(NamedTuple):
     last_ms: int | Absent
 
 
-def _happened(body: Triage, view: View, room: int) -> Iterator[Block]:
-    cause = "" if body.cause is None else root_cause_sentence(body.cause)
+def _happened(body: Triage, view: View, cause: str, room: int) -> Iterator[Block]:
+    """Yield the root cause, and the events for which there is room beside it, under a title where that has room, too."""
     events = _events(body, view)
     moments = _MOMENT.findall(cause)
+    if cause and room <= _TITLE:
+        yield Prose(f"Cause: {_MOMENT.sub(lambda found: f'{found[1]} {found[2]} UTC', cause)}")
+        return
     day = _day(events, (one for one, _ in moments))
     cause = _MOMENT.sub(lambda found: found[2] if found[1] == day else f"{found[1]} {found[2]}", cause)
     lines = [(event, _words(event, day)) for event in events]
     if not (view.verbose or view.page):
         width = view.width - 8
-        while lines and _height([cause, *(words for _, words in lines)], width) > room:
+        most = min(room - _TITLE - 1, ROOM - _height([cause], width))
+        while lines and _height([words for _, words in lines], width) > most:
             lines.pop()
-        cause = cause if _height([cause], width) <= room else ""
     if not cause and not lines:
         return
     yield Section(title=f"What happened on {day} (UTC)" if day else "What happened (UTC)")
