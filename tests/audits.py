@@ -127,8 +127,8 @@ class Audits:
         """
         out = self._work / f"tables-{next(self._numbers)}"
         given = read_sources([str(one) for one in sources or places])
-        outcome = audit(nullcontext(self._session), given, out, options=options or Ask())
-        found = list(differences(compared(*places, options=options), outcome.tables))
+        tables = audit(nullcontext(self._session), given, out, options=options or Ask())
+        found = list(differences(compared(*places, options=options), tables))
         shutil.rmtree(out)
         return found
 
@@ -150,9 +150,7 @@ class Audits:
     def _judged(self, places: Sequence[Path]) -> list[str]:
         """What an audit says of partitions and findings, without the numbers of inputs."""
         out = self._work / f"tables-{next(self._numbers)}"
-        tables = audit(
-            nullcontext(self._session), read_sources([str(one) for one in places]), out, options=Ask()
-        ).tables
+        tables = audit(nullcontext(self._session), read_sources([str(one) for one in places]), out, options=Ask())
         columns = {
             "partitions": ("state", "verdict", "leader", "holders", "isr", "missing", "lost_certain", "lost_possible"),
             "findings": ("finding_id", "severity", "statement"),

@@ -9,7 +9,7 @@ import json
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -73,19 +73,6 @@ MOST_CHAINED = 30
 """Audits whose parts hold rows of one more; then all are written again, so that no audit is spread over ever more files."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuditOutcome:
-    """The outcome of an audit; its results are in the tables."""
-
-    tables: AuditTables
-    seconds: Mapping[str, float]
-    """The time that each stage took, by the wall clock."""
-    read_bytes: int
-    reused_segments: int
-    tasks: int = 0
-    """Tasks of the scan."""
-
-
 def audit(
     session: AbstractContextManager[Any],
     sources: Sequence[Source],
@@ -98,7 +85,7 @@ def audit(
     is_history: bool = False,
     audit_id: str | None = None,
     take_over: bool = False,
-) -> AuditOutcome:
+) -> AuditTables:
     """Audit the inputs of the sources and write the tables.
 
     Args:
@@ -119,7 +106,7 @@ def audit(
     with hold_lock(Tables(out), take_over=take_over) as lock:
         output = open_output(out, is_history=is_history, audit_id=audit_id)
         if output.finished is not None:
-            return AuditOutcome(tables=output.finished, seconds={}, read_bytes=0, reused_segments=0)
+            return output.finished
         named = None if since is None else open_audit(since)
         found = find_sources(sources, keep_going=keep_going)
         with _Session(session) as spark:
@@ -175,7 +162,7 @@ class _Audit:
         self._bases = _bases(output, named, set(self._clusters), options.depth or Depth.CONTENT)
         self._first_cluster = min(filter(None, self._booked), default=None)
 
-    def run(self, sources: Sequence[Source]) -> AuditOutcome:
+    def run(self, sources: Sequence[Source]) -> AuditTables:
         """Run all stages, or none after the listing where nothing has changed."""
         output, found, tasks, options = self._output, self._found, self._tasks, self._options
         work = output.work
@@ -313,7 +300,7 @@ class _Audit:
             is_here=is_here,
         )
 
-    def _take_over(self, begun: dict[str, Any], earlier: AuditTables) -> AuditOutcome:
+    def _take_over(self, begun: dict[str, Any], earlier: AuditTables) -> AuditTables:
         """Write what the earlier audit found, without problems, as the result of this one."""
         self._clock.stage("plan")
         numbers = earlier.column_table("partitions", ["verdict_id"])["verdict_id"].combine_chunks()
@@ -390,7 +377,7 @@ class _Audit:
         *,
         reused: int,
         tasks: int = 0,
-    ) -> AuditOutcome:
+    ) -> AuditTables:
         self._lock.check()
         self._clock.stage("write")
         kept_rows = {table: kept.row_count(table) for table in OF_VERDICTS}
@@ -400,15 +387,9 @@ class _Audit:
             "kept_from": kept.kept_from,
             "chains": kept.chains,
             "seconds": self._clock.seconds,
+            "tasks": tasks,
         }
-        finished = self._output.finish(manifest, expected, counts, kept, kept_rows, earlier=self._named)
-        return AuditOutcome(
-            tables=finished,
-            seconds=self._clock.seconds,
-            read_bytes=manifest["read_bytes"],
-            reused_segments=manifest["reused_segments"],
-            tasks=tasks,
-        )
+        return self._output.finish(manifest, expected, counts, kept, kept_rows, earlier=self._named)
 
 
 class _Clock:

@@ -4,7 +4,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import UTC, datetime
 from functools import cache, wraps
 from pathlib import Path
@@ -108,15 +108,7 @@ def run_audit(
     for out in (target, request.metrics, Path(os.environ.get("TMPDIR", "/tmp"))):  # noqa: S108 - where Spark writes
         if out is not None:
             check_output(out, found)
-    options = Ask(
-        leader=request.leader,
-        protocol=request.protocol,
-        topics=request.topics,
-        partitions=request.partitions,
-        replicas=request.replicas,
-        is_stopped=request.is_stopped,
-        depth=request.depth,
-    )
+    options = Ask(**{one.name: getattr(request, one.name) for one in fields(Ask)})
     since = parse_location(request.since, request.storage) if request.since else None
     if request.save_to is not None:
         from kforensics.fleet.frames import check_schema, check_schema_name, save_tables
@@ -144,7 +136,7 @@ def run_audit(
         tables = output.finished
         if tables is None:
             require_free(output.tables, take_over=request.take_over)
-            outcome = audit(
+            tables = audit(
                 opening(),
                 found,
                 target,
@@ -156,7 +148,6 @@ def run_audit(
                 keep_going=request.keep_going,
                 progress=progress,
             )
-            tables = outcome.tables
         earlier = _compared_with(tables, request.since, request.storage)
         result = _summary("fleet audit", tables, earlier, most=request.most, filters=Filters(), rules=rules)
         try:
@@ -177,7 +168,6 @@ def run_report(request: FleetAsk) -> Result[FleetSummary]:
     from kforensics.fleet.audit_tables import open_audit
 
     check_metrics(request.metrics)
-    check_options(request.storage)
     rules = _gate_rules(request)
     place = parse_location(str(request.tables), request.storage)
     if request.pages is not None:
@@ -305,7 +295,6 @@ def run_comparison(request: FleetAsk) -> Result[AuditComparison]:
     from kforensics.fleet.comparison import compare_audits
 
     storage = request.storage
-    check_options(storage)
     place = parse_location(str(request.tables), storage)
     with _named_errors(place):
         later = open_audit(place, request.shown_audit)
@@ -326,7 +315,6 @@ def run_trend(request: FleetAsk) -> Result[AuditTrend]:
     from kforensics.fleet.comparison import trend_of
 
     storage = request.storage
-    check_options(storage)
     audits = []
     for place in (parse_location(text, storage) for text in request.several_tables):
         with _named_errors(place):

@@ -28,7 +28,7 @@ from kforensics.evidence.replica.collect import CHANGED_MEANWHILE
 from kforensics.fleet.condition import Fact, parse_condition
 from kforensics.fleet.level_rows import Projection, chosen_schema, has_problem_rows, is_set, schema_of
 from kforensics.fleet.pieces import EarlierLooks, scan_piece
-from kforensics.fleet.plan import IS_DELETED_SEGMENT, IS_DIRECTORY, LogDirTask, list_rows, log_dir_tasks
+from kforensics.fleet.plan import IS_DELETED_SEGMENT, IS_DIRECTORY, LogDirLister, LogDirTask, log_dir_tasks
 from kforensics.fleet.rows import problem_of
 from kforensics.fleet.sources import find_sources, read_sources
 from kforensics.formats.segment.walk import Level, iter_record_chunks, walk_segment
@@ -131,12 +131,11 @@ class KforensicsReader(DataSourceReader):  # type: ignore[misc]
         for task in log_dir_tasks(find_sources(read_sources(self._paths)).inputs):
             if not self._may_hold({"node_id": _exactly(_node_of(task))}):
                 continue
-            problems: list[Problem] = []
-            rows = list_rows(task, Ask(), problems)
-            if problems:
-                self._refuse(task, problems[0])
-                pieces.append(_Piece(task, [], problems))
-            pieces += _divided(task, self._wanted(task, rows))
+            lister = LogDirLister(task, Ask())
+            if lister.problems:
+                self._refuse(task, lister.problems[0])
+                pieces.append(_Piece(task, [], lister.problems))
+            pieces += _divided(task, self._wanted(task, lister.rows()))
         return pieces or [_Piece(None, [])]  # Spark wants one at least
 
     def _wanted(self, task: LogDirTask, rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

@@ -10,7 +10,7 @@ from kforensics.ask.model import Ask
 from kforensics.case.comparison import CHUNK_PARTITIONS, QUIET_STATES, judge_partition, missing_isr
 from kforensics.damage import Absent, Gravity
 from kforensics.errors import EvidenceError
-from kforensics.evidence.captured.columns import Row, known
+from kforensics.evidence.captured.columns import Row, known, segment_of
 from kforensics.evidence.discovery.partition_dirs import LogDirState, PartitionPlace
 from kforensics.evidence.model import Problem, Replica
 from kforensics.evidence.plain import to_plain
@@ -168,7 +168,7 @@ def _stitch(scanned: Scanned, context: JudgeContext) -> dict[PartitionKey, list[
     segments: dict[tuple[str, str], tuple[list[Any], list[Any]]] = {}
     for row in scanned.segments:
         live, deleted = segments.setdefault((row["source"], row["directory"]), ([], []))
-        (deleted if row["is_deleted"] else live).append(scanned.segment(row))
+        (deleted if row["is_deleted"] else live).append(segment_of(row, row["digests"], row["epochs"]))
     by_partition: dict[PartitionKey, list[tuple[Row, Replica]]] = {}
     order = {one.source: one.number for one in context.tasks}
     ordered = sorted(scanned.replicas, key=lambda row: (row["input"], order.get(row["source"], 0), row["sequence"]))

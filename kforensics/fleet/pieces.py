@@ -13,8 +13,8 @@ import pyarrow.dataset as pd
 
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
-from kforensics.evidence.captured.columns import Row, digest_lists, segment_of, segment_row
-from kforensics.evidence.model import Problem, Segment
+from kforensics.evidence.captured.columns import Row, digest_lists, segment_row
+from kforensics.evidence.model import Problem
 from kforensics.evidence.replica.collect import CHANGED_MEANWHILE, collect_directory
 from kforensics.evidence.replica.segments import read_segment
 from kforensics.fleet.audit_tables import AuditTables, one_of
@@ -32,77 +32,49 @@ PartitionKey = tuple[str, str, int]
 
 @dataclass(slots=True)
 class Scanned:
-    """Rows of what was read; digests and epochs by (source, path)."""
+    """Rows of what was read; those of segments with their `digests` and `epochs`."""
 
     directories: list[Row] = field(default_factory=list)
     """Rows of the plan, each with its `task`: directories whose logs are read where they are judged."""
     replicas: list[Row] = field(default_factory=list)
     segments: list[Row] = field(default_factory=list)
-    digests: dict[tuple[str, str], list[list[int]]] = field(default_factory=dict)
-    epochs: dict[tuple[str, str], list[list[int]]] = field(default_factory=dict)
     facts: dict[PartitionKey, str] = field(default_factory=dict)
     """What is known of partitions beside their replicas."""
     problems: list[Row] = field(default_factory=list)
     read_bytes: int = 0
     reused: int = 0
 
-    def add_segment(self, row: Row, digests: list[list[int]], epochs: list[list[int]]) -> None:
-        """Add one segment."""
-        key = (row["source"], row["path"])
-        self.segments.append(row)
-        self.digests[key] = digests
-        self.epochs[key] = epochs
-
     def add(self, other: "Scanned") -> None:
         """Add all of another look."""
         self.directories += other.directories
         self.replicas += other.replicas
         self.segments += other.segments
-        self.digests |= other.digests
-        self.epochs |= other.epochs
         self.problems += other.problems
         self.read_bytes += other.read_bytes
         self.reused += other.reused
 
-    def segment(self, row: Mapping[str, Any]) -> Segment:
-        """Return the segment of a row."""
-        key = (row["source"], row["path"])
-        return segment_of(row, self.digests.get(key, []), self.epochs.get(key, []))
-
     def tables(self, verdict_id: Callable[[Row], int]) -> dict[str, pa.Table]:
         """Return the segments with digests and lineage, as tables, each with the verdict on its partition."""
         segments = [{**row, "verdict_id": verdict_id(row)} for row in self.segments]
-        verdicts = {(row["source"], row["path"]): row["verdict_id"] for row in segments}
+
+        def table(schema: pa.Schema, column: str, names: Sequence[str]) -> pa.Table:
+            rows = [
+                {**{one: row[one] for one in _OF_SEGMENT}, **dict(zip(names, values, strict=True))}
+                for row in segments
+                for values in row[column]
+            ]
+            return pa.Table.from_pylist(rows, schema=schema)
+
         return {
             "segments": pa.Table.from_pylist(segments, schema=SEGMENTS),
-            "digests": pa.Table.from_pylist(
-                [
-                    {
-                        "source": source,
-                        "path": path,
-                        "verdict_id": verdicts[source, path],
-                        **dict(zip(("bucket", "low", "high", "batches", "position"), digest, strict=True)),
-                    }
-                    for (source, path), digests in self.digests.items()
-                    for digest in digests
-                ],
-                schema=DIGESTS,
-            ),
-            "lineage": pa.Table.from_pylist(
-                [
-                    {
-                        "source": source,
-                        "path": path,
-                        "leader_epoch": epoch,
-                        "start_offset": start,
-                        "verdict_id": verdicts[source, path],
-                    }
-                    for (source, path), epochs in self.epochs.items()
-                    for epoch, start in epochs
-                ],
-                schema=LINEAGE,
-            ),
+            "digests": table(DIGESTS, "digests", _DIGEST),
+            "lineage": table(LINEAGE, "epochs", _EPOCH),
         }
+
+
+_OF_SEGMENT = ("source", "path", "verdict_id")
+_DIGEST = ("bucket", "low", "high", "batches", "position")
+_EPOCH = ("leader_epoch", "start_offset")
 
 
 class EarlierLooks:
@@ -160,17 +132,15 @@ def _take(rows: Mapping[str, Sequence[Mapping[str, Any]]], wanted: dict[str, tup
         # 0 where the storage knows no time of change.
         and 0 < row["mtime_ns"] < row["scanned_ns"] - SETTLED_NS
     ]
-    digests: dict[str, list[list[int]]] = {}
-    for row in rows.get("digests", ()):
-        digests.setdefault(row["path"], []).append(
-            [row["bucket"], row["low"], row["high"], row["batches"], row["position"]]
-        )
-    epochs: dict[str, list[list[int]]] = {}
-    for row in rows.get("lineage", ()):
-        epochs.setdefault(row["path"], []).append([row["leader_epoch"], row["start_offset"]])
+    parts: dict[str, dict[str, list[list[int]]]] = {"digests": {}, "lineage": {}}
+    for table, names in (("digests", _DIGEST), ("lineage", _EPOCH)):
+        for row in rows.get(table, ()):
+            parts[table].setdefault(row["path"], []).append([row[name] for name in names])
     for row in found:
-        if wanted.pop(row["path"], None) is not None:
-            out.add_segment(dict(row), digests.get(row["path"], []), epochs.get(row["path"], []))
+        path = row["path"]
+        if wanted.pop(path, None) is not None:
+            own = {"digests": parts["digests"].get(path, []), "epochs": parts["lineage"].get(path, [])}
+            out.segments.append({**row, **own})
 
 
 def scan_piece(
@@ -229,19 +199,19 @@ def _read_segment(
         problems.append(Problem(input=task.input, path=row["path"], message=CHANGED_MEANWHILE))
     where = {**place, "topic": row["topic"], "partition": row["partition"], "directory": row["directory"]}
     out.read_bytes += segment.length
-    out.add_segment(
-        segment_row(segment, where, is_deleted=is_deleted, scanned_ns=started),
-        digest_lists(segment.digests),
-        [list(entry) for entry in segment.epochs],
-    )
+    read = segment_row(segment, where, is_deleted=is_deleted, scanned_ns=started)
+    epochs = [list(entry) for entry in segment.epochs]
+    out.segments.append({**read, "digests": digest_lists(segment.digests), "epochs": epochs})
 
 
 # ---------------------------------------------------------------- the parcels that travel to the judges
 
 _DIRECTORY_COLUMNS = ("input", "task", *PLAN.names)
 _REPLICA_COLUMNS = tuple(REPLICAS.names)
-_SEGMENT_COLUMNS = tuple(
-    name for name in SEGMENTS.names if name not in {"node_id", "topic", "partition", "scanned_ns", "verdict_id"}
+_SEGMENT_COLUMNS = (
+    *(one for one in SEGMENTS.names if one not in {"node_id", "topic", "partition", "scanned_ns", "verdict_id"}),
+    "digests",
+    "epochs",
 )
 
 
@@ -258,17 +228,15 @@ def pack(scanned: Scanned, clusters: Sequence[str], groups: int) -> dict[int, by
     def content_of(key: PartitionKey) -> tuple[list[Any], ...]:
         return contents.setdefault(group_of(key, groups), ([], [], [], []))
 
-    def content(row: Mapping[str, Any]) -> tuple[list[Any], ...]:
-        return content_of((clusters[row["input"]], row["topic"], row["partition"]))
-
-    for row in scanned.replicas:
-        content(row)[0].append([row[name] for name in _REPLICA_COLUMNS])
-    for row in scanned.segments:
-        key = (row["source"], row["path"])
-        values = [row[name] for name in _SEGMENT_COLUMNS]
-        content(row)[1].append([values, scanned.digests.get(key, []), scanned.epochs.get(key, [])])
-    for row in scanned.directories:
-        content(row)[2].append([row[name] for name in _DIRECTORY_COLUMNS])
+    kinds = (
+        (scanned.replicas, _REPLICA_COLUMNS),
+        (scanned.segments, _SEGMENT_COLUMNS),
+        (scanned.directories, _DIRECTORY_COLUMNS),
+    )
+    for kind, (rows, columns) in enumerate(kinds):
+        for row in rows:
+            key = (clusters[row["input"]], row["topic"], row["partition"])
+            content_of(key)[kind].append([row[name] for name in columns])
     for of_facts, facts in scanned.facts.items():
         content_of(of_facts)[3].append([*of_facts, facts])
     return {
@@ -282,10 +250,11 @@ def unpack(parcels: Iterable[bytes]) -> Scanned:
     out = Scanned()
     for parcel in parcels:
         replicas, segments, directories, facts = json.loads(zlib.decompress(parcel))
-        out.replicas.extend(dict(zip(_REPLICA_COLUMNS, values, strict=True)) for values in replicas)
-        out.directories.extend(dict(zip(_DIRECTORY_COLUMNS, values, strict=True)) for values in directories)
-        for values, digests, epochs in segments:
-            row: Row = dict(zip(_SEGMENT_COLUMNS, values, strict=True))
-            out.add_segment(row, digests, epochs)
+        for own, columns, given in (
+            (out.replicas, _REPLICA_COLUMNS, replicas),
+            (out.segments, _SEGMENT_COLUMNS, segments),
+            (out.directories, _DIRECTORY_COLUMNS, directories),
+        ):
+            own.extend(dict(zip(columns, values, strict=True)) for values in given)
         out.facts |= {(cluster, topic, partition): own for cluster, topic, partition, own in facts}
     return out

@@ -130,23 +130,10 @@ def part_name(number: int) -> str:
     return f"log-dir-{number:06d}"
 
 
-def list_log_dir(task: LogDirTask, tables: Tables, options: Ask) -> LogDirTotals:
-    """List one log directory into the `plan` table, and return its totals."""
-    return LogDirLister(task, options).listed(tables)
-
-
 def verdict_id(audit: str, key: tuple[str, str, int]) -> int:
     """Return the number of the verdict of an audit on a partition, which tells the rows that it is about from those of other audits."""
     digest = hashlib.blake2b(f"{audit}\0{key[0]}\0{key[1]}\0{key[2]}".encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big", signed=True)
-
-
-def list_rows(task: LogDirTask, options: Ask, problems: list[Problem] | None = None) -> list[Row]:
-    """Return the listing of a log directory without writing a table."""
-    lister = LogDirLister(task, options)
-    if problems is not None:
-        problems += lister.problems
-    return lister.rows()
 
 
 def file_fingerprint(item: FoundFile) -> bytes:

@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from itertools import pairwise
@@ -150,7 +150,7 @@ def open_session(master: str | None, settings: dict[str, str] | None = None) -> 
         yield active
         return
     if _is_submitted():
-        yield _configured(SparkSession.builder.appName(APP_NAME), settings).getOrCreate()
+        yield SparkSession.builder.appName(APP_NAME).config(map=settings).getOrCreate()
         return
     if master is not None and master.startswith(CONNECT):
         session = _connected(master, settings)
@@ -169,7 +169,7 @@ def open_session(master: str | None, settings: dict[str, str] | None = None) -> 
         words = Path(scratch, "log4j2.properties")
         words.write_text(_QUIET_LOG)
         unset = {name: value for name, value in _defaults(master, words, scratch).items() if name not in known}
-        builder = _configured(SparkSession.builder.master(master), unset | settings)
+        builder = SparkSession.builder.master(master).config(map=unset | settings)
         if "spark.app.name" not in known:
             builder = builder.appName(APP_NAME)
         try:
@@ -184,17 +184,11 @@ def open_session(master: str | None, settings: dict[str, str] | None = None) -> 
             session.stop()
 
 
-def _configured(builder: Any, settings: Mapping[str, str]) -> Any:
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    return builder
-
-
 def _connected(url: str, settings: dict[str, str]) -> Any:
     """Return a session of Spark Connect, which needs no Java here; its server has one."""
     from pyspark.sql import SparkSession
 
-    builder = _configured(SparkSession.builder.remote(url).appName(APP_NAME), settings)
+    builder = SparkSession.builder.remote(url).appName(APP_NAME).config(map=settings)
     try:
         return builder.getOrCreate()
     except ImportError as error:

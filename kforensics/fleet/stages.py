@@ -29,7 +29,6 @@ from kforensics.fleet.plan import (
     LogDirTask,
     LogDirTotals,
     Piece,
-    list_log_dir,
     part_name,
     verdict_id,
 )
@@ -251,7 +250,7 @@ def errors_of_tasks(tables: Tables) -> Iterator[None]:
 def _list_slice(tasks: tuple[LogDirTask, ...], slices: int, tables: Tables, options: Ask, number: int) -> list[str]:
     from kforensics.evidence.plain import to_plain
 
-    return [json.dumps(to_plain(list_log_dir(task, tables, options))) for task in tasks[number::slices]]
+    return [json.dumps(to_plain(LogDirLister(task, options).listed(tables))) for task in tasks[number::slices]]
 
 
 def scan_and_judge(

@@ -121,9 +121,7 @@ def by_ends(directory: Path, partitions: int) -> None:
                 options=options,
             )
             before, begun = descendants_seconds(), time.perf_counter()
-            tables = audit(
-                contextlib.nullcontext(session), read_sources([str(root)]), out / "audit", options=options
-            ).tables
+            tables = audit(contextlib.nullcontext(session), read_sources([str(root)]), out / "audit", options=options)
             seconds, processor = time.perf_counter() - begun, descendants_seconds() - before
             summary = summarise(tables, most=10)
     each = partitions * REPLICAS
@@ -240,11 +238,11 @@ def plan(directory: Path) -> None:
             options=Ask(),
         )
         begin = time.perf_counter()
-        outcome = audit(contextlib.nullcontext(session), read_sources([str(fleet)]), out / "first", options=Ask())
+        tables = audit(contextlib.nullcontext(session), read_sources([str(fleet)]), out / "first", options=Ask())
         seconds = time.perf_counter() - begin
-        tasks = outcome.tasks
+        tasks = tables.manifest["tasks"]
         print(
-            f"stages { ({name: round(value, 1) for name, value in outcome.seconds.items()}) }, {seconds:.1f} s, {tasks} tasks"
+            f"stages { ({name: round(value, 1) for name, value in tables.manifest['seconds'].items()}) }, {seconds:.1f} s, {tasks} tasks"
         )
 
 

@@ -22,7 +22,8 @@ from typing import Any
 from unittest.mock import patch
 
 from kforensics.ask.model import Ask
-from kforensics.fleet.auditing import AuditOutcome, audit
+from kforensics.fleet.audit_tables import AuditTables
+from kforensics.fleet.auditing import audit
 from kforensics.fleet.session import open_session
 from kforensics.fleet.sources import read_sources
 from kforensics.fleet.stages import ScanContext, scan_task
@@ -93,11 +94,11 @@ def nights(arguments: argparse.Namespace) -> None:
         history = out / "history"
         for night in range(arguments.nights):
             grown = grow(fleet, night, batch)
-            outcome, words = measured(session, fleet, history, is_history=True, audit_id=f"night-{night + 1:02}")
+            tables, words = measured(session, fleet, history, is_history=True, audit_id=f"night-{night + 1:02}")
             found = [one.stat().st_size for one in files_of(history)]
             print(
-                f"night {night + 1:2}: {grown} logs grown, {outcome.read_bytes:,} bytes read; "
-                f"{summarise(outcome.tables, most=0).finding_count} findings; {len(found) - files} files and "
+                f"night {night + 1:2}: {grown} logs grown, {tables.manifest['read_bytes']:,} bytes read; "
+                f"{summarise(tables, most=0).finding_count} findings; {len(found) - files} files and "
                 f"{(sum(found) - size) / 1e3:,.0f} kB more; {words}",
                 flush=True,
             )
@@ -135,12 +136,12 @@ def changed(arguments: argparse.Namespace) -> None:
                     log_file.write((path.stat().st_size // len(batch) * SMALL_RECORDS).to_bytes(8) + batch[8:])
                 os.utime(path, (LONG_AGO[0] + night, LONG_AGO[1] + night))
             with processor_time() as spent:
-                outcome, words = measured(session, fleet, out / "history", is_history=True, audit_id=f"night-{night}")
+                tables, words = measured(session, fleet, out / "history", is_history=True, audit_id=f"night-{night}")
             used = sum(spent.values())
             first = first or used
-            kept = outcome.tables.manifest.get("kept_verdicts", "all" if outcome.tasks == 0 else 0)
+            kept = tables.manifest.get("kept_verdicts", 0 if tables.manifest["tasks"] else "all")
             print(
-                f"night {night + 1}: {len(grown)} of {len(logs):,} segments grown, {kept} verdicts kept, {outcome.read_bytes:,} bytes "
+                f"night {night + 1}: {len(grown)} of {len(logs):,} segments grown, {kept} verdicts kept, {tables.manifest['read_bytes']:,} bytes "
                 f"read: {100 * used / first:.1f} % of the first; {words}",
                 flush=True,
             )
@@ -239,16 +240,16 @@ def local(arguments: argparse.Namespace) -> None:
     print(f"{load()}; median {processor:.2f} in processor time, {by_clock:.2f} by the clock")
 
 
-def measured(session: Any, fleet: Path, out: Path, **options: Any) -> tuple[AuditOutcome, str]:
+def measured(session: Any, fleet: Path, out: Path, **options: Any) -> tuple[AuditTables, str]:
     """Audit a fleet, and say what it took."""
     begin = time.perf_counter()
     with processor_time() as spent:
-        outcome = audit(nullcontext(session), read_sources([str(fleet)]), out, options=Ask(), **options)
+        tables = audit(nullcontext(session), read_sources([str(fleet)]), out, options=Ask(), **options)
     seconds = time.perf_counter() - begin
     by_kind = ", ".join(f"{kind} {used:.2f}" for kind, used in sorted(spent.items()))
-    stages = ", ".join(f"{name} {used:.2f}" for name, used in outcome.seconds.items())
+    stages = ", ".join(f"{name} {used:.2f}" for name, used in tables.manifest["seconds"].items())
     words = f"{sum(spent.values()):.2f} processor seconds ({by_kind}), {seconds:.2f} by the clock ({stages})"
-    return outcome, f"{words}, {outcome.tasks} tasks"
+    return tables, f"{words}, {tables.manifest['tasks']} tasks"
 
 
 @contextmanager

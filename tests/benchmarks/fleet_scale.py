@@ -137,20 +137,20 @@ def one(fleet: Path) -> dict[str, Any]:
             audit(nullcontext(session), read_sources([str(small)]), out / "warm", options=Ask())
             earlier, shuffled = opened(opens), shuffled_in(events)
             with processor_time() as spent:
-                outcome = audit(nullcontext(session), read_sources([str(fleet)]), out / "tables", options=Ask())
+                tables = audit(nullcontext(session), read_sources([str(fleet)]), out / "tables", options=Ask())
             java = peak_of(session.sparkContext._gateway.proc.pid)
             counted = opened(opens) - earlier
-        summary = summarise(outcome.tables, most=0)
+        summary = summarise(tables, most=0)
         return {
             "processor": sum(spent.values()),
             "by_kind": {kind: spent.get(kind, 0.0) for kind in ("driver", "java", "workers")},
             "replicas": summary.replicas,
             "bytes": summary.bytes,
             "states": dict(summary.states),
-            "stages": dict(outcome.seconds),
+            "stages": dict(tables.manifest["seconds"]),
             "driver_peak": peak_of(os.getpid()),
             "java_peak": java,
-            "tasks": outcome.tasks,
+            "tasks": tables.manifest["tasks"],
             "shuffled": shuffled_in(events) - shuffled,
             "opens": counted,
         }
@@ -219,7 +219,7 @@ def killed(fleet: Path, rounds: int) -> None:
                 if number:
                     killing.start()
                 begin = time.perf_counter()
-                tables = audit(nullcontext(session), read_sources([str(fleet)]), out / "tables", options=Ask()).tables
+                tables = audit(nullcontext(session), read_sources([str(fleet)]), out / "tables", options=Ask())
                 seconds = time.perf_counter() - begin
                 if number:
                     killing.join()

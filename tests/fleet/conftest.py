@@ -47,7 +47,7 @@ def run_audit(spark, tmp_path):
         count += 1
         target = parse_location(str(out)) if out else tmp_path / f"tables-{count}"
         given = read_sources([str(one) for one in sources])
-        outcome = audit(
+        tables = audit(
             nullcontext(spark),
             given,
             target,
@@ -57,7 +57,7 @@ def run_audit(spark, tmp_path):
             progress=progress,
             **more,
         )
-        return summarise(outcome.tables, most=most), target
+        return summarise(tables, most=most), target
 
     return run
 
@@ -87,6 +87,6 @@ def audit_here(monkeypatch, tmp_path):
         monkeypatch.setattr(auditing, "groups_of", lambda *_: groups)
         given = read_sources([str(one) for one in sources])
         target = out or tmp_path / f"tables-{count}"
-        return auditing.audit(nullcontext(), given, target, options=options or Ask(), **more).tables
+        return auditing.audit(nullcontext(), given, target, options=options or Ask(), **more)
 
     return run

@@ -225,7 +225,7 @@ def main() -> None:
 
         def audited(inventories: Sequence[str], history: Path, name: str, options: Ask) -> AuditTables:
             more: dict[str, Any] = {"options": options, "is_history": True, "audit_id": name, "keep_going": True}
-            return audit(nullcontext(session), read_sources(inventories), history, **more).tables
+            return audit(nullcontext(session), read_sources(inventories), history, **more)
 
         told = run_nights(arguments.directory, arguments.nights, audited)
     print("\n".join(shown(told, arguments.nights)))

@@ -21,7 +21,7 @@ from kforensics.findings.answers.fleet import fleet_answer
 from kforensics.findings.answers.model import State
 from kforensics.fleet import stages
 from kforensics.fleet.pieces import EarlierLooks, scan_piece
-from kforensics.fleet.plan import list_rows, log_dir_tasks
+from kforensics.fleet.plan import LogDirLister, log_dir_tasks
 from kforensics.fleet.sources import Source, find_sources
 from kforensics.fleet.stages import errors_of_tasks
 from kforensics.fleet.summary import summarise
@@ -72,7 +72,7 @@ def scanned(task, rows):
 
 def test_a_file_that_vanishes_is_named(broker):
     task = first_task(broker)
-    rows = list_rows(task, Ask())
+    rows = LogDirLister(task, Ask()).rows()
     (broker / "orders-0" / "00000000000000000000.log").unlink()
 
     read = scanned(task, rows)
@@ -85,7 +85,7 @@ def test_a_file_that_vanishes_is_named(broker):
 
 def test_a_directory_that_vanishes_is_named(broker):
     task = first_task(broker)
-    rows = list_rows(task, Ask())
+    rows = LogDirLister(task, Ask()).rows()
     shutil.rmtree(broker / "orders-0")
 
     read = scanned(pickle.loads(pickle.dumps(task)), rows)  # another process scans
@@ -96,7 +96,7 @@ def test_a_directory_that_vanishes_is_named(broker):
 
 def test_a_file_that_changes_while_it_is_read_is_named(broker, monkeypatch):
     task = first_task(broker)
-    rows = list_rows(task, Ask())
+    rows = LogDirLister(task, Ask()).rows()
 
     def open_and_append(path: Path) -> EvidenceFile:
         file = open_evidence(path)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kforensics.damage import Absent
-from kforensics.evidence.captured.columns import digest_lists, digests_of, segment_row
+from kforensics.evidence.captured.columns import digest_lists, digests_of, segment_of, segment_row
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.evidence.discovery.partition_dirs import find_places
 from kforensics.evidence.replica.collect import collect_replica
@@ -38,7 +38,8 @@ def test_replicas_and_segments_survive(incident):
                 "directory": replica.path,
             }
             row = segment_row(segment, place, is_deleted=False, scanned_ns=1)
-            scanned.add_segment(row, digest_lists(segment.digests), [list(one) for one in segment.epochs])
+            epochs = [list(one) for one in segment.epochs]
+            scanned.segments.append({**row, "digests": digest_lists(segment.digests), "epochs": epochs})
 
     again = [unpack([parcel]) for parcel in pack(scanned, ["c"] * 9, 5).values()]
 
@@ -46,7 +47,7 @@ def test_replicas_and_segments_survive(incident):
     for part in again:
         for row in part.replicas:
             own = [
-                part.segment(one)
+                segment_of(one, one["digests"], one["epochs"])
                 for one in part.segments
                 if one["directory"] == row["path"] and one["input"] == row["input"]
             ]
