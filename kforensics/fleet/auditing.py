@@ -39,7 +39,7 @@ from kforensics.fleet.keeping import (
     without_kept,
 )
 from kforensics.fleet.knowledge import COMMITS_TABLE, FACTS_TABLE, Fleet, cluster_of_inputs, stated_by_cluster
-from kforensics.fleet.lock import Held, hold_lock
+from kforensics.fleet.lock import Lock, hold_lock
 from kforensics.fleet.output import Output, open_output
 from kforensics.fleet.plan import (
     TAKEN_OVER,
@@ -142,7 +142,7 @@ class _Audit:
         self,
         session: _Session,
         output: Output,
-        lock: Held,
+        lock: Lock,
         found: FoundSources,
         options: Ask,
         named: AuditTables | None,

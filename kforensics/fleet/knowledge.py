@@ -204,8 +204,23 @@ def gather_knowledge(fleet: Fleet, cluster: str) -> Gathered:
     )
 
 
-def list_commits(fleet: Fleet, number: int) -> int:
-    """Write what consumer groups committed by the logs of one log directory, the highest by group, partition and leader epoch, and return the number of rows; a file that can't be read has a row without any."""
+def unchanged_offsets(fleet: Fleet, number: int) -> tuple[frozenset[str], int]:
+    """Return the directories of consumers' offsets in a log directory that an earlier audit saw as they are, and the bytes of all others."""
+    task, rows = fleet.tasks[number], fleet.listing(number)
+    columns = ["kind", "path", "directory", "partition", "fingerprint", "mtime_ns", "length"]
+    listed = rows.filter(pc.equal(rows["topic"], OFFSETS_TOPIC)).select(columns).to_pylist()
+    directories = {row["path"]: row for row in listed if row["kind"] == IS_DIRECTORY}
+    base = fleet.bases.get(fleet.clusters[task.input])
+    known = frozenset() if base is None else _unchanged(directories, task.source, base)
+    return known, sum(row["length"] for row in listed if row["directory"] not in known)
+
+
+def list_commits(fleet: Fleet, number: int, known: frozenset[str] | None = None) -> int:
+    """Write what consumer groups committed by the logs of one log directory, the highest by group, partition and leader epoch, and return the number of rows; a file that can't be read has a row without any.
+
+    Args:
+        known: directories that are not read, where it is known already which these are.
+    """
     task = fleet.tasks[number]
     place = PartitionPlace(
         state=LogDirState(
@@ -220,11 +235,12 @@ def list_commits(fleet: Fleet, number: int) -> int:
         directory_state="live",
     )
     cluster = fleet.clusters[task.input]
-    columns = ["kind", "path", "directory", "partition", "fingerprint", "mtime_ns"]
+    known = unchanged_offsets(fleet, number)[0] if known is None else known
     rows_of = fleet.listing(number)
-    listed = rows_of.filter(pc.equal(rows_of["topic"], OFFSETS_TOPIC)).select(columns).to_pylist()
-    directories = {row["path"]: row for row in listed if row["kind"] == IS_DIRECTORY}
-    known = _unchanged(directories, task.source, fleet.bases[cluster]) if cluster in fleet.bases else frozenset()
+    listed = rows_of.filter(pc.equal(rows_of["topic"], OFFSETS_TOPIC)).select(
+        ["kind", "path", "directory", "partition"]
+    )
+    listed = listed.to_pylist()
     own = {one: verdict_id(fleet.audit, (cluster, OFFSETS_TOPIC, one)) for one in {row["partition"] for row in listed}}
     rows: list[dict[str, Any]] = []
     if known:

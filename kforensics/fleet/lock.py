@@ -69,71 +69,63 @@ class Holder:
         return f"process {self.pid} of {self.user} on {self.host} since {_utc(self.since_ns)}"
 
 
-@dataclass(slots=True)
-class Held:
-    """A lock that this process holds."""
-
-    _lock: "_Lock"
-    _own: Holder
-    taken_over: tuple[Holder, ...] = ()
-    """Those that held it before and ended without releasing it."""
-
-    def check(self) -> None:
-        """Make sure that the lock was not taken over, before what was written is declared complete."""
-        holders = self._lock.holders()
-        others = [one for one in holders if one.key != self._own.key]
-        if others or len(holders) == len(others):
-            by = f" by {others[0]}" if others else ""
-            raise UsageError(
-                f"the lock of {self._lock.tables} was taken over{by}: what this audit wrote is left unfinished"
-            )
-
-
 @contextmanager
-def hold_lock(tables: Tables, *, take_over: bool = False) -> Iterator[Held]:
+def hold_lock(tables: Tables, *, take_over: bool = False) -> Iterator["Lock"]:
     """Hold the lock of some tables while they are written."""
-    lock = _Lock(tables)
-    held = lock.acquire(take_over=take_over)
+    lock = Lock(tables)
+    lock.acquire(take_over=take_over)
     done = threading.Event()
-    signs = threading.Thread(target=lock.give_signs, args=(held._own, done), daemon=True)  # noqa: SLF001 - one module
+    signs = threading.Thread(target=lock.give_signs, args=(done,), daemon=True)
     signs.start()
     try:
-        yield held
+        yield lock
     finally:
         done.set()
         signs.join()
-        lock.remove(held._own.key)  # noqa: SLF001 - likewise
+        lock.remove(lock.own.key)
 
 
 def require_free(tables: Tables, *, take_over: bool = False) -> None:
     """Refuse what `hold_lock` would refuse, before anything is made ready for the work."""
-    lock = _Lock(tables)
+    lock = Lock(tables)
     for other in lock.holders():
         lock.refuse_unless_stale(other, take_over=take_over)
 
 
-class _Lock:
+class Lock:
+    """The lock of some tables, as this process takes it."""
+
     def __init__(self, tables: Tables) -> None:
         self.tables = tables
+        self.own = _this_process()
+        self.taken_over: list[Holder] = []
+        """Those that held it before and ended without releasing it."""
 
-    def acquire(self, *, take_over: bool) -> Held:
+    def acquire(self, *, take_over: bool) -> None:
+        """Take it, or refuse."""
         self.tables.create([LOCK])
-        own = _this_process()
-        taken: list[Holder] = []
         others: list[Holder] = []
         for _ in range(_ATTEMPTS):
             for other in self.holders():
                 self.refuse_unless_stale(other, take_over=take_over)
                 self.remove(other.key)
-                taken.append(other)
-            self._write(own)
-            others = [one for one in self.holders() if one.key != own.key]
+                self.taken_over.append(other)
+            self._write(self.own)
+            others = [one for one in self.holders() if one.key != self.own.key]
             if not others:
-                return Held(self, own, tuple(taken))
+                return
             # Two began at the same time: both step back, and try again at different times.
-            self.remove(own.key)
+            self.remove(self.own.key)
             time.sleep(random.uniform(0, _LONGEST_PAUSE))  # noqa: S311 - no secret
         raise UsageError(_refusal(self.tables, others[0]))
+
+    def check(self) -> None:
+        """Make sure that it was not taken over, before what was written is declared complete."""
+        holders = self.holders()
+        others = [one for one in holders if one.key != self.own.key]
+        if others or not holders:
+            by = f" by {others[0]}" if others else ""
+            raise UsageError(f"the lock of {self.tables} was taken over{by}: what this audit wrote is left unfinished")
 
     def refuse_unless_stale(self, other: Holder, *, take_over: bool) -> None:
         """Refuse for a holder that is alive, or whose lock is not to be taken over."""
@@ -174,18 +166,19 @@ class _Lock:
         self.tables.write_bytes(LOCK, f"{holder.key}.json", json.dumps(asdict(holder)).encode())
 
     def remove(self, key: str) -> None:
+        """Remove the file of a holder."""
         try:
             self.tables.remove_file(LOCK, f"{key}.json")
         except FileNotFoundError:
             return
 
-    def give_signs(self, own: Holder, done: threading.Event) -> None:
+    def give_signs(self, done: threading.Event) -> None:
         """Renew the sign of life until the work is done, or the lock is another's."""
         while not done.wait(SIGN_INTERVAL):
             try:
-                if self._read(own.key) is None:
+                if self._read(self.own.key) is None:
                     return
-                self._write(replace(own, seen_ns=time.time_ns()))
+                self._write(replace(self.own, seen_ns=time.time_ns()))
             except OSError:
                 continue  # storage that does not answer for a moment does not end the work
 

@@ -20,6 +20,15 @@ from kforensics.source.naming import parse_partition_directory
 from kforensics.source.walk import join
 from kforensics.units import EpochEntry, OffsetRange, TopicPartition
 
+
+def _reasons(absent: Mapping[str, Absent]) -> list[str]:
+    return [f"{name}={why.value}" for name, why in sorted(absent.items())]
+
+
+def _reasons_in(row: Mapping[str, Any]) -> dict[str, Absent]:
+    return {name: Absent(why) for name, _, why in (one.partition("=") for one in row["absent"] or ())}
+
+
 # ---------------------------------------------------------------- replicas
 
 
@@ -27,7 +36,7 @@ def replica_row(replica: Replica, source: str, sequence: int, *, segment_files: 
     """Return the facts of a partition directory without its segments."""
     checkpoints = {name: getattr(replica, name) for name in CHECKPOINTS}
     absent = {
-        name: value.value
+        name: value
         for name in ("broker_id", "topic_id", "checkpoint_epochs", *CHECKPOINTS)
         if isinstance(value := getattr(replica, name), Absent)
     }
@@ -53,7 +62,7 @@ def replica_row(replica: Replica, source: str, sequence: int, *, segment_files: 
         "orphan_indexes": [{"base_offset": base, "path": path} for base, path in replica.orphan_indexes],
         "segment_files": segment_files,
         "damage": [row for path, damage in sorted(replica.damage.items()) for row in damage_rows(path, damage)],
-        "absent": [f"{name}={why}" for name, why in sorted(absent.items())],
+        "absent": _reasons(absent),
         "fingerprint": None,  # who listed the directory knows it
     }
 
@@ -66,7 +75,7 @@ def _line(checkpoint: CheckpointValue | Absent) -> int | None:
 
 def replica_of(row: Mapping[str, Any], segments: Sequence[Segment], deleted: Sequence[Segment]) -> Replica:
     """Return the replica of a row and its segments."""
-    absent = {name: Absent(why) for name, _, why in (one.partition("=") for one in row["absent"] or ())}
+    absent = _reasons_in(row)
     lines = dict(zip(CHECKPOINTS, row["checkpoint_lines"] or (), strict=False))
 
     def checkpoint(name: str) -> CheckpointValue | Absent:
@@ -132,7 +141,7 @@ def input_row(number: int, described: Input) -> Row:
 
 def input_of(row: Mapping[str, Any]) -> Input:
     """Return the input of a row of the table `nodes`."""
-    absent = {name: Absent(why) for name, _, why in (one.partition("=") for one in row["absent"] or ())}
+    absent = _reasons_in(row)
 
     def value(name: str) -> Any:
         return known_or(row[name], absent.get(name, Absent.UNKNOWN))
@@ -155,7 +164,7 @@ def finding_rows(findings: Sequence[Finding], cluster_id: str | None, roots: Seq
 def _finding_row(item: Finding, own_id: str, cluster_id: str | None) -> Row:
     offsets = item.offsets
     absent = {
-        name: value.value
+        name: value
         for name in ("topic", "partition", "broker_id", "offsets")
         if isinstance(value := getattr(item, name), Absent) and value is not Absent.NOT_APPLICABLE
     }
@@ -187,13 +196,13 @@ def _finding_row(item: Finding, own_id: str, cluster_id: str | None) -> Row:
         ],
         "reference_ids": list(item.references),
         "references": list(item.references),
-        "absent": [f"{name}={why}" for name, why in sorted(absent.items())],
+        "absent": _reasons(absent),
     }
 
 
 def finding_of(row: Mapping[str, Any]) -> Finding:
     """Return the finding of a row."""
-    absent = {name: Absent(why) for name, _, why in (one.partition("=") for one in row["absent"] or ())}
+    absent = _reasons_in(row)
 
     def value(column: str, name: str) -> Any:
         return known_or(row[column], absent.get(name, Absent.NOT_APPLICABLE))

@@ -58,7 +58,7 @@ def read_sources(given: Sequence[str], storage: Options = MappingProxyType({})) 
 
 def _read_source(text: str, storage: Options) -> Iterator[Source]:
     location = parse_location(text, storage)
-    if location.suffix.lower() in INVENTORY_SUFFIXES and not _is_directory(location):
+    if location.suffix.lower() in INVENTORY_SUFFIXES and (isinstance(location, StoragePath) or not location.is_dir()):
         yield from _read_inventory(location, storage)
         return
     places = expand_glob(location)
@@ -68,12 +68,6 @@ def _read_source(text: str, storage: Options) -> Iterator[Source]:
         )
     for place in places:
         yield Source(location=place)
-
-
-def _is_directory(location: Path) -> bool:
-    if isinstance(location, StoragePath):
-        return False
-    return location.is_dir()
 
 
 def _read_inventory(location: Path, storage: Options = MappingProxyType({})) -> tuple[Source, ...]:
@@ -132,20 +126,15 @@ def _sources_of(inventory: Path, number: int, row: Any, storage: Options) -> Ite
         return
     is_expected = _is_expected(row) if isinstance(row, Mapping) else True
     if not isinstance(row, Mapping) or (is_expected and not row.get("location")):
-        raise FormatError(Span(0, 0), expected=f"a location in entry {number} of {inventory}", found="none")
+        raise _refused(f"a location in entry {number} of {inventory}")
     node = row.get("node")
     try:
         node_id = None if node in {None, ""} else int(str(node))
     except ValueError as error:
-        found = repr(str(node))
-        raise FormatError(
-            Span(0, 0), expected=f"a node id as number in entry {number} of {inventory}", found=found
-        ) from error
+        raise _refused(f"a node id as number in entry {number} of {inventory}", repr(str(node))) from error
     if not is_expected:
         if node_id is None:
-            raise FormatError(
-                Span(0, 0), expected=f"the node that entry {number} of {inventory} expects no longer", found="none"
-            )
+            raise _refused(f"the node that entry {number} of {inventory} expects no longer")
         yield Source(location=inventory, node_id=node_id, cluster=_text(row.get("cluster")), is_expected=False)
         return
     locations = row["location"] if isinstance(row["location"], list) else [row["location"]]
@@ -160,13 +149,15 @@ def _sources_of(inventory: Path, number: int, row: Any, storage: Options) -> Ite
             )
 
 
+def _refused(expected: str, found: str = "none") -> FormatError:
+    return FormatError(Span(0, 0), expected=expected, found=found)
+
+
 def _is_expected(row: Mapping[str, Any]) -> bool:
     """Return what the column `expected` says: true where it is empty."""
     word = str(row.get("expected") if row.get("expected") is not None else "").strip().lower()
     if word not in {"", "true", "yes", "1", "false", "no", "0"}:
-        raise FormatError(
-            Span(0, 0), expected="true or false in the column `expected` of an inventory", found=repr(word)
-        )
+        raise _refused("true or false in the column `expected` of an inventory", repr(word))
     return word not in {"false", "no", "0"}
 
 

@@ -20,7 +20,7 @@ from kforensics.fleet.audit_tables import AuditTables
 from kforensics.fleet.facts import Gathered, packed, unpacked
 from kforensics.fleet.file_systems import redacted
 from kforensics.fleet.judge import STATE, JudgeContext, judge_group
-from kforensics.fleet.knowledge import Fleet, gather_knowledge, is_small, list_commits
+from kforensics.fleet.knowledge import Fleet, gather_knowledge, is_small, list_commits, unchanged_offsets
 from kforensics.fleet.pieces import EarlierLooks, Scanned, bring_facts, pack, scan_piece
 from kforensics.fleet.plan import (
     IS_DIRECTORY,
@@ -140,9 +140,10 @@ def list_fleet(
 def gather_fleet(session: Callable[[], Any], fleet: Fleet) -> dict[str, Gathered]:
     """Gather what is known of each cluster, some clusters a task, when what consumer groups committed is there; what is about partitions goes into the table `facts`."""
     holders = [one for one in fleet.totals if one.offsets_bytes]
-    if fleet.is_small and sum(one.offsets_bytes for one in holders) <= READ_HERE:
-        for one in holders:
-            list_commits(fleet, one.number)
+    unchanged = {one.number: unchanged_offsets(fleet, one.number) for one in holders if fleet.is_small}
+    if fleet.is_small and sum(length for _, length in unchanged.values()) <= READ_HERE:
+        for number, (known, _) in unchanged.items():
+            list_commits(fleet, number, known)
     elif holders:
         _each_on_workers(session, fleet, "bigint", [one.number for one in holders], list_commits)
     clusters = sorted(fleet.members)

@@ -28,7 +28,7 @@ import tempfile
 import threading
 import time
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from itertools import islice
 from pathlib import Path
@@ -76,6 +76,7 @@ def main() -> None:
     parser.add_argument("directory", type=Path)
     parser.add_argument("--partitions", type=int, nargs="+")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--commits", type=int, default=COMMITS, help="of each group and partition, for `before`")
     parser.add_argument("--checkout", type=Path, help="of the commit that is compared with this one by `before`")
     arguments = parser.parse_args()
     what, directory = arguments.what, arguments.directory
@@ -90,9 +91,13 @@ def main() -> None:
         killed(fleet_of(directory, sizes[0]), arguments.rounds)
     elif what == "before":
         for size in sizes:
-            before(directory, size, {"before": arguments.checkout.absolute(), "now": Path.cwd()})
+            before(directory, size, arguments.commits, {"before": arguments.checkout.absolute(), "now": Path.cwd()})
     else:
-        made = {"doubling": fleet_of, "clusters": many_clusters, "broker": one_broker}
+        made: dict[str, Callable[[Path, int], Path]] = {
+            "doubling": fleet_of,
+            "clusters": many_clusters,
+            "broker": one_broker,
+        }
         table([(size, made[what](directory, size)) for size in sizes])
 
 
@@ -232,13 +237,14 @@ def killed(fleet: Path, rounds: int) -> None:
     print("the same verdicts and findings" if found[0] == found[1] else "NOT THE SAME")
 
 
-def before(directory: Path, partitions: int, checkouts: Mapping[str, Path]) -> None:
+def before(directory: Path, partitions: int, commits: int, checkouts: Mapping[str, Path]) -> None:
     """Print what three nights of a fleet take in two checkouts, by the command, Spark's start with it."""
     small = fleet_of(directory, OF_A_TOPIC)
     with Scratch(directory) as out:
         fleet = out / "fleet"
-        # Files have many names: what grows in a night gets one of its own.
-        shutil.copytree(fleet_of(directory, partitions), fleet, copy_function=os.link)
+        # Files have many names: what is shorter, or grows in a night, gets one of its own.
+        shutil.copytree(fleet_of(directory, partitions, commits), fleet, copy_function=os.link)
+        shorten(fleet)
         starts = {name: night(tree, small, out / f"{name}-start", out).processor for name, tree in checkouts.items()}
         print(
             f"Spark's start and 20 x 3: {', '.join(f'{name} {used:.1f} s' for name, used in starts.items())}",
@@ -308,6 +314,14 @@ def used_by_session(leader: int) -> float:
     return total / ticks
 
 
+def shorten(fleet: Path) -> None:
+    """Leave nothing of one log in ten on some brokers, of which others show what it had, and commits of groups that it was committed."""
+    for path in sorted(fleet.glob("broker-0[1-5]/topic-*/*.log"))[::10]:
+        path.unlink()
+        path.touch()
+        os.utime(path, LONG_AGO)
+
+
 def grow(fleet: Path) -> int:
     """Append a batch to all replicas of one partition in a hundred, and return to how many logs."""
     more = template(RECORDS, VALUE_LENGTH)
@@ -334,9 +348,10 @@ def kill_midway(state: Path, process: int) -> None:
 # ---------------------------------------------------------------- fleets
 
 
-def fleet_of(directory: Path, partitions: int) -> Path:
+def fleet_of(directory: Path, partitions: int, commits: int = COMMITS) -> Path:
     """A cluster of 20 brokers and 3 controllers."""
-    return written(directory / f"fleet-{partitions}", [partitions])
+    name = f"fleet-{partitions}" if commits == COMMITS else f"fleet-{partitions}-{commits}-commits"
+    return written(directory / name, [partitions], commits=commits)
 
 
 def many_clusters(directory: Path, clusters: int) -> Path:
@@ -349,20 +364,29 @@ def one_broker(directory: Path, partitions: int) -> Path:
     return written(directory / f"fleet-broker-{partitions}", [partitions], brokers=1, controllers=1)
 
 
-def written(fleet: Path, clusters: Sequence[int], *, brokers: int = BROKERS, controllers: int = CONTROLLERS) -> Path:
+def written(
+    fleet: Path,
+    clusters: Sequence[int],
+    *,
+    brokers: int = BROKERS,
+    controllers: int = CONTROLLERS,
+    commits: int = COMMITS,
+) -> Path:
     """A fleet of clusters with so many partitions each."""
     if not fleet.exists():
         work = Path(tempfile.mkdtemp(prefix="making-", dir=fleet.parent))
         for number, partitions in enumerate(clusters):
             place = work / f"cluster-{number}" if len(clusters) > 1 else work
-            write_cluster(place, random.Random(number), partitions, brokers, controllers)
+            write_cluster(place, random.Random(number), partitions, brokers, controllers, commits)
         for file in files_of(work):
             os.utime(file, LONG_AGO)
         work.rename(fleet)
     return fleet
 
 
-def write_cluster(place: Path, dice: random.Random, partitions: int, brokers: int, controllers: int) -> None:
+def write_cluster(
+    place: Path, dice: random.Random, partitions: int, brokers: int, controllers: int, commits: int
+) -> None:
     """Write the nodes of a cluster; files of the same content are links to one."""
     common = place / "common"
     common.mkdir(parents=True)
@@ -387,7 +411,7 @@ def write_cluster(place: Path, dice: random.Random, partitions: int, brokers: in
         node.mkdir()
         (node / "meta.properties").write_text(f"version=1\nnode.id={number}\ncluster.id={cluster_id}\n")
         (node / ".kafka_cleanshutdown").touch()
-    write_offsets(common, [one for one in assigned if one[0] != "__consumer_offsets"])
+    write_offsets(common, [one for one in assigned if one[0] != "__consumer_offsets"], commits)
     for topic, topic_id in ids.items():
         (common / topic).write_text(f"version: 0\ntopic_id: {topic_id}\n")
     for (topic, number), replicas in assigned.items():
@@ -422,7 +446,7 @@ def link(file: Path, name: Path) -> None:
         file.hardlink_to(name)
 
 
-def write_offsets(folder: Path, partitions: Sequence[tuple[str, int]]) -> None:
+def write_offsets(folder: Path, partitions: Sequence[tuple[str, int]], commits: int) -> None:
     """Write a log of `__consumer_offsets` for each of its partitions, over which the commits of groups are spread."""
     for log in range(OFFSETS_PARTITIONS):
         own = [
@@ -434,7 +458,7 @@ def write_offsets(folder: Path, partitions: Sequence[tuple[str, int]]) -> None:
         made = [(len(some), batch(0, some)) for some in batched(own, 500)]
         offset = 0
         with (folder / f"offsets-{log}").open("wb") as file:
-            for _ in range(COMMITS):
+            for _ in range(commits):
                 for count, data in made:
                     # The base offset is in front of what the checksum covers.
                     file.write(offset.to_bytes(8) + data[8:])

@@ -164,9 +164,19 @@ def asked(monkeypatch):
 def test_little_that_changed_is_read_without_a_session(night, cluster, monkeypatch, asked):
     night()
     sessions = asked()
+    in_tasks = []
+
+    def counted(session, fleet, kind, values, work):
+        in_tasks.append(len(fleet.bases))
+        return [work(fleet, value) for value in values]
+
+    monkeypatch.setattr(stages, "_each_on_workers", counted)
+    # The offsets of groups are more than what is read here, and are as they were.
+    monkeypatch.setattr(stages, "READ_HERE", 0)
     append(cluster, 2, 5)
     assert ["orders-2"] == night()
     assert [1] == sessions, "of an audit that has nothing to keep"
+    assert [0] == in_tasks, "likewise"
 
     monkeypatch.setattr(auditing, "SCANNED_HERE", 0)
     append(cluster, 2, 6)
