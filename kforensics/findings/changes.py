@@ -14,6 +14,7 @@ from urllib.parse import quote
 from kforensics.damage import Absent, Span
 from kforensics.findings.model import Finding
 from kforensics.findings.rule import ToldApartBy, rule_of
+from kforensics.units import OffsetRange
 
 
 class Change(StrEnum):
@@ -57,30 +58,50 @@ Rows = Iterable[Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChangedRow:
-    """A finding of one or both audits; `now` and `before` are None where that audit does not have it."""
+class FindingChange:
+    """A finding of one or both of two audits; what one of them does not have is None."""
 
     finding_id: str
+    """The same in both; `findings.identity` says what it is made of."""
     change: Change
-    cluster_id: str | None
     code: str
-    severity_rank: int
+    cluster_id: str | None
     topic: str | None
     partition: int | None
     node_id: int | None
     severity: str | None
+    severity_before: str | None
+    severity_rank: int
     first_offset: int | None
     last_offset: int | None
-    statement: str | None
-    severity_before: str | None
     first_offset_before: int | None
     last_offset_before: int | None
+    statement: str | None
     statement_before: str | None
+
+    @property
+    def said(self) -> str:
+        """The statement of the later audit, or of the earlier one where the later does not have it."""
+        return self.statement_before or "" if self.statement is None else self.statement
+
+    @property
+    def offsets(self) -> OffsetRange | Absent:
+        """The offsets that it concerns."""
+        return _range(self.first_offset, self.last_offset)
+
+    @property
+    def offsets_before(self) -> OffsetRange | Absent:
+        """Those that it concerned."""
+        return _range(self.first_offset_before, self.last_offset_before)
+
+
+def _range(first: int | None, last: int | None) -> OffsetRange | Absent:
+    return Absent.NOT_APPLICABLE if first is None or last is None else OffsetRange(first, last)
 
 
 def changed_rows(
     before: Rows, after: Rows, *, earlier_nodes: Rows, later_nodes: Rows, later_problems: Rows, earlier_replicas: Rows
-) -> list[ChangedRow]:
+) -> list[FindingChange]:
     """Return the findings of two audits, each with its change, the gravest first; the rows have the columns that are named above."""
     earlier, later = ({row["finding_id"]: row for row in rows} for rows in (before, after))
     missing = [row for row in earlier.values() if row["finding_id"] not in later]
@@ -109,12 +130,12 @@ def _change_of(now: Mapping[str, Any], before: Mapping[str, Any] | None) -> Chan
 _OF_EACH = ("severity", "first_offset", "last_offset", "statement")
 
 
-def _changed(change: Change, now: Mapping[str, Any] | None, before: Mapping[str, Any] | None) -> ChangedRow:
+def _changed(change: Change, now: Mapping[str, Any] | None, before: Mapping[str, Any] | None) -> FindingChange:
     either = now or before or {}
     values: dict[str, Any] = {one: either[one] for one in FINDING_COLUMNS if one not in {"confidence_rank", *_OF_EACH}}
     for name in _OF_EACH:
         values |= {name: now and now[name], f"{name}_before": before and before[name]}
-    return ChangedRow(**values, change=change)
+    return FindingChange(**values, change=change)
 
 
 def may_be_of(one: str | None, other: str | None) -> bool:

@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import Input, Problem
-from kforensics.findings.changes import Change
+from kforensics.findings.changes import Change, FindingChange
 from kforensics.findings.concern import JudgedPartition
 from kforensics.findings.gate import Gate
 from kforensics.findings.model import Finding
-from kforensics.units import Depth, OffsetRange
+from kforensics.units import Depth
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,27 +153,6 @@ class FleetSummary:
     """Those that are not closed, by how long they have been known."""
     counts: tuple[tuple[int, int], ...] = ()
     """When each audit of its history up to this one began, in milliseconds since 1970, and how many findings it had; the latest of the same clusters."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FindingChange:
-    """A finding of one or both of two audits; what one of them does not have is absent."""
-
-    finding_id: str
-    """The same in both; `findings.identity` says what it is made of."""
-    change: Change
-    code: str
-    cluster_id: str | Absent
-    topic: str | Absent
-    partition: int | Absent
-    broker_id: int | Absent
-    statement: str
-    """Of the later audit, or of the earlier one where the later does not have it."""
-    severity: str | Absent
-    severity_before: str | Absent
-    offsets: OffsetRange | Absent
-    offsets_before: OffsetRange | Absent
-    statement_before: str | Absent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,14 +8,14 @@ import pyarrow as pa
 
 from kforensics.damage import Absent
 from kforensics.evidence.captured.columns import known_or
-from kforensics.findings.changes import Change, ChangedRow
-from kforensics.findings.fleet_summary import AuditComparison, AuditTrend, FindingChange, TrendLine, VerdictChange
+from kforensics.findings.changes import Change, FindingChange
+from kforensics.findings.fleet_summary import AuditComparison, AuditTrend, TrendLine, VerdictChange
 from kforensics.findings.gate import GatedFinding
 from kforensics.findings.model import Severity
 from kforensics.fleet.audit_tables import AuditTables, Filters, all_of, counts_of, history_of, last_alike, one_of
 from kforensics.fleet.lifecycle import changes_between, is_kept, open_findings, written_changes
 from kforensics.reconcile.replicas.report import Verdict
-from kforensics.units import Depth, OffsetRange
+from kforensics.units import Depth
 
 Scope = Mapping[str, frozenset[Any]]
 """The values of some columns that both of two audits looked for."""
@@ -37,7 +37,7 @@ def compare_audits(before: AuditTables, after: AuditTables, filters: Filters | N
             continue
         counts[row.change.value] += 1
         if len(listed[row.change]) < MOST_LISTED:
-            listed[row.change].append(_finding_change(row))
+            listed[row.change].append(row)
     new_nodes, gone_nodes = _other_nodes(before, after, filters)
     return AuditComparison(
         earlier=str(before),
@@ -96,7 +96,7 @@ def _scope(before: AuditTables, after: AuditTables) -> tuple[Scope, tuple[str, .
     return scope, tuple(limits)
 
 
-def _changed(before: AuditTables, after: AuditTables, filters: Filters, scope: Scope) -> Iterator[ChangedRow]:
+def _changed(before: AuditTables, after: AuditTables, filters: Filters, scope: Scope) -> Iterator[FindingChange]:
     """Yield what became of findings between two audits; as the later one wrote it, where it is compared with what was before it."""
     as_written = is_kept(after) and before.location == after.location and before.audit_id == _previous(after)
     rows = written_changes(after) if as_written else changes_between(open_findings(before), after, [before])
@@ -110,32 +110,8 @@ def _changed(before: AuditTables, after: AuditTables, filters: Filters, scope: S
             yield row
 
 
-def _gravity(row: ChangedRow) -> int:
+def _gravity(row: FindingChange) -> int:
     return max(Severity(one).rank for one in (row.severity, row.severity_before) if one is not None)
-
-
-def _finding_change(row: ChangedRow) -> FindingChange:
-    absent = Absent.NOT_APPLICABLE
-    statement = row.statement if row.statement is not None else row.statement_before
-    return FindingChange(
-        finding_id=row.finding_id,
-        change=row.change,
-        code=row.code,
-        cluster_id=known_or(row.cluster_id, Absent.UNKNOWN),
-        topic=known_or(row.topic, absent),
-        partition=known_or(row.partition, absent),
-        broker_id=known_or(row.node_id, absent),
-        statement=statement or "",
-        severity=known_or(row.severity, absent),
-        severity_before=known_or(row.severity_before, absent),
-        offsets=_offsets(row.first_offset, row.last_offset),
-        offsets_before=_offsets(row.first_offset_before, row.last_offset_before),
-        statement_before=known_or(row.statement_before, absent),
-    )
-
-
-def _offsets(first: int | None, last: int | None) -> OffsetRange | Absent:
-    return Absent.NOT_APPLICABLE if first is None or last is None else OffsetRange(first, last)
 
 
 def _verdict_changes(before: AuditTables, after: AuditTables, filters: Filters, scope: Scope) -> list[VerdictChange]:

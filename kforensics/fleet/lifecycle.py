@@ -19,7 +19,7 @@ from kforensics.findings.changes import (
     NODE_COLUMNS,
     PROBLEM_COLUMNS,
     Change,
-    ChangedRow,
+    FindingChange,
     changed_rows,
     may_be_of,
 )
@@ -88,7 +88,7 @@ def bases_of(history: Sequence[AuditTables], clusters: Iterable[str]) -> dict[st
 
 def changes_between(
     before: Sequence[Row], after: AuditTables, earlier_audits: Iterable[AuditTables] = ()
-) -> Iterator[ChangedRow]:
+) -> Iterator[FindingChange]:
     """Yield what became of findings that were not closed by an audit, the gravest first.
 
     Args:
@@ -197,11 +197,11 @@ def _is_proven(
 _SUBJECT = ("cluster_id", "topic", "partition", "code")
 
 
-def _subject(row: ChangedRow) -> tuple[Any, ...]:
+def _subject(row: FindingChange) -> tuple[Any, ...]:
     return tuple(getattr(row, one) for one in _SUBJECT)
 
 
-def _as_known(row: ChangedRow, unchecked: ChangedRow | None) -> ChangedRow:
+def _as_known(row: FindingChange, unchecked: FindingChange | None) -> FindingChange:
     """Return a new finding as what it is where a replica is away: that it is not given, or what is open of its partition, seen by other replicas."""
     if row.code == REPLICAS_NOT_GIVEN.code:
         return replace(row, change=Change.CHANGED)
@@ -339,15 +339,15 @@ def life_of(
     return out
 
 
-def written_changes(audit: AuditTables) -> Iterator[ChangedRow]:
+def written_changes(audit: AuditTables) -> Iterator[FindingChange]:
     """Yield what became of findings by an audit as it wrote it, the gravest first."""
     rows = sorted(audit.rows(CHANGES), key=lambda row: (-row["severity_rank"], row["finding_id"]))
     for row in rows:
-        values: dict[str, Any] = {one.name: row.get(one.name) for one in fields(ChangedRow)}
+        values: dict[str, Any] = {one.name: row.get(one.name) for one in fields(FindingChange)}
         values["change"] = Change(row["change"])
         if values["change"] in _ENDED:
             values |= dict.fromkeys(("severity", "first_offset", "last_offset", "statement"))
-        yield ChangedRow(**values)
+        yield FindingChange(**values)
 
 
 def _seen_in(audit: AuditTables, rows: Sequence[Row]) -> Iterator[tuple[Row, dict[str, Any]]]:

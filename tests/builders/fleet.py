@@ -2,13 +2,12 @@
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import Citation, Input, Problem
-from kforensics.findings.changes import Change
+from kforensics.findings.changes import Change, FindingChange
 from kforensics.findings.fleet_summary import (
     AuditComparison,
     AuditTrend,
     BrokerHealth,
     DiskDamage,
-    FindingChange,
     FleetSummary,
     LeaderShare,
     PartitionLine,
@@ -124,6 +123,7 @@ def fleet_summary(word=""):
 
 def fleet_comparison(word=""):
     """A comparison in which one finding of the summary is new."""
+    nothing = ("severity_before", "first_offset_before", "last_offset_before", "statement_before")
     new = FindingChange(
         finding_id=f"KF101/cluster{word}/topic{word}-0/1",
         change=Change.NEW,
@@ -131,13 +131,13 @@ def fleet_comparison(word=""):
         cluster_id=f"cluster{word}",
         topic=f"topic{word}",
         partition=0,
-        broker_id=1,
+        node_id=1,
         statement=f"damaged{word}",
         severity="error",
-        severity_before=Absent.NOT_APPLICABLE,
-        offsets=OffsetRange(1_000, 1_049),
-        offsets_before=Absent.NOT_APPLICABLE,
-        statement_before=Absent.NOT_APPLICABLE,
+        severity_rank=2,
+        first_offset=1_000,
+        last_offset=1_049,
+        **dict.fromkeys(nothing),
     )
     return AuditComparison(
         earlier=f"earlier{word}",

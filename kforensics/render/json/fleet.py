@@ -5,7 +5,10 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from kforensics.commands.result import Result
+from kforensics.damage import Absent
+from kforensics.evidence.captured.columns import known_or
 from kforensics.findings.answers.model import Answer
+from kforensics.findings.changes import FindingChange
 from kforensics.findings.fleet_summary import (
     AuditComparison,
     AuditTrend,
@@ -49,6 +52,18 @@ shape(
         **own("audit_id audited_ms clusters partition_count states findings_by_severity compared_with"),
         **own("findings_by_change gone_nodes problem_count limits"),
         "audited_utc": _AUDITED,
+    },
+)
+shape(
+    FindingChange,
+    "A finding of one or both of two audits; what one of them does not have is absent.",
+    {
+        **own("finding_id change code"),
+        "cluster_id": Field(lambda one: known_or(one.cluster_id, Absent.UNKNOWN), type=str | Absent),
+        **own("topic partition"),
+        "broker_id": "node_id",
+        "statement": "said",
+        **own("severity severity_before offsets offsets_before statement_before"),
     },
 )
 _SUMMARY: dict[str, Any] = {

@@ -8,15 +8,15 @@ from zlib import crc32
 
 from kforensics.commands.result import Result
 from kforensics.damage import Absent
+from kforensics.evidence.captured.columns import known_or
 from kforensics.evidence.model import Input
 from kforensics.findings.answers.fleet import change_words
 from kforensics.findings.answers.model import State
-from kforensics.findings.changes import Change
+from kforensics.findings.changes import Change, FindingChange
 from kforensics.findings.fleet_summary import (
     AuditComparison,
     AuditTrend,
     BrokerHealth,
-    FindingChange,
     FleetSummary,
     PartitionLine,
     ScanResult,
@@ -554,23 +554,23 @@ def comparison(result: Result[AuditComparison], view: View) -> Iterator[Block]:
 
 def _screen_of_changes(findings: Iterable[FindingChange], view: View) -> Iterator[Block]:
     for one in findings:
-        yield item(f"{one.code} {one.statement}")
+        yield item(f"{one.code} {one.said}")
         for more in (moved_words(one), one.finding_id if view.verbose else ""):
             if more:
                 yield Prose(more, Tone.QUIET, depth=2)
 
 
 def _page_of_changes(findings: Sequence[FindingChange], heading: str) -> Iterator[Block]:
-    severities = [one.severity_before if isinstance(one.severity, Absent) else one.severity for one in findings]
+    severities = [one.severity or one.severity_before for one in findings]
     yield Table(
         name=f"{heading}, the gravest first",
         columns=[Column("Code"), Column("Topic"), Column("Node"), Column("Statement"), Column("Finding", is_mono=True)],
         rows=[
             (
-                Cell(text=one.code, badge=known(severity), tone=SEVERITY_TONES.get(str(severity), Tone.QUIET)),
-                one.topic,
-                "" if isinstance(one.broker_id, Absent) else str(one.broker_id),
-                Cell(text=one.statement, below=moved_words(one)),
+                Cell(text=one.code, badge=severity or "", tone=SEVERITY_TONES.get(str(severity), Tone.QUIET)),
+                known_or(one.topic, Absent.NOT_APPLICABLE),
+                "" if one.node_id is None else str(one.node_id),
+                Cell(text=one.said, below=moved_words(one)),
                 one.finding_id,
             )
             for one, severity in zip(findings, severities, strict=True)
@@ -585,7 +585,7 @@ def _verdict(value: str | Absent) -> str:
 def moved_words(one: FindingChange) -> str:
     """Describe how severity and offsets of a finding that both audits have moved; empty where they did not."""
     moved = []
-    if isinstance(one.severity, Absent) or isinstance(one.severity_before, Absent):
+    if one.severity is None or one.severity_before is None:
         return ""
     if one.severity != one.severity_before:
         moved.append(f"{one.severity}, it was {one.severity_before}")
