@@ -1,6 +1,5 @@
 """What a start depends on beside the logs: the metadata that the controllers hold, and the settings, each with where it is known from."""
 
-import math
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -78,16 +77,6 @@ class Surroundings:
             return None
         return {
             key: Assignment(tuple(one.replicas), tuple(one.directories)) for key, one in self.state.partitions.items()
-        }
-
-    @property
-    def above_voters(self) -> Mapping[int, int]:
-        """The ends of the copies of the metadata log, by broker, that reach beyond the log that the controllers go on with."""
-        end = self.history.end_offset if self.history is not None and self.quorum is None else math.inf
-        return {
-            one.node_id: one.end_offset
-            for one in self.histories
-            if one.end_offset > end and isinstance(one.node_id, int)
         }
 
     def has_no_replica(self, broker: int | Absent) -> bool:

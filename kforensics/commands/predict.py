@@ -503,7 +503,6 @@ class _Nodes:
             replicas=replicas,
             unseen=unseen_leaders(started, self._around) if is_apart else None,
             quorum=self._around.quorum,
-            above_voters=self._around.above_voters,
             migration=self._migration(body.kafka),
             absent=absent_controllers(self._around.histories, self._inputs) if self._around.histories else None,
             lost=lost,

@@ -6,7 +6,11 @@ import shutil
 import pytest
 
 from kforensics.cli.app import run
+from kforensics.evidence.discovery.inputs import find_inputs
+from kforensics.evidence.metadata.files import find_metadata_logs
+from kforensics.evidence.metadata.log import read_metadata_log
 from tests.builders.directories import copied
+from tests.builders.metadata_logs import metadata_batch, metadata_record
 
 CALM = {"nothing-lost", "agree", "behind", "same-ends", "starts-unchanged", "starts-and-repairs", "complete", "sound"}
 NOW = ("--now", "2026-11-26T23:00:00Z")
@@ -289,3 +293,83 @@ def test_a_broker_that_can_not_follow_the_controllers_as_it_is_is_not_known_to_s
     assert (start["outcome"] is None) == bool(words)
     assert words in (start["reason"] or "")
     assert "A release of kforensics" not in json.dumps(document["answer"])
+
+
+@pytest.fixture
+def beyond(incident, tmp_path):
+    """A function that gives a cluster at rest, with records in one broker's copy of the metadata log that no voter has."""
+    source = incident("benign-rolling-restart-4.x") / "snapshots" / "99-final"
+
+    def build(name, **fields):
+        root = copied(source, tmp_path / "cluster")
+        of_voter = root / "controller-100" / "__cluster_metadata-0"
+        (history,) = map(read_metadata_log, find_metadata_logs(find_inputs([root / "controller-100"])))
+        orders = history.latest().topic_named("orders-ok")
+        record = metadata_record(name, {"topic_id": orders.topic_id, **fields} if name != "NoOpRecord" else {})
+        copy = root / "broker-1" / "__cluster_metadata-0"
+        shutil.rmtree(copy)
+        shutil.copytree(of_voter, copy)
+        (segment,) = copy.glob("*.log")
+        segment.chmod(0o644)
+        segment.write_bytes(
+            segment.read_bytes() + metadata_batch(history.end_offset, [record], epoch=history.last_epoch)
+        )
+        return root
+
+    return build
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, "trace"])
+@pytest.mark.parametrize(
+    ("record", "fields", "words"),
+    [
+        (
+            "PartitionChangeRecord",
+            {"partition_id": 0, "isr": [2], "leader": 2},
+            "the last leader or in-sync replicas of 1 partition.",
+        ),
+        ("RemoveTopicRecord", {}, "that topic orders-ok was deleted, and makes it anew."),
+    ],
+)
+def test_what_no_voter_has_is_in_doubt_in_every_command(beyond, say, command, record, fields, words):
+    root = beyond(record, **fields)
+    more = ("--topic", "orders-ok", "--offset", "3") if command == "trace" else ()
+    code, document = say(command, root, *more)
+    answer = document["answer"]
+
+    assert code in {1, 3}
+    assert answer["state"] not in CALM
+    assert "The metadata log of node 1 reaches beyond those of all voters" in answer["headline"]
+    assert f"If they did, a start forgets {words}" in answer["headline"]
+    assert "-stray" not in answer["headline"]
+    assert any(one.startswith("If controller 100 was copied before the others") for one in answer["now"])
+    assert "was committed. Its log ends" not in answer["headline"]
+
+
+@pytest.mark.parametrize("command", ["metadata", "diff", "explain", "verify"])
+def test_a_copy_that_was_made_a_moment_later_is_no_alarm(beyond, say, command):
+    code, document = say(command, beyond("NoOpRecord"))
+
+    assert code == 0
+    assert "voters" not in document["answer"]["headline"]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_an_election_that_logs_know_and_no_voter_was_committed(fixtures, say, tmp_path, command):
+    root = copied(fixtures / "unclean-election", tmp_path / "cluster")
+    (history,) = map(read_metadata_log, find_metadata_logs(find_inputs([root / "controller-100"])))
+    rows = history.batches[history.batches["base_offset"] == 40]
+    (segment,) = (root / "controller-100" / "__cluster_metadata-0").glob("*.log")
+    segment.chmod(0o644)
+    segment.write_bytes(segment.read_bytes()[: int(rows["position"][0])])
+    for one in segment.parent.glob("*index"):
+        one.unlink()
+    _, document = say(command, root)
+    headline = document["answer"]["headline"]
+
+    assert (
+        "Its log ends at or below offset 40, and the log of payments-1 on broker 3 has leader epoch 2, of offset 87."
+        in headline
+    )
+    assert "A start forgets the last leader or in-sync replicas of 6 partitions. An election can lose then" in headline
+    assert "Either the voters" not in headline

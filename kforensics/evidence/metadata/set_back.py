@@ -7,18 +7,21 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from kforensics.damage import Absent
+from kforensics.errors import EvidenceError, FormatError
 from kforensics.evidence.discovery.inputs import ServerSettings
 from kforensics.evidence.metadata.compare import common_end, former_end, mixed_from
 from kforensics.evidence.metadata.files import find_metadata_logs
 from kforensics.evidence.metadata.state import MetadataState, majority, newest_log
+from kforensics.formats.checkpoint.lines import parse_leader_epoch_checkpoint
 from kforensics.formats.checkpoint.properties import configured_voters
-from kforensics.source.naming import parse_partition_directory
+from kforensics.source.naming import FileKind, parse_partition_directory
 from kforensics.source.walk import join
 from kforensics.units import TopicPartition
 
 if TYPE_CHECKING:
     from kforensics.evidence.discovery.inputs import Inputs
     from kforensics.evidence.metadata.history import MetadataHistory
+    from kforensics.evidence.metadata.state import PartitionState
 
 Position = tuple[int, int]
 """Last leader epoch and end of a log: a voter votes for any that is no lower than its own."""
@@ -69,6 +72,14 @@ class Forgotten(NamedTuple):
     """Brokers whose registration is not in it."""
     epochs: tuple[LowerEpoch, ...]
     features: tuple[LowerLevel, ...]
+    elections: tuple[TopicPartition, ...]
+    """Partitions whose last leader, in-sync replicas or assignment are not in it."""
+    deletions: tuple[str, ...]
+    """Topics that were deleted, and are there again."""
+
+    def is_of(self, topic: str) -> bool:
+        """Whether it is of a topic or one of its partitions."""
+        return topic in {*self.topics, *self.deletions} or any(topic == one.topic for one in self.elections)
 
 
 class AffectedBroker(NamedTuple):
@@ -112,6 +123,8 @@ class QuorumSetBack:
     standings: tuple[Voter, ...]
     is_certain: bool
     """None that holds it can win."""
+    is_shown: bool
+    """What they lack is shown to have been committed; else it is known only that copies have it which reach beyond the logs of all voters."""
     is_emptied: bool
     """They lack all that is known to have been committed: no copy of a running controller, made a moment earlier, does."""
     is_stuck: bool
@@ -171,15 +184,20 @@ def quorum_set_back(
     if not is_stuck and lowest[1] >= max(one.end_offset for one in now):
         return None
     marks = sorted(mark for mark in _committed(now, inputs, earlier) if mark[0] > 0)
-    if not marks or (not is_stuck and lowest[1] >= marks[-1][0]):
+    # Only where voters were copied before, or lost the ends of their logs, a copy has more than all of them.
+    is_beyond = named.keys() <= nodes.positions.keys() and not newest.is_of_voter
+    if is_beyond and (not marks or lowest[1] >= marks[-1][0]):
+        marks += sorted(_elected(newest, inputs, earlier, lowest[1]))
+    is_shown = bool(marks) and (is_stuck or lowest[1] < marks[-1][0])
+    if not is_shown and not (is_beyond and marks):
         return None
-    committed, shown_by = marks[-1]
+    committed, shown_by = marks[-1] if is_shown else (newest.end_offset, "")
     winner = next((one.node for one in winners if one.position == lowest), None)
     by_settings = tuple(one.node for one in winners if one.position == lowest and one.node in nodes.by_settings)
     known = _Known(now, inputs, newest, winner, committed)
     is_emptied = is_stuck or lowest[1] < marks[0][0]
     forgotten = None if is_stuck else known.forgotten()
-    if not is_emptied and not (forgotten and (forgotten.topics or forgotten.brokers)):
+    if not is_emptied and not (forgotten and (any(forgotten) if is_beyond else forgotten.topics or forgotten.brokers)):
         return None  # a controller that was copied a moment before the others lacks what came last
     return QuorumSetBack(
         voters=replaced if is_stuck else tuple(one.node for one in standings if one.position <= lowest),
@@ -198,10 +216,12 @@ def quorum_set_back(
         mixed=(),
         is_certain=is_stuck
         or (
-            not by_settings
+            is_shown
+            and not by_settings
             and named.keys() <= nodes.positions.keys()
             and all(one.position[1] < committed for one in winners)
         ),
+        is_shown=is_shown,
         is_emptied=is_emptied,
         is_stuck=is_stuck,
         can_mix=lowest[1] == 0 and any(one.epochs and one.epochs[0].leader_epoch == FIRST_EPOCH for one in now),
@@ -258,6 +278,7 @@ def _mixed_logs(
         ),
         standings=tuple(nodes.standing(node) for node in sorted(newest.current_voters) if node in nodes.positions),
         is_certain=True,
+        is_shown=True,
         is_emptied=True,
         is_stuck=False,
         can_mix=False,
@@ -436,13 +457,27 @@ class _Known:
             epochs=tuple(sorted(back)),
             # Controllers that begin anew have those that they were formatted with.
             features=tuple(sorted(one for one in levels if after.features and one.then < one.before)),
+            elections=tuple(
+                sorted(
+                    one.topic_partition
+                    for key, one in before.partitions.items()
+                    if (later := after.partitions.get(key)) is not None and _led_by(one) != _led_by(later)
+                )
+            ),
+            deletions=tuple(
+                sorted(
+                    one.name
+                    for key, one in after.topics.items()
+                    if key not in before.topics and key in self.full.topics
+                )
+            ),
         )
 
     def brokers(self, voters: Collection[int]) -> Iterator[AffectedBroker]:
         """Yield what each broker among the inputs does once it follows the quorum."""
         ends = {one.node_id: one for one in self._histories}
         most = self.state if self.full is None else self.full.latest()
-        by_name = {topic.name: topic_id for topic_id, topic in most.topics.items()}
+        by_name = {topic.name: key for known in (most, self.state) for key, topic in known.topics.items()}
         for node, names, epochs in self._directories():
             copy = ends.get(node)
             fork = None if copy is None or self.full is None else min(copy.end_offset, self.fork)
@@ -504,12 +539,18 @@ def _path_on_node(history: "MetadataHistory", inputs: "Inputs") -> str:
 _NOTHING = MetadataState(offset=-1, topics={}, partitions={}, brokers={}, configs={}, features={})
 
 
+def _led_by(state: "PartitionState") -> tuple[object, ...]:
+    """Return what an election and the next ones depend on."""
+    return (state.leader, state.leader_epoch, state.isr, state.replicas, state.eligible_leader_replicas)
+
+
 def log_to_go_by(
     histories: "Sequence[MetadataHistory]", inputs: "Inputs", quorum: QuorumSetBack | None
 ) -> "MetadataHistory | None":
     """Return the log that nodes go by: the newest of the voters where each one's is here, once and whole, whatever others hold beyond it; else the newest."""
     newest = newest_log(histories)
-    voters = newest.current_voters if newest is not None and quorum is None else ()
+    is_set_back = quorum is not None and quorum.is_shown
+    voters = newest.current_voters if newest is not None and not is_set_back else ()
     mine = [one for one in histories if one.node_id in voters]
     is_known = len(mine) == len(voters) and not any(one.damage or one.gaps or one.problems for one in mine)
     own = newest_log(mine) if is_known and {one.node_id for one in mine} == {*voters} else None
@@ -558,3 +599,28 @@ def _committed(
         for log_dir in found.log_dirs:
             if at not in earlier and isinstance(epoch := log_dir.broker_epoch, int) and epoch >= 0:
                 yield epoch + 1, f"broker {found.described.broker_id} registered at offset {epoch}"
+
+
+def _elected(
+    newest: "MetadataHistory", inputs: "Inputs", earlier: Collection[int], end: int
+) -> Iterator[tuple[int, str]]:
+    """Yield offsets of elections at or above another one whose leader epochs logs have, with what shows it: brokers lead by what is committed alone."""
+    elected: dict[str, dict[int, int]] = {}
+    for key in newest.partitions:
+        then = newest.partitions.at(key, end - 1)
+        for state in newest.partitions[key] if then is not None else ():
+            is_later = then is not None and state.leader_epoch > then.leader_epoch
+            if is_later and state.when.offset >= end and len(newest.topic_ids[state.topic]) == 1:
+                epochs = elected.setdefault(f"{state.topic}-{state.partition}", {})
+                epochs.setdefault(state.leader_epoch, state.when.offset)
+    for at, found in inputs.numbered:
+        for log_dir in found.log_dirs if at not in earlier else ():
+            for name in elected.keys() & {*log_dir.partitions}:
+                try:
+                    data = found.read_small(join(join(log_dir.path, name), FileKind.LEADER_EPOCH_CHECKPOINT.value))
+                    known = {one.leader_epoch for one in parse_leader_epoch_checkpoint(data).entries}
+                except (EvidenceError, FormatError):
+                    continue
+                for epoch in elected[name].keys() & known:
+                    words = f"the log of {name} on broker {found.described.broker_id} has leader epoch {epoch}, of offset {elected[name][epoch]}"
+                    yield elected[name][epoch] + 1, words

@@ -199,8 +199,6 @@ class PredictedCluster:
     """What is discarded as a follower of a broker that is not given, where the replicas are not compared."""
     quorum: QuorumSetBack | None = None
     """The voters that can go on without metadata that was committed."""
-    above_voters: Mapping[int, int] = field(default_factory=dict)
-    """By broker, the end of a copy of the metadata log that reaches beyond the log that the controllers go on with."""
     migration: str = ""
     """What a start of the controllers makes of a migration from ZooKeeper that is not complete, in a sentence."""
     absent: AbsentControllers | None = None

@@ -353,11 +353,6 @@ def predict_unknowns(found: PredictedCluster) -> Iterator[str]:
         yield f"What each discards as a follower. `kforensics diff` says: {found.replicas.answer.headline}"
     elif found.replicas is not None and found.replicas.answer.state in CALM_OF_DIFF:
         yield "Whether the replicas hold the same below the ends of their logs: `kforensics diff` compares their content."
-    for broker, end in found.above_voters.items():
-        yield (
-            f"Whether the controllers were copied earlier than broker {broker}, whose copy of the metadata log ends at {end}, beyond theirs. What it has more is"
-            " truncated else, and was judged as not there."
-        )
     if found.absent is not None:
         yield f"{absent_words(found.absent.voters)} If they are lost, `kforensics metadata` says which copy reaches furthest, and how it is put back."
     yield from _of_identity(found)

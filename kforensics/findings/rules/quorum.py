@@ -27,7 +27,16 @@ def quorum_words(found: "QuorumSetBack") -> str:
         return f"{_nobody_leads(found)} Until then no broker registers."
     if found.mixed:
         return " ".join([_two_quorums(found), *_what_follows(found)])
-    return " ".join([_lacking(found), *_what_follows(found)])
+    return " ".join([_lacking(found) if found.is_shown else _beyond(found), *_what_follows(found)])
+
+
+def _beyond(found: "QuorumSetBack") -> str:
+    """Return what a copy has that no voter has, and nothing shows to have been committed."""
+    who = f"{form(len(found.holders), 'node', 'nodes')} {listed([str(one) for one in found.holders])}"
+    return (
+        f"The metadata log of {who if found.holders else 'a node'} reaches beyond those of all voters, which end at or below offset {found.end}."
+        " Either the voters were copied before, or they lost it."
+    )
 
 
 def _nobody_leads(found: "QuorumSetBack") -> str:
@@ -76,6 +85,10 @@ def _what_follows(found: "QuorumSetBack") -> Iterator[str]:
         topics = f"{form(len(gone.topics), 'topic')} {listed(list(gone.topics), most=MOST_TOPICS)}"
         forgets = "Their log of now does not know" if found.mixed else "A start forgets"
         yield f"{forgets} {topics} ({counted(gone.partitions, 'partition')})."
+    elif gone is not None and (changes := list(forgotten_words(gone._replace(epochs=())))):
+        yield f"{'A' if found.is_shown else 'If they did, a'} start forgets {changes[0]}{' and more' if changes[1:] else ''}."
+        if gone.elections:
+            yield "An election can lose then what was committed: it goes by who was in sync before."
     if holding:
         who = f"{form(len(holding), 'broker')} {listed([str(one.node) for one in holding])}"
         yield f"{who[0].upper()}{who[1:]} then {_what_they_do(holding)}{', unless they mix both logs' if found.can_mix else ''}."
@@ -124,6 +137,8 @@ def quorum_steps(found: "QuorumSetBack") -> Iterator[str]:
             f" {form(len(found.voters), 'it', 'each')} the metadata log{from_whom} and its former directory.id in meta.properties (not supported; try it on copies)."
         )
         return
+    if not found.is_shown:
+        yield f"If {names} {form(len(found.voters), 'was', 'were')} copied before the others, copy {form(len(found.voters), 'its log directories', 'their log directories')} again: their logs decide."
     yield Prohibition(
         f"Start no node of this cluster as it is: the quorum can go on from offset {found.end}, and nodes with more truncate their metadata, or mix it with the new."
         " Brokers then set aside, or delete, the partitions that it does not name."
@@ -216,6 +231,11 @@ def forgotten_words(gone: "Forgotten") -> Iterator[str]:
         yield f"{form(len(gone.topics), 'topic')} {listed(list(gone.topics), most=8)}, and with them {counted(gone.partitions, 'partition')}"
     elif gone.partitions:
         yield counted(gone.partitions, "partition")
+    if gone.elections:
+        yield f"the last leader or in-sync replicas of {counted(len(gone.elections), 'partition')}"
+    if gone.deletions:
+        names = listed(list(gone.deletions), most=8)
+        yield f"that {form(len(gone.deletions), 'topic', 'topics')} {names} {form(len(gone.deletions), 'was', 'were')} deleted, and makes {form(len(gone.deletions), 'it', 'them')} anew"
     if gone.configs:
         yield counted(gone.configs, "configuration")
     if gone.acls:
