@@ -20,7 +20,7 @@ from kforensics.findings.answers.graver import Asked, beyond, may_be_calmer, wit
 from kforensics.findings.answers.model import STATES, Answer, State, exit_code, no_calmer_than_open
 from kforensics.findings.concern import ConcernKind, JudgedPartition
 from kforensics.findings.model import Weight, by_gravity
-from kforensics.findings.rules.quorum import with_quorum
+from kforensics.findings.rules.quorum import quorum_words, with_quorum
 from kforensics.source.naming import FileKind
 from kforensics.units import METADATA_TOPICS, OFFSETS_TOPIC, Depth, TopicPartition
 from kforensics.words import counted, with_place
@@ -51,6 +51,12 @@ def no_calmer(command: str, found: Conclusion, case: Case, topics: Collection[st
         answer = replace(answer, state=State.UNKNOWN)  # what a copy of running brokers looks like is no damage
     found = found._replace(answer=answer)
     return found if command == "explain" else no_calmer_than_history(command, found, case)
+
+
+def no_calmer_in_cluster(command: str, found: Conclusion, case: Case, topics: Collection[str]) -> Conclusion:
+    """Return the conclusion of a command about some topics, no calmer than their replicas and the metadata quorum."""
+    found = no_calmer(command, found, case, topics)
+    return found if case.is_weighed else no_calmer_than_metadata(found, case.asking(topics=frozenset(topics)))
 
 
 def no_calmer_than_history(command: str, found: Conclusion, case: Case) -> Conclusion:
@@ -337,9 +343,8 @@ def no_calmer_than_metadata(found: Conclusion, case: Case, *, of_quorum: bool = 
     Args:
         of_quorum: whether it does not speak of the quorum itself.
     """
-    answer, quorum, lost = found.answer, _quorum_of(case) if of_quorum else None, set_aside_of(case)
-    if answer.state.weight >= Weight.DECIDE or (quorum is None and lost is None):
-        return found
+    answer, quorum = found.answer, _quorum_of(case) if of_quorum else None
+    lost = set_aside_of(case) if answer.state.weight < Weight.DECIDE else None
     if lost is not None:
         first, _, rest = lost.answer.headline.partition(". ")
         said = f"{first.rstrip('.')}: see `kforensics explain`. {rest}".rstrip()
@@ -349,7 +354,9 @@ def no_calmer_than_metadata(found: Conclusion, case: Case, *, of_quorum: bool = 
             headline=f"{said} {beyond(answer.headline, said)}".rstrip(),
             now=with_place(tuple(dict.fromkeys((*lost.answer.now, *answer.now)))),
         )
-    return found._replace(answer=answer if quorum is None else with_quorum(answer, quorum))
+    if quorum is not None and beyond(quorum_words(quorum), answer.headline):
+        answer = with_quorum(answer, quorum)
+    return found._replace(answer=answer)
 
 
 @fact_of_question

@@ -16,7 +16,7 @@ from kforensics.case.offsets_log import OffsetsLog, lost_with_log, offsets_logs
 from kforensics.case.opening import open_case
 from kforensics.case.wanted import not_there
 from kforensics.commands.cleaning import standing_cleaners, with_cleaners
-from kforensics.commands.graver import no_calmer
+from kforensics.commands.graver import no_calmer_in_cluster
 from kforensics.commands.partition_ends import PartitionEnds
 from kforensics.commands.redaction.coordinators import GROUP, CoordinatorRedaction, renaming
 from kforensics.commands.redaction.pseudonyms import pseudonyms_of
@@ -304,7 +304,7 @@ def run(request: Ask, *, case: Case | None = None, is_absence_answer: bool = Fal
         command="groups",
         inputs=given.inputs.described,
         body=body,
-        concluded=no_calmer("groups", concluded, case, {OFFSETS_TOPIC, SHARE_TOPIC}),
+        concluded=no_calmer_in_cluster("groups", concluded, case, {OFFSETS_TOPIC, SHARE_TOPIC}),
     )
     return result if redaction is None else redaction.result(result)
 

@@ -137,7 +137,7 @@ def run(request: Ask) -> Result[TraceReport]:
             is_whole_topic=is_whole_topic,
         )
         quorum = gathered.quorum
-        if quorum is not None and quorum.forgotten is not None and quorum.forgotten.is_of(topic):
+        if quorum is not None and (quorum.is_stuck or (quorum.forgotten and quorum.forgotten.is_of(topic))):
             answer = with_quorum(answer, quorum)
     report = TraceReport(
         by=_by(request),

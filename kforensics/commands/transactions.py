@@ -12,7 +12,7 @@ from kforensics.case.model import Case
 from kforensics.case.offsets_log import positions_now
 from kforensics.case.opening import open_case
 from kforensics.case.wanted import check_wanted, is_wanted, not_there
-from kforensics.commands.graver import no_calmer
+from kforensics.commands.graver import no_calmer_in_cluster
 from kforensics.commands.loading import DirectoryOnDisk
 from kforensics.commands.redaction.coordinators import GROUP, TRANSACTIONAL_ID, CoordinatorRedaction, renaming
 from kforensics.commands.redaction.pseudonyms import pseudonyms_of
@@ -165,7 +165,7 @@ def run(request: Ask, *, case: Case | None = None) -> Result[Transactions]:
         command="transactions",
         inputs=given.inputs.described,
         body=body,
-        concluded=no_calmer("transactions", concluded, case, about),
+        concluded=no_calmer_in_cluster("transactions", concluded, case, about),
     )
     return result if redaction is None else redaction.result(result)
 

@@ -85,7 +85,7 @@ def _what_follows(found: "QuorumSetBack") -> Iterator[str]:
         topics = f"{form(len(gone.topics), 'topic')} {listed(list(gone.topics), most=MOST_TOPICS)}"
         forgets = "Their log of now does not know" if found.mixed else "A start forgets"
         yield f"{forgets} {topics} ({counted(gone.partitions, 'partition')})."
-    elif gone is not None and (changes := list(forgotten_words(gone._replace(epochs=())))):
+    elif gone is not None and not found.mixed and (changes := list(forgotten_words(gone._replace(epochs=())))):
         yield f"{'A' if found.is_shown else 'If they did, a'} start forgets {changes[0]}{' and more' if changes[1:] else ''}."
         if gone.elections:
             yield "An election can lose then what was committed: it goes by who was in sync before."
