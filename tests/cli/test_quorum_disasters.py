@@ -392,3 +392,31 @@ def test_an_election_that_logs_know_and_no_voter_was_committed(fixtures, say, tm
     )
     assert "A start forgets the last leader or in-sync replicas of 6 partitions. An election can lose then" in headline
     assert "Either the voters" not in headline
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, "groups", "transactions"])
+@pytest.mark.parametrize("others", [(), ("controller-101",)])
+def test_an_emptied_voter_among_others_that_are_not_given_leaves_open_what_the_quorum_goes_on_with(
+    quorums, say, command, others
+):
+    before = quorums("majority-emptied") / "before"
+    code, document = say(command, *(before / one for one in ("controller-102", "broker-1", "broker-2", *others)))
+    answer = document["answer"]
+
+    assert (code, answer["state"]) == (3, "unknown")
+    assert "Controller 102, one of 3 voters, lacks metadata that was committed." in answer["headline"]
+    assert "Whether 1 more voter lacks it is not known: with it the quorum can go on." in answer["headline"]
+    assert any(one.startswith("Give the log directories of the other 2 voters") for one in answer["now"])
+    assert "a majority" not in answer["headline"]
+
+
+@pytest.mark.parametrize("command", ["metadata", "diff", "explain", "verify", "groups"])
+def test_an_emptied_voter_that_a_majority_outvotes_is_no_alarm(quorums, say, tmp_path, command):
+    before = copied(quorums("majority-emptied") / "before", tmp_path / "before")
+    for emptied in (before / "controller-103",):
+        shutil.rmtree(emptied / "__cluster_metadata-0", ignore_errors=True)
+        shutil.copytree(before / "controller-101" / "__cluster_metadata-0", emptied / "__cluster_metadata-0")
+    _, document = say(command, before)
+
+    assert "lack" not in document["answer"]["headline"]
+    assert not any("Start no node" in one for one in document["answer"]["now"])

@@ -127,6 +127,8 @@ class QuorumSetBack:
     """What they lack is shown to have been committed; else it is known only that copies have it which reach beyond the logs of all voters."""
     is_emptied: bool
     """They lack all that is known to have been committed: no copy of a running controller, made a moment earlier, does."""
+    is_open: bool
+    """They are too few to elect one of them, and whether others that are not here lack it, too, is not known."""
     is_stuck: bool
     """No controller can be elected."""
     can_mix: bool
@@ -178,21 +180,28 @@ def quorum_set_back(
     winners = sorted(one for one in standings if one.can_lead)
     replaced = tuple(one.node for one in standings if one.known_as)
     is_stuck = not winners and bool(replaced) and named.keys() <= nodes.positions.keys()
-    if not winners and not is_stuck:
-        return None
+    absent = len(named.keys() - nodes.positions.keys())
     lowest = min((one.position for one in winners), default=(newest.last_epoch, newest.end_offset))
-    if not is_stuck and lowest[1] >= max(one.end_offset for one in now):
+    longest = max(one.end_offset for one in now)
+    may_be_open = bool(absent) and any(one.position[1] < longest for one in standings)
+    if not is_stuck and not may_be_open and (not winners or lowest[1] >= longest):
         return None
     marks = sorted(mark for mark in _committed(now, inputs, earlier) if mark[0] > 0)
     # Only where voters were copied before, or lost the ends of their logs, a copy has more than all of them.
-    is_beyond = named.keys() <= nodes.positions.keys() and not newest.is_of_voter
+    is_beyond = not absent and not newest.is_of_voter
     if is_beyond and (not marks or lowest[1] >= marks[-1][0]):
         marks += sorted(_elected(newest, inputs, earlier, lowest[1]))
+    lacking = tuple(one for one in standings if marks and one.position[1] < marks[-1][0])
+    is_open = bool(lacking) and not is_stuck and lowest[1] >= marks[-1][0]
+    if is_open and len(lacking) + absent < majority(len(named)):
+        return None
+    if is_open:
+        lowest = max(one.position for one in lacking)
     is_shown = bool(marks) and (is_stuck or lowest[1] < marks[-1][0])
     if not is_shown and not (is_beyond and marks):
         return None
     committed, shown_by = marks[-1] if is_shown else (newest.end_offset, "")
-    winner = next((one.node for one in winners if one.position == lowest), None)
+    winner = next((one.node for one in (lacking if is_open else winners) if one.position == lowest), None)
     by_settings = tuple(one.node for one in winners if one.position == lowest and one.node in nodes.by_settings)
     known = _Known(now, inputs, newest, winner, committed)
     is_emptied = is_stuck or lowest[1] < marks[0][0]
@@ -223,6 +232,7 @@ def quorum_set_back(
         ),
         is_shown=is_shown,
         is_emptied=is_emptied,
+        is_open=is_open,
         is_stuck=is_stuck,
         can_mix=lowest[1] == 0 and any(one.epochs and one.epochs[0].leader_epoch == FIRST_EPOCH for one in now),
         forgotten=forgotten,
@@ -280,6 +290,7 @@ def _mixed_logs(
         is_certain=True,
         is_shown=True,
         is_emptied=True,
+        is_open=False,
         is_stuck=False,
         can_mix=False,
         by_settings=(),

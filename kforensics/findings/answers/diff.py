@@ -160,7 +160,7 @@ def diff_answer(
 
 
 def _state_of_quorum(quorum: "QuorumSetBack | None") -> State | None:
-    if quorum is None or quorum.is_stuck or not quorum.is_shown:
+    if quorum is None or quorum.is_stuck or quorum.is_open or not quorum.is_shown:
         return None if quorum is None else State.UNKNOWN
     if quorum.mixed:
         return State.DIVERGED

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kforensics.damage import Absent
+from kforensics.evidence.metadata.state import majority
 from kforensics.findings.answers.model import Answer, State, no_calmer_than_open
 from kforensics.protocol.versions import NEWEST_LEVEL, KafkaVersion, least_version_of_level, level_name
 from kforensics.units import METADATA_TOPIC
@@ -64,11 +65,16 @@ def _lacking(found: "QuorumSetBack") -> str:
     names, many = listed([str(one) for one in found.voters]), len(found.voters) > 1
     who = f"Controllers {names}, a majority of the {found.voter_count} voters," if many else f"Controller {names}"
     who = f"{who}, the only voter," if found.voter_count == 1 else who
+    if found.is_open:
+        who = f"{form(len(found.voters), 'Controller', 'Controllers')} {names}, {'one' if not many else len(found.voters)} of {found.voter_count} voters,"
     hedge = (
         ""
         if found.is_emptied
         else " Only a copy that was made before the others, while the cluster ran, would explain that otherwise."
     )
+    if found.is_open:
+        more = majority(found.voter_count) - len(found.voters)
+        hedge = f" Whether {more} more {form(more, 'voter lacks', 'voters lack')} it is not known: with {form(more, 'it', 'them')} the quorum can go on."
     if found.by_settings:
         hedge = " They can lead where controller.quorum.voters is still in their settings; else no controller can be elected."
     return (
@@ -83,7 +89,13 @@ def _what_follows(found: "QuorumSetBack") -> Iterator[str]:
     holding = [one for one in found.brokers if one.directories]
     if gone is not None and gone.topics:
         topics = f"{form(len(gone.topics), 'topic')} {listed(list(gone.topics), most=MOST_TOPICS)}"
-        forgets = "Their log of now does not know" if found.mixed else "A start forgets"
+        forgets = (
+            "Their log of now does not know"
+            if found.mixed
+            else "A start then forgets"
+            if found.is_open
+            else "A start forgets"
+        )
         yield f"{forgets} {topics} ({counted(gone.partitions, 'partition')})."
     elif gone is not None and not found.mixed and (changes := list(forgotten_words(gone._replace(epochs=())))):
         yield f"{'A' if found.is_shown else 'If they did, a'} start forgets {changes[0]}{' and more' if changes[1:] else ''}."
@@ -137,6 +149,8 @@ def quorum_steps(found: "QuorumSetBack") -> Iterator[str]:
             f" {form(len(found.voters), 'it', 'each')} the metadata log{from_whom} and its former directory.id in meta.properties (not supported; try it on copies)."
         )
         return
+    if found.is_open:
+        yield f"Give the log directories of the other {found.voter_count - len(found.voters)} voters, too: they decide whether one that lacks it can be elected."
     if not found.is_shown:
         yield f"If {names} {form(len(found.voters), 'was', 'were')} copied before the others, copy {form(len(found.voters), 'its log directories', 'their log directories')} again: their logs decide."
     yield Prohibition(
@@ -322,8 +336,6 @@ def _state(comparison: "LogComparison", is_incomplete: bool) -> State:
 
 def _can_be_committed(tail: "MetadataTail", comparison: "LogComparison") -> bool:
     """Whether a majority of the voters can hold a tail that differs from the newest log; a majority that holds the newest log there excludes it."""
-    from kforensics.evidence.metadata.state import majority  # noqa: PLC0415 - answers without metadata load none of it
-
     voters = comparison.voters
     without = {
         log.history.node_id

@@ -83,7 +83,9 @@ shape(
 shape(
     QuorumSetBack,
     "What a start of the controllers that are here forgets.",
-    own("voters voter_count end standings holders is_certain is_shown is_stuck by_settings mixed forgotten brokers"),
+    own(
+        "voters voter_count end standings holders is_certain is_shown is_open is_stuck by_settings mixed forgotten brokers"
+    ),
 )
 
 METADATA = Document(
