@@ -323,8 +323,8 @@ def beyond(incident, tmp_path):
         root = copied(source, tmp_path / "cluster")
         of_voter = root / "controller-100" / "__cluster_metadata-0"
         (history,) = map(read_metadata_log, find_metadata_logs(find_inputs([root / "controller-100"])))
-        orders = history.latest().topic_named("orders-ok")
-        record = metadata_record(name, {"topic_id": orders.topic_id, **fields} if name != "NoOpRecord" else {})
+        (orders,) = history.topic_ids["orders-ok"]
+        record = metadata_record(name, {"topic_id": orders, **fields} if name != "NoOpRecord" else {})
         copy = root / "broker-1" / "__cluster_metadata-0"
         shutil.rmtree(copy)
         shutil.copytree(of_voter, copy)
