@@ -213,6 +213,49 @@ def test_settings_of_identity_and_of_the_metadata_log_are_read_as_they_are_writt
     assert start["exception"] == exception, start["reason"]
 
 
+@pytest.fixture
+def apart(node):
+    """The settings of the node, whose metadata log has a directory of its own."""
+    (node / "metadata").mkdir()
+    (node / "data-0" / "__cluster_metadata-0").rename(node / "metadata" / "__cluster_metadata-0")
+    (node / "data-0" / "bootstrap.checkpoint").rename(node / "metadata" / "bootstrap.checkpoint")
+    text = (node / "data-0" / "meta.properties").read_text()
+    (node / "metadata" / "meta.properties").write_text(edited(text, "directory.id", "C" * 22))
+    path = node.parent / "server.properties"
+    path.write_text(
+        "process.roles=broker,controller\nnode.id=1\ncontroller.quorum.voters=1@localhost:1\n"
+        f"metadata.log.dir={node}/metadata\nlog.dirs={node}/data-0,{node}/data-1\n"
+    )
+    return path
+
+
+def test_what_lies_beside_a_metadata_log_of_its_own_directory_is_not_loaded(node, apart, capsys):
+    copied(node / "data-1" / "orders-1", node / "metadata" / "orders-1")
+    (node / "metadata" / "lost+found").mkdir()
+
+    document, _ = predict(capsys, node, apart, "--kafka", "4.1.0")
+
+    (start,) = document["starts"]
+    assert start["outcome"] == "starts", start["reason"]
+    assert not any("metadata/" in log["path"] for log in document["logs"])
+
+
+def test_a_file_in_place_of_the_directory_of_the_metadata_log_ends_the_start(node, apart, capsys):
+    shutil.rmtree(node / "metadata")
+    (node / "metadata").write_text("")
+    for kafka, exception in (("4.1.0", "RuntimeException"), ("3.6.2", "KafkaException")):
+        (start,) = predict(capsys, node / "data-0", node / "data-1", apart, "--kafka", kafka)[0]["starts"]
+        assert (start["outcome"], start["exception"], start["loads_logs"]) == ("exits", exception, False)
+
+
+def test_files_in_place_of_all_log_directories_end_the_start_whatever_the_metadata_log_is_in(node, apart, capsys):
+    for one in (node / "data-0", node / "data-1"):
+        shutil.rmtree(one)
+        one.write_text("")
+    (start,) = predict(capsys, node, apart, "--kafka", "4.1.0")[0]["starts"]
+    assert start["outcome"] == "exits"
+
+
 def test_an_empty_meta_properties_ends_the_start(node, capsys):
     (node / "data-1" / "meta.properties").write_text("")
 

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import PurePath
+from pathlib import Path, PurePath
 
 from kforensics.case.settings import Settings, Surroundings
 from kforensics.commands.loading import bytes_scanned
@@ -228,6 +228,7 @@ class _NodeStarter:
             for path in named
             if not self._is_controller_alone and os.path.isfile(path)  # noqa: PTH113 - many nodes, few of them with settings
         }
+        looked_at: list[tuple[int, FoundLogs]] = []
         for number, one in node.members:
             without = conditions.without.get(number, frozenset())
             ids = {each.path: each.meta for each in one.log_dirs}
@@ -238,6 +239,9 @@ class _NodeStarter:
             self._problems += met
             for log_dir in found_logs:
                 if (number, log_dir.path) in node.left_out:
+                    continue
+                looked_at.append((number, log_dir))
+                if self._is_of_metadata_alone(one.root / log_dir.path):
                     continue
                 self._log_dirs.append((number, log_dir))
                 if (number, log_dir.path) in self._untaken:
@@ -257,7 +261,7 @@ class _NodeStarter:
                     node.first,
                     number,
                     one,
-                    self._log_dirs,
+                    looked_at,
                     self._asked,
                     reads,
                     self._scans,
@@ -279,6 +283,16 @@ class _NodeStarter:
             if one.has_file and not one.is_readable
             if self._asked >= (3, 7) or (one.properties is Absent.UNREADABLE and self._asked >= (1, 0))
         }
+
+    def _is_of_metadata_alone(self, folder: Path) -> bool:
+        """Whether settings name a directory for the metadata log alone: of what else lies there no log is loaded."""
+        values = self._known.in_file
+        named = values.get("log.dirs", values.get("log.dir", ""))
+        if not named or "metadata.log.dir" not in values or not self._node.is_kraft:
+            return False
+        real = os.path.realpath(folder)
+        log_dirs = {os.path.realpath(path.strip()) for path in named.split(",") if "\0" not in path}
+        return real not in log_dirs and real == os.path.realpath(self._known.metadata_dir)
 
     def _is_asked_for(self, name: str) -> bool:
         topics, partitions = self._conditions.topics, self._conditions.partitions
@@ -681,6 +695,10 @@ class _NodeStarter:
         )
         if refusal is None and node.is_kraft:
             refusal = self._file_for_metadata()
+        lost = next((path for path in self._no_directories if path == self._known.metadata_dir.rstrip("/")), None)
+        if refusal is None and node.is_kraft and lost is not None:
+            words = f"Encountered I/O error in metadata log directory {lost}. Cannot continue."
+            refusal = Refusal("RuntimeException" if version >= (3, 7) else "KafkaException", words)
         again = [path for path, _ in self._named_again() if path != self._known.metadata_dir]
         if refusal is None and again and not self._is_controller_alone:
             refusal = Refusal("KafkaException", f"{TWICE_NAMED}: {again[0]}")
@@ -736,7 +754,11 @@ class _NodeStarter:
         if state is None or isinstance(node_id, Absent) or not state.features.get(ELR_FEATURE):
             return ""
         broker = state.brokers.get(node_id)
-        epochs = [log_dir.broker_epoch for one in self._node.inputs for log_dir in one.log_dirs]
+        epochs = [
+            log_dir.broker_epoch
+            for _, one, log_dir in self._node.log_dirs()
+            if not self._is_of_metadata_alone(one.root / log_dir.path)
+        ]
         return unclean_for_controller(epochs, broker.broker_epoch, self._asked) if broker else ""
 
     def _knows_registration(self) -> bool:
@@ -750,7 +772,8 @@ class _NodeStarter:
             if isinstance(self._node.node_id, Absent)
             else frozenset(self._around.registered.get(self._node.node_id, ()))
         )
-        directories = self._node.directories()
+        places = zip(self._node.directories(), self._node.folders(), strict=True)
+        directories = [one for one, folder in places if not self._is_of_metadata_alone(folder)]
         here = {one.directory_id for one in directories if not isinstance(one.directory_id, Absent)}
         missing = registered - here
         if len(missing) <= sum(one.has_file and isinstance(one.cluster_id, Absent) for one in directories):
