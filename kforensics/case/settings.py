@@ -263,9 +263,10 @@ class Settings:
                     return (None, False) if number is None else (str(number * unit), True)
         return None, self.is_file_known
 
-    def segment_bytes(self) -> Mapping[str, str]:
-        """Return the size of segments of each topic that has one of its own, by name."""
-        return {topic: own["segment.bytes"] for topic, own in self._topics.items() if "segment.bytes" in own}
+    @property
+    def topics(self) -> Mapping[str, Mapping[str, str]]:
+        """The settings that each topic has of its own, by name."""
+        return self._topics
 
     def number(self, topic: str, name: str, default: int) -> int:
         """Return a whole number; Kafka's default where it is not known or none."""

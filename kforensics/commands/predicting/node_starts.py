@@ -54,8 +54,8 @@ from kforensics.protocol.loading.node import (
     refuse_level,
     refuse_registration,
     refuse_roles,
-    refuse_segment_bytes,
     refuse_settings,
+    refuse_topic_settings,
     refuse_values,
     refuse_without_controller,
     unclean_for_controller,
@@ -717,6 +717,9 @@ class _NodeStarter:
         if is_stuck and self._directories:
             return refuse_without_controller()
         is_unstable_enabled = any(self._known.in_file.get(name) == "true" for name in _UNSTABLE_LEVELS)
+        refusal = self._refusal_of_records()
+        if refusal is not None:
+            return refusal
         refusal = refuse_level(
             self._around.level,
             version,
@@ -733,8 +736,21 @@ class _NodeStarter:
                 is_unstable_enabled=is_unstable_enabled or "process.roles" not in self._known.in_file,
             )
         if refusal is None and any(one.described.kind in {"broker", "combined"} for one in node.inputs):
-            refusal = refuse_segment_bytes(version, self._known.segment_bytes())
+            refusal = refuse_topic_settings(version, self._known.topics)
         return refusal
+
+    def _refusal_of_records(self) -> Refusal | None:
+        """Return why a controller ends on a record that fits nothing before it, such as a change of a partition that is not there."""
+        history, opened = self._around.history, self._metadata
+        if history is None or opened is None or not self._is_controller or not history.is_log_known:
+            return None
+        first = max((one.end_offset for one in history.snapshots), default=0)
+        end = opened.load.log_end_offset
+        for name, when in history.unapplied:
+            if first <= when.offset and (isinstance(end, Absent) or when.offset < end):
+                words = f"{name} at offset {when.offset} of the metadata log fits nothing before it"
+                return Refusal("RuntimeException", words)
+        return None
 
     def _registration_refusal(self) -> Refusal | None:
         """Why the controller does not let it register; its logs are loaded from the metadata meanwhile, and strays renamed."""

@@ -37,6 +37,8 @@ class MetadataReplay:
 
     def __init__(self) -> None:
         self.topics: dict[str, TopicState] = {}
+        self._ids: dict[str, str] = {}
+        """The id of each topic that is there, by name."""
         self.partitions = PartitionReplay()
         self.brokers: dict[int, list[BrokerState]] = {}
         self.controllers: dict[int, list[ControllerState]] = {}
@@ -125,6 +127,7 @@ class MetadataReplay:
         for topic in list(self.topics.values()):
             if topic.topic_id not in topics and isinstance(topic.removed, Absent):
                 self.topics[topic.topic_id] = topic._replace(removed=when)
+                self._forget_name(topic)
         for broker_id, history in self.brokers.items():
             if broker_id not in brokers and history[-1].is_registered:
                 history.append(history[-1]._replace(is_registered=False, is_fenced=True, when=when))
@@ -149,20 +152,28 @@ class MetadataReplay:
             self.unapplied.append((message.name, when))
 
     def _topic(self, fields: Fields, when: When, _origin: Origin) -> bool:
-        known = self.topics.get(fields["topic_id"])
+        name, topic_id = str(fields["name"]), fields["topic_id"]
+        known = self.topics.get(topic_id)
         if known is None or not when.from_snapshot:
-            self.topics[fields["topic_id"]] = TopicState(str(fields["name"]), fields["topic_id"], when)
-        return True
+            self.topics[topic_id] = TopicState(name, topic_id, when)
+        is_free = name not in self._ids
+        self._ids[name] = topic_id
+        return is_free or when.from_snapshot
 
     def _remove_topic(self, fields: Fields, when: When, _origin: Origin) -> bool:
         topic = self.topics.get(fields["topic_id"])
         if topic is None:
             return False
         self.topics[topic.topic_id] = topic._replace(removed=when)
+        self._forget_name(topic)
         # No record says so: a topic that is created again under the name begins without them.
         for name in sorted(self._names_of_topic.pop(topic.name, ())):
             self.configs.append(ConfigChange(TOPIC_RESOURCE, topic.name, name, None, when))
         return True
+
+    def _forget_name(self, topic: TopicState) -> None:
+        if self._ids.get(topic.name) == topic.topic_id:
+            del self._ids[topic.name]
 
     def _partition(self, fields: Fields, when: When, origin: Origin) -> bool:
         topic = self.topics.get(fields["topic_id"])

@@ -682,16 +682,41 @@ def _invalid(name: str, value: str, problem: str) -> Refusal:
     return Refusal("ConfigException", f"Invalid value {shown} for configuration {name}: {problem}")
 
 
-def refuse_segment_bytes(version: KafkaVersion, of_topics: Mapping[str, str]) -> Refusal | None:
-    """Judge the sizes of segments that topics have of their own: a broker reads the settings of every topic before it loads a log."""
-    if version < (4, 1):
+_TOPIC_NUMBERS: Mapping[str, _Number] = {
+    "segment.bytes": _Number(32, ((_FIRST, 14), ((4, 1), LEAST_SEGMENT_BYTES))),
+    "segment.ms": _Number(64, ((_FIRST, 1),)),
+    "segment.jitter.ms": _Number(64, ((_FIRST, 0),)),
+    "segment.index.bytes": _Number(32, ((_FIRST, 4),)),
+    "index.interval.bytes": _Number(32, ((_FIRST, 0),)),
+    "flush.messages": _Number(64, ((_FIRST, 1),)),
+    "flush.ms": _Number(64, ((_FIRST, 0),)),
+    "retention.bytes": _Number(64),
+    "retention.ms": _Number(64, ((_FIRST, -1),)),
+    "max.message.bytes": _Number(32, ((_FIRST, 0),)),
+    "delete.retention.ms": _Number(64, ((_FIRST, 0),)),
+    "min.compaction.lag.ms": _Number(64, ((_FIRST, 0),)),
+    "max.compaction.lag.ms": _Number(64, ((_FIRST, 1),)),
+    "file.delete.delay.ms": _Number(64, ((_FIRST, 0),)),
+    "min.insync.replicas": _Number(32, ((_FIRST, 1),)),
+    "local.retention.ms": _Number(64, (((3, 6), -2),), since=(3, 6)),
+    "local.retention.bytes": _Number(64, (((3, 6), -2),), since=(3, 6)),
+}
+"""Whole numbers among the settings of topics (`LogConfig`, 3.3 to 4.4)."""
+
+
+def refuse_topic_settings(version: KafkaVersion, of_topics: Mapping[str, Mapping[str, str]]) -> Refusal | None:
+    """Judge the settings that topics have of their own: a broker without ZooKeeper reads those of every topic before it loads a log."""
+    found: dict[str, Refusal] = {}
+    for topic, own in of_topics.items():
+        for name, value in own.items():
+            kind, problem = _TOPIC_NUMBERS.get(name), ""
+            if kind is not None and version >= kind.since:
+                problem = _problem(value.strip(), kind, version)
+            elif name == "cleanup.policy" and not {one.strip() for one in value.split(",")} - {""} <= _POLICIES:
+                problem = "String must be one of: compact, delete"
+            if problem:
+                found[topic] = _invalid(name, value.strip(), problem)
+    if not found:
         return None
-    sizes = {topic: number for topic, value in of_topics.items() if (number := _number(value.strip(), 64)) is not None}
-    small = sorted(topic for topic, size in sizes.items() if size < LEAST_SEGMENT_BYTES)
-    if not small:
-        return None
-    more = f" and {len(small) - 1} more" if len(small) > 1 else ""
-    words = (
-        f"Invalid value {sizes[small[0]]} for configuration segment.bytes: Value must be at least {LEAST_SEGMENT_BYTES}"
-    )
-    return Refusal("ConfigException", f"{words} (a setting of topic {small[0]}{more})")
+    first, more = min(found), f" and {len(found) - 1} more" if len(found) > 1 else ""
+    return found[first]._replace(reason=f"{found[first].reason} (a setting of topic {first}{more})")

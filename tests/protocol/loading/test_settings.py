@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kforensics.protocol.loading.node import refuse_segment_bytes, refuse_values
+from kforensics.protocol.loading.node import refuse_topic_settings, refuse_values
 from kforensics.protocol.versions import KafkaVersion
 from tests.oracle.loading.settings import NAMES, values_of
 
@@ -65,7 +65,9 @@ def test_what_is_no_number_is_refused_and_shown_in_short(value):
     [
         ((3, 9), {"t": "4000"}, None),
         ((4, 0), {"t": "4000"}, None),
-        *(((4, 1), {"t": value}, None) for value in ("", "4k", "1" * 5_000, "1048576")),
+        ((4, 1), {"t": "1048576"}, None),
+        ((3, 3), {"t": "13"}, "Invalid value 13 for configuration segment.bytes: Value must be at least 14 (a setting of topic t)"),
+        ((4, 1), {"t": "4k"}, "Invalid value 4k for configuration segment.bytes: Not a number of type INT (a setting of topic t)"),
         (
             (4, 1),
             {"u": "9", "t": "4000"},
@@ -74,10 +76,31 @@ def test_what_is_no_number_is_refused_and_shown_in_short(value):
     ],
 )
 def test_segments_of_topics_smaller_than_a_release_takes_end_its_start(version, of_topics, refused):
-    found = refuse_segment_bytes(KafkaVersion(*version), of_topics)
+    found = refuse_topic_settings(KafkaVersion(*version), {topic: {"segment.bytes": one} for topic, one in of_topics.items()})
 
     assert (found and found.reason) == refused
     assert (found and found.exception) == (refused and "ConfigException")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "problem"),
+    [
+        ("cleanup.policy", "compress", "String must be one of: compact, delete"),
+        ("cleanup.policy", "compact, delete", ""),
+        ("retention.ms", "many", "Not a number of type LONG"),
+        ("retention.ms", "-1", ""),
+        ("max.message.bytes", "-1", "Value must be at least 0"),
+        ("local.retention.ms", "-9", "Value must be at least -2"),
+        ("retention.ms", "1" * 5_000, "Not a number of type LONG"),
+        ("wish", "many", ""),
+    ],
+)
+def test_a_setting_of_a_topic_that_kafka_does_not_take_ends_a_start(name, value, problem):
+    found = refuse_topic_settings(KafkaVersion(3, 9), {"t": {name: value}})
+    assert (found is not None) == bool(problem)
+    assert found is None or problem in found.reason
+    if name.startswith("local"):
+        assert refuse_topic_settings(KafkaVersion(3, 3), {"t": {name: value}}) is None
 
 
 def test_a_start_needs_a_log_directory_and_a_thread_that_recovers():
