@@ -415,6 +415,93 @@ def test_a_topic_whose_segments_are_smaller_than_the_version_takes_ends_the_star
     assert document["answer"]["state"] == "will-not-start"
 
 
+@pytest.mark.parametrize(
+    ("name", "fields", "exception"),
+    [
+        ("TopicRecord", {"name": "fresh", "topic_id": "B" * 21 + "A"}, None),
+        ("TopicRecord", {"name": "orders", "topic_id": "B" * 21 + "A"}, "RuntimeException"),
+        ("RemoveTopicRecord", {"topic_id": "B" * 21 + "A"}, "RuntimeException"),
+        ("PartitionChangeRecord", {"partition_id": 0, "topic_id": "B" * 21 + "A", "leader": 1}, "NullPointerException"),
+        ("UnregisterBrokerRecord", {"broker_id": 77, "broker_epoch": 1}, "RuntimeException"),
+    ],
+)
+def test_a_controller_ends_on_a_record_that_fits_nothing_before_it(node, apart, capsys, name, fields, exception):
+    (history,) = [read_metadata_log(files) for files in find_metadata_logs(find_inputs([node]))]
+    (log,) = (node / "metadata" / "__cluster_metadata-0").glob("*.log")
+    batch = metadata_batch(history.end_offset, [metadata_record(name, fields)], epoch=history.last_epoch)
+    log.write_bytes(log.read_bytes() + batch)
+
+    (start,) = predict(capsys, node, apart, "--kafka", "4.1.0")[0]["starts"]
+
+    assert (start["outcome"], start["exception"]) == ("exits" if exception else "starts", exception), start["reason"]
+    assert not exception or f"at offset {history.end_offset} of the metadata log" in start["reason"]
+
+
+@pytest.mark.parametrize(
+    ("change", "kafka", "exception"),
+    [
+        ({"leaderEpoch": None}, "4.1.0", "RuntimeException"),
+        ({"leaderEpoch": "1"}, "4.1.0", "NumberFormatException"),
+        ({"leaderEpoch": 1.5}, "3.3.2", "NumberFormatException"),
+        ({"leaderId": 1 << 40}, "4.1.0", "NumberFormatException"),
+        ({"votedDirectoryId": 5}, "4.1.0", "RuntimeException"),
+        ({"currentVoters": [{"voterId": 1}]}, "4.1.0", "UnsupportedVersionException"),
+        ({"data_version": -1}, "4.1.0", "IllegalStateException"),
+        ({"data_version": "0"}, "4.1.0", "RuntimeException"),
+        ({"note": 1}, "4.1.0", None),
+    ],
+)
+def test_fields_of_quorum_state_that_kafka_does_not_read_end_the_start(node, capsys, change, kafka, exception):
+    path = node / "data-0" / "__cluster_metadata-0" / "quorum-state"
+    whole = {"leaderId": 1, "leaderEpoch": 1, "votedId": -1, "votedDirectoryId": "A" * 22, "data_version": 1}
+    if kafka < "3.8":
+        (node / "data-0" / "bootstrap.checkpoint").unlink()
+        whole |= {"clusterId": "", "appliedOffset": 0, "currentVoters": [], "data_version": 0}
+        for one in (node / "data-0", node / "data-1"):
+            meta = (one / "meta.properties").read_text().splitlines(keepends=True)
+            (one / "meta.properties").write_text("".join(line for line in meta if "directory.id" not in line))
+    fields = {key: value for key, value in {**whole, **change}.items() if value is not None}
+    path.write_text(json.dumps(fields))
+
+    (start,) = predict(capsys, node, "--kafka", kafka)[0]["starts"]
+
+    assert (start["outcome"], start["exception"]) == ("exits" if exception else "starts", exception), start["reason"]
+
+
+def test_kafka_reads_the_first_object_of_quorum_state_and_nothing_behind_it(node, capsys):
+    path = node / "data-0" / "__cluster_metadata-0" / "quorum-state"
+    for more in ("more", "\n{}"):
+        path.write_text(path.read_text() + more)
+        (start,) = predict(capsys, node, "--kafka", "4.1.0")[0]["starts"]
+        assert start["outcome"] == "starts", start["reason"]
+
+
+@pytest.mark.parametrize(
+    ("name", "exception"),
+    [
+        ("backup.checkpoint", "StringIndexOutOfBoundsException"),
+        ("0000000000000000000a-0000000001.checkpoint", "NumberFormatException"),
+        ("backup.checkpoint.txt", None),
+    ],
+)
+def test_names_like_that_of_a_snapshot_end_the_start(node, capsys, name, exception):
+    (node / "data-0" / "__cluster_metadata-0" / name).write_text("")
+    (start,) = predict(capsys, node, "--kafka", "4.1.0")[0]["starts"]
+    assert (start["outcome"], start["exception"]) == ("exits" if exception else "starts", exception), start["reason"]
+
+
+@pytest.mark.parametrize("name", ["quorum-state", "quorum-state.tmp", "00000000000000000900-0000000900.checkpoint"])
+def test_a_folder_in_place_of_a_file_of_the_quorum_ends_the_start(node, capsys, name):
+    path = node / "data-0" / "__cluster_metadata-0" / name
+    path.unlink(missing_ok=True)
+    path.mkdir()
+    (path / "a").touch()
+
+    (start,) = predict(capsys, node, "--kafka", "4.1.0")[0]["starts"]
+
+    assert (start["outcome"], start["exception"]) == ("exits", "UncheckedIOException"), start["reason"]
+
+
 def test_a_broker_that_may_not_register_renames_its_logs_all_the_same(node, capsys):
     for folder in ("data-0", "data-1"):
         edit(node / folder / "meta.properties", "node.id", "4")

@@ -3,16 +3,17 @@
 Kafka: `KafkaMetadataLog.apply` (3.3), `KafkaRaftLog.createLog` (4.3), `FileQuorumStateStore`.
 """
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kforensics.commands.loading import DirectoryOnDisk
 from kforensics.commands.lost_records import lost_pieces
 from kforensics.commands.predicting.log_starts import newer_file
 from kforensics.damage import Absent, Damage
-from kforensics.errors import EvidenceError, FormatError, NewerThanKnown
+from kforensics.errors import EvidenceError, FormatError
 from kforensics.evidence.discovery.inputs import FoundInput
 from kforensics.evidence.metadata.state import METADATA_VERSION
 from kforensics.evidence.replica.loader_reader import DirectoryContent, FoundLogs
@@ -39,6 +40,7 @@ from kforensics.source.naming import FileKind, FileSuffix, parse_file_name
 from kforensics.source.walk import join
 from kforensics.units import METADATA_TOPIC
 
+_SNAPSHOT_NAME = len(f"{0:020d}-{0:010d}")
 METADATA_DIRECTORY = f"{METADATA_TOPIC}-0"
 _FIRST_WITH_BOOTSTRAP = KafkaVersion(3, 3)
 _FIRST_THAT_READS_ALL = KafkaVersion(3, 7)
@@ -115,7 +117,7 @@ def start_metadata_log(
     opened, inconsistent = _opened(load, disk, content, outcome)
     if quorum is not None:
         own = () if isinstance(outcome.state, Absent) else outcome.state.epochs
-        led = (*(epoch for _, epoch in _snapshots(content)), *(one.leader_epoch for one in own))
+        led = (*(epoch for _, epoch in _snapshots(content.files)), *(one.leader_epoch for one in own))
         refusal = refuse_quorum_state(
             quorum,
             configured_voters,
@@ -125,7 +127,9 @@ def start_metadata_log(
             last_epoch=max((one for one in led if isinstance(one, int)), default=0),
         )
     try:
-        unread, words = _unread_snapshot(folder, content, version, is_controller=is_controller)
+        unread, words = _unread_snapshot(
+            folder, content, version, is_controller=is_controller, names_voters=not configured_voters
+        )
     except EvidenceError as error:
         unread, words = None, error.problem
     bootstrap, unread_bootstrap = _bootstrap_refusal(one, log_dir.path, version)
@@ -177,7 +181,7 @@ def _opened(
     """Return the log behind its recovery: dropped for a newer snapshot, or refused where it begins above every snapshot (KAFKA-14240)."""
     state = outcome.state
     assert not isinstance(state, Absent)
-    snapshots = _snapshots(content)
+    snapshots = _snapshots(content.files)
     first = state.log_start_offset
     refusal = None
     if first > 0 and not any(end >= first for end, _ in snapshots):
@@ -192,14 +196,22 @@ def _opened(
 
 
 def _unread_snapshot(
-    folder: Path, content: DirectoryContent, version: KafkaVersion, *, is_controller: bool
+    folder: Path, content: DirectoryContent, version: KafkaVersion, *, is_controller: bool, names_voters: bool
 ) -> tuple[Refusal | None, str]:
-    """Return why the newest snapshot, with which each node begins to read the metadata, ends the start; and what makes it unknown, in words."""
-    snapshots = _snapshots(content)
+    """Return why the newest snapshot, with which each node begins to read the metadata, ends the start; and what makes it unknown, in words.
+
+    Args:
+        names_voters: the voters stand in it, and not in the settings: with an empty one a controller stays up and none leads.
+    """
+    if misnamed := _refuse_snapshot_names((*content.files, *content.folders)):
+        return misnamed, ""
+    snapshots = _snapshots((*content.files, *content.folders))
     if not snapshots:
         return None, ""
     epoch, end = max((epoch, end) for end, epoch in snapshots)
     name = f"{end:020d}-{epoch:010d}.checkpoint"
+    if name in content.folders:
+        return Refusal("UncheckedIOException", f"{name} is a directory: Failed to read records into memory"), ""
     with open_evidence(folder / name) as file:
         walked = [(window.batches, window.span.end) for window in walk_segment(file, level=Level.CRC)]
         whole = sum(int(batches["length"].sum()) for batches, _ in walked)
@@ -207,16 +219,29 @@ def _unread_snapshot(
         is_checked = is_controller and version >= _FIRST_THAT_READS_ALL
         if not is_sound and (is_checked or version >= FIRST_WITH_VOTERS_IN_LOG):
             return Refusal("CorruptRecordException", f"{name}: Record is corrupt"), ""
-        if not file.size and is_checked:
+        if not file.size and is_checked and not names_voters:
             return Refusal("NoSuchElementException", f"{name} is empty: No value present"), ""
         if not is_sound or whole != file.size or not file.size:
             return None, f"{name}, with which it begins to read the metadata, is damaged or cut short"
     return None, ""
 
 
-def _snapshots(content: DirectoryContent) -> list[tuple[int, int]]:
+def _refuse_snapshot_names(names: Sequence[str]) -> Refusal | None:
+    """Return why a name that ends like a snapshot's, and does not begin like one, ends the start (`Snapshots.parse`)."""
+    for name in sorted(names):
+        if not name.endswith((".checkpoint", ".checkpoint.part", ".checkpoint.deleted")):
+            continue
+        words = f"{name} in __cluster_metadata-0 is no name of a snapshot"
+        if len(name) < _SNAPSHOT_NAME:
+            return Refusal("StringIndexOutOfBoundsException", words)
+        if not all(map(str.isdecimal, (name[:20], name[21:_SNAPSHOT_NAME]))):
+            return Refusal("NumberFormatException", words)
+    return None
+
+
+def _snapshots(names: Iterable[str]) -> list[tuple[int, int]]:
     """End offset and epoch of each snapshot that is whole by its name."""
-    parsed = [parse_file_name(name) for name in content.files]
+    parsed = [parse_file_name(name) for name in names]
     return [
         (one.base_offset, one.leader_epoch)
         for one in parsed
@@ -227,25 +252,79 @@ def _snapshots(content: DirectoryContent) -> list[tuple[int, int]]:
     ]
 
 
+_STATE_FIELDS: Mapping[int, Mapping[str, type]] = {
+    0: {
+        "clusterId": str,
+        "leaderId": int,
+        "leaderEpoch": int,
+        "votedId": int,
+        "appliedOffset": int,
+        "currentVoters": list,
+    },
+    1: {"leaderId": int, "leaderEpoch": int, "votedId": int, "votedDirectoryId": str},
+}
+"""What `quorum-state` of each version has to have (`QuorumStateData`)."""
+
+
 def _quorum_refusal(
     one: FoundInput, path: str, content: DirectoryContent, version: KafkaVersion
 ) -> tuple[Refusal | None, QuorumState | None]:
     """Return why a `quorum-state` that can't be read ends the start, or what it says; raise `EvidenceError` where it can't be read here."""
+    for name in ("quorum-state.tmp", "quorum-state"):
+        if name in content.folders:
+            is_filled = bool(one.listings.of(path.removesuffix("quorum-state") + name).entries)
+            is_refused = is_filled or (name == "quorum-state" and version >= FIRST_OF_QUORUM_STATE_1)
+            if is_refused:
+                return Refusal(
+                    "UncheckedIOException", f"{path.removesuffix('quorum-state')}{name} is a directory"
+                ), None
     if "quorum-state" not in content.files:
         return None, None
     try:
-        state: QuorumState = parse_quorum_state(one.read_small(path))
-    except NewerThanKnown as error:
-        # Before 3.7 the number is not looked at, and what the fields are then is not known here.
-        return Refusal(_newer_state(version), f"{path}: {error}") if version >= (3, 7) else None, None
-    except FormatError as error:
+        fields = _first_object(one.read_small(path))
+    except ValueError as error:
         # Before, what could not be read was removed, and the node began without (`QuorumState.initialize`).
         is_refused = version >= FIRST_OF_QUORUM_STATE_1
         return Refusal("UncheckedIOException", f"{path}: {error}") if is_refused else None, None
-    if state.data_version and version < FIRST_OF_QUORUM_STATE_1:
-        words = f"{path}: data_version {state.data_version} is newer than Kafka {version} reads"
-        return Refusal(_newer_state(version), words), None
-    return None, state
+    written = fields["data_version"]
+    number = int(written) if isinstance(written, int | float) and not isinstance(written, bool) else 0
+    newest = 1 if version >= FIRST_OF_QUORUM_STATE_1 else 0
+    if not 0 <= number <= newest:
+        words = f"{path}: data_version {number} is newer than Kafka {version} reads"
+        # Between, no number is looked at but by the fields, and what those of a later one are is not known here.
+        is_judged = version >= (3, 7) or number == 1
+        return Refusal(_newer_state(version), words) if is_judged else None, None
+    if number and fields.get("currentVoters"):
+        return Refusal("UnsupportedVersionException", f"{path}: version {number} has no currentVoters"), None
+    for name, kind in _STATE_FIELDS[number].items():
+        if problem := _state_problem(fields, name, kind):
+            return Refusal(problem, f"{path}: {name} is missing, or not what it has to be"), None
+    return None, parse_quorum_state(json.dumps({**fields, "data_version": number}).encode())
+
+
+def _first_object(data: bytes) -> dict[str, Any]:
+    """Return the JSON object of the first line, whatever is behind it; raise `ValueError` where there is none with a data_version."""
+    line = data.splitlines()[0] if data else b""
+    try:
+        fields, _ = json.JSONDecoder().raw_decode(line.decode().strip())
+    except RecursionError as error:
+        raise ValueError(error) from error
+    if not isinstance(fields, dict) or "data_version" not in fields:
+        raise ValueError("expected a JSON object with data_version")
+    return fields
+
+
+def _state_problem(fields: Mapping[str, object], name: str, kind: type) -> str:
+    """Return what reading a field throws; empty where it is taken."""
+    if name not in fields:
+        return "RuntimeException"
+    value = fields[name]
+    if kind is int:
+        bits = 63 if name == "appliedOffset" else 31
+        is_number = isinstance(value, int) and not isinstance(value, bool) and -(1 << bits) <= value < 1 << bits
+        return "" if is_number else "NumberFormatException"
+    is_none = value is None and kind is list
+    return "" if is_none or isinstance(value, kind) else "RuntimeException"
 
 
 def _newer_state(version: KafkaVersion) -> str:

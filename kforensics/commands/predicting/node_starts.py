@@ -30,6 +30,7 @@ from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
 from kforensics.evidence.discovery.log_dirs import SMALL_FILE_LIMIT
 from kforensics.evidence.discovery.partition_dirs import LOGS_LEFT_OUT
+from kforensics.evidence.metadata.replay import OF_NO_TOPIC
 from kforensics.evidence.metadata.state import METADATA_VERSION
 from kforensics.evidence.model import Problem
 from kforensics.evidence.replica.loader_reader import FoundLogs, find_logs
@@ -742,14 +743,15 @@ class _NodeStarter:
     def _refusal_of_records(self) -> Refusal | None:
         """Return why a controller ends on a record that fits nothing before it, such as a change of a partition that is not there."""
         history, opened = self._around.history, self._metadata
-        if history is None or opened is None or not self._is_controller or not history.is_log_known:
+        if history is None or opened is None or not self._is_controller or history.gaps:
             return None
         first = max((one.end_offset for one in history.snapshots), default=0)
         end = opened.load.log_end_offset
         for name, when in history.unapplied:
             if first <= when.offset and (isinstance(end, Absent) or when.offset < end):
                 words = f"{name} at offset {when.offset} of the metadata log fits nothing before it"
-                return Refusal("RuntimeException", words)
+                is_image = name.startswith("Partition") and name.endswith(OF_NO_TOPIC) and not self._is_controller_alone
+                return Refusal("NullPointerException" if is_image else "RuntimeException", words)
         return None
 
     def _registration_refusal(self) -> Refusal | None:

@@ -29,6 +29,7 @@ from kforensics.formats.messages.metadata_bulk import PartitionRecords
 from kforensics.formats.messages.schema import Decoded
 
 MOST_UNAPPLIED = 1_000
+OF_NO_TOPIC = " of no topic"
 UNFINISHED = "the log ends inside the transaction"
 
 
@@ -67,10 +68,12 @@ class MetadataReplay:
                 self.finish(when.offset - 1)
                 self._pending, self._begun = [], when
             case "EndTransactionRecord":
+                self._note_unbegun(message.name, when)
                 pending, self._pending, self._begun = self._pending, None, None
                 for one in pending or ():
                     self._apply(*one)
             case "AbortTransactionRecord":
+                self._note_unbegun(message.name, when)
                 self._drop(message.fields.get("reason") or "aborted by the controller", when.offset)
             case _ if self._pending is not None:
                 self._pending.append((message, when, place))
@@ -149,7 +152,13 @@ class MetadataReplay:
         apply = _APPLIED.get(message.name)
         is_applied = apply is None or apply(self, message.fields, when, Origin(when.offset, when.timestamp_ms, place))
         if not is_applied and len(self.unapplied) < MOST_UNAPPLIED:
-            self.unapplied.append((message.name, when))
+            topic_id = message.fields.get("topic_id")
+            is_of_none = topic_id is not None and topic_id not in self.topics
+            self.unapplied.append((f"{message.name}{OF_NO_TOPIC if is_of_none else ''}", when))
+
+    def _note_unbegun(self, name: str, when: When) -> None:
+        if self._pending is None and len(self.unapplied) < MOST_UNAPPLIED:
+            self.unapplied.append((name, when))
 
     def _topic(self, fields: Fields, when: When, _origin: Origin) -> bool:
         name, topic_id = str(fields["name"]), fields["topic_id"]
@@ -211,12 +220,14 @@ class MetadataReplay:
             history.append(state)
         return True
 
-    def _change_broker(self, broker_id: int, when: When, **changes: Any) -> bool:
+    def _change_broker(self, broker_id: int, epoch: int, when: When, **changes: Any) -> bool:
+        """Change a registration, and return whether it is there, of this epoch."""
         history = self.brokers.get(broker_id)
         if not history:
             return False
-        history.append(history[-1]._replace(when=when, **changes))
-        return True
+        before = history[-1]
+        history.append(before._replace(when=when, **changes))
+        return before.is_registered and before.broker_epoch == epoch
 
     def _broker_registration_change(self, fields: Fields, when: When, _origin: Origin) -> bool:
         changes: dict[str, Any] = {}
@@ -226,7 +237,7 @@ class MetadataReplay:
             changes["is_in_controlled_shutdown"] = True
         if fields.get("log_dirs"):
             changes["log_dirs"] = fields["log_dirs"]
-        return self._change_broker(fields["broker_id"], when, **changes)
+        return self._change_broker(fields["broker_id"], fields["broker_epoch"], when, **changes)
 
     def _register_controller(self, fields: Fields, when: When, _origin: Origin) -> bool:
         version = _newest_metadata_version(fields)
@@ -297,13 +308,13 @@ _APPLIED: Mapping[str, _Apply] = {
     "ClearElrRecord": MetadataReplay._clear_elr,
     "RegisterBrokerRecord": MetadataReplay._register_broker,
     "UnregisterBrokerRecord": lambda replay, fields, when, _origin: replay._change_broker(
-        fields["broker_id"], when, is_registered=False, is_fenced=True
+        fields["broker_id"], fields["broker_epoch"], when, is_registered=False, is_fenced=True
     ),
     "FenceBrokerRecord": lambda replay, fields, when, _origin: replay._change_broker(
-        fields["id"], when, is_fenced=True
+        fields["id"], fields["epoch"], when, is_fenced=True
     ),
     "UnfenceBrokerRecord": lambda replay, fields, when, _origin: replay._change_broker(
-        fields["id"], when, is_fenced=False
+        fields["id"], fields["epoch"], when, is_fenced=False
     ),
     "BrokerRegistrationChangeRecord": MetadataReplay._broker_registration_change,
     "RegisterControllerRecord": MetadataReplay._register_controller,

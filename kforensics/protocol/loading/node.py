@@ -449,7 +449,7 @@ def refuse_level(
             before 4.0; where 4.0 or later does not, it can't apply the record, and neither exits nor loads a log.
         is_unstable_enabled: the settings let it use levels that are not for production in its release.
     """
-    if isinstance(level, Absent) or level < 1:
+    if isinstance(level, Absent) or (level < 1 and version < FIRST_WITHOUT_ZOOKEEPER):
         return None
     least, known = _levels(version)
     newest = known if is_unstable_enabled else min(known, _PRODUCTION_LEVELS.get((version.major, version.minor), known))

@@ -317,7 +317,7 @@ def test_brokers(tmp_path: Path) -> None:
         batch(4, ("BrokerRegistrationChangeRecord", {"broker_id": 1, "log_dirs": (TOPIC_ID,)})),
         batch(5, ("UnfenceBrokerRecord", {"id": 1})),
         batch(6, ("RegisterBrokerRecord", registration | {"broker_epoch": 6, "rack": "r"})),
-        batch(7, ("UnregisterBrokerRecord", {"broker_id": 1})),
+        batch(7, ("UnregisterBrokerRecord", {"broker_id": 1, "broker_epoch": 6})),
         batch(8, ("FenceBrokerRecord", {"id": 9})),
     )
 
@@ -396,7 +396,7 @@ def test_records_that_are_not_understood_are_named(tmp_path: Path) -> None:
         "offset 0: a record is not understood: record type 99 is newer than 29, which kforensics knows",
         "offset 1: a record is not understood: there is no value",
     ]
-    assert [name for name, _ in history.unapplied] == ["PartitionChangeRecord"]
+    assert [name for name, _ in history.unapplied] == ["PartitionChangeRecord of no topic"]
 
 
 def test_a_log_that_starts_late_without_a_snapshot(tmp_path: Path) -> None:
@@ -461,3 +461,30 @@ def test_a_snapshot_without_a_controller_unregisters_it(tmp_path: Path) -> None:
     assert [(one.is_registered, one.when) for one in replay.controllers[8]] == [(True, first), (False, snapshot)]
     replay.add(Decoded("UnregisterControllerRecord", 0, {"controller_id": 9}, 29), first, 0)
     assert [name for name, _ in replay.unapplied] == ["UnregisterControllerRecord"]
+
+
+def test_records_that_fit_nothing_before_them_are_noted(tmp_path: Path) -> None:
+    other = {"name": "orders", "topic_id": "B" * 21 + "A"}
+    history = history_of(
+        tmp_path,
+        metadata_batch(
+            0,
+            [
+                metadata_record("TopicRecord", {"name": "orders", "topic_id": TOPIC_ID}),
+                metadata_record("TopicRecord", other),
+                metadata_record("RemoveTopicRecord", {"topic_id": TOPIC_ID}),
+                metadata_record("RemoveTopicRecord", {"topic_id": other["topic_id"]}),
+                metadata_record("TopicRecord", {"name": "orders", "topic_id": "C" * 21 + "A"}),
+                metadata_record("PartitionRecord", {"partition_id": 0, "topic_id": "D" * 21 + "A", "replicas": (1,)}),
+                metadata_record("EndTransactionRecord", {}),
+                metadata_record("AbortTransactionRecord", {}),
+            ],
+        ),
+    )
+
+    assert [(name, when.offset) for name, when in history.unapplied] == [
+        ("TopicRecord", 1),
+        ("PartitionRecord of no topic", 5),
+        ("EndTransactionRecord", 6),
+        ("AbortTransactionRecord", 7),
+    ]

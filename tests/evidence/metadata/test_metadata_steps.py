@@ -110,7 +110,7 @@ def test_partitions_of_a_topic_that_nothing_names(tmp_path: Path) -> None:
             ("PartitionRecord", created(0) | {"leader": 3}),
         ],
     )
-    assert [(name, when.offset) for name, when in found.unapplied] == [("PartitionRecord", 2)]
+    assert [(name, when.offset) for name, when in found.unapplied] == [("PartitionRecord of no topic", 2)]
     assert [[one.when.offset for one in states] for states in found.partitions.values()] == [[1, 4], [2], [3]]
     assert found.partitions[other, 1][0].topic == ""
     assert {key[1] for key in found.at(3).partitions} == {0, 2}

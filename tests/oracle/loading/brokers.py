@@ -39,7 +39,7 @@ AGED, AGE_MS = "aged", 10 * 86_400_000
 SEGMENT = "00000000000000000000"
 FIRST_KRAFT = (3, 0)
 CALM = frozenset({"starts-unchanged", "starts-and-repairs"})
-START_SECONDS = 50
+START_SECONDS = 80
 FAULT_SECONDS = 20
 STARTED = re.compile(r"Kafka Server started|\[KafkaServer id=1\] started")
 _LOG4J_1 = """\

@@ -306,7 +306,8 @@ def test_the_level_of_bootstrap_checkpoint_is_judged_by_each_start(levels, versi
 def test_levels_that_a_release_does_not_read_refuse_it():
     assert refuse_level(21, KafkaVersion(3, 9), is_controller=True) is None
     assert refuse_level(Absent.UNKNOWN, KafkaVersion(3, 3), is_controller=True) is None
-    assert refuse_level(0, KafkaVersion(4, 1), is_controller=True) is None
+    assert refuse_level(0, KafkaVersion(3, 9), is_controller=True) is None
+    assert refuse_level(0, KafkaVersion(4, 1), is_controller=True) is not None
     newer = refuse_level(21, KafkaVersion(3, 7), is_controller=True)
     assert newer is not None
     assert newer.exception == "RuntimeException"

@@ -66,8 +66,16 @@ def test_what_is_no_number_is_refused_and_shown_in_short(value):
         ((3, 9), {"t": "4000"}, None),
         ((4, 0), {"t": "4000"}, None),
         ((4, 1), {"t": "1048576"}, None),
-        ((3, 3), {"t": "13"}, "Invalid value 13 for configuration segment.bytes: Value must be at least 14 (a setting of topic t)"),
-        ((4, 1), {"t": "4k"}, "Invalid value 4k for configuration segment.bytes: Not a number of type INT (a setting of topic t)"),
+        (
+            (3, 3),
+            {"t": "13"},
+            "Invalid value 13 for configuration segment.bytes: Value must be at least 14 (a setting of topic t)",
+        ),
+        (
+            (4, 1),
+            {"t": "4k"},
+            "Invalid value 4k for configuration segment.bytes: Not a number of type INT (a setting of topic t)",
+        ),
         (
             (4, 1),
             {"u": "9", "t": "4000"},
@@ -76,7 +84,9 @@ def test_what_is_no_number_is_refused_and_shown_in_short(value):
     ],
 )
 def test_segments_of_topics_smaller_than_a_release_takes_end_its_start(version, of_topics, refused):
-    found = refuse_topic_settings(KafkaVersion(*version), {topic: {"segment.bytes": one} for topic, one in of_topics.items()})
+    found = refuse_topic_settings(
+        KafkaVersion(*version), {topic: {"segment.bytes": one} for topic, one in of_topics.items()}
+    )
 
     assert (found and found.reason) == refused
     assert (found and found.exception) == (refused and "ConfigException")
