@@ -25,7 +25,7 @@ from kforensics.protocol.versions import (
     protocol_of,
 )
 from kforensics.reconcile.observed.clocks import Clock, choose_clocks, created_logs, with_zone_of_records
-from kforensics.reconcile.observed.logged_events import LoggedEvents, order_events
+from kforensics.reconcile.observed.logged_events import LoggedEvent, LoggedEvents, order_events
 from kforensics.reconcile.timeline.events import epoch_times
 from kforensics.words import form, listed
 
@@ -241,6 +241,16 @@ def _inter_broker_versions(log_files: Iterable[LogFile]) -> dict[int, InterBroke
                 continue
             with suppress(ValueError):  # a level that can't be read shows nothing
                 found[log_file.node_id] = parse_inter_broker_version(str(level))
+    return found
+
+
+def roles_of(events: Iterable[LoggedEvent]) -> dict[int, str]:
+    """Return what each node says of itself at its last start among the lines: `broker`, also of one with both roles, or `controller`."""
+    found: dict[int, str] = {}
+    for item in events:
+        if item.event.kind is LogEventKind.CONFIGURATION and isinstance(item.node_id, int):
+            roles = str(item.event.fields.get("process.roles", ""))
+            found[item.node_id] = "controller" if "controller" in roles and "broker" not in roles else "broker"
     return found
 
 

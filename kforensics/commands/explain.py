@@ -14,6 +14,7 @@ from kforensics.case.account import (
     is_eventful,
     with_returned_doubts,
 )
+from kforensics.case.broker_logs import roles_of
 from kforensics.case.cluster import Cluster, cluster_of, newest_time, unread_offsets
 from kforensics.case.comparison import comparison_of, known_partitions, tell_results
 from kforensics.case.disks import misnamed_directories, stuck_and_doubled
@@ -213,6 +214,7 @@ def explain(case: Case, progress: Progress | None = None, *, beside: Case | None
         hosts=tuple(sorted(listening_hosts(gathered.histories))),
         topics=tuple(sorted(topics | options.topics)),
         depth=case.depth,
+        controllers=tuple(sorted(node for node, role in roles_of(events).items() if role == "controller")),
     )
 
 

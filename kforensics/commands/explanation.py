@@ -60,6 +60,13 @@ class Explanation:
     """Whether names are pseudonyms."""
     depth: Depth = Depth.CONTENT
     """How much of the logs was read."""
+    controllers: tuple[int, ...] = ()
+    """Nodes that are controllers and no brokers, as their own lines say."""
+
+    @property
+    def nodes(self) -> tuple[Input, ...]:
+        """The inputs, and one for each controller that only its log shows: by them nodes are named."""
+        return (*self.inputs, *(Input(path="", kind="controller", broker_id=one) for one in self.controllers))
 
     @property
     def returned(self) -> tuple[str, ...]:

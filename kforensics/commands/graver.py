@@ -16,7 +16,7 @@ from kforensics.evidence.metadata.files import find_metadata_logs
 from kforensics.evidence.model import CheckpointValue
 from kforensics.exits import ExitCode
 from kforensics.findings.answers.diff import lost_before
-from kforensics.findings.answers.graver import Asked, beyond, may_be_calmer, with_graver
+from kforensics.findings.answers.graver import Asked, beyond, may_be_calmer, said_by, with_graver
 from kforensics.findings.answers.model import STATES, Answer, State, exit_code, no_calmer_than_open
 from kforensics.findings.concern import ConcernKind, JudgedPartition
 from kforensics.findings.model import Weight, by_gravity
@@ -346,8 +346,7 @@ def no_calmer_than_metadata(found: Conclusion, case: Case, *, of_quorum: bool = 
     answer, quorum = found.answer, _quorum_of(case) if of_quorum else None
     lost = set_aside_of(case) if answer.state.weight < Weight.DECIDE else None
     if lost is not None:
-        first, _, rest = lost.answer.headline.partition(". ")
-        said = f"{first.rstrip('.')}: see `kforensics explain`. {rest}".rstrip()
+        said = said_by(lost)
         answer = replace(
             answer,
             state=no_calmer_than_open(answer.state),

@@ -1,12 +1,12 @@
 """What the logs of brokers say: every known line by its kind, whether it is harmless, a symptom or a cause, and all nodes on one clock."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
 from kforensics.ask.model import Ask
-from kforensics.case.broker_logs import logged_evidence, logs_outside, read_own_logs, window_of
+from kforensics.case.broker_logs import logged_evidence, logs_outside, read_own_logs, roles_of, window_of
 from kforensics.case.processes import default_jobs
 from kforensics.case.wanted import is_wanted
 from kforensics.commands.result import Conclusion, Result
@@ -17,7 +17,6 @@ from kforensics.evidence.discovery.inputs import find_inputs, why_not_listed
 from kforensics.evidence.model import Citation, full_path
 from kforensics.findings.answers.model import Answer, State
 from kforensics.formats.log_lines.below import cause_in, exception_in, is_of_a_stack, with_cause
-from kforensics.formats.log_lines.event import LogEventKind
 from kforensics.formats.log_lines.table import Message, Section, Weight, rows
 from kforensics.formats.log_lines.unwrap import find_message
 from kforensics.reconcile.observed.clocks import Clock, parse_zone
@@ -114,7 +113,7 @@ def run(request: Ask) -> Result[LogsView]:
         kinds=_kinds(events),
         runs=tuple(_runs(events)),
         failures=node_failures(item for item in events if isinstance(item.node_id, int) or len(item.file.nodes) < 2),
-        roles=dict(_roles(evidence.events)),
+        roles=roles_of(evidence.events),
         versions=tuple((node, str(version)) for node, version in sorted(evidence.versions.items())),
         outside=tuple(full_path(inputs.described, place.input, place.name) for place in outside),
     )
@@ -142,13 +141,6 @@ def _is_in_view(item: LoggedEvent, request: Ask) -> bool:
         return True
     is_late = request.since_ms is None or item.time_ms >= request.since_ms
     return is_late and (request.until_ms is None or item.time_ms < request.until_ms)
-
-
-def _roles(events: Iterable[LoggedEvent]) -> Iterator[tuple[int, str]]:
-    for item in events:
-        if item.event.kind is LogEventKind.CONFIGURATION and isinstance(item.node_id, int):
-            roles = str(item.event.fields.get("process.roles", ""))
-            yield item.node_id, "controller" if "controller" in roles and "broker" not in roles else "broker"
 
 
 def _of_line(line: str) -> Result[LogsView]:

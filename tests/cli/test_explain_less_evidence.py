@@ -135,12 +135,22 @@ def test_a_leader_on_record_whose_log_is_from_before_its_term_is_not_called_a_gu
     result = look([*final, snapshots / "01-before-live" / "broker-3"], [])
 
     assert result.answer.state is State.MAYBE_LOST
-    words = "If broker 3, the last leader on record, leads with the log given, which is from before it led, 79 possibly committed records"
+    words = "Suppose broker 3, the last leader on record, leads with the log given, which is from before it led. Then 79 possibly committed records"
     assert result.answer.headline.startswith(words)
     statements = [one.statement for one in result.findings if one.code == "KF302"]
     assert len(statements) == 4
     assert all("33 records that were possibly committed are not in the leader's log" in one for one in statements[:1])
     assert all(one.endswith("brokers 1 and 2 still hold them") for one in statements)
+
+
+def test_a_condition_that_makes_a_sentence_too_long_is_one_of_its_own(incident):
+    root = incident("late-return-2.4")
+
+    headline = look([root / "snapshots" / "03-3-leads-live", root / "logs"], []).answer.headline
+
+    condition = "Suppose broker 3, the last leader on record, leads with the log given, which is from before it led."
+    assert f"{condition} Then 24 records of orders (2 partitions) that were possibly committed are lost." in headline
+    assert "If broker 3" not in headline
 
 
 def test_partition_directories_without_a_broker_are_not_said_to_be_missing(incident):

@@ -168,6 +168,21 @@ def test_what_nothing_outweighs_needs_no_comparison():
     assert may_be_calmer(Answer(state=State.UNKNOWN, headline=""))
 
 
+def test_what_is_supposed_stays_with_what_comes_of_it():
+    supposed = "Suppose broker 3 leads. Then 24 records of orders are lost. The cause: an unclean election."
+    graver = Asked("explain", Answer(state=State.MAYBE_LOST, headline=supposed))
+
+    answer = with_graver(Answer(state=State.AGREE, headline="All agree."), graver)
+
+    first = "Suppose broker 3 leads. Then 24 records of orders are lost: see `kforensics explain`."
+    assert answer.headline == f"{first} The cause: an unclean election. All agree."
+    assert beyond(supposed, "Then 24 records of orders are lost.") == supposed
+    assert (
+        beyond(supposed, "Suppose broker 3 leads. Then 24 records of orders are lost.")
+        == "The cause: an unclean election."
+    )
+
+
 def test_what_is_said_under_a_label_is_not_said_again():
     said = "LOGS DIFFER FOR GOOD: Node 1 holds two logs: from offset 3 on: see `kforensics diff`. Node 2 began anew."
 

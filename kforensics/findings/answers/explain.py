@@ -33,7 +33,7 @@ from kforensics.reconcile.incident.model import LeaderBasis, PartitionIncident
 from kforensics.reconcile.observed.leadership import Risk
 from kforensics.reconcile.observed.outages import Outage, Took
 from kforensics.units import METADATA_TOPICS, TopicPartition
-from kforensics.words import counted, form, joined_by_and, listed, with_place
+from kforensics.words import MOST_WORDS, counted, form, joined_by_and, listed, with_place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -284,7 +284,12 @@ def _maybe_lost(affected: Sequence[PartitionIncident]) -> str:
         text = with_causes(text, gone, before=condition)
     if _is_the_same_by_all(affected):
         condition = "Whichever replica leads, "
-    return condition + text[0].lower() + text[1:] if condition else text[0].upper() + text[1:]
+    if not condition:
+        return text[0].upper() + text[1:]
+    text = text[0].lower() + text[1:]
+    if condition.startswith("If ") and len(f"{condition}{text.partition('. ')[0]}".split()) > MOST_WORDS:
+        return f"Suppose {condition[3:-2]}. Then {text}"
+    return condition + text
 
 
 def _were_committed(losses: Sequence[Loss]) -> str:

@@ -13,7 +13,8 @@ from kforensics.findings.concern import ConcernKind
 from kforensics.findings.model import Finding, Weight
 from kforensics.words import Step, counted, in_short_sentences
 
-SENTENCES = re.compile(r"(?<=\.) (?=[A-Z])")
+SENTENCES = re.compile(r"(?<=\.) (?!Then )(?=[A-Z])")
+"""What is between two sentences that can stand alone: what is supposed stays with what comes of it."""
 GRAVE = {
     "diff": frozenset({State.AT_RISK, State.MAYBE_AT_RISK, State.DIVERGED}),
     "explain": frozenset({State.LOST, State.MAYBE_LOST, State.UNKNOWN}),
@@ -69,6 +70,15 @@ def see(asked: Asked) -> Step:
     return Step(_SEE[asked.command], (command_of(asked.command, asked.ask),))
 
 
+def said_by(asked: Asked) -> str:
+    """Return what a command says first, with its name behind the first sentence."""
+    first, *rest = _AFTER_FIRST.split(asked.answer.headline, maxsplit=1)
+    return " ".join((f"{first.rstrip('.')}: see `kforensics {asked.command}`.", *rest)).rstrip()
+
+
+_AFTER_FIRST = re.compile(r"\. (?!Then )")
+
+
 def may_be_calmer(answer: Answer) -> bool:
     """Whether replicas can come to something graver than an answer."""
     return any(_is_graver(one, answer) for one in GRAVE["diff"])
@@ -87,8 +97,7 @@ def with_graver(answer: Answer, graver: Asked | None, *, code: int = 0) -> Answe
         return answer
     if code == ExitCode.FINDINGS and state is State.UNKNOWN:
         return answer
-    first, _, rest = graver.answer.headline.partition(". ")
-    said = f"{first.rstrip('.')}: see `kforensics {graver.command}`. {rest}".rstrip()
+    said = said_by(graver)
     return replace(
         answer,
         state=state,

@@ -227,7 +227,7 @@ def write_timesketch(result: "Result[Explanation | Triage]", _view: View) -> Ite
     for entry in body.timeline:
         if isinstance(entry.time_ms, int) and (second := utc_second(entry.time_ms // 1000)) is not None:
             moment = f"{second}.{entry.time_ms % 1000:03d}000+00:00"
-            yield json_line(_event(entry, entry.time_ms, moment, result.inputs))
+            yield json_line(_event(entry, entry.time_ms, moment, body.nodes))
 
 
 def _event(entry: TimelineEntry, time_ms: int, moment: str, inputs: tuple[Input, ...]) -> dict[str, Any]:

@@ -209,7 +209,7 @@ def _events(
             is_strong=one.kind in GRAVE,
             references=references.of(one.citations, most=2),
         )
-        for one in sentences_of(entries, body.inputs)
+        for one in sentences_of(entries, body.nodes)
     ]
     events += [
         Event(
@@ -241,7 +241,7 @@ def _grave_ones(
         for some in [run] if len(run) > FEW else [[one] for one in run]:
             yield (
                 some[0].time_ms,
-                truncation_sentence(some, _arrow(view), body.inputs),
+                truncation_sentence(some, _arrow(view), body.nodes),
                 tuple(one for each in some for one in each.citations),
             )
     if truncations:
@@ -305,7 +305,7 @@ def _truncated(body: Explanation, view: View, references: References) -> Iterato
         if view.page:
             yield from _on_page(one, references, anchors.get(one.topic_partition, ""))
         else:
-            yield from _on_screen(one, body.inputs, view)
+            yield from _on_screen(one, body.nodes, view)
     more = len(truncations) - MOST_TRUNCATIONS
     if view.page and more > 0:
         yield Prose(f"{more:,} more truncations: --format json lists each.", Tone.QUIET)

@@ -153,7 +153,7 @@ def _events(body: Triage, view: View) -> list[_Event]:
     entries = shown_entries(body.explained.timeline, body.explained.incidents, verbose=False)
     events: dict[str, _Event] = {}
     said = [entry for entry in entries if entry.kind not in _FOLLOWS and entry.kind.value != cause]
-    for one in sentences_of(said, body.explained.inputs):
+    for one in sentences_of(said, body.explained.nodes):
         seen = events.get(one.kind)
         events[one.kind] = (
             _Event(one, 0, one.time_ms) if seen is None else _Event(seen.sentence, seen.more + 1, one.time_ms)

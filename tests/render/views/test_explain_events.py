@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import kforensics
 from kforensics.commands.result import Conclusion, Result
 from kforensics.damage import Absent
 from kforensics.evidence.event_kinds import EventKind
@@ -86,6 +87,18 @@ def test_a_controller_of_its_own_is_called_one_and_a_broker_is_not():
     assert "broker 1 has started" in screen
     assert "node 1 becomes the active controller" in screen
     assert "broker 102" not in screen
+
+
+def test_a_controller_of_which_only_the_log_is_given_is_one_in_every_event(incident):
+    root = incident("unclean-election-4.x")
+
+    result = kforensics.explain(root / "snapshots" / "99-final" / "broker-1", root / "logs")
+    screen = "".join(emit(result, OutputFormat.TEXT, View(verbose=True)))
+
+    assert "controller 100 has started" in screen
+    assert "controller 100 begins to shut down" in screen
+    assert "broker 2 has started" in screen
+    assert "broker 100" not in screen
 
 
 def test_only_an_isr_of_one_and_an_election_before_a_truncation_decided_something():
