@@ -490,6 +490,14 @@ def test_names_like_that_of_a_snapshot_end_the_start(node, capsys, name, excepti
     assert (start["outcome"], start["exception"]) == ("exits" if exception else "starts", exception), start["reason"]
 
 
+def test_the_topic_id_of_another_in_the_metadata_log_ends_the_start(node, capsys):
+    path = node / "data-0" / "__cluster_metadata-0" / "partition.metadata"
+    for topic_id, exception in (("B" * 21 + "A", "InconsistentTopicIdException"), ("A" * 21 + "Q", None)):
+        path.write_text(f"version: 0\ntopic_id: {topic_id}")
+        (start,) = predict(capsys, node, "--kafka", "4.1.0")[0]["starts"]
+        assert (start["outcome"], start["exception"]) == ("exits" if exception else "starts", exception)
+
+
 @pytest.mark.parametrize("name", ["quorum-state", "quorum-state.tmp", "00000000000000000900-0000000900.checkpoint"])
 def test_a_folder_in_place_of_a_file_of_the_quorum_ends_the_start(node, capsys, name):
     path = node / "data-0" / "__cluster_metadata-0" / name

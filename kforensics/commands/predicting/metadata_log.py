@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from kforensics.commands.loading import DirectoryOnDisk
 from kforensics.commands.lost_records import lost_pieces
+from kforensics.commands.predicting.directories import topic_id_of
 from kforensics.commands.predicting.log_starts import newer_file
 from kforensics.damage import Absent, Damage
 from kforensics.errors import EvidenceError, FormatError
@@ -41,6 +42,8 @@ from kforensics.source.walk import join
 from kforensics.units import METADATA_TOPIC
 
 _SNAPSHOT_NAME = len(f"{0:020d}-{0:010d}")
+_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
+"""The id of the metadata log (`Uuid.METADATA_TOPIC_ID`)."""
 METADATA_DIRECTORY = f"{METADATA_TOPIC}-0"
 _FIRST_WITH_BOOTSTRAP = KafkaVersion(3, 3)
 _FIRST_THAT_READS_ALL = KafkaVersion(3, 7)
@@ -115,7 +118,11 @@ def start_metadata_log(
         failure = outcome.failure
         return MetadataStart(load, refusal or Refusal(failure.exception, f"{path}: {failure.message}"))
     opened, inconsistent = _opened(load, disk, content, outcome)
-    if quorum is not None:
+    topic_id = topic_id_of(disk)
+    if isinstance(topic_id, str) and not isinstance(topic_id, Absent) and topic_id != _TOPIC_ID:
+        words = f"{path}: its partition.metadata names topic id {topic_id}, and that of the metadata log is {_TOPIC_ID}"
+        refusal = refusal or Refusal("InconsistentTopicIdException", words)
+    if quorum is not None and refusal is None:
         own = () if isinstance(outcome.state, Absent) else outcome.state.epochs
         led = (*(epoch for _, epoch in _snapshots(content.files)), *(one.leader_epoch for one in own))
         refusal = refuse_quorum_state(

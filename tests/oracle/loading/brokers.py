@@ -635,7 +635,9 @@ def _edited(
     base: Node, work: Path, name: str, edit: Callable[[Node], object], *, is_controller: bool
 ) -> tuple[Node, dict[str, Any] | str] | None:
     """Return an edited copy with what is predicted of it, or why nothing is; nothing where there is nothing to edit."""
-    node = base.copied_to(work / re.sub(r"\W+", "-", name), free_ports(2))
+    # The addresses of voters that the metadata log names stay, as those of a node that is started again do.
+    is_named = bool(base.settings.get("controller.quorum.bootstrap.servers"))
+    node = base.copied_to(work / re.sub(r"\W+", "-", name), base.ports if is_named else free_ports(2))
     try:
         edit(node.controller if is_controller and node.controller is not None else node)
     except (ValueError, StopIteration, OSError):
