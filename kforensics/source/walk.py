@@ -510,21 +510,29 @@ def walk_tree(root: Path) -> Iterator[TreeEntry | Obstacle]:
 _READ_WRITE = 0o6
 
 
-def closed_to_owner(folder: Path, names: Iterable[str]) -> list[str]:
-    """Return what in a directory its user may not read or write: what is another's, or has a mode unlike others of its kind there."""
-    found, open_kinds = [], set()
+def closed_to_owner(folder: Path, entries: Iterable[tuple[str, bool]]) -> list[str]:
+    """Return what in a directory, and in those in it, its user may not read or write: what is another's, or has a mode unlike others of its kind there.
+
+    Args:
+        entries: the names in it, and which of them are directories.
+    """
+    found, open_kinds, inside = [], set(), []
     try:
         own = os.lstat(folder)
         if own.st_mode >> 6 & _READ_WRITE == _READ_WRITE:
             open_kinds.add(stat.S_IFDIR)
-        for name in names if own.st_uid else ():
+        for name, is_directory in entries if own.st_uid else ():
             status = os.lstat(folder / name)
             shift = 6 if status.st_uid == own.st_uid else 3 if status.st_gid == own.st_gid else 0
-            if status.st_mode >> shift & _READ_WRITE == _READ_WRITE:
-                open_kinds.add(stat.S_IFMT(status.st_mode))
-            else:
+            if status.st_mode >> shift & _READ_WRITE != _READ_WRITE:
                 found.append((name, status))
+                continue
+            open_kinds.add(stat.S_IFMT(status.st_mode))
+            if is_directory:
+                files = [(file, False) for file in directory_names(folder, name)]
+                inside += [join(name, file) for file in closed_to_owner(folder / name, files)]
     except OSError:
         pass  # of the others it is known
     # Where none of a kind is open to its owner, the modes are those of a copy.
-    return [name for name, one in found if one.st_uid != own.st_uid or stat.S_IFMT(one.st_mode) in open_kinds]
+    closed = [name for name, one in found if one.st_uid != own.st_uid or stat.S_IFMT(one.st_mode) in open_kinds]
+    return closed + inside

@@ -181,6 +181,13 @@ def test_a_log_directory_that_settings_name_by_two_paths_ends_the_start(node, ca
     assert words not in str(start["reason"])
 
 
+@pytest.mark.parametrize("name", ["__cluster_metadata-1", f"__cluster_metadata-0.{'a' * 32}-delete"])
+def test_what_is_named_after_the_metadata_log_and_is_not_it_is_passed_over(node, capsys, name):
+    (node / "data-1" / name).mkdir()
+    (start,) = predict(capsys, node, "--kafka", "4.1.0")[0]["starts"]
+    assert start["outcome"] == "starts", start["reason"]
+
+
 def test_a_file_with_the_name_of_the_metadata_log_ends_the_start(node, capsys):
     (node / "data-1" / "__cluster_metadata-0").write_text("")
     (start,) = predict(capsys, node, "--kafka", "4.1.0")[0]["starts"]
@@ -1220,6 +1227,12 @@ def test_files_of_another_user_are_no_calm_start(node, monkeypatch, capsys):
     document, code = predict(capsys, node)
     assert (code, document["answer"]["state"]) == (3, "unknown")
     assert any("may read and write data-1/orders-1:" in line for line in document["answer"]["unknown"])
+    modes["orders-1"] = 0o755
+    owners["leader-epoch-checkpoint"], modes["leader-epoch-checkpoint"] = 0, 0o600
+    document, code = predict(capsys, node)
+    assert (code, document["answer"]["state"]) == (3, "unknown")
+    assert "data-0/orders-0/leader-epoch-checkpoint" in str(document["answer"]["unknown"])
+    del owners["leader-epoch-checkpoint"], modes["leader-epoch-checkpoint"]
     modes |= {"logs": 0o500, "data-0": 0o500, "data-1": 0o500}
     assert "closed to the broker" not in str(predict(capsys, node)[0]["answer"]), "the modes of a copy"
 

@@ -140,14 +140,15 @@ class Node:
         )
 
     def closed(self) -> tuple[str, ...]:
-        """Return what in its log directories owner or mode may close to the broker."""
+        """Return what in its log directories, and in the logs in them, owner or mode may close to the broker."""
         return tuple(
             join(log_dir.path, name)
             for one in self.inputs
             if not isinstance(one.root, ForeignPath)
             for log_dir in one.log_dirs
             for name in closed_to_owner(
-                one.root / log_dir.path, [entry.name for entry in one.listings.of(log_dir.path).entries]
+                one.root / log_dir.path,
+                [(entry.name, entry.is_directory) for entry in one.listings.each(log_dir.path)],
             )
         )
 

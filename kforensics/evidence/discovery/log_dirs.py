@@ -146,7 +146,8 @@ def _names_in(listings: Listings, path: str) -> _Names:
                 continue
             states.add(parsed.state)
             if parsed.is_metadata:
-                metadata.append(entry.name)
+                if not parsed.partition and parsed.state is DirectoryState.LIVE:
+                    metadata.append(entry.name)  # others are passed over by a start
             elif parsed.state is DirectoryState.LIVE:
                 yield entry.name
 

@@ -48,6 +48,7 @@ log4j.appender.out=org.apache.log4j.ConsoleAppender
 log4j.appender.out.layout=org.apache.log4j.PatternLayout
 log4j.appender.out.layout.ConversionPattern=[%d] %p %m (%c)%n
 """
+_CLOSED = "may be closed to the broker by owner or mode"
 _FAULT = re.compile("Encountered fatal fault|Exiting Kafka due to fatal exception")
 _SCANNED = re.compile(
     r"\[(?:LogLoader|Log|UnifiedLog) partition=(?P<name>[^,]+), dir=[^\]]+\] (?:Recovering (?:unflushed )?segment|Could not find offset index)"
@@ -411,7 +412,7 @@ def predicted(node: Node) -> dict[str, Any]:
         "left_open": {_called(Path(log["path"]).name) for log in logs if log["becomes"] == "unknown"},
         "exception": start["exception"] or "",
         "controller": firsts[node.controller.home] if node.controller is not None else None,
-        "is_open": start["outcome"] is None or bool(document["problems"]),
+        "is_open": start["outcome"] is None or bool(document["problems"]) or _CLOSED in document["answer"]["headline"],
         "state": document["answer"]["state"],
         "headline": document["answer"]["headline"],
         "said": json.dumps(document["answer"]) + json.dumps(document["findings"]),

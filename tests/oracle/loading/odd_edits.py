@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from tests.oracle.loading.brokers import Node
 
 Edit = Callable[["Node"], object]
+_BOTH = ("A" * 21 + "Q", "A" * 21 + "Q")
+"""Directories of two replicas that are not assigned to any."""
 _SEGMENT = f"{0:020d}"
 
 
@@ -589,10 +591,11 @@ def _of_records() -> Mapping[str, Edit]:
         "a partition of no leader": recorded("PartitionChangeRecord", of_topic(leader=-1)),
         "a partition of no in-sync replica": recorded("PartitionChangeRecord", of_topic(isr=(), leader=-1)),
         "a partition of which another is in sync": recorded(
-            "PartitionChangeRecord", of_topic(replicas=(1, 9), isr=(9,), leader=9)
+            "PartitionChangeRecord", of_topic(replicas=(1, 9), directories=_BOTH, isr=(9,), leader=9)
         ),
         "a partition that is moved away": recorded(
-            "PartitionChangeRecord", of_topic(replicas=(1, 9), removing_replicas=(1,), adding_replicas=(9,))
+            "PartitionChangeRecord",
+            of_topic(replicas=(1, 9), directories=_BOTH, removing_replicas=(1,), adding_replicas=(9,)),
         ),
         "a partition in recovery": recorded("PartitionChangeRecord", of_topic(leader_recovery_state=1)),
         "a policy of a topic that nobody knows": setting(2, "orders0", "cleanup.policy", "compress"),
