@@ -195,6 +195,12 @@ def test_a_file_with_the_name_of_the_metadata_log_ends_the_start(node, capsys):
     assert "Found unexpected metadata location" in start["reason"]
 
     (node / "data-1" / "__cluster_metadata-0").unlink()
+    (node / "data-0" / "__cluster_metadata-0").rename(node.parent / "elsewhere")
+    (node / "data-0" / "__cluster_metadata-0").symlink_to(node.parent / "elsewhere")
+    (start,) = predict(capsys, node, "--kafka", "4.1.0")[0]["starts"]
+    assert start["outcome"] != "exits", "a link is followed"
+    (node / "data-0" / "__cluster_metadata-0").unlink()
+    (node.parent / "elsewhere").rename(node / "data-0" / "__cluster_metadata-0")
     shutil.rmtree(node / "data-0" / "__cluster_metadata-0")
     (node / "data-0" / "__cluster_metadata-0").write_text("")
     (start,) = predict(capsys, node, "--kafka", "4.1.0")[0]["starts"]
@@ -442,6 +448,8 @@ def test_a_controller_ends_on_a_record_that_fits_nothing_before_it(node, apart, 
 
     assert (start["outcome"], start["exception"]) == ("exits" if exception else "starts", exception), start["reason"]
     assert not exception or f"at offset {history.end_offset} of the metadata log" in start["reason"]
+    older = predict(capsys, node, apart, "--kafka", "3.9.1")[0]["starts"][0]
+    assert older["outcome"] != "exits" or "metadata.version" in older["reason"], "measured with 4.1 alone"
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
+from stat import S_ISREG
 
 from kforensics.case.settings import Settings, Surroundings
 from kforensics.commands.loading import bytes_scanned
@@ -318,7 +319,7 @@ class _NodeStarter:
         not_judged = (
             IDENTITY_UNREAD
             if self._is_identity_unread()
-            else self._newer or self._doubt_of_voters() or self._doubt_of_observer()
+            else self._newer or self._doubt_of_voters() or self._doubt_of_observer() or self._doubt_of_records()
         )
         if not_judged:
             refusal = None
@@ -661,7 +662,7 @@ class _NodeStarter:
     def _file_for_metadata(self) -> Refusal | None:
         """Return why a plain file with the name of the metadata log ends the start: its directory can't be made, or is not looked for there."""
         for _, one, log_dir in self._node.log_dirs():
-            names = {entry.name for entry in one.listings.of(log_dir.path).entries if not entry.is_directory}
+            names = {entry.name for entry in one.listings.of(log_dir.path).entries if S_ISREG(entry.mode)}
             if METADATA_DIRECTORY in names:
                 place = join(join(one.described.path, log_dir.path), METADATA_DIRECTORY)
                 if not any(log_dir.is_metadata_dir for _, _, log_dir in self._node.log_dirs()):
@@ -740,19 +741,32 @@ class _NodeStarter:
             refusal = refuse_topic_settings(version, self._known.topics)
         return refusal
 
-    def _refusal_of_records(self) -> Refusal | None:
-        """Return why a controller ends on a record that fits nothing before it, such as a change of a partition that is not there."""
+    def _misfit(self) -> tuple[str, str] | None:
+        """Return the first record that fits nothing before it, such as a change of a partition that is not there, and where it is, in words."""
         history, opened = self._around.history, self._metadata
         if history is None or opened is None or not self._is_controller or history.gaps:
             return None
         first = max((one.end_offset for one in history.snapshots), default=0)
         end = opened.load.log_end_offset
-        for name, when in history.unapplied:
-            if first <= when.offset and (isinstance(end, Absent) or when.offset < end):
-                words = f"{name} at offset {when.offset} of the metadata log fits nothing before it"
-                is_image = name.startswith("Partition") and name.endswith(OF_NO_TOPIC) and not self._is_controller_alone
-                return Refusal("NullPointerException" if is_image else "RuntimeException", words)
-        return None
+        found = ((name, when.offset) for name, when in history.unapplied if when.offset >= first)
+        name, offset = next(found, ("", 0))
+        if not name or not (isinstance(end, Absent) or offset < end):
+            return None
+        return name, f"{name} at offset {offset} of the metadata log fits nothing before it"
+
+    def _refusal_of_records(self) -> Refusal | None:
+        """Return why a controller ends on a record that fits nothing before it (4.0; one of 3.3 goes on, and leads no more)."""
+        misfit = self._misfit()
+        if misfit is None or self._asked < FIRST_WITHOUT_ZOOKEEPER:
+            return None
+        name, words = misfit
+        is_image = name.startswith("Partition") and name.endswith(OF_NO_TOPIC) and not self._is_controller_alone
+        return Refusal("NullPointerException" if is_image else "RuntimeException", words)
+
+    def _doubt_of_records(self) -> str:
+        """Return which record a controller before 4.0 may not be able to apply; empty where there is none."""
+        misfit = self._misfit() if self._asked < FIRST_WITHOUT_ZOOKEEPER else None
+        return "" if misfit is None else f"{misfit[1]}, and what a controller of this version makes of it is not known"
 
     def _registration_refusal(self) -> Refusal | None:
         """Why the controller does not let it register; its logs are loaded from the metadata meanwhile, and strays renamed."""
