@@ -51,9 +51,11 @@ from kforensics.findings.answers.predict_cluster import MissingDirectories, Pred
 from kforensics.findings.answers.predict_steps import start_of_log
 from kforensics.findings.model import Finding
 from kforensics.findings.rules.directories import future_finding, misnamed_finding
+from kforensics.findings.rules.upkeep import empty_coordinator_finding
 from kforensics.formats.checkpoint.json_files import QuorumState
 from kforensics.formats.checkpoint.properties import configured_voters
 from kforensics.formats.log_lines.event import LogEventKind
+from kforensics.protocol.coordinators import loads_without_end
 from kforensics.protocol.loading.node import FIRST_WITHOUT_ZOOKEEPER, Fate, is_migrating, migration_words
 from kforensics.protocol.loading.starts import StartResult
 from kforensics.protocol.loading.versions import AskedVersion
@@ -71,7 +73,7 @@ from kforensics.source.capture import split_at_capture
 from kforensics.source.mapped import read_rate_is_limited
 from kforensics.source.naming import FileKind, parse_partition_directory
 from kforensics.source.walk import join
-from kforensics.units import Depth, TopicPartition
+from kforensics.units import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Depth, TopicPartition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,6 +169,11 @@ def run(request: Ask, *, case: Case | None = None) -> Result[Prediction]:
             log_says=_log_says(log_files, frozenset(ids)),
             disks_say=_log_says(log_files, frozenset(ids), of_disks=True),
         )
+    endless = tuple(_endless(started, inputs))
+    answer = predict_answer(cluster)
+    if endless:
+        said = f"{answer.headline} {endless[0].statement}."
+        answer = replace(answer, headline=said, now=(*answer.now, endless[0].advice))
     return Result(
         command="predict",
         inputs=inputs.described,
@@ -175,9 +182,7 @@ def run(request: Ask, *, case: Case | None = None) -> Result[Prediction]:
             no_calmer(
                 "predict",
                 no_calmer_than_tiers(
-                    Conclusion(
-                        answer=predict_answer(cluster), findings=tuple(_of_disks(cluster)), problems=tuple(problems)
-                    ),
+                    Conclusion(answer=answer, findings=(*_of_disks(cluster), *endless), problems=tuple(problems)),
                     known,
                 ),
                 known,
@@ -197,6 +202,25 @@ def _listed_beside(inputs: Inputs, others: Inputs) -> Inputs:
             for one in inputs.found
         ),
     )
+
+
+def _endless(started: Sequence[NodeStarts], inputs: Inputs) -> Iterator[Finding]:
+    """Yield the partitions of coordinators that the version which is started never ends loading."""
+    seen: set[tuple[int, str]] = set()
+    for one in started:
+        for log in one.logs if loads_without_end(one.version) else ():
+            if log.topic not in {OFFSETS_TOPIC, TRANSACTIONS_TOPIC} or isinstance(log.after, Absent):
+                continue
+            bases = [base for base, length in log.after.segments if not length]
+            is_served = log.is_reached and log.fate is Fate.KEPT and (log.input, log.path) not in seen
+            if is_served and 1 < len(bases) == len(log.after.segments) and isinstance(log.partition, int):
+                seen.add((log.input, log.path))
+                about = {
+                    "topic_partition": TopicPartition(str(log.topic), log.partition),
+                    "broker_id": inputs.described[log.node].broker_id,
+                    "citations": (Citation(input=log.input, path=log.path),),
+                }
+                yield empty_coordinator_finding(log.path, bases, about=about, starting=one.kafka)
 
 
 def _of_disks(cluster: PredictedCluster) -> Iterator[Finding]:

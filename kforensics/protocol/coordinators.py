@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
+from kforensics.protocol.versions import KafkaVersion
 from kforensics.units import OFFSETS_TOPIC, SHARE_TOPIC, TRANSACTIONS_TOPIC
 
 LATE_BUFFER_MS = 5 * 60 * 1000
@@ -29,6 +30,12 @@ CREATED_WITH: Mapping[str, Mapping[str, str]] = {
 Source: `GroupCoordinatorService.groupMetadataTopicConfigs`, `TransactionStateManager.transactionTopicConfigs`,
 `ShareCoordinatorService.shareGroupStateTopicConfigs` of Kafka 4.1.0.
 """
+
+
+def loads_without_end(version: KafkaVersion) -> bool:
+    """Return whether a coordinator of a version never ends loading a partition whose first segment of several holds no record (KAFKA-9065)."""
+    return version < (2, 2, 3) or (2, 3) <= version < (2, 3, 2)
+
 
 _HASH_MASK = 0xFFFFFFFF
 _SIGN_BIT = 1 << 31

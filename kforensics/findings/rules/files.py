@@ -30,9 +30,9 @@ from kforensics.findings.rules.replicas import EPOCH_LACKED, lacked_epoch_findin
 from kforensics.findings.rules.sequences import OF_SEQUENCES, again_findings, remembered_words, sequence_findings
 from kforensics.findings.rules.tiers import OF_TIERS, tier_findings
 from kforensics.findings.rules.upkeep import (
-    EMPTY_COORDINATOR,
     OF_UPKEEP,
     cleaner_finding,
+    empty_coordinator_finding,
     stamped_finding,
     unfinished_findings,
 )
@@ -40,7 +40,7 @@ from kforensics.formats.log.batch_table import HEADER_UP_TO_MAGIC
 from kforensics.reconcile.observed.own_evidence import HeldEpochs, lacked_epoch
 from kforensics.reconcile.replicas.report import IntactReplica, IntactReplicas
 from kforensics.units import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, OffsetRange, TopicPartition
-from kforensics.words import counted, listed
+from kforensics.words import listed
 
 if TYPE_CHECKING:
     from kforensics.reconcile.logs.tiers import Tiers
@@ -279,8 +279,7 @@ def _of_segments(context: PartitionContext, about: Mapping[str, Any]) -> Iterato
     live = context.of_kind(FileKind.SEGMENT)
     is_coordinator = context.directory.topic in {OFFSETS_TOPIC, TRANSACTIONS_TOPIC}
     if is_coordinator and len(live) > 1 and not context.are_logs_left_out and not any(one.length for one in live):
-        words = f"{context.path} has {counted(len(live), 'segment')} without a record, from offset {base_offset_of(live[0])} to {base_offset_of(live[-1])}"
-        yield EMPTY_COORDINATOR.states(words, **about)
+        yield empty_coordinator_finding(context.path, [base_offset_of(one) for one in live], about=about)
 
 
 def _stuck_futures(verification: Verification, inputs: Sequence[Input]) -> Iterator[Finding]:

@@ -73,6 +73,20 @@ OF_UPKEEP = frozenset(
 )
 
 
+def empty_coordinator_finding(
+    where: str, bases: Sequence[int], *, about: Mapping[str, Any], starting: str = ""
+) -> Finding:
+    """Return the finding about a coordinator's partition of several segments without a record.
+
+    Args:
+        starting: the version that is to load it and never ends doing so; empty where none is known to.
+    """
+    words = f"{where} has {counted(len(bases), 'segment')} without a record, from offset {bases[0]} to {bases[-1]}"
+    if starting:
+        words += f": the coordinator of Kafka {starting} loads it without an end, and what it is to load after it never"
+    return EMPTY_COORDINATOR.states(words, weight=Weight.DECIDE if starting else None, **about)
+
+
 def cleaner_finding(
     lag: "CleanerLag", *, where: str, partition: TopicPartition, broker_id: int | Absent, citation: Citation
 ) -> Finding:

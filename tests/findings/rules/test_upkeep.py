@@ -454,6 +454,24 @@ def test_a_coordinators_partition_of_empty_segments_is_a_known_bug_of_loading(tm
     assert "KAFKA-9065" in found.references
 
 
+@pytest.mark.parametrize(
+    ("kafka", "is_endless"),
+    [("2.2.2", True), ("2.2.3", False), ("2.3.0", True), ("2.3.1", True), ("2.4.0", False), ("3.9.1", False)],
+)
+def test_predict_names_what_the_coordinator_of_a_version_never_loads(tmp_path, kafka, is_endless):
+    place = log_dir(tmp_path / "b1", partitions=(f"{OFFSETS_TOPIC}-3", f"{OFFSETS_TOPIC}-4", "orders-0"))
+    # With ZooKeeper: which directories are strays is then no question.
+    (place / "meta.properties").write_text(f"version=0\nbroker.id=1\ncluster.id={CLUSTER}\n")
+    for name in (f"{OFFSETS_TOPIC}-3", "orders-0"):
+        for base in (0, 50):
+            (place / f"{name}/{base:020d}.log").touch()
+    (place / f"{OFFSETS_TOPIC}-4/{0:020d}.log").touch()
+    result = predict(place, kafka=kafka)
+    assert [one.partition for one in of(result, "KF126")] == [3] * is_endless
+    assert (f"the coordinator of Kafka {kafka} loads it without an end" in result.answer.headline) is is_endless
+    assert (result.exit_code == 1) is is_endless
+
+
 def test_explain_tells_of_a_topic_id_in_memory_that_is_not_the_one_it_is_told(tmp_path):
     events_log(tmp_path, (0, [NOW], NOW))
     folder = tmp_path / "logs/broker-1"
