@@ -1,4 +1,4 @@
-"""What is wrong with the log directories of one broker as they lie side by side: a partition in two of them, moves that can't end, and directories under the name of another topic."""
+"""What is wrong with the log directories of one broker as they lie side by side: a partition in two of them, moves that can't end, directories under the name of another topic, and partitions known by another topic id."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
@@ -15,7 +15,8 @@ from kforensics.evidence.metadata.state import newest_log
 from kforensics.evidence.model import Citation, Replica
 from kforensics.evidence.replica.collect import collect_replica
 from kforensics.findings.model import Finding
-from kforensics.findings.rules.directories import doubled_finding, future_finding, misnamed_finding
+from kforensics.findings.rules.directories import doubled_finding, future_finding, misnamed_finding, refused_id_finding
+from kforensics.source.naming import FileKind
 from kforensics.units import Depth, TopicPartition
 
 
@@ -94,6 +95,36 @@ def misnamed_directories(case: Case, partitions: Collection[TopicPartition]) -> 
             topic = names.get(str(_replica(place).topic_id))
             if topic is not None and topic != partition.topic:
                 found.append(misnamed_finding(partition, place.state.broker_id, _citation(place), topic))
+    return tuple(found)
+
+
+@fact_of_question
+def refused_ids(case: Case) -> tuple[Finding, ...]:
+    """Return the partitions that brokers know under another topic id than they are told, by their lines since they were started last."""
+    now = now_of(case)
+    if not any(one.kind in {"log-files", FileKind.LOG_FILE.value} for one in now.inputs.described):
+        return ()
+    from kforensics.formats.log_lines.event import LogEventKind as Kind  # noqa: PLC0415 - of broker logs alone
+    from kforensics.reconcile.observed.logged_events import LoggedEvent, of_kinds  # noqa: PLC0415 - likewise
+
+    last: dict[tuple[int, TopicPartition], LoggedEvent] = {}
+    for item in of_kinds(cluster_of(now).events, (Kind.TOPIC_ID_MISMATCH, Kind.BROKER_STARTED)):
+        partition, broker = item.event.topic_partition, item.node_id
+        if item.event.kind is Kind.BROKER_STARTED:
+            last = {key: one for key, one in last.items() if key[0] != broker}
+        elif isinstance(broker, int) and isinstance(partition, TopicPartition) and is_wanted(partition, case.ask):
+            last[broker, partition] = item
+    found = []
+    for (broker, partition), item in sorted(last.items(), key=lambda one: one[0]):
+        ids = str(item.event.fields.get("topic_id")), str(item.event.fields.get("other_topic_id"))
+        own = [
+            place
+            for place in places_of(now).by_partition.get(partition, ())
+            if place.is_live and place.state.broker_id == broker
+        ]
+        on_disk = _replica(own[0]).topic_id if own else Absent.UNKNOWN
+        citations = (item.citation, *map(_citation, own))
+        found.append(refused_id_finding(partition, broker, ids, on_disk, citations))
     return tuple(found)
 
 

@@ -19,7 +19,7 @@ from kforensics.case.comparison import (
     single_files,
     without_directories,
 )
-from kforensics.case.disks import misnamed_directories, stuck_and_doubled
+from kforensics.case.disks import misnamed_directories, refused_ids, stuck_and_doubled
 from kforensics.case.model import Case, places_of
 from kforensics.case.opening import of_one_moment
 from kforensics.case.processes import Progress
@@ -101,7 +101,7 @@ def compare(
     ]
     results.sort(key=lambda one: one.partition)
     refused = _refused_starts(inputs, gathered, results)
-    disks = (*stuck_and_doubled(case), *misnamed_directories(case, _of_other_topics(results)))
+    disks = (*stuck_and_doubled(case), *refused_ids(case), *misnamed_directories(case, _of_other_topics(results)))
     findings = by_gravity(
         (
             *disks,

@@ -17,7 +17,7 @@ from kforensics.case.account import (
 from kforensics.case.broker_logs import roles_of
 from kforensics.case.cluster import Cluster, cluster_of, newest_time, unread_offsets
 from kforensics.case.comparison import comparison_of, known_partitions, tell_results
-from kforensics.case.disks import misnamed_directories, stuck_and_doubled
+from kforensics.case.disks import misnamed_directories, refused_ids, stuck_and_doubled
 from kforensics.case.leaders import leaders_of
 from kforensics.case.model import Case, places_of
 from kforensics.case.opening import open_case
@@ -154,7 +154,7 @@ def explain(case: Case, progress: Progress | None = None, *, beside: Case | None
     amiss = {
         one.partition for one in incidents if one.losses or any(doubt.kind is DoubtKind.DISK for doubt in one.doubts)
     }
-    disks = (*stuck_and_doubled(case), *misnamed_directories(case, amiss))
+    disks = (*stuck_and_doubled(case), *refused_ids(case), *misnamed_directories(case, amiss))
     findings = by_gravity((*disks, *explain_findings(incidents, timeline), *unfinished_cleanings(case)))
     done = operations(timeline, incidents, looked=case.nodes_by_rank())
     bugs = broker_bugs(shared.signs_of_brokers, gathered.versions)

@@ -130,6 +130,40 @@ def misnamed_finding(partition: TopicPartition, broker_id: int | Absent, directo
     )
 
 
+REFUSED_ID = Rule(
+    "KF518",
+    Weight.DECIDE,
+    title="a partition that its broker knows under another topic id",
+    meaning="The broker refuses what it is told of this partition (INCONSISTENT_TOPIC_ID): it neither leads nor follows it, and replicates nothing, until the ids agree.",
+    advice="Ask the cluster which topic id is current (kafka-topics.sh --describe). Where it is not that of the directory, copy the directory, move it out with the broker stopped, and start the broker: it copies the partition from its leader.",
+    references=("KIP-516",),
+    told_apart_by=ToldApartBy.FILE,
+)
+
+
+def refused_id_finding(
+    partition: TopicPartition,
+    broker_id: int,
+    ids: tuple[str, str],
+    on_disk: str | Absent,
+    citations: tuple[Citation, ...],
+) -> Finding:
+    """Return the finding about a partition that a broker has in memory under one topic id, and is told of under another.
+
+    Args:
+        on_disk: that of its directory.
+    """
+    known, told = ids
+    where = {known: "in memory and on disk", told: f"in memory, though its directory has {told}"}
+    return REFUSED_ID.states(
+        f"broker {broker_id} knows {partition} by the topic id {known} {where.get(str(on_disk), 'in memory')}, and is told {told}: it neither leads nor follows it",
+        advice="Restart the broker: it takes the topic id from the directory." if on_disk == told else "",
+        topic_partition=partition,
+        broker_id=broker_id,
+        citations=citations,
+    )
+
+
 STRAY = Rule(
     "KF505",
     Weight.NOTE,

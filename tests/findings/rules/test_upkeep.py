@@ -472,14 +472,44 @@ def test_predict_names_what_the_coordinator_of_a_version_never_loads(tmp_path, k
     assert (result.exit_code == 1) is is_endless
 
 
-def test_explain_tells_of_a_topic_id_in_memory_that_is_not_the_one_it_is_told(tmp_path):
+MISMATCH = "[2023-11-14 22:20:00,000] ERROR [Broker id=1] Topic Id in memory: {} does not match the topic Id for partition events-2 received: {}. (state.change.logger)\n"
+IDS = "qN3rTRKuTFyRA5_Z4gzK_g", "EcyzJ0lTQ0WaUJHfKhR5lg"
+
+
+@pytest.mark.parametrize("command", [explain, diff, triage])
+@pytest.mark.parametrize(
+    ("on_disk", "where", "to_do"),
+    [
+        (None, "in memory, and is told", "Ask the cluster which topic id is current"),
+        (IDS[0], "in memory and on disk, and is told", "move it out with the broker stopped"),
+        (IDS[1], f"in memory, though its directory has {IDS[1]}, and is told", "Restart the broker"),
+    ],
+)
+def test_a_topic_id_in_memory_that_is_not_the_one_a_broker_is_told(tmp_path, command, on_disk, where, to_do):
+    place = events_log(tmp_path, (0, [NOW], NOW))
+    if on_disk:
+        (place / "events-2/partition.metadata").write_text(f"version: 0\ntopic_id: {on_disk}\n")
+    folder = tmp_path / "logs/broker-1"
+    folder.mkdir(parents=True)
+    (folder / "server.log").write_text(MISMATCH.format(*IDS))
+    result = command(tmp_path)
+    (found,) = of(result, "KF518")
+    assert f"broker 1 knows events-2 by the topic id {IDS[0]} {where} {IDS[1]}" in found.statement
+    assert found.statement[1:] in result.answer.headline
+    assert to_do in " ".join(map(str, result.answer.now))
+    assert result.exit_code != 0
+    if command is explain:
+        (event,) = [one for one in result.to_dict()["timeline"] if one["event"] == "topic-id-mismatch"]
+        assert event["detail"]["other_topic_id"] == IDS[1]
+
+
+def test_a_topic_id_from_before_the_last_start_is_none_in_memory(tmp_path):
     events_log(tmp_path, (0, [NOW], NOW))
     folder = tmp_path / "logs/broker-1"
     folder.mkdir(parents=True)
-    line = "[2023-11-14 22:20:00,000] ERROR [Broker id=1] Topic Id in memory: qN3rTRKuTFyRA5_Z4gzK_g does not match the topic Id for partition events-2 received: EcyzJ0lTQ0WaUJHfKhR5lg. (state.change.logger)"
-    (folder / "server.log").write_text(f"{line}\n")
-    (event,) = [one for one in explain(tmp_path).to_dict()["timeline"] if one["event"] == "topic-id-mismatch"]
-    assert event["detail"]["other_topic_id"] == "EcyzJ0lTQ0WaUJHfKhR5lg"
+    started = "[2023-11-14 22:21:00,000] INFO [KafkaServer id=1] started (kafka.server.KafkaServer)\n"
+    (folder / "server.log").write_text(MISMATCH.format(*IDS) + started)
+    assert not of(explain(tmp_path), "KF518")
 
 
 def test_the_first_line_of_groups_and_of_triage_names_a_cleaner_that_stands_still_and_why(tmp_path):
