@@ -163,6 +163,8 @@ _OF_BROKER: dict[str, tuple[tuple[str, int], ...]] = {
     ),
     "retention.bytes": (("log.retention.bytes", 1),),
     "cleanup.policy": (("log.cleanup.policy", 1),),
+    "local.retention.ms": (("log.local.retention.ms", 1),),
+    "local.retention.bytes": (("log.local.retention.bytes", 1),),
     "segment.index.bytes": (("log.index.size.max.bytes", 1),),
     "index.interval.bytes": (("log.index.interval.bytes", 1),),
 }
@@ -182,6 +184,7 @@ OF_CLEANER = {
 OF_START = frozenset({"producer.id.expiration.ms", "transactional.id.expiration.ms"})
 NAMES = frozenset(_OF_BROKER) | OF_START | {name for names in _OF_BROKER.values() for name, _ in names}
 """Every setting that what is predicted depends on."""
+_LOCAL, _AS_ALL = ("retention.ms", "retention.bytes"), -2
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
 
 
@@ -292,6 +295,22 @@ class Settings:
             deletes="delete" in cleanup,
         )
         return Policy(policy, is_known=is_time_known and (is_cleanup_known or topic not in CREATED_WITH))
+
+    def is_tiered(self, topic: str) -> bool:
+        """Return whether closed segments of a topic are copied to remote storage."""
+        return self._topics.get(topic, {}).get("remote.storage.enable", "").strip().lower() == "true"
+
+    def local_retention(self, topic: str) -> Policy:
+        """Return the retention of the logs on disk: of a tiered topic by its own settings, where these are not to be as those of all of it."""
+        found = self.retention(topic)
+        if not self.is_tiered(topic):
+            return found
+        of_all, local = found.policy, (self.number(topic, f"local.{one}", _AS_ALL) for one in _LOCAL)
+        retention_ms, retention_bytes = (
+            whole if one == _AS_ALL else one
+            for one, whole in zip(local, (of_all.retention_ms, of_all.retention_bytes), strict=True)
+        )
+        return found._replace(policy=of_all._replace(retention_ms=retention_ms, retention_bytes=retention_bytes))
 
     def retentions(self, topic: str) -> tuple[RetentionPeriod, ...]:
         """Return every retention that a topic has had by the metadata, the oldest first; none where its settings are not known."""

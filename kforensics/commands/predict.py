@@ -36,6 +36,7 @@ from kforensics.commands.predicting.nodes import (
     side_by_side,
     version_of_node,
 )
+from kforensics.commands.predicting.tiered_logs import TieredLogs
 from kforensics.commands.predicting.ways_out import WaysOut
 from kforensics.commands.result import Conclusion, Result, now_ms
 from kforensics.damage import Absent
@@ -139,6 +140,9 @@ def run(request: Ask, *, case: Case | None = None) -> Result[Prediction]:
     problems += [problem for one in started for problem in one.problems]
     known = Case(ask=request, inputs=inputs) if case is None else case.asked(request)
     logs = _with_lost_records(inputs, tuple(log for one in started for log in one.logs), problems)
+    now = now_ms() if request.now_ms is None else request.now_ms
+    tiered = TieredLogs(known, surroundings, now_ms=now, node_count=len(nodes))
+    logs = tuple(map(tiered.on_disk, logs))
     if surroundings.quorum is None:  # else controllers may go on without the record of a deletion
         logs = _with_deletions(logs, known)
     starts = tuple(start for one in started for start in one.starts)
@@ -169,6 +173,7 @@ def run(request: Ask, *, case: Case | None = None) -> Result[Prediction]:
             log_says=_log_says(log_files, frozenset(ids)),
             disks_say=_log_says(log_files, frozenset(ids), of_disks=True),
         )
+    cluster = replace(cluster, remote=tuple(tiered.expiring(logs)))
     endless = tuple(_endless(started, inputs))
     answer = predict_answer(cluster)
     if endless:

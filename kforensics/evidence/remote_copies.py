@@ -52,6 +52,8 @@ class RemoteSegment(NamedTuple):
     recorded_in: int
     """The partition of `__remote_log_metadata` with its records."""
     citation: Citation
+    newest_ms: int = -1
+    """The largest timestamp of its records, as its broker took it."""
 
     @property
     def state_name(self) -> str:
@@ -196,5 +198,6 @@ def _note(
             now[1],
             number,
             citation,
+            fields["max_timestamp_ms"],
         )
     return True

@@ -6,6 +6,7 @@ import shutil
 import pytest
 
 from kforensics import diff, explain, predict, trace, verify
+from kforensics.damage import Absent
 
 RECORDING = "tiers-3.9"
 MOMENTS = {
@@ -97,3 +98,44 @@ def test_without_the_record_of_the_copies_it_is_not_known_whether_they_are_there
     assert any(one.startswith(words) for one in lacking.answer.unknown)
     assert not any("remote storage holds" in one for one in whole.unknown)
     assert "KF122" not in {one.code for one in lacking.findings}, "what was not read may be there"
+
+
+@pytest.mark.parametrize(
+    ("name", "now", "expired"),
+    [
+        ("10-copied", "2026-11-27T02:00:00Z", None),
+        (
+            "10-copied",
+            "2026-11-30T00:00:00Z",
+            "8 copies in remote storage, offsets 0 to 29: they are due by retention.ms",
+        ),
+        # Older than any setting allows, and in no finished copy: it stays on disk.
+        (
+            "20-cut-off",
+            "2026-11-30T00:00:00Z",
+            "8 copies in remote storage, offsets 0 to 29: they are due by retention.ms",
+        ),
+        ("40-deleting", "2026-11-27T02:00:00Z", "offsets 4 to 41: they are due by retention.ms 2 seconds"),
+    ],
+)
+def test_predict_says_which_copies_are_due_and_leaves_on_disk_what_is_not_copied(coordinators, name, now, expired):
+    result = predict(coordinators("tiers-3.9") / "snapshots" / name, now=now)
+    (log,) = [one for one in result.body.logs if one.topic == "archive"]
+    assert log.due is Absent.NOT_APPLICABLE
+    later = " ".join(map(str, result.answer.later))
+    assert (expired is None) is ("in remote storage" not in later)
+    assert (expired or "") in later
+    assert "all of 1" not in result.answer.headline
+
+
+def test_predict_takes_from_disk_what_has_a_finished_copy(coordinators, tmp_path):
+    recorded = coordinators("tiers-3.9") / "snapshots"
+    place = tmp_path / "broker-1"
+    shutil.copytree(recorded / "30-copied-again/broker-1", place)
+    shutil.rmtree(place / "archive-0")
+    shutil.copytree(recorded / "20-cut-off/broker-1/archive-0", place / "archive-0")
+    result = predict(place, now="2026-11-27T02:00:00Z")
+    (log,) = [one for one in result.body.logs if one.topic == "archive"]
+    # By local.retention.ms; the active segment has no copy.
+    assert (log.due.base_offsets, log.due.is_copied, log.due.is_whole_log) == ((30, 34), True, False)
+    assert "Of 2 segments there are finished copies in remote storage." in " ".join(map(str, result.answer.later))

@@ -251,7 +251,7 @@ class LogStarts:
 
     def _retention_of(self, topic: str) -> Policy:
         if topic not in self._retention:
-            self._retention[topic] = self._known.retention(topic)
+            self._retention[topic] = self._known.local_retention(topic)
         return self._retention[topic]
 
     def load_after_clean_shutdown(self, directory: StartedDirectory) -> LoadOutcome | None:

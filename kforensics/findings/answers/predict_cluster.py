@@ -199,6 +199,8 @@ class PredictedCluster:
     """What is discarded as a follower of a broker that is not given, where the replicas are not compared."""
     quorum: QuorumSetBack | None = None
     """The voters that can go on without metadata that was committed."""
+    remote: Sequence[str] = ()
+    """What retention deletes in remote storage, a sentence a partition."""
     migration: str = ""
     """What a start of the controllers makes of a migration from ZooKeeper that is not complete, in a sentence."""
     absent: AbsentControllers | None = None

@@ -242,6 +242,9 @@ def _holder(holder: Input, of: Input) -> str:
     return f"the copy of {node_words(holder)} at {holder.path}" if is_same else node_words(holder)
 
 
+_MOST_REMOTE = 3
+
+
 def after_starts(found: PredictedCluster) -> Iterator[str]:
     """Yield what retention deletes by settings that are known, and what the controller does when nodes register."""
     if found.migration:
@@ -251,7 +254,12 @@ def after_starts(found: PredictedCluster) -> Iterator[str]:
         whole = sum(one.is_whole_log for one in known)
         everything = f", all that {whole:,} of them {form(whole, 'holds', 'hold')}" if whole else ""
         segments = counted(sum(len(one.base_offsets) for one in known), "segment")
-        yield f"Some 30 seconds after the start retention deletes {segments} of {counted(len(known), 'log')}{everything}."
+        copied = sum(len(one.base_offsets) for one in known if one.is_copied)
+        kept = f" Of {counted(copied, 'segment')} there are finished copies in remote storage." if copied else ""
+        yield f"Some 30 seconds after the start retention deletes {segments} of {counted(len(known), 'log')}{everything}.{kept}"
+    yield from found.remote[:_MOST_REMOTE]
+    if len(found.remote) > _MOST_REMOTE:
+        yield f"The same of {counted(len(found.remote) - _MOST_REMOTE, 'more tiered partition')}."
     for log in found.reached:
         if log.pinned is not None:
             yield (

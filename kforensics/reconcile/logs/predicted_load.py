@@ -65,6 +65,8 @@ class DueSegments:
     """Nothing is left of the log."""
     misdated: tuple[int, ...] = ()
     """Of these by time: those that their time index makes older than their records are, which are not due."""
+    is_copied: bool = False
+    """They are in finished copies in remote storage: they go from this disk alone."""
 
 
 class PinnedRetention(NamedTuple):

@@ -79,6 +79,10 @@ shape(
             "",
             "Base offsets of those that are due only because their time index ends with an earlier time than their records have.",
         ),
+        "in_remote_storage": (
+            "is_copied",
+            "Finished copies of them are in remote storage: they go from this disk alone.",
+        ),
     },
 )
 shape(

@@ -4,10 +4,11 @@ import json
 
 import pytest
 
-from kforensics import capture, diff, explain, predict, salvage, trace, verify
+from kforensics import capture, diff, explain, groups, predict, salvage, trace, verify
 from kforensics.formats.log.batches import build_record_batch, encode_record_batch
 from kforensics.formats.messages.frame import encode_framed
 from kforensics.formats.messages.remote_log import REMOTE_LOG_SEGMENT, REMOTE_LOG_SEGMENT_UPDATE
+from tests.builders.coordinators import batch, commit
 from tests.builders.directories import CLUSTER, log_dir
 
 TOPIC = "EcyzJ0lTQ0WaUJHfKhR5lg"
@@ -157,3 +158,15 @@ def test_predict_is_not_calm_of_offsets_in_neither_tier(tmp_path, states, is_sai
     result = predict(place, kafka="3.9.1", now="2023-11-15T00:00:00Z")
     assert ("offsets 60 to 89 are in no live log here" in result.answer.headline) is is_said
     assert ("KF122" in of_tiers(result)) is is_said
+
+
+@pytest.mark.parametrize(("states", "is_below"), [((FINISHED,), False), ((FINISHED, DELETED), True)])
+def test_a_group_that_reads_from_remote_storage_is_below_no_log_start(tmp_path, states, is_below):
+    place = disks(tmp_path, copy("a", 0, 59, *states), copy(*WHOLE[1], epoch=1))
+    (place / "log-start-offset-checkpoint").write_text("0\n0\n")
+    (place / "__consumer_offsets-0").mkdir()
+    commits = batch(0, [commit("audit", "archive", 0, 5, leader_epoch=0)], time_ms=NOW)
+    (place / f"__consumer_offsets-0/{0:020d}.log").write_bytes(commits)
+    (position,) = groups(place).body.groups[0].positions
+    assert bool(position.deleted_unread) is is_below
+    assert ("AUDIT IS BELOW THE LOG START" in groups(place).answer.headline) is is_below
