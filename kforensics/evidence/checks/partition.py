@@ -345,12 +345,14 @@ class _PartitionCheck:
     def _stamped_ahead(self, segments: list[ScannedSegment]) -> Iterator[StampedAhead]:
         """Yield the largest timestamp of each segment that was written before, or that is ahead of the present."""
         now_ms = time_ns() // 1_000_000
+        # A copy has any times of files: where all are before the oldest record, none is of writing.
+        has_time = any(
+            one.scan.oldest_ms <= one.file.mtime_ns // 1_000_000 for one in segments if one.scan.oldest_ms is not None
+        )
         for segment in segments:
             scan, written_ms = segment.scan, segment.file.mtime_ns // 1_000_000
-            if scan.newest is None or scan.oldest_ms is None:
+            if scan.newest is None:
                 continue
-            # A copy has any times of files: those before its oldest record are not of writing.
-            has_time = scan.oldest_ms <= written_ms
             known_ms, against = (written_ms, "at which the segment was written last") if has_time else (now_ms, "now")
             if scan.newest.timestamp_ms > known_ms + _AHEAD_MS:
                 path = segment.file.path

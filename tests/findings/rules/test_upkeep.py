@@ -400,6 +400,13 @@ def test_a_timestamp_of_the_future_is_a_note_with_its_offset(tmp_path):
     assert not found.is_grave
 
 
+def test_a_segment_of_which_every_timestamp_is_of_the_future_is_named(tmp_path):
+    place = events_log(tmp_path, (0, [NOW + 400 * DAY, NOW + 400 * DAY], NOW + 5), (2, [NOW + DAY], NOW + DAY))
+    (found,) = of(verify(place), "KF120")
+    said = "offset 0 in segment 00000000000000000000.log is stamped 2024-12-18 22:13:20 UTC, ahead of the time at which the segment was written last"
+    assert said in found.statement
+
+
 @pytest.mark.parametrize(("settings", "is_said"), [({"log.retention.ms": "86400000"}, True), ({}, False)])
 def test_predict_says_until_when_retention_waits(tmp_path, settings, is_said):
     place = events_log(
