@@ -21,7 +21,15 @@ from kforensics.formats.log.loader_values import Content, LoadFailure, Need
 from kforensics.formats.log_lines.event import LogEventKind
 from kforensics.protocol.epochs import Epochs
 from kforensics.protocol.loading.disk import EPOCH_FILE
-from kforensics.reconcile.groups.replay import MINUTE_MS, Change, Detour, Position, Replay, Retention
+from kforensics.reconcile.groups.replay import (
+    DEFAULT_RETENTIONS_MS,
+    MINUTE_MS,
+    Change,
+    Detour,
+    Position,
+    Replay,
+    Retention,
+)
 from kforensics.reconcile.observed.leadership import LeadershipAccount
 from kforensics.reconcile.observed.logged_events import of_kinds
 from kforensics.units import OFFSETS_TOPIC, TopicPartition
@@ -189,6 +197,29 @@ class OffsetsLog:
         self.skipped, self.why_skipped = reader.skipped, reader.why_skipped
         self.groups, self.keys = reader.names()
 
+    def cleaned_away(self) -> Iterator[Change]:
+        """Yield the positions that the newest earlier copy ends with and of which this log, once it was settled, has no record though a cleaner alone took its beginning; those that may have expired are left out."""
+        earlier = [one for one in self._given.copies(self.partition) if one.is_live and not self._given.is_now(one)]
+        if not earlier or not self.outline.cleaned_until or self._until_ms is not None:
+            return
+        ranks = self._given.case.ranks
+        newest = max(ranks[one.state.input] for one in earlier)
+        # Brokers of KRaft are later than 2.0, up to which offsets were kept for a day.
+        usual_ms = DEFAULT_RETENTIONS_MS[0 if self._given.history is None else -1]
+        kept_ms = usual_ms if self._retention_ms is None else self._retention_ms
+        reason = "an earlier copy of {} holds the commit, and the log of now has no record of it: a cleaner has been there since, and took the record that removed it, if there was one; it is too young to have expired"
+        for one in lost_with_log(
+            self._given, self.partition, [one for one in earlier if ranks[one.state.input] == newest], reason
+        ):
+            is_young = 0 <= self.outline.newest_ms - one.time_ms <= kept_ms
+            if is_young and one.key not in self.keys and not self._was_removed(one.key.topic):
+                yield one
+
+    def _was_removed(self, topic: Name) -> bool:
+        history = self._given.history
+        named = history.topics_named(topic) if history is not None and isinstance(topic, str) else ()
+        return any(not isinstance(one.removed, Absent) for one in named)
+
     def _read(self, detour: Detour) -> Iterator[GroupEvent]:
         reader = GroupLogReader(list_log(detour.place), deleted=detour.is_deleted)
         return reader.events(from_offset=detour.from_offset)
@@ -316,8 +347,13 @@ def offsets_logs(given: Leaders, *, until_ms: int | None = None, with_lost: bool
     }
 
 
-def lost_with_log(given: Leaders, partition: TopicPartition, places: Sequence[PartitionPlace]) -> Iterator[Change]:
-    """Yield the positions of a partition of which earlier copies alone are left, as lost."""
+def lost_with_log(
+    given: Leaders,
+    partition: TopicPartition,
+    places: Sequence[PartitionPlace],
+    reason: str = "an earlier copy of {} holds the commit, and its brokers have no log of it now",
+) -> Iterator[Change]:
+    """Yield the positions of a partition that earlier copies end with, as lost."""
     log = OffsetsLog(given, partition, places, retention_ms=None, until_ms=None, with_lost=False)
     replay = log.replay()
     for _ in log.settle(replay):
@@ -330,7 +366,7 @@ def lost_with_log(given: Leaders, partition: TopicPartition, places: Sequence[Pa
             time_ms=position.committed_ms,
             by="unknown",
             confidence="possible",
-            reason=f"an earlier copy of {partition} holds the commit, and its brokers have no log of it now",
+            reason=reason.format(partition),
             citations=(position.at.cite(position.place),),
             had_members=False,
             is_lost=True,

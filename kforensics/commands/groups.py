@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from heapq import merge
+from itertools import chain
 from typing import NamedTuple
 
 from kforensics.ask.model import Ask
@@ -282,7 +283,19 @@ def run(request: Ask, *, case: Case | None = None, is_absence_answer: bool = Fal
         setbacks=tuple(_largest(setbacks)),
         complete_since_ms=_complete_since(logs, topic, request),
         skipped_records=skipped + shares.skipped,
-        changes=lambda: map(shown, _changes(request, logs, (*of_shares, *of_gone, *shares.removals()))),
+        changes=lambda: map(
+            shown,
+            _changes(
+                request,
+                logs,
+                (
+                    *of_shares,
+                    *of_gone,
+                    *shares.removals(),
+                    *(one for log in logs.values() for one in log.cleaned_away()),
+                ),
+            ),
+        ),
     )
     count = played.setback_count + len(of_shares) + len(of_gone)
     judged = _judged(
@@ -340,7 +353,9 @@ def _play(request: Ask, logs: Mapping[int, OffsetsLog]) -> _Played:
     unexplained: list[tuple[Name, int]] = []
     for number, log in logs.items():
         replay = log.replay()
-        for change in log.settle(replay):
+        told: set[CommitKey] = set()
+        for change in chain(log.settle(replay), (one for one in log.cleaned_away() if one.key not in told)):
+            told.add(change.key)
             if _wants(request, change.key):
                 count += 1
                 setbacks.append(change)

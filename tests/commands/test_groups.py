@@ -651,6 +651,23 @@ def test_positions_of_an_earlier_copy_that_nothing_removed_are_lost(tmp_path, la
         assert len(lost) == len(result.findings)
 
 
+@pytest.mark.parametrize(("days", "names_it", "is_lost"), [(0.5, False, True), (3, False, False), (0.5, True, False)])
+def test_a_position_of_which_a_cleaner_left_no_record_is_lost_where_it_can_not_have_expired(
+    tmp_path, days, names_it, is_lost
+):
+    before = log_directory(tmp_path / "before", ("__consumer_offsets-0", commits_of(*EARLIER)))
+    at_ms = NOW + int(days * 86_400_000)
+    kept = batch(50, [commit("mailer", "orders", 0, 80, time_ms=at_ms)], time_ms=at_ms)
+    if names_it:
+        kept += batch(51, [commit("payer", "orders", 0, None)], time_ms=at_ms)
+    points = {"cleaner-offset-checkpoint": ["__consumer_offsets 0 50"], "replication-offset-checkpoint": []}
+    now = log_directory(tmp_path / "now", ("__consumer_offsets-0", kept), checkpoints=points)
+    result = groups(now, before=(before,), history=True)
+    assert [(one.key.group, one.previous) for one in result.body.setbacks] == [("payer", 90)] * is_lost
+    assert ("PAYER HAS LOST ITS POSITION in orders-0: 90" in result.answer.headline) is is_lost
+    assert any(one.is_lost for one in result.body.changes()) is is_lost
+
+
 def test_a_partition_of_which_earlier_copies_alone_are_here_may_be_on_a_broker_that_is_not(tmp_path):
     before = log_directory(tmp_path / "before", ("__consumer_offsets-0", commits_of(*EARLIER)))
     now = log_directory(tmp_path / "now", ("x-0", b""), node=2)
