@@ -168,6 +168,8 @@ class StampedAhead(NamedTuple):
     """The time that it is ahead of."""
     against: str
     """What that time is, in words."""
+    producer_id: int
+    """Of its batch; -1 of a producer that is not idempotent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

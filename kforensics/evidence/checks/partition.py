@@ -357,7 +357,9 @@ class _PartitionCheck:
             if scan.newest.timestamp_ms > known_ms + _AHEAD_MS:
                 path = segment.file.path
                 first, last = self._offsets_of(path, scan.newest)
-                yield StampedAhead(path, first, last, scan.newest.timestamp_ms, known_ms, against)
+                yield StampedAhead(
+                    path, first, last, scan.newest.timestamp_ms, known_ms, against, scan.newest.producer_id
+                )
 
     def _offsets_of(self, path: str, batch: StampedBatch) -> tuple[int, int]:
         """Return the offset of the record with the largest timestamp of a batch twice; where that can't be read, the offsets of the batch."""

@@ -135,6 +135,8 @@ class StampedBatch(NamedTuple):
     last_offset: int
     position: int
     length: int
+    producer_id: int
+    """-1 of a producer that is not idempotent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -390,7 +392,7 @@ class _Collector:
 
 
 def _stamped(row: "np.void") -> StampedBatch:
-    names = ("max_timestamp", "base_offset", "last_offset", "position", "length")
+    names = ("max_timestamp", "base_offset", "last_offset", "position", "length", "producer_id")
     return StampedBatch(*(int(row[name]) for name in names))
 
 

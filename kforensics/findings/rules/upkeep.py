@@ -134,9 +134,10 @@ def stamped_finding(
     which = f"the record at offset {stamp.first_offset}"
     if not is_one:
         which = f"a record of offsets {stamp.first_offset} to {stamp.last_offset}"
+    by = f" by producer {stamp.producer_id}" if stamp.producer_id >= 0 else ""
     directory, _, name = stamp.path.rpartition("/")
     return STAMPED_AHEAD.states(
-        f"{directory}: {which} in segment {name} is stamped {utc_words(stamp.timestamp_ms)}, ahead of the time {stamp.against}, {utc_words(stamp.known_ms)}",
+        f"{directory}: {which} in segment {name} is stamped{by} {utc_words(stamp.timestamp_ms)}, ahead of the time {stamp.against}, {utc_words(stamp.known_ms)}",
         confidence=Confidence.PROVEN,
         topic_partition=partition,
         broker_id=broker_id,

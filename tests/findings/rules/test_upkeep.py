@@ -407,6 +407,20 @@ def test_a_segment_of_which_every_timestamp_is_of_the_future_is_named(tmp_path):
     assert said in found.statement
 
 
+def test_the_producer_of_a_timestamp_of_the_future_is_named(tmp_path):
+    place = log_dir(tmp_path / "b1", partitions=("events-2",))
+    stamps = [NOW, NOW + 400 * DAY]
+    made = build_record_batch(
+        0, [(one, b"k", b"v") for one in stamps], producer_id=4711, producer_epoch=0, base_sequence=0
+    )
+    written(place / f"events-2/{0:020d}.log", encode_record_batch(made), NOW + 5)
+    (found,) = of(verify(place), "KF120")
+    assert (
+        "the record at offset 1 in segment 00000000000000000000.log is stamped by producer 4711 2024-12-18"
+        in found.statement
+    )
+
+
 @pytest.mark.parametrize(("settings", "is_said"), [({"log.retention.ms": "86400000"}, True), ({}, False)])
 def test_predict_says_until_when_retention_waits(tmp_path, settings, is_said):
     place = events_log(
