@@ -7,6 +7,7 @@ import pytest
 
 from kforensics import diff, explain, predict, trace, verify
 from kforensics.damage import Absent
+from kforensics.reconcile.logs.predicted_load import DueSegments
 
 RECORDING = "tiers-3.9"
 MOMENTS = {
@@ -136,6 +137,7 @@ def test_predict_takes_from_disk_what_has_a_finished_copy(coordinators, tmp_path
     shutil.copytree(recorded / "20-cut-off/broker-1/archive-0", place / "archive-0")
     result = predict(place, now="2026-11-27T02:00:00Z")
     (log,) = [one for one in result.body.logs if one.topic == "archive"]
+    assert isinstance(log.due, DueSegments)
     # By local.retention.ms; the active segment has no copy.
     assert (log.due.base_offsets, log.due.is_copied, log.due.is_whole_log) == ((30, 34), True, False)
     assert "Of 2 segments there are finished copies in remote storage." in " ".join(map(str, result.answer.later))
