@@ -157,7 +157,7 @@ class Remembered(NamedTuple):
 
 
 class StampedAhead(NamedTuple):
-    """A record stamped later than it can have been written."""
+    """A record stamped later than it can have been written, or in seconds."""
 
     path: str
     first_offset: int
@@ -165,7 +165,7 @@ class StampedAhead(NamedTuple):
     """Of its batch."""
     timestamp_ms: int
     known_ms: int
-    """The time that it is ahead of."""
+    """The time that it is ahead of, or far behind."""
     against: str
     """What that time is, in words."""
     producer_id: int

@@ -343,7 +343,7 @@ class _PartitionCheck:
         return cleaner_lag(directory.topic, self._context.files, value)
 
     def _stamped_ahead(self, segments: list[ScannedSegment]) -> Iterator[StampedAhead]:
-        """Yield the largest timestamp of each segment that was written before, or that is ahead of the present."""
+        """Yield the largest timestamp of each segment that was written before, that is ahead of the present, or that is one of seconds."""
         now_ms = time_ns() // 1_000_000
         # A copy has any times of files: where all are before the oldest record, none is of writing.
         has_time = any(
@@ -354,7 +354,7 @@ class _PartitionCheck:
             if scan.newest is None:
                 continue
             known_ms, against = (written_ms, "at which the segment was written last") if has_time else (now_ms, "now")
-            if scan.newest.timestamp_ms > known_ms + _AHEAD_MS:
+            if scan.newest.timestamp_ms > known_ms + _AHEAD_MS or scan.newest.timestamp_ms in _SECONDS:
                 path = segment.file.path
                 first, last = self._offsets_of(path, scan.newest)
                 yield StampedAhead(
@@ -516,6 +516,8 @@ class _PartitionCheck:
         return FILE_KINDS[kind].parse is not None or kind in _CHECKED or path in self._found.counts
 
 
+_SECONDS = range(500_000_000, 5_000_000_000)
+"""Of 1985 to 2128 as numbers of seconds; as milliseconds they are days of the first two months of 1970."""
 _AHEAD_MS = 86_400_000
 """Timestamps this far ahead are no matter of clocks or time zones."""
 

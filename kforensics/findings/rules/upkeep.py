@@ -34,6 +34,16 @@ STAMPED_AHEAD = Rule(
     told_apart_by=ToldApartBy.FILE,
 )
 
+STAMPED_IN_SECONDS = Rule(
+    "KF129",
+    Weight.NOTE,
+    title="timestamps in seconds, which retention takes for records of 1970",
+    meaning="Kafka's timestamps are milliseconds. Where cleanup.policy has delete and retention.ms is not -1, a segment whose largest timestamp is of 1970 is deleted with the next check, the active one as well.",
+    advice="Let the producer give milliseconds, or none at all. Set retention.ms to -1 until these records were read, or message.timestamp.type to LogAppendTime for later ones.",
+    references=("KIP-32",),
+    told_apart_by=ToldApartBy.FILE,
+)
+
 CLEANING_UNFINISHED = Rule(
     "KF125",
     Weight.NOTE,
@@ -66,6 +76,7 @@ OF_UPKEEP = frozenset(
     {
         CLEANER_STANDS.code,
         STAMPED_AHEAD.code,
+        STAMPED_IN_SECONDS.code,
         CLEANING_UNFINISHED.code,
         EMPTY_COORDINATOR.code,
         TWICE_BELOW_CLEANER.code,
@@ -136,8 +147,14 @@ def stamped_finding(
         which = f"a record of offsets {stamp.first_offset} to {stamp.last_offset}"
     by = f" by producer {stamp.producer_id}" if stamp.producer_id >= 0 else ""
     directory, _, name = stamp.path.rpartition("/")
-    return STAMPED_AHEAD.states(
-        f"{directory}: {which} in segment {name} is stamped{by} {utc_words(stamp.timestamp_ms)}, ahead of the time {stamp.against}, {utc_words(stamp.known_ms)}",
+    rule, how = STAMPED_AHEAD, f"ahead of the time {stamp.against}, {utc_words(stamp.known_ms)}"
+    if stamp.timestamp_ms < stamp.known_ms:
+        rule, how = (
+            STAMPED_IN_SECONDS,
+            f"the latest there: taken for seconds it is {utc_words(stamp.timestamp_ms * 1000)}",
+        )
+    return rule.states(
+        f"{directory}: {which} in segment {name} is stamped{by} {utc_words(stamp.timestamp_ms)}, {how}",
         confidence=Confidence.PROVEN,
         topic_partition=partition,
         broker_id=broker_id,

@@ -421,6 +421,18 @@ def test_the_producer_of_a_timestamp_of_the_future_is_named(tmp_path):
     )
 
 
+def test_timestamps_in_seconds_are_a_note_where_they_are_the_latest_of_a_segment(tmp_path):
+    place = events_log(tmp_path, (0, [NOW // 1000, NOW // 1000 + 1], NOW), (2, [NOW // 1000, NOW], NOW + 5))
+    (found,) = of(verify(place), "KF129")
+    assert (
+        "the record at offset 1 in segment 00000000000000000000.log is stamped 1970-01-20 16:13:20 UTC"
+        in found.statement
+    )
+    assert "taken for seconds it is 2023-11-14 22:13:21 UTC" in found.statement
+    assert not found.is_grave
+    assert not of(verify(place), "KF120")
+
+
 @pytest.mark.parametrize(("settings", "is_said"), [({"log.retention.ms": "86400000"}, True), ({}, False)])
 def test_predict_says_until_when_retention_waits(tmp_path, settings, is_said):
     place = events_log(
