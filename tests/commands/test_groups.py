@@ -12,8 +12,12 @@ from kforensics.cli.app import run as run_line
 from kforensics.commands.groups import run
 from kforensics.damage import Absent
 from kforensics.errors import InputsRefused, UsageError
+from kforensics.evidence.coordinators.transaction_log import ShareLog
+from kforensics.formats.messages.coordinators import SHARE_TABLES
+from kforensics.units import OFFSETS_TOPIC, SHARE_TOPIC
 from tests.builders.coordinators import NOW, batch, commit, group_metadata, marker, write_log
 from tests.builders.directories import copied
+from tests.builders.messages import encode_coordinator_record
 
 RECORDINGS = ("groups-1.1", "groups-2.8", "groups-4.1")
 
@@ -927,3 +931,39 @@ def test_share_groups_that_an_earlier_copy_knows_further_on_are_the_first_line(c
     assert all(one.is_share and one.by == "unknown" for one in result.body.setbacks)
     assert "WORKERS HAS LOST ITS POSITION in jobs-1: 30, which an earlier copy holds" in result.answer.headline
     assert groups(final, before=(final.parent / "02-senders-live",)).answer.state == "no-setback"
+
+
+def test_a_share_group_past_the_end_is_told_with_its_own_tool(coordinators, tmp_path):
+    now = tmp_path / "now"
+    shutil.copytree(coordinators("share-4.1") / "snapshots" / "99-final", now)
+    (known,) = [
+        one
+        for group in groups(now).body.groups
+        for one in group.positions
+        if (one.topic, one.partition, bool(one.share)) == ("jobs", 1, True)
+    ]
+    for log in now.glob("broker-*/__share_group_state-0/*.log"):
+        records = list(ShareLog(known.position.place).changes())
+        key = {"group_id": "workers", "topic_id": records[0].key.topic_id, "partition": 1}
+        value = {"snapshot_epoch": 9, "state_epoch": 0, "leader_epoch": 0, "start_offset": 500, "state_batches": []}
+        value |= {"create_timestamp": LATER, "write_timestamp": LATER}
+        made = encode_coordinator_record(SHARE_TABLES, 0, key, 0, value)
+        log.write_bytes(log.read_bytes() + batch(records[-1].at.offset + 1, [made], time_ms=LATER))
+    result = groups(now)
+    assert "WORKERS IS PAST THE END of jobs-1" in result.answer.headline
+    assert "kafka-share-groups.sh --reset-offsets" in " ".join(map(str, result.answer.now))
+    assert "auto.offset.reset" not in " ".join(map(str, result.answer.now))
+
+
+@pytest.mark.parametrize("topic", [OFFSETS_TOPIC, SHARE_TOPIC])
+@pytest.mark.parametrize("is_clean", [True, False])
+def test_bytes_behind_a_log_of_a_broker_that_stopped_cleanly_are_no_torn_end(coordinators, tmp_path, topic, is_clean):
+    now = tmp_path / "now"
+    shutil.copytree(coordinators("share-4.1") / "snapshots" / "99-final", now)
+    for log in now.glob(f"broker-*/{topic}-*/*.log"):
+        log.write_bytes(log.read_bytes() + b"what no broker wrote" * bool(log.stat().st_size))
+    for marker_file in [] if is_clean else now.glob("broker-*/.kafka_cleanshutdown"):
+        marker_file.unlink()
+    result = groups(now)
+    assert bool(result.problems) is is_clean
+    assert (result.answer.state == "unknown") is is_clean

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kforensics.damage import Damage
+from kforensics.damage import Damage, Gravity
 from kforensics.errors import EvidenceError, FormatError
 from kforensics.evidence.captured.columns import NO_CONTROL
 from kforensics.evidence.captured.reading import captured_batches, captured_controls, captured_segment, is_whole
@@ -114,8 +114,8 @@ class ReplicaLog:
         return SegmentBatches(path, rows, partial(_captured_control, types))
 
     def note_damage(self, path: str, damage: Damage) -> None:
-        """Note what a broker would not repair by itself: records may be missing there."""
-        if damage.hides_content:
+        """Note what a broker would not repair by itself: records may be missing there. One that was stopped cleanly looks at no end of a log."""
+        if damage.hides_content or (damage.gravity is Gravity.TORN_TAIL and self.place.state.clean_shutdown):
             words = (
                 f"{damage.kind.value} at byte {damage.span.position}: expected {damage.expected}, found {damage.found}"
             )
