@@ -197,10 +197,10 @@ class Leaders:
         lacking = self.without_candidate(partition, leader)
         if lacking is not None:
             return lacking
-        if is_damaged:
-            return "its log here can't be read as a whole"
         if end is not None and end < promised_end:
             return "its log here ends below a high watermark or recovery point that was written of it"
+        if is_damaged:
+            return "its log here can't be read as a whole"
         return None if end is None else self._grown_beyond(partition, leader, end)
 
     def _grown_beyond(self, partition: TopicPartition, leader: int | Absent, end: int) -> str | None:
