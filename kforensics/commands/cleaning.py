@@ -1,7 +1,7 @@
 """Why a cleaner stands still: what the broker's own lines, its settings and the other logs of its disk show of the cause of `KF121`."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -9,10 +9,9 @@ from kforensics.case.cluster import cluster_of
 from kforensics.case.model import Case, fact, places_of
 from kforensics.case.settings import Settings, settings_by_node
 from kforensics.case.wanted import is_wanted
-from kforensics.commands.graver import checkpointed
+from kforensics.commands.graver import replicas_now
 from kforensics.damage import Absent
 from kforensics.errors import InputsRefused
-from kforensics.evidence.checks.context import CheckedPartition
 from kforensics.evidence.discovery.partition_dirs import (
     PartitionPlace,
     checkpoint_value,
@@ -31,8 +30,7 @@ from kforensics.formats.log_lines.event import LogEventKind
 from kforensics.protocol.coordinators import CREATED_WITH, created_policy
 from kforensics.reconcile.logs.compacted_keys import CompactedLog, keys_of_log
 from kforensics.reconcile.observed.logged_events import LoggedEvent, of_kinds
-from kforensics.source.naming import PartitionDirectoryName
-from kforensics.units import TopicPartition
+from kforensics.units import OFFSETS_TOPIC, TopicPartition
 from kforensics.words import counted, form, utc_words
 
 _MAP_TOO_SMALL = re.compile(r"offset map can fit only (\d+)")
@@ -66,23 +64,50 @@ def with_causes(case: Case, findings: Sequence[Finding], *, reads_records: bool 
     return tuple(found)
 
 
-def standing_cleaners(case: Case, topic: str | None = None) -> tuple[Finding, ...]:
-    """Return the findings about logs of what is asked about that no cleaner has come to for long, by its checkpoints alone, with why it has not."""
+def standing_cleaners(
+    case: Case,
+    topic: str | None = None,
+    *,
+    by_path: bool = False,
+    told: Collection[Finding] = (),
+    reads_records: bool = False,
+) -> tuple[Finding, ...]:
+    """Return the findings about logs of what is asked about, or of a topic, that no cleaner has come to for long, by its checkpoints, the settings of topics and lines, with why it has not.
+
+    Args:
+        by_path: name them by their directories.
+        told: findings of logs that are left out.
+        reads_records: as of `with_causes`.
+    """
     found: list[Finding] = []
-    for partition, place in checkpointed(case, topic):
-        is_stopped = _stop(case, partition, place.state.broker_id) is not None
-        lag = cleaner_lag_of(place, is_stopped=is_stopped)
+    known = {(one.topic, one.partition, one.broker_id) for one in told if one.code == CLEANER_STANDS.code}
+    for partition, place in replicas_now(case, topic):
+        broker_id = place.state.broker_id
+        if (partition.topic, partition.partition, broker_id) in known:
+            continue
+        point = checkpoint_value(place.state, "cleaner_point", partition)
+        value = point.value if isinstance(point, CheckpointValue) else point
+        try:
+            is_compacted = isinstance(value, int) or partition.topic == OFFSETS_TOPIC
+            if not is_compacted and not _is_known_compacted(_settings(case, broker_id), partition.topic):
+                continue
+            is_stopped = _stop(case, partition, broker_id) is not None
+        except InputsRefused:
+            continue  # of several clusters: whose settings count is not known
+        lag = cleaner_lag(
+            partition.topic, files_of(place), value if isinstance(value, int) else 0, is_stopped=is_stopped
+        )
         if lag is not None:
             found.append(
                 cleaner_finding(
-                    lag,
-                    where=f"{partition} on {owner_words(place.state.input, place.state.broker_id)}",
+                    lag._replace(cleaner_point=value),
+                    where=place.path if by_path else f"{partition} on {owner_words(place.state.input, broker_id)}",
                     partition=partition,
-                    broker_id=place.state.broker_id,
+                    broker_id=broker_id,
                     citation=Citation(input=place.state.input, path=place.path),
                 )
             )
-    return with_causes(case, found)
+    return with_causes(case, found, reads_records=reads_records)
 
 
 def with_cleaners(answer: Answer, findings: Sequence[Finding]) -> Answer:
@@ -102,35 +127,6 @@ def with_cleaners(answer: Answer, findings: Sequence[Finding]) -> Answer:
         headline=f"{answer.headline} {first.statement}.{because}{more}",
         now=tuple(dict.fromkeys((*answer.now, first.advice))),
     )
-
-
-def unseen_by_times(case: Case, partitions: Iterable[CheckedPartition]) -> Iterator[Finding]:
-    """Yield the logs that no cleaner has come to and whose own files do not show it: the broker's line does, or the metadata log says that their topic is compacted, and no checkpoint names them."""
-    for one in partitions:
-        name = one.context.directory
-        if not isinstance(name, PartitionDirectoryName) or name.state != "live" or not one.context.path:
-            continue
-        if one.context.is_metadata or one.cleaner_lag is not None:
-            continue
-        stated, broker_id = one.context.cleaner_point, case.inputs.described[one.context.input].broker_id
-        point = stated.value if isinstance(stated, CheckpointValue) else stated
-        as_named = point if isinstance(point, int) else 0
-        if cleaner_lag(name.topic, one.context.files, as_named, is_stopped=True) is None:
-            continue
-        try:
-            is_compacted = isinstance(point, int) or _is_known_compacted(_settings(case, broker_id), name.topic)
-            is_stopped = is_compacted and _stop(case, name.topic_partition, broker_id) is not None
-        except InputsRefused:
-            return  # of several clusters: whose settings count is not known
-        lag = cleaner_lag(name.topic, one.context.files, as_named, is_stopped=bool(is_stopped))
-        if is_compacted and lag is not None:
-            yield cleaner_finding(
-                lag._replace(cleaner_point=point),
-                where=one.context.path,
-                partition=name.topic_partition,
-                broker_id=broker_id,
-                citation=Citation(input=one.context.input, path=one.context.path),
-            )
 
 
 _NOT_SHOWN = "No line and no setting among the inputs says why."

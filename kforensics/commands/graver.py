@@ -262,7 +262,12 @@ def no_calmer_than_tiers(found: Conclusion, case: Case) -> Conclusion:
 
 def no_calmer_than_cleaners(found: Conclusion, case: Case) -> Conclusion:
     """Return the conclusion of a command with the logs that no cleaner comes to, which its first line names where nothing graver was found."""
-    if case.is_weighed or next(checkpointed(case), None) is None:
+    is_any_known = bool(find_metadata_logs(case.inputs)) or any(
+        partition.topic == OFFSETS_TOPIC
+        or isinstance(checkpoint_value(place.state, "cleaner_point", partition), CheckpointValue)
+        for partition, place in replicas_now(case)
+    )
+    if case.is_weighed or not is_any_known:
         return found
     from kforensics.commands.cleaning import standing_cleaners, with_cleaners  # noqa: PLC0415 - what reads metadata
 
@@ -275,16 +280,13 @@ def no_calmer_than_cleaners(found: Conclusion, case: Case) -> Conclusion:
     return found._replace(answer=answer, findings=by_gravity((*found.findings, *standing)))
 
 
-def checkpointed(case: Case, topic: str | None = None) -> Iterator[tuple[TopicPartition, PartitionPlace]]:
-    """Yield the logs that a cleaner has been at as they are now, of a topic or of what is asked about, and all of groups."""
+def replicas_now(case: Case, topic: str | None = None) -> Iterator[tuple[TopicPartition, PartitionPlace]]:
+    """Yield the replicas in use as they are now, of a topic or of what is asked about, without those of the metadata."""
     for partition, group in places_of(case).by_partition.items():
-        if partition.topic != topic if topic is not None else not is_wanted(partition, case.ask):
+        if partition.topic in METADATA_TOPICS:
             continue
-        for place in group:
-            if place.is_live and place.state.input not in case.ranks:
-                point = checkpoint_value(place.state, "cleaner_point", partition)
-                if isinstance(point, CheckpointValue) or partition.topic == OFFSETS_TOPIC:
-                    yield partition, place
+        if partition.topic == topic if topic is not None else is_wanted(partition, case.ask):
+            yield from ((partition, place) for place in group if place.is_live and place.state.input not in case.ranks)
 
 
 @fact_of_question

@@ -89,10 +89,11 @@ def run(request: Ask, progress: Progress | None = None) -> Result[VerifyResult]:
     if any(
         one.cleaner_lag is not None or len(one.context.of_kind(FileKind.SEGMENT)) > 3 for one in verification.partitions
     ):
-        from kforensics.commands.cleaning import unseen_by_times, with_causes  # noqa: PLC0415 - of long logs alone
+        from kforensics.commands.cleaning import standing_cleaners, with_causes  # noqa: PLC0415 - of long logs alone
 
-        findings = by_gravity((*findings, *unseen_by_times(case, verification.partitions)))
-        findings = with_causes(case, findings, reads_records=level is Level.RECORDS)
+        reads = level is Level.RECORDS
+        unseen = standing_cleaners(case, by_path=True, told=findings, reads_records=reads)
+        findings = by_gravity((*with_causes(case, findings, reads_records=reads), *unseen))
     compacted: tuple[CompactedLog, ...] = ()
     uncounted = 0
     if level is Level.RECORDS:
