@@ -75,9 +75,9 @@ def standing_cleaners(
     """Return the findings about logs of what is asked about, or of a topic, that no cleaner has come to for long, by its checkpoints, the settings of topics and lines, with why it has not.
 
     Args:
-        by_path: name them by their directories.
-        told: findings of logs that are left out.
-        reads_records: as of `with_causes`.
+        by_path: whether statements name a log by its directory, not by its partition and broker.
+        told: findings, about some logs of which nothing more is to be said.
+        reads_records: whether records are read for what waits in a log, as `with_causes` does it.
     """
     found: list[Finding] = []
     known = {(one.topic, one.partition, one.broker_id) for one in told if one.code == CLEANER_STANDS.code}
