@@ -151,7 +151,7 @@ def refused_id_finding(
     """Return the finding about a partition that a broker has in memory under one topic id, and is told of under another.
 
     Args:
-        on_disk: that of its directory.
+        on_disk: the topic id that its directory has, by its own file.
     """
     known, told = ids
     where = {known: "in memory and on disk", told: f"in memory, though its directory has {told}"}
