@@ -1396,3 +1396,23 @@ def test_brokers_go_by_the_metadata_of_the_voters_not_by_what_their_own_copy_has
     document, _ = predict(capsys, *nodes, "--kafka", "4.1.0")
     assert [None, "starts", "starts", "starts"] == [one["outcome"] for one in document["starts"]]
     assert f"offset {history.end_offset} of its copy of the metadata log" in document["starts"][0]["reason"]
+
+
+def test_a_controller_of_a_cluster_that_was_made_without_zookeeper_ends_where_it_is_to_migrate(
+    quorums, tmp_path, capsys
+):
+    copied(quorums("brokers-newer") / "before" / "controller-100", tmp_path / "controller")
+    settings = tmp_path / "server.properties"
+    settings.write_text(
+        "process.roles=controller\nnode.id=100\ncontroller.quorum.voters=100@h:1\n"
+        f"controller.listener.names=C\nlisteners=C://:1\nlog.dirs={tmp_path / 'controller'}\n"
+        "zookeeper.metadata.migration.enable=true\nzookeeper.connect=h:2\n"
+    )
+    document, code = predict(capsys, tmp_path / "controller", settings, "--kafka", "3.9.1")
+
+    assert code == 1
+    assert document["starts"][0]["exception"] == "RuntimeException"
+    assert document["starts"][0]["reason"].endswith("on a cluster that was created in KRaft mode.")
+    assert "identity" not in str(document["answer"]["now"])
+    document, _ = predict(capsys, tmp_path / "controller", "--kafka", "3.9.1")
+    assert document["starts"][0]["outcome"] == "starts"

@@ -54,6 +54,7 @@ from kforensics.protocol.loading.node import (
     refuse_features,
     refuse_identity,
     refuse_level,
+    refuse_migration,
     refuse_registration,
     refuse_roles,
     refuse_settings,
@@ -409,6 +410,9 @@ class _NodeStarter:
                 end = Unpredictable("its log directories are of a broker with ZooKeeper, and it is started without")
             elif self._is_half_migrated and not _exits(end):
                 end = Unpredictable(HALF_MIGRATED)
+            elif not _exits(end) and (elected := self._migration_refusal()) is not None:
+                # Another voter may be elected; of a combined node it is open how far its logs are loaded by then.
+                end = Unpredictable(f"it exits once it is elected: {elected.reason}")
             elif isinstance(end, Start) and not _exits(end) and self._is_mixed:
                 end = Unpredictable("it goes by records of two metadata quorums until the log is copied anew")
             elif isinstance(end, Start) and not _exits(end) and (doubt := self._doubt_of_files()):
@@ -739,6 +743,9 @@ class _NodeStarter:
             )
         if refusal is None and any(one.described.kind in {"broker", "combined"} for one in node.inputs):
             refusal = refuse_topic_settings(version, self._known.topics)
+        history = self._around.history
+        if history is not None and history.current_voters == (node.node_id,) and not self._directories:
+            refusal = refusal or self._migration_refusal()
         return refusal
 
     def _misfit(self) -> tuple[str, str] | None:
@@ -767,6 +774,13 @@ class _NodeStarter:
         """Return which record a controller before 4.0 may not be able to apply; empty where there is none."""
         misfit = self._misfit() if self._asked < FIRST_WITHOUT_ZOOKEEPER else None
         return "" if misfit is None else f"{misfit[1]}, and what a controller of this version makes of it is not known"
+
+    def _migration_refusal(self) -> Refusal | None:
+        """Why it exits once it is the active controller."""
+        history = self._around.history
+        if history is None or not history.features or not self._is_controller or not is_migrating(self._known.in_file):
+            return None
+        return refuse_migration(history.migration, history.metadata_version, self._asked)
 
     def _registration_refusal(self) -> Refusal | None:
         """Why the controller does not let it register; its logs are loaded from the metadata meanwhile, and strays renamed."""

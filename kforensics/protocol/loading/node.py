@@ -51,6 +51,7 @@ FIRST_WITH_VOTERS_IN_LOG = KafkaVersion(3, 9)
 """The first release whose voters may be in the metadata log (KIP-853)."""
 
 
+_MADE_WITHOUT = "Should not have ZK migrations enabled on a cluster"
 _NO_CONTROLLER = "Received a fatal error while waiting for the controller to acknowledge that we are caught up"
 
 _UNSTABLE_LEVELS = {"streams.version": (KafkaVersion(4, 1), 1), "transaction.version": (KafkaVersion(3, 9), 2)}
@@ -91,7 +92,7 @@ class Refusal(NamedTuple):
     @property
     def is_of_settings(self) -> bool:
         """Whether settings alone cause it."""
-        return self.exception == "ConfigException" or self.reason.startswith((_NOT_MET, TWICE_NAMED))
+        return self.exception == "ConfigException" or self.reason.startswith((_NOT_MET, TWICE_NAMED, _MADE_WITHOUT))
 
     @property
     def is_of_quorum(self) -> bool:
@@ -321,6 +322,20 @@ def migration_words(state: int, version: KafkaVersion, *, is_enabled: bool | Non
         return "The controllers go on with the migration from ZooKeeper, which still gets all metadata."
     unless = "" if is_enabled is False else "Unless zookeeper.metadata.migration.enable is true in its settings, "
     return f"{unless}{'t' if unless else 'T'}he controller that leads completes the migration from ZooKeeper, to which there is no way back then."
+
+
+_FIRST_LEVEL_THAT_MIGRATES = 8
+"""That of 3.4-IV0."""
+
+
+def refuse_migration(state: int, level: int | Absent, version: KafkaVersion) -> Refusal | None:
+    """Judge `zookeeper.metadata.migration.enable` where a controller with metadata of its own becomes the active one, by how far a migration has come: a cluster that was made without ZooKeeper has none (3.6 to 3.9)."""
+    if not (3, 6) <= version < FIRST_WITHOUT_ZOOKEEPER:
+        return None
+    if isinstance(level, Absent) or level < _FIRST_LEVEL_THAT_MIGRATES:
+        named = "3.0-IV1" if isinstance(level, Absent) else level_name(level)
+        return Refusal("RuntimeException", f"{_MADE_WITHOUT} running metadata.version {named}")
+    return None if state else Refusal("RuntimeException", f"{_MADE_WITHOUT} that was created in KRaft mode.")
 
 
 def refuse_roles(version: KafkaVersion, node_id: int | Absent, values: Mapping[str, str]) -> Refusal | None:

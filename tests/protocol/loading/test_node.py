@@ -19,6 +19,7 @@ from kforensics.protocol.loading.node import (
     refuse_features,
     refuse_identity,
     refuse_level,
+    refuse_migration,
     refuse_quorum_state,
     refuse_registration,
     refuse_roles,
@@ -508,6 +509,23 @@ def test_a_vote_or_a_leader_that_a_broker_can_t_know_ends_its_start_up_to_3_7(ve
 def test_what_controllers_make_of_a_migration_that_is_not_complete(state, version, is_enabled, words):
     found = migration_words(state, version, is_enabled=is_enabled)
     assert (words in found) if words else not found
+
+
+@pytest.mark.parametrize(
+    ("state", "level", "version", "words"),
+    [
+        (0, 21, KafkaVersion(3, 9), "that was created in KRaft mode."),
+        (0, 7, KafkaVersion(3, 9), "running metadata.version 3.3-IV3"),
+        (1, 21, KafkaVersion(3, 9), ""),
+        (3, 21, KafkaVersion(3, 7), ""),
+        (0, 21, KafkaVersion(4, 0), ""),
+        (0, Absent.NOT_WRITTEN, KafkaVersion(3, 6), "running metadata.version 3.0-IV1"),
+        (0, 21, KafkaVersion(3, 5), ""),
+    ],
+)
+def test_a_cluster_that_was_made_without_zookeeper_does_not_migrate(state, level, version, words):
+    refusal = refuse_migration(state, level, version)
+    assert refusal.reason.endswith(words) if refusal else not words
 
 
 def _refused_by_state(version, configured, *, is_controller=False, **given):
