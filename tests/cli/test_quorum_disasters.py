@@ -319,12 +319,13 @@ def beyond(incident, tmp_path):
     """A function that gives a cluster at rest, with records in one broker's copy of the metadata log that no voter has."""
     source = incident("benign-rolling-restart-4.x") / "snapshots" / "99-final"
 
-    def build(name, **fields):
+    def build(name, fields):
         root = copied(source, tmp_path / "cluster")
         of_voter = root / "controller-100" / "__cluster_metadata-0"
         (history,) = map(read_metadata_log, find_metadata_logs(find_inputs([root / "controller-100"])))
         (orders,) = history.topic_ids["orders-ok"]
-        record = metadata_record(name, {"topic_id": orders, **fields} if name != "NoOpRecord" else {})
+        of_topic = {"topic_id": orders} if name in {"PartitionChangeRecord", "RemoveTopicRecord"} else {}
+        record = metadata_record(name, {**of_topic, **fields})
         copy = root / "broker-1" / "__cluster_metadata-0"
         shutil.rmtree(copy)
         shutil.copytree(of_voter, copy)
@@ -351,7 +352,7 @@ def beyond(incident, tmp_path):
     ],
 )
 def test_what_no_voter_has_is_in_doubt_in_every_command(beyond, say, command, record, fields, words):
-    root = beyond(record, **fields)
+    root = beyond(record, fields)
     more = ("--topic", "orders-ok", "--offset", "3") if command == "trace" else ()
     code, document = say(command, root, *more)
     answer = document["answer"]
@@ -365,9 +366,43 @@ def test_what_no_voter_has_is_in_doubt_in_every_command(beyond, say, command, re
     assert "was committed. Its log ends" not in answer["headline"]
 
 
+@pytest.mark.parametrize(
+    ("record", "fields", "words"),
+    [
+        (
+            "ConfigRecord",
+            {"resource_type": 2, "resource_name": "orders-ok", "name": "retention.ms", "value": "1000"},
+            "1 configuration.",
+        ),
+        (
+            "AccessControlEntryRecord",
+            {"id": "AAAAAAAAAAAAAAAAAAAABw", "resource_type": 2, "resource_name": "orders-ok", "pattern_type": 3},
+            "1 ACL.",
+        ),
+        (
+            "ProducerIdsRecord",
+            {"broker_id": 1, "broker_epoch": 9, "next_producer_id": 99_000},
+            "which producer ids were given out: 4000..98999 are given out again",
+        ),
+        (
+            "FeatureLevelRecord",
+            {"name": "group.version", "feature_level": 2},
+            "group.version 2, which is 1 then.",
+        ),
+    ],
+)
+def test_each_kind_of_metadata_that_is_forgotten_is_named(beyond, say, record, fields, words):
+    root = beyond(record, fields)
+    for command in ("metadata", "diff"):
+        code, document = say(command, root)
+
+        assert (code, document["answer"]["state"]) == (3, "unknown")
+        assert f"If they did, a start forgets {words}" in document["answer"]["headline"]
+
+
 @pytest.mark.parametrize("command", ["metadata", "diff", "explain", "verify"])
 def test_a_copy_that_was_made_a_moment_later_is_no_alarm(beyond, say, command):
-    code, document = say(command, beyond("NoOpRecord"))
+    code, document = say(command, beyond("NoOpRecord", {}))
 
     assert code == 0
     assert "voters" not in document["answer"]["headline"]
