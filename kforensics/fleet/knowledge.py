@@ -28,6 +28,7 @@ from kforensics.evidence.metadata.compare import refuse_two_clusters
 from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.state import newest_log
 from kforensics.evidence.model import Citation, GroupCommit, Problem
+from kforensics.findings.rules.quorum import quorum_words
 from kforensics.fleet.audit_tables import AuditTables
 from kforensics.fleet.facts import NOTHING, ClusterKnowledge, Gathered, SplitKnowledge, no_commits
 from kforensics.fleet.plan import IS_DIRECTORY, LogDirTask, LogDirTotals, part_name, verdict_id
@@ -170,6 +171,10 @@ def gather_knowledge(fleet: Fleet, cluster: str) -> Gathered:
     except InputsRefused as error:
         first = min(one.input for one in gathered.histories)
         problems.append(Problem(input=first, path=WHOLE_INPUT, message=str(error)))
+    if (quorum := gathered.quorum) is not None:
+        lacking = (at for at in members if inputs[at].found.described.broker_id in quorum.voters)
+        at = next(lacking, min(members))
+        problems.append(Problem(input=at, path=WHOLE_INPUT, message=quorum_words(quorum)))
     history = newest_log(gathered.histories)
     stated = fleet.assignments.get(cluster, {})
     known = known_partitions(history, lost, gathered.histories)
