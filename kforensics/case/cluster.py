@@ -162,7 +162,11 @@ def gather_cluster(
             log_files = read.log_files
         every = (place for group in places.by_partition.values() for place in group)
         logged = logged_evidence(log_files, histories, problems=problems, zone=log_zone, places=every)
-    quorum = _quorum(histories, inputs, earlier)
+    quorum = None
+    if histories:
+        from kforensics.evidence.metadata.set_back import quorum_set_back  # noqa: PLC0415 - where there is a metadata log
+
+        quorum = quorum_set_back(histories, inputs, earlier)
     offsets = tuple(place for tp, group in places.by_partition.items() if tp.topic == OFFSETS_TOPIC for place in group)
     versions = logged.versions if logged else {}
     return Cluster(
@@ -191,14 +195,6 @@ def gather_cluster(
         logs_not_read=not_read,
         quorum=quorum,
     )
-
-
-def _quorum(histories: "Sequence[MetadataHistory]", inputs: Inputs, earlier: Collection[int]) -> "QuorumSetBack | None":
-    if not histories:
-        return None
-    from kforensics.evidence.metadata.set_back import quorum_set_back  # noqa: PLC0415 - where there is a metadata log
-
-    return quorum_set_back(histories, inputs, earlier)
 
 
 def _is_of_majority(
