@@ -42,6 +42,7 @@ from kforensics.formats.log.loader_values import LoadFailure
 from kforensics.protocol.loading.disk import ENDINGS, LoadOutcome, Unpredictable
 from kforensics.protocol.loading.node import (
     FIRST_KRAFT,
+    FIRST_WITH_VOTERS_IN_LOG,
     FIRST_WITHOUT_ZOOKEEPER,
     TWICE_NAMED,
     Assignment,
@@ -762,17 +763,17 @@ class _NodeStarter:
         return name, f"{name} at offset {offset} of the metadata log fits nothing before it"
 
     def _refusal_of_records(self) -> Refusal | None:
-        """Return why a controller ends on a record that fits nothing before it (4.0; one of 3.3 goes on, and leads no more)."""
+        """Return why a controller ends on a record that fits nothing before it (3.9; one of 3.3 goes on, and leads no more)."""
         misfit = self._misfit()
-        if misfit is None or self._asked < FIRST_WITHOUT_ZOOKEEPER:
+        if misfit is None or self._asked < FIRST_WITH_VOTERS_IN_LOG:
             return None
         name, words = misfit
         is_image = name.startswith("Partition") and name.endswith(OF_NO_TOPIC) and not self._is_controller_alone
         return Refusal("NullPointerException" if is_image else "RuntimeException", words)
 
     def _doubt_of_records(self) -> str:
-        """Return which record a controller before 4.0 may not be able to apply; empty where there is none."""
-        misfit = self._misfit() if self._asked < FIRST_WITHOUT_ZOOKEEPER else None
+        """Return which record a controller before 3.9 may not be able to apply; empty where there is none."""
+        misfit = self._misfit() if self._asked < FIRST_WITH_VOTERS_IN_LOG else None
         return "" if misfit is None else f"{misfit[1]}, and what a controller of this version makes of it is not known"
 
     def _migration_refusal(self) -> Refusal | None:

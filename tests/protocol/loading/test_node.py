@@ -93,6 +93,14 @@ def test_up_to_3_6_what_all_files_say_alike_is_held_against_the_settings():
     assert refusal(lost, directory("b", **same), **both)[0] == "KafkaException"
 
 
+def test_a_node_needs_one_readable_file_and_its_metadata_log_where_settings_name_it():
+    assert refusal(directory(is_readable=False), directory("b", has_file=False))[1] == (
+        "No readable meta.properties files found."
+    )
+    elsewhere = directory("b", has_metadata_log=True, is_metadata_dir=False)
+    assert refusal(directory(is_metadata_dir=True), elsewhere)[0] == "KafkaException"
+
+
 def test_directories_of_one_node_are_in_order():
     assert refusal(METADATA, directory("b")) is None
     assert refusal(METADATA, directory("b"), version=OLD, node_id=1) is None
