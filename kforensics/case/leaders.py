@@ -16,7 +16,7 @@ from kforensics.reconcile.observed.leadership import GapKind, LeadershipAccount,
 from kforensics.units import METADATA_TOPICS, TopicPartition
 from kforensics.words import form, listed
 
-_LED_SINCE = "a replica that is not among the inputs may have been elected since: they do not show who led later"
+_LED_SINCE = "a replica that is not among the inputs may have been elected since; they do not show who led later"
 
 
 class UncleanElection(NamedTuple):

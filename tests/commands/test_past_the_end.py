@@ -46,9 +46,9 @@ def test_what_lines_of_a_broker_show_of_its_log_stands_in_the_first_line(broker,
     answer, code = say(command, data, logs)
 
     assert answer["headline"].startswith(
-        "If broker 1 leads (guessed by leader epoch and length), at least 47 records of clicks-1 and trades-0 that were possibly committed"
+        "Suppose broker 1 leads (guessed by leader epoch and length). Then at least 47 records of clicks-1 and trades-0 that were possibly committed"
     )
-    held = "What offsets 49 to 99 held, which no log given reaches: the log of broker 1 had reached offset 100"
+    held = "What offsets 49 to 99 held, which no log given reaches; the log of broker 1 had reached offset 100"
     assert any(one.startswith(held) and one.endswith("(trades-1).") for one in answer["unknown"])
     # The statement of `explain` stands first, and the exit code is its own.
     explained, _ = say("explain", data, logs)

@@ -35,3 +35,31 @@ def test_no_sentence_of_a_first_answer_is_too_long(incident, name, monkeypatch, 
     capsys.readouterr()
     assert said
     assert [] == too_long(said, MOST_ON_A_SCREEN)
+
+
+@pytest.mark.parametrize(
+    ("name", "snapshot"),
+    [
+        ("late-return-2.4", "02-all-down"),
+        ("acks1-tail-2.8", "01-leader-killed-live"),
+        ("fast-failover-1.1", "01-in-sync-live"),
+        ("unclean-election-2.8", "03-broker-2-leads-live"),
+    ],
+)
+@pytest.mark.parametrize("command", ["triage", "diff"])
+def test_no_sentence_about_a_moment_in_the_middle_is_too_long(incident, name, snapshot, command, monkeypatch, capsys):
+    """Directories of before what the logs name last: leaders are guessed, and ends lie behind what lines say."""
+    said: list[str] = []
+
+    def told(text, **layout):
+        said.append(text)
+        return wrapped(text, **layout)
+
+    wrapped = text_screen.wrapped
+    monkeypatch.setattr(text_screen, "wrapped", told)
+    root = incident(name)
+
+    run([command, str(root / "snapshots" / snapshot), str(root / "logs")])
+
+    capsys.readouterr()
+    assert [] == too_long(said, MOST_ON_A_SCREEN)

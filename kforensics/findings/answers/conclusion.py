@@ -31,7 +31,7 @@ from kforensics.reconcile.incident.operations import Operation
 from kforensics.reconcile.observed.clocks import Clock
 from kforensics.reconcile.timeline.events import TimelineEntry
 from kforensics.units import METADATA_TOPICS, TopicPartition
-from kforensics.words import MOST_WORDS, Count, counted, form, joined_by_and, listed
+from kforensics.words import MOST_WORDS, Count, counted, form, in_short_sentences, joined_by_and, listed
 
 CREATION_MS = 1_000
 """The records of a new topic and of its settings are written within this time."""
@@ -75,14 +75,19 @@ def conclude(
     asked = [loss for loss in losses if loss.was_committed != "no"]
     gone = [loss for loss in asked if not loss.in_use]
     return Words(
-        conclusion=(
-            *_first(_verdict(incidents, losses), _residuals(incidents), losses),
-            *_elections(timeline, losses, incidents),
-            *_groups(incidents),
-            *_bugs(incidents),
-            *_bugs_of_brokers(broker_bugs),
-            *_operations(operations, losses),
-            *_deleted_since(incidents),
+        conclusion=tuple(
+            map(
+                in_short_sentences,
+                (
+                    *_first(_verdict(incidents, losses), _residuals(incidents), losses),
+                    *_elections(timeline, losses, incidents),
+                    *_groups(incidents),
+                    *_bugs(incidents),
+                    *_bugs_of_brokers(broker_bugs),
+                    *_operations(operations, losses),
+                    *_deleted_since(incidents),
+                ),
+            )
         ),
         now=(
             *what_to_save(losses, inputs),

@@ -281,6 +281,8 @@ def _maybe_lost(affected: Sequence[PartitionIncident]) -> str:
         else:
             lost = "lost or truncated" if any(only_logged) else lost
             text = f"{records_lost(losses, (one for one in affected if one.losses))} of {_names(affected)} {_were_committed(losses)} {are(losses)} {lost}"
+        if away and len(text.split()) > MOST_WORDS:
+            text = f"{text.replace(f' ({why})', '')}. {why[0].upper()}{why[1:]}"
         text = with_causes(text, gone, before=condition)
     if _is_the_same_by_all(affected):
         condition = "Whichever replica leads, "

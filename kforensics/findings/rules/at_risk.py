@@ -24,7 +24,7 @@ from kforensics.findings.concern import (
 from kforensics.findings.rule import RulesOf
 from kforensics.reconcile.replicas.report import ReplicaReport, SoleHolder, Verdict, WhatIf
 from kforensics.units import TopicPartition
-from kforensics.words import Prohibition, Step, counted, form, joined_by_and, joined_names
+from kforensics.words import MOST_WORDS, Prohibition, Step, counted, form, joined_by_and, joined_names
 
 AT_RISK: RulesOf[[Compared], Concern] = RulesOf()
 WORDS: dict[ConcernKind, ConcernWords] = {}
@@ -146,8 +146,12 @@ def _discard_words(found: Concerns, items: Items) -> str:
     once = ", once started, will" if owners_of(items) & found.not_starting else " will"
     guess = next((one for _, one in items if one.guess), None)
     if guess is not None:
-        what = records_of(certain, possible)
-        return f"if {guess.leader} leads ({guess.guess}), {owners}{once} discard {what} of {partitions_of(items)}."
+        what = f"{owners}{once} discard {records_of(certain, possible)} of {partitions_of(items)}"
+        words = f"if {guess.leader} leads ({guess.guess}), {what}."
+        if len(words.split()) < MOST_WORDS:
+            return words
+        reason = guess.guess.removeprefix("guessed: ")
+        return f"if {guess.leader} leads, which is guessed, {what}. The guess rests on this: {reason}."
     if found.state is State.AT_RISK:
         also = f" (and {possible:,} possibly committed)" if possible else ""
         return f"DATA AT RISK: {owners}{once} discard {counted(certain, 'committed record')}{also} of {partitions_of(items)} that the leader does not hold."

@@ -21,7 +21,7 @@ from kforensics.findings.concern import (
 from kforensics.findings.rule import RulesOf
 from kforensics.reconcile.replicas.report import Verdict
 from kforensics.units import TopicPartition
-from kforensics.words import counted, form, joined_by_and, joined_names
+from kforensics.words import MOST_WORDS, counted, form, joined_by_and, joined_names
 
 NOT_SHOWN: RulesOf[[Compared], Concern] = RulesOf()
 WORDS: dict[ConcernKind, ConcernWords] = {}
@@ -132,7 +132,10 @@ def _alone_words(found: Concerns, items: Items) -> str:
 def _which_brokers(found: Concerns, kind: ConcernKind) -> Iterator[str]:
     items = found.of(kind, State.UNKNOWN)
     if items:
-        yield f"Which brokers are assigned {names_of(items)}: give the cluster's metadata log or its controller.log and state-change.log, or state all of them, given here or not, with --replicas."
+        asked = f"Which brokers are assigned {names_of(items)}"
+        give = "give the cluster's metadata log or its controller.log and state-change.log, or state all of them, given here or not, with --replicas."
+        is_long = len(f"{asked} {give}".split()) > MOST_WORDS
+        yield f"{asked}. {give[0].upper()}{give[1:]}" if is_long else f"{asked}: {give}"
 
 
 WORDS[ConcernKind.ASSIGNMENT] = ConcernWords(
@@ -233,7 +236,7 @@ def _logged_later(compared: Compared) -> Iterator[Concern]:
         records = end.offset - held
         which = "" if is_furthest else " that holds what the leader does"
         past = f"{counted(records, 'offset')} past the end of every log of {report.partition}{which}"
-        past += "" if is_same_topic else ", unless that line is of an earlier topic of the name"
+        past += "" if is_same_topic else "; that line may be of an earlier topic of the name"
         detail = f"the log of {report.owner_of(view)} had reached offset {end.offset:,} by {end.place}, {past}"
         views = [one.view for one in report.logged_past_end]
         yield compared.concern(State.UNKNOWN, ConcernKind.LOGGED_END, views, detail=detail, records=records)

@@ -150,7 +150,7 @@ def _of_logged_ends(known: LogsOverTime) -> Iterator[Doubt]:
     unless = "" if is_same else ", unless that line is of an earlier topic of the name"
     yield Doubt(
         DoubtKind.LOGGED_END,
-        f"what offsets {held} to {reached.offset - 1} held, which no log given{others} reaches: the log of broker {broker} had reached offset {reached.offset} by {reached.place}{unless}",
+        f"what offsets {held} to {reached.offset - 1} held, which no log given{others} reaches; the log of broker {broker} had reached offset {reached.offset} by {reached.place}{unless}",
         f"a copy of the disks of broker {broker} that is younger than {reached.place}",
         offsets=OffsetRange(held, reached.offset - 1),
     )
@@ -174,7 +174,7 @@ def _of_older_disk(known: LogsOverTime) -> Iterator[Reliance]:
     )
     doubt = Doubt(
         DoubtKind.LOGGED_END,
-        f"whether the log ended at offset {leader.view.log_end_offset}: another log of {names} ends before offsets that lines of that broker name",
+        f"whether the log ended at offset {leader.view.log_end_offset}; another log of {names} ends before offsets that lines of that broker name",
         _YOUNGER_DISKS,
     )
     yield Reliance(doubt, (frozenset((leader.rank, one) for one in brokers),))

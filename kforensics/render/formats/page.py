@@ -99,12 +99,18 @@ _VERDICTS = {
 """The verdicts that have words of their own; only a state that proves that all is well has a tick."""
 
 
-def verdict_of(answer: Answer, *, is_whole: bool = True) -> AnswerMark:
+_OF_METADATA = AnswerMark(tone="note", mark="i", words="What the metadata log records")
+"""Of metadata whose copies agree: what it records may be anything but well."""
+
+
+def verdict_of(answer: Answer, *, is_whole: bool = True, command: str = "") -> AnswerMark:
     """Return the verdict at the top of the page of an answer.
 
     Args:
         is_whole: all content was read that the answer is about; without it no state has a tick.
     """
+    if command == "metadata" and answer.state is State.AGREE:
+        return _OF_METADATA
     found = _VERDICTS.get(answer.state) or _by_exit_code(answer.state)
     if is_whole or not answer.state.is_calm:
         return found
@@ -142,8 +148,8 @@ MEDIUM, WIDE = 3, 5
 """Columns from which a table is so wide that it scrolls on a narrow screen."""
 
 _COMMAND = re.compile(r"`([^`]+)`")
-_WHOLE = re.compile(r"[\w.-]*\w-\d[\w.:-]*")
-"""A name of a partition, or a date with its time, which a headline does not break at a hyphen."""
+_WHOLE = re.compile(r"[\w.-]*\w-\d[\w.:-]*[;,]?")
+"""A name of a partition, or a date with its time, which a headline does not break at a hyphen, nor before the mark behind it."""
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
 
 
@@ -237,7 +243,7 @@ class Page:
         """Yield the page of what was added."""
         assert self._answer is not None
         answer = self._answer.answer
-        label = verdict_of(answer, is_whole=self._answer.is_whole)
+        label = verdict_of(answer, is_whole=self._answer.is_whole, command=result.command)
         style, script = f"\n{_template('page.css')}{self.places.rules()}\n", _template("page.js")
         title = f"{label.words}: {answer.headline}"
         headline = _WHOLE.sub(r'<span class="whole">\g<0></span>', _sentence(answer.headline))
@@ -268,7 +274,9 @@ class Page:
             yield f'<div class="actions">\n{advice}</div>\n'
         yield from self._head
         if len(self._contents) > 1:
-            links = "".join(f'<li><a href="#{anchor}">{text(title)}</a></li>' for anchor, title in self._contents)
+            links = "".join(
+                f'<li><a href="#{anchor}">{text(title.rstrip(":"))}</a></li>' for anchor, title in self._contents
+            )
             yield f'<nav class="contents" aria-label="Contents"><ul>{links}</ul></nav>\n'
         yield from self._body
         yield (

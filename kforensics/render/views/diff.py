@@ -34,7 +34,7 @@ from kforensics.render.escape import escape_text
 from kforensics.render.frame import problem_items
 from kforensics.render.view import View
 from kforensics.units import Depth, TopicPartition
-from kforensics.words import counted, joined_by_and, listed
+from kforensics.words import MOST_WORDS, counted, in_short_sentences, joined_by_and, listed
 
 _STATE_WORDS = {
     State.AT_RISK: "AT RISK",
@@ -138,13 +138,25 @@ def _leader_line(leader: LeaderChoice) -> str:
     who = leader.view.replica.owner
     if leader.tied_with:
         others = listed([f"broker {broker}" for broker in leader.tied_with])
-        return f"leader not known: {others} could lead as well as {who} ({leader.reason} are equal). What follows is true if {who} leads."
+        first, follows = (
+            f"leader not known: {others} could lead as well as {who}",
+            f"What follows is true if {who} leads.",
+        )
+        if len(f"{first} {leader.reason}".split()) < MOST_WORDS - 1:
+            return f"{first} ({leader.reason} are equal). {follows}"
+        return f"{first}. {leader.reason[:1].upper()}{leader.reason[1:]} are equal. {follows}"
     if leader.source == "inferred":
-        return f"leader not known, what follows is true if {who} leads (guessed: {leader.reason})"
+        words = f"leader not known, what follows is true if {who} leads (guessed: {leader.reason})"
+        if len(words.split()) <= MOST_WORDS:
+            return words
+        return in_short_sentences(f"leader not known, what follows is true if {who} leads. Guessed: {leader.reason}.")
     if leader.source == "option":
         return "leader as given"
     if not leader.is_known:
-        return f"what follows is true if {who} leads ({leader.reason})"
+        words = f"what follows is true if {who} leads ({leader.reason})"
+        if len(words.split()) <= MOST_WORDS:
+            return words
+        return in_short_sentences(f"what follows is true if {who} leads. Shown by {leader.reason}.")
     return f"leader from the {leader.reason}"
 
 

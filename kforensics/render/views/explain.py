@@ -52,7 +52,7 @@ from kforensics.render.views.incident import (
     unknowns,
 )
 from kforensics.units import METADATA_TOPICS, TopicPartition
-from kforensics.words import counted, listed, shift_text
+from kforensics.words import counted, in_short_sentences, listed, shift_text
 
 MOST_ENTRIES = 40
 MOST_LOSSES = 60
@@ -399,7 +399,10 @@ def _lost(body: Explanation, view: View, references: References) -> Iterator[Blo
         shown = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
         yield item(f"still held by: {shown}")
     if not view.page:
-        yield from (item(f"reason: {reason}") for reason in list(dict.fromkeys(loss.reason for loss in losses))[:6])
+        yield from (
+            item(in_short_sentences(f"reason: {reason}"))
+            for reason in list(dict.fromkeys(loss.reason for loss in losses))[:6]
+        )
     open_ones = [str(one.partition) for one in body.incidents if one.losses and one.counts_at_least]
     if open_ones:
         names_of = listed(open_ones, most=4)

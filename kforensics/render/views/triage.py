@@ -20,7 +20,7 @@ from kforensics.render.view import View
 from kforensics.render.views.incident import by_cause, by_topic, identified, worst_over_time
 from kforensics.render.views.predict import RESULTS
 from kforensics.units import Depth
-from kforensics.words import Count, counted, joined_by_and, listed, utc_words
+from kforensics.words import Count, counted, in_short_sentences, joined_by_and, listed, utc_words
 
 MOST_TOPICS = 5
 """Topics that are shown without -v."""
@@ -119,7 +119,7 @@ def _happened(body: Triage, view: View, cause: str, room: int) -> Iterator[Block
     events = _events(body, view)
     moments = _MOMENT.findall(cause)
     if cause and room <= _TITLE:
-        yield Prose(f"Cause: {_MOMENT.sub(lambda found: f'{found[1]} {found[2]} UTC', cause)}")
+        yield Prose(in_short_sentences(f"Cause: {_MOMENT.sub(lambda found: f'{found[1]} {found[2]} UTC', cause)}"))
         return
     day = _day(events, (one for one, _ in moments))
     cause = _MOMENT.sub(lambda found: found[2] if found[1] == day else f"{found[1]} {found[2]}", cause)

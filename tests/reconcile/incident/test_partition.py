@@ -278,7 +278,7 @@ def test_another_log_that_ends_too_early_leaves_open_where_the_logs_of_the_same_
 
     assert is_open is bool(back)
     assert not back or back[0].words.startswith(
-        "whether the log ended at offset 10: another log of one of brokers 1 and 2 "
+        "whether the log ended at offset 10; another log of one of brokers 1 and 2 "
     )
 
 

@@ -300,3 +300,11 @@ def test_the_script_writes_no_markup_and_makes_patterns_of_names_alone():
     assert 1 == script.count("new RegExp")
     assert r"/^[\w.-]+-\d+$/.test(one.textContent)" in script
     assert r"if (/^[\w.-]+$/.test(name)) topics.add(name)" in script
+
+
+def test_a_headline_does_not_begin_a_line_with_the_mark_behind_a_name():
+    shown = page_of(
+        replace(explanation(""), answer=Answer(state=State.LOST, headline="Lost of t-0, u-1; v-2 is whole."))
+    )
+
+    assert '<span class="whole">t-0,</span> <span class="whole">u-1;</span> <span class="whole">v-2</span> is' in shown
