@@ -131,6 +131,17 @@ def places_of(case: Case) -> Places:
     return find_places(case.inputs)
 
 
+READ_WHOLE = 64 << 20
+"""Bytes of all logs together up to which all content is read where no depth is asked for: it takes no second, and what is calm is then calm of content, too."""
+
+
+@fact
+def quick_depth(case: Case) -> Depth:
+    """Return how much of the logs is read where no depth is asked for: all where that takes no time."""
+    length = sum(place.length for group in places_of(case).by_partition.values() for place in group)
+    return Depth.CONTENT if length <= READ_WHOLE else Depth.TAILS
+
+
 @fact
 def settings_of(case: Case) -> ServerSettings:
     """Return the settings in the configuration files among the inputs."""

@@ -5,10 +5,9 @@ from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kforensics.case.model import Case, fact_of_question, now_of, places_of
+from kforensics.case.model import Case, fact_of_question, now_of, places_of, quick_depth
 from kforensics.case.wanted import is_wanted
 from kforensics.commands.result import Conclusion
-from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, UsageError
 from kforensics.evidence.discovery.inputs import belonging_together
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace, checkpoint_value
@@ -17,7 +16,7 @@ from kforensics.evidence.model import CheckpointValue
 from kforensics.exits import ExitCode
 from kforensics.findings.answers.diff import lost_before
 from kforensics.findings.answers.graver import Asked, beyond, may_be_calmer, said_by, with_graver
-from kforensics.findings.answers.model import STATES, Answer, State, exit_code, no_calmer_than_open
+from kforensics.findings.answers.model import CALM_OF_DIFF, STATES, Answer, State, exit_code, no_calmer_than_open
 from kforensics.findings.concern import ConcernKind, JudgedPartition
 from kforensics.findings.model import Weight, by_gravity
 from kforensics.findings.rules.quorum import quorum_words, with_quorum
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class _History(NamedTuple):
-    """What `explain` says of partitions of which a risky election is on record."""
+    """What `explain` says of partitions of which something is here that may have taken records."""
 
     is_answered: bool = False
     lost: Asked | None = None
@@ -39,6 +38,8 @@ class _History(NamedTuple):
     """Its answer, where elections on record leave it open whether anything was lost that were unclean, or of a broker with another disk."""
     unknown: tuple[str, ...] = ()
     """What it leaves open: where brokers led again that had gone down, what has to be true for a loss."""
+    past_ends: tuple[str, ...] = ()
+    """By partition, what it says of offsets that lines of a broker name and no log of it given reaches."""
 
 
 def no_calmer(command: str, found: Conclusion, case: Case, topics: Collection[str] | None = None) -> Conclusion:
@@ -47,8 +48,6 @@ def no_calmer(command: str, found: Conclusion, case: Case, topics: Collection[st
         return found
     code = exit_code(command, found.answer, found.findings, found.problems)
     answer = with_graver(found.answer, graver_of(case, topics), code=code)
-    if command == "verify" and answer.state is State.MAYBE_AT_RISK and _is_as_copied(case):
-        answer = replace(answer, state=State.UNKNOWN)  # what a copy of running brokers looks like is no damage
     found = found._replace(answer=answer)
     return found if command == "explain" else no_calmer_than_history(command, found, case)
 
@@ -60,30 +59,75 @@ def no_calmer_in_cluster(command: str, found: Conclusion, case: Case, topics: Co
 
 
 def no_calmer_than_history(command: str, found: Conclusion, case: Case) -> Conclusion:
-    """Return the conclusion of a command that can say what was lost, no calmer than what elections on record and retention have lost."""
+    """Return the conclusion of a command that can say what was lost, no calmer than what happened to the partitions that are asked about."""
     if case.is_weighed or State.MAYBE_LOST not in STATES[command]:
         return found
     answer, code = found.answer, exit_code(command, found.answer, found.findings, found.problems)
-    answer = _no_calmer_than_lost(answer, case, code=code)
-    if may_be_calmer(answer):
-        history = _elections_of(case)
-        # Whether files are sound, or commits went back, no election decides.
-        graver = history.lost or (history.left_open if command in _OF_REPLICAS else None)
-        answer = with_graver(answer, graver, code=code)
-        answer = replace(answer, unknown=tuple(dict.fromkeys((*answer.unknown, *history.unknown))))
-    return _no_calmer_than_lines(found._replace(answer=answer), case)
+    if not may_be_calmer(answer) and not _has_lines(now_of(case)):
+        return found
+    history = _history_of(case)
+    # Whether files are sound, or commits went back, no election decides.
+    graver = history.lost or (history.left_open if command in _OF_REPLICAS else None)
+    answer = with_graver(answer, graver, code=code)
+    answer = replace(answer, unknown=tuple(dict.fromkeys((*answer.unknown, *history.unknown))))
+    return found._replace(answer=_no_calmer_than_lines(answer, history.past_ends))
 
 
 _OF_REPLICAS = frozenset({"diff", "predict"})
 """Commands that are asked whether replicas are as they should be, and lose nothing."""
 
 
-def _no_calmer_than_lost(answer: Answer, case: Case, *, code: int = 0) -> Answer:
-    """Return an answer, no calmer than what `explain` calls lost whatever replicas and elections say."""
-    for known in (early_of, set_aside_of):
-        if may_be_calmer(answer):
-            answer = with_graver(answer, known(case), code=code)
-    return answer
+def no_calmer_than_before(answer: Answer, judged: Sequence[JudgedPartition], case: Case) -> Answer:
+    """Return an answer of `diff`, no calmer than what happened to the partitions: replicas that agree now say nothing of that."""
+    if case.is_weighed or not may_be_calmer(answer):
+        return answer
+    history = _asked_of_history(judged, case)
+    # Of directories that are older than what lines tell, that they are is said first.
+    is_outdated = any(one.kind is ConcernKind.OUTDATED for each in judged for one in each.concerns)
+    if answer.state.exit_code and is_outdated:
+        return with_graver(answer, history.lost)
+    answered = frozenset(lost_before(judged)) if history.is_answered or history.unknown else ()
+    kept = tuple(one for one in answer.unknown if one not in answered)
+    answer = replace(answer, unknown=(*kept, *history.unknown))
+    return with_graver(answer, history.lost or history.left_open)
+
+
+@fact_of_question
+def _history_of(case: Case) -> _History:
+    compared = _compared_by_ends(case)
+    return _asked_of_history(None if compared is None else [one.judged for one in compared.partitions], case)
+
+
+def _asked_of_history(judged: Sequence[JudgedPartition] | None, case: Case) -> _History:
+    """Return what `explain` says of every partition of which something is here that may have taken records; of what is as it should be it is asked nothing.
+
+    Args:
+        judged: what the comparison of replicas gives reason for; None where there is nothing to compare.
+    """
+    ways = (_set_aside_beside, _ended_early, _only_set_aside, _named_by_lines)
+    topics = _with_risky_elections(case) if judged is None else _left_open(judged)
+    explained = _explained(_by_ends(case, topics.union(*(way(case) for way in ways))))
+    if explained is None:
+        return _History()
+    state, asked = explained.answer.state, Asked("explain", explained.answer, case.ask)
+    silent = frozenset(one.partition for one in judged or () if one.state is State.UNKNOWN)
+    is_lost = state in _LOSSES and (
+        _is_lost(explained, silent) or any(one.counts_at_least for one in explained.incidents)
+    )
+    is_open = state is State.UNKNOWN and (explained.has_open_elections or explained.has_early_losses)
+    before = explained.returned or (tuple(lost_before(judged or ())) if is_open else ())
+    return _History(
+        is_answered=state is not State.UNKNOWN,
+        lost=asked if is_lost else None,
+        left_open=asked if is_open else None,
+        unknown=before if state is State.UNKNOWN else (),
+        past_ends=tuple(
+            f"{doubt.words} ({one.partition})"
+            for one in explained.incidents
+            for doubt in one.doubts
+            if doubt.is_of_lines
+        ),
+    )
 
 
 def _explained(asked: Case) -> Any:
@@ -95,53 +139,53 @@ def _explained(asked: Case) -> Any:
 
 
 def _by_ends(case: Case, topics: frozenset[str]) -> Case:
-    """Return the case that asks what the ends of the logs as they are now show of some topics, in the partitions that are asked about."""
-    return now_of(case).asking(topics=topics, partitions=case.ask.partitions, depth=Depth.TAILS)
+    """Return the case that asks what the logs as they are now show, of large ones their ends, of some topics, in the partitions that are asked about."""
+    now = now_of(case)
+    return now.asking(topics=topics, partitions=case.ask.partitions, depth=case.ask.depth or quick_depth(now))
 
 
-def _no_calmer_than_lines(found: Conclusion, case: Case) -> Conclusion:
-    """Return the conclusion, no calmer than lines of brokers that name offsets which no log given reaches: a log lost its end, or was copied before."""
-    answer, (words, lost) = found.answer, _past_ends_of(case)
-    answer = with_graver(answer, lost)
+def _no_calmer_than_lines(answer: Answer, words: Sequence[str]) -> Answer:
+    """Return the answer, no calmer than lines of brokers that name offsets which no log given reaches: a log lost its end, or was copied before."""
     if not words:
-        return found._replace(answer=answer)
+        return answer
     first, *others = words
     if answer.state.weight > Weight.DECIDE or answer.state.exit_code == ExitCode.FINDINGS:
-        return found._replace(answer=replace(answer, unknown=(*answer.unknown, f"{first[:1].upper()}{first[1:]}.")))
+        return replace(answer, unknown=(*answer.unknown, f"{first[:1].upper()}{first[1:]}."))
     more = f" The same is so of {counted(len(others), 'other partition')}." if others else ""
     said = f"The inputs do not show {first}: see `kforensics explain`.{more} {answer.headline}"
-    return found._replace(answer=replace(answer, state=State.UNKNOWN, headline=said))
+    return replace(answer, state=State.UNKNOWN, headline=said)
 
 
 @fact_of_question
-def _past_ends_of(case: Case) -> tuple[tuple[str, ...], Asked | None]:
-    """Return by partition what `explain` says of offsets that lines of a broker name and no log of it given reaches, and its answer where it may be that these are lost, or others that lines say were truncated."""
+def _named_by_lines(case: Case) -> frozenset[str]:
+    """Return the topics of which lines of a broker name offsets that no log of it given reaches, or say that some were truncated."""
     now = now_of(case)
-    if not any(one.described.kind in {"log-files", FileKind.LOG_FILE.value} for one in now.inputs.found):
-        return (), None
+    if not _has_lines(now):
+        return frozenset()
     from kforensics.case.cluster import cluster_of, truncations_of  # noqa: PLC0415 - what reads broker logs
     from kforensics.reconcile.observed.logged_truncations import subject_of  # noqa: PLC0415 - the same
 
     try:
         facts, truncated = cluster_of(now).facts, subject_of(truncations_of(now))
-        topics = frozenset(
+        return frozenset(
             partition.topic
-            for partition, group in places_of(now).by_partition.items()
-            if is_wanted(partition, case.ask) and partition.topic not in METADATA_TOPICS
+            for partition, group in _wanted(case)
             if partition in truncated or _ends_before(facts.logged_ends(partition), group)
         )
     except (EvidenceError, UsageError):
-        return (), None
-    explained = _explained(_by_ends(case, topics))
-    if explained is None:
-        return (), None
-    words = (
-        f"{doubt.words} ({one.partition})" for one in explained.incidents for doubt in one.doubts if doubt.is_of_lines
-    )
-    is_lost = explained.answer.state in _LOSSES and (
-        _is_lost(explained) or any(one.counts_at_least for one in explained.incidents)
-    )
-    return tuple(words), Asked("explain", explained.answer, case.ask) if is_lost else None
+        return frozenset()
+
+
+def _wanted(case: Case) -> Iterator[tuple[TopicPartition, tuple[PartitionPlace, ...]]]:
+    """Yield the directories of each partition of topics that is asked about."""
+    for partition, group in places_of(now_of(case)).by_partition.items():
+        if partition.topic not in METADATA_TOPICS and is_wanted(partition, case.ask):
+            yield partition, group
+
+
+def _has_lines(now: Case) -> bool:
+    """Whether log files of brokers are given."""
+    return any(one.described.kind in {"log-files", FileKind.LOG_FILE.value} for one in now.inputs.found)
 
 
 def _ends_before(ends: Mapping[int, Any], group: Sequence[PartitionPlace]) -> bool:
@@ -163,13 +207,6 @@ def graver_of(case: Case, topics: Collection[str] | None = None) -> Asked | None
     return None if asked is None or compared is None else Asked("diff", compared.answer, asked.ask)
 
 
-def _is_as_copied(case: Case) -> bool:
-    """Whether replicas may be at risk by no more than what copying them while brokers run leaves behind."""
-    concerns = (one for each in _compared_by_ends(case).partitions for one in each.judged.concerns)
-    kinds = {one.kind for one in concerns if one.state is State.MAYBE_AT_RISK}
-    return kinds <= {ConcernKind.TAIL, ConcernKind.PAST_END}
-
-
 @fact_of_question
 def _compared_by_ends(case: Case) -> Any:
     asked = by_ends_of(case)
@@ -180,66 +217,66 @@ def _compared_by_ends(case: Case) -> Any:
 
 
 @fact_of_question
-def _elections_of(case: Case) -> _History:
-    compared, now = _compared_by_ends(case), now_of(case)
-    brokers = {one.broker_id for one in now.inputs.described if not isinstance(one.broker_id, Absent)}
-    if compared is None or len(brokers) < 2:  # of one, what may have been lost is asked of `explain`
-        return _History()
-    return _lost_at_elections([one.judged for one in compared.partitions], now)
+def _with_risky_elections(case: Case) -> frozenset[str]:
+    """Return the topics of which metadata or lines of brokers show an election that may have lost records."""
+    now = now_of(case)
+    if not _has_lines(now) and not find_metadata_logs(now.inputs):
+        return frozenset()
+    from kforensics.case.cluster import cluster_of  # noqa: PLC0415 - what reads metadata and broker logs
+    from kforensics.reconcile.observed.leadership import account_of  # noqa: PLC0415 - the same
 
-
-def no_calmer_than_before(answer: Answer, judged: Sequence[JudgedPartition], case: Case) -> Answer:
-    """Return an answer of `diff`, no calmer than what elections on record have lost: replicas that agree now say nothing of that."""
-    if case.is_weighed:
-        return answer
-    answer = _no_calmer_than_lost(answer, case)
-    # Of directories that are older than what lines tell, that they are is said first.
-    is_outdated = any(one.kind is ConcernKind.OUTDATED for each in judged for one in each.concerns)
-    if answer.state.exit_code != ExitCode.FINDINGS and not (answer.state.exit_code and is_outdated):
-        history = _lost_at_elections(judged, case)
-        answered = frozenset(lost_before(judged)) if history.is_answered or history.unknown else ()
-        kept = tuple(one for one in answer.unknown if one not in answered)
-        answer = replace(answer, unknown=(*kept, *history.unknown))
-        answer = with_graver(answer, history.lost or history.left_open)
-    return with_graver(answer, _past_ends_of(case)[1]) if may_be_calmer(answer) else answer
-
-
-def _lost_at_elections(judged: Sequence[JudgedPartition], case: Case) -> _History:
-    topics = {one.partition.topic for one in judged if one.risks or _is_of_other_topics(one)}
-    explained = _explained(case.asking(topics=frozenset(topics | _set_aside_beside(case))))
-    if explained is None:
-        return _History()
-    is_lost = _is_lost(explained)
-    is_answered = explained.answer.state is not State.UNKNOWN
-    asked = Asked("explain", explained.answer, case.ask)
-    if is_answered:
-        return _History(is_answered, asked if is_lost else None)
-    is_open = explained.has_open_elections
-    return _History(
-        left_open=asked if is_open else None,
-        unknown=explained.returned or (tuple(lost_before(judged)) if is_open else ()),
+    try:
+        facts = cluster_of(now).facts
+    except (EvidenceError, UsageError):
+        return frozenset()
+    return frozenset(
+        partition.topic
+        for partition, _ in _wanted(case)
+        if account_of(partition, facts.topic_id(partition.topic), facts).risky
     )
 
 
-def _is_of_other_topics(judged: JudgedPartition) -> bool:
-    return any(one.kind is ConcernKind.OTHER_TOPIC for one in judged.concerns)
+def _left_open(judged: Sequence[JudgedPartition]) -> frozenset[str]:
+    """Return the topics of which the comparison leaves something open that is here, or alarms about it, or that had elections which may have lost records."""
+    return frozenset(
+        one.partition.topic
+        for one in judged
+        if one.partition.topic not in METADATA_TOPICS
+        if one.risks
+        or any(each.kind not in _NOT_HERE and each.state not in CALM_OF_DIFF for each in one.concerns)
+        or any(each.kind is ConcernKind.OTHER_TOPIC for each in one.concerns)
+    )
 
 
-def _set_aside_beside(case: Case) -> set[str]:
-    """Return the topics of which some directories are in use, and others were set aside."""
-    return {
-        partition.topic
-        for partition, group in places_of(case).by_partition.items()
-        if partition.topic not in METADATA_TOPICS and is_wanted(partition, case.ask)
-        if any(place.is_live for place in group)
-        if any(place.directory_state in _SET_ASIDE for place in group)
+_NOT_HERE = frozenset(
+    {
+        ConcernKind.ALONE,
+        ConcernKind.ASSIGNMENT,
+        ConcernKind.LEADER,
+        ConcernKind.MISSING,
+        ConcernKind.NO_REPLICA,
+        ConcernKind.UNNAMED,
     }
+)
+"""Concerns of what is not given, or whose it is: logs show nothing of these."""
 
 
-def _is_lost(explained: Any) -> bool:
-    """Whether it is any of the records that may be committed; what a replica in use alone holds the comparison itself speaks of."""
+def _set_aside_beside(case: Case) -> frozenset[str]:
+    """Return the topics of which some directories are in use, and others, or segments in these, were set aside."""
+    return frozenset(
+        partition.topic
+        for partition, group in _wanted(case)
+        if any(place.is_live for place in group)
+        if any(place.directory_state in _SET_ASIDE or (place.is_live and place.has_deleted) for place in group)
+    )
+
+
+def _is_lost(explained: Any, silent: Collection[TopicPartition]) -> bool:
+    """Whether it is any of the records that may be committed; what a replica in use alone holds the comparison itself speaks of, but of partitions that it can't judge."""
     return any(
-        one.records and one.committed != "no" and not one.in_use for each in explained.incidents for one in each.losses
+        one.records and one.committed != "no" and (not one.in_use or each.partition in silent)
+        for each in explained.incidents
+        for one in each.losses
     )
 
 
@@ -290,46 +327,44 @@ def replicas_now(case: Case, topic: str | None = None) -> Iterator[tuple[TopicPa
 
 
 @fact_of_question
-def early_of(case: Case) -> Asked | None:
-    """Return what `explain` says of partitions whose beginning went before any retention of their topic can have come to it; None where there is none."""
+def _ended_early(case: Case) -> frozenset[str]:
+    """Return the topics of which the beginning of a log went before any retention can have come to it."""
     now = now_of(case)
     if not find_metadata_logs(now.inputs):
-        return None  # what their settings are is on no disk
+        return frozenset()  # what their settings are is on no disk
     from kforensics.case.settings import retention_of  # noqa: PLC0415 - what reads metadata and broker logs
     from kforensics.evidence.coordinators.replica_log import list_log  # noqa: PLC0415 - the same
 
     try:
         retention = retention_of(now)
-        topics = frozenset(
+        return frozenset(
             partition.topic
-            for partition, group in places_of(now).by_partition.items()
-            if partition.topic not in METADATA_TOPICS and is_wanted(partition, case.ask)
+            for partition, group in _wanted(case)
             for place in group
             if place.is_live
             if (base := list_log(place).first_base)
             if retention(partition, place.state.broker_id).early_from(0, base)
         )
     except (EvidenceError, UsageError):
-        return None
-    explained = _explained(_by_ends(case, topics))
-    if explained is None or not explained.has_early_losses:
-        return None
-    return Asked("explain", explained.answer, case.ask)
+        return frozenset()
 
 
 @fact_of_question
-def set_aside_of(case: Case) -> Asked | None:
-    """Return what `explain` says of topics that the newest metadata never named and whose directories were set aside; None where there are none, or nothing is lost by it."""
-    now = now_of(case)
-    if not find_metadata_logs(now.inputs):
-        return None
-    topics = frozenset(
+def _only_set_aside(case: Case) -> frozenset[str]:
+    """Return the topics of which a partition has no directory in use, and others that were set aside, where metadata is here that may not name it."""
+    if not find_metadata_logs(now_of(case).inputs):
+        return frozenset()
+    return frozenset(
         partition.topic
-        for partition, group in places_of(now).by_partition.items()
-        if partition.topic not in METADATA_TOPICS and is_wanted(partition, case.ask)
+        for partition, group in _wanted(case)
         if group and all(place.directory_state in _SET_ASIDE for place in group)
     )
-    explained = _explained(_by_ends(case, topics))
+
+
+@fact_of_question
+def _lost_with_set_aside(case: Case) -> Asked | None:
+    """Return what `explain` says of topics of which nothing is in use, where something is lost by it."""
+    explained = _explained(_by_ends(case, _only_set_aside(case)))
     if explained is None or explained.answer.state not in _LOSSES:
         return None
     return Asked("explain", explained.answer, case.ask)
@@ -346,9 +381,9 @@ def no_calmer_than_metadata(found: Conclusion, case: Case, *, of_quorum: bool = 
         of_quorum: whether it does not speak of the quorum itself.
     """
     answer, quorum = found.answer, _quorum_of(case) if of_quorum else None
-    lost = set_aside_of(case) if answer.state.weight < Weight.DECIDE else None
+    lost = _lost_with_set_aside(case) if answer.state.weight < Weight.DECIDE else None
     if lost is not None:
-        said = said_by(lost)
+        said = said_by(lost, beside=answer.headline)
         answer = replace(
             answer,
             state=no_calmer_than_open(answer.state),
@@ -391,7 +426,7 @@ def by_ends_of(case: Case) -> Case | None:
     places = places_of(asked)
     if not any(is_wanted(one.topic_partition, asked.ask) for one in places.lost) and not any(
         is_wanted(partition, asked.ask)
-        and (len({one.state.broker_id for one in group if one.is_live}) > 1 or _lacks_log(group))
+        and (len({_node_of(one) for one in group if one.is_live}) > 1 or _lacks_log(group))
         for partition, group in places.by_partition.items()
     ):
         return None
@@ -400,3 +435,9 @@ def by_ends_of(case: Case) -> Case | None:
     except (EvidenceError, UsageError):
         return None
     return asked
+
+
+def _node_of(place: PartitionPlace) -> int | str:
+    """Return whose directory it is; of one without an id, that it is another one's than all others'."""
+    number = place.state.broker_id
+    return number if isinstance(number, int) else f"input {place.state.input}"

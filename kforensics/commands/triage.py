@@ -10,7 +10,7 @@ from typing import Any
 from kforensics.ask.model import Ask
 from kforensics.ask.questions import options_of
 from kforensics.case.cluster import unread_offsets
-from kforensics.case.model import Case, now_of, places_of
+from kforensics.case.model import Case, now_of, places_of, quick_depth
 from kforensics.case.opening import open_case
 from kforensics.case.wanted import is_wanted
 from kforensics.commands import explain
@@ -38,9 +38,6 @@ from kforensics.reconcile.logs.predicted_load import Election, PredictedStart, e
 from kforensics.source.store import store_of
 from kforensics.units import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Depth
 from kforensics.words import byte_count
-
-READ_WHOLE = 64 << 20
-"""Bytes of all logs together up to which all content is read where no depth is asked for: it takes no second, and what is calm is then calm of content, too."""
 
 MOST_BYTES = 1 << 30
 """Bytes of logs up to which transactions are asked for where only the ends of logs are to be read: they are found by reading all of each log."""
@@ -74,8 +71,7 @@ def run(ask: Ask) -> Result[Triage]:
     ask = replace(ask, paths=case.ask.paths, before=case.ask.before)
     case = replace(case.asked(_as(ask, "explain")), is_weighed=True)
     if ask.depth is None:
-        length = sum(place.length for group in places_of(case).by_partition.values() for place in group)
-        ask = replace(ask, depth=Depth.CONTENT if length <= READ_WHOLE else Depth.TAILS)
+        ask = replace(ask, depth=quick_depth(case))
         case = case.asking(depth=ask.depth)
     explained = explain.run(case.ask, case=case, beside=now_of(case).asked(_as(ask, "diff")))
     others = list(_others(ask, case, explained.body))

@@ -126,16 +126,29 @@ def test_nodes_without_an_id_are_not_a_leader_that_is_not_known(incident, say, t
     assert "isn't the leader" not in answer["headline"]
 
 
-def test_a_start_that_reads_no_closed_part_of_a_log_says_so(incident, say, tmp_path):
+@pytest.fixture
+def with_other_byte(incident, tmp_path):
+    """One byte of a closed part of a log is another, which no start reads."""
     now = tmp_path / "now"
     shutil.copytree(incident("epoch-truncate-2.8") / FINAL, now, symlinks=True)
     segment = now / "broker-1" / "trades-1" / f"{0:020}.log"
     content = bytearray(segment.read_bytes())
     content[5826] ^= 0xFF
     segment.write_bytes(content)
+    return now
 
-    assert [say(name, now)[0] for name in ("explain", "diff", "verify")] == [1, 1, 1]
-    code, answer = say("predict", now)
+
+def test_a_start_that_reads_no_closed_part_of_a_log_is_not_calm_beside_it(say, with_other_byte):
+    assert [say(name, with_other_byte)[0] for name in ("explain", "diff", "verify", "predict", "triage")] == [1] * 5
+    _, answer = say("predict", with_other_byte)
+
+    assert "loads all 31 logs, and loading discards no record." in answer["headline"]
+    assert not any("Whether the replicas hold the same below the ends" in one for one in answer["unknown"])
+
+
+def test_of_large_logs_a_start_says_that_content_was_not_compared(say, with_other_byte, monkeypatch):
+    monkeypatch.setattr("kforensics.case.model.READ_WHOLE", 1000)
+    code, answer = say("predict", with_other_byte)
 
     assert code == 0
     assert any(one.startswith("Whether the replicas hold the same below the ends of") for one in answer["unknown"])
@@ -207,3 +220,38 @@ def test_the_replicas_that_are_given_are_not_proposed_as_the_assignment(incident
 
         assert "state all of them, given here or not, with --replicas" in asked
         assert "--replicas 1" not in asked
+
+
+@pytest.mark.parametrize("name", ["diff", "explain", "predict", "triage"])
+def test_a_log_that_is_said_to_begin_past_its_end_is_discarded_by_a_start(incident, say, tmp_path, name):
+    """Broker 1 can be elected, and replicas of the same end would be all there is."""
+    now = tmp_path / "now"
+    shutil.copytree(incident("benign-rolling-restart-4.x") / FINAL, now, symlinks=True)
+    begins = now / "broker-1" / "log-start-offset-checkpoint"
+    begins.write_text("0\n1\nprofiles 0 5000\n")
+    code, answer = say(name, now)
+
+    assert code == 1
+    assert "its log-start-offset-checkpoint says that it begins at 5,000, past its end at 280" in answer["headline"]
+    assert "lack records of" not in answer["headline"]
+
+    begins.write_text("0\n1\nprofiles 0 280\n")
+    assert "past its end" not in say(name, now)[1]["headline"]
+
+
+@pytest.mark.parametrize("name", ["diff", "explain", "verify"])
+def test_records_that_a_replica_alone_holds_are_said_where_it_can_not_be_compared(incident, say, tmp_path, name):
+    """The log of broker 2 is one of another cluster, which no file beside it tells."""
+    now = tmp_path / "now"
+    shutil.copytree(incident("benign-rolling-restart-4.x") / FINAL, now, symlinks=True)
+    shutil.rmtree(now / "broker-2" / "profiles-0")
+    shutil.copytree(
+        incident("silent-divergence-4.x") / FINAL / "broker-1" / "audit-0",
+        now / "broker-2" / "profiles-0",
+        ignore=shutil.ignore_patterns("partition.metadata"),
+    )
+    code, answer = say(name, now)
+
+    assert code == 1
+    if name != "verify":  # which is about the files that are missing
+        assert "of profiles-0 are only on broker 2, which isn't the leader" in answer["headline"]

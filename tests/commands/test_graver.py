@@ -64,11 +64,11 @@ def test_neither_a_start_nor_a_check_is_calm_after_a_loss(incident, command, nam
 
 def test_what_neither_an_election_nor_a_truncation_can_have_lost_is_not_explained(incident, monkeypatch):
     monkeypatch.setattr("kforensics.commands.explain.explain", lambda *_: pytest.fail("it explained"))
-    place = incident("benign-rolling-restart-4.x")
+    place = incident("kraft-quorum-3x")
 
     result = diff.run(Ask(paths=(place / "snapshots" / "99-final", place / "logs"), jobs=1))
 
-    assert (result.answer.state, result.exit_code) == ("agree", 0)
+    assert (result.answer.state, result.exit_code) == ("behind", 0)
 
 
 def test_a_marker_that_one_replica_lacks_is_not_lost(incident):
@@ -217,7 +217,7 @@ def test_the_statement_of_another_command_keeps_its_exit_code():
                 assert taken == states
 
 
-def test_what_copying_running_brokers_leaves_behind_is_no_damage(fixtures, tmp_path):
+def test_what_copying_running_brokers_leaves_behind_is_said_alike_by_all(fixtures, tmp_path):
     """Every replica ends below the high watermark that its broker recorded, and none was stopped cleanly."""
     for broker in sorted((fixtures / "unclean-election").glob("broker-*")):
         now = tmp_path / broker.name
@@ -230,8 +230,7 @@ def test_what_copying_running_brokers_leaves_behind_is_no_damage(fixtures, tmp_p
 
     asked = Ask(paths=tuple(sorted(tmp_path.iterdir())), jobs=1)
 
-    assert [(one.answer.state, one.exit_code) for one in (diff.run(asked), predict.run(asked), verify.run(asked))] == [
-        ("maybe-at-risk", 1),
-        ("maybe-at-risk", 1),
-        ("unknown", 3),
-    ]
+    told = [one.run(asked) for one in (diff, predict, verify)]
+
+    assert [(one.answer.state, one.exit_code) for one in told] == [("maybe-at-risk", 1)] * 3
+    assert "damaged" not in told[2].answer.headline

@@ -403,7 +403,7 @@ def test_what_an_earlier_copy_holds_leaves_what_is_at_risk_as_it_is(fixtures):
 def test_transactions_are_not_looked_for_in_long_logs_and_that_is_said(incident, monkeypatch):
     place = incident("consumer-ahead-4.x") / FINAL
     monkeypatch.setattr("kforensics.commands.triage.MOST_BYTES", 1000)
-    monkeypatch.setattr("kforensics.commands.triage.READ_WHOLE", 1000)
+    monkeypatch.setattr("kforensics.case.model.READ_WHOLE", 1000)
 
     document = kforensics.triage(place, jobs=1).to_dict()
 
@@ -417,7 +417,7 @@ def test_transactions_are_not_looked_for_in_long_logs_and_that_is_said(incident,
 def test_groups_are_not_asked_of_long_logs_and_that_is_said(incident, monkeypatch):
     place = incident("consumer-ahead-4.x") / FINAL
     monkeypatch.setattr("kforensics.case.cluster.MOST_COMMITS", 100)
-    monkeypatch.setattr("kforensics.commands.triage.READ_WHOLE", 1000)
+    monkeypatch.setattr("kforensics.case.model.READ_WHOLE", 1000)
 
     document = kforensics.triage(place, jobs=1).to_dict()
 
@@ -440,7 +440,7 @@ def test_content_of_small_logs_is_read_so_that_what_differs_below_their_ends_is_
     assert code == 1
     assert "REPLICAS HAVE DIVERGED" in " ".join(screen.split())
     assert "judged by the ends" not in screen
-    monkeypatch.setattr("kforensics.commands.triage.READ_WHOLE", 1000)
+    monkeypatch.setattr("kforensics.case.model.READ_WHOLE", 1000)
     _, of_ends = shown(place / FINAL, place / "logs")
     assert "was not read" in " ".join(of_ends.split())
     assert "judged by the ends of their logs" in of_ends

@@ -1,9 +1,10 @@
 """Commands compared with each other: what one says of some directories, another one must not deny, whatever the order and the names of the directories.
 
-    python -m tests.trust.contradictions --runs N --seed S [--only GLOB] [--verbose]
+    python -m tests.trust.contradictions --runs N --seed S [--only GLOB] [--relation GLOB]
+    python -m tests.trust.contradictions --taken --runs N --seed S [--only GLOB] [--kind GLOB]
 
-A subject is a cluster as it is now, with copies from before: the directory of the README, the recordings, and simulated histories, a new one for each seed. Prints how
-often each relation was looked at, and how often it did not hold; exit code 1 where one did not.
+A subject is a cluster as it is now, with copies from before: the directory of the README, the recordings, and simulated histories, a new one for each seed. With `--taken` it
+is a snapshot of a recording of which evidence was taken away, damaged or mixed up, another for each seed. Prints each relation that did not hold and how often; exit code 1 where one did not.
 """
 
 import argparse
@@ -14,7 +15,6 @@ import random
 import re
 import shutil
 import sys
-import tarfile
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -28,6 +28,7 @@ from kforensics.protocol.truncation import ProtocolName
 from tests.conftest import FIXTURES
 from tests.fuzz.commands import invoke
 from tests.simulation.less_explained import write_history
+from tests.trust.taken_evidence import CHANGES, RECORDINGS, changed, unpacked
 
 Document = dict[str, Any]
 NOW = "2026-11-21T07:00:00Z"
@@ -62,6 +63,36 @@ KNOWN = (
         r"^diff: ONLY BROKER",
         "what one broker alone holds is in danger, and not lost: explain says what was lost, diff what is at risk",
     ),
+    Meant(
+        "all commands have one verdict",
+        r"; (?:triage|explain): uncommitted-lost ",
+        "what was discarded and never committed is gone by the rules: neither replicas nor files are worse for it",
+    ),
+    Meant(
+        "all commands have one verdict",
+        r"^(?:explain|diff|verify): .*; (?:triage|predict): (?:loses|will-not-start) ",
+        "what a start does to one node is asked of predict and triage; where records are at risk by it, diff says so, and all with it",
+    ),
+    Meant(
+        "all commands have one verdict",
+        r"; triage: (?:past-the-end|set-back|hanging|torn|prepared) ",
+        "what became of groups and transactions is asked of their commands and of triage",
+    ),
+    Meant(
+        "all commands have one verdict",
+        r"^predict: starts.*; (?:triage|explain|diff): unknown .*(?:which replica leads|no input shows whether they are all)",
+        "what is given loads, and discards nothing as a follower whoever leads: who led decides what was lost, and what others hold",
+    ),
+    Meant(
+        "no loss is called none",
+        r"^predict: starts",
+        "a start says what becomes of the logs, not what they had lost",
+    ),
+    Meant(
+        "all commands have one verdict",
+        r"^explain: nothing-lost .*; triage: unknown \(UNKNOWN: controller",
+        "a controller that is not given took no records: its log decides what metadata was committed, and others hold what was",
+    ),
 )
 """Differences that are meant; each with the reason."""
 
@@ -76,6 +107,8 @@ class Subject:
     now: tuple[Path, ...]
     before: tuple[Path, ...] = ()
     logs: tuple[Path, ...] = ()
+    has_lost: bool = False
+    """Whether committed records are known to be lost, whatever was taken away."""
     cache: dict[tuple[str, ...], tuple[int, Document]] = field(default_factory=dict)
 
     def run(
@@ -107,6 +140,18 @@ class Subject:
 
     def explain(self, *, before: bool = True) -> Document:
         return self.run("explain", paths=(*self.now, *self.logs), before=self.before if before else ())
+
+    def verdicts(self) -> dict[str, Document]:
+        """The documents of the commands that judge the same directories."""
+        return {
+            "triage": self.run("triage", paths=(*self.now, *self.logs), before=self.before),
+            "explain": self.explain(),
+            "diff": self.diff(),
+            "predict": self.run(
+                "predict", "--jobs", "1", paths=(*self.now, *self.logs)
+            ),  # at the time that triage asks of
+            "verify": self.run("verify", "--jobs", "1", paths=(*self.now, *self.logs)),
+        }
 
 
 def state(document: Document) -> str:
@@ -354,7 +399,58 @@ def _calm_about_another(subject: Subject, paths: Sequence[Path], compared: Docum
             yield f"explain --topic {topic}: {headline(told)}"
 
 
+def one_verdict(subject: Subject) -> Iterator[str]:
+    """What one command alarms about none leaves open or is calm about; where one can't answer these directories, none does."""
+    told = subject.verdicts()
+    refused = {name for name, document in told.items() if "answer" not in document}
+    if 0 < len(refused) < len(told):
+        yield f"refused by {', '.join(sorted(refused))} alone"
+    codes = {name: document["exit_code"] for name, document in told.items() if name not in refused}
+    if len({code for name, code in codes.items() if name != "verify"} | {codes.get("verify", 0) % 3}) == 1:
+        return
+    graver = [name for name in codes if codes[name] == 1] or [name for name in codes if codes[name] == 3]
+    for name, code in codes.items():
+        # Whether files are sound, no open question decides; and of damaged ones all records may lie elsewhere, which triage alone weighs.
+        if (
+            name in graver
+            or (name == "verify" and codes[graver[0]] == 3)
+            or (graver == ["verify"] and (name != "triage" or code))
+        ):
+            continue
+        yield f"{name}: {state(told[name])} ({headline(told[name])}); {graver[0]}: {state(told[graver[0]])} ({headline(told[graver[0]])})"
+
+
+COUNTS = (
+    r"(\d+) committed record",
+    r"(\d+) records? that (?:was|were) committed",
+    r"(\d+) records? of [^.]*possibly committed",
+)
+"""How first lines count records."""
+
+
+def one_number(subject: Subject) -> Iterator[str]:
+    """The first lines of all commands count the same records alike."""
+    first = {name: headline(document) for name, document in subject.verdicts().items()}
+    for pattern in COUNTS:
+        counts = {name: found[1] for name, words in first.items() if (found := re.search(pattern, words))}
+        if len(set(counts.values())) > 1:
+            yield f"{pattern}: {counts}: {first[next(iter(counts))]}"
+
+
+def calm_about_losses(subject: Subject) -> Iterator[str]:
+    """Where committed records are lost, no command says that none is."""
+    if not subject.has_lost:
+        return
+    told = subject.verdicts()
+    for name in ("triage", "explain", "diff", "predict"):
+        if told[name]["exit_code"] == 0 or state(told[name]) in {"nothing-lost", "uncommitted-lost"}:
+            yield f"{name}: {state(told[name])} ({headline(told[name])})"
+
+
 RELATIONS: dict[str, Relation] = {
+    "all commands have one verdict": one_verdict,
+    "all commands count alike": one_number,
+    "no loss is called none": calm_about_losses,
     "no command is calm beside its replicas": calm_beside_replicas,
     "predict is as grave as diff": calmer_prediction,
     "diff knows what a start refuses": promised_to_the_refused,
@@ -420,10 +516,7 @@ def fixture_subject() -> Subject:
 @contextmanager
 def recorded(name: str) -> Iterator[Subject]:
     """The last state of a recording, with those before and the log files of its brokers."""
-    with tempfile.TemporaryDirectory() as folder:
-        with tarfile.open(FIXTURES / "incidents" / f"{name}.tar.xz") as archive:
-            archive.extractall(folder, filter="tar")
-        root = next(Path(folder).rglob("snapshots")).parent
+    with unpacked(name) as root:
         *before, now = sorted((root / "snapshots").iterdir())
         logs = _nodes(root / "logs") if (root / "logs").is_dir() else ()
         yield Subject(name, root, _nodes(now), tuple(before), logs)
@@ -438,6 +531,18 @@ def simulated(seed: int) -> Iterator[Subject]:
         history = write_history(seed, protocols[seed % len(protocols)], root)
         logs = _nodes(root / "logs") if seed % 2 and (root / "logs").is_dir() else ()
         yield Subject(f"history {seed}", root, _nodes(root / "now"), tuple(history.snapshots), logs)
+
+
+@contextmanager
+def taken(seed: int, only: str = "*", kind: str = "*") -> Iterator[Subject]:
+    """A snapshot of a recording of which something was taken away; what was lost before the last stays so whatever is missing."""
+    names = [name for name in RECORDINGS if fnmatch.fnmatch(name, only)]
+    kinds = [name for name in CHANGES if fnmatch.fnmatch(name, kind)]
+    with changed(seed, names, kinds) as copy:
+        facts = json.loads((copy.recording / "checks.json").read_text()).get("explain") or {}
+        has_lost = copy.snapshot.name == facts.get("snapshot") and any(one["offsets"] for one in facts.get("lost", ()))
+        name = f"{seed} {copy.recording.name}/{copy.snapshot.name}{' with logs' * bool(copy.logs)} without {' and '.join(copy.done)}"
+        yield Subject(name, copy.nodes[0].parent, tuple(copy.nodes), (), (copy.logs,) if copy.logs else (), has_lost)
 
 
 def contradictions(subject: Subject, relations: Sequence[str] = tuple(RELATIONS)) -> Iterator[tuple[str, str]]:
@@ -474,10 +579,17 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, metavar="S")
     parser.add_argument("--only", default="*", metavar="GLOB", help="names of subjects")
     parser.add_argument("--relation", default="*", metavar="GLOB", help="names of relations")
+    parser.add_argument("--taken", action="store_true", help="recordings of which evidence was taken away")
+    parser.add_argument("--kind", default="*", metavar="GLOB", help="what is taken away")
     options = parser.parse_args()
+    made = (
+        [partial(taken, options.seed + at, options.only, options.kind) for at in range(options.runs)]
+        if options.taken
+        else subjects(options.runs, options.seed, options.only)
+    )
     chosen = [name for name in RELATIONS if fnmatch.fnmatch(name, options.relation)]
     runs, wrong = 0, Counter[str]()
-    for make in subjects(options.runs, options.seed, options.only):
+    for make in made:
         with make() as subject:
             runs += 1
             for name, words in contradictions(subject, chosen):

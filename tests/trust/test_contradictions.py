@@ -1,4 +1,7 @@
-"""Commands compared with each other, a few subjects each time; `python -m tests.trust.contradictions` takes more, and prints figures."""
+"""Commands compared with each other, a few subjects each time; `python -m tests.trust.contradictions` takes more, and prints figures.
+
+More recordings of which evidence was taken away, as KFORENSICS_SEEDS=2000 pytest -m slow tests/trust/test_contradictions.py.
+"""
 
 import os
 import shutil
@@ -7,7 +10,8 @@ import pytest
 
 from tests.builders.directories import copied
 from tests.conftest import FIXTURES
-from tests.trust.contradictions import RELATIONS, Subject, contradictions, fixture_subject, recorded, simulated
+from tests.trust.contradictions import RELATIONS, Subject, contradictions, fixture_subject, recorded, simulated, taken
+from tests.trust.taken_evidence import CHANGES
 
 pytestmark = pytest.mark.usefixtures("read_once")
 
@@ -30,6 +34,46 @@ def test_the_commands_agree_on_recordings(name):
 def test_the_commands_agree_on_simulated_histories(seed):
     with simulated(seed) as subject:
         assert [] == list(contradictions(subject, [name for name in RELATIONS if name != "a capture is its directory"]))
+
+
+VERDICTS = ["all commands have one verdict", "all commands count alike", "no loss is called none"]
+
+
+@pytest.mark.parametrize(
+    ("recording", "kind", "seed"),
+    [
+        ("damaged-leader-2.8", "log-alone", 2),  # history was not asked of a log that is not here
+        ("damage-unread-2.8", "nothing", 0),  # a start read the ends of logs alone
+        (
+            "damaged-leader-2.8",
+            "node",
+            1,
+        ),  # segments that wait for their deletion beside a log that nothing is compared with
+        ("consumer-ahead-4.x", "identity", 3),
+    ],
+)
+def test_the_commands_agree_on_what_is_left_of_recordings(recording, kind, seed):
+    with taken(seed, recording, kind) as subject:
+        assert [] == list(contradictions(subject, VERDICTS))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(max(SEEDS, 200)))
+def test_the_commands_agree_whatever_is_taken_away(seed):
+    with taken(seed) as subject:
+        assert [] == list(contradictions(subject, VERDICTS))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", CHANGES)
+def test_each_kind_of_evidence_can_be_taken_away(kind):
+    """Else one that finds nothing to change would seem to be harmless."""
+    names = []
+    for seed in range(4):
+        with taken(seed, "consumer-ahead-4.x", kind) as subject:
+            names.append(subject.name.partition(" without ")[2])
+
+    assert any(names)
 
 
 def test_records_that_a_replica_and_its_earlier_copies_hold_are_counted_once():

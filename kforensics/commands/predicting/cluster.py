@@ -39,12 +39,12 @@ from kforensics.units import Depth
 def compare_followers(
     request: Ask, inputs: Inputs, nodes: Sequence[Node], around: Surroundings, known: Case | None, *, jobs: int
 ) -> Asked | None:
-    """Return how the replicas of several nodes compare at the ends of their logs; None where one node is given, one at several moments, or a state that is on no disk."""
-    ids = [node.node_id for node in nodes]
-    if request.without or len(ids) < 2 or len(set(ids)) < len(ids) or any(isinstance(one, Absent) for one in ids):
+    """Return how the replicas of several nodes compare, of large logs at their ends; None where one node is given, one at several moments, or a state that is on no disk."""
+    ids = [node.node_id for node in nodes if not isinstance(node.node_id, Absent)]
+    if request.without or len(nodes) < 2 or len(set(ids)) < len(ids):
         return None
     from kforensics.case.cluster import ReadBefore, cluster_of, gather_cluster  # noqa: PLC0415 - for several nodes alone
-    from kforensics.case.model import places_of, tell  # noqa: PLC0415
+    from kforensics.case.model import places_of, quick_depth, tell  # noqa: PLC0415
     from kforensics.commands.comparing import compare  # noqa: PLC0415
 
     asked = Ask(
@@ -54,7 +54,6 @@ def compare_followers(
         keep_going=request.keep_going,
         is_stopped=request.is_stopped,
         jobs=jobs,
-        depth=Depth.TAILS,
     )
     try:
         case = Case(ask=asked, inputs=belonging_together(inputs))
@@ -70,7 +69,7 @@ def compare_followers(
                 protocol = protocol_of(parse_version(request.kafka))
                 read = replace(read, protocol_hints={one: protocol for one in ids if isinstance(one, int)})
             tell(case, cluster_of, read)
-        compared = compare(case)
+        compared = compare(case := case.asking(depth=request.depth or quick_depth(case)))
     except (EvidenceError, UsageError):
         return None
     return Asked(
@@ -83,6 +82,7 @@ def compare_followers(
             for concern in one.judged.concerns
             if concern.state is compared.answer.state
         ),
+        is_whole=case.depth is Depth.CONTENT,
     )
 
 

@@ -148,6 +148,8 @@ class PartitionPlace(NamedTuple):
     """Bytes of its segments."""
     is_left_out: bool = False
     """No segment of any partition of its input is here, though its checkpoints refer to records."""
+    has_deleted: bool = False
+    """It holds segments that were renamed for deletion."""
 
     @property
     def is_live(self) -> bool:
@@ -395,8 +397,11 @@ class PlaceFound(NamedTuple):
     place: PartitionPlace
     has_segments: bool
     """It holds a segment in use."""
-    is_urgent: bool
-    """A broker is about to remove it, or segments in it."""
+
+    @property
+    def is_urgent(self) -> bool:
+        """Whether a broker is about to remove it, or segments in it."""
+        return self.place.has_deleted or self.place.directory_state == DirectoryState.DELETED.value
 
 
 def places_in(
@@ -404,7 +409,7 @@ def places_in(
 ) -> Iterator[PlaceFound]:
     """Yield the partition directories of an input, each when all names in it were read."""
     current: tuple[FoundDirectory, PartitionDirectoryName] | None = None
-    length, has_segments, is_urgent = 0, False, False
+    length, has_segments, has_deleted = 0, False, False
 
     def ended(directory: FoundDirectory, name: PartitionDirectoryName) -> PlaceFound:
         place = PartitionPlace(
@@ -413,8 +418,9 @@ def places_in(
             topic_partition=name.topic_partition,
             directory_state=name.state.value,
             length=length,
+            has_deleted=has_deleted,
         )
-        return PlaceFound(place, has_segments, is_urgent or name.state is DirectoryState.DELETED)
+        return PlaceFound(place, has_segments)
 
     for item in items:
         match item:
@@ -422,12 +428,12 @@ def places_in(
                 if current is not None and item.name.kind is FileKind.SEGMENT:
                     length += item.length if isinstance(item.partition, FoundDirectory) else 0
                     has_segments |= item.is_live_segment
-                    is_urgent |= item.name.suffix is FileSuffix.DELETED
+                    has_deleted |= item.name.suffix is FileSuffix.DELETED
             case FoundDirectory():
                 if current is not None:
                     yield ended(*current)
                 current = (item, item.name) if isinstance(item.name, PartitionDirectoryName) else None
-                length, has_segments, is_urgent = item.segment_bytes or 0, item.segment_bytes is not None, False
+                length, has_segments, has_deleted = item.segment_bytes or 0, item.segment_bytes is not None, False
             case Obstacle():
                 problems.append(Problem(input=index, path=item.path, message=item.message))
     if current is not None:

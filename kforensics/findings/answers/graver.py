@@ -31,6 +31,8 @@ class Asked(NamedTuple):
     """What it is asked, and about which subjects."""
     open_kinds: frozenset[ConcernKind] = frozenset()
     """Of `diff`: the subjects of what decides its state."""
+    is_whole: bool = False
+    """Of `diff`: whether it read more than the ends of logs."""
 
     @property
     def code(self) -> int:
@@ -70,13 +72,12 @@ def see(asked: Asked) -> Step:
     return Step(_SEE[asked.command], (command_of(asked.command, asked.ask),))
 
 
-def said_by(asked: Asked) -> str:
-    """Return what a command says first, with its name behind the first sentence."""
-    first, *rest = _AFTER_FIRST.split(asked.answer.headline, maxsplit=1)
-    return " ".join((f"{first.rstrip('.')}: see `kforensics {asked.command}`.", *rest)).rstrip()
-
-
-_AFTER_FIRST = re.compile(r"\. (?!Then )")
+def said_by(asked: Asked, beside: str = "") -> str:
+    """Return what a command says first, with its name after the first sentence that is not said beside it."""
+    sentences, known = SENTENCES.split(asked.answer.headline), SENTENCES.split(beside)
+    at = next((at for at, one in enumerate(sentences) if one not in known), 0)
+    sentences[at] = f"{sentences[at].rstrip('.')}: see `kforensics {asked.command}`."
+    return " ".join(sentences)
 
 
 def may_be_calmer(answer: Answer) -> bool:
@@ -97,7 +98,7 @@ def with_graver(answer: Answer, graver: Asked | None, *, code: int = 0) -> Answe
         return answer
     if code == ExitCode.FINDINGS and state is State.UNKNOWN:
         return answer
-    said = said_by(graver)
+    said = said_by(graver, beside=answer.headline)
     return replace(
         answer,
         state=state,

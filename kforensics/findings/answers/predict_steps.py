@@ -359,7 +359,7 @@ def predict_unknowns(found: PredictedCluster) -> Iterator[str]:
         yield _AS_A_FOLLOWER
     elif found.replicas is not None and found.replicas.answer.state is State.UNKNOWN:
         yield f"What each discards as a follower. `kforensics diff` says: {found.replicas.answer.headline}"
-    elif found.replicas is not None and found.replicas.answer.state in CALM_OF_DIFF:
+    elif found.replicas is not None and found.replicas.answer.state in CALM_OF_DIFF and not found.replicas.is_whole:
         yield "Whether the replicas hold the same below the ends of their logs: `kforensics diff` compares their content."
     if found.absent is not None:
         yield f"{absent_words(found.absent.voters)} If they are lost, `kforensics metadata` says which copy reaches furthest, and how it is put back."

@@ -74,7 +74,7 @@ def _emptied_words(found: Concerns, items: Items) -> str:
 def _emptied_now(found: Concerns, _paths: Sequence[str]) -> Iterator[str]:
     for owner, items in found.by_owners(found.of(ConcernKind.EMPTIED, *_RISKY)):
         yield Prohibition(
-            f"Do not start {owner}: elected with an empty log, it makes the other replicas truncate theirs to 0. Give it its former disk back, or let a broker that holds the records lead first."
+            f"Do not start {owner}: elected with an empty log, it makes the other replicas discard theirs. Give it its former disk back, or let a broker that holds the records lead first."
         )
         yield f"The partitions: {names_of(items)}."
 
@@ -465,6 +465,24 @@ def _gone(compared: Compared) -> Iterator[Concern]:
         else:
             count = last + 1 - lacks[0].first if isinstance(last := lacks[-1].last, int) else 0
             yield compared.concern(State.UNKNOWN, ConcernKind.TAIL, (one.view,), records=count)
+
+
+@AT_RISK
+def _begins_past_its_end(compared: Compared) -> Iterator[Concern]:
+    """Replicas whose log start lies above the end of their log: a start deletes all of it, and begins an empty log there."""
+    electable = frozenset() if isinstance(compared.report.electable, Absent) else compared.report.electable
+    for one in compared.live:
+        replica, ends = one.view.replica, [each.last_offset for each in one.view.replica.segments]
+        end = ends[-1] + 1 if ends and isinstance(ends[-1], int) else None
+        start = replica.log_start
+        if end is None or isinstance(start, Absent) or start.value <= end:
+            continue
+        words = f"its log-start-offset-checkpoint says that it begins at {start.value:,}, past its end at {end:,}: a start deletes all of it"
+        if replica.broker_id in electable or not compared.is_led:
+            detail = f"{words}{', and it can be elected' if replica.broker_id in electable else ''}"
+            yield compared.concern(State.MAYBE_AT_RISK, ConcernKind.EMPTIED, (one.view,), detail=detail)
+        else:
+            yield compared.concern(State.UNKNOWN, ConcernKind.GONE, (one.view,), detail=words)
 
 
 def _began(replica: Replica) -> str:

@@ -268,16 +268,23 @@ def _of_replicas(
         elif any(isinstance(one, Absent) for one in held):
             words = f"whether the directory without meta.properties is that of broker {broker}, a replica"
             yield Doubt(DoubtKind.REPLICA, words, NO_META)
-        elif broker in moments.brokers:
+        elif broker in moments.brokers and not _was_out_of_sync(broker, account, held):
             yield Doubt(
                 DoubtKind.DISK,
                 f"where the replica of broker {broker} is, whose directories are there and hold none",
                 f"an earlier copy of the disks of broker {broker}",
             )
-        else:
+        elif broker not in moments.brokers:
             yield Doubt(
                 DoubtKind.REPLICA, f"what broker {broker}, a replica, holds", f"the directory of broker {broker}"
             )
+
+
+def _was_out_of_sync(broker: int, account: LeadershipAccount, held: Collection[int | Absent]) -> bool:
+    """Whether the newest record names others alone that can be elected, whose logs are all here: what was committed is in these, and a broker that lacks its log copies it again."""
+    newest = account.states[-1] if account.states else None
+    in_sync = frozenset() if newest is None or isinstance(newest.isr, Absent) else newest.isr | newest.eligible
+    return bool(in_sync) and broker not in in_sync and in_sync <= set(held)
 
 
 def _of_made_anew(

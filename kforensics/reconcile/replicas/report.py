@@ -194,7 +194,7 @@ def where_is(
             return "emptied", f"{is_empty}its directory.id is not the registered one"
         holder = dict(state.directories).get(broker.broker_id)
         if holder in here:
-            return "maybe-emptied", "the log directory that is to hold it is there and does not"
+            return "maybe-emptied", "the log directory that is to hold it is there without it"
         # A broker that started without a disk registers what is left of it.
         if registered - here or (holder is not None and holder not in RESERVED_DIRECTORY_IDS):
             return "elsewhere", "one of its log directories is not among the inputs"
