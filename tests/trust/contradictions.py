@@ -84,6 +84,11 @@ KNOWN = (
         "what is given loads, and discards nothing as a follower whoever leads: who led decides what was lost, and what others hold",
     ),
     Meant(
+        "all commands have one verdict",
+        r"^verify: unknown \(MAYBE AT RISK",
+        "what a copy of running brokers looks like is no damage: verify says it, and leaves it open",
+    ),
+    Meant(
         "no loss is called none",
         r"^predict: starts",
         "a start says what becomes of the logs, not what they had lost",
