@@ -1,6 +1,7 @@
 """Log directories of one broker as they lie side by side: what is wrong with them is said by diff, explain and triage, as by predict."""
 
 import json
+import re
 import shutil
 
 import pytest
@@ -142,3 +143,37 @@ def test_copies_of_two_moments_are_no_disks_of_one_node(disks, capsys):
 
     assert run(["diff", str(cluster(disks)), "--format", "json"]) == 3
     assert "given twice" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("command", "state"), [("diff", "at-risk"), ("predict", "loses"), ("verify", "at-risk"), ("explain", "maybe-lost")]
+)
+def test_one_disk_that_was_put_back_to_an_earlier_copy_can_lead_with_what_it_lacks(
+    incident, say, tmp_path, command, state
+):
+    snapshots = incident("benign-rolling-restart-4.x") / "snapshots"
+    cluster = tmp_path / "cluster"
+    for one in (snapshots / "99-final").iterdir():
+        copied(one, cluster / one.name / "d1" if one.name == "broker-3" else cluster / one.name)
+    first, second = cluster / "broker-3" / "d1", cluster / "broker-3" / "d2"
+    second.mkdir()
+    for name in ("bootstrap.checkpoint", ".kafka_cleanshutdown"):
+        shutil.copy(first / name, second / name)
+    meta = (first / "meta.properties").read_text()
+    (second / "meta.properties").write_text(re.sub("directory.id=.*", "directory.id=Xk0wxQGCNPSes97VI4wl8Q", meta))
+    for one in first.glob("*-offset-checkpoint"):
+        rest = [line for line in one.read_text().splitlines()[2:] if "orders-ok" not in line]
+        one.write_text("\n".join(["0", str(len(rest)), *rest, ""]))
+        (second / one.name).write_text("0\n0\n")
+    for one in sorted(first.glob("orders-ok-*")):
+        shutil.rmtree(one)
+        copied(snapshots / "01-before-live" / "broker-3" / one.name, second / one.name)
+    answer, _ = say(command, cluster)
+
+    assert answer["state"] == state
+    if command == "explain":
+        assert (
+            "broker 3, the last leader on record, leads with the log given, which is from before" in answer["headline"]
+        )
+    else:
+        assert "if broker 3 is elected, which can be without an unclean election, 360 committed" in answer["headline"]
