@@ -131,6 +131,7 @@ def run(request: Ask) -> Result[SalvageReport]:
         unsettled=found.unsettled,
         not_all_given=found.not_all_given,
         counts_at_least=found.counts_at_least,
+        is_uncommitted=found.is_uncommitted,
         chosen=_chosen(request),
         of_images=() if report.carved is None else carved_unknown(report.carved),
     )

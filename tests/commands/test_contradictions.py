@@ -255,3 +255,18 @@ def test_records_that_a_replica_alone_holds_are_said_where_it_can_not_be_compare
     assert code == 1
     if name != "verify":  # which is about the files that are missing
         assert "of profiles-0 are only on broker 2, which isn't the leader" in answer["headline"]
+
+
+def test_records_that_were_never_committed_are_not_called_lost_where_something_else_is_open(say, tmp_path, capsys):
+    """Of orders-3 three records were truncated that only their leader had; whether anything of orders-2 is lost is open."""
+    history = tmp_path / "history"
+    words = "simulate --random --seed 14 --brokers 5 --partitions 6 --protocol kip-595 --write"
+    assert run([*words.split(), str(history)]) == 0
+    capsys.readouterr()
+    nodes = [one for one in sorted(history.iterdir()) if one.is_dir()]
+
+    _, explained = say("explain", *nodes)
+    _, saved = say("salvage", *nodes, "--plan")
+    assert explained["state"] == "unknown"
+    assert saved["headline"].startswith("0 of 3 uncommitted records of orders-3 that the leader does not hold")
+    assert "may be lost" not in saved["headline"]

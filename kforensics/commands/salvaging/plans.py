@@ -71,6 +71,8 @@ class Tasks:
     """Partitions with records to save and a replica whose directory is not among the inputs."""
     counts_at_least: bool = False
     """More may be lost than is known: logs were truncated, and no input holds what was there."""
+    is_uncommitted: bool = False
+    """None of the records that are lost was committed, whatever is unknown beside them."""
 
 
 def lost_tasks(case: Case) -> Tasks:
@@ -110,6 +112,7 @@ def lost_tasks(case: Case) -> Tasks:
         unsettled=tuple(one.partition for one in found.incidents if _is_open(one)),
         not_all_given=tuple(one.partition for one in found.incidents if one.losses and one.missing_replicas),
         counts_at_least=any(one.losses and one.counts_at_least for one in found.incidents),
+        is_uncommitted=all(entry.was_committed == "no" for one in found.incidents for entry in one.losses),
     )
 
 

@@ -80,6 +80,7 @@ def salvage_answer(
     of_images: Sequence[str] = (),
     chosen: str = "",
     counts_at_least: bool = False,
+    is_uncommitted: bool = False,
 ) -> Answer:
     """Return the answer of `salvage`: `saved` only where the records are shown to be all: the leader is known, every replica given, and no partition is unsettled."""
     saved = sum(one.records for one in partitions)
@@ -103,7 +104,7 @@ def salvage_answer(
     named = listed([str(one.partition) for one in partitions if one.records or one.missing], most=4)
     certain = sum(one.certain for one in partitions if not one.is_guessed)
     guessed = any(one.is_guessed for one in partitions)
-    noun, clause = _kind(what, premise_state, total)
+    noun, clause = _kind(what, State.UNCOMMITTED_LOST if is_uncommitted else premise_state, total)
     if not out:
         clause = clause.removesuffix(" is").removesuffix(" are")
     count = Count(total, is_at_least=counts_at_least and premise_state is State.LOST and not chosen)
