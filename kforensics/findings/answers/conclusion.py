@@ -172,7 +172,10 @@ def _loss_sentence(
     that = f"that {were(losses)} committed" if is_certain else f"that {were(losses)} possibly committed"
     if losses[0].in_use:
         where = "the guessed leader's log" if is_guess else "the leader's log"
-        return f"{what} {that} {are(losses)} not in {where} of {_partitions(losses)}, but {_holders(losses)} {form(count, 'it', 'them')}."
+        missing = f"{what} {that} {are(losses)} not in {where} of {_partitions(losses)}"
+        held = f"{_holders(losses)} {form(count, 'it', 'them')}."
+        is_long = len(f"{missing} but {held}".split()) > MOST_WORDS
+        return f"{missing}. {held[0].upper()}{held[1:]}" if is_long else f"{missing}, but {held}"
     if is_guess or missing_replicas_of(losses, by_partition):
         return with_causes(
             f"{what} {that} {are(losses)} in no log in use of {_partitions(losses)} that is given", losses
