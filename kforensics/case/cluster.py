@@ -83,6 +83,12 @@ class Cluster:
 
 
 @fact
+def read_before(_case: Case) -> ReadBefore | None:
+    """Return the logs that a command read before, where it told the case of them."""
+    return None
+
+
+@fact
 def cluster_of(case: Case) -> Cluster:
     """Return what metadata logs and broker logs say of the cluster."""
     zone = None
@@ -99,7 +105,7 @@ def cluster_of(case: Case) -> Cluster:
         earlier=case.ranks.keys(),
         since_ms=case.ask.since_ms,
         until_ms=case.ask.until_ms,
-        read=None if case.whole is None else cluster_of(case.whole),
+        read=read_before(case) if case.whole is None else cluster_of(case.whole),
         most_commits=MOST_COMMITS if case.depth is Depth.TAILS else None,
     )
 

@@ -96,7 +96,7 @@ def fact(make: Fact[Subject, Value]) -> Fact[Subject, Value]:
     return known
 
 
-def tell(case: Case, known: Callable[[Case], Value], value: Value) -> None:
+def tell(case: Case, known: Callable[[Case], Value | None], value: Value) -> None:
     """Let a case remember what was found of its inputs by who read them before."""
     case.of_inputs[known.__wrapped__, ()] = value  # type: ignore[attr-defined]
 

@@ -5,7 +5,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kforensics.ask.model import Ask
-from kforensics.case.model import Case
+from kforensics.case.cluster import ReadBefore, read_before
+from kforensics.case.model import Case, tell
 from kforensics.case.processes import default_jobs
 from kforensics.case.settings import Surroundings, look_around, node_id_of, parse_settings
 from kforensics.case.wanted import check_wanted
@@ -42,7 +43,7 @@ from kforensics.commands.result import Conclusion, Result, now_ms
 from kforensics.damage import Absent
 from kforensics.errors import UsageError
 from kforensics.evidence.broker_logs import LogFile
-from kforensics.evidence.discovery.inputs import Inputs, belonging_together
+from kforensics.evidence.discovery.inputs import Inputs, belonging_together, find_logs
 from kforensics.evidence.discovery.partition_dirs import LostDirectory, find_places, log_dir_states, lost_directories
 from kforensics.evidence.metadata.files import unexplained, with_roles
 from kforensics.evidence.metadata.set_back import absent_controllers
@@ -139,6 +140,8 @@ def run(request: Ask, *, case: Case | None = None) -> Result[Prediction]:
     started = starting.start_all()
     problems += [problem for one in started for problem in one.problems]
     known = Case(ask=request, inputs=inputs) if case is None else case.asked(request)
+    if case is None and (log_files or not find_logs(inputs)):
+        tell(known, read_before, ReadBefore(surroundings.histories, surroundings.log_files, {}))
     logs = _with_lost_records(inputs, tuple(log for one in started for log in one.logs), problems)
     now = now_ms() if request.now_ms is None else request.now_ms
     tiered = TieredLogs(known, surroundings, now_ms=now, node_count=len(nodes))
