@@ -37,7 +37,8 @@ def _fleet(short_help: ShortHelpOption = None) -> None:
 @question("fleet-audit")
 def audit(output: Output, ask: FleetAsk) -> None:
     """Run an audit with a bar for each stage."""
-    from kforensics.fleet.commands import require_spark, run_audit
+    from kforensics.fleet.commands import run_audit
+    from kforensics.fleet.session import require_spark
 
     output.check(())
     require_spark()
@@ -49,34 +50,32 @@ def audit(output: Output, ask: FleetAsk) -> None:
 @question("fleet-report")
 def report(output: Output, ask: FleetAsk) -> None:
     """Show an audit, or what changed."""
-    from kforensics.fleet.commands import require_pyarrow, run_comparison, run_report
+    from kforensics.fleet.commands import run
 
     output.check((), "fleet comparison" if ask.since is not None else "fleet report")
-    require_pyarrow()
+    result = run("fleet-report", ask)
     if ask.since is None:
-        _finish(output, run_report(ask))
-    output.finish(run_comparison(ask))
+        _finish(output, result)
+    output.finish(result)
 
 
 @question("fleet-trend")
 def trend(output: Output, ask: FleetAsk) -> None:
     """Count audit by audit."""
-    from kforensics.fleet.commands import require_pyarrow, run_trend
+    from kforensics.fleet.commands import run
 
     output.check(())
-    require_pyarrow()
-    output.finish(run_trend(ask))
+    output.finish(run("fleet-trend", ask))
 
 
 @question("fleet-history")
 def history(output: Output, ask: FleetAsk) -> None:
     """Trim a history."""
-    from kforensics.fleet.commands import require_pyarrow, run_history
+    from kforensics.fleet.commands import run
 
     output.check(())
-    require_pyarrow()
     with interrupted_by_signals():
-        result = run_history(ask)
+        result = run("fleet-history", ask)
     output.finish(result)
 
 
@@ -104,7 +103,8 @@ def scan(output: Output, ask: FleetAsk) -> None:
         take(output._replace(command="capture"), replace(ask, out=Path(ask.evidence)))
         return
     sys.stderr.write("kforensics fleet scan is the old name of kforensics capture\n")
-    from kforensics.fleet.commands import require_pyarrow, run_scan
+    from kforensics.fleet.commands import run_scan
+    from kforensics.fleet.storage import require_pyarrow
 
     output.check(())
     require_pyarrow()

@@ -43,17 +43,6 @@ if TYPE_CHECKING:
 UNKNOWN_CLUSTER = "unknown"
 """The name of what is of no known cluster."""
 
-__all__ = [
-    "require_pyarrow",
-    "require_spark",
-    "run_audit",
-    "run_comparison",
-    "run_history",
-    "run_report",
-    "run_scan",
-    "run_trend",
-]
-
 
 def run(command: str, request: FleetAsk, session: Any = None) -> Result[Any]:
     """Return what a command answers."""

@@ -110,14 +110,8 @@ class Tables:
 
     def parts(self, table: str) -> list[str]:
         """Return the names of the parts of a table, sorted; none where the table is not there."""
-        filesystem, path = self.place(table)
-        found = filesystem.get_file_info(FileSelector(path, allow_not_found=True))
         suffix = f".{self._format}"
-        return sorted(
-            one.base_name.removesuffix(suffix)
-            for one in found
-            if one.type == FileType.File and one.base_name.endswith(suffix) and not one.base_name.startswith(".")
-        )
+        return [one.removesuffix(suffix) for one in self.names(table) if one.endswith(suffix)]
 
     def read_part(
         self, table: str, part: str, *, columns: Sequence[str] | None = None, filters: Any = None
