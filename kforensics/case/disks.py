@@ -11,6 +11,7 @@ from kforensics.case.wanted import is_wanted
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import Inputs, are_disks_of_one, named_log_dirs
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
+from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.state import newest_log
 from kforensics.evidence.model import Citation, Replica
 from kforensics.evidence.replica.collect import collect_replica
@@ -81,12 +82,7 @@ def misnamed_directories(case: Case, partitions: Collection[TopicPartition]) -> 
     newest = newest_log(cluster_of(now).histories)
     if newest is None or not partitions:
         return ()
-    names = {
-        topic_id: name
-        for name, ids in newest.topic_ids.items()
-        for topic_id in ids
-        if isinstance(newest.topics[topic_id].removed, Absent)
-    }
+    names = topics_by_id(newest)
     found = []
     for partition in sorted(partitions):
         for place in places_of(now).by_partition.get(partition, ()):
@@ -126,6 +122,16 @@ def refused_ids(case: Case) -> tuple[Finding, ...]:
         citations = (item.citation, *map(_citation, own))
         found.append(refused_id_finding(partition, broker, ids, on_disk, citations))
     return tuple(found)
+
+
+def topics_by_id(history: MetadataHistory) -> dict[str, str]:
+    """Return the topics that there are, by id."""
+    return {
+        topic_id: name
+        for name, ids in history.topic_ids.items()
+        for topic_id in ids
+        if isinstance(history.topics[topic_id].removed, Absent)
+    }
 
 
 def _replica(place: PartitionPlace) -> Replica:

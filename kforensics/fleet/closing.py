@@ -13,8 +13,9 @@ from kforensics.case.wanted import is_wanted, missing_filters
 from kforensics.damage import Absent
 from kforensics.evidence.captured.columns import known, known_or
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT, FoundInput, Inputs
-from kforensics.evidence.model import Problem
+from kforensics.evidence.model import Citation, Problem
 from kforensics.findings.model import Finding
+from kforensics.findings.rules.directories import misnamed_finding
 from kforensics.findings.rules.fleet import inventory_finding, spread_findings, unknown_cluster_finding
 from kforensics.findings.rules.inputs import identity_findings
 from kforensics.fleet.facts import ClusterKnowledge, Gathered, JoinedKnowledge
@@ -26,7 +27,7 @@ from kforensics.fleet.rows import finding_rows, input_row, problem_row
 from kforensics.fleet.sources import FoundSources
 from kforensics.fleet.tables import Tables
 from kforensics.reconcile.replicas.placement import leader_spread, partition_without_replicas
-from kforensics.reconcile.replicas.report import PartitionReport
+from kforensics.reconcile.replicas.report import PartitionReport, Verdict
 from kforensics.source.store import store_of
 from kforensics.units import TopicPartition
 
@@ -72,7 +73,8 @@ def write_rest(
         for cluster, own in _cluster_findings(tables, found, clusters, kept).items()
         for row in finding_rows(own, cluster or None, roots)
     ]
-    for cluster, item in _identity_findings(found, clusters):
+    own_findings = (_identity_findings(found, clusters), _misnamed_directories(tables, clusters, gathered, kept))
+    for cluster, item in chain(*own_findings):
         findings += finding_rows([item], cluster, roots)
     tables.write("findings", part, findings)
     tables.write("problems", part, [problem_row(one) for one in problems])
@@ -93,6 +95,21 @@ def _identity_findings(found: FoundSources, clusters: Sequence[str]) -> Iterator
             unknown.setdefault(cluster, []).append(name)
     for cluster, names in sorted(unknown.items()):
         yield None, unknown_cluster_finding(names, cluster)
+
+
+def _misnamed_directories(
+    tables: Tables, clusters: Sequence[str], gathered: Mapping[str, Gathered], kept: Kept
+) -> Iterator[tuple[str | None, Finding]]:
+    """Yield the directories that have the topic id of another topic, each with its cluster."""
+    columns = ["input", "path", "topic", "partition", "topic_id", "node_id"]
+    where = (pc.field("verdict") == Verdict.DIFFERENT_TOPIC.value) & (pc.field("state") == "live")
+    for row in chain(tables.rows("replicas", columns=columns, where=where), kept.rows("replicas", columns, where)):
+        cluster = clusters[row["input"]]
+        topic = gathered[cluster].topics.get(row["topic_id"])
+        if topic is not None and topic != row["topic"]:
+            partition, broker = TopicPartition(row["topic"], row["partition"]), known_or(row["node_id"], Absent.UNKNOWN)
+            directory = Citation(input=row["input"], path=row["path"])
+            yield cluster or None, misnamed_finding(partition, broker, directory, topic)
 
 
 def write_absent(judge: JudgeContext, gathered: Mapping[str, Gathered], options: Ask, kept: Kept) -> Mapping[str, int]:

@@ -71,6 +71,8 @@ class Gathered:
     has_metadata: bool
     """A metadata log is among the inputs."""
     problems: tuple[Problem, ...]
+    topics: Mapping[str, str]
+    """The topics that there are by the metadata, by id."""
 
 
 def no_commits(_partition: TopicPartition) -> tuple[()]:

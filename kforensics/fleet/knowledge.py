@@ -12,6 +12,7 @@ import pyarrow.dataset as pd
 
 from kforensics.case.cluster import commits_by_partition, gather_cluster, given_brokers
 from kforensics.case.comparison import known_partitions
+from kforensics.case.disks import topics_by_id
 from kforensics.damage import Absent, Span
 from kforensics.errors import InputsRefused, UsageError, did_you_mean, nearest_names
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT, FoundInput, Inputs
@@ -206,6 +207,7 @@ def gather_knowledge(fleet: Fleet, cluster: str) -> Gathered:
         racks=racks,
         has_metadata=history is not None,
         problems=tuple(problems),
+        topics={} if history is None else topics_by_id(history),
     )
 
 

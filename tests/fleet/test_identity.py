@@ -5,18 +5,21 @@ import json
 import pytest
 
 from kforensics.ask.model import Ask
+from kforensics.commands.comparing import compare
 from kforensics.errors import EvidenceUnreadable, UsageError
-from kforensics.evidence.discovery.inputs import FoundInput
+from kforensics.evidence.discovery.inputs import FoundInput, find_inputs
 from kforensics.findings.answers.fleet import fleet_answer
 from kforensics.findings.answers.model import State
+from kforensics.findings.rules.directories import MISNAMED
 from kforensics.fleet.facts import JoinedKnowledge
 from kforensics.fleet.knowledge import Fleet, cluster_of_inputs, gather_knowledge
 from kforensics.fleet.sources import find_sources, read_assignments, read_sources
 from kforensics.fleet.summary import summarise
 from kforensics.fleet.tables import WorkTables
 from kforensics.units import TopicPartition
+from tests.builders.cases import case_of
 from tests.builders.coordinators import batch, write_log
-from tests.builders.directories import CLUSTER, log_dir
+from tests.builders.directories import CLUSTER, copied, log_dir
 
 DESCRIBED = """\
 Topic: orders\tTopicId: pLHbKEz0TSuXbJZ1Zs0q0w\tPartitionCount: 2\tReplicationFactor: 2\tConfigs: segment.bytes=1000
@@ -212,3 +215,27 @@ def test_assignments_of_an_unknown_cluster_are_refused(audit_here, tmp_path):
 
     with pytest.raises(UsageError, match="of cluster other, of which no node is given"):
         audit_here(tmp_path / "nodes.yaml")
+
+
+def test_directories_whose_names_were_exchanged_are_no_calm_answer_of_an_audit_either(quorums, audit_here, tmp_path):
+    cluster = tmp_path / "cluster"
+    copied(quorums("only-controller-emptied") / "before", cluster)
+    sound = summarise(audit_here(cluster), most=0)
+    assert MISNAMED.code not in sound.findings_by_code
+    assert "topic id" not in fleet_answer(sound).headline
+
+    place = cluster / "broker-1"
+    (place / "orders-0").rename(place / "payments-1")
+    (place / "payments-0").rename(place / "orders-0")
+    (place / "payments-1").rename(place / "payments-0")
+    summary = summarise(audit_here(cluster), most=0)
+    expected = compare(case_of(find_inputs([cluster], with_server_logs=True)), keep_quiet=True)
+
+    def misnamed(findings):
+        return sorted((one.statement, one.citations) for one in findings if one.code == MISNAMED.code)
+
+    assert 2 == len(misnamed(summary.findings))
+    assert misnamed(expected.findings) == misnamed(summary.findings)
+    answer = fleet_answer(summary)
+    assert answer.state is State.UNKNOWN
+    assert answer.headline.partition(",")[0] == expected.answer.headline.partition(",")[0]

@@ -4,9 +4,11 @@ from dataclasses import replace
 
 from kforensics.damage import Absent
 from kforensics.findings.answers.diff import deleted_topics, diff_answer, of_deleted_topics
+from kforensics.findings.answers.graver import with_disks
 from kforensics.findings.answers.model import CALM_OF_DIFF, Answer, State, worst_state
 from kforensics.findings.changes import NOT_BETTER, Change
 from kforensics.findings.fleet_summary import AuditComparison, AuditTrend, FleetSummary, ScanResult, TrimmedHistory
+from kforensics.findings.rules.directories import MISNAMED
 from kforensics.findings.rules.settled import BELOW_THE_ENDS
 from kforensics.units import Depth
 from kforensics.words import byte_count, counted, form, utc_text
@@ -33,6 +35,7 @@ def fleet_answer(summary: FleetSummary) -> Answer:
         answer = replace(
             answer, unknown=(*unknown, f"{BELOW_THE_ENDS}: it was not compared; --depth content compares it.")
         )
+    answer = with_disks(answer, [one for one in summary.findings if one.code == MISNAMED.code])
     return _with_problems(answer, summary)
 
 
