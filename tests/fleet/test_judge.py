@@ -55,7 +55,9 @@ def test_a_partition_that_could_not_be_judged_has_a_directory(tmp_path, monkeypa
     monkeypatch.setattr(closing, "without_directories", none_of)
     context: Any = SimpleNamespace(tables=tables, clusters=("c",), audited={})
     shared = SplitKnowledge(ClusterKnowledge(facts=CommittedFacts(no_commits))).shared()
-    gathered = Gathered(cluster="c", shared=shared, parts=("part",), racks={}, has_metadata=False, problems=())
+    gathered = Gathered(
+        cluster="c", shared=shared, parts=("part",), racks={}, has_metadata=False, problems=(), topics={}
+    )
 
     closing.write_absent(context, {"c": gathered}, Ask(), Kept())
 
