@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from itertools import combinations
 from pathlib import PurePath
+from typing import TYPE_CHECKING
 
 from kforensics.case.cluster import cluster_of
 from kforensics.case.model import Case, fact_of_question, now_of, places_of
@@ -11,7 +12,6 @@ from kforensics.case.wanted import is_wanted
 from kforensics.damage import Absent
 from kforensics.evidence.discovery.inputs import Inputs, are_disks_of_one, named_log_dirs
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
-from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.state import newest_log
 from kforensics.evidence.model import Citation, Replica
 from kforensics.evidence.replica.collect import collect_replica
@@ -19,6 +19,9 @@ from kforensics.findings.model import Finding
 from kforensics.findings.rules.directories import doubled_finding, future_finding, misnamed_finding, refused_id_finding
 from kforensics.source.naming import FileKind
 from kforensics.units import Depth, TopicPartition
+
+if TYPE_CHECKING:
+    from kforensics.evidence.metadata.history import MetadataHistory
 
 
 @fact_of_question
@@ -124,7 +127,7 @@ def refused_ids(case: Case) -> tuple[Finding, ...]:
     return tuple(found)
 
 
-def topics_by_id(history: MetadataHistory) -> dict[str, str]:
+def topics_by_id(history: "MetadataHistory") -> dict[str, str]:
     """Return the topics that there are, by id."""
     return {
         topic_id: name
