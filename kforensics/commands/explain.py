@@ -154,8 +154,9 @@ def explain(case: Case, progress: Progress | None = None, *, beside: Case | None
     amiss = {
         one.partition for one in incidents if one.losses or any(doubt.kind is DoubtKind.DISK for doubt in one.doubts)
     }
-    disks = (*stuck_and_doubled(case), *refused_ids(case), *misnamed_directories(case, amiss))
-    findings = by_gravity((*disks, *explain_findings(incidents, timeline), *unfinished_cleanings(case)))
+    disks = (*stuck_and_doubled(case), *misnamed_directories(case, amiss))
+    refused = refused_ids(case)
+    findings = by_gravity((*disks, *refused, *explain_findings(incidents, timeline), *unfinished_cleanings(case)))
     done = operations(timeline, incidents, looked=case.nodes_by_rank())
     bugs = broker_bugs(shared.signs_of_brokers, gathered.versions)
     words = conclude(
@@ -184,7 +185,7 @@ def explain(case: Case, progress: Progress | None = None, *, beside: Case | None
             failures=failure_words(node_failures(events)),
         ),
     )
-    answer = with_disks(answer, disks)
+    answer = with_disks(answer, disks, refused)
     if (length := unread_offsets(case)) and not case.is_weighed:  # triage says it of the question itself
         answer = replace(answer, unknown=(*answer.unknown, UNREAD_OFFSETS.format(byte_count(length))))
     problems += gathered.left_out

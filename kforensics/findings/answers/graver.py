@@ -108,11 +108,17 @@ def with_graver(answer: Answer, graver: Asked | None, *, code: int = 0) -> Answe
     )
 
 
-def with_disks(answer: Answer, found: Sequence[Finding]) -> Answer:
-    """Return the answer with what is wrong with log directories of one broker as they lie side by side: it stands first, and no answer is calm then."""
+def with_disks(answer: Answer, found: Sequence[Finding], told: Sequence[Finding] = ()) -> Answer:
+    """Return the answer with what is wrong with log directories of one broker as they lie side by side: it stands first, and no answer is calm then.
+
+    Args:
+        told: what is wrong, too, and leaves nothing open of what was asked.
+    """
+    state = no_calmer_than_open(answer.state) if found else answer.state
+    found = (*found, *told)
     if not found:
         return answer
-    told = " ".join(f"{one.statement[:1].upper()}{one.statement[1:]}." for one in found[:_MOST_DISKS])
+    said = " ".join(f"{one.statement[:1].upper()}{one.statement[1:]}." for one in found[:_MOST_DISKS])
     more = (
         f" The same of {counted(len(found) - _MOST_DISKS, 'more directory', 'more directories')}."
         if len(found) > _MOST_DISKS
@@ -120,8 +126,8 @@ def with_disks(answer: Answer, found: Sequence[Finding]) -> Answer:
     )
     return replace(
         answer,
-        state=no_calmer_than_open(answer.state),
-        headline=f"{told}{more} {answer.headline}",
+        state=state,
+        headline=f"{said}{more} {answer.headline}",
         now=tuple(dict.fromkeys((*(one.advice for one in found if one.advice), *answer.now))),
     )
 
