@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+from kforensics.render import screen as text_screen
+
 MOST_ON_A_SCREEN, MOST_IN_DOCS = 30, 60
 
 _END = re.compile(r"(?<=[.!?])[”\")]*\s+(?=[^a-z\s])")
@@ -10,6 +12,19 @@ _FENCED = re.compile(r"^ *(```|~~~).*?^ *\1", re.DOTALL | re.MULTILINE)
 _PART = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*+]|\d+\.)\s)|\n(?=\||#|!!!)")
 _ENUMERATED = re.compile(r"(?:,|;| and| or) (?=`)")
 """Between the names of an enumeration, such as the fields of a document, each of which is read by itself."""
+
+
+def said_on_screens(monkeypatch):
+    """Return a list that takes every text which a screen breaks into lines from now on."""
+    said: list[str] = []
+
+    def told(text, **layout):
+        said.append(text)
+        return wrapped(text, **layout)
+
+    wrapped = text_screen.wrapped
+    monkeypatch.setattr(text_screen, "wrapped", told)
+    return said
 
 
 def words_of(sentence: str) -> int:

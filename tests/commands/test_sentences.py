@@ -3,9 +3,8 @@
 import pytest
 
 from kforensics.cli.app import run
-from kforensics.render import screen as text_screen
 from tests.conftest import FIXTURES
-from tests.sentences import MOST_ON_A_SCREEN, too_long
+from tests.sentences import MOST_ON_A_SCREEN, said_on_screens, too_long
 
 pytestmark = pytest.mark.usefixtures("read_once")
 
@@ -14,14 +13,7 @@ RECORDINGS = sorted(path.name.removesuffix(".tar.xz") for path in (FIXTURES / "i
 
 @pytest.mark.parametrize("name", RECORDINGS)
 def test_no_sentence_of_a_first_answer_is_too_long(incident, name, monkeypatch, capsys):
-    said: list[str] = []
-
-    def told(text, **layout):
-        said.append(text)
-        return wrapped(text, **layout)
-
-    wrapped = text_screen.wrapped
-    monkeypatch.setattr(text_screen, "wrapped", told)
+    said = said_on_screens(monkeypatch)
     root = incident(name)
 
     run(
@@ -49,14 +41,7 @@ def test_no_sentence_of_a_first_answer_is_too_long(incident, name, monkeypatch, 
 @pytest.mark.parametrize("command", ["triage", "diff", "explain"])
 def test_no_sentence_about_a_moment_in_the_middle_is_too_long(incident, name, snapshot, command, monkeypatch, capsys):
     """Directories of before what the logs name last: leaders are guessed, and ends lie behind what lines say."""
-    said: list[str] = []
-
-    def told(text, **layout):
-        said.append(text)
-        return wrapped(text, **layout)
-
-    wrapped = text_screen.wrapped
-    monkeypatch.setattr(text_screen, "wrapped", told)
+    said = said_on_screens(monkeypatch)
     root = incident(name)
 
     run([command, str(root / "snapshots" / snapshot), str(root / "logs")])

@@ -10,8 +10,7 @@ import pytest
 from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 
 from kforensics.cli.app import run
-from kforensics.render import screen as text_screen
-from tests.sentences import MOST_ON_A_SCREEN, too_long
+from tests.sentences import MOST_ON_A_SCREEN, said_on_screens, too_long
 
 pytestmark = pytest.mark.usefixtures("read_once")
 
@@ -133,8 +132,7 @@ def screen(snapshot):
     ],
 )
 def test_screen(screen, incident, coordinators, recording, line, width, tmp_path, monkeypatch, capsys):
-    said: list[str] = []
-    monkeypatch.setattr(text_screen, "wrapped", _telling(text_screen.wrapped, said))
+    said = said_on_screens(monkeypatch)
     unpack = coordinators if recording in {GROUPS, TRANSACTIONS} else incident
     for name in ("snapshots", "logs"):
         (tmp_path / name).symlink_to(unpack(recording) / name)
@@ -147,16 +145,6 @@ def test_screen(screen, incident, coordinators, recording, line, width, tmp_path
     shown = f"$ kforensics {line}\n{printed.out}{printed.err}exit code {code}\n"
     assert _without_what_differs_each_time(shown) == screen
     assert [] == too_long(said, MOST_ON_A_SCREEN)
-
-
-def _telling(wrapped, said):
-    """Return a function that wraps words and keeps them."""
-
-    def told(text, **layout):
-        said.append(text)
-        return wrapped(text, **layout)
-
-    return told
 
 
 def _without_what_differs_each_time(shown: str) -> str:
