@@ -10,14 +10,13 @@ from kforensics.case.cluster import cluster_of
 from kforensics.case.model import Case, fact_of_question, now_of, places_of
 from kforensics.case.wanted import is_wanted
 from kforensics.damage import Absent
-from kforensics.evidence.discovery.inputs import Inputs, are_disks_of_one, named_log_dirs
+from kforensics.evidence.discovery.inputs import Inputs, are_disks_of_one, has_log_files, named_log_dirs
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace
 from kforensics.evidence.metadata.state import newest_log
 from kforensics.evidence.model import Citation, Replica
 from kforensics.evidence.replica.collect import collect_replica
 from kforensics.findings.model import Finding
 from kforensics.findings.rules.directories import doubled_finding, future_finding, misnamed_finding, refused_id_finding
-from kforensics.source.naming import FileKind
 from kforensics.units import Depth, TopicPartition
 
 if TYPE_CHECKING:
@@ -101,7 +100,7 @@ def misnamed_directories(case: Case, partitions: Collection[TopicPartition]) -> 
 def refused_ids(case: Case) -> tuple[Finding, ...]:
     """Return the partitions that brokers know under another topic id than they are told, by their lines since they were started last."""
     now = now_of(case)
-    if not any(one.kind in {"log-files", FileKind.LOG_FILE.value} for one in now.inputs.described):
+    if not has_log_files(now.inputs):
         return ()
     from kforensics.formats.log_lines.event import LogEventKind as Kind  # noqa: PLC0415 - of broker logs alone
     from kforensics.reconcile.observed.logged_events import LoggedEvent, of_kinds  # noqa: PLC0415 - likewise

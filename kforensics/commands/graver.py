@@ -9,7 +9,7 @@ from kforensics.case.model import Case, fact_of_question, now_of, places_of, qui
 from kforensics.case.wanted import is_wanted
 from kforensics.commands.result import Conclusion
 from kforensics.errors import EvidenceError, UsageError
-from kforensics.evidence.discovery.inputs import belonging_together
+from kforensics.evidence.discovery.inputs import belonging_together, has_log_files
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace, checkpoint_value
 from kforensics.evidence.metadata.files import find_metadata_logs
 from kforensics.evidence.model import CheckpointValue
@@ -20,7 +20,6 @@ from kforensics.findings.answers.model import CALM_OF_DIFF, STATES, Answer, Stat
 from kforensics.findings.concern import ConcernKind, JudgedPartition
 from kforensics.findings.model import Weight, by_gravity
 from kforensics.findings.rules.quorum import quorum_words, with_quorum
-from kforensics.source.naming import FileKind
 from kforensics.units import METADATA_TOPICS, OFFSETS_TOPIC, Depth, TopicPartition
 from kforensics.words import counted, with_place
 
@@ -65,7 +64,7 @@ def no_calmer_than_history(command: str, found: Conclusion, case: Case) -> Concl
     if case.is_weighed or State.MAYBE_LOST not in STATES[command]:
         return found
     answer, code = found.answer, exit_code(command, found.answer, found.findings, found.problems)
-    if not may_be_calmer(answer) and not _has_lines(now_of(case)):
+    if not may_be_calmer(answer) and not has_log_files(now_of(case).inputs):
         return found
     history = _history_of(case)
     # Whether files are sound, or commits went back, no election decides.
@@ -162,7 +161,7 @@ def _no_calmer_than_lines(answer: Answer, words: Sequence[str]) -> Answer:
 def _named_by_lines(case: Case) -> frozenset[str]:
     """Return the topics of which lines of a broker name offsets that no log of it given reaches, or say that some were truncated."""
     now = now_of(case)
-    if not _has_lines(now):
+    if not has_log_files(now.inputs):
         return frozenset()
     from kforensics.case.cluster import cluster_of, truncations_of  # noqa: PLC0415 - what reads broker logs
     from kforensics.reconcile.observed.logged_truncations import subject_of  # noqa: PLC0415 - the same
@@ -183,11 +182,6 @@ def _wanted(case: Case) -> Iterator[tuple[TopicPartition, tuple[PartitionPlace, 
     for partition, group in places_of(now_of(case)).by_partition.items():
         if partition.topic not in METADATA_TOPICS and is_wanted(partition, case.ask):
             yield partition, group
-
-
-def _has_lines(now: Case) -> bool:
-    """Whether log files of brokers are given."""
-    return any(one.described.kind in {"log-files", FileKind.LOG_FILE.value} for one in now.inputs.found)
 
 
 def _ends_before(ends: Mapping[int, Any], group: Sequence[PartitionPlace]) -> bool:
@@ -229,7 +223,7 @@ def _compared_by_ends(case: Case) -> Any:
 def _with_risky_elections(case: Case) -> frozenset[str]:
     """Return the topics of which metadata or lines of brokers show an election that may have lost records."""
     now = now_of(case)
-    if not _has_lines(now) and not find_metadata_logs(now.inputs):
+    if not has_log_files(now.inputs) and not find_metadata_logs(now.inputs):
         return frozenset()
     from kforensics.case.cluster import cluster_of  # noqa: PLC0415 - what reads metadata and broker logs
     from kforensics.reconcile.observed.leadership import account_of  # noqa: PLC0415 - the same

@@ -43,7 +43,7 @@ from kforensics.commands.result import Conclusion, Result, now_ms
 from kforensics.damage import Absent
 from kforensics.errors import UsageError
 from kforensics.evidence.broker_logs import LogFile
-from kforensics.evidence.discovery.inputs import Inputs, belonging_together, find_logs
+from kforensics.evidence.discovery.inputs import Inputs, belonging_together, has_log_files
 from kforensics.evidence.discovery.partition_dirs import LostDirectory, find_places, log_dir_states, lost_directories
 from kforensics.evidence.metadata.files import unexplained, with_roles
 from kforensics.evidence.metadata.set_back import absent_controllers
@@ -73,7 +73,7 @@ from kforensics.reconcile.logs.predicted_load import (
 )
 from kforensics.source.capture import split_at_capture
 from kforensics.source.mapped import read_rate_is_limited
-from kforensics.source.naming import FileKind, parse_partition_directory
+from kforensics.source.naming import parse_partition_directory
 from kforensics.source.walk import join
 from kforensics.units import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Depth, TopicPartition
 
@@ -140,7 +140,7 @@ def run(request: Ask, *, case: Case | None = None) -> Result[Prediction]:
     started = starting.start_all()
     problems += [problem for one in started for problem in one.problems]
     known = Case(ask=request, inputs=inputs) if case is None else case.asked(request)
-    if case is None and (log_files or not find_logs(inputs)):
+    if case is None and (log_files or not has_log_files(inputs)):
         tell(known, read_before, ReadBefore(surroundings.histories, surroundings.log_files, {}))
     logs = _with_lost_records(inputs, tuple(log for one in started for log in one.logs), problems)
     now = now_ms() if request.now_ms is None else request.now_ms
@@ -315,7 +315,7 @@ def _order(request: Ask, nodes: Sequence[Node], case: Case | None) -> StartOrder
 
 def _log_files(inputs: Inputs, nodes: frozenset[int], problems: list[Problem]) -> tuple[LogFile, ...]:
     """Server logs among the inputs; what can't be read of one in which no start of these nodes can be is no gap."""
-    if not any(one.described.kind in {"log-files", FileKind.LOG_FILE.value} for one in inputs.found):
+    if not has_log_files(inputs):
         return ()
     from kforensics.case.broker_logs import read_own_logs  # noqa: PLC0415 - for broker logs alone
 

@@ -614,12 +614,21 @@ class LogPlace(NamedTuple):
         return self.root if self.path == "." else self.root / self.path
 
 
+def has_log_files(inputs: Inputs) -> bool:
+    """Return whether log files of brokers were given."""
+    return any(map(_is_of_logs, inputs.found))
+
+
+def _is_of_logs(found: FoundInput) -> bool:
+    return found.described.kind in {"log-files", FileKind.LOG_FILE.value}
+
+
 def find_logs(inputs: Inputs) -> list[LogPlace]:
     """Return the files among the inputs that may be broker logs."""
     places = [
         LogPlace(found.root, item.path, index)
         for index, found in inputs.numbered
-        if found.described.kind in {"log-files", FileKind.LOG_FILE.value}
+        if _is_of_logs(found)
         for item in found.walk()
         if isinstance(item, FoundFile) and item.name.kind in {FileKind.LOG_FILE, FileKind.UNKNOWN}
     ]
