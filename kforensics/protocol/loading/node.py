@@ -185,8 +185,9 @@ def refuse_identity(
     opened = [one for one in directories if one.has_file and one.properties is not Absent.UNREADABLE]
     if (2, 8) <= version < ((3, 4) if is_kraft else (3, 7)):
         # The files are compared whole, with the ids that 3.7 has written (KAFKA-18442).
-        for one in opened[1:]:
-            if one[3:7] != opened[0][3:7] or one.properties != opened[0].properties:
+        said = [(one.version, one.node_id, one.cluster_id, one.directory_id, one.properties) for one in opened]
+        for one, values in zip(opened, said, strict=True):
+            if values != said[0]:
                 return _inconsistent(one)
     unread = next((one for one in opened if not one.is_readable), None)
     if is_kraft and not is_ensemble and unread is not None:
