@@ -2,7 +2,7 @@
 
 `python -m tests.audits RECORDINGS...` does so for every snapshot of every recording below the directories: its directories, captures of its nodes, and the
 evidence that `fleet scan` extracts of them; then beside another cluster in one audit, against each in an audit of its own; then for the last snapshot with its files damaged in each way of `BREAKS`, `--breaks N` times with other random choices; `--only TEXT` chooses among them.
-`--made N` compares N clusters of random histories. One Spark session runs all audits.
+`--made N` compares N clusters of random histories. One Spark session runs all audits; with `--here` none does, and each task and group is worked on in this process.
 """
 
 import argparse
@@ -28,6 +28,7 @@ from kforensics.commands.comparing import DiffResult, compare
 from kforensics.evidence.discovery.inputs import find_inputs
 from kforensics.evidence.plain import to_plain
 from kforensics.findings.answers.fleet import fleet_answer
+from kforensics.fleet import auditing, stages
 from kforensics.fleet.audit_tables import AuditTables
 from kforensics.fleet.auditing import audit
 from kforensics.fleet.commands import run_scan
@@ -269,6 +270,41 @@ def _checkpoint_garbled(choice: random.Random, nodes: list[Path]) -> str | None:
     return None if path is None else str(path)
 
 
+def _logs_left_out(choice: random.Random, nodes: list[Path]) -> str | None:
+    """Take away all logs but that of the metadata, as a copy of small files does."""
+    path = choice.choice(nodes)
+    for one in _segments([path]):
+        one.unlink()
+    return str(path)
+
+
+def _metadata_missing(choice: random.Random, nodes: list[Path]) -> str | None:
+    path = _chosen(choice, sorted(one for node in nodes for one in node.rglob("__cluster_metadata-0")))
+    if path is not None:
+        shutil.rmtree(path)
+    return None if path is None else str(path)
+
+
+def _directory_doubled(choice: random.Random, nodes: list[Path]) -> str | None:
+    """Copy a partition directory into another log directory of its node, or make one there for a move that begins anew."""
+    disks = {one.parent.parent.parent for one in _segments(nodes) if len(_disks(one.parent.parent.parent)) > 1}
+    path = _chosen(choice, sorted(one.parent for node in disks for one in _segments([node])))
+    if path is None:
+        return None
+    other = choice.choice([one for one in _disks(path.parent.parent) if one != path.parent])
+    name = path.name if choice.random() < 0.5 else f"{path.name}.{'0' * 32}-future"
+    shutil.copytree(path, other / name, dirs_exist_ok=True)
+    if name != path.name:
+        for one in _segments([other / name]):
+            one.unlink()
+        (other / name / f"{0:020}.log").write_bytes(b"")
+    return str(other / name)
+
+
+def _disks(node: Path) -> list[Path]:
+    return sorted(one.parent for one in node.glob("*/meta.properties"))
+
+
 def _node_missing(choice: random.Random, nodes: list[Path]) -> str | None:
     if len(nodes) < 2:
         return None
@@ -288,6 +324,9 @@ BREAKS: dict[str, Break] = {
     "a checkpoint missing": _checkpoint_missing,
     "a checkpoint of random bytes": _checkpoint_garbled,
     "a node missing": _node_missing,
+    "logs left out": _logs_left_out,
+    "a metadata log missing": _metadata_missing,
+    "a directory doubled": _directory_doubled,
 }
 
 
@@ -342,6 +381,7 @@ def main() -> int:
     parser.add_argument("--breaks", type=int, default=1)
     parser.add_argument("--made", type=int, default=0)
     parser.add_argument("--only", default="", help="comparisons whose name has this in it")
+    parser.add_argument("--here", action="store_true", help="without Spark")
     arguments = parser.parse_args()
     done: Counter[bool] = Counter()
 
@@ -351,7 +391,11 @@ def main() -> int:
         for line in found[:12]:
             print(f"    {line[:600]}", flush=True)
 
-    with open_session("local[2]", {"spark.driver.memory": "1g"}) as session, tempfile.TemporaryDirectory() as folder:
+    if arguments.here:
+        stages._run = lambda _session, scan, judge, *_: stages.scan_here(scan, judge)
+        auditing.__dict__["cores_of"] = lambda _: 2
+    opened = nullcontext() if arguments.here else open_session("local[2]", {"spark.driver.memory": "1g"})
+    with opened as session, tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
         audits = Audits(session, work)
         for seed in range(arguments.made):

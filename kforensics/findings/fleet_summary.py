@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from kforensics.damage import Absent
+from kforensics.evidence.metadata.set_back import QuorumSetBack
 from kforensics.evidence.model import Input, Problem
 from kforensics.findings.changes import Change, FindingChange
 from kforensics.findings.concern import JudgedPartition
@@ -141,6 +142,8 @@ class FleetSummary:
     """The time that each stage took; empty where the history had the audit already."""
     findings_by_cluster: Mapping[str, Mapping[str, int]]
     """The number of findings of each severity, by cluster; the cluster is empty where it is not known."""
+    quorums: tuple[QuorumSetBack, ...] = ()
+    """Of the clusters whose metadata quorum does not go on as it was."""
     comparison: "AuditComparison | None" = None
     """What changed since an earlier audit, where there is one to compare with."""
     gate: Gate | None = None

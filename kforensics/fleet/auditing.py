@@ -27,7 +27,7 @@ from kforensics.evidence.discovery.partition_dirs import LOGS_LEFT_OUT
 from kforensics.evidence.model import Problem
 from kforensics.fleet.audit_tables import AuditTables, history_of, open_audit
 from kforensics.fleet.closing import audited_brokers, fold_problems, unanswered, vanished, write_absent, write_rest
-from kforensics.fleet.facts import Gathered
+from kforensics.fleet.facts import Gathered, packed
 from kforensics.fleet.judge import READ_BYTES, STATE, JudgeContext
 from kforensics.fleet.keeping import (
     READING,
@@ -185,16 +185,17 @@ class _Audit:
         expected = {"problems": sum(one.problems for one in totals)}
         bare = inputs_without_logs(tasks, totals)
         left_out = [Problem(input=number, path=WHOLE_INPUT, message=LOGS_LEFT_OUT) for number in sorted(bare)]
-        read = [one for one in totals if tasks[one.number].input not in bare]
         fleet = Fleet(
             inputs=found.inputs,
             clusters=self._clusters,
             tasks=tuple(tasks),
-            totals=tuple(read),
+            totals=tuple(totals),
+            bare=bare,
             assignments=stated_by_cluster(found.assignments, set(self._clusters)),
             tables=work,
             bases=self._bases,
             audit=output.stamp.audit_id,
+            options=options,
         )
         gathered = gather_fleet(lambda: self._session.spark, fleet)
         audited = audited_brokers(found, self._clusters)
@@ -213,9 +214,10 @@ class _Audit:
             booked=self._booked,
             tasks=tuple(tasks),
             audited=audited,
+            bare=bare,
             options=replace(options, topics=frozenset(), partitions=frozenset()),
         )
-        lost, judged = scan_and_judge(lambda: self._session.spark, scan, judge, read, self._progress)
+        lost, judged = scan_and_judge(lambda: self._session.spark, scan, judge, totals, self._progress)
         self._clock.stage("scan and reconcile")
         read_by_judge = judged.pop(READ_BYTES, 0)
         absent = write_absent(judge, gathered, options, kept)
@@ -244,6 +246,7 @@ class _Audit:
                 **begun,
                 "read_bytes": sum(one["read_bytes"] for one in done) + read_by_judge,
                 "kept_verdicts": len(kept.keys),
+                "quorums": {cluster: packed(one.quorum) for cluster, one in gathered.items() if one.quorum},
             },
             expected,
             counts,
@@ -316,7 +319,8 @@ class _Audit:
             rows[table] = sum(one.num_rows for one in chunks)
         counts["replaced"] = write("replaced", (), empty_for=self._empty_for("replaced", kept))
         reused = 0 if kept.replaced else rows["segments"]
-        return self._close({**begun, "read_bytes": 0}, rows, counts, kept, reused=reused)
+        of_earlier = {"read_bytes": 0, "quorums": earlier.manifest.get("quorums", {})}
+        return self._close({**begun, **of_earlier}, rows, counts, kept, reused=reused)
 
     def _layout(self, kept: Kept) -> Layout:
         chains = {cluster or None: first for cluster, first in kept.chains.items()}

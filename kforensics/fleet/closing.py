@@ -16,7 +16,7 @@ from kforensics.evidence.discovery.inputs import WHOLE_INPUT, FoundInput, Inputs
 from kforensics.evidence.model import Citation, Problem
 from kforensics.findings.model import Finding
 from kforensics.findings.rules.directories import misnamed_finding
-from kforensics.findings.rules.fleet import inventory_finding, spread_findings, unknown_cluster_finding
+from kforensics.findings.rules.fleet import inventory_finding, quorum_finding, spread_findings, unknown_cluster_finding
 from kforensics.findings.rules.inputs import identity_findings
 from kforensics.fleet.facts import ClusterKnowledge, Gathered, JoinedKnowledge
 from kforensics.fleet.judge import JudgeContext, JudgedRows
@@ -70,12 +70,12 @@ def write_rest(
     roots = [one.found.root for one in found.inputs]
     findings = [
         row
-        for cluster, own in _cluster_findings(tables, found, clusters, kept).items()
+        for cluster, own in _cluster_findings(tables, found, clusters, gathered, kept).items()
         for row in finding_rows(own, cluster or None, roots)
     ]
     own_findings = (_identity_findings(found, clusters), _misnamed_directories(tables, clusters, gathered, kept))
-    for cluster, item in chain(*own_findings):
-        findings += finding_rows([item], cluster, roots)
+    for named, item in chain(*own_findings):
+        findings += finding_rows([item], named, roots)
     tables.write("findings", part, findings)
     tables.write("problems", part, [problem_row(one) for one in problems])
     return {"nodes": len(rows), "findings": len(findings), "problems": len(problems)}
@@ -161,7 +161,7 @@ def _absent_reports(
 
 
 def _cluster_findings(
-    tables: Tables, found: FoundSources, clusters: Sequence[str], kept: Kept
+    tables: Tables, found: FoundSources, clusters: Sequence[str], gathered: Mapping[str, Gathered], kept: Kept
 ) -> dict[str, list[Finding]]:
     """Return the findings about each cluster as a whole: a fleet may well have several, which are judged one by one."""
     members: dict[str, list[FoundInput]] = {}
@@ -177,7 +177,10 @@ def _cluster_findings(
     out: dict[str, list[Finding]] = {}
     for cluster, own_inputs in sorted(members.items()):
         whole = Inputs(found=tuple(own_inputs))
-        out[cluster] = [*identity_findings(whole, nodes_in_parts(whole))]
+        known_of = gathered[cluster]
+        out[cluster] = [*identity_findings(whole, nodes_in_parts(whole)), *known_of.findings]
+        if known_of.quorum is not None:
+            out[cluster].append(quorum_finding(known_of.quorum))
         if cluster in leaders:
             spread = leader_spread(leaders[cluster], audited.get(cluster, frozenset()))
             out[cluster] += spread_findings(spread, cluster)

@@ -13,6 +13,14 @@ from kforensics.case.comparison import Knowledge
 from kforensics.damage import Absent, BitFlip, Damage, DamageCause, DamageKind, Gravity, Span
 from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.partitions import PartitionHistories
+from kforensics.evidence.metadata.set_back import (
+    AffectedBroker,
+    Forgotten,
+    LowerEpoch,
+    LowerLevel,
+    QuorumSetBack,
+    Voter,
+)
 from kforensics.evidence.metadata.state import (
     TOPIC_RESOURCE,
     BrokerState,
@@ -25,6 +33,7 @@ from kforensics.evidence.metadata.state import (
     When,
 )
 from kforensics.evidence.model import CheckpointValue, Citation, GroupCommit, Problem
+from kforensics.findings.model import Confidence, Finding, Severity
 from kforensics.fleet.sources import Assignments
 from kforensics.protocol.truncation import ProtocolName
 from kforensics.protocol.versions import KafkaVersion
@@ -73,6 +82,9 @@ class Gathered:
     problems: tuple[Problem, ...]
     topics: Mapping[str, str]
     """The topics that there are by the metadata, by id."""
+    quorum: QuorumSetBack | None = None
+    findings: tuple[Finding, ...] = ()
+    """What is wrong with log directories of one broker as they lie side by side."""
 
 
 def no_commits(_partition: TopicPartition) -> tuple[()]:
@@ -113,7 +125,12 @@ class SplitKnowledge:
         facts = known.facts if self._logs is None else self._logs.metadata
         if self._history is not None:
             assert isinstance(facts, MetadataFacts)
-            facts = MetadataFacts(_shared_history(self._history), no_commits, is_of_now=facts.is_of_now)
+            facts = MetadataFacts(
+                _shared_history(self._history),
+                no_commits,
+                is_of_now=facts.is_of_now,
+                set_back_to=facts.set_back_to,
+            )
         if self._logs is not None:
             facts = _without_partitions(replace(self._logs, metadata=facts, named=self._logs.named_brokers()))
         return packed(replace(known, facts=facts, given=given, assignments={}))
@@ -258,14 +275,15 @@ def _facts(shared: ClusterFacts, own: Mapping[str, Any], partition: TopicPartiti
         quorum=recorded.get("quorum", ()),
         quorum_state=recorded.get("quorum_state"),
     )
-    return MetadataFacts(history, commits, is_of_now=shared.is_of_now)
+    return MetadataFacts(history, commits, is_of_now=shared.is_of_now, set_back_to=shared.set_back_to)
 
 
 # ---------------------------------------------------------------- values as JSON
 
-_ENUMS: tuple[type[Enum], ...] = (Absent, DamageKind, Gravity, ProtocolName)
+_ENUMS: tuple[type[Enum], ...] = (Absent, Confidence, DamageKind, Gravity, ProtocolName, Severity)
 _RECORDS: frozenset[type] = frozenset(
     {
+        AffectedBroker,
         BitFlip,
         BrokerLife,
         BrokerLogFacts,
@@ -277,6 +295,8 @@ _RECORDS: frozenset[type] = frozenset(
         Damage,
         DamageCause,
         FeatureChange,
+        Finding,
+        Forgotten,
         Gathered,
         GivenBroker,
         GroupCommit,
@@ -284,16 +304,20 @@ _RECORDS: frozenset[type] = frozenset(
         Leadership,
         LogLoad,
         LoggedEnd,
+        LowerEpoch,
+        LowerLevel,
         MetadataHistory,
         OffsetRange,
         OwnIsrLine,
         PartitionState,
         Problem,
         QuorumChange,
+        QuorumSetBack,
         Span,
         TopicPartition,
         TopicState,
         Unread,
+        Voter,
         When,
     }
 )
@@ -328,7 +352,7 @@ def _plain(value: Any) -> Any:
     if kind is PartitionHistories:
         return None  # of each partition they travel by themselves
     if isinstance(value, MetadataFacts):
-        return {"MetadataFacts": [_plain(value.history), value.is_of_now]}
+        return {"MetadataFacts": [_plain(value.history), value.is_of_now, _plain(value.set_back_to)]}
     if isinstance(value, CommittedFacts):
         return {"CommittedFacts": []}
     if isinstance(value, frozenset):
@@ -362,5 +386,6 @@ def _value(plain: Any) -> Any:
         case "CommittedFacts":
             return CommittedFacts(no_commits)
         case "MetadataFacts":
-            return MetadataFacts(_value(content[0]), no_commits, is_of_now=content[1])
+            history, is_of_now, set_back_to = content
+            return MetadataFacts(_value(history), no_commits, is_of_now=is_of_now, set_back_to=_value(set_back_to))
     raise KeyError(name)

@@ -15,7 +15,7 @@ from kforensics.evidence.discovery.partition_dirs import LogDirState, PartitionP
 from kforensics.evidence.model import Problem, Replica
 from kforensics.evidence.plain import to_plain
 from kforensics.evidence.replica.batch_reader import FileBatchReader
-from kforensics.evidence.replica.collect import as_captured, changes_since, collect_replica
+from kforensics.evidence.replica.collect import as_captured, changes_since, collect_replica, left_out
 from kforensics.evidence.replica.ends import ends_at_hand
 from kforensics.findings.answers.diff import judged_partition
 from kforensics.findings.answers.model import weighed
@@ -68,6 +68,8 @@ class JudgeContext:
     """The log directories, in order."""
     audited: Mapping[str, frozenset[int]]
     """Brokers whose disks were looked at, by cluster."""
+    bare: frozenset[int]
+    """Inputs whose copies left out the logs."""
     options: Ask
 
 
@@ -131,7 +133,9 @@ def _places(scanned: Scanned, context: JudgeContext) -> dict[PartitionKey, list[
         names = ("sequence", "segment_files", "fingerprint")
         known = {"source": task.source, "content": "files", **{name: row[name] for name in names}}
         key = (context.clusters[row["input"]], row["topic"], row["partition"])
-        out.setdefault(key, []).append(_Listed(known, place_of(task, row)))
+        out.setdefault(key, []).append(
+            _Listed(known, place_of(task, row)._replace(is_left_out=row["input"] in context.bare))
+        )
     return out
 
 
@@ -175,6 +179,8 @@ def _stitch(scanned: Scanned, context: JudgeContext) -> dict[PartitionKey, list[
     for row in ordered:
         live, deleted = segments.get((row["source"], row["path"]), ([], []))
         replica = as_captured(replica_of(row, live, deleted), context.roots[row["input"]])
+        if row["input"] in context.bare:
+            replica = left_out(replica)
         key = (context.clusters[row["input"]], row["topic"], row["partition"])
         by_partition.setdefault(key, []).append((row, replica))
     return by_partition
@@ -227,7 +233,7 @@ class JudgedRows:
         unread = list(problems) or [
             Problem(input=replica.input, path=replica.path, message="not all of its segments could be read")
             for row, replica in replicas
-            if row.get("segment_files") is not None and not replica.is_read_whole
+            if row.get("segment_files") is not None and not (replica.is_read_whole or replica.is_left_out)
         ]
         for _, replica in replicas:
             place = _place_of_replica(replica, self._context.roots[replica.input])

@@ -196,20 +196,22 @@ def kept_verdicts(
 
 def _directories(
     fleet: Fleet, bases: Mapping[str, AuditTables]
-) -> tuple[dict[PartitionKey, list[str]], dict[PartitionKey, int]]:
+) -> tuple[dict[PartitionKey, list[str | None]], dict[PartitionKey, int]]:
     """Return the digests of the directories of each partition of clusters with an earlier audit, and the newest time of a change in them."""
-    found: dict[PartitionKey, list[str]] = {}
+    found: dict[PartitionKey, list[str | None]] = {}
     newest: dict[PartitionKey, int] = {}
     for one in fleet.totals:
         cluster = fleet.clusters[fleet.tasks[one.number].input]
         if cluster not in bases:
             continue
+        is_bare = fleet.tasks[one.number].input in fleet.bare
         columns = ["topic", "partition", "fingerprint", "mtime_ns"]
         rows = fleet.listing(one.number)
         rows = rows.filter(pc.equal(rows["kind"], IS_DIRECTORY)).select(columns)
         for topic, partition, fingerprint, time in zip(*(column.to_pylist() for column in rows.columns), strict=True):
             key = (cluster, topic, partition)
-            found.setdefault(key, []).append(fingerprint)
+            # What a copy left out was not compared.
+            found.setdefault(key, []).append(None if is_bare else fingerprint)
             newest[key] = max(time, newest.get(key, 0))
     return found, newest
 

@@ -4,18 +4,21 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as pd
 
-from kforensics.case.cluster import commits_by_partition, gather_cluster, given_brokers
+from kforensics.ask.model import Ask
+from kforensics.case.cluster import Cluster, cluster_of, commits_by_partition, gather_cluster, given_brokers
 from kforensics.case.comparison import known_partitions
-from kforensics.case.disks import topics_by_id
+from kforensics.case.disks import refused_ids, stuck_and_doubled, topics_by_id
+from kforensics.case.model import Case, places_of, tell
 from kforensics.damage import Absent, Span
 from kforensics.errors import InputsRefused, UsageError, did_you_mean, nearest_names
 from kforensics.evidence.discovery.inputs import WHOLE_INPUT, FoundInput, Inputs
+from kforensics.evidence.discovery.log_dirs import live_names
 from kforensics.evidence.discovery.partition_dirs import (
     LogDirState,
     LostDirectory,
@@ -29,15 +32,17 @@ from kforensics.evidence.metadata.compare import refuse_two_clusters
 from kforensics.evidence.metadata.history import MetadataHistory
 from kforensics.evidence.metadata.state import newest_log
 from kforensics.evidence.model import Citation, GroupCommit, Problem
-from kforensics.findings.rules.quorum import quorum_words
+from kforensics.findings.model import Finding
 from kforensics.fleet.audit_tables import AuditTables
 from kforensics.fleet.facts import NOTHING, ClusterKnowledge, Gathered, SplitKnowledge, no_commits
-from kforensics.fleet.plan import IS_DIRECTORY, LogDirTask, LogDirTotals, part_name, verdict_id
+from kforensics.fleet.plan import IS_DIRECTORY, LogDirTask, LogDirTotals, part_name, place_of, verdict_id
 from kforensics.fleet.schemas import COMMITS, FACTS
 from kforensics.fleet.sources import LISTERS, Assignments, PlannedInput
 from kforensics.fleet.tables import Tables
+from kforensics.formats.log_lines.event import LogEventKind
+from kforensics.reconcile.observed.logged_events import of_kinds
 from kforensics.source.naming import FileKind, FileSuffix, parse_partition_directory
-from kforensics.source.walk import SETTLED_NS, Found, FoundFile, join, walk_partition
+from kforensics.source.walk import SETTLED_NS, Found, FoundFile, Listings, PackedNames, join, walk_partition
 from kforensics.units import OFFSETS_TOPIC, TopicPartition
 
 MOST_METADATA_LOGS = 16
@@ -71,6 +76,17 @@ class _MetadataOnly(FoundInput):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _NamesThere(PackedNames):
+    """The names of partition directories of a log directory of which one is known: it is listed where they are asked for."""
+
+    listings: Listings
+    path: str
+
+    def __iter__(self) -> Iterator[str]:
+        yield from live_names(self.listings, self.path)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _InputsOfCluster(Inputs):
     """The inputs of a fleet, of which those of one cluster are looked at, so that many clusters cost what each does."""
 
@@ -97,6 +113,9 @@ class Fleet:
     """By cluster, the earlier audit whose commits are taken over where nothing changed."""
     audit: str = ""
     """The name of the audit."""
+    bare: frozenset[int] = frozenset()
+    """Inputs whose copies left out the logs."""
+    options: Ask = field(default_factory=Ask)
 
     @cached_property
     def members(self) -> Mapping[str, Sequence[int]]:
@@ -160,22 +179,18 @@ def gather_knowledge(fleet: Fleet, cluster: str) -> Gathered:
     own = list(fleet.nothing)
     chosen = _chosen(inputs, members)
     for number in members:
-        given = inputs[number].found
+        given = _with_names(inputs[number].found)
         own[number] = _reduced(given) if number in chosen else replace(given, shape=Absent.UNREADABLE, obstacles=())
     found = _InputsOfCluster(
         found=tuple(own), members=tuple(members), cluster=cluster or Absent.UNKNOWN, is_cluster_chosen=True
     )
     gathered = gather_cluster(found, Places(by_partition={}, problems=()), commits=no_commits, is_audit=True)
-    problems.extend(gathered.problems)
+    problems.extend((*gathered.problems, *gathered.left_out))
     try:
         refuse_two_clusters(gathered.histories, found)
     except InputsRefused as error:
         first = min(one.input for one in gathered.histories)
         problems.append(Problem(input=first, path=WHOLE_INPUT, message=str(error)))
-    if (quorum := gathered.quorum) is not None:
-        lacking = (at for at in members if inputs[at].found.described.broker_id in quorum.voters)
-        at = next(lacking, min(members))
-        problems.append(Problem(input=at, path=WHOLE_INPUT, message=quorum_words(quorum)))
     history = newest_log(gathered.histories)
     stated = fleet.assignments.get(cluster, {})
     known = known_partitions(history, lost, gathered.histories)
@@ -208,7 +223,38 @@ def gather_knowledge(fleet: Fleet, cluster: str) -> Gathered:
         has_metadata=history is not None,
         problems=tuple(problems),
         topics={} if history is None else topics_by_id(history),
+        quorum=None if gathered.quorum is None else replace(gathered.quorum, state=cast("Any", None)),
+        findings=_of_disks(fleet, found, gathered, listed),
     )
+
+
+def _of_disks(
+    fleet: Fleet, inputs: Inputs, gathered: Cluster, listed: Sequence[tuple[LogDirTask, LogDirTotals]]
+) -> tuple[Finding, ...]:
+    """Return what is wrong with log directories of one broker as they lie side by side, which partitions that several of them hold show, and lines that name others."""
+    by_broker: dict[int | Absent, list[tuple[LogDirTask, pa.Table]]] = {}
+    refused = {one.event.topic_partition for one in of_kinds(gathered.events, (LogEventKind.TOPIC_ID_MISMATCH,))}
+    for task, _ in listed:
+        rows = fleet.listing(task.number)
+        directories = rows.filter(pc.equal(rows["kind"], IS_DIRECTORY))
+        by_broker.setdefault(task.found.described.broker_id, []).append((task, directories))
+    places: dict[TopicPartition, list[PartitionPlace]] = {}
+    for own in by_broker.values():
+        names = ["topic", "partition"]
+        counted = (
+            pa.concat_tables([rows.select(names) for _, rows in own]).group_by(names).aggregate([([], "count_all")])
+        )
+        twice = counted.filter(pc.greater(counted["count_all"], 1)).select(names).to_pylist() if len(own) > 1 else []
+        wanted = {TopicPartition(**one) for one in twice} | refused
+        for task, rows in own if wanted else ():
+            topics = pa.array({one.topic for one in wanted if isinstance(one, TopicPartition)}, pa.string())
+            for row in rows.filter(pc.is_in(rows["topic"], value_set=topics)).to_pylist():
+                if (partition := TopicPartition(row["topic"], row["partition"])) in wanted:
+                    places.setdefault(partition, []).append(place_of(task, row))
+    case = Case(ask=fleet.options, inputs=inputs)
+    tell(case, places_of, Places(by_partition={one: tuple(own) for one, own in sorted(places.items())}, problems=()))
+    tell(case, cluster_of, gathered)
+    return (*stuck_and_doubled(case), *refused_ids(case))
 
 
 def unchanged_offsets(fleet: Fleet, number: int) -> tuple[frozenset[str], int]:
@@ -453,6 +499,15 @@ def _reduced(found: FoundInput) -> FoundInput:
     if not found.log_dirs:
         return replace(found, shape=Absent.UNREADABLE) if found.described.kind == "partition" else found
     return _MetadataOnly(**{one.name: getattr(found, one.name) for one in fields(found)})
+
+
+def _with_names(found: FoundInput) -> FoundInput:
+    """Return an input whose log directories name all of their partitions, where they are asked for them."""
+    log_dirs = tuple(
+        one._replace(partitions=_NamesThere(groups=one.partitions.groups, listings=found.listings, path=one.path))
+        for one in found.log_dirs
+    )
+    return replace(found, log_dirs=log_dirs)
 
 
 def _racks_in(history: MetadataHistory | None) -> dict[int, str]:

@@ -35,6 +35,7 @@ from kforensics.fleet.audit_tables import (
     list_length,
     sum_of,
 )
+from kforensics.fleet.facts import unpacked
 from kforensics.fleet.lifecycle import FindingState
 from kforensics.fleet.rows import finding_of, input_of, problem_of
 from kforensics.fleet.tables import Tables
@@ -102,6 +103,11 @@ def summarise(tables: AuditTables, *, most: int, filters: Filters | None = None)
         states=(states := _worst_first(counts_of(parts, "state"))),
         states_by_cluster=_states_by_cluster(parts),
         judged=_judged(tables, filters, states),
+        quorums=tuple(
+            unpacked(own)
+            for cluster, own in tables.manifest.get("quorums", {}).items()
+            if not filters.clusters or cluster in filters.clusters
+        ),
         brokers=node_health(nodes, replicas, findings, shown, depth=tables.depth),
         damage_by_disk=damage_by_disk(nodes, replicas),
         unclean_elections=sum_of(parts, "unclean_elections"),
@@ -189,7 +195,7 @@ def _counts(tables: AuditTables) -> tuple[tuple[int, int], ...]:
 
 def _judged(tables: Tables, filters: Filters, states: Mapping[str, int]) -> tuple[JudgedPartition, ...]:
     worst = worst_state(map(State, states))
-    if worst is None or worst is State.AGREE:
+    if worst is None:
         return ()
     where = all_of(filters.of_partitions(), pd.field("state") == worst.value)
     rows = tables.dataset("partitions").scanner(columns=["topic", "partition", "concerns"], filter=where)

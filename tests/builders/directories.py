@@ -70,6 +70,22 @@ def _copy_with_holes(source: str, target: str, *, follow_symlinks: bool = True) 
     shutil.copystat(source, target)
 
 
+def two_log_dirs(snapshot: Path, cluster: Path) -> tuple[Path, Path]:
+    """The two log directories of broker 1, of which the second is empty, beside broker 2, which holds the same partitions."""
+    copied(snapshot / "broker-2", cluster / "broker-2")
+    first, second = cluster / "broker-1" / "d1", cluster / "broker-1" / "d2"
+    copied(snapshot / "broker-1", first)
+    second.mkdir()
+    for name in ("meta.properties", "bootstrap.checkpoint", ".kafka_cleanshutdown"):
+        shutil.copy(first / name, second / name)
+    for one in first.glob("*-offset-checkpoint"):
+        (second / one.name).write_text("0\n0\n")
+    meta = second / "meta.properties"
+    lines = [one for one in meta.read_text().splitlines() if not one.startswith("directory.id=")]
+    meta.write_text("\n".join([*lines, "directory.id=Xk0wxQGCNPSes97VI4wl8Q", ""]))
+    return first, second
+
+
 def with_short_indexes(source: Path, target: Path) -> Path:
     """A copy of a directory whose indexes end with their entries, as a clean shutdown leaves them.
 

@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from kforensics.cli.app import run
-from tests.builders.directories import copied
+from tests.builders.directories import copied, two_log_dirs
 
 COMMANDS = ("diff", "explain", "triage")
 NOT_CALM = {"unknown", "will-not-start", "maybe-lost", "lost", "at-risk", "maybe-at-risk"}
@@ -26,20 +26,7 @@ def say(capsys):
 
 @pytest.fixture
 def disks(quorums, tmp_path):
-    """A broker of two log directories, of which the second is empty, and another that holds the same partitions."""
-    before = quorums("only-controller-emptied") / "before"
-    copied(before / "broker-2", tmp_path / "broker-2")
-    first, second = tmp_path / "broker-1" / "d1", tmp_path / "broker-1" / "d2"
-    copied(before / "broker-1", first)
-    second.mkdir()
-    for name in ("meta.properties", "bootstrap.checkpoint", ".kafka_cleanshutdown"):
-        shutil.copy(first / name, second / name)
-    for one in first.glob("*-offset-checkpoint"):
-        (second / one.name).write_text("0\n0\n")
-    meta = second / "meta.properties"
-    lines = [one for one in meta.read_text().splitlines() if not one.startswith("directory.id=")]
-    meta.write_text("\n".join([*lines, "directory.id=Xk0wxQGCNPSes97VI4wl8Q", ""]))
-    return first, second
+    return two_log_dirs(quorums("only-controller-emptied") / "before", tmp_path)
 
 
 def cluster(disks):

@@ -1,7 +1,7 @@
-"""Engines that are not ours read the same from a history: Spark SQL, DuckDB, pandas, deltalake and pyiceberg; run with `pytest -m slow tests/fleet/test_engines.py`.
+"""Engines that are not ours read the same from a history: Spark SQL, DuckDB, pandas, deltalake and pyiceberg.
 
-They need `pip install duckdb pandas deltalake pyiceberg`, which development does not; what is not there is left out. The test with Iceberg also needs `ICEBERG_SPARK`, a
-directory with the runtime of Iceberg and the Spark that it is for: `pip install --target DIRECTORY 'pyspark>=4.1,<4.2'`.
+`pip install duckdb pandas deltalake 'pyiceberg[sql-sqlite]'`, which development does not, then `pytest -m slow tests/fleet/test_engines.py`; what is not there is left out.
+The test that saves into a catalog of Iceberg also needs `ICEBERG_SPARK`, a directory with the runtime of Iceberg and the Spark that it is for: `pip install --target DIRECTORY 'pyspark>=4.1,<4.2'`.
 """
 
 import os
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import kforensics
@@ -167,6 +168,24 @@ def test_rows_that_are_kept_are_there_in_tables_of_delta_lake(kept, tmp_path):
     by_duckdb(connection, latest, made=frozenset({"nodes", "replaced", *ASKED}))
 
 
+def test_rows_that_are_kept_are_read_by_pyiceberg(kept, tmp_path):
+    duckdb, catalogs = pytest.importorskip("duckdb"), pytest.importorskip("pyiceberg.catalog.sql")
+    history, latest = kept
+    lake = catalogs.SqlCatalog("lake", uri=f"sqlite:///{tmp_path}/lake.db", warehouse=f"file://{tmp_path}/lake")
+    lake.create_namespace("kafka")
+    connection = duckdb.connect()
+    for table in ("nodes", "replaced", *ASKED):
+        files = sorted(Path(history, table).rglob("*.parquet"))
+        # The files stay where they are; Iceberg takes no values from the names of folders.
+        made = lake.create_table(f"kafka.{table}", schema=pq.read_schema(files[0]))
+        made.add_files([str(one) for one in files])
+        (cluster,) = {one.parts[-3].removeprefix("cluster_id=") for one in files}
+        rows = made.scan().to_arrow()
+        connection.register(table, rows.append_column("cluster_id", pa.repeat(cluster, rows.num_rows)))
+
+    by_duckdb(connection, latest, made=frozenset({"nodes", "replaced", *ASKED}))
+
+
 SAVED = """
 import sys
 from pathlib import Path
@@ -185,7 +204,7 @@ with open_session("local[1]", settings) as spark:
 
 
 @pytest.mark.process
-def test_rows_that_are_kept_are_read_by_pyiceberg(kept, tmp_path):
+def test_rows_that_were_saved_by_iceberg_are_read_by_pyiceberg(kept, tmp_path):
     duckdb = pytest.importorskip("duckdb")
     tables = pytest.importorskip("pyiceberg.table")
     home = os.environ.get("ICEBERG_SPARK")

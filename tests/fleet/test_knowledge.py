@@ -181,12 +181,3 @@ def test_offsets_that_tasks_read_have_a_session_before_anything_is_made_of_it(mo
 
     with pytest.raises(InterruptedError):
         audit_here(cluster)
-
-
-def test_a_quorum_that_can_go_on_without_metadata_is_a_problem_of_its_controller(audit_here, quorums):
-    (problem,) = audit_here(quorums("voter-restored") / "before").rows("problems")
-
-    assert (problem["input"], problem["path"]) == (2, ".")
-    assert "lacks metadata that was committed" in problem["message"]
-    assert "A start forgets topic payments (1 partition)." in problem["message"]
-    assert not list(audit_here(quorums("voter-restored") / "before" / "controller-100").rows("problems"))

@@ -115,6 +115,11 @@ def look_at_log_dir(listings: Listings, path: str) -> FoundLogDir:
     )
 
 
+def live_names(listings: Listings, path: str) -> PackedNames:
+    """Return the names of the live partition directories in a log directory."""
+    return _names_in(listings, path).live
+
+
 class _Names(NamedTuple):
     """The names in a log directory by what they are."""
 

@@ -101,10 +101,15 @@ def collect_replica(
     if problems:
         replica = replace(replica, unread_files=_unread_of(place, problems))
     if place.is_left_out:
-        replica = replace(replica, is_read_whole=False, is_left_out=True)
+        replica = left_out(replica)
     if depth is Depth.CONTENT and replica.unread_below and not place.state.store.holds_bytes:
         problems.append(_left_unread(place, replica))
     return CollectedReplica(replica=replica, problems=tuple(problems))
+
+
+def left_out(replica: Replica) -> Replica:
+    """Return the replica as one whose log was not copied."""
+    return replace(replica, is_read_whole=False, is_left_out=True)
 
 
 def _unread_of(place: PartitionPlace, problems: Sequence[Problem]) -> tuple[str, ...]:

@@ -124,7 +124,7 @@ def diff_answer(
         )
     if problems and state in CALM_OF_DIFF:
         state = State.UNKNOWN
-    set_back = _state_of_quorum(quorum)
+    set_back = quorum_state(quorum)
     if quorum and set_back and worst_state((state, set_back)) is set_back:
         risk = {
             State.AT_RISK: "AT RISK: ",
@@ -159,7 +159,8 @@ def diff_answer(
     )
 
 
-def _state_of_quorum(quorum: "QuorumSetBack | None") -> State | None:
+def quorum_state(quorum: "QuorumSetBack | None") -> State | None:
+    """Return the state that a quorum gives an answer; none where it goes on as it was."""
     if quorum is None or quorum.is_stuck or quorum.is_open or not quorum.is_shown:
         return None if quorum is None else State.UNKNOWN
     if quorum.mixed:

@@ -3,12 +3,18 @@
 from dataclasses import replace
 
 from kforensics.damage import Absent
-from kforensics.findings.answers.diff import deleted_topics, diff_answer, of_deleted_topics
+from kforensics.findings.answers.diff import deleted_topics, diff_answer, of_deleted_topics, quorum_state
 from kforensics.findings.answers.graver import with_disks
 from kforensics.findings.answers.model import CALM_OF_DIFF, Answer, State, worst_state
 from kforensics.findings.changes import NOT_BETTER, Change
 from kforensics.findings.fleet_summary import AuditComparison, AuditTrend, FleetSummary, ScanResult, TrimmedHistory
-from kforensics.findings.rules.directories import MISNAMED
+from kforensics.findings.rules.directories import (
+    FUTURE_BELOW_START,
+    IN_TWO_LOG_DIRECTORIES,
+    MISNAMED,
+    REFUSED_ID,
+)
+from kforensics.findings.rules.quorum import with_quorum
 from kforensics.findings.rules.settled import BELOW_THE_ENDS
 from kforensics.units import Depth
 from kforensics.words import byte_count, counted, form, utc_text
@@ -35,10 +41,11 @@ def fleet_answer(summary: FleetSummary) -> Answer:
         answer = replace(
             answer, unknown=(*unknown, f"{BELOW_THE_ENDS}: it was not compared; --depth content compares it.")
         )
-    answer = with_disks(answer, [one for one in summary.findings if one.code == MISNAMED.code])
+    answer = with_disks(answer, [one for one in summary.findings if one.code in _OF_DISKS])
     return _with_problems(answer, summary)
 
 
+_OF_DISKS = frozenset(one.code for one in (FUTURE_BELOW_START, IN_TWO_LOG_DIRECTORIES, MISNAMED, REFUSED_ID))
 _WORSE_THAN_DAMAGE = frozenset({State.AT_RISK, State.MAYBE_AT_RISK, State.DIVERGED})
 
 
@@ -54,13 +61,18 @@ def _answer_of_partitions(summary: FleetSummary) -> Answer:
         deleted = summary.deleted_partitions
         words = f"Nothing to judge: {counted(deleted, 'partition')}, of {deleted_topics(deleted)}."
         return Answer(state=State.UNKNOWN, headline=words)
-    if state is not State.AGREE:
+    if state is not State.AGREE or summary.quorums:
+        worst = worst_state(filter(None, map(quorum_state, summary.quorums)))
+        first = next((one for one in summary.quorums if quorum_state(one) is worst), None)
         answer = diff_answer(
             summary.judged,
             paths=[one.path for one in summary.inputs],
             findings=summary.findings,
             among=compared,
+            quorum=first,
         )
+        for other in summary.quorums:
+            answer = answer if other is first else with_quorum(answer, other)
         count = summary.states[state.value]
         more = (
             f" These are the first {len(summary.judged):,} of {count:,} such partitions."

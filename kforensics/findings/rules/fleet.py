@@ -1,16 +1,21 @@
 """Findings about a fleet: where replicas are against where they should be, who leads, and what could not be compared without the disks."""
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from kforensics.damage import Absent
 from kforensics.evidence.model import BatchReader
-from kforensics.findings.model import Finding, Weight
+from kforensics.findings.model import Confidence, Finding, Weight
 from kforensics.findings.rule import Rule
+from kforensics.findings.rules.quorum import quorum_words
 from kforensics.reconcile.logs.divergence import first_divergence
 from kforensics.reconcile.replicas.placement import LeaderSpread, Placement
 from kforensics.reconcile.replicas.report import PartitionReport
 from kforensics.units import OffsetRange
 from kforensics.words import form, listed
+
+if TYPE_CHECKING:
+    from kforensics.evidence.metadata.set_back import QuorumSetBack
 
 NO_LEADER = Rule(
     "KF401",
@@ -143,6 +148,21 @@ def unknown_cluster_finding(names: Sequence[str], judged_as: str) -> Finding:
     if judged_as:
         return UNKNOWN_CLUSTER.states(f"{subject} cluster {judged_as}, the only one that others name")
     return UNKNOWN_CLUSTER.states(f"{subject} one cluster", weight=Weight.NOTE)
+
+
+QUORUM = Rule(
+    "KF410",
+    Weight.DAMAGE,
+    title="a metadata quorum that does not go on as it was",
+    meaning="What a start forgets of the metadata, brokers set aside or delete; where no controller can be elected, no broker registers.",
+    advice="Start no node of this cluster, and format none, before its metadata is brought back; the answer of the audit says how.",
+)
+
+
+def quorum_finding(found: "QuorumSetBack") -> Finding:
+    """Return the finding about a quorum that goes on without metadata that was committed, or that can elect no controller."""
+    confidence = Confidence.PROVEN if found.is_certain else Confidence.POSSIBLE
+    return QUORUM.states(quorum_words(found).removesuffix("."), confidence=confidence)
 
 
 NOT_COMPARABLE = Rule(

@@ -1,0 +1,94 @@
+"""What `diff` says of a cluster as a whole, an audit says too: of its metadata quorum, of log directories side by side, and of copies that left out logs."""
+
+import shutil
+
+import pytest
+
+from kforensics.findings.answers.fleet import fleet_answer
+from kforensics.findings.answers.model import CALM_OF_DIFF, State
+from kforensics.findings.rules.directories import FUTURE_BELOW_START, IN_TWO_LOG_DIRECTORIES, REFUSED_ID
+from kforensics.findings.rules.fleet import QUORUM
+from kforensics.fleet.summary import summarise
+from tests.audits import broken, compared, differences
+from tests.builders.directories import two_log_dirs
+
+DISASTERS = ("brokers-newer", "dynamic-half-done", "majority-emptied", "only-controller-emptied", "voter-restored")
+
+
+@pytest.mark.parametrize("name", DISASTERS)
+def test_a_quorum_that_can_not_go_on_is_told_as_in_a_comparison(quorums, audit_here, name):
+    place = quorums(name) / "before"
+    expected = compared(place)
+
+    tables = audit_here(place)
+
+    assert [] == list(differences(expected, tables))
+    summary = summarise(tables, most=0)
+    answer = fleet_answer(summary)
+    (told,) = [one for one in summary.findings if one.code == QUORUM.code]
+    assert told.statement in answer.headline
+    assert told.statement in expected.answer.headline
+    assert {*expected.answer.now} <= {*answer.now}
+    assert answer.state not in CALM_OF_DIFF
+
+
+def test_a_quorum_that_goes_on_is_no_finding(quorums, audit_here):
+    assert not any(
+        one["code"] == QUORUM.code for one in audit_here(quorums("brokers-newer") / "after").rows("findings")
+    )
+
+
+def test_a_night_in_which_nothing_changed_tells_of_the_quorum_again(quorums, audit_here, tmp_path):
+    place = tmp_path / "cluster"
+    shutil.copytree(quorums("majority-emptied") / "before", place)
+    first, second = (
+        summarise(audit_here(place, out=tmp_path / "history", is_history=True, audit_id=night), most=0)
+        for night in ("one", "two")
+    )
+
+    assert first.quorums == second.quorums
+    assert fleet_answer(first).headline == fleet_answer(second).headline
+    assert State.MAYBE_AT_RISK is fleet_answer(second).state
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    ("kind", "recording"),
+    [
+        ("logs left out", "power-loss-4.x/snapshots/99-final"),
+        ("a directory doubled", "reassignment-jbod-2.8/snapshots/99-final"),
+        ("a metadata log missing", "kraft-quorum-3x/snapshots/99-final"),
+    ],
+)
+def test_evidence_that_is_taken_away_or_doubled_is_judged_as_in_a_comparison(
+    incident, audit_here, tmp_path, kind, recording, seed
+):
+    name, _, below = recording.partition("/")
+    assert broken(incident(name) / below, tmp_path / "broken", kind, seed)
+
+    assert [] == list(differences(compared(tmp_path / "broken"), audit_here(tmp_path / "broken")))
+
+
+def test_directories_that_lie_side_by_side_are_no_calm_answer(quorums, audit_here, tmp_path):
+    cluster = tmp_path / "cluster"
+    first, second = two_log_dirs(quorums("only-controller-emptied") / "before", cluster)
+    future = second / "payments-0.0123456789abcdef0123456789abcdef-future"
+    shutil.copytree(first / "orders-0", second / "orders-0")
+    shutil.copytree(first / "payments-0", future)
+    (future / f"{0:020}.log").write_bytes(b"")
+    (first / "log-start-offset-checkpoint").write_text("0\n1\npayments 0 3\n")
+    mismatch = "Topic Id in memory: 7e5Nh4VXS2Kp2Ypx8hzlvA does not match the topic Id for partition payments-0 provided in the request: {}."
+    (cluster / "broker-1" / "server.log").write_text(
+        f"[2026-01-05 06:00:00,000] ERROR [Broker id=1] {mismatch.format('oQ3sNqCkTdGgQnS3fJ6bBA')} (state.change.logger)\n"
+    )
+    expected = compared(cluster)
+
+    tables = audit_here(cluster)
+
+    assert [] == list(differences(expected, tables))
+    codes = [FUTURE_BELOW_START.code, IN_TWO_LOG_DIRECTORIES.code, REFUSED_ID.code]
+    summary = summarise(tables, most=0)
+    assert sorted(codes) == sorted({*codes} & summary.findings_by_code.keys())
+    answer = fleet_answer(summary)
+    assert all(f"{one.statement[1:]}." in answer.headline for one in expected.findings if one.code in codes[:2])
+    assert {*expected.answer.now} <= {*answer.now}
