@@ -16,7 +16,6 @@ from kforensics.case.offsets_log import PositionsNow
 from kforensics.case.processes import END_OF_LOG, Progress, in_chunks, spread
 from kforensics.case.settings import retention_of
 from kforensics.case.tiers import remote_copies_of
-from kforensics.case.wanted import is_wanted
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError
 from kforensics.evidence.coordinators.replica_log import holds_records, read_producers
@@ -97,9 +96,9 @@ def accounts_of(case: Case) -> Accounts:
     cluster, places, leaders = cluster_of(case), places_of(case), leaders_of(case)
     events = cluster.events
     truncations = truncations_of(case)
-    groups = [(tp, group) for tp, group in places.by_partition.items() if is_wanted(tp, case.ask)]
+    groups = [(tp, group) for tp, group in places.by_partition.items() if case.explains(tp)]
     known = {tp for tp, _ in groups}
-    groups += [(tp, ()) for tp in sorted(subject_of(truncations)) if tp not in known and is_wanted(tp, case.ask)]
+    groups += [(tp, ()) for tp in sorted(subject_of(truncations)) if tp not in known and case.explains(tp)]
     return Accounts(
         case=case,
         groups=groups,

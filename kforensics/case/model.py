@@ -11,10 +11,11 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from kforensics.ask.model import Ask
 from kforensics.case.processes import default_jobs
+from kforensics.case.wanted import is_wanted
 from kforensics.evidence.discovery.inputs import Inputs, ServerSettings, put_aside
 from kforensics.evidence.discovery.partition_dirs import Places, find_places
 from kforensics.evidence.metadata.files import find_metadata_logs
-from kforensics.units import Depth
+from kforensics.units import Depth, TopicPartition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -39,6 +40,8 @@ class Case:
     """The function that gives the names of consumer groups in results."""
     is_weighed: bool = False
     """Whether what the replicas come to is said beside the answers to it, so that none of them has to."""
+    only: frozenset[TopicPartition] | None = None
+    """The partitions that alone are explained; all that the question is about where there are none."""
     whole: "Case | None" = None
     """The case that these inputs are a part of."""
     of_inputs: dict[Any, Any] = field(default_factory=dict, repr=False)
@@ -71,6 +74,10 @@ class Case:
         found = tuple(put_aside(one) if at in self.ranks else one for at, one in enumerate(self.inputs.found))
         now = replace(self.inputs, found=found)
         return now if find_metadata_logs(now) or not find_metadata_logs(self.inputs) else self.inputs
+
+    def explains(self, partition: TopicPartition) -> bool:
+        """Whether a partition is one that is explained."""
+        return partition in self.only if self.only is not None else is_wanted(partition, self.ask)
 
     def nodes_by_rank(self) -> dict[int, frozenset[int]]:
         """Return the nodes whose data directories there are of each moment."""

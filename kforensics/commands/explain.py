@@ -33,7 +33,6 @@ from kforensics.damage import Absent
 from kforensics.errors import UsageError
 from kforensics.evidence.discovery.inputs import Inputs
 from kforensics.evidence.discovery.log_spans import LogSpan
-from kforensics.evidence.discovery.partition_dirs import Places
 from kforensics.evidence.metadata.history import MetadataHistory, listening_hosts
 from kforensics.evidence.metadata.state import PartitionState, newest_log
 from kforensics.evidence.model import Input, Problem, full_path
@@ -143,7 +142,7 @@ def explain(case: Case, progress: Progress | None = None, *, beside: Case | None
     if doubts:
         incidents = tuple(replace(one, doubts=(*one.doubts, *doubts)) for one in incidents)
     given = {incident.partition: incident.leaderships for incident in incidents}
-    others = sorted(partition for partition in recorded - given.keys() if is_wanted(partition, options))
+    others = sorted(partition for partition in recorded - given.keys() if case.explains(partition))
     is_whole = _states_of(others, gathered) <= MOST_STATES
     leaderships = {**(_recorded(gathered, others) if is_whole else {}), **given}
     entries = () if is_whole else _unclean_elections(gathered, set(others))
@@ -174,7 +173,7 @@ def explain(case: Case, progress: Progress | None = None, *, beside: Case | None
         incidents,
         words,
         Scope(
-            not_given=_not_given(gathered.histories, places, {incident.partition for incident in incidents}, options),
+            not_given=_not_given(case, {incident.partition for incident in incidents}),
             window=window,
             problems=problems,
             below=inputs.below_named(problems),
@@ -259,15 +258,14 @@ def _zone_doubt(gathered: Cluster) -> tuple[Doubt, ...]:
     return (Doubt(kind=DoubtKind.ACCOUNT, words=found[0], settled_by=found[1], is_input=False),)
 
 
-def _not_given(
-    histories: Sequence[MetadataHistory], places: Places, given: set[TopicPartition], options: Ask
-) -> frozenset[TopicPartition]:
+def _not_given(case: Case, given: set[TopicPartition]) -> frozenset[TopicPartition]:
     """Partitions that exist by the metadata and of which no directory is among the inputs."""
+    histories = cluster_of(case).histories
     newest = newest_log(histories)
     if newest is None:
         return frozenset()
-    known = known_partitions(newest, places.lost, histories)
-    return frozenset(one for one in known.keys() - given if is_wanted(one, options))
+    known = known_partitions(newest, places_of(case).lost, histories)
+    return frozenset(one for one in known.keys() - given if case.explains(one))
 
 
 def _window(gathered: Cluster, incidents: Sequence[PartitionIncident], options: Ask) -> tuple[str, tuple[Doubt, ...]]:

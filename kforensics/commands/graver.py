@@ -106,8 +106,8 @@ def _asked_of_history(judged: Sequence[JudgedPartition] | None, case: Case) -> _
         judged: what the comparison of replicas gives reason for; None where there is nothing to compare.
     """
     ways = (_set_aside_beside, _ended_early, _only_set_aside, _named_by_lines)
-    topics = _with_risky_elections(case) if judged is None else _left_open(judged)
-    explained = _explained(_by_ends(case, topics.union(*(way(case) for way in ways))))
+    partitions = _with_risky_elections(case) if judged is None else _left_open(judged)
+    explained = _explained(case, partitions.union(*(way(case) for way in ways)))
     if explained is None:
         return _History()
     state, asked = explained.answer.state, Asked("explain", explained.answer, case.ask)
@@ -131,10 +131,11 @@ def _asked_of_history(judged: Sequence[JudgedPartition] | None, case: Case) -> _
     )
 
 
-def _explained(asked: Case) -> Any:
-    """Return what `explain` says of the topics that a case is asked about; None where it is asked about none, or they can't be explained."""
+def _explained(case: Case, partitions: frozenset[TopicPartition]) -> Any:
+    """Return what `explain` says of some partitions as they are now; None where there are none, or they can't be explained."""
+    asked = _by_ends(case, frozenset(one.topic for one in partitions))
     try:
-        return _command("explain").explain(replace(asked, is_weighed=True)) if asked.ask.topics else None
+        return _command("explain").explain(replace(asked, is_weighed=True, only=partitions)) if partitions else None
     except (EvidenceError, UsageError):
         return None
 
@@ -158,8 +159,8 @@ def _no_calmer_than_lines(answer: Answer, words: Sequence[str]) -> Answer:
 
 
 @fact_of_question
-def _named_by_lines(case: Case) -> frozenset[str]:
-    """Return the topics of which lines of a broker name offsets that no log of it given reaches, or say that some were truncated."""
+def _named_by_lines(case: Case) -> frozenset[TopicPartition]:
+    """Return the partitions of which lines of a broker name offsets that no log of it given reaches, or say that some were truncated."""
     now = now_of(case)
     if not has_log_files(now.inputs):
         return frozenset()
@@ -169,7 +170,7 @@ def _named_by_lines(case: Case) -> frozenset[str]:
     try:
         facts, truncated = cluster_of(now).facts, subject_of(truncations_of(now))
         return frozenset(
-            partition.topic
+            partition
             for partition, group in _wanted(case)
             if partition in truncated or _ends_before(facts.logged_ends(partition), group)
         )
@@ -220,8 +221,8 @@ def _compared_by_ends(case: Case) -> Any:
 
 
 @fact_of_question
-def _with_risky_elections(case: Case) -> frozenset[str]:
-    """Return the topics of which metadata or lines of brokers show an election that may have lost records."""
+def _with_risky_elections(case: Case) -> frozenset[TopicPartition]:
+    """Return the partitions of which metadata or lines of brokers show an election that may have lost records."""
     now = now_of(case)
     if not has_log_files(now.inputs) and not find_metadata_logs(now.inputs):
         return frozenset()
@@ -233,16 +234,16 @@ def _with_risky_elections(case: Case) -> frozenset[str]:
     except (EvidenceError, UsageError):
         return frozenset()
     return frozenset(
-        partition.topic
+        partition
         for partition, _ in _wanted(case)
         if account_of(partition, facts.topic_id(partition.topic), facts).risky
     )
 
 
-def _left_open(judged: Sequence[JudgedPartition]) -> frozenset[str]:
-    """Return the topics of which the comparison leaves something open that is here, or alarms about it, or that had elections which may have lost records."""
+def _left_open(judged: Sequence[JudgedPartition]) -> frozenset[TopicPartition]:
+    """Return the partitions of which the comparison leaves something open that is here, or alarms about it, or that had elections which may have lost records."""
     return frozenset(
-        one.partition.topic
+        one.partition
         for one in judged
         if one.partition.topic not in METADATA_TOPICS
         if one.risks
@@ -264,10 +265,10 @@ _NOT_HERE = frozenset(
 """Concerns of what is not given, or whose it is: logs show nothing of these."""
 
 
-def _set_aside_beside(case: Case) -> frozenset[str]:
-    """Return the topics of which some directories are in use, and others, or segments in these, were set aside."""
+def _set_aside_beside(case: Case) -> frozenset[TopicPartition]:
+    """Return the partitions of which some directories are in use, and others, or segments in these, were set aside."""
     return frozenset(
-        partition.topic
+        partition
         for partition, group in _wanted(case)
         if any(place.is_live for place in group)
         if any(place.directory_state in _SET_ASIDE or (place.is_live and place.has_deleted) for place in group)
@@ -330,8 +331,8 @@ def replicas_now(case: Case, topic: str | None = None) -> Iterator[tuple[TopicPa
 
 
 @fact_of_question
-def _ended_early(case: Case) -> frozenset[str]:
-    """Return the topics of which the beginning of a log went before any retention can have come to it."""
+def _ended_early(case: Case) -> frozenset[TopicPartition]:
+    """Return the partitions of which the beginning of a log went before any retention can have come to it."""
     now = now_of(case)
     if not find_metadata_logs(now.inputs):
         return frozenset()  # what their settings are is on no disk
@@ -341,7 +342,7 @@ def _ended_early(case: Case) -> frozenset[str]:
     try:
         retention = retention_of(now)
         return frozenset(
-            partition.topic
+            partition
             for partition, group in _wanted(case)
             for place in group
             if place.is_live
@@ -353,12 +354,12 @@ def _ended_early(case: Case) -> frozenset[str]:
 
 
 @fact_of_question
-def _only_set_aside(case: Case) -> frozenset[str]:
-    """Return the topics of which a partition has no directory in use, and others that were set aside, where metadata is here that may not name it."""
+def _only_set_aside(case: Case) -> frozenset[TopicPartition]:
+    """Return the partitions that have no directory in use, and others that were set aside, where metadata is here that may not name it."""
     if not find_metadata_logs(now_of(case).inputs):
         return frozenset()
     return frozenset(
-        partition.topic
+        partition
         for partition, group in _wanted(case)
         if group and all(place.directory_state in _SET_ASIDE for place in group)
     )
@@ -367,7 +368,7 @@ def _only_set_aside(case: Case) -> frozenset[str]:
 @fact_of_question
 def _lost_with_set_aside(case: Case) -> Asked | None:
     """Return what `explain` says of topics of which nothing is in use, where something is lost by it."""
-    explained = _explained(_by_ends(case, _only_set_aside(case)))
+    explained = _explained(case, _only_set_aside(case))
     if explained is None or explained.answer.state not in _LOSSES:
         return None
     return Asked("explain", explained.answer, case.ask)

@@ -136,7 +136,7 @@ def run(request: Ask, *, case: Case | None = None) -> Result[Prediction]:
     log_files = _log_files(inputs, frozenset(ids), problems)
     surroundings = look_around(inputs, log_files, problems, case=case, is_of_one_moment=len(ids) == len(set(ids)))
     given = None if request.kafka is None else given_version(request.kafka, surroundings.history)
-    starting = _Nodes(request, inputs, surroundings, nodes, given, case)
+    starting = _Nodes(request, inputs, surroundings, nodes, given)
     started = starting.start_all()
     problems += [problem for one in started for problem in one.problems]
     known = Case(ask=request, inputs=inputs) if case is None else case.asked(request)
@@ -168,7 +168,7 @@ def run(request: Ask, *, case: Case | None = None) -> Result[Prediction]:
     )
     lost = [] if request.topics or request.partitions else _lost_directories(inputs, problems)
     cluster = starting.cluster(
-        started, body, configured, lost=lost, has_problems=any(not one.is_foreign for one in problems)
+        known, started, body, configured, lost=lost, has_problems=any(not one.is_foreign for one in problems)
     )
     if log_files:
         cluster = replace(
@@ -346,9 +346,8 @@ class _Nodes:
         surroundings: Surroundings,
         nodes: Sequence[Node],
         given: NodeVersion | None,
-        case: Case | None,
     ) -> None:
-        self._request, self._around, self._nodes, self._case = request, surroundings, nodes, case
+        self._request, self._around, self._nodes = request, surroundings, nodes
         self._now_ms = now_ms() if request.now_ms is None else request.now_ms
         self._inputs = inputs
         self._without = _without(request, inputs)
@@ -485,6 +484,7 @@ class _Nodes:
 
     def cluster(
         self,
+        case: Case,
         started: Sequence[NodeStarts],
         body: Prediction,
         configured: Sequence[ConfiguredNode],
@@ -494,9 +494,7 @@ class _Nodes:
     ) -> PredictedCluster:
         known = [(node.node_id, node.first) for node in self._nodes if not isinstance(node.node_id, Absent)]
         counts = Counter(node_id for node_id, _ in known)
-        replicas = compare_followers(
-            self._request, self._inputs, self._nodes, self._around, self._case, jobs=self._jobs
-        )
+        replicas = compare_followers(self._request, self._nodes, case, jobs=self._jobs)
         is_apart = replicas is None and body.order is None
         is_partial = bool(self._request.topics or self._request.partitions)
         return PredictedCluster(

@@ -14,7 +14,7 @@ from kforensics.commands.predicting.node_starts import ELR_FEATURE, NodeStarts
 from kforensics.commands.predicting.nodes import Node
 from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, UsageError
-from kforensics.evidence.discovery.inputs import Inputs, belonging_together, find_inputs, why_not_compared
+from kforensics.evidence.discovery.inputs import belonging_together, find_inputs, why_not_compared
 from kforensics.evidence.metadata.state import MetadataState
 from kforensics.findings.answers.graver import Asked
 from kforensics.findings.answers.predict_cluster import UnseenLeaders
@@ -36,15 +36,13 @@ from kforensics.reconcile.replicas.report import PartitionReport, WhatIf
 from kforensics.units import Depth
 
 
-def compare_followers(
-    request: Ask, inputs: Inputs, nodes: Sequence[Node], around: Surroundings, known: Case | None, *, jobs: int
-) -> Asked | None:
+def compare_followers(request: Ask, nodes: Sequence[Node], known: Case, *, jobs: int) -> Asked | None:
     """Return how the replicas of several nodes compare, of large logs at their ends; None where one node is given, one at several moments, or a state that is on no disk."""
     ids = [node.node_id for node in nodes if not isinstance(node.node_id, Absent)]
     if request.without or len(nodes) < 2 or len(set(ids)) < len(ids):
         return None
-    from kforensics.case.cluster import ReadBefore, cluster_of, gather_cluster  # noqa: PLC0415 - for several nodes alone
-    from kforensics.case.model import places_of, quick_depth, tell  # noqa: PLC0415
+    from kforensics.case.cluster import cluster_of  # noqa: PLC0415 - for several nodes alone
+    from kforensics.case.model import quick_depth, tell  # noqa: PLC0415
     from kforensics.commands.comparing import compare  # noqa: PLC0415
 
     asked = Ask(
@@ -56,19 +54,16 @@ def compare_followers(
         jobs=jobs,
     )
     try:
-        case = Case(ask=asked, inputs=belonging_together(inputs))
+        belonging_together(known.inputs)
+        case = known.asked(asked)
         if any(node.blank_log_dirs() for node in nodes):
             # For a comparison an empty directory is a disk that was emptied.
             find = partial(find_inputs, with_server_logs=True, why_not=why_not_compared, one_cluster=True)
             case = Case(ask=asked, inputs=find(request.paths, keep_going=request.keep_going))
-        elif known is not None and request.kafka is None:
-            case = known.asked(asked)
-        else:
-            read = gather_cluster(case.inputs, places_of(case), read=ReadBefore(around.histories, around.log_files, {}))
-            if request.kafka is not None:
-                protocol = protocol_of(parse_version(request.kafka))
-                read = replace(read, protocol_hints={one: protocol for one in ids if isinstance(one, int)})
-            tell(case, cluster_of, read)
+        elif request.kafka is not None:
+            protocol = protocol_of(parse_version(request.kafka))
+            read = replace(cluster_of(case), protocol_hints={one: protocol for one in ids if isinstance(one, int)})
+            tell(case := Case(ask=asked, inputs=case.inputs), cluster_of, read)
         compared = compare(case := case.asking(depth=request.depth or quick_depth(case)))
     except (EvidenceError, UsageError):
         return None
