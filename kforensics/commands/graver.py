@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kforensics.case.model import Case, fact_of_question, now_of, places_of, quick_depth
 from kforensics.case.wanted import is_wanted
 from kforensics.commands.result import Conclusion
+from kforensics.damage import Absent
 from kforensics.errors import EvidenceError, UsageError
 from kforensics.evidence.discovery.inputs import belonging_together, has_log_files
 from kforensics.evidence.discovery.partition_dirs import PartitionPlace, checkpoint_value
@@ -425,13 +426,14 @@ def _command(name: str) -> Any:
 
 @fact_of_question
 def by_ends_of(case: Case) -> Case | None:
-    """Return the case that compares the ends of the replicas, as they are now, of what a case is asked about; None where none has another here or lacks its log, or they can't be compared."""
+    """Return the case that compares the ends of the replicas, as they are now, of what a case is asked about; None where one node is given that lacks no log, or they can't be compared."""
     now, asked = now_of(case), _by_ends(case, case.ask.topics)
     places = places_of(asked)
+    nodes = {_node_of(one.described.broker_id, at) for at, one in enumerate(now.inputs.found) if one.log_dirs}
     if not any(is_wanted(one.topic_partition, asked.ask) for one in places.lost) and not any(
-        is_wanted(partition, asked.ask)
-        and (len({_node_of(one) for one in group if one.is_live}) > 1 or _lacks_log(group))
+        len(nodes.union(_node_of(one.state.broker_id, one.state.input) for one in group)) > 1 or _lacks_log(group)
         for partition, group in places.by_partition.items()
+        if is_wanted(partition, asked.ask)
     ):
         return None
     try:
@@ -441,7 +443,6 @@ def by_ends_of(case: Case) -> Case | None:
     return asked
 
 
-def _node_of(place: PartitionPlace) -> int | str:
-    """Return whose directory it is; of one without an id, that it is another one's than all others'."""
-    number = place.state.broker_id
-    return number if isinstance(number, int) else f"input {place.state.input}"
+def _node_of(broker_id: int | Absent, number: int) -> int | str:
+    """Return whose an input is; of one without an id, that it is another one's than all others'."""
+    return broker_id if isinstance(broker_id, int) else f"input {number}"
