@@ -7,16 +7,18 @@ out largest first, one by one.
 import gc
 import os
 import pickle
-import selectors
 import signal
 import struct
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from kforensics.errors import EvidenceError
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -28,7 +30,6 @@ WORTH_A_PROCESS = 24 << 20
 """Bytes to read for which a second process pays."""
 
 _TOKEN = struct.Struct(">i")
-_FRAME = struct.Struct(">Q")
 _MOST_TOKENS = 8192  # the pipe takes 64 KiB before its writer would wait
 _REPORT_EVERY = 64 << 20
 
@@ -74,10 +75,10 @@ class _Spread(Generic[Task, Result]):
     def run(self, processes: int, *, joins: bool) -> list[Result]:
         read_token, write_token = os.pipe()
         os.write(write_token, b"".join(_TOKEN.pack(at) for at in range(len(self._groups))))
-        children: dict[int, int] = {}  # pipe to process
+        children: dict[Connection, int] = {}
         try:
             for _ in range(processes - joins):
-                pipe, child = self._start(read_token, write_token, tuple(children))
+                pipe, child = _forked(partial(self._serve, read_token), (write_token,), children)
                 children[pipe] = child
             os.close(write_token)
             write_token = -1
@@ -92,17 +93,14 @@ class _Spread(Generic[Task, Result]):
                 self._results[at] = self._work(task, self._progress)
         return [self._results[at] for at in range(len(self._tasks))]
 
-    def _start(self, read_token: int, write_token: int, others: Sequence[int]) -> tuple[int, int]:
-        return _forked(lambda write_result: self._serve(read_token, write_result), (write_token, *others))
-
-    def _serve(self, read_token: int, write_result: int) -> None:
+    def _serve(self, read_token: int, results: "Connection") -> None:
         pending = 0
 
         def report(count: int) -> None:
             nonlocal pending
             pending += count
             if pending >= _REPORT_EVERY:
-                _send(write_result, ("bytes", pending))
+                results.send(("bytes", pending))
                 pending = 0
 
         while len(token := os.read(read_token, _TOKEN.size)) == _TOKEN.size:
@@ -111,25 +109,22 @@ class _Spread(Generic[Task, Result]):
                     result: tuple[str, Any] = ("result", (at, self._work(self._tasks[at], report)))
                 except EvidenceError as error:
                     result = ("error", error)
-                _send(write_result, result)
-        _send(write_result, ("bytes", pending))
+                results.send(result)
+        results.send(("bytes", pending))
 
-    def _gather(self, pipes: list[int], read_token: int | None) -> None:
-        with selectors.DefaultSelector() as selector:
-            buffers = {pipe: bytearray() for pipe in pipes}
-            for pipe in pipes:
-                selector.register(pipe, selectors.EVENT_READ)
-            while buffers or read_token is not None:
-                if read_token is not None and not self._take(read_token):
-                    read_token = None
-                for key, _ in selector.select(None if read_token is None else 0):
-                    data = os.read(key.fd, 1 << 20)
-                    if not data:
-                        selector.unregister(key.fd)
-                        del buffers[key.fd]
-                        continue
-                    buffers[key.fd] += data
-                    self._take_frames(buffers[key.fd])
+    def _gather(self, pipes: "list[Connection]", read_token: int | None) -> None:
+        from multiprocessing.connection import wait  # noqa: PLC0415 - where processes were started
+
+        while pipes or read_token is not None:
+            if read_token is not None and not self._take(read_token):
+                read_token = None
+            ready = wait(pipes, None if read_token is None else 0)
+            for pipe in [one for one in pipes if one in ready]:
+                received = _receive(pipe)
+                if received is None:
+                    pipes.remove(pipe)
+                else:
+                    self._note(*received[0])
 
     def _take(self, read_token: int) -> bool:
         """Do the next tasks in this process, and return whether there were any."""
@@ -138,19 +133,13 @@ class _Spread(Generic[Task, Result]):
             self._results[at] = self._work(self._tasks[at], self._progress)
         return bool(token)
 
-    def _take_frames(self, buffer: bytearray) -> None:
-        while len(buffer) >= _FRAME.size:
-            length = _FRAME.unpack_from(buffer)[0]
-            if len(buffer) < _FRAME.size + length:
-                return
-            what, value = pickle.loads(bytes(buffer[_FRAME.size : _FRAME.size + length]))  # noqa: S301  # from our own child
-            del buffer[: _FRAME.size + length]
-            if what == "error":
-                raise value
-            if what == "bytes":
-                self._progress(value)
-            else:
-                self._results[value[0]] = value[1]
+    def _note(self, what: str, value: Any) -> None:
+        if what == "error":
+            raise value
+        if what == "bytes":
+            self._progress(value)
+        else:
+            self._results[value[0]] = value[1]
 
 
 def stream(work: Callable[[Task], Result], tasks: Sequence[Task], *, jobs: int) -> Generator[Result, None, None]:
@@ -163,11 +152,10 @@ def stream(work: Callable[[Task], Result], tasks: Sequence[Task], *, jobs: int) 
     if processes < 2 or not hasattr(os, "fork"):
         yield from map(work, tasks)
         return
-    children: dict[int, int] = {}  # pipe to process
+    children: dict[Connection, int] = {}
     try:
         for number in range(processes):
-            serve = partial(_serve_in_order, work, tasks[number::processes])
-            pipe, child = _forked(serve, tuple(children))
+            pipe, child = _forked(partial(_serve_in_order, work, tasks[number::processes]), (), children)
             children[pipe] = child
         pipes = list(children)
         for at, task in enumerate(tasks):
@@ -189,17 +177,17 @@ class InTurn(Generic[Task, Result]):
 
     def __init__(self, work: Callable[[Task], Any], then: Callable[[Any], Result], *, jobs: int) -> None:
         turns = [os.pipe() for _ in range(jobs)]
-        self._children: dict[int, int] = {}  # pipe to process
-        self._tasks: list[int] = []
+        self._children: dict[Connection, int] = {}
+        self._tasks: list[Connection] = []
         self._given = 0
         self._waiting: deque[int] = deque()
         for number in range(jobs):
-            read_task, write_task = os.pipe()
+            read_task, write_task = _pipe()
             mine = (turns[number][0], turns[(number + 1) % jobs][1])
             serve = partial(_serve_in_turn, work, then, read_task, *mine)
             unneeded = {one for pair in turns for one in pair} - set(mine)
-            pipe, child = _forked(serve, (write_task, *unneeded, *self._tasks, *self._children))
-            os.close(read_task)
+            pipe, child = _forked(serve, unneeded, (write_task, *self._tasks, *self._children))
+            read_task.close()
             self._children[pipe] = child
             self._tasks.append(write_task)
         self._results = list(self._children)
@@ -217,7 +205,7 @@ class InTurn(Generic[Task, Result]):
             ChildProcessError: a process was killed: what it did in order may be half done.
             Exception: what a process raised; those behind it do nothing more.
         """
-        message = _framed(task)
+        message = pickle.dumps(task, protocol=pickle.HIGHEST_PROTOCOL)
         # A small task waits in the pipe of its process, which has it at once when the one before is done; a large one is sent to a process that reads.
         most = len(self._tasks) * (2 if len(message) <= _HELD_BY_A_PIPE else 1)
         while len(self._waiting) >= most:
@@ -226,7 +214,7 @@ class InTurn(Generic[Task, Result]):
         self._given += 1
         self._waiting.append(number)
         try:
-            _write(self._tasks[number], message)
+            self._tasks[number].send_bytes(message)
         except BrokenPipeError:
             yield from self.results()  # one of them raises
             raise ChildProcessError(_KILLED) from None
@@ -248,7 +236,7 @@ class InTurn(Generic[Task, Result]):
     def close(self) -> None:
         """End the processes."""
         for pipe in self._tasks:
-            os.close(pipe)
+            pipe.close()
         _reap(self._children)
 
 
@@ -264,12 +252,12 @@ _KILLED = "a process that it had started was killed"
 def _serve_in_turn(
     work: Callable[[Any], Any],
     then: Callable[[Any], Any],
-    read_task: int,
+    tasks: "Connection",
     my_turn: int,
     next_turn: int,
-    write_result: int,
+    results: "Connection",
 ) -> None:
-    while (task := _receive(read_task)) is not None:
+    while (task := _receive(tasks)) is not None:
         try:
             made = work(task[0])
             if not os.read(my_turn, 1):
@@ -277,33 +265,43 @@ def _serve_in_turn(
             result = then(made)
             del made  # it may be large, and would be held until the next is made
         except Exception as error:  # noqa: BLE001 - it is raised where the result is asked for
-            _send(write_result, _Raised(error))
+            results.send(_Raised(error))
             return
         with suppress(
             BrokenPipeError
         ):  # the next process raised before its turn: this result is asked for all the same
             os.write(next_turn, _TURN)
-        _send(write_result, result)
+        results.send(result)
 
 
-def _serve_in_order(work: Callable[[Any], Any], tasks: Sequence[Any], write_result: int) -> None:
+def _serve_in_order(work: Callable[[Any], Any], tasks: Sequence[Any], results: "Connection") -> None:
     for task in tasks:
-        _send(write_result, work(task))
+        results.send(work(task))
 
 
-def _forked(serve: Callable[[int], None], unneeded: Sequence[int]) -> tuple[int, int]:
+def _pipe() -> "tuple[Connection, Connection]":
+    from multiprocessing import Pipe  # noqa: PLC0415 - where processes are started
+
+    return Pipe(duplex=False)
+
+
+def _forked(
+    serve: "Callable[[Connection], None]", unneeded: Iterable[int], others: "Iterable[Connection]"
+) -> "tuple[Connection, int]":
     """Return a process that writes what it has to say into a pipe: the end to read from, and the process."""
-    read_result, write_result = os.pipe()
+    read_result, write_result = _pipe()
     child = os.fork()
     if child:
-        os.close(write_result)
+        write_result.close()
         return read_result, child
     code = 1
     try:
         gc.freeze()  # a collection would write to all objects of the parent, and so copy the memory that is shared with it
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-        for descriptor in (read_result, *unneeded):
+        for descriptor in unneeded:
             os.close(descriptor)
+        for pipe in (read_result, *others):
+            pipe.close()
         serve(write_result)
         code = 0
     finally:
@@ -311,42 +309,17 @@ def _forked(serve: Callable[[int], None], unneeded: Sequence[int]) -> tuple[int,
     raise AssertionError
 
 
-def _receive(descriptor: int) -> tuple[Any] | None:
+def _receive(pipe: "Connection") -> tuple[Any] | None:
     """Return what was sent, none where the other end is closed."""
-    head = _read_exactly(descriptor, _FRAME.size)
-    data = None if head is None else _read_exactly(descriptor, _FRAME.unpack(head)[0])
-    return None if data is None else (pickle.loads(data),)  # noqa: S301  # from our own child
+    try:
+        return (pipe.recv(),)
+    except (EOFError, OSError):
+        return None
 
 
-def _read_exactly(descriptor: int, length: int) -> bytes | None:
-    parts: list[bytes] = []
-    while length:
-        data = os.read(descriptor, min(length, 1 << 20))
-        if not data:
-            return None
-        parts.append(data)
-        length -= len(data)
-    return b"".join(parts)
-
-
-def _send(descriptor: int, message: Any) -> None:
-    _write(descriptor, _framed(message))
-
-
-def _framed(message: Any) -> bytes:
-    data = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
-    return _FRAME.pack(len(data)) + data
-
-
-def _write(descriptor: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(descriptor, view) :]
-
-
-def _reap(children: dict[int, int]) -> None:
+def _reap(children: "Mapping[Connection, int]") -> None:
     for pipe, child in children.items():
-        os.close(pipe)
+        pipe.close()
         with suppress(ProcessLookupError):
             os.kill(child, signal.SIGTERM)
         with suppress(ChildProcessError):  # where SIGCHLD is ignored, the system has done so
