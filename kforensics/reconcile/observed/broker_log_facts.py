@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import pairwise
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from kforensics.damage import Absent
 from kforensics.evidence.broker_logs import LogFile
-from kforensics.evidence.model import GroupCommit
 from kforensics.formats.log_lines.event import LogEvent
 from kforensics.formats.log_lines.event import LogEventKind as Kind
 from kforensics.protocol.versions import KafkaVersion, advances_only_at_min_isr, parse_version
@@ -32,6 +32,20 @@ _STARTS_LOGGED, _STARTS_ELSEWHERE = KafkaVersion(0, 11), KafkaVersion(2, 6)
 
 _TRUNCATES_ALWAYS = KafkaVersion(1, 1)
 """The first version that never halts for a fetch above its leader's end."""
+
+
+Asked = ParamSpec("Asked")
+Answer = TypeVar("Answer")
+
+
+def _by_metadata(fact: Callable[Concatenate[Any, Asked], Answer]) -> Callable[Concatenate[Any, Asked], Answer]:
+    """Return the method for a fact of which no log line says more than the metadata log."""
+
+    def ask(self: "BrokerLogFacts", /, *args: Asked.args, **named: Asked.kwargs) -> Answer:
+        answer: Answer = getattr(self.metadata, fact.__name__)(*args, **named)
+        return answer
+
+    return ask
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +92,20 @@ class BrokerLogFacts(ClusterFacts):
     """The newest time in the metadata log."""
     isr_lines: Mapping[TopicPartition, OwnIsrLine] = field(default_factory=dict)
 
+    topic_id = _by_metadata(ClusterFacts.topic_id)
+    is_deleted = _by_metadata(ClusterFacts.is_deleted)
+    knows_every_deletion = _by_metadata(ClusterFacts.knows_every_deletion)
+    recreated_ms = _by_metadata(ClusterFacts.recreated_ms)
+    exists_since_ms = _by_metadata(ClusterFacts.exists_since_ms)
+    commits = _by_metadata(ClusterFacts.commits)
+    unclean_restarts = _by_metadata(ClusterFacts.unclean_restarts)
+    verifies_clean_stops = _by_metadata(ClusterFacts.verifies_clean_stops)
+    metadata_gaps = _by_metadata(ClusterFacts.metadata_gaps)
+    is_newest_metadata = _by_metadata(ClusterFacts.is_newest_metadata)
+    registered_directories = _by_metadata(ClusterFacts.registered_directories)
+    goes_on_without = _by_metadata(ClusterFacts.goes_on_without)
+    has_metadata_log = _by_metadata(ClusterFacts.has_metadata_log)
+
     def leaderships(self, partition: TopicPartition, topic_id: str | Absent) -> tuple[Leadership, ...]:
         """Return the states from the metadata log, else from log lines."""
         states = self.metadata.leaderships(partition, topic_id) or self.by_partition.get(partition, ())
@@ -105,14 +133,6 @@ class BrokerLogFacts(ClusterFacts):
                 found += [before, state]
         return tuple(found)
 
-    def topic_id(self, topic: str) -> str | Absent:
-        """Return the topic id from the metadata log."""
-        return self.metadata.topic_id(topic)
-
-    def is_deleted(self, topic: str, topic_id: str | Absent) -> bool:
-        """Whether the metadata log says that the topic was deleted."""
-        return self.metadata.is_deleted(topic, topic_id)
-
     def deletion_ms(self, topic: str, topic_id: str | Absent, directory: str) -> int | Absent:
         """Return the time of the record, else of the line; where the topic was created again, the directory was to be renamed by then."""
         if self.has_metadata_log():
@@ -122,31 +142,11 @@ class BrokerLogFacts(ClusterFacts):
         deleted, renamed = self.recreated_topics.get(topic), self.discarded.get(directory)
         return deleted if deleted is not None and renamed is not None and renamed <= deleted else Absent.UNKNOWN
 
-    def knows_every_deletion(self) -> bool:
-        """Whether the metadata log does."""
-        return self.metadata.knows_every_deletion()
-
-    def recreated_ms(self, topic: str) -> int | Absent:
-        """Return the time from the metadata log."""
-        return self.metadata.recreated_ms(topic)
-
-    def exists_since_ms(self, topic: str) -> int | Absent:
-        """Return the time from the metadata log."""
-        return self.metadata.exists_since_ms(topic)
-
     def is_deletion_logged(self, topic: str) -> bool:
         """Whether the lines of a ZooKeeper cluster say so; of others the metadata log does."""
         # A new topic of that name is in the lines of the controller and in those of the brokers that hold it.
         is_blind = any(len(logs) > 1 and "server.log" in logs for logs in self.without_newest.values())
         return topic in self.deleted_topics and not is_blind and not self.has_metadata_log()
-
-    def commits(self, partition: TopicPartition) -> tuple[GroupCommit, ...]:
-        """Return the commits of consumer groups."""
-        return self.metadata.commits(partition)
-
-    def unclean_restarts(self, broker_id: int) -> tuple[int, ...]:
-        """Return the unclean restarts from the metadata log."""
-        return self.metadata.unclean_restarts(broker_id)
 
     def restarts(self, broker_id: int) -> tuple[Restart, ...]:
         """Return the restarts from the metadata log; where there is none, from the broker's own lines."""
@@ -172,18 +172,6 @@ class BrokerLogFacts(ClusterFacts):
     def logged_ends(self, partition: TopicPartition) -> Mapping[int, LoggedEnd]:
         """Return them by the brokers' own lines."""
         return self.ends.get(partition, {})
-
-    def verifies_clean_stops(self) -> bool:
-        """Return what the metadata log says."""
-        return self.metadata.verifies_clean_stops()
-
-    def metadata_gaps(self) -> tuple[str, ...]:
-        """Return the gaps of the metadata log."""
-        return self.metadata.metadata_gaps()
-
-    def is_newest_metadata(self) -> bool:
-        """Whether the metadata log is the newest."""
-        return self.metadata.is_newest_metadata()
 
     def later_epoch(self, partition: TopicPartition) -> int | Absent:
         """Return the highest leader epoch by lines after the end of the metadata log."""
@@ -220,18 +208,6 @@ class BrokerLogFacts(ClusterFacts):
         """Whether the lines of the broker begin before, and say so."""
         life = self.lives.get(broker_id)
         return life is not None and life.started_clean(since_ms)
-
-    def registered_directories(self, broker_id: int) -> frozenset[str] | Absent:
-        """Return the directories from the metadata log."""
-        return self.metadata.registered_directories(broker_id)
-
-    def goes_on_without(self) -> int | Absent:
-        """Return the offset that the metadata logs show."""
-        return self.metadata.goes_on_without()
-
-    def has_metadata_log(self) -> bool:
-        """Return whether the cluster keeps its metadata in a log of its own."""
-        return self.metadata.has_metadata_log()
 
     def allows_unclean_election(self, topic: str, recorded_at: int | Absent) -> bool | Absent:
         """Return the setting by the metadata log, else by what all brokers were configured with."""
