@@ -152,12 +152,6 @@ class _Producer:
 
 
 @dataclass(frozen=True, slots=True)
-class _Transaction:
-    producer_id: int
-    first_offset: int
-
-
-@dataclass(frozen=True, slots=True)
 class CompletedTransaction:
     """A transaction whose marker has been read."""
 
@@ -182,7 +176,8 @@ class Producers:
         self._rules = rules or LoadingRules()
         self._is_forgetful = is_of_recovery and self._rules.forgets_producers_in_recovery
         self.by_id: dict[int, _Producer] = {}
-        self._ongoing: dict[int, _Transaction] = {}
+        self._ongoing: dict[int, int] = {}
+        """The producer of each open transaction, by its first offset."""
         self._unreplicated: dict[int, CompletedTransaction] = {}
         self.map_end = 0
         self._snapshot_end = 0
@@ -259,7 +254,7 @@ class Producers:
             if self._rules.evicts_producers_below_start:
                 removed = {at for at, one in self.by_id.items() if one.last_offset < log_start_offset}
                 self.by_id = {at: one for at, one in self.by_id.items() if at not in removed}
-                self._ongoing = {at: one for at, one in self._ongoing.items() if one.producer_id not in removed}
+                self._ongoing = {at: producer for at, producer in self._ongoing.items() if producer not in removed}
             return
         self._clear()
         self._load(log_start_offset)
@@ -285,7 +280,7 @@ class Producers:
                     one.last_offset,
                 )
                 if one.transaction_start >= 0:
-                    self._ongoing[one.transaction_start] = _Transaction(one.producer_id, one.transaction_start)
+                    self._ongoing[one.transaction_start] = one.producer_id
             self._snapshot_end = self.map_end = offset
             return
         self._snapshot_end = self.map_end = log_start_offset
@@ -298,7 +293,7 @@ class Producers:
         completed, started = _append(producer, batch, self._rules)
         self.by_id[batch.producer_id] = producer
         for first in started:
-            self._ongoing[first] = _Transaction(batch.producer_id, first)
+            self._ongoing[first] = batch.producer_id
         return completed
 
     def complete(self, one: CompletedTransaction) -> None:
@@ -336,7 +331,7 @@ class Producers:
                 completed.append(ended)
         self.by_id.update(changed)
         for producer_id, first in started:
-            self._ongoing[first] = _Transaction(producer_id, first)
+            self._ongoing[first] = producer_id
         for one in completed:
             self.complete(one)
 
