@@ -296,11 +296,7 @@ class SegmentLog:
         history = replay(events.finish(), start=self._state, splits=(LARGEST_OFFSET,))
         self._state = history.states[LARGEST_OFFSET]
         assert self._segment is not None
-        self._segment.aborted += [
-            AbortedTransaction(0, one.producer_id, one.first_offset, offset, one.last_stable_offset)
-            for offset, one in sorted(history.aborted.items())
-            if one.first_offset != NONE
-        ]
+        self._segment.aborted += [one for _, one in sorted(history.aborted.items()) if one.first_offset != NONE]
 
     def _write(self, rows: BatchTable, source_rows: BatchTable, segment: _Segment, source: "_Source") -> None:
         start = int(source_rows["position"][0])

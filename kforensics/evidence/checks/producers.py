@@ -169,21 +169,13 @@ def parse_marker(key: bytes | None, value: bytes | None) -> tuple[int, int] | No
     return _CONTROL_KEY.unpack_from(key)[1], _END_TXN_VALUE.unpack_from(value)[1]
 
 
-class Aborted(NamedTuple):
-    """A transaction as its ABORT marker ended it: a first offset of -1 is one without records, or begun before the log."""
-
-    producer_id: int
-    first_offset: int
-    last_stable_offset: int
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerHistory:
     """The state at each offset asked for, and the transactions that ended."""
 
     states: Mapping[int, Mapping[int, ProducerEntry]]
-    aborted: Mapping[int, "Aborted"] = field(default_factory=dict)
-    """The aborted transactions, by the offset of the ABORT marker."""
+    aborted: Mapping[int, AbortedTransaction] = field(default_factory=dict)
+    """The aborted transactions by the offset of their ABORT marker, which is their last one; a first offset of -1 is one without records, or begun before the log."""
     committed: frozenset[tuple[int, int]] = frozenset()
     """Producer and offset of COMMIT markers."""
 
@@ -194,7 +186,7 @@ def replay(
     """Fold events in log order; the state is kept at the offsets of `splits`, those that no batch reaches get the last one."""
     state = dict(start)
     states: dict[int, Mapping[int, ProducerEntry]] = {}
-    aborted: dict[int, Aborted] = {}
+    aborted: dict[int, AbortedTransaction] = {}
     committed: set[tuple[int, int]] = set()
     for event in events:
         match event:
@@ -208,7 +200,8 @@ def replay(
                 before = state.get(event.producer_id)
                 first = NONE if before is None else before.current_transaction_first_offset
                 if event.is_abort:
-                    aborted[event.offset] = Aborted(event.producer_id, first, _last_stable_offset(state, event))
+                    stable = _last_stable_offset(state, event)
+                    aborted[event.offset] = AbortedTransaction(0, event.producer_id, first, event.offset, stable)
                 else:
                     committed.add((event.producer_id, event.offset))
                 state[event.producer_id] = _after_marker(before, event)
@@ -300,13 +293,13 @@ def _shown(entry: ProducerEntry) -> str:
     return f"producer {entry.producer_id} epoch {entry.producer_epoch}: sequence {entry.last_sequence} at offset {entry.last_offset}{transaction}"
 
 
-def _is_of_one_append(entry: AbortedTransaction, marker: Aborted, end_offset: int) -> bool:
+def _is_of_one_append(entry: AbortedTransaction, marker: AbortedTransaction, end_offset: int) -> bool:
     """Return the last stable offset is where a later transaction began, which a follower had appended along with this one.
 
     `UnifiedLog.append` opens every transaction of a fetch response before it closes the first (4.1), so that followers may write what the leader did not.
     """
     return (
-        (entry.producer_id, entry.first_offset) == marker[:2]
+        entry[1:4] == marker[1:4]
         and marker.last_stable_offset == entry.last_offset + 1
         and marker.last_stable_offset < entry.last_stable_offset < end_offset
     )
@@ -339,11 +332,14 @@ def check_txn_index(
             elif not is_compacted:
                 damage.add(span, DamageKind.INDEX, expected="the offset of an abort marker", found=where)
         elif not is_compacted and marker.first_offset >= log_start:
-            found = (entry.producer_id, entry.first_offset, entry.last_stable_offset)
-            if found != marker and not _is_of_one_append(entry, marker, end_offset):
-                words = f"producer {marker.producer_id} from offset {marker.first_offset}, last stable offset {marker.last_stable_offset}"
-                where = f"entry {at}: producer {found[0]} from offset {found[1]}, last stable offset {found[2]}"
-                damage.add(span, DamageKind.INDEX, expected=f"{words}, as the log has it", found=where)
+            if entry[1:] != marker[1:] and not _is_of_one_append(entry, marker, end_offset):
+                expected, where = (
+                    f"producer {one.producer_id} from offset {one.first_offset}, last stable offset {one.last_stable_offset}"
+                    for one in (marker, entry)
+                )
+                damage.add(
+                    span, DamageKind.INDEX, expected=f"{expected}, as the log has it", found=f"entry {at}: {where}"
+                )
         elif marker.producer_id != entry.producer_id:
             damage.add(
                 span, DamageKind.INDEX, expected=f"producer {marker.producer_id}, as the log has it", found=where

@@ -49,7 +49,7 @@ def test_a_transaction_over_two_windows():
 def test_an_abort_without_records_is_distinguished():
     rows = table((1, 0, 0, 0, T), (1, 1, 1, -1, C), (2, 2, 2, -1, C))
     history = replay(events_of(rows, kind=ABORT), start={}, splits=())
-    assert history.aborted == {1: (1, 0, 2), 2: (2, -1, 3)}
+    assert history.aborted == {1: (0, 1, 0, 1, 2), 2: (0, 2, -1, 2, 3)}
 
 
 def test_the_last_stable_offset_waits_for_other_transactions():
