@@ -131,12 +131,12 @@ class Directories:
         if found is None:  # it changed since the list was made
             scan = self._taken(piece, capture_segment(piece.task()))
         else:
-            scan = found.scan
+            scan, file = found
             self.taken.reused_segments += 1
             self.taken.reused_bytes += scan.length
             if piece.has_bytes:
                 row = scan.content["segment"]
-                row["bytes"] = found.copy_bytes(self._archive, piece.records_folder)
+                row["bytes"] = self._archive.add_records(file, scan.bytes_from, scan.length, piece.records_folder)
                 row["bytes_from"] = piece.task().bytes_from
                 self._count_bytes(piece, row["bytes"])
             self.report(scan.length)
@@ -246,7 +246,7 @@ class Directories:
     def _with_records(self, scan: CapturedScan, piece: Piece) -> CapturedScan:
         """Return the scan of a segment that is read once more, for digests of its records; its bytes were taken along before."""
         found = self.base.scan(piece.task(), with_bytes=False)
-        again = found.scan if found else capture_segment(piece.task())
+        again = found[0] if found else capture_segment(piece.task())
         row, before = again.content.get("segment"), scan.content.get("segment") or {}
         if row is not None and "bytes" in before:
             row |= {name: before[name] for name in ("bytes", "bytes_from")}

@@ -10,7 +10,6 @@ import stat
 import tempfile
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from struct import Struct as Layout
@@ -76,8 +75,8 @@ class EarlierCaptures:
             if any(a is not None and b is not None and a != b for a, b in zip(node, other, strict=True)):
                 raise UsageError(f"{path} is a capture of node {other[1]} of cluster {other[0]}, not of this one")
 
-    def scan(self, task: SegmentTask, *, with_bytes: bool) -> "ReusedScan | None":
-        """Return the scan of a segment as a capture has it, none where the segment has to be read."""
+    def scan(self, task: SegmentTask, *, with_bytes: bool) -> tuple[CapturedScan, CapturedSegment] | None:
+        """Return the scan of a segment as a capture has it, and the segment there; none where the segment has to be read."""
         for capture, root, name, started_ns in self._roots:
             folder = str(task.path.parent)
             if folder != root and not folder.startswith(f"{root}/"):
@@ -87,7 +86,7 @@ class EarlierCaptures:
                 known = _unchanged(capture, inner, task.path, started_ns)
                 found = known and _reused(known, task, with_bytes=with_bytes)
                 if found:
-                    found.scan.indexes = dict(_indexes(capture, inner, task))
+                    found[0].indexes = dict(_indexes(capture, inner, task))
                     return found
         return None
 
@@ -97,18 +96,6 @@ def _roots_of(capture: Capture) -> list[tuple[str, str]]:
         return [(str(one["path"]), str(one["name"])) for one in capture.manifest.get("roots", ())]
     except (KeyError, TypeError) as error:
         raise capture.refuse("its manifest does not say what was captured") from error
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReusedScan:
-    """A segment that was not read, with its bytes in the capture that it is taken from."""
-
-    scan: CapturedScan
-    file: CapturedSegment
-
-    def copy_bytes(self, writer: CaptureWriter, folder: str) -> list[list[int | None]]:
-        """Copy those of its bytes that are wanted into the capture, and return where they are."""
-        return writer.add_records(self.file, self.scan.bytes_from, self.scan.length, folder)
 
 
 def _unchanged(capture: Capture, inner: str, path: Path, started_ns: int) -> CapturedSegment | None:
@@ -135,7 +122,9 @@ def _indexes(capture: Capture, inner: str, task: SegmentTask) -> Iterator[tuple[
             yield ending, dict(entry.content)
 
 
-def _reused(file: CapturedSegment, task: SegmentTask, *, with_bytes: bool) -> ReusedScan | None:
+def _reused(
+    file: CapturedSegment, task: SegmentTask, *, with_bytes: bool
+) -> tuple[CapturedScan, CapturedSegment] | None:
     segment = captured_segment(file, path="", base_offset=task.base_offset)  # which refuses what can't be
     if task.by_record and not has_records(file):
         return None
@@ -169,17 +158,15 @@ def _reused(file: CapturedSegment, task: SegmentTask, *, with_bytes: bool) -> Re
     row["first"] = first
     row["records"] = [] if task.by_record else None
     records = [captured_columns(file, "records")] if task.by_record else []
-    return ReusedScan(
-        scan=CapturedScan(
-            content={"segment": row},
-            length=file.size,
-            mtime_ns=file.mtime_ns,
-            batches=batches,
-            records=[one for one in records if one],
-            bytes_from=bytes_from,
-        ),
-        file=file,
+    scan = CapturedScan(
+        content={"segment": row},
+        length=file.size,
+        mtime_ns=file.mtime_ns,
+        batches=batches,
+        records=[one for one in records if one],
+        bytes_from=bytes_from,
     )
+    return scan, file
 
 
 def _sha256(path: Path) -> str:
